@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Every record as a global, so that clang describes its layout in BTF. Compiled only for the test
+ * that compares it with the Rust side (crates/wire/tests/layout.rs); never loaded.
+ */
+#include "vmlinux_min.h"
+#include "wire.h"
+
+struct pt_head head;
+struct pt_attach attach;
+struct pt_fork fork;
+struct pt_exec exec;
+struct pt_exec_args exec_args;
+struct pt_env env;
+struct pt_miss miss;
+struct pt_exit exit_;
+struct pt_rename rename;
+struct pt_sample sample;
+struct pt_tick tick;
+struct pt_loss loss;

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The few kernel types the programs look into, with only the fields they use.
+ *
+ * preserve_access_index makes every access a CO-RE relocation by name, so neither the order
+ * nor the size of anything here matters: the loader fills in the running kernel's offsets.
+ * A full vmlinux.h would be 130,000 lines that no one reviews.
+ */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+/* include/uapi/linux/bpf.h */
+enum bpf_map_type {
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+#define BPF_ANY 0
+#define BPF_F_NO_PREALLOC 1
+#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+#define BPF_RB_NO_WAKEUP 1
+#define BPF_RB_FORCE_WAKEUP 2
+#define BPF_RB_AVAIL_DATA 0
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct {
+	long counter;
+} atomic_long_t;
+
+struct percpu_counter {
+	__s64 count;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct qstr {
+	__u32 len;
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct file {
+	struct path f_path;
+};
+
+struct fs_struct {
+	struct path root;
+	struct path pwd;
+};
+
+struct mm_struct {
+	unsigned long hiwater_rss;
+	unsigned long arg_start;
+	unsigned long arg_end;
+	unsigned long env_start;
+	unsigned long env_end;
+	struct percpu_counter rss_stat[4];
+	struct file *exe_file;
+};
+
+struct task_io_accounting {
+	__u64 rchar;
+	__u64 wchar;
+	__u64 read_bytes;
+	__u64 write_bytes;
+};
+
+struct sigaction {
+	void *sa_handler;
+	unsigned long sa_flags;
+};
+
+struct k_sigaction {
+	struct sigaction sa;
+};
+
+struct sighand_struct {
+	struct k_sigaction action[64];
+};
+
+struct signal_struct {
+	atomic_t live;
+	int group_exit_code;
+	unsigned int flags;
+	__u64 cutime;
+	__u64 cstime;
+	unsigned long maxrss;
+};
+
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
+struct sched_info {
+	unsigned long long run_delay;
+};
+
+struct pid_namespace;
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+struct task_struct {
+	unsigned int __state;
+	unsigned int flags;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	struct mm_struct *mm;
+	int exit_state;
+	int exit_code;
+	int exit_signal;
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	__u64 utime;
+	__u64 stime;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	__u64 start_boottime;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	char comm[16];
+	struct fs_struct *fs;
+	struct signal_struct *signal;
+	struct sighand_struct *sighand;
+	struct task_io_accounting ioac;
+};
+
+struct linux_binprm {
+	int argc;
+	const char *filename;
+	const char *interp;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+	__u64 session_id;
+	__u64 seq_num;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r10;
+	unsigned long r8;
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
+	unsigned long orig_ax;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+};
+struct pt_regs {
+	struct user_pt_regs user_regs;
+	__u64 orig_x0;
+	__s32 syscallno;
+};
+#else
+#error "proctrace's BPF programs know x86 and arm64"
+#endif
+
+#pragma clang attribute pop
+
+struct bpf_pidns_info {
+	__u32 pid;
+	__u32 tgid;
+};
+
+/* The context of tracepoint/syscalls/sys_exit_*: stable ABI, no CO-RE. */
+struct sys_exit_ctx {
+	__u64 common;
+	__s64 nr;
+	__s64 ret;
+};
+
+#endif

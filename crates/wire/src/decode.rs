@@ -1,0 +1,297 @@
+//! From bytes to records: cutting a block into frames, and giving a frame its meaning.
+
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+use crate::kind::Kind;
+use crate::layout::{
+    Attach, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head, Loss, MissFixed, Rename, Sample,
+    Tick,
+};
+
+/// What can be wrong with the bytes of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Fewer bytes are left than a record's head has.
+    #[error("{left} bytes are left over, too few for a record")]
+    Leftover {
+        /// How many.
+        left: usize,
+    },
+    /// A size that no record can have here.
+    #[error("a record of kind {kind} says it has {size} bytes where {left} are left")]
+    Size {
+        /// The kind it claims.
+        kind: u16,
+        /// The size it claims.
+        size: u16,
+        /// Bytes left in the block.
+        left: usize,
+    },
+    /// Shorter than the fixed part of its kind, or than the bytes it announces.
+    #[error("a record of kind {kind} with {size} bytes is shorter than its contents")]
+    Contents {
+        /// Its kind.
+        kind: u16,
+        /// Its size.
+        size: u16,
+    },
+}
+
+/// One record's bytes, with its head read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The head.
+    pub head: Head,
+    /// All bytes, head and padding included.
+    pub bytes: &'a [u8],
+}
+
+/// Cuts a block of bytes into records. After an error it ends, for there is no telling where the
+/// next record would begin.
+#[derive(Debug, Clone)]
+pub struct Frames<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Frames<'a> {
+    /// The records in these bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bytes = std::mem::take(&mut self.rest);
+        if bytes.is_empty() {
+            return None;
+        }
+        let Ok((head, _)) = Head::read_from_prefix(bytes) else {
+            return Some(Err(DecodeError::Leftover { left: bytes.len() }));
+        };
+        let size = usize::from(head.size);
+        if size < size_of::<Head>() || !size.is_multiple_of(8) || size > bytes.len() {
+            let Head { kind, size, .. } = head;
+            return Some(Err(DecodeError::Size { kind, size, left: bytes.len() }));
+        }
+        let (frame, rest) = bytes.split_at(size);
+        self.rest = rest;
+        Some(Ok(Frame { head, bytes: frame }))
+    }
+}
+
+/// A successful exec with what follows its fixed part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exec<'a> {
+    /// The fixed part.
+    pub fixed: ExecFixed,
+    /// The path as given to execve.
+    pub path: &'a [u8],
+    /// The `#!` interpreter, empty if none.
+    pub interp: &'a [u8],
+    /// The resolved path of what runs.
+    pub exe: &'a [u8],
+    /// The working directory.
+    pub cwd: &'a [u8],
+    /// The first bytes of the argv block: each argument with its NUL.
+    pub argv: &'a [u8],
+}
+
+/// A decoded record. The fixed parts are copies, because blocks are not aligned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// See [`Attach`].
+    Attach(Attach),
+    /// See [`Fork`].
+    Fork(Fork),
+    /// See [`Exec`].
+    Exec(Exec<'a>),
+    /// The continuation of an argv, and its bytes.
+    ExecArgs(ExecArgsFixed, &'a [u8]),
+    /// A failed exec, and its path.
+    ExecFailed(MissFixed, &'a [u8]),
+    /// See [`Exit`].
+    Exit(Exit),
+    /// A failed look-up, and its path.
+    LookupFailed(MissFixed, &'a [u8]),
+    /// See [`Rename`].
+    Rename(Rename),
+    /// See [`Sample`].
+    Sample(Sample),
+    /// See [`Tick`].
+    Tick(Tick),
+    /// Search variables, `NAME=value` each with its NUL.
+    Env(EnvFixed, &'a [u8]),
+    /// See [`Loss`].
+    Loss(Loss),
+    /// A kind that a later version brought.
+    Unknown(Head),
+}
+
+impl<'a> Record<'a> {
+    /// Gives a frame its meaning.
+    ///
+    /// # Errors
+    /// [`DecodeError::Contents`] when the record is shorter than what it says it holds.
+    pub fn decode(frame: Frame<'a>) -> Result<Self, DecodeError> {
+        let Some(kind) = Kind::from_number(frame.head.kind) else {
+            return Ok(Self::Unknown(frame.head));
+        };
+        Ok(match kind {
+            Kind::Attach => Self::Attach(fixed(frame)?.0),
+            Kind::Fork => Self::Fork(fixed(frame)?.0),
+            Kind::Exec => Self::Exec(exec(frame)?),
+            Kind::ExecArgs => {
+                let (args, rest): (ExecArgsFixed, _) = fixed(frame)?;
+                Self::ExecArgs(args, take(frame, rest, args.bytes as usize)?.0)
+            }
+            Kind::ExecFailed => {
+                let (miss, path) = miss(frame)?;
+                Self::ExecFailed(miss, path)
+            }
+            Kind::Exit => Self::Exit(fixed(frame)?.0),
+            Kind::LookupFailed => {
+                let (miss, path) = miss(frame)?;
+                Self::LookupFailed(miss, path)
+            }
+            Kind::Rename => Self::Rename(fixed(frame)?.0),
+            Kind::Sample => Self::Sample(fixed(frame)?.0),
+            Kind::Tick => Self::Tick(fixed(frame)?.0),
+            Kind::Env => {
+                let (env, rest): (EnvFixed, _) = fixed(frame)?;
+                Self::Env(env, take(frame, rest, env.bytes as usize)?.0)
+            }
+            Kind::Loss => Self::Loss(fixed(frame)?.0),
+        })
+    }
+}
+
+fn too_short(frame: Frame<'_>) -> DecodeError {
+    DecodeError::Contents { kind: frame.head.kind, size: frame.head.size }
+}
+
+fn fixed<T>(frame: Frame<'_>) -> Result<(T, &[u8]), DecodeError>
+where
+    T: FromBytes + KnownLayout + Immutable,
+{
+    T::read_from_prefix(frame.bytes).map_err(|_| too_short(frame))
+}
+
+fn take<'a>(
+    frame: Frame<'a>,
+    bytes: &'a [u8],
+    count: usize,
+) -> Result<(&'a [u8], &'a [u8]), DecodeError> {
+    bytes.split_at_checked(count).ok_or_else(|| too_short(frame))
+}
+
+fn miss(frame: Frame<'_>) -> Result<(MissFixed, &[u8]), DecodeError> {
+    let (miss, rest): (MissFixed, _) = fixed(frame)?;
+    Ok((miss, take(frame, rest, usize::from(miss.path_bytes))?.0))
+}
+
+fn exec(frame: Frame<'_>) -> Result<Exec<'_>, DecodeError> {
+    let (fixed, rest): (ExecFixed, _) = fixed(frame)?;
+    let (path, rest) = take(frame, rest, usize::from(fixed.path_bytes))?;
+    let (interp, rest) = take(frame, rest, usize::from(fixed.interp_bytes))?;
+    let (exe, rest) = take(frame, rest, usize::from(fixed.exe_bytes))?;
+    let (cwd, rest) = take(frame, rest, usize::from(fixed.cwd_bytes))?;
+    let (argv, _) = take(frame, rest, fixed.argv_here as usize)?;
+    Ok(Exec { fixed, path, interp, exe, cwd, argv })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use zerocopy::{FromZeros, IntoBytes};
+
+    fn exec_bytes(path: &[u8], argv: &[u8]) -> Vec<u8> {
+        let mut fixed = ExecFixed::new_zeroed();
+        let size = (size_of::<ExecFixed>() + path.len() + argv.len()).next_multiple_of(8);
+        fixed.head.kind = Kind::Exec as u16;
+        fixed.head.size = u16::try_from(size).unwrap();
+        fixed.path_bytes = u16::try_from(path.len()).unwrap();
+        fixed.argv_bytes = u32::try_from(argv.len()).unwrap();
+        fixed.argv_here = fixed.argv_bytes;
+        let mut bytes = fixed.as_bytes().to_vec();
+        bytes.extend_from_slice(path);
+        bytes.extend_from_slice(argv);
+        bytes.resize(size, 0);
+        bytes
+    }
+
+    #[test]
+    fn an_exec_comes_back_whole() {
+        let bytes = exec_bytes(b"/bin/sed", b"sed\0s/a/b/\0");
+        let frame = Frames::new(&bytes).next().unwrap().unwrap();
+        let Record::Exec(exec) = Record::decode(frame).unwrap() else { panic!("not an exec") };
+        assert_eq!(exec.path, b"/bin/sed");
+        assert_eq!(exec.argv, b"sed\0s/a/b/\0");
+        assert_eq!(exec.exe, b"");
+    }
+
+    #[test]
+    fn lengths_beyond_the_record_are_an_error() {
+        let mut bytes = exec_bytes(b"/bin/sed", b"sed\0");
+        let at = std::mem::offset_of!(ExecFixed, path_bytes);
+        bytes[at] = 0xff;
+        let frame = Frames::new(&bytes).next().unwrap().unwrap();
+        assert!(matches!(Record::decode(frame), Err(DecodeError::Contents { kind: 3, .. })));
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_end_the_block() {
+        for size in [0u16, 8, 15, 20, 64] {
+            let head = Head { kind: 1, size, task: 0, time_ns: 0 };
+            let mut frames = Frames::new(head.as_bytes());
+            assert!(matches!(frames.next(), Some(Err(DecodeError::Size { .. }))), "size {size}");
+            assert_eq!(frames.next(), None);
+        }
+        let mut frames = Frames::new(&[0; 5]);
+        assert_eq!(frames.next(), Some(Err(DecodeError::Leftover { left: 5 })));
+        assert_eq!(frames.next(), None);
+    }
+
+    #[test]
+    fn a_later_versions_kind_is_passed_over() {
+        let head = Head { kind: 999, size: 16, task: 0, time_ns: 0 };
+        let frame = Frames::new(head.as_bytes()).next().unwrap().unwrap();
+        assert_eq!(Record::decode(frame), Ok(Record::Unknown(head)));
+    }
+
+    fn any_record() -> impl Strategy<Value = Vec<u8>> {
+        (0u16..14, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
+            |(kind, words, mut body)| {
+                body.resize(body.len().max(words * 8).next_multiple_of(8), 0);
+                let size = u16::try_from(size_of::<Head>() + body.len()).unwrap();
+                let mut bytes = Head { kind, size, task: 1, time_ns: 2 }.as_bytes().to_vec();
+                bytes.extend(body);
+                bytes
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            for frame in Frames::new(&bytes).flatten() {
+                let _ = Record::decode(frame);
+            }
+        }
+
+        #[test]
+        fn well_framed_garbage_is_cut_exactly(records in proptest::collection::vec(any_record(), 0..8)) {
+            let bytes = records.concat();
+            let frames: Result<Vec<_>, _> = Frames::new(&bytes).collect();
+            let frames = frames.unwrap();
+            prop_assert_eq!(frames.len(), records.len());
+            for (frame, record) in frames.iter().zip(&records) {
+                prop_assert_eq!(frame.bytes, &record[..]);
+                let _ = Record::decode(*frame);
+            }
+        }
+    }
+}

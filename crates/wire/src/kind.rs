@@ -1,0 +1,130 @@
+//! The kinds of record, and the reasons why one can be lost.
+
+use std::fmt;
+
+/// What a record is about. The numbers stand in files: never renumbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u16)]
+pub enum Kind {
+    /// A task followed from here on that no fork announces: the launched command.
+    Attach = 1,
+    /// fork, vfork, clone or clone3.
+    Fork = 2,
+    /// A successful exec.
+    Exec = 3,
+    /// The continuation of a long argv.
+    ExecArgs = 4,
+    /// A failed exec.
+    ExecFailed = 5,
+    /// The end of a task, with its accounting.
+    Exit = 6,
+    /// A failed path look-up.
+    LookupFailed = 7,
+    /// A task's new name.
+    Rename = 8,
+    /// One live task at one tick.
+    Sample = 9,
+    /// The end of a pass of samples.
+    Tick = 10,
+    /// The search variables of an environment.
+    Env = 11,
+    /// Records that were lost.
+    Loss = 12,
+}
+
+impl Kind {
+    /// Every kind, in order of its number.
+    pub const ALL: [Self; 12] = [
+        Self::Attach,
+        Self::Fork,
+        Self::Exec,
+        Self::ExecArgs,
+        Self::ExecFailed,
+        Self::Exit,
+        Self::LookupFailed,
+        Self::Rename,
+        Self::Sample,
+        Self::Tick,
+        Self::Env,
+        Self::Loss,
+    ];
+
+    /// The kind with this number, if this version knows it.
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+
+    /// The name used in `dump` and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Attach => "attach",
+            Self::Fork => "fork",
+            Self::Exec => "exec",
+            Self::ExecArgs => "exec_args",
+            Self::ExecFailed => "exec_failed",
+            Self::Exit => "exit",
+            Self::LookupFailed => "lookup_failed",
+            Self::Rename => "rename",
+            Self::Sample => "sample",
+            Self::Tick => "tick",
+            Self::Env => "env",
+            Self::Loss => "loss",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a record did not make it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u16)]
+pub enum LossReason {
+    /// The ring buffer was full.
+    RingFull = 1,
+    /// No memory to follow a task: it and its descendants are missing.
+    Storage = 2,
+    /// The kernel skipped a run of a program because it was running already.
+    Recursion = 3,
+}
+
+impl LossReason {
+    /// Every reason, in order of its number.
+    pub const ALL: [Self; 3] = [Self::RingFull, Self::Storage, Self::Recursion];
+
+    /// The reason with this number, if this version knows it.
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+
+    /// The name used in `dump` and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RingFull => "ring_full",
+            Self::Storage => "storage",
+            Self::Recursion => "recursion",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_round_trip() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::from_number(kind as u16), Some(kind));
+        }
+        for reason in LossReason::ALL {
+            assert_eq!(LossReason::from_number(reason as u16), Some(reason));
+        }
+        assert_eq!(Kind::from_number(0), None);
+        assert_eq!(Kind::from_number(13), None);
+        assert_eq!(LossReason::from_number(0), None);
+        assert_eq!(LossReason::from_number(4), None);
+    }
+}

@@ -1,0 +1,410 @@
+//! The records as they lie in memory: the mirror of `bpf/wire.h`, which says what each field is.
+//!
+//! A record is its fixed part as below, then the bytes it announces, then padding to a multiple
+//! of 8. Every integer is little-endian; this crate refuses to build for a big-endian machine.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+#[cfg(not(target_endian = "little"))]
+compile_error!("the record layout is little-endian and read in place");
+
+/// One field of a record, for the comparison with the C side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// Its name, the same in C.
+    pub name: &'static str,
+    /// Bytes from the start of the record.
+    pub offset: usize,
+    /// Its bytes.
+    pub size: usize,
+}
+
+/// One record's layout, for the comparison with the C side.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// The name of the C struct.
+    pub c_name: &'static str,
+    /// Bytes of the fixed part.
+    pub size: usize,
+    /// Its fields, in order.
+    pub fields: &'static [Field],
+}
+
+macro_rules! records {
+    ($($(#[$doc:meta])* $name:ident as $c_name:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+            #[repr(C)]
+            pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
+        )*
+
+        /// Every record's layout.
+        pub const LAYOUTS: &[Layout] = &[$(Layout {
+            c_name: $c_name,
+            size: size_of::<$name>(),
+            fields: &[$(Field {
+                name: stringify!($field),
+                offset: std::mem::offset_of!($name, $field),
+                size: {
+                    const fn size_of_field<T>(_: fn(&$name) -> &T) -> usize { size_of::<T>() }
+                    size_of_field(|record| &record.$field)
+                },
+            },)*],
+        },)*];
+    };
+}
+
+records! {
+    /// What every record begins with.
+    Head as "pt_head" {
+        /// A [`crate::Kind`].
+        kind: u16,
+        /// Bytes of the whole record.
+        size: u16,
+        /// Serial of the task it is about, 0 for none.
+        task: u32,
+        /// CLOCK_BOOTTIME.
+        time_ns: u64,
+    }
+
+    /// A task that no fork announces.
+    Attach as "pt_attach" {
+        /// Kind 1.
+        head: Head,
+        /// Serial of the process.
+        process: u32,
+        /// Thread-group id.
+        tgid: i32,
+        /// Thread id.
+        tid: i32,
+        /// Thread-group id of the real parent.
+        parent_tgid: i32,
+        /// [`ATTACH_ROOT`].
+        bits: u32,
+        /// Zero.
+        pad: u32,
+        /// start_boottime.
+        start_ns: u64,
+        /// CPU time consumed before.
+        run_ns: u64,
+        /// User ticks before.
+        utime_ns: u64,
+        /// System ticks before.
+        stime_ns: u64,
+        /// Name.
+        comm: [u8; 16],
+    }
+
+    /// A new task. `head.task` is the forker.
+    Fork as "pt_fork" {
+        /// Kind 2.
+        head: Head,
+        /// Serial of the forker's process.
+        process: u32,
+        /// Thread-group id of the forker.
+        tgid: i32,
+        /// Thread id of the forker.
+        tid: i32,
+        /// Serial of the child.
+        child: u32,
+        /// Serial of the child's process: its own, or the forker's for a thread.
+        child_process: u32,
+        /// Thread-group id of the child.
+        child_tgid: i32,
+        /// Thread id of the child.
+        child_tid: i32,
+        /// Thread-group id of the child's real parent.
+        parent_tgid: i32,
+        /// Thread-group id of the child in its own pid namespace.
+        child_tgid_ns: i32,
+        /// Thread id of the child in its own pid namespace.
+        child_tid_ns: i32,
+        /// A [`crate::Call`].
+        call: u16,
+        /// Signal the parent gets at the child's exit.
+        exit_signal: i16,
+        /// Zero.
+        pad: u32,
+        /// CLONE_* flags.
+        flags: u64,
+        /// start_boottime of the child.
+        start_ns: u64,
+        /// Name of the child, which it has from the forker.
+        comm: [u8; 16],
+    }
+
+    /// A successful exec; path, interp, exe, cwd and argv follow.
+    ExecFixed as "pt_exec" {
+        /// Kind 3.
+        head: Head,
+        /// Serial of the process.
+        process: u32,
+        /// Thread-group id.
+        tgid: i32,
+        /// Thread id, which is the thread-group id after an exec.
+        tid: i32,
+        /// Thread id before.
+        old_tid: i32,
+        /// EXEC_* bits.
+        bits: u32,
+        /// Number of arguments.
+        argc: u32,
+        /// Bytes of the whole argv block.
+        argv_bytes: u32,
+        /// Bytes of it in this record.
+        argv_here: u32,
+        /// Bytes of the path as given.
+        path_bytes: u16,
+        /// Bytes of the interpreter's path, 0 if none.
+        interp_bytes: u16,
+        /// Bytes of the resolved path of what runs.
+        exe_bytes: u16,
+        /// Bytes of the working directory.
+        cwd_bytes: u16,
+        /// Names an [`EnvFixed`] record, 0 for none.
+        env_id: u64,
+        /// CPU time the task consumed before this program.
+        run_ns: u64,
+        /// User ticks before.
+        utime_ns: u64,
+        /// System ticks before.
+        stime_ns: u64,
+        /// Peak RSS of what the process was before.
+        maxrss_before_pages: u64,
+        /// Name.
+        comm: [u8; 16],
+    }
+
+    /// The continuation of an argv; `bytes` follow.
+    ExecArgsFixed as "pt_exec_args" {
+        /// Kind 4.
+        head: Head,
+        /// Where in the argv block.
+        offset: u32,
+        /// How many.
+        bytes: u32,
+    }
+
+    /// Search variables; NAME=value strings with their NULs follow.
+    EnvFixed as "pt_env" {
+        /// Kind 11.
+        head: Head,
+        /// What [`ExecFixed::env_id`] refers to.
+        env_id: u64,
+        /// Bytes that follow.
+        bytes: u32,
+        /// [`EXEC_ENV_CUT`].
+        bits: u32,
+    }
+
+    /// A failed look-up or exec; the path follows.
+    MissFixed as "pt_miss" {
+        /// Kind 5 or 7.
+        head: Head,
+        /// A [`crate::Call`].
+        call: u16,
+        /// errno.
+        error: u16,
+        /// Directory descriptor, AT_FDCWD where the call has none.
+        dirfd: i32,
+        /// Flags of the call.
+        flags: u32,
+        /// Bytes of the path.
+        path_bytes: u16,
+        /// MISS_* bits.
+        bits: u16,
+    }
+
+    /// A task's end.
+    Exit as "pt_exit" {
+        /// Kind 6.
+        head: Head,
+        /// Serial of the process.
+        process: u32,
+        /// Thread-group id.
+        tgid: i32,
+        /// Thread id.
+        tid: i32,
+        /// Status as wait(2) gives it.
+        status: u32,
+        /// EXIT_* bits.
+        bits: u32,
+        /// Real parent when it exited.
+        parent_tgid: i32,
+        /// Successful opens.
+        opens: u32,
+        /// Failed look-ups, counted independently of their records.
+        lookups_failed: u32,
+        /// Failed execs, counted independently of their records.
+        execs_failed: u32,
+        /// Zero.
+        pad: u32,
+        /// start_boottime.
+        start_ns: u64,
+        /// CPU time, exact.
+        run_ns: u64,
+        /// CPU time when it began to exit, short of the last slice.
+        run_at_exit_ns: u64,
+        /// User time by ticks.
+        utime_ns: u64,
+        /// System time by ticks.
+        stime_ns: u64,
+        /// Voluntary context switches.
+        nvcsw: u64,
+        /// Involuntary context switches.
+        nivcsw: u64,
+        /// Minor faults.
+        minflt: u64,
+        /// Major faults.
+        majflt: u64,
+        /// Bytes read by system calls.
+        rchar: u64,
+        /// Bytes written by system calls.
+        wchar: u64,
+        /// Bytes read from storage.
+        read_bytes: u64,
+        /// Bytes written to storage.
+        write_bytes: u64,
+        /// Time spent runnable without a CPU.
+        run_delay_ns: u64,
+        /// Peak RSS of the task's own address space.
+        maxrss_pages: u64,
+        /// Peak RSS as wait4 reports it.
+        maxrss_ever_pages: u64,
+        /// User time of children waited for.
+        waited_utime_ns: u64,
+        /// System time of children waited for.
+        waited_stime_ns: u64,
+        /// Name.
+        comm: [u8; 16],
+    }
+
+    /// A new name.
+    Rename as "pt_rename" {
+        /// Kind 8.
+        head: Head,
+        /// Serial of the process.
+        process: u32,
+        /// Thread-group id.
+        tgid: i32,
+        /// Thread id.
+        tid: i32,
+        /// Zero.
+        pad: u32,
+        /// The name.
+        comm: [u8; 16],
+    }
+
+    /// A live task at a tick.
+    Sample as "pt_sample" {
+        /// Kind 9.
+        head: Head,
+        /// Serial of the process.
+        process: u32,
+        /// Thread-group id.
+        tgid: i32,
+        /// Thread id.
+        tid: i32,
+        /// Letter of /proc/PID/stat.
+        state: u16,
+        /// [`SAMPLE_FINAL`].
+        bits: u16,
+        /// CPU time so far.
+        run_ns: u64,
+        /// User ticks so far.
+        utime_ns: u64,
+        /// System ticks so far.
+        stime_ns: u64,
+        /// Voluntary context switches so far.
+        nvcsw: u64,
+        /// Involuntary context switches so far.
+        nivcsw: u64,
+        /// Minor faults so far.
+        minflt: u64,
+        /// Major faults so far.
+        majflt: u64,
+        /// Bytes read by system calls so far.
+        rchar: u64,
+        /// Bytes written by system calls so far.
+        wchar: u64,
+        /// Bytes read from storage so far.
+        read_bytes: u64,
+        /// Bytes written to storage so far.
+        write_bytes: u64,
+        /// Time spent runnable without a CPU so far.
+        run_delay_ns: u64,
+        /// Resident pages of the address space now.
+        rss_pages: u64,
+    }
+
+    /// The end of a pass of samples.
+    Tick as "pt_tick" {
+        /// Kind 10.
+        head: Head,
+        /// When the pass began.
+        begin_ns: u64,
+        /// Live tasks of the tree.
+        tasks: u32,
+        /// Running or runnable.
+        running: u32,
+        /// Sleeping.
+        sleeping: u32,
+        /// In uninterruptible sleep.
+        uninterruptible: u32,
+        /// Stopped or traced.
+        stopped: u32,
+        /// Zombies.
+        dead: u32,
+        /// Samples written.
+        sampled: u32,
+        /// Zero.
+        lost: u32,
+    }
+
+    /// Lost records, counted since the start.
+    Loss as "pt_loss" {
+        /// Kind 12.
+        head: Head,
+        /// A [`crate::Kind`].
+        kind: u16,
+        /// A [`crate::LossReason`].
+        reason: u16,
+        /// CPU, or [`LOSS_ANY_CPU`].
+        cpu: u32,
+        /// How many so far.
+        count: u64,
+    }
+}
+
+/// [`Attach::bits`]: the launched command.
+pub const ATTACH_ROOT: u32 = 1;
+/// [`ExecFixed::bits`]: argv is longer than we record.
+pub const EXEC_ARGV_CAPPED: u32 = 1;
+/// [`ExecFixed::bits`]: argv could not be read.
+pub const EXEC_ARGV_FAULT: u32 = 2;
+/// [`ExecFixed::bits`]: exe or cwd is deeper than we walk; the front is missing.
+pub const EXEC_PATH_CUT: u32 = 4;
+/// [`ExecFixed::bits`], [`EnvFixed::bits`]: the environment is larger than we scan.
+pub const EXEC_ENV_CUT: u32 = 8;
+/// [`MissFixed::bits`]: the path could not be read.
+pub const MISS_PATH_FAULT: u16 = 1;
+/// [`MissFixed::bits`]: the path is longer than PATH_MAX.
+pub const MISS_PATH_CUT: u16 = 2;
+/// [`Exit::bits`]: the last task of its process; status and waited times are the process's.
+pub const EXIT_PROCESS: u32 = 1;
+/// [`Exit::bits`]: the parent ignores SIGCHLD, so no wait(2) counts it.
+pub const EXIT_AUTOREAP: u32 = 2;
+/// [`Exit::bits`]: `maxrss_pages` is an upper bound.
+pub const EXIT_RSS_BOUND: u32 = 4;
+/// [`Exit::bits`]: released before its last switch, so that what wait(2) says of it lacks up to
+/// `run_ns - run_at_exit_ns`.
+pub const EXIT_RELEASED: u32 = 8;
+/// [`Sample::bits`]: taken when the recording ended.
+pub const SAMPLE_FINAL: u16 = 1;
+/// [`Loss::cpu`]: not known per CPU.
+pub const LOSS_ANY_CPU: u32 = u32::MAX;
+/// The most argv bytes one exec can bring; what is beyond is cut and flagged.
+pub const ARGV_MAX: u32 = 16384 + 63 * 32768;
+/// No record is larger.
+pub const RECORD_MAX: usize = 65528;

@@ -1,0 +1,24 @@
+//! The three streams a recording consists of.
+
+/// Records travel and are stored in three streams, each in its own order of arrival, so that a
+/// storm in one delays or displaces nothing in another and a reader can skip what it does not need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Stream {
+    /// attach, fork, exec, exit, rename, env, loss.
+    Lifecycle = 1,
+    /// Failed look-ups.
+    Lookups = 2,
+    /// Samples and ticks.
+    Samples = 3,
+}
+
+impl Stream {
+    /// Every stream.
+    pub const ALL: [Self; 3] = [Self::Lifecycle, Self::Lookups, Self::Samples];
+
+    /// The stream with this number, if this version knows it.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+}
