@@ -1,0 +1,100 @@
+//! One block of a trace: how its header lies in the file, and its contents checked and unpacked.
+
+use proctrace_wire::Stream;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// A block holds at most this many bytes of records; readers refuse more before they allocate.
+pub const RAW_BYTES_MAX: usize = 4 << 20;
+
+/// Compressed, incompressible data grows a little.
+pub(crate) const STORED_BYTES_MAX: usize = RAW_BYTES_MAX + (RAW_BYTES_MAX >> 6) + 1024;
+
+pub(crate) const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"PTBK");
+
+/// The stream number of the trailer.
+pub(crate) const TRAILER: u8 = 255;
+
+pub(crate) const CODEC_RAW: u8 = 0;
+pub(crate) const CODEC_ZSTD: u8 = 1;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub(crate) struct RawHeader {
+    pub(crate) magic: u32,
+    /// A [`Stream`], or [`TRAILER`].
+    pub(crate) stream: u8,
+    pub(crate) codec: u8,
+    pub(crate) pad: u16,
+    /// Counts the blocks of a file from 0, so that a hole shows.
+    pub(crate) sequence: u32,
+    pub(crate) records: u32,
+    pub(crate) raw_bytes: u32,
+    pub(crate) stored_bytes: u32,
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+    /// CRC-32C of the stored bytes.
+    pub(crate) stored_crc: u32,
+    /// CRC-32C of all fields above.
+    pub(crate) header_crc: u32,
+}
+
+pub(crate) const RAW_HEADER_BYTES: usize = size_of::<RawHeader>();
+
+impl RawHeader {
+    pub(crate) fn seal(&mut self) {
+        self.header_crc = self.crc();
+    }
+
+    /// Whether this is a block header that can be trusted, sizes included.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.magic == BLOCK_MAGIC
+            && self.header_crc == self.crc()
+            && self.raw_bytes as usize <= RAW_BYTES_MAX
+            && self.stored_bytes as usize <= STORED_BYTES_MAX
+    }
+
+    fn crc(&self) -> u32 {
+        let bytes = self.as_bytes();
+        crc32c::crc32c(&bytes[..bytes.len() - size_of::<u32>()])
+    }
+}
+
+/// What a block's header says: enough to decide whether to read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockInfo {
+    /// Which stream its records belong to.
+    pub stream: Stream,
+    /// How many there are.
+    pub records: u32,
+    /// Their bytes.
+    pub raw_bytes: u32,
+    /// The bytes they take in the file.
+    pub stored_bytes: u32,
+    /// Earliest time of a record.
+    pub first_ns: u64,
+    /// Latest time of a record.
+    pub last_ns: u64,
+}
+
+/// A block with its records' bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// What its header says.
+    pub info: BlockInfo,
+    /// The records, one behind the other.
+    pub bytes: Vec<u8>,
+}
+
+/// Undoes the codec; None if the bytes are not what the header promised.
+pub(crate) fn unpack(header: &RawHeader, stored: Vec<u8>) -> Option<Vec<u8>> {
+    if crc32c::crc32c(&stored) != header.stored_crc {
+        return None;
+    }
+    let raw = match header.codec {
+        CODEC_RAW => stored,
+        // Never allocates beyond its second argument, whatever the frame claims.
+        CODEC_ZSTD => zstd::bulk::decompress(&stored, header.raw_bytes as usize).ok()?,
+        _ => return None,
+    };
+    (raw.len() == header.raw_bytes as usize).then_some(raw)
+}

@@ -1,0 +1,138 @@
+//! What can go wrong with a trace file, said so that a user knows what to do.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::FORMAT_VERSION;
+
+/// Why a trace cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Opening or reading failed.
+    #[error("cannot read {}", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Not our file.
+    #[error("{} is not a proctrace trace ({found})", path.display())]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+        /// What it looks like instead.
+        found: &'static str,
+    },
+    /// From the future.
+    #[error(
+        "{} has trace format {version}; this proctrace reads up to {FORMAT_VERSION}: use a newer one",
+        path.display()
+    )]
+    Newer {
+        /// Which file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// The records have a layout this version does not know.
+    #[error(
+        "{} holds records of layout {version}; this proctrace reads up to {}: use a newer one",
+        path.display(),
+        proctrace_wire::WIRE_VERSION
+    )]
+    NewerRecords {
+        /// Which file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// Written on a machine of the other byte order.
+    #[error("{} was written on a machine of the other byte order, which is not supported", path.display())]
+    ByteOrder {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// Cut off or damaged before the first block.
+    #[error("{} has no readable header ({why}): nothing can be saved from it", path.display())]
+    Header {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Why a trace cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Writing failed: a full disk, a closed pipe.
+    #[error("cannot write the trace")]
+    Io(#[from] io::Error),
+    /// The header cannot be put into words.
+    #[error("cannot write the trace's header")]
+    Header(#[from] serde_json::Error),
+    /// A header of more than [`crate::header::HEADER_BYTES_MAX`].
+    #[error("the command line is too long for the trace's header ({bytes} bytes)")]
+    HeaderTooLong {
+        /// Its size.
+        bytes: usize,
+    },
+    /// The thread that writes is gone.
+    #[error("the thread that writes the trace ended early")]
+    ThreadGone,
+}
+
+/// A stretch of a trace that was passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Where it begins, in bytes from the start of the file.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: DamageKind,
+    /// How many records were in it, where that could be read.
+    pub records: Option<u32>,
+}
+
+/// What can be wrong with a stretch of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DamageKind {
+    /// The file ends within a block.
+    Truncated,
+    /// Bytes that are no block; reading went on at the next one.
+    Garbage {
+        /// How many.
+        bytes: u64,
+    },
+    /// A block whose contents do not match their checksum, or do not decompress.
+    Corrupt,
+    /// Blocks are missing here: the numbering jumps.
+    Missing {
+        /// How many.
+        blocks: u32,
+    },
+    /// A block of a stream that this version does not know.
+    UnknownStream,
+    /// Reading failed.
+    Unreadable,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.what {
+            DamageKind::Truncated => write!(f, "the file ends within a block")?,
+            DamageKind::Garbage { bytes } => write!(f, "{bytes} bytes are no block")?,
+            DamageKind::Corrupt => write!(f, "a block is corrupt")?,
+            DamageKind::Missing { blocks } => write!(f, "{blocks} blocks are missing")?,
+            DamageKind::UnknownStream => write!(f, "a block is of a later version")?,
+            DamageKind::Unreadable => write!(f, "reading failed")?,
+        }
+        write!(f, " at byte {}", self.offset)?;
+        match self.records {
+            Some(records) => write!(f, " ({records} records lost)"),
+            None => Ok(()),
+        }
+    }
+}

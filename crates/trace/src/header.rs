@@ -1,0 +1,136 @@
+//! What a trace says of itself: the header before the records, the trailer behind them.
+
+use serde::{Deserialize, Serialize};
+
+/// A header is refused beyond this, before anything is allocated for it. It holds the command
+/// line, which the kernel limits to a quarter of the stack (2 MiB, 6 MiB with an unlimited one).
+pub(crate) const HEADER_BYTES_MAX: usize = 16 << 20;
+
+/// Where and how a recording was made. Strings that are bytes in truth (arguments, paths) are
+/// escaped by `proctrace_wire::escape`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Layout of the records.
+    pub wire_version: u32,
+    /// Version of the recorder.
+    pub recorder: String,
+    /// What the records come from: "ebpf".
+    pub backend: String,
+    /// The command and its arguments, as it was launched.
+    pub command: Vec<String>,
+    /// The directory it was launched in.
+    pub cwd: String,
+    /// Host name.
+    pub host: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Machine: "x86_64".
+    pub machine: String,
+    /// CPUs the payload may use.
+    pub cpus: u32,
+    /// Size of a page.
+    pub page_bytes: u32,
+    /// Memory of the machine.
+    pub memory_bytes: u64,
+    /// Real-time clock at the start, since 1970.
+    pub started_unix_ns: u64,
+    /// CLOCK_BOOTTIME at the same moment: the records' clock.
+    pub started_ns: u64,
+    /// Pause between samples.
+    pub interval_ns: u64,
+    /// Size of each ring buffer.
+    pub ring_bytes: u64,
+    /// Environment variables that are kept.
+    pub env_names: Vec<String>,
+    /// Which hook serves what.
+    pub hooks: Vec<Hook>,
+}
+
+/// One event and the hook it is taken from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hook {
+    /// What it captures: "fork".
+    pub event: String,
+    /// Where: "tp_btf/task_newtask".
+    pub hook: String,
+}
+
+/// How a recording ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trailer {
+    /// CLOCK_BOOTTIME when the last record was taken.
+    pub ended_ns: u64,
+    /// Why.
+    pub ended: Ended,
+    /// What became of the payload; None if it was still running.
+    pub payload: Option<PayloadUsage>,
+    /// Tasks that were followed.
+    pub tasks: u64,
+    /// Records by kind.
+    pub records: std::collections::BTreeMap<String, u64>,
+    /// Everything that was lost; empty is good.
+    pub losses: Vec<LossCount>,
+    /// What the recorder itself used.
+    pub recorder: RecorderUsage,
+}
+
+/// Why a recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// Every task of the tree had exited.
+    TreeExited,
+    /// The command had exited; what it left behind was not waited for (any longer).
+    RootExited,
+    /// Someone asked the recorder to stop.
+    Interrupted,
+}
+
+/// What the kernel said of the payload when it was waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PayloadUsage {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// CLOCK_BOOTTIME then.
+    pub exited_ns: u64,
+    /// User time of it and of all it waited for (RUSAGE_CHILDREN).
+    pub user_ns: u64,
+    /// System time likewise.
+    pub system_ns: u64,
+    /// Largest peak RSS of any of them.
+    pub maxrss_bytes: u64,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+/// A number of lost records.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LossCount {
+    /// What kind of record.
+    pub kind: String,
+    /// Why.
+    pub reason: String,
+    /// On which CPU, where known.
+    pub cpu: Option<u32>,
+    /// How many.
+    pub count: u64,
+}
+
+/// What the recorder itself used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecorderUsage {
+    /// User time.
+    pub user_ns: u64,
+    /// System time.
+    pub system_ns: u64,
+    /// Peak RSS.
+    pub maxrss_bytes: u64,
+}

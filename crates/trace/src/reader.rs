@@ -1,0 +1,320 @@
+//! Reading a trace, whatever happened to it.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use proctrace_wire::{Stream, WIRE_VERSION};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use crate::block::{Block, BlockInfo, RAW_HEADER_BYTES, RawHeader, TRAILER, unpack};
+use crate::error::{Damage, DamageKind, ReadError};
+use crate::header::{HEADER_BYTES_MAX, Header, Trailer};
+use crate::writer::BYTE_ORDER;
+use crate::{FORMAT_VERSION, MAGIC};
+
+const PREFIX_BYTES: usize = 24;
+
+/// Gives the blocks of a trace in the order of the file.
+///
+/// The header must be intact, or opening fails. After that nothing fails: what cannot be read is
+/// passed over and noted in [`Reader::damage`], and reading goes on at the next sound block.
+#[derive(Debug)]
+pub struct Reader<R> {
+    path: PathBuf,
+    input: R,
+    at: u64,
+    len: u64,
+    blocks_at: u64,
+    header: Header,
+    trailer: Option<Trailer>,
+    sequence: u32,
+    damage: Vec<Damage>,
+}
+
+impl Reader<BufReader<File>> {
+    /// Opens the trace at `path`.
+    ///
+    /// # Errors
+    /// When it is no trace, or one that this version cannot read.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        let path = path.as_ref();
+        let unreadable = |source| ReadError::Io { path: path.to_owned(), source };
+        let file = File::open(path).map_err(unreadable)?;
+        if file.metadata().map_err(unreadable)?.is_dir() {
+            return Err(unreadable(io::ErrorKind::IsADirectory.into()));
+        }
+        Self::new(BufReader::with_capacity(1 << 16, file), path)
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Reads a trace from `input`; `path` is what messages call it.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn new(mut input: R, path: impl Into<PathBuf>) -> Result<Self, ReadError> {
+        let path = path.into();
+        let (header, blocks_at) = read_header(&mut input, &path)?;
+        let unreadable = |source| ReadError::Io { path: path.clone(), source };
+        let len = input.seek(SeekFrom::End(0)).map_err(unreadable)?;
+        input.seek(SeekFrom::Start(blocks_at)).map_err(unreadable)?;
+        Ok(Self {
+            path,
+            input,
+            at: blocks_at,
+            len,
+            blocks_at,
+            header,
+            trailer: None,
+            sequence: 0,
+            damage: Vec::new(),
+        })
+    }
+
+    /// What the trace is called.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file.
+    pub fn len_bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// Bytes of it that have been passed.
+    pub fn position_bytes(&self) -> u64 {
+        self.at
+    }
+
+    /// Where and how the recording was made.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// How it ended; known once every block was passed, and absent from an incomplete trace.
+    pub fn trailer(&self) -> Option<&Trailer> {
+        self.trailer.as_ref()
+    }
+
+    /// What has been passed over so far.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// The next block of any stream; None at the end.
+    pub fn next_block(&mut self) -> Option<Block> {
+        self.next_block_where(|_| true)
+    }
+
+    /// The next block that `wanted` says yes to; the others are passed without being read.
+    pub fn next_block_where(&mut self, wanted: impl Fn(&BlockInfo) -> bool) -> Option<Block> {
+        loop {
+            let header = self.next_header()?;
+            let body = self.at;
+            let block = body - RAW_HEADER_BYTES as u64;
+            self.note_sequence(block, header.sequence);
+            let info = Stream::from_number(header.stream).map(|stream| BlockInfo {
+                stream,
+                records: header.records,
+                raw_bytes: header.raw_bytes,
+                stored_bytes: header.stored_bytes,
+                first_ns: header.first_ns,
+                last_ns: header.last_ns,
+            });
+            if body + u64::from(header.stored_bytes) > self.len {
+                self.note(block, DamageKind::Truncated, Some(header.records));
+                // A block that was cut off while being written is the last; but bytes lost from
+                // the middle look the same, so what is left is searched.
+                self.resume_at(body);
+                continue;
+            }
+            if info.is_some_and(|info| !wanted(&info)) {
+                self.resume_at(body + u64::from(header.stored_bytes));
+                continue;
+            }
+            let mut stored = vec![0; header.stored_bytes as usize];
+            if self.input.read_exact(&mut stored).is_err() {
+                self.note(block, DamageKind::Unreadable, Some(header.records));
+                self.at = self.len;
+                return None;
+            }
+            self.at += stored.len() as u64;
+            let Some(bytes) = unpack(&header, stored) else {
+                self.note(block, DamageKind::Corrupt, Some(header.records));
+                continue;
+            };
+            match info {
+                Some(info) => return Some(Block { info, bytes }),
+                None if header.stream == TRAILER => match serde_json::from_slice(&bytes) {
+                    Ok(trailer) => self.trailer = Some(trailer),
+                    Err(_) => self.note(block, DamageKind::Corrupt, None),
+                },
+                None => self.note(block, DamageKind::UnknownStream, Some(header.records)),
+            }
+        }
+    }
+
+    /// Goes back to the first block, forgetting what was found.
+    pub fn rewind(&mut self) {
+        self.damage.clear();
+        self.trailer = None;
+        self.sequence = 0;
+        self.resume_at(self.blocks_at);
+    }
+
+    /// The next sound block header, searching for it if need be.
+    fn next_header(&mut self) -> Option<RawHeader> {
+        let begin = self.at;
+        let mut header = RawHeader::new_zeroed();
+        while self.len.saturating_sub(self.at) >= RAW_HEADER_BYTES as u64 {
+            if self.input.read_exact(header.as_mut_bytes()).is_err() {
+                self.note(self.at, DamageKind::Unreadable, None);
+                self.at = self.len;
+                return None;
+            }
+            if header.is_sound() {
+                self.note_garbage(begin, self.at);
+                self.at += RAW_HEADER_BYTES as u64;
+                return Some(header);
+            }
+            self.search();
+        }
+        let left = self.len.saturating_sub(begin);
+        if left > 0 && !self.is_rest_of_truncated_block(begin) {
+            // What is too short for a header at the very end is a header cut off.
+            if left < RAW_HEADER_BYTES as u64 {
+                self.note(begin, DamageKind::Truncated, None);
+            } else {
+                self.note_garbage(begin, self.len);
+            }
+        }
+        self.at = self.len;
+        None
+    }
+
+    /// Whether the bytes from `at` on belong to a block already noted as truncated.
+    fn is_rest_of_truncated_block(&self, at: u64) -> bool {
+        self.damage.last().is_some_and(|damage| {
+            damage.what == DamageKind::Truncated && damage.offset + RAW_HEADER_BYTES as u64 == at
+        })
+    }
+
+    /// Moves to the next place after `at` where a block's magic stands.
+    fn search(&mut self) {
+        let magic = crate::block::BLOCK_MAGIC.to_le_bytes();
+        let mut window = vec![0u8; 1 << 16];
+        let mut from = self.at + 1;
+        loop {
+            self.resume_at(from);
+            let Ok(read) = read_up_to(&mut self.input, &mut window) else {
+                self.at = self.len;
+                return;
+            };
+            if read < magic.len() {
+                self.resume_at(self.len);
+                return;
+            }
+            if let Some(found) =
+                window[..read].windows(magic.len()).position(|bytes| bytes == magic)
+            {
+                self.resume_at(from + found as u64);
+                return;
+            }
+            from += (read - (magic.len() - 1)) as u64;
+        }
+    }
+
+    fn resume_at(&mut self, at: u64) {
+        self.at = at;
+        if self.input.seek(SeekFrom::Start(at)).is_err() {
+            self.note(at, DamageKind::Unreadable, None);
+            self.at = self.len;
+        }
+    }
+
+    fn note_sequence(&mut self, block: u64, sequence: u32) {
+        if sequence > self.sequence {
+            let blocks = sequence - self.sequence;
+            // A stretch of garbage has been noted already; this says how much was in it.
+            self.note(block, DamageKind::Missing { blocks }, None);
+        }
+        self.sequence = sequence.wrapping_add(1);
+    }
+
+    fn note_garbage(&mut self, from: u64, to: u64) {
+        if to > from {
+            self.note(from, DamageKind::Garbage { bytes: to - from }, None);
+        }
+    }
+
+    fn note(&mut self, offset: u64, what: DamageKind, records: Option<u32>) {
+        self.damage.push(Damage { offset, what, records });
+    }
+}
+
+fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match input.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+fn read_header(input: &mut impl Read, path: &Path) -> Result<(Header, u64), ReadError> {
+    let path = || path.to_owned();
+    let unreadable = |source| ReadError::Io { path: path(), source };
+    let mut prefix = [0u8; PREFIX_BYTES];
+    let read = read_up_to(input, &mut prefix).map_err(unreadable)?;
+    if read < MAGIC.len() || prefix[..MAGIC.len()] != MAGIC {
+        return Err(ReadError::Foreign { path: path(), found: looks_like(&prefix[..read]) });
+    }
+    let no_header = |why: &str| ReadError::Header { path: path(), why: why.into() };
+    if read < PREFIX_BYTES {
+        return Err(no_header("it is cut off"));
+    }
+    let word = |at: usize| u32::read_from_bytes(&prefix[at..at + 4]).unwrap_or_default();
+    let (version, byte_order, bytes, crc) = (word(8), word(12), word(16), word(20));
+    if byte_order == BYTE_ORDER.swap_bytes() {
+        return Err(ReadError::ByteOrder { path: path() });
+    }
+    if version > FORMAT_VERSION {
+        return Err(ReadError::Newer { path: path(), version });
+    }
+    if version == 0 || byte_order != BYTE_ORDER || bytes as usize > HEADER_BYTES_MAX {
+        return Err(no_header("it is damaged"));
+    }
+    // Grows as bytes come in, so a short file that claims a long header costs nothing.
+    let mut json = Vec::new();
+    input.take(u64::from(bytes)).read_to_end(&mut json).map_err(unreadable)?;
+    if json.len() < bytes as usize {
+        return Err(no_header("it is cut off"));
+    }
+    if crc32c::crc32c(&json) != crc {
+        return Err(no_header("its checksum is wrong"));
+    }
+    let header: Header =
+        serde_json::from_slice(&json).map_err(|error| no_header(&error.to_string()))?;
+    if header.wire_version > WIRE_VERSION {
+        return Err(ReadError::NewerRecords { path: path(), version: header.wire_version });
+    }
+    Ok((header, (PREFIX_BYTES + json.len()) as u64))
+}
+
+fn looks_like(prefix: &[u8]) -> &'static str {
+    match prefix {
+        [] => "it is empty",
+        [0x7f, b'E', b'L', b'F', ..] => "it is an ELF file",
+        [b'P', b'E', b'R', b'F', ..] => "it is perf data",
+        [0x1f, 0x8b, ..] => "it is compressed by gzip: unpack it first",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed by zstd: unpack it first",
+        [b'{', ..] => "it looks like JSON",
+        [0x89, b'P', b'T', b'R', b'C', ..] => "its line ends were converted in a transfer",
+        _ => "it begins with other bytes",
+    }
+}
