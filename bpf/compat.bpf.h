@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Where kernels differ: each function hides one difference and names the commit behind it.
+ */
+#ifndef PROCTRACE_COMPAT_BPF_H
+#define PROCTRACE_COMPAT_BPF_H
+
+#define SIGNAL_GROUP_EXIT 4
+#define SIGCHLD 17
+#define SIG_IGN_PTR 1UL
+#define SA_NOCLDWAIT 2UL
+
+/* task_struct.state became __state in 5.14 (2f064a59a11f). */
+struct task_struct___before_5_14 {
+	volatile long state;
+} __attribute__((preserve_access_index));
+
+/* Stable since 2.6; /proc/PID/stat and crash tools rely on them. */
+#define TASK_INTERRUPTIBLE 0x1
+#define TASK_UNINTERRUPTIBLE 0x2
+#define TASK_STOPPED 0x4
+#define TASK_TRACED 0x8
+#define EXIT_DEAD 0x10
+#define EXIT_ZOMBIE 0x20
+#define TASK_DEAD 0x80
+#define TASK_NOLOAD 0x400
+
+static __always_inline __u32 task_state_of(struct task_struct *task)
+{
+	if (bpf_core_field_exists(struct task_struct, __state))
+		return task->__state;
+	return ((struct task_struct___before_5_14 *)task)->state;
+}
+
+/* About to leave its CPU for the last time: do_task_dead(). */
+static __always_inline bool is_dead(struct task_struct *task)
+{
+	return task_state_of(task) & TASK_DEAD;
+}
+
+/* The letter of /proc/PID/stat. 0 is running or runnable; TASK_IDLE (D without load) is I. */
+static __always_inline char state_letter(struct task_struct *task)
+{
+	__u32 state = task_state_of(task), exit_state = task->exit_state;
+
+	if (exit_state & EXIT_ZOMBIE)
+		return 'Z';
+	if (exit_state & EXIT_DEAD)
+		return 'X';
+	if (state & TASK_NOLOAD)
+		return 'I';
+	if (state & TASK_INTERRUPTIBLE)
+		return 'S';
+	if (state & TASK_UNINTERRUPTIBLE)
+		return 'D';
+	if (state & TASK_STOPPED)
+		return 'T';
+	if (state & TASK_TRACED)
+		return 't';
+	return 'R';
+}
+
+/* mm->rss_stat was a struct of atomics before f1a7941243c1 (6.2) made it percpu counters;
+ * reading .count alone is what the kernel does for maxrss (get_mm_counter). */
+struct mm_rss_stat {
+	atomic_long_t count[4];
+} __attribute__((preserve_access_index));
+
+struct mm_struct___before_6_2 {
+	struct mm_rss_stat rss_stat;
+} __attribute__((preserve_access_index));
+
+#define MM_FILEPAGES 0
+#define MM_ANONPAGES 1
+#define MM_SHMEMPAGES 3
+
+static __always_inline __u64 positive(__s64 n)
+{
+	return n > 0 ? n : 0;
+}
+
+static __always_inline __u64 mm_rss_pages(struct mm_struct *mm)
+{
+	if (!mm)
+		return 0;
+	if (bpf_core_type_exists(struct mm_rss_stat)) {
+		struct mm_struct___before_6_2 *old = (void *)mm;
+
+		return positive(old->rss_stat.count[MM_FILEPAGES].counter) +
+		       positive(old->rss_stat.count[MM_ANONPAGES].counter) +
+		       positive(old->rss_stat.count[MM_SHMEMPAGES].counter);
+	}
+	return positive(mm->rss_stat[MM_FILEPAGES].count) +
+	       positive(mm->rss_stat[MM_ANONPAGES].count) +
+	       positive(mm->rss_stat[MM_SHMEMPAGES].count);
+}
+
+/* get_mm_hiwater_rss() */
+static __always_inline __u64 mm_peak_rss_pages(struct mm_struct *mm)
+{
+	__u64 now = mm_rss_pages(mm), peak = mm->hiwater_rss;
+
+	return peak > now ? peak : now;
+}
+
+#endif

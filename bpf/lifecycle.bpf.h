@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Birth, renaming and death of tasks.
+ *
+ * Birth is taken from task_newtask: it runs in the forker, before the child can run, for every
+ * way to make a task, io_uring workers included (they bypass sched_process_fork).
+ *
+ * Death has two halves. sched_process_exit knows when and why, and still sees the address
+ * space; but the scheduler has not folded the last slice into sum_exec_runtime there, which for
+ * short processes is most of it, and tearing down the memory is still to come. The figures are
+ * final when the task leaves its CPU for good: at the sched_switch away from a dead task. So
+ * exit notes, and the last switch writes the record, in the task's own context.
+ *
+ * sched_process_free would have the same figures and no tax on other tasks' switches (50 ns
+ * each). But it comes after an RCU grace period, in the context of whatever task a softirq
+ * happens to interrupt, and there are kernels that run no BPF program in some contexts (seen on
+ * 6.18: none in the threads of pid 1); one exit record in a thousand was missing.
+ */
+#ifndef PROCTRACE_LIFECYCLE_BPF_H
+#define PROCTRACE_LIFECYCLE_BPF_H
+
+#define CLONE_THREAD 0x00010000ULL
+
+static __always_inline void fill_ns_pids(struct task_struct *child, struct pt_fork *record)
+{
+	struct pid *pid = child->thread_pid;
+	struct pid *tgid_pid;
+	__u32 level;
+
+	record->child_tid_ns = child->pid;
+	record->child_tgid_ns = child->tgid;
+	if (!pid)
+		return;
+	level = pid->level;
+	if (level == 0)
+		return;
+	/* a flexible array: the index is not known to the verifier, so it is read, not loaded */
+	bpf_probe_read_kernel(&record->child_tid_ns, 4,
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      level * bpf_core_type_size(struct upid));
+	tgid_pid = child->group_leader->thread_pid;
+	if (tgid_pid)
+		bpf_probe_read_kernel(&record->child_tgid_ns, 4,
+				      (void *)tgid_pid + bpf_core_field_offset(struct pid, numbers) +
+					      level * bpf_core_type_size(struct upid));
+}
+
+/* Is the current task the recorder, about to fork the command it was asked to run? */
+static __always_inline bool is_launch(__u64 clone_flags)
+{
+	struct orders *orders = get_orders();
+	struct bpf_pidns_info self = {};
+
+	if (!orders || !orders->launch_armed || (clone_flags & CLONE_THREAD))
+		return false;
+	if (bpf_get_ns_current_pid_tgid(recorder_pidns_dev, recorder_pidns_ino, &self, sizeof(self)))
+		return false;
+	if (self.tgid != recorder_pid)
+		return false;
+	orders->launch_armed = 0;
+	return true;
+}
+
+static __always_inline void write_root(struct task_struct *child, struct task_state *state, __u64 now)
+{
+	struct pt_attach *r = reserve(lifecycle, PT_ATTACH, struct pt_attach);
+
+	if (!r)
+		return;
+	set_head(&r->head, PT_ATTACH, sizeof(*r), state->task, now);
+	r->process = state->process;
+	r->tgid = child->tgid;
+	r->tid = child->pid;
+	r->parent_tgid = child->real_parent->tgid;
+	r->bits = PT_ATTACH_ROOT;
+	r->pad = 0;
+	r->start_ns = child->start_boottime;
+	r->run_ns = child->se.sum_exec_runtime;
+	r->utime_ns = child->utime;
+	r->stime_ns = child->stime;
+	copy_comm(r->comm, child);
+	submit(lifecycle, r);
+}
+
+static __always_inline void write_fork(struct task_struct *forker, struct task_state *forker_state,
+				       struct task_struct *child, struct task_state *state,
+				       __u64 clone_flags, __u64 now)
+{
+	struct pt_fork *r = reserve(lifecycle, PT_FORK, struct pt_fork);
+
+	if (!r)
+		return;
+	set_head(&r->head, PT_FORK, sizeof(*r), forker_state->task, now);
+	r->process = forker_state->process;
+	r->tgid = forker->tgid;
+	r->tid = forker->pid;
+	r->child = state->task;
+	r->child_process = state->process;
+	r->child_tgid = child->tgid;
+	r->child_tid = child->pid;
+	r->parent_tgid = child->real_parent->tgid;
+	fill_ns_pids(child, r);
+	r->call = call_of(REG_NR(current_regs(forker)));
+	r->exit_signal = child->exit_signal;
+	r->pad = 0;
+	r->flags = clone_flags;
+	r->start_ns = child->start_boottime;
+	copy_comm(r->comm, child);
+	submit(lifecycle, r);
+}
+
+SEC("tp_btf/task_newtask")
+int on_newtask(__u64 *ctx)
+{
+	struct task_struct *child = (void *)ctx[0];
+	__u64 clone_flags = ctx[1];
+	struct task_struct *forker = bpf_get_current_task_btf();
+	struct task_state *forker_state = state_of(forker);
+	struct counts *counts = get_counts();
+	struct task_state *state;
+	__u64 now;
+
+	if (!counts || (!forker_state && !is_launch(clone_flags)))
+		return 0;
+
+	state = bpf_task_storage_get(&tasks, child, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!state) {
+		count_loss(PT_FORK, PT_LOSS_STORAGE);
+		return 0;
+	}
+	state->task = __sync_fetch_and_add(&counts->born, 1) + 1;
+	state->process = clone_flags & CLONE_THREAD && forker_state ? forker_state->process :
+								      state->task;
+	/* no sample can have said this, so the first one is always written */
+	state->sampled_run_ns = ~0ULL;
+
+	now = bpf_ktime_get_boot_ns();
+	if (forker_state)
+		write_fork(forker, forker_state, child, state, clone_flags, now);
+	else
+		write_root(child, state, now);
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int on_rename(__u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	const char *comm = (void *)ctx[1];
+	struct task_state *state = state_of(task);
+	struct task_struct *current;
+	struct pt_rename *r;
+	int nr;
+
+	if (!state)
+		return 0;
+	/* execve renames too, and its own record says so */
+	current = bpf_get_current_task_btf();
+	nr = REG_NR(current_regs(current));
+	if (task->pid == current->pid && (nr == NR_execve || nr == NR_execveat))
+		return 0;
+
+	r = reserve(lifecycle, PT_RENAME, struct pt_rename);
+	if (!r)
+		return 0;
+	set_head(&r->head, PT_RENAME, sizeof(*r), state->task, bpf_ktime_get_boot_ns());
+	r->process = state->process;
+	r->tgid = task->tgid;
+	r->tid = task->pid;
+	r->pad = 0;
+	__builtin_memset(r->comm, 0, sizeof(r->comm));
+	bpf_probe_read_kernel_str(r->comm, sizeof(r->comm), comm);
+	submit(lifecycle, r);
+	return 0;
+}
+
+/* What wait4 would report: see wait_task_zombie() in kernel/exit.c. */
+static __always_inline __u32 process_status(struct task_struct *task)
+{
+	struct signal_struct *signal = task->signal;
+
+	if (signal->flags & SIGNAL_GROUP_EXIT)
+		return signal->group_exit_code;
+	return task->group_leader->exit_code;
+}
+
+static __always_inline bool parent_ignores_children(struct task_struct *task)
+{
+	struct sighand_struct *sighand = task->real_parent->sighand;
+
+	if (!sighand)
+		return false;
+	return (unsigned long)sighand->action[SIGCHLD - 1].sa.sa_handler == SIG_IGN_PTR ||
+	       (sighand->action[SIGCHLD - 1].sa.sa_flags & SA_NOCLDWAIT);
+}
+
+static __always_inline int note_exit(struct task_struct *task, bool group_dead)
+{
+	struct task_state *state = state_of(task);
+	__u32 bits = 0;
+
+	if (!state)
+		return 0;
+	state->exit_ns = bpf_ktime_get_boot_ns();
+	state->run_at_exit_ns = task->se.sum_exec_runtime;
+	state->parent_tgid = task->group_leader->real_parent->tgid;
+	state->status = task->exit_code;
+	if (group_dead) {
+		bits |= PT_EXIT_PROCESS;
+		state->status = process_status(task);
+		if (parent_ignores_children(task->group_leader))
+			bits |= PT_EXIT_AUTOREAP;
+	}
+	/* 6.16 moved the tracepoint before exit_mm() (3e816361e94a); until then only the
+	 * process-wide peak is left, which includes what it was before its last exec. */
+	if (task->mm) {
+		state->maxrss_pages = mm_peak_rss_pages(task->mm);
+	} else {
+		state->maxrss_pages = task->signal->maxrss;
+		bits |= PT_EXIT_RSS_BOUND;
+	}
+	state->exit_bits = bits;
+	return 0;
+}
+
+/* Since 6.16 the tracepoint itself says whether the thread group is dead, which is the only
+ * race-free way to know. The loader takes this program where it is accepted. */
+SEC("tp_btf/sched_process_exit")
+int on_exit_told(__u64 *ctx)
+{
+	return note_exit((void *)ctx[0], ctx[1] & 1);
+}
+
+/* Before that, several threads exiting at once may all see live == 0; readers take the first. */
+SEC("tp_btf/sched_process_exit")
+int on_exit_guessed(__u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+
+	return note_exit(task, task->signal->live.counter == 0);
+}
+
+/* A reaper on another CPU can take a task that is still on its way here, and a thread releases
+ * itself. Both add up the CPU time of a task whose last slice is not folded in yet
+ * (thread_group_cputime() brings only current up to date), so the kernel's figure lacks it.
+ * wait_task_zombie() leaves EXIT_ZOMBIE before it reads the time: who is still one at its last
+ * switch is counted in full. */
+static __always_inline bool was_released(struct task_struct *task)
+{
+	return task->exit_state & EXIT_DEAD;
+}
+
+static __always_inline void fill_exit(struct pt_exit *r, struct task_struct *task,
+				      struct task_state *state)
+{
+	struct signal_struct *signal = task->signal;
+
+	set_head(&r->head, PT_EXIT, sizeof(*r), state->task, state->exit_ns);
+	r->process = state->process;
+	r->tgid = task->tgid;
+	r->tid = task->pid;
+	r->status = state->status;
+	r->bits = state->exit_bits | (was_released(task) ? PT_EXIT_RELEASED : 0);
+	r->parent_tgid = state->parent_tgid;
+	r->opens = state->opens;
+	r->lookups_failed = state->lookups_failed;
+	r->execs_failed = state->execs_failed;
+	r->pad = 0;
+	r->start_ns = task->start_boottime;
+	r->run_ns = task->se.sum_exec_runtime;
+	r->run_at_exit_ns = state->run_at_exit_ns;
+	r->utime_ns = task->utime;
+	r->stime_ns = task->stime;
+	r->nvcsw = task->nvcsw;
+	r->nivcsw = task->nivcsw;
+	r->minflt = task->min_flt;
+	r->majflt = task->maj_flt;
+	r->rchar = task->ioac.rchar;
+	r->wchar = task->ioac.wchar;
+	r->read_bytes = task->ioac.read_bytes;
+	r->write_bytes = task->ioac.write_bytes;
+	r->run_delay_ns = task->sched_info.run_delay;
+	r->maxrss_pages = state->maxrss_pages;
+	r->maxrss_ever_pages = signal->maxrss;
+	r->waited_utime_ns = signal->cutime;
+	r->waited_stime_ns = signal->cstime;
+	copy_comm(r->comm, task);
+}
+
+SEC("tp_btf/sched_switch")
+int on_switch(__u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[1];
+	struct task_state *state;
+	struct counts *counts;
+	struct pt_exit *r;
+
+	if (!is_dead(task))
+		return 0;
+	state = state_of(task);
+	if (!state)
+		return 0;
+	r = reserve(lifecycle, PT_EXIT, struct pt_exit);
+	if (r) {
+		fill_exit(r, task, state);
+		submit(lifecycle, r);
+	}
+	/* after the record: the recorder waits for this count and then drains the ring */
+	counts = get_counts();
+	if (counts)
+		__sync_fetch_and_add(&counts->ended, 1);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * From a struct path to its name, as the traced task would see it (below its own root).
+ *
+ * bpf_d_path() is allowed in a handful of hooks only, none of them ours, so the names are
+ * gathered by walking the dentries upwards and filling a buffer from its end.
+ */
+#ifndef PROCTRACE_PATH_BPF_H
+#define PROCTRACE_PATH_BPF_H
+
+/* Deeper paths lose their front and are flagged. */
+#define PATH_COMPONENTS_MAX 48
+#define NAME_MAX 255
+
+static __always_inline struct mount *mount_of(struct vfsmount *mnt)
+{
+	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+}
+
+/* One name, or one mount point, further up. */
+STEP int walk_up(void)
+{
+	struct scratch *w = get_scratch();
+	struct dentry *dentry, *parent;
+	const unsigned char *name;
+	struct vfsmount *mnt;
+	__u64 at;
+	__u32 len;
+
+	if (!w)
+		return STEP_FAILED;
+	dentry = w->dentry;
+	mnt = w->mnt;
+	if (dentry == w->root_dentry && mnt == w->root_mnt)
+		return STEP_DONE;
+	if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
+		struct mount *m = mount_of(mnt);
+		struct mount *up = BPF_CORE_READ(m, mnt_parent);
+
+		if (up == m || !up)
+			return STEP_DONE;
+		w->dentry = BPF_CORE_READ(m, mnt_mountpoint);
+		w->mnt = (void *)up + bpf_core_field_offset(struct mount, mnt);
+		return STEP_ON;
+	}
+	parent = BPF_CORE_READ(dentry, d_parent);
+	if (parent == dentry || !parent)
+		return STEP_DONE;
+	len = BPF_CORE_READ(dentry, d_name.len) & NAME_MAX;
+	at = w->walk_at;
+	if (at > PT_PATH_MAX || at < len + 1)
+		return STEP_FAILED;
+	name = BPF_CORE_READ(dentry, d_name.name);
+	at -= len;
+	bpf_probe_read_kernel(&w->walk[at & (PT_PATH_MAX - 1)], len, name);
+	at -= 1;
+	w->walk[at & (PT_PATH_MAX - 1)] = '/';
+	w->walk_at = at;
+	w->dentry = parent;
+	return STEP_ON;
+}
+
+/* Leaves the name at walk[walk_at .. PT_PATH_MAX); sets *cut where its front is missing. */
+static __always_inline void walk_path(const struct path *path, const struct path *root,
+				      struct scratch *w, bool *cut)
+{
+	int i, step = STEP_ON;
+
+	w->dentry = BPF_CORE_READ(path, dentry);
+	w->mnt = BPF_CORE_READ(path, mnt);
+	w->root_dentry = BPF_CORE_READ(root, dentry);
+	w->root_mnt = BPF_CORE_READ(root, mnt);
+	w->walk_at = PT_PATH_MAX;
+	for (i = 0; i < PATH_COMPONENTS_MAX; i++) {
+		step = walk_up();
+		if (step != STEP_ON)
+			break;
+	}
+	if (step != STEP_DONE) {
+		*cut = true;
+	} else if (w->walk_at == PT_PATH_MAX) {
+		w->walk_at = PT_PATH_MAX - 1;
+		w->walk[PT_PATH_MAX - 1] = '/';
+	}
+}
+
+/* Appends the name to the record at offset `to`; returns its length. */
+static __always_inline __u32 append_path(const struct path *path, const struct path *root,
+					 struct scratch *scratch, __u32 to, bool *cut)
+{
+	__u64 at;
+	__u32 len;
+
+	walk_path(path, root, scratch, cut);
+	at = scratch->walk_at;
+	len = PT_PATH_MAX - at;
+	if (at > PT_PATH_MAX || len > PT_PATH_MAX || to > PT_RECORD_MAX - PT_PATH_MAX)
+		return 0;
+	bpf_probe_read_kernel(&scratch->record[to], len,
+			      &scratch->walk[at & (PT_PATH_MAX - 1)]);
+	return len;
+}
+
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The programs that record a process tree. README.md beside this file lists the hooks, what
+ * each costs and why it was chosen.
+ *
+ * One translation unit, because the programs share maps and constants; one header per concern.
+ */
+#include "vmlinux_min.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "wire.h"
+#include "recorder.bpf.h"
+#include "regs.bpf.h"
+#include "compat.bpf.h"
+#include "lifecycle.bpf.h"
+#include "path.bpf.h"
+#include "exec.bpf.h"
+#include "lookup.bpf.h"
+#include "sample.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * What every program shares: the options, the maps, who is traced, how a record leaves and how
+ * a lost one is counted.
+ */
+#ifndef PROCTRACE_RECORDER_BPF_H
+#define PROCTRACE_RECORDER_BPF_H
+
+/* ---- options: constants when the programs are verified, so unused branches cost nothing ---- */
+
+/* The recorder's pid as it sees itself, and the pid namespace it sees it in: the recorder may
+ * itself run in a container, where getpid() is not the tgid the kernel hooks see. */
+const volatile __u32 recorder_pid = 0;
+const volatile __u64 recorder_pidns_dev = 0;
+const volatile __u64 recorder_pidns_ino = 0;
+/* A ring this full wakes the recorder before its next tick. */
+const volatile __u64 wake_bytes = 1 << 20;
+
+#define ENV_NAMES_MAX 32
+#define ENV_NAME_WORDS 4
+/* "NAME=" zero-padded to 32 bytes, and a mask of the bytes that count. */
+struct env_name {
+	__u64 want[ENV_NAME_WORDS];
+	__u64 mask[ENV_NAME_WORDS];
+};
+const volatile struct env_name env_names[ENV_NAMES_MAX] = {};
+const volatile __u32 env_names_len = 0;
+
+/* ---- maps ---- */
+
+/* Lifecycle records have a ring of their own, so that a storm of look-ups can never push out
+ * a fork or an exit. Sizes are set by the loader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} lifecycle SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} lookups SEC(".maps");
+
+/* What we know of a traced task. A task without it is not of the tree. */
+struct task_state {
+	__u32 task;
+	__u32 process;
+	/* set at exit, used when the task has left its CPU for good */
+	__u64 exit_ns;
+	__u64 run_at_exit_ns;
+	__u64 maxrss_pages;
+	__u32 status;
+	__u32 exit_bits;
+	__s32 parent_tgid;
+	/* running totals */
+	__u32 opens;
+	__u32 lookups_failed;
+	__u32 execs_failed;
+	/* what the last sample said, so that an idle task costs nothing */
+	__u64 sampled_run_ns;
+	__u32 sampled_state;
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_state);
+} tasks SEC(".maps");
+
+/* What has become of the tree; only the programs write here. */
+struct counts {
+	__u64 born;	/* tasks ever followed; also the last serial given */
+	__u64 ended;	/* of them, those whose exit record has been written */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counts);
+} counts SEC(".maps");
+
+/* What the recorder asks for; apart from the counts, because it writes the value as a whole. */
+struct orders {
+	__u32 launch_armed;	/* the recorder's next child process is the root of the tree */
+	__u32 final_pass;	/* the next pass of samples is the last: leave nothing out */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct orders);
+} orders SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PT_KINDS * PT_LOSS_REASONS);
+	__type(key, __u32);
+	__type(value, __u64);
+} losses SEC(".maps");
+
+/* Environments already written, by their hash. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, __u8);
+} environments SEC(".maps");
+
+/* Where variable-size records are put together: one per CPU (set by the loader), because a
+ * record of up to 64 KiB fits neither the stack nor a per-CPU map (PCPU_MIN_UNIT_SIZE).
+ * The programs that use it run in task context with preemption off, so they never meet. */
+struct scratch {
+	__u8 record[PT_RECORD_MAX + 8];
+	__u8 walk[2 * PT_PATH_MAX];
+	/* What the steps below work on; see STEP. */
+	struct dentry *dentry;
+	struct dentry *root_dentry;
+	struct vfsmount *mnt;
+	struct vfsmount *root_mnt;
+	__u64 walk_at;
+	__u64 user_at;
+	__u64 user_end;
+	__u64 hash;
+	__u64 now;
+	__u32 to;
+	__u32 done;
+	__u32 total;
+	__u32 task;
+};
+
+/*
+ * The body of a long loop. The verifier follows every path through a loop, and a loop with a
+ * few branches and live registers takes it past a million instructions. A global function is
+ * verified once, on its own, and is a single step to its caller; it can take no pointers, so
+ * its state is in scratch. (bpf_loop would do, too, from 5.17 on.)
+ */
+#define STEP __attribute__((noinline))
+enum step { STEP_ON, STEP_DONE, STEP_FAILED };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+/* ---- helpers ---- */
+
+static __always_inline struct counts *get_counts(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counts, &zero);
+}
+
+static __always_inline struct orders *get_orders(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&orders, &zero);
+}
+
+static __always_inline struct scratch *get_scratch(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&scratches, &cpu);
+}
+
+static __always_inline struct task_state *state_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&tasks, task, NULL, 0);
+}
+
+static __always_inline void count_loss(__u32 kind, __u32 reason)
+{
+	__u32 key = kind * PT_LOSS_REASONS + reason;
+	__u64 *count = bpf_map_lookup_elem(&losses, &key);
+
+	if (count)
+		*count += 1;
+}
+
+/* The recorder polls; it is woken only when a ring passes its mark, and once per passing:
+ * a wake-up per record costs 3 us, several times the record itself. */
+static __always_inline __u64 wake_flags(void *ring, __u64 size)
+{
+	__u64 avail = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+
+	return avail >= wake_bytes && avail - size < wake_bytes + PT_RECORD_MAX ?
+		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void set_head(struct pt_head *head, __u16 kind, __u16 size, __u32 task,
+				     __u64 time_ns)
+{
+	head->kind = kind;
+	head->size = size;
+	head->task = task;
+	head->time_ns = time_ns;
+}
+
+/* A fixed-size record in place in the ring, or NULL and a counted loss. */
+#define reserve(ring, kind, type)                                           \
+	({                                                                  \
+		type *r_ = bpf_ringbuf_reserve(&(ring), sizeof(type), 0);   \
+		if (!r_)                                                    \
+			count_loss(kind, PT_LOSS_RING_FULL);                \
+		r_;                                                         \
+	})
+
+#define submit(ring, record) bpf_ringbuf_submit(record, wake_flags(&(ring), sizeof(*(record))))
+
+/* A record put together in scratch; `size` is already a multiple of 8. */
+static __always_inline void output(void *ring, __u32 kind, void *record, __u64 size)
+{
+	if (bpf_ringbuf_output(ring, record, size, wake_flags(ring, size)))
+		count_loss(kind, PT_LOSS_RING_FULL);
+}
+
+#define ROUND_UP_8(n) (((n) + 7) & ~7ULL)
+
+static __always_inline void copy_comm(char *to, struct task_struct *task)
+{
+	/* two loads; bpf_get_current_comm costs ten times as much */
+	((__u64 *)to)[0] = ((__u64 *)task->comm)[0];
+	((__u64 *)to)[1] = ((__u64 *)task->comm)[1];
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * One pass over all tasks: a sample of each live task of the tree whose CPU time or state
+ * changed since its last one, then a tick that counts them all. What changed nothing says
+ * nothing, so a thousand sleeping threads cost no trace.
+ *
+ * The program writes records to the iterator's own buffer, which the recorder reads like a file.
+ */
+#ifndef PROCTRACE_SAMPLE_BPF_H
+#define PROCTRACE_SAMPLE_BPF_H
+
+/* One pass at a time, by one reader. */
+static struct pt_tick tick;
+
+static __always_inline void count_state(char letter)
+{
+	tick.tasks++;
+	switch (letter) {
+	case 'R':
+		tick.running++;
+		break;
+	case 'S':
+	case 'I':
+		tick.sleeping++;
+		break;
+	case 'D':
+		tick.uninterruptible++;
+		break;
+	case 'T':
+	case 't':
+		tick.stopped++;
+		break;
+	default:
+		tick.dead++;
+	}
+}
+
+static __always_inline int write_tick(struct seq_file *seq)
+{
+	set_head(&tick.head, PT_TICK, sizeof(tick), 0, bpf_ktime_get_boot_ns());
+	bpf_seq_write(seq, &tick, sizeof(tick));
+	return 0;
+}
+
+static __always_inline int write_sample(struct seq_file *seq, struct task_struct *task,
+					struct task_state *state, char letter, bool final)
+{
+	struct pt_sample s = {};
+
+	set_head(&s.head, PT_SAMPLE, sizeof(s), state->task, bpf_ktime_get_boot_ns());
+	s.process = state->process;
+	s.tgid = task->tgid;
+	s.tid = task->pid;
+	s.state = letter;
+	s.bits = final ? PT_SAMPLE_FINAL : 0;
+	s.run_ns = task->se.sum_exec_runtime;
+	s.utime_ns = task->utime;
+	s.stime_ns = task->stime;
+	s.nvcsw = task->nvcsw;
+	s.nivcsw = task->nivcsw;
+	s.minflt = task->min_flt;
+	s.majflt = task->maj_flt;
+	s.rchar = task->ioac.rchar;
+	s.wchar = task->ioac.wchar;
+	s.read_bytes = task->ioac.read_bytes;
+	s.write_bytes = task->ioac.write_bytes;
+	s.run_delay_ns = task->sched_info.run_delay;
+	s.rss_pages = mm_rss_pages(task->mm);
+	/* when the buffer is full the kernel empties it and runs us again for the same task */
+	if (bpf_seq_write(seq, &s, sizeof(s)))
+		return 1;
+	state->sampled_run_ns = s.run_ns;
+	state->sampled_state = letter;
+	tick.sampled++;
+	return 0;
+}
+
+SEC("iter/task")
+int on_sample(struct bpf_iter__task *ctx)
+{
+	struct seq_file *seq = ctx->meta->seq;
+	struct task_struct *task = ctx->task;
+	struct task_state *state;
+	struct orders *orders;
+	bool final;
+	char letter;
+
+	if (ctx->meta->seq_num == 0) {
+		__builtin_memset(&tick, 0, sizeof(tick));
+		tick.begin_ns = bpf_ktime_get_boot_ns();
+	}
+	if (!task)
+		return write_tick(seq);
+	state = state_of(task);
+	if (!state)
+		return 0;
+	orders = get_orders();
+	final = orders && orders->final_pass;
+	letter = state_letter(task);
+
+	/* a zombie has had its last word already */
+	if ((final && !state->exit_ns) || state->sampled_state != letter ||
+	    state->sampled_run_ns != task->se.sum_exec_runtime) {
+		if (write_sample(seq, task, state, letter, final))
+			return 0;
+	}
+	count_state(letter);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,40 @@
+//! Compiles the BPF programs with clang, once for the machine they will run on.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    let bpf = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"))
+        .join("../../bpf")
+        .canonicalize()
+        .expect("bpf/ lies beside crates/");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    println!("cargo::rerun-if-env-changed=CLANG");
+    for entry in fs::read_dir(&bpf).expect("bpf/ can be read").flatten() {
+        println!("cargo::rerun-if-changed={}", entry.path().display());
+    }
+
+    let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
+        Ok("x86_64") => "x86",
+        Ok("aarch64") => "arm64",
+        other => panic!("proctrace's BPF programs know x86_64 and aarch64, not {other:?}"),
+    };
+    let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+    let status = Command::new(&clang)
+        .args(["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3"])
+        .arg(format!("-D__TARGET_ARCH_{arch}"))
+        .arg("-c")
+        .arg(bpf.join("proctrace.bpf.c"))
+        .arg("-o")
+        .arg(out.join("proctrace.bpf.o"))
+        .status();
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(_) => panic!("clang could not compile bpf/proctrace.bpf.c"),
+        Err(error) => panic!(
+            "cannot run {}: {error}. `cargo xtask setup` installs clang and the libbpf headers",
+            clang.display()
+        ),
+    }
+}

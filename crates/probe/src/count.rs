@@ -1,0 +1,49 @@
+//! Counting records as they pass, so that a recording can be summed up without reading it back.
+
+use std::collections::BTreeMap;
+
+use proctrace_wire::{Frame, Kind, Record};
+
+/// How many records of each kind came in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    records: [u64; Kind::ALL.len()],
+    /// Processes that were followed, the command included.
+    pub processes: u64,
+    /// Threads that were followed, beside each process's first.
+    pub threads: u64,
+}
+
+impl Counts {
+    /// Tasks that were followed.
+    pub fn tasks(&self) -> u64 {
+        self.processes + self.threads
+    }
+
+    /// Records of this kind.
+    pub fn records(&self, kind: Kind) -> u64 {
+        self.records[kind as usize - 1]
+    }
+
+    /// Records by the name of their kind, without those that never came.
+    pub fn by_name(&self) -> BTreeMap<String, u64> {
+        Kind::ALL
+            .into_iter()
+            .filter(|kind| self.records(*kind) > 0)
+            .map(|kind| (kind.name().to_owned(), self.records(kind)))
+            .collect()
+    }
+
+    pub(crate) fn add(&mut self, frame: Frame<'_>) {
+        let Some(kind) = Kind::from_number(frame.head.kind) else { return };
+        self.records[kind as usize - 1] += 1;
+        match kind {
+            Kind::Attach => self.processes += 1,
+            Kind::Fork => match Record::decode(frame) {
+                Ok(Record::Fork(fork)) if fork.child != fork.child_process => self.threads += 1,
+                _ => self.processes += 1,
+            },
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What this kernel and this user can do, found out by trying.
+
+use std::fs;
+
+use crate::hooks::{EVENTS, attach};
+use crate::object::{kernel_btf, load_object};
+use crate::options::Options;
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What.
+    pub name: &'static str,
+    /// How it turned out.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What to do about it, where something can be done.
+    pub advice: Option<String>,
+}
+
+/// How a check turned out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// As it should be.
+    Good,
+    /// Worth knowing; recordings are possible.
+    Note,
+    /// No recording is possible like this.
+    Bad,
+}
+
+/// Looks at everything a recording depends on, and tries every hook.
+pub fn examine() -> Vec<Check> {
+    let mut checks = vec![kernel(), btf(), privileges(), lockdown(), tracepoints()];
+    checks.extend(hooks());
+    checks
+}
+
+impl Check {
+    fn good(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Good, found: found.into(), advice: None }
+    }
+
+    fn note(name: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Note, found: found.into(), advice: Some(advice.into()) }
+    }
+
+    fn bad(name: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Bad, found: found.into(), advice: Some(advice.into()) }
+    }
+}
+
+fn kernel() -> Check {
+    let name = rustix::system::uname();
+    let found = format!(
+        "Linux {} on {}",
+        name.release().to_string_lossy(),
+        name.machine().to_string_lossy()
+    );
+    Check::good("kernel", found)
+}
+
+fn btf() -> Check {
+    match kernel_btf() {
+        Ok(_) => Check::good("type information", "/sys/kernel/btf/vmlinux"),
+        Err(error) => Check::bad(
+            "type information",
+            error.to_string(),
+            "use a distribution kernel of 5.15 or later, or build yours with CONFIG_DEBUG_INFO_BTF=y",
+        ),
+    }
+}
+
+// linux/capability.h
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+fn privileges() -> Check {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    let has = |capability: u32| effective >> capability & 1 == 1;
+    let in_user_namespace = fs::read_to_string("/proc/self/uid_map")
+        .is_ok_and(|map| map.split_whitespace().last() != Some("4294967295"));
+    if in_user_namespace {
+        return Check::bad(
+            "privileges",
+            "inside a user namespace, where the kernel never allows BPF",
+            "record from outside the container, or in one that is not rootless",
+        );
+    }
+    if has(CAP_SYS_ADMIN) {
+        Check::good("privileges", "CAP_SYS_ADMIN")
+    } else if has(CAP_BPF) && has(CAP_PERFMON) {
+        Check::good("privileges", "CAP_BPF and CAP_PERFMON")
+    } else {
+        Check::bad(
+            "privileges",
+            "neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN",
+            "run with sudo, or once: sudo setcap cap_bpf,cap_perfmon+ep $(command -v proctrace)",
+        )
+    }
+}
+
+fn lockdown() -> Check {
+    let text = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if text.contains("[confidentiality]") {
+        Check::bad(
+            "lockdown",
+            "confidentiality: BPF programs may not read kernel memory",
+            "boot with lockdown=integrity, or none",
+        )
+    } else {
+        Check::good("lockdown", if text.contains("[integrity]") { "integrity" } else { "none" })
+    }
+}
+
+fn tracepoints() -> Check {
+    const NAME: &str = "classic tracepoints";
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    let paranoid = paranoid.trim();
+    match crate::tracefs::Tracefs::open()
+        .and_then(|tracefs| tracefs.tracepoint_id("syscalls", "sys_exit_openat"))
+    {
+        Ok(_) => {
+            Check::good(NAME, format!("tracefs can be read, perf_event_paranoid is {paranoid}"))
+        }
+        Err(error) => Check::note(
+            NAME,
+            format!("tracefs: {error}; perf_event_paranoid is {paranoid}"),
+            "recordings use the dearer hook tp_btf/sys_exit; root, or CAP_SYS_ADMIN, avoids that",
+        ),
+    }
+}
+
+fn hooks() -> Vec<Check> {
+    let Ok(btf) = kernel_btf() else { return Vec::new() };
+    // The smallest rings will do: nothing is recorded.
+    let options = Options { ring_bytes: 4096, ..Options::default() };
+    let mut ebpf = match load_object(&options, &btf) {
+        Ok(ebpf) => ebpf,
+        Err(error) => {
+            return vec![Check::bad("loading", error.to_string(), "see the checks above")];
+        }
+    };
+    EVENTS
+        .iter()
+        .map(|event| match attach(event, &mut ebpf, &btf) {
+            Ok((hook, _detached_when_dropped)) => Check::good(event.name, hook.hook),
+            Err(error) => Check::bad(
+                event.name,
+                error.to_string(),
+                "no recording is possible without this hook",
+            ),
+        })
+        .collect()
+}

@@ -1,0 +1,115 @@
+//! Why a recording cannot be made, and what its user can do about it.
+
+use std::io;
+
+use aya::programs::ProgramError;
+
+/// What can keep a recording from being made.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The kernel will not let us.
+    #[error(
+        "the kernel refuses BPF to this user ({call}: {source}).\n\
+         Run with sudo, or once: sudo setcap cap_bpf,cap_perfmon+ep $(command -v proctrace)\n\
+         `proctrace doctor` shows what this kernel and user can do"
+    )]
+    NotPermitted {
+        /// Which step.
+        call: &'static str,
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
+    /// No type information: the programs cannot be fitted to the kernel.
+    #[error(
+        "this kernel has no BTF (/sys/kernel/btf/vmlinux: {0}): proctrace needs Linux 5.15 or later, \
+         built with CONFIG_DEBUG_INFO_BTF=y"
+    )]
+    NoBtf(String),
+    /// A hook that a recording cannot do without.
+    #[error("cannot follow {event}: {tried}")]
+    NoHook {
+        /// What would be missing.
+        event: &'static str,
+        /// Each hook that was tried, and why not.
+        tried: String,
+    },
+    /// The object that was compiled in does not load.
+    #[error("cannot load the BPF programs")]
+    Load(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A map or a program is not as expected.
+    #[error("cannot set up the BPF {what}")]
+    SetUp {
+        /// Which.
+        what: &'static str,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// An option that cannot be.
+    #[error("{0}")]
+    Option(String),
+    /// The command could not be started.
+    #[error("cannot start the command")]
+    Launch(#[source] io::Error),
+    /// The command could not be executed.
+    #[error("cannot execute {program}")]
+    Exec {
+        /// Which file.
+        program: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Something failed while recording.
+    #[error("cannot {what}")]
+    System {
+        /// What.
+        what: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl ProbeError {
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+
+    pub(crate) fn set_up<E>(what: &'static str) -> impl FnOnce(E) -> Self
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        move |source| Self::SetUp { what, source: source.into() }
+    }
+}
+
+/// The innermost cause of an error: what the kernel said.
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+/// Whether it is the user's privileges that an error is about.
+pub(crate) fn not_permitted(error: &(dyn std::error::Error + 'static)) -> Option<io::Error> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<io::Error>()
+            && let Some(code @ (libc::EPERM | libc::EACCES)) = io.raw_os_error()
+        {
+            return Some(io::Error::from_raw_os_error(code));
+        }
+        // The verifier's log makes this one its own kind of leaf.
+        if let Some(ProgramError::LoadError { io_error, .. }) = error.downcast_ref::<ProgramError>()
+            && io_error.raw_os_error() == Some(libc::EPERM)
+        {
+            return Some(io::Error::from_raw_os_error(libc::EPERM));
+        }
+        cause = error.source();
+    }
+    None
+}

@@ -1,0 +1,137 @@
+//! Starting the command, so that the recorder leaves no mark on it.
+
+use std::ffi::{CString, c_char};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
+use std::ptr;
+
+use nix::sys::signal::SigSet;
+use nix::unistd::Pid;
+
+use crate::command::{Command, Identity};
+
+/// Why a command did not start.
+#[derive(Debug)]
+pub(crate) enum LaunchError {
+    /// No pipe or no process.
+    Fork(io::Error),
+    /// The process was there, but could not become the command.
+    Exec(io::Error),
+}
+
+/// Forks and executes `command` with `signal_mask`, and returns when it has been executed.
+///
+/// The command gets the recorder's terminal, process group, descriptors and directory; signal
+/// mask and SIGPIPE are put back to what the recorder was started with.
+pub(crate) fn launch(command: &Command, signal_mask: &SigSet) -> Result<Pid, LaunchError> {
+    let (mut failure, report) = io::pipe().map_err(LaunchError::Fork)?;
+
+    // Everything the child needs is made before the fork: after it, a process of several threads
+    // may not even allocate.
+    let arguments = pointers(&command.arguments);
+    let environment = pointers(&command.environment);
+    let shell_arguments = {
+        let script = [c"/bin/sh".to_owned(), command.program.clone()];
+        let rest = command.arguments.get(1..).unwrap_or_default();
+        script.into_iter().chain(rest.iter().cloned()).collect::<Vec<_>>()
+    };
+    let shell_arguments = pointers_owned(shell_arguments);
+
+    // SAFETY: the child calls nothing but system calls (see `become_command`).
+    match unsafe { libc::fork() } {
+        -1 => Err(LaunchError::Fork(io::Error::last_os_error())),
+        0 => {
+            let why =
+                become_command(command, &arguments, &shell_arguments.1, &environment, signal_mask);
+            tell_and_exit(report.as_raw_fd(), why)
+        }
+        child => {
+            drop(report);
+            let mut code = [0; 4];
+            match failure.read_exact(&mut code) {
+                Ok(()) => {
+                    let error = io::Error::from_raw_os_error(i32::from_ne_bytes(code));
+                    // SAFETY: waits for our own child, which is exiting; no status is wanted.
+                    unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
+                    Err(LaunchError::Exec(error))
+                }
+                // The pipe was closed by the exec.
+                Err(_) => Ok(Pid::from_raw(child)),
+            }
+        }
+    }
+}
+
+type Pointers = Vec<*const c_char>;
+
+fn pointers(strings: &[CString]) -> Pointers {
+    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+}
+
+/// The strings and pointers to them, which stay good when both are moved.
+fn pointers_owned(strings: Vec<CString>) -> (Vec<CString>, Pointers) {
+    let pointers = pointers(&strings);
+    (strings, pointers)
+}
+
+/// In the child: becomes the command, or returns the errno that says why not.
+fn become_command(
+    command: &Command,
+    arguments: &Pointers,
+    shell_arguments: &Pointers,
+    environment: &Pointers,
+    signal_mask: &SigSet,
+) -> i32 {
+    // Rust ignores SIGPIPE at start-up, and an exec hands that on; programs expect to die of it.
+    // SAFETY: signal(2) with a constant disposition.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    // SAFETY: sigprocmask(2) reads a mask that lives in the caller.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, signal_mask.as_ref(), ptr::null_mut()) };
+    if let Some(identity) = &command.identity
+        && let Err(errno) = assume(identity)
+    {
+        return errno;
+    }
+    // SAFETY: three NUL-terminated strings and lists that the parent made before the fork.
+    unsafe {
+        libc::execve(command.program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+    }
+    if errno() == libc::ENOEXEC {
+        // A script without #!: a shell would run it itself, and so does execvp(3).
+        // SAFETY: as above.
+        unsafe {
+            libc::execve(c"/bin/sh".as_ptr(), shell_arguments.as_ptr(), environment.as_ptr());
+        }
+        return libc::ENOEXEC;
+    }
+    errno()
+}
+
+/// Gives up root for good: groups first, while it is still allowed, then all three ids at once.
+fn assume(identity: &Identity) -> Result<(), i32> {
+    let groups = identity.groups.as_ptr().cast();
+    let (uid, gid) = (identity.uid.as_raw(), identity.gid.as_raw());
+    // SAFETY: Gid is a transparent gid_t, and the list has this length; the others take integers.
+    // They are raw system calls because glibc's wrappers want to tell other threads, of which
+    // the child has none but glibc does not know it.
+    let done = unsafe {
+        libc::syscall(libc::SYS_setgroups, identity.groups.len(), groups as *const libc::gid_t) == 0
+            && libc::syscall(libc::SYS_setresgid, gid, gid, gid) == 0
+            && libc::syscall(libc::SYS_setresuid, uid, uid, uid) == 0
+    };
+    if done { Ok(()) } else { Err(errno()) }
+}
+
+fn errno() -> i32 {
+    // Reads a thread-local; it allocates nothing.
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+fn tell_and_exit(report: RawFd, errno: i32) -> ! {
+    let code = errno.to_ne_bytes();
+    // SAFETY: writes four bytes that live here, and ends without running anything of the parent's.
+    unsafe {
+        libc::write(report, code.as_ptr().cast(), code.len());
+        libc::_exit(127)
+    }
+}

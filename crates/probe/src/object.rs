@@ -1,0 +1,247 @@
+//! The compiled BPF object: loaded with the options of a recording, and its maps.
+
+use std::os::unix::fs::MetadataExt;
+
+use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
+use aya::programs::Program;
+use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
+use proctrace_wire::{Kind, LossReason};
+
+use crate::error::{ProbeError, not_permitted, root_cause};
+use crate::events::Signals;
+use crate::hooks::{Hook, Hooks, attach_all};
+use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, Options};
+use crate::program_info::recursion_misses;
+use crate::session::LossCount;
+
+static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o"));
+
+/// The programs, loaded and attached, and the signals, blocked.
+///
+/// Threads of the recorder are to be started after this: they inherit the blocked signals. One
+/// that was started before would compete for SIGCHLD and could throw it away.
+pub struct Probe {
+    pub(crate) signals: Signals,
+    pub(crate) ebpf: Ebpf,
+    pub(crate) hooks: Hooks,
+    pub(crate) lifecycle: RingBuf<MapData>,
+    pub(crate) lookups: RingBuf<MapData>,
+    pub(crate) maps: Maps,
+}
+
+/// The maps that are read and written by hand.
+pub(crate) struct Maps {
+    counts: Array<MapData, TaskCounts>,
+    orders: Array<MapData, Orders>,
+    losses: PerCpuArray<MapData, u64>,
+}
+
+/// `struct counts` of recorder.bpf.h.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct TaskCounts {
+    pub(crate) born: u64,
+    pub(crate) ended: u64,
+}
+
+/// `struct orders` of recorder.bpf.h.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct Orders {
+    pub(crate) launch_armed: u32,
+    pub(crate) final_pass: u32,
+}
+
+/// `struct env_name` of recorder.bpf.h.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct EnvName {
+    want: [u64; 4],
+    mask: [u64; 4],
+}
+
+// SAFETY: repr(C) structs of integers without padding: any bytes are values, and all are initialised.
+unsafe impl aya::Pod for TaskCounts {}
+// SAFETY: as above.
+unsafe impl aya::Pod for Orders {}
+// SAFETY: as above.
+unsafe impl aya::Pod for EnvName {}
+
+impl Probe {
+    /// Loads the programs and attaches each to the best hook this kernel gives it.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or when an event has no hook.
+    pub fn load(options: &Options) -> Result<Self, ProbeError> {
+        let signals = Signals::block().map_err(ProbeError::system("handle signals"))?;
+        let btf = kernel_btf()?;
+        let mut ebpf = load_object(options, &btf)?;
+        let hooks = attach_all(&mut ebpf, &btf)?;
+        let mut take = |name: &'static str| {
+            ebpf.take_map(name).ok_or_else(|| ProbeError::SetUp {
+                what: "maps",
+                source: format!("the object has no map {name}").into(),
+            })
+        };
+        let lifecycle = take("lifecycle")?;
+        let lookups = take("lookups")?;
+        let (counts, orders, losses) = (take("counts")?, take("orders")?, take("losses")?);
+        let ring = |map| RingBuf::try_from(map).map_err(ProbeError::set_up("rings"));
+        Ok(Self {
+            signals,
+            ebpf,
+            hooks,
+            lifecycle: ring(lifecycle)?,
+            lookups: ring(lookups)?,
+            maps: Maps {
+                counts: Array::try_from(counts).map_err(ProbeError::set_up("maps"))?,
+                orders: Array::try_from(orders).map_err(ProbeError::set_up("maps"))?,
+                losses: PerCpuArray::try_from(losses).map_err(ProbeError::set_up("maps"))?,
+            },
+        })
+    }
+
+    /// The hooks in use.
+    pub fn hooks(&self) -> &[Hook] {
+        &self.hooks.list
+    }
+
+    /// Everything lost so far: what the programs counted, and runs the kernel skipped.
+    pub(crate) fn losses(&self) -> Result<Vec<LossCount>, ProbeError> {
+        let mut losses = self.maps.losses()?;
+        for (name, program) in self.ebpf.programs() {
+            let Some(kind) = kind_of_program(name) else { continue };
+            // What was not loaded has no descriptor; kernels before 6.0 say 0.
+            let Ok(fd) = program_fd(program) else { continue };
+            let count = recursion_misses(fd).unwrap_or(0);
+            if count > 0 {
+                losses.push(LossCount { kind, reason: LossReason::Recursion, cpu: None, count });
+            }
+        }
+        Ok(losses)
+    }
+}
+
+impl std::fmt::Debug for Probe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Probe").field("hooks", &self.hooks.list).finish_non_exhaustive()
+    }
+}
+
+impl Maps {
+    pub(crate) fn task_counts(&self) -> Result<TaskCounts, ProbeError> {
+        self.counts.get(&0, 0).map_err(ProbeError::set_up("maps"))
+    }
+
+    pub(crate) fn give_orders(&mut self, orders: Orders) -> Result<(), ProbeError> {
+        self.orders.set(0, orders, 0).map_err(ProbeError::set_up("maps"))
+    }
+
+    pub(crate) fn losses(&self) -> Result<Vec<LossCount>, ProbeError> {
+        // PT_LOSS_REASONS of wire.h
+        const REASONS: u32 = LossReason::ALL.len() as u32 + 1;
+        let mut losses = Vec::new();
+        for kind in Kind::ALL {
+            for reason in LossReason::ALL {
+                let key = kind as u32 * REASONS + reason as u32;
+                let per_cpu = self.losses.get(&key, 0).map_err(ProbeError::set_up("maps"))?;
+                for (cpu, count) in (0u32..).zip(per_cpu.iter()).filter(|(_, count)| **count > 0) {
+                    losses.push(LossCount { kind, reason, cpu: Some(cpu), count: *count });
+                }
+            }
+        }
+        Ok(losses)
+    }
+}
+
+fn program_fd(program: &Program) -> Result<std::os::fd::BorrowedFd<'_>, ()> {
+    use std::os::fd::AsFd;
+    match program {
+        Program::BtfTracePoint(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
+        Program::TracePoint(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
+        Program::Iter(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
+        _ => Err(()),
+    }
+}
+
+/// What is missing when a program did not run.
+fn kind_of_program(name: &str) -> Option<Kind> {
+    Some(match name {
+        "on_newtask" => Kind::Fork,
+        "on_exec" => Kind::Exec,
+        "on_rename" => Kind::Rename,
+        "on_exit_told" | "on_exit_guessed" | "on_switch" => Kind::Exit,
+        "on_execve" | "on_execveat" => Kind::ExecFailed,
+        "on_open" | "on_openat" | "on_openat2" | "on_creat" | "on_sys_exit" => Kind::LookupFailed,
+        "on_sample" => Kind::Sample,
+        _ => return None,
+    })
+}
+
+pub(crate) fn kernel_btf() -> Result<Btf, ProbeError> {
+    Btf::from_sys_fs().map_err(|error| ProbeError::NoBtf(root_cause(&error)))
+}
+
+pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeError> {
+    let ring_bytes = options.ring_bytes;
+    if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
+        return Err(ProbeError::Option(format!(
+            "a ring buffer of {ring_bytes} bytes: it must be a power of two, 4096 or more"
+        )));
+    }
+    let env_names = env_names(&options.env_names)?;
+    let env_names_len = u32::try_from(options.env_names.len()).unwrap_or(u32::MAX);
+    let wake_bytes = u64::from(ring_bytes / 4);
+    let namespace = std::fs::metadata("/proc/self/ns/pid")
+        .map_err(ProbeError::system("read /proc/self/ns/pid: is /proc mounted?"))?;
+    let (namespace_dev, namespace_ino) = (namespace.dev(), namespace.ino());
+    let pid = std::process::id();
+    let cpus = aya::util::nr_cpus()
+        .map_err(|(_, source)| ProbeError::System { what: "count the CPUs", source })?;
+
+    // aya raises RLIMIT_MEMLOCK where an old kernel wants it; the payload must not inherit that.
+    let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
+    let loaded = EbpfLoader::new()
+        .btf(Some(btf))
+        // task storage: aya creates it, and only the programs use it
+        .allow_unsupported_maps()
+        .verifier_log_level(VerifierLogLevel::STATS)
+        .map_max_entries("lifecycle", ring_bytes)
+        .map_max_entries("lookups", ring_bytes)
+        .map_max_entries("scratches", u32::try_from(cpus).unwrap_or(u32::MAX))
+        .override_global("recorder_pid", &pid, true)
+        .override_global("recorder_pidns_dev", &namespace_dev, true)
+        .override_global("recorder_pidns_ino", &namespace_ino, true)
+        .override_global("wake_bytes", &wake_bytes, true)
+        .override_global("env_names", &env_names, true)
+        .override_global("env_names_len", &env_names_len, true)
+        .load(OBJECT);
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, memlock);
+    loaded.map_err(|error| match not_permitted(&error) {
+        Some(source) => ProbeError::NotPermitted { call: "loading", source },
+        None => ProbeError::Load(error.into()),
+    })
+}
+
+fn env_names(names: &[String]) -> Result<[EnvName; ENV_NAMES_MAX], ProbeError> {
+    if names.len() > ENV_NAMES_MAX {
+        return Err(ProbeError::Option(format!(
+            "{} environment variables to keep: at most {ENV_NAMES_MAX} are possible",
+            names.len()
+        )));
+    }
+    let mut out = [EnvName::default(); ENV_NAMES_MAX];
+    for (name, slot) in names.iter().zip(&mut out) {
+        if name.is_empty() || name.len() > ENV_NAME_MAX || name.contains('=') {
+            return Err(ProbeError::Option(format!(
+                "cannot keep an environment variable named {name:?}: \
+                 a name has 1 to {ENV_NAME_MAX} bytes and no ="
+            )));
+        }
+        for (at, byte) in name.bytes().chain([b'=']).enumerate() {
+            slot.want[at / 8] |= u64::from(byte) << (at % 8 * 8);
+            slot.mask[at / 8] |= 0xff << (at % 8 * 8);
+        }
+    }
+    Ok(out)
+}
