@@ -1,0 +1,235 @@
+//! Putting events together from records: argv from its pieces, environments from their ids.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use proctrace_wire::layout::{EXEC_ARGV_CAPPED, EXEC_ARGV_FAULT, ExecArgsFixed};
+use proctrace_wire::{Exec as ExecRecord, Record};
+
+use crate::event::{Body, Environment, Event, Exec, Fork, Miss};
+
+/// Assembles the events of the lifecycle stream, but for exits.
+#[derive(Debug, Default)]
+pub(crate) struct Assembler {
+    environments: HashMap<u64, Arc<Environment>>,
+    /// Execs whose argv is not complete yet, by task.
+    pending: HashMap<u32, Pending>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    exec: Box<Exec>,
+    argv: Vec<u8>,
+}
+
+impl Assembler {
+    /// Takes a record and hands over the events that are complete with it.
+    pub(crate) fn take(&mut self, record: Record<'_>, emit: &mut impl FnMut(Event)) {
+        match record {
+            Record::Env(env, bytes) => {
+                self.environments.insert(env.env_id, Arc::new(environment(bytes)));
+            }
+            Record::Exec(exec) => {
+                self.give_up_on(exec.fixed.head.task, emit);
+                self.begin_exec(&exec, emit);
+            }
+            Record::ExecArgs(args, bytes) => self.continue_argv(args, bytes, emit),
+            Record::Attach(attach) => {
+                let pids = Some((attach.tgid, attach.tid));
+                emit(event(attach.head, pids, Body::Attach(attach)));
+            }
+            Record::Fork(fork) => {
+                let pids = Some((fork.tgid, fork.tid));
+                emit(event(fork.head, pids, Body::Fork(Fork { record: fork })));
+            }
+            Record::Rename(rename) => {
+                let pids = Some((rename.tgid, rename.tid));
+                emit(event(rename.head, pids, Body::Rename(rename)));
+            }
+            Record::ExecFailed(miss, path) => {
+                self.give_up_on(miss.head.task, emit);
+                let body = Body::ExecFailed(Miss { record: miss, path: path.to_vec() });
+                emit(event(miss.head, None, body));
+            }
+            Record::Loss(loss) => emit(event(loss.head, None, Body::Loss(loss))),
+            // Exits come sorted from elsewhere; the others are no lifecycle records.
+            Record::Exit(_)
+            | Record::LookupFailed(..)
+            | Record::Sample(_)
+            | Record::Tick(_)
+            | Record::Unknown(_) => {}
+        }
+    }
+
+    /// Hands over what is still waiting for records that never came.
+    pub(crate) fn finish(&mut self, emit: &mut impl FnMut(Event)) {
+        let mut tasks: Vec<u32> = self.pending.keys().copied().collect();
+        tasks.sort_unstable();
+        for task in tasks {
+            self.give_up_on(task, emit);
+        }
+    }
+
+    fn begin_exec(&mut self, record: &ExecRecord<'_>, emit: &mut impl FnMut(Event)) {
+        let fixed = record.fixed;
+        let exec = Box::new(Exec {
+            record: fixed,
+            path: record.path.to_vec(),
+            interpreter: (!record.interp.is_empty()).then(|| record.interp.to_vec()),
+            exe: record.exe.to_vec(),
+            cwd: record.cwd.to_vec(),
+            argv: Vec::new(),
+            argv_truncated: fixed.bits & (EXEC_ARGV_CAPPED | EXEC_ARGV_FAULT) != 0,
+            environment: self.environments.get(&fixed.env_id).cloned(),
+        });
+        let pending = Pending { exec, argv: record.argv.to_vec() };
+        if record.argv.len() < expected_argv_bytes(&pending) {
+            self.pending.insert(fixed.head.task, pending);
+        } else {
+            emit(pending.into_event());
+        }
+    }
+
+    fn continue_argv(&mut self, args: ExecArgsFixed, bytes: &[u8], emit: &mut impl FnMut(Event)) {
+        let Some(pending) = self.pending.get_mut(&args.head.task) else { return };
+        if args.offset as usize != pending.argv.len() {
+            // A piece before this one was lost.
+            self.give_up_on(args.head.task, emit);
+            return;
+        }
+        pending.argv.extend_from_slice(bytes);
+        if pending.argv.len() >= expected_argv_bytes(pending)
+            && let Some(pending) = self.pending.remove(&args.head.task)
+        {
+            emit(pending.into_event());
+        }
+    }
+
+    fn give_up_on(&mut self, task: u32, emit: &mut impl FnMut(Event)) {
+        if let Some(mut pending) = self.pending.remove(&task) {
+            pending.exec.argv_truncated = true;
+            emit(pending.into_event());
+        }
+    }
+}
+
+/// What the recorder meant to write of this argv. A block that holds more than it should is
+/// left as it is.
+fn expected_argv_bytes(pending: &Pending) -> usize {
+    let record = &pending.exec.record;
+    if record.bits & EXEC_ARGV_FAULT != 0 {
+        return 0;
+    }
+    record.argv_bytes.min(proctrace_wire::layout::ARGV_MAX) as usize
+}
+
+impl Pending {
+    fn into_event(mut self) -> Event {
+        self.exec.argv = strings(&self.argv);
+        let record = self.exec.record;
+        event(record.head, Some((record.tgid, record.tid)), Body::Exec(self.exec))
+    }
+}
+
+/// The strings of a block, each ended by NUL; the last may be cut off.
+fn strings(block: &[u8]) -> Vec<Vec<u8>> {
+    let mut strings: Vec<_> = block.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+    if strings.last().is_some_and(Vec::is_empty) {
+        strings.pop();
+    }
+    strings
+}
+
+fn environment(block: &[u8]) -> Environment {
+    strings(block)
+        .into_iter()
+        .filter_map(|variable| {
+            let at = variable.iter().position(|byte| *byte == b'=')?;
+            Some((variable[..at].to_vec(), variable[at + 1..].to_vec()))
+        })
+        .collect()
+}
+
+pub(crate) fn event(
+    head: proctrace_wire::layout::Head,
+    pids: Option<(i32, i32)>,
+    body: Body,
+) -> Event {
+    Event {
+        time_ns: head.time_ns,
+        task: head.task,
+        pid: pids.map(|(tgid, _)| tgid),
+        tid: pids.map(|(_, tid)| tid),
+        body,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::FromZeros;
+
+    fn exec(task: u32, announced: u32, argv: &[u8]) -> ExecRecord<'_> {
+        let mut fixed = proctrace_wire::layout::ExecFixed::new_zeroed();
+        fixed.head.task = task;
+        fixed.argv_bytes = announced;
+        ExecRecord { fixed, path: b"p", interp: b"", exe: b"", cwd: b"", argv }
+    }
+
+    fn args(task: u32, offset: u32) -> ExecArgsFixed {
+        let mut args = ExecArgsFixed::new_zeroed();
+        args.head.task = task;
+        args.offset = offset;
+        args
+    }
+
+    fn run(records: &[Record<'_>]) -> Vec<(u32, Vec<Vec<u8>>, bool)> {
+        let mut assembler = Assembler::default();
+        let mut out = Vec::new();
+        let mut emit = |event: Event| {
+            if let Body::Exec(exec) = event.body {
+                out.push((event.task, exec.argv, exec.argv_truncated));
+            }
+        };
+        for record in records {
+            assembler.take(*record, &mut emit);
+        }
+        assembler.finish(&mut emit);
+        out
+    }
+
+    #[test]
+    fn a_long_argv_is_put_together_across_other_tasks_records() {
+        let got = run(&[
+            Record::Exec(exec(1, 9, b"ab\0c")),
+            Record::Exec(exec(2, 2, b"x\0")),
+            Record::ExecArgs(args(1, 4), b"de\0\0"),
+            Record::ExecArgs(args(1, 8), b"\0"),
+        ]);
+        let whole = vec![b"ab".to_vec(), b"cde".to_vec(), b"".to_vec(), b"".to_vec()];
+        assert_eq!(got, [(2, vec![b"x".to_vec()], false), (1, whole, false)]);
+    }
+
+    #[test]
+    fn a_lost_piece_truncates_and_says_so() {
+        let cut = vec![b"ab".to_vec(), b"c".to_vec()];
+        let missing_middle =
+            run(&[Record::Exec(exec(1, 9, b"ab\0c")), Record::ExecArgs(args(1, 8), b"\0")]);
+        assert_eq!(missing_middle, [(1, cut.clone(), true)]);
+        let missing_end = run(&[Record::Exec(exec(1, 9, b"ab\0c"))]);
+        assert_eq!(missing_end, [(1, cut, true)]);
+    }
+
+    #[test]
+    fn an_argv_can_be_empty_or_hold_empty_strings() {
+        assert_eq!(run(&[Record::Exec(exec(1, 0, b""))]), [(1, vec![], false)]);
+        assert_eq!(run(&[Record::Exec(exec(1, 1, b"\0"))]), [(1, vec![vec![]], false)]);
+    }
+
+    #[test]
+    fn environments_are_split_at_the_first_equals_sign() {
+        let got = environment(b"PATH=/a:/b\0X=y=z\0odd\0E=\0");
+        let pair = |name: &[u8], value: &[u8]| (name.to_vec(), value.to_vec());
+        assert_eq!(got, [pair(b"PATH", b"/a:/b"), pair(b"X", b"y=z"), pair(b"E", b"")]);
+    }
+}

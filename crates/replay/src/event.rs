@@ -1,0 +1,145 @@
+//! The events of a recording, with everything that belongs to each.
+
+use std::sync::Arc;
+
+use proctrace_wire::layout::{self, Attach, ExecFixed, Loss, MissFixed, Rename, Tick};
+
+/// Something that happened to a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When: CLOCK_BOOTTIME.
+    pub time_ns: u64,
+    /// Serial of the task; 0 for ticks and losses.
+    pub task: u32,
+    /// Thread-group id; None if the record that told it was lost.
+    pub pid: Option<i32>,
+    /// Thread id; None likewise.
+    pub tid: Option<i32>,
+    /// What.
+    pub body: Body,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// A task is followed from here on that no fork announces.
+    Attach(Attach),
+    /// A new task.
+    Fork(Fork),
+    /// A successful exec.
+    Exec(Box<Exec>),
+    /// A failed exec.
+    ExecFailed(Miss),
+    /// A failed look-up.
+    LookupFailed(Miss),
+    /// A new name.
+    Rename(Rename),
+    /// The end of a task.
+    Exit(Box<Exit>),
+    /// A live task at a tick.
+    Sample(Box<Sample>),
+    /// The end of a pass of samples.
+    Tick(Tick),
+    /// Records were lost.
+    Loss(Loss),
+}
+
+/// A new task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fork {
+    /// The record.
+    pub record: layout::Fork,
+}
+
+impl Fork {
+    /// Whether it is a thread of the forker's process.
+    pub fn is_thread(&self) -> bool {
+        self.record.child != self.record.child_process
+    }
+}
+
+/// The end of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    /// The record.
+    pub record: layout::Exit,
+    /// Size of a page where it was recorded.
+    pub page_bytes: u32,
+}
+
+impl Exit {
+    /// Whether the whole process ended with it.
+    pub fn is_process(&self) -> bool {
+        self.record.bits & layout::EXIT_PROCESS != 0
+    }
+
+    /// The signal that killed it, if one did.
+    pub fn signal(&self) -> Option<u32> {
+        let signal = self.record.status & 0x7f;
+        (signal != 0).then_some(signal)
+    }
+
+    /// The code it exited with, if no signal killed it.
+    pub fn code(&self) -> Option<u32> {
+        self.signal().is_none().then_some(self.record.status >> 8 & 0xff)
+    }
+
+    /// Whether it left a core dump.
+    pub fn dumped_core(&self) -> bool {
+        self.record.status & 0x80 != 0
+    }
+
+    /// Peak RSS of the program that ended.
+    pub fn maxrss_bytes(&self) -> u64 {
+        self.record.maxrss_pages.saturating_mul(u64::from(self.page_bytes))
+    }
+}
+
+/// A live task at a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// The record.
+    pub record: layout::Sample,
+    /// Size of a page where it was recorded.
+    pub page_bytes: u32,
+}
+
+impl Sample {
+    /// Resident memory of its address space.
+    pub fn rss_bytes(&self) -> u64 {
+        self.record.rss_pages.saturating_mul(u64::from(self.page_bytes))
+    }
+}
+
+/// The search variables of an environment, name and value.
+pub type Environment = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// A successful exec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exec {
+    /// The fixed part of the record.
+    pub record: ExecFixed,
+    /// The path as given to execve.
+    pub path: Vec<u8>,
+    /// The `#!` interpreter, if there is one.
+    pub interpreter: Option<Vec<u8>>,
+    /// The file that runs: resolved, as the task sees it.
+    pub exe: Vec<u8>,
+    /// The working directory.
+    pub cwd: Vec<u8>,
+    /// The arguments.
+    pub argv: Vec<Vec<u8>>,
+    /// Whether arguments are missing: longer than we record, unreadable, or lost.
+    pub argv_truncated: bool,
+    /// The search variables, where they are kept and were not lost.
+    pub environment: Option<Arc<Environment>>,
+}
+
+/// A failed look-up or exec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Miss {
+    /// The fixed part of the record.
+    pub record: MissFixed,
+    /// The path as given to the call.
+    pub path: Vec<u8>,
+}

@@ -1,0 +1,211 @@
+//! An event as a line of JSON, with keys that scripts can rely on.
+//!
+//! `docs/dump.md` lists them; a snapshot test holds them. Bytes become text by
+//! `proctrace_wire::escape`.
+
+use proctrace_wire::escape::to_text;
+use proctrace_wire::layout::{
+    ATTACH_ROOT, EXEC_ENV_CUT, EXEC_PATH_CUT, EXIT_AUTOREAP, EXIT_RSS_BOUND, LOSS_ANY_CPU,
+    MISS_PATH_CUT, MISS_PATH_FAULT, SAMPLE_FINAL,
+};
+use proctrace_wire::{Call, Kind, LossReason};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::cputime::scale;
+use crate::event::{Body, Event, Exec, Exit, Miss, Sample};
+
+impl Event {
+    /// Its kind, as `dump --kind` names it.
+    pub fn kind(&self) -> Kind {
+        match self.body {
+            Body::Attach(_) => Kind::Attach,
+            Body::Fork(_) => Kind::Fork,
+            Body::Exec(_) => Kind::Exec,
+            Body::ExecFailed(_) => Kind::ExecFailed,
+            Body::LookupFailed(_) => Kind::LookupFailed,
+            Body::Rename(_) => Kind::Rename,
+            Body::Exit(_) => Kind::Exit,
+            Body::Sample(_) => Kind::Sample,
+            Body::Tick(_) => Kind::Tick,
+            Body::Loss(_) => Kind::Loss,
+        }
+    }
+
+    /// The event as one line of JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", self.kind().name())?;
+        map.serialize_entry("time_ns", &self.time_ns)?;
+        if !matches!(self.body, Body::Tick(_) | Body::Loss(_)) {
+            map.serialize_entry("pid", &self.pid)?;
+            map.serialize_entry("tid", &self.tid)?;
+        }
+        match &self.body {
+            Body::Attach(attach) => {
+                map.serialize_entry("parent_pid", &attach.parent_tgid)?;
+                map.serialize_entry("root", &(attach.bits & ATTACH_ROOT != 0))?;
+                map.serialize_entry("start_ns", &attach.start_ns)?;
+                map.serialize_entry("comm", &comm(&attach.comm))?;
+            }
+            Body::Fork(fork) => {
+                let record = &fork.record;
+                map.serialize_entry("child_pid", &record.child_tgid)?;
+                map.serialize_entry("child_tid", &record.child_tid)?;
+                map.serialize_entry("thread", &fork.is_thread())?;
+                map.serialize_entry("flags", &record.flags)?;
+                map.serialize_entry("call", Call::from_number(record.call).name())?;
+                map.serialize_entry("parent_pid", &record.parent_tgid)?;
+                map.serialize_entry("exit_signal", &record.exit_signal)?;
+                map.serialize_entry("child_start_ns", &record.start_ns)?;
+                if (record.child_tgid_ns, record.child_tid_ns)
+                    != (record.child_tgid, record.child_tid)
+                {
+                    map.serialize_entry("child_pid_ns", &record.child_tgid_ns)?;
+                    map.serialize_entry("child_tid_ns", &record.child_tid_ns)?;
+                }
+            }
+            Body::Exec(exec) => exec_entries(exec, &mut map)?,
+            Body::ExecFailed(miss) | Body::LookupFailed(miss) => miss_entries(miss, &mut map)?,
+            Body::Rename(rename) => map.serialize_entry("comm", &comm(&rename.comm))?,
+            Body::Exit(exit) => exit_entries(exit, &mut map)?,
+            Body::Sample(sample) => sample_entries(sample, &mut map)?,
+            Body::Tick(tick) => {
+                map.serialize_entry("begin_ns", &tick.begin_ns)?;
+                map.serialize_entry("tasks", &tick.tasks)?;
+                map.serialize_entry("running", &tick.running)?;
+                map.serialize_entry("sleeping", &tick.sleeping)?;
+                map.serialize_entry("uninterruptible", &tick.uninterruptible)?;
+                map.serialize_entry("stopped", &tick.stopped)?;
+                map.serialize_entry("dead", &tick.dead)?;
+                map.serialize_entry("sampled", &tick.sampled)?;
+            }
+            Body::Loss(loss) => {
+                map.serialize_entry("of", &Kind::from_number(loss.kind).map(Kind::name))?;
+                let reason = LossReason::from_number(loss.reason).map(LossReason::name);
+                map.serialize_entry("reason", &reason)?;
+                let cpu = (loss.cpu != LOSS_ANY_CPU).then_some(loss.cpu);
+                map.serialize_entry("cpu", &cpu)?;
+                map.serialize_entry("count", &loss.count)?;
+            }
+        }
+        map.end()
+    }
+}
+
+fn exec_entries<M: SerializeMap>(exec: &Exec, map: &mut M) -> Result<(), M::Error> {
+    let argv: Vec<_> = exec.argv.iter().map(|argument| to_text(argument)).collect();
+    map.serialize_entry("path", &to_text(&exec.path))?;
+    map.serialize_entry("argv", &argv)?;
+    map.serialize_entry("cwd", &to_text(&exec.cwd))?;
+    map.serialize_entry("exe", &to_text(&exec.exe))?;
+    map.serialize_entry("interpreter", &exec.interpreter.as_deref().map(to_text))?;
+    if let Some(environment) = &exec.environment {
+        map.serialize_entry("env", &Variables(environment))?;
+    }
+    if exec.record.old_tid != exec.record.tid {
+        map.serialize_entry("old_tid", &exec.record.old_tid)?;
+    }
+    for (key, holds) in [
+        ("argv_truncated", exec.argv_truncated),
+        ("path_truncated", exec.record.bits & EXEC_PATH_CUT != 0),
+        ("env_truncated", exec.record.bits & EXEC_ENV_CUT != 0),
+    ] {
+        if holds {
+            map.serialize_entry(key, &true)?;
+        }
+    }
+    Ok(())
+}
+
+fn miss_entries<M: SerializeMap>(miss: &Miss, map: &mut M) -> Result<(), M::Error> {
+    let record = &miss.record;
+    map.serialize_entry("call", Call::from_number(record.call).name())?;
+    let path = (record.bits & MISS_PATH_FAULT == 0).then(|| to_text(&miss.path));
+    map.serialize_entry("path", &path)?;
+    map.serialize_entry("errno", &record.error)?;
+    map.serialize_entry("dirfd", &record.dirfd)?;
+    map.serialize_entry("flags", &record.flags)?;
+    if record.bits & MISS_PATH_CUT != 0 {
+        map.serialize_entry("path_truncated", &true)?;
+    }
+    Ok(())
+}
+
+fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Error> {
+    let record = &exit.record;
+    let cpu = scale(record.run_ns, record.utime_ns, record.stime_ns);
+    match (exit.code(), exit.signal()) {
+        (Some(code), _) => map.serialize_entry("code", &code)?,
+        (None, signal) => {
+            map.serialize_entry("signal", &signal)?;
+            map.serialize_entry("core", &exit.dumped_core())?;
+        }
+    }
+    map.serialize_entry("process", &exit.is_process())?;
+    map.serialize_entry("run_ns", &record.run_ns)?;
+    map.serialize_entry("user_ns", &cpu.user_ns)?;
+    map.serialize_entry("system_ns", &cpu.system_ns)?;
+    map.serialize_entry("nvcsw", &record.nvcsw)?;
+    map.serialize_entry("nivcsw", &record.nivcsw)?;
+    map.serialize_entry("minflt", &record.minflt)?;
+    map.serialize_entry("majflt", &record.majflt)?;
+    map.serialize_entry("maxrss_bytes", &exit.maxrss_bytes())?;
+    if record.bits & EXIT_RSS_BOUND != 0 {
+        map.serialize_entry("maxrss_is_bound", &true)?;
+    }
+    map.serialize_entry("read_bytes", &record.read_bytes)?;
+    map.serialize_entry("write_bytes", &record.write_bytes)?;
+    map.serialize_entry("rchar", &record.rchar)?;
+    map.serialize_entry("wchar", &record.wchar)?;
+    map.serialize_entry("run_delay_ns", &record.run_delay_ns)?;
+    map.serialize_entry("opens", &record.opens)?;
+    map.serialize_entry("lookups_failed", &record.lookups_failed)?;
+    map.serialize_entry("execs_failed", &record.execs_failed)?;
+    map.serialize_entry("start_ns", &record.start_ns)?;
+    map.serialize_entry("parent_pid", &record.parent_tgid)?;
+    if record.bits & EXIT_AUTOREAP != 0 {
+        map.serialize_entry("autoreaped", &true)?;
+    }
+    map.serialize_entry("comm", &comm(&record.comm))
+}
+
+fn sample_entries<M: SerializeMap>(sample: &Sample, map: &mut M) -> Result<(), M::Error> {
+    let record = &sample.record;
+    let cpu = scale(record.run_ns, record.utime_ns, record.stime_ns);
+    let state = u8::try_from(record.state).map_or('?', char::from);
+    map.serialize_entry("state", &state)?;
+    map.serialize_entry("run_ns", &record.run_ns)?;
+    map.serialize_entry("user_ns", &cpu.user_ns)?;
+    map.serialize_entry("system_ns", &cpu.system_ns)?;
+    map.serialize_entry("nvcsw", &record.nvcsw)?;
+    map.serialize_entry("nivcsw", &record.nivcsw)?;
+    map.serialize_entry("minflt", &record.minflt)?;
+    map.serialize_entry("majflt", &record.majflt)?;
+    map.serialize_entry("rss_bytes", &sample.rss_bytes())?;
+    map.serialize_entry("read_bytes", &record.read_bytes)?;
+    map.serialize_entry("write_bytes", &record.write_bytes)?;
+    map.serialize_entry("rchar", &record.rchar)?;
+    map.serialize_entry("wchar", &record.wchar)?;
+    map.serialize_entry("run_delay_ns", &record.run_delay_ns)?;
+    map.serialize_entry("final", &(record.bits & SAMPLE_FINAL != 0))
+}
+
+struct Variables<'a>(&'a [(Vec<u8>, Vec<u8>)]);
+
+impl Serialize for Variables<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (to_text(name), to_text(value))))
+    }
+}
+
+/// A task's name: 16 bytes, ended by NUL.
+fn comm(bytes: &[u8; 16]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    to_text(&bytes[..end]).into_owned()
+}

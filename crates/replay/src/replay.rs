@@ -1,0 +1,238 @@
+//! Merging the streams of a trace into one, in order of time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::path::Path;
+
+use proctrace_trace::{Damage, Header, ReadError, Reader, Trailer};
+use proctrace_wire::layout;
+use proctrace_wire::{Record, Stream};
+
+use crate::assemble::{Assembler, event};
+use crate::cursor::{Cursor, Decoded};
+use crate::event::{Body, Event, Exit, Miss, Sample};
+
+/// Records of one stream arrive nearly in order: two CPUs may stamp in one order and deliver in
+/// the other. So many are held back to be sorted.
+const WINDOW: usize = 4096;
+
+/// The events of a trace in order of time.
+///
+/// Memory grows with the number of tasks (their exits are sorted beforehand, because the record of
+/// one is written when the task has torn down its memory, at any time after it exited), not with
+/// the number of events.
+#[derive(Debug)]
+pub struct Replay {
+    header: Header,
+    lanes: [Lane; 3],
+    /// Latest first.
+    exits: Vec<layout::Exit>,
+    pids: HashMap<u32, (i32, i32)>,
+    first_pass: (Vec<Damage>, Decoded),
+}
+
+/// What a replay came across besides events.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// How the recording ended; None if the trace is incomplete.
+    pub trailer: Option<Trailer>,
+    /// What had to be passed over.
+    pub damage: Vec<Damage>,
+    /// What became of the records.
+    pub decoded: Decoded,
+}
+
+impl Replay {
+    /// Opens the trace at `path` and reads its exits.
+    ///
+    /// # Errors
+    /// When it is no trace, or one that this version cannot read.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        let path = path.as_ref();
+        let mut reader = Reader::open(path)?;
+        let mut exits = Vec::new();
+        let decoded = crate::records(&mut reader, Stream::Lifecycle, |record| {
+            if let Record::Exit(exit) = record {
+                exits.push(exit);
+            }
+        });
+        exits.sort_by_key(|exit| Reverse((exit.head.time_ns, exit.head.task)));
+        keep_one_end(&mut exits);
+        let lanes = Stream::ALL.map(|stream| Reader::open(path).map(|r| Lane::new(r, stream)));
+        let [lifecycle, lookups, samples] = lanes;
+        Ok(Self {
+            header: reader.header().clone(),
+            lanes: [lifecycle?, lookups?, samples?],
+            exits,
+            pids: HashMap::new(),
+            first_pass: (reader.damage().to_vec(), decoded),
+        })
+    }
+
+    /// Where and how the recording was made.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What came up besides events; whole once they have all been taken.
+    pub fn summary(&self) -> Summary {
+        let mut damage = self.first_pass.0.clone();
+        let mut decoded = Decoded::default();
+        for lane in &self.lanes {
+            damage.extend_from_slice(lane.cursor.reader.damage());
+            decoded.records += lane.cursor.decoded.records;
+            decoded.unknown += lane.cursor.decoded.unknown;
+            decoded.undecodable += lane.cursor.decoded.undecodable;
+        }
+        // Each reader meets the same gaps.
+        let mut seen = HashSet::new();
+        damage.retain(|damage| seen.insert((damage.offset, format!("{:?}", damage.what))));
+        damage.sort_by_key(|damage| damage.offset);
+        let trailer = self.lanes.iter().find_map(|lane| lane.cursor.reader.trailer().cloned());
+        Summary { trailer, damage, decoded }
+    }
+
+    fn pids_of(&mut self, event: &mut Event) {
+        match &event.body {
+            Body::Attach(attach) => {
+                self.pids.insert(event.task, (attach.tgid, attach.tid));
+            }
+            Body::Fork(fork) => {
+                let fork = &fork.record;
+                self.pids.insert(fork.child, (fork.child_tgid, fork.child_tid));
+            }
+            // A thread that execs takes over its leader's id.
+            Body::Exec(exec) => {
+                self.pids.insert(event.task, (exec.record.tgid, exec.record.tid));
+            }
+            Body::Exit(_) => {
+                self.pids.remove(&event.task);
+            }
+            Body::ExecFailed(_) | Body::LookupFailed(_) => {
+                let pids = self.pids.get(&event.task);
+                event.pid = pids.map(|(tgid, _)| *tgid);
+                event.tid = pids.map(|(_, tid)| *tid);
+            }
+            Body::Rename(_) | Body::Sample(_) | Body::Tick(_) | Body::Loss(_) => {}
+        }
+    }
+}
+
+impl Iterator for Replay {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        // Of equal times, births and execs come first and exits last.
+        let exit = self.exits.last().map(|exit| (exit.head.time_ns, 3));
+        let lane = (0..3)
+            .filter_map(|lane| Some((self.lanes[lane].next_time()?, lane)))
+            .chain(exit)
+            .min()?
+            .1;
+        let mut event = match self.lanes.get_mut(lane) {
+            Some(lane) => lane.pop()?,
+            None => {
+                let exit = self.exits.pop()?;
+                let pids = Some((exit.tgid, exit.tid));
+                let page_bytes = self.header.page_bytes;
+                event(exit.head, pids, Body::Exit(Box::new(Exit { record: exit, page_bytes })))
+            }
+        };
+        self.pids_of(&mut event);
+        Some(event)
+    }
+}
+
+/// A process ends once: kernels before 6.16 may call several of its threads the last.
+pub(crate) fn keep_one_end(exits: &mut [layout::Exit]) {
+    let mut ended = HashSet::new();
+    // They are sorted latest first, and the latest is right.
+    for exit in exits.iter_mut().filter(|exit| exit.bits & layout::EXIT_PROCESS != 0) {
+        if !ended.insert(exit.process) {
+            exit.bits &= !layout::EXIT_PROCESS;
+        }
+    }
+}
+
+/// One stream, sorted.
+#[derive(Debug)]
+struct Lane {
+    cursor: Cursor,
+    assembler: Assembler,
+    window: BinaryHeap<Reverse<Waiting>>,
+    arrived: u64,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    order: (u64, u64),
+    event: Event,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+impl Eq for Waiting {}
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.order.cmp(&other.order)
+    }
+}
+
+impl Lane {
+    fn new(reader: Reader<std::io::BufReader<std::fs::File>>, stream: Stream) -> Self {
+        Self {
+            cursor: Cursor::new(reader, stream),
+            assembler: Assembler::default(),
+            window: BinaryHeap::new(),
+            arrived: 0,
+            ended: false,
+        }
+    }
+
+    fn next_time(&mut self) -> Option<u64> {
+        self.fill();
+        self.window.peek().map(|Reverse(waiting)| waiting.order.0)
+    }
+
+    fn pop(&mut self) -> Option<Event> {
+        self.fill();
+        self.window.pop().map(|Reverse(waiting)| waiting.event)
+    }
+
+    fn fill(&mut self) {
+        while !self.ended && self.window.len() < WINDOW {
+            let Self { cursor, assembler, window, arrived, .. } = self;
+            let page_bytes = cursor.reader.header().page_bytes;
+            let mut emit = |event: Event| {
+                *arrived += 1;
+                window.push(Reverse(Waiting { order: (event.time_ns, *arrived), event }));
+            };
+            let more = cursor.next_block(|record| match record {
+                Record::LookupFailed(miss, path) => {
+                    let body = Body::LookupFailed(Miss { record: miss, path: path.to_vec() });
+                    emit(event(miss.head, None, body));
+                }
+                Record::Sample(sample) => {
+                    let pids = Some((sample.tgid, sample.tid));
+                    let sample = Sample { record: sample, page_bytes };
+                    emit(event(sample.record.head, pids, Body::Sample(Box::new(sample))));
+                }
+                Record::Tick(tick) => emit(event(tick.head, None, Body::Tick(tick))),
+                record => assembler.take(record, &mut emit),
+            });
+            if !more {
+                assembler.finish(&mut emit);
+                self.ended = true;
+            }
+        }
+    }
+}
