@@ -1,0 +1,17 @@
+//! What can go wrong in an analysis.
+
+use proctrace_trace::ReadError;
+
+/// Why there are no findings.
+#[derive(Debug, thiserror::Error)]
+pub enum AnalysisError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Classification rules that make no sense.
+    #[error("the classification rules are wrong")]
+    Rules(#[from] toml::de::Error),
+    /// A table could not be computed.
+    #[error("cannot compute a table")]
+    Table(#[from] polars::error::PolarsError),
+}

@@ -1,0 +1,53 @@
+//! From a recording to findings.
+//!
+//! [`Recording::load`] reads a trace into tables; [`analyse`] and [`gantt`] are pure functions
+//! from those to plain data (`proctrace-findings`). Nothing here looks at a clock, at /proc or at
+//! the machine it runs on.
+//!
+//! ```no_run
+//! use proctrace_analysis::{Recording, Rules, analyse};
+//!
+//! let recording = Recording::load("job.ptrace", &Rules::generic())?;
+//! let findings = analyse(&recording)?;
+//! println!("{} processes", findings.summary.processes);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod accounting;
+mod bins;
+mod classify;
+mod correlate;
+mod error;
+mod gantt;
+mod laws;
+mod load;
+mod names;
+mod recording;
+mod summary;
+mod tables;
+
+pub use classify::{Program, Rules};
+pub use correlate::pearson;
+pub use error::AnalysisError;
+pub use gantt::gantt;
+pub use recording::{End, Process, Recording, Task};
+
+use proctrace_findings::Findings;
+
+/// Everything a report says about a recording.
+///
+/// # Errors
+/// When a table cannot be computed, which would be a fault of this crate.
+pub fn analyse(recording: &Recording) -> Result<Findings, AnalysisError> {
+    let accounting = accounting::Accounting::of(recording);
+    let summary = summary::summary(recording, &accounting);
+    Ok(Findings {
+        run: summary::run(recording),
+        health: laws::health(recording, &accounting),
+        summary,
+        categories: tables::categories(recording)?,
+        spawners: tables::spawners(recording)?,
+        lookups: tables::lookups(recording)?,
+        correlations: correlate::correlations(recording),
+    })
+}

@@ -1,0 +1,376 @@
+//! Reading a trace into tables: lifecycle first, then look-ups, then samples.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use proctrace_replay::{CpuTime, records, scale};
+use proctrace_trace::Reader;
+use proctrace_wire::layout::{self, EXIT_AUTOREAP, EXIT_PROCESS, EXIT_RELEASED, MISS_PATH_FAULT};
+use proctrace_wire::{Record, Stream};
+
+use crate::bins::{Bins, Point};
+use crate::classify::{Program, Rules};
+use crate::error::AnalysisError;
+use crate::names::{comm, directory};
+use crate::recording::{Counts, End, Miss, Process, Recording, Task};
+
+impl Recording {
+    /// Reads the trace at `path`.
+    ///
+    /// # Errors
+    /// When it is no trace, or one that this version cannot read. What is damaged or missing in it
+    /// is no error; [`Recording::damage`] and the laws tell.
+    pub fn load(path: impl AsRef<Path>, rules: &Rules) -> Result<Self, AnalysisError> {
+        let mut reader = Reader::open(path)?;
+        let mut loader = Loader::new(&reader, rules);
+        loader.read_lifecycle(&mut reader);
+        loader.read_lookups(&mut reader);
+        loader.read_samples(&mut reader);
+        loader.sum_up_processes();
+        Ok(loader.finish(reader))
+    }
+}
+
+struct Loader<'a> {
+    rules: &'a Rules,
+    page_bytes: u64,
+    programs: Vec<Program>,
+    program_numbers: HashMap<Program, usize>,
+    processes: Vec<Process>,
+    process_of_serial: HashMap<u32, usize>,
+    tasks: Vec<Task>,
+    task_of_serial: HashMap<u32, usize>,
+    counts: Counts,
+    undecodable: u64,
+    directories: Vec<Vec<u8>>,
+    misses: HashMap<Miss, u32>,
+    fork_times: Vec<u64>,
+    bins: Bins,
+    peak_running: Option<u64>,
+    first_ns: u64,
+    last_ns: u64,
+    interval_ns: u64,
+}
+
+impl<'a> Loader<'a> {
+    fn new(reader: &Reader<BufReader<File>>, rules: &'a Rules) -> Self {
+        let header = reader.header();
+        Self {
+            rules,
+            page_bytes: u64::from(header.page_bytes),
+            programs: Vec::new(),
+            program_numbers: HashMap::new(),
+            processes: Vec::new(),
+            process_of_serial: HashMap::new(),
+            tasks: Vec::new(),
+            task_of_serial: HashMap::new(),
+            counts: Counts::default(),
+            undecodable: 0,
+            directories: Vec::new(),
+            misses: HashMap::new(),
+            fork_times: Vec::new(),
+            bins: Bins::default(),
+            peak_running: None,
+            first_ns: u64::MAX,
+            last_ns: 0,
+            interval_ns: header.interval_ns,
+        }
+    }
+
+    fn read_lifecycle(&mut self, reader: &mut Reader<BufReader<File>>) {
+        let decoded = records(reader, Stream::Lifecycle, |record| self.take(record));
+        self.undecodable += decoded.undecodable;
+        if self.first_ns == u64::MAX {
+            self.first_ns = reader.header().started_ns;
+            self.last_ns = self.first_ns;
+        }
+    }
+
+    fn take(&mut self, record: Record<'_>) {
+        match record {
+            Record::Attach(attach) => {
+                self.counts.attaches += 1;
+                self.note_time(attach.head.time_ns);
+                let name = comm(&attach.comm);
+                let program = self.number_of(Rules::unknown(&name));
+                self.add_process(attach.head.task, attach.tgid, attach.head.time_ns, None, program);
+            }
+            Record::Fork(fork) => self.fork(&fork),
+            Record::Exec(exec) => {
+                self.counts.execs += 1;
+                self.note_time(exec.fixed.head.time_ns);
+                let program = self.rules.classify(&exec);
+                let program = self.number_of(program);
+                match self.process_of_serial.get(&exec.fixed.process) {
+                    Some(&process) => {
+                        self.processes[process].program = program;
+                        self.processes[process].execs += 1;
+                    }
+                    None => {
+                        self.counts.orphans += 1;
+                        let ExecHead { process, tgid, time_ns } = ExecHead::of(&exec);
+                        self.add_process(process, tgid, time_ns, None, program);
+                    }
+                }
+            }
+            Record::Exit(exit) => self.exit(&exit),
+            Record::ExecFailed(miss, _) => {
+                self.counts.execs_failed += 1;
+                if !self.task_of_serial.contains_key(&miss.head.task) {
+                    self.counts.orphans += 1;
+                }
+            }
+            Record::Loss(loss) => {
+                self.counts.losses.insert((loss.kind, loss.reason, loss.cpu), loss.count);
+            }
+            _ => {}
+        }
+    }
+
+    fn fork(&mut self, fork: &layout::Fork) {
+        self.counts.forks += 1;
+        self.note_time(fork.head.time_ns);
+        self.fork_times.push(fork.head.time_ns);
+        let forker = self.process_of_serial.get(&fork.process).copied();
+        if fork.child != fork.child_process
+            && let Some(&process) = self.process_of_serial.get(&fork.child_process)
+        {
+            self.add_task(fork.child, process, fork.head.time_ns, true);
+            return;
+        }
+        // CLONE_PARENT makes a sibling.
+        let parent = match forker {
+            Some(at) if self.processes[at].pid != fork.parent_tgid => self.processes[at].parent,
+            forker => forker,
+        };
+        let program = match forker {
+            Some(at) => self.processes[at].program,
+            None => self.number_of(Rules::unknown(&comm(&fork.comm))),
+        };
+        let at = self.add_process(fork.child, fork.child_tgid, fork.head.time_ns, parent, program);
+        self.processes[at].spawned_by = forker.map(|at| self.processes[at].program);
+    }
+
+    fn exit(&mut self, exit: &layout::Exit) {
+        self.counts.exits += 1;
+        self.note_time(exit.head.time_ns);
+        let task = match self.task_of_serial.get(&exit.head.task) {
+            Some(&task) => task,
+            None => {
+                self.counts.orphan_exits += 1;
+                let process = self.process_of_serial.get(&exit.process).copied();
+                match process {
+                    Some(process) => self.add_task(exit.head.task, process, exit.start_ns, true),
+                    None => {
+                        let program = self.number_of(Rules::unknown(&comm(&exit.comm)));
+                        self.add_process(exit.process, exit.tgid, exit.start_ns, None, program);
+                        match self.task_of_serial.get(&exit.head.task) {
+                            Some(&task) => task,
+                            None => {
+                                let process = self.processes.len() - 1;
+                                self.add_task(exit.head.task, process, exit.start_ns, true)
+                            }
+                        }
+                    }
+                }
+            }
+        };
+        let cpu = scale(exit.run_ns, exit.utime_ns, exit.stime_ns);
+        self.tasks[task].end = Some(End { time_ns: exit.head.time_ns, cpu, record: *exit });
+    }
+
+    fn add_process(
+        &mut self,
+        serial: u32,
+        pid: i32,
+        born_ns: u64,
+        parent: Option<usize>,
+        program: usize,
+    ) -> usize {
+        let at = self.processes.len();
+        self.processes.push(Process {
+            serial,
+            pid,
+            parent,
+            spawned_by: None,
+            depth: parent.map_or(0, |parent| self.processes[parent].depth + 1),
+            born_ns,
+            ended_ns: None,
+            status: None,
+            program,
+            execs: 0,
+            tasks: Vec::with_capacity(1),
+            cpu: CpuTime::default(),
+            tail_ns: 0,
+            waited_ns: None,
+            autoreaped: false,
+            maxrss_bytes: 0,
+        });
+        self.process_of_serial.insert(serial, at);
+        self.add_task(serial, at, born_ns, false);
+        at
+    }
+
+    fn add_task(&mut self, serial: u32, process: usize, born_ns: u64, is_thread: bool) -> usize {
+        let at = self.tasks.len();
+        self.tasks.push(Task { serial, process, born_ns, end: None, seen: None, is_thread });
+        self.task_of_serial.insert(serial, at);
+        self.processes[process].tasks.push(at);
+        at
+    }
+
+    fn number_of(&mut self, program: Program) -> usize {
+        let next = self.programs.len();
+        match self.program_numbers.entry(program) {
+            std::collections::hash_map::Entry::Occupied(known) => *known.get(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                self.programs.push(new.key().clone());
+                *new.insert(next)
+            }
+        }
+    }
+
+    fn note_time(&mut self, time_ns: u64) {
+        self.first_ns = self.first_ns.min(time_ns);
+        self.last_ns = self.last_ns.max(time_ns);
+    }
+
+    /// From the tasks' figures to the processes'.
+    fn sum_up_processes(&mut self) {
+        for process in &mut self.processes {
+            let tasks = || process.tasks.iter().map(|task| &self.tasks[*task]);
+            let mut ticks = (0u64, 0u64, 0u64);
+            for (run, user, system) in tasks().map(Task::ticks_ns) {
+                ticks.0 = ticks.0.saturating_add(run);
+                ticks.1 = ticks.1.saturating_add(user);
+                ticks.2 = ticks.2.saturating_add(system);
+            }
+            process.cpu = scale(ticks.0, ticks.1, ticks.2);
+            process.tail_ns = tasks()
+                .filter_map(|task| task.end.as_ref())
+                .filter(|end| end.record.bits & EXIT_RELEASED != 0)
+                .map(|end| end.record.run_ns.saturating_sub(end.record.run_at_exit_ns))
+                .fold(0, u64::saturating_add);
+            if tasks().all(|task| task.end.is_some()) {
+                process.ended_ns = tasks().filter_map(|task| Some(task.end?.time_ns)).max();
+            }
+            process.maxrss_bytes = tasks()
+                .filter_map(|task| Some(task.seen.as_ref()?.rss_pages))
+                .max()
+                .unwrap_or(0)
+                .saturating_mul(self.page_bytes);
+            // Kernels before 6.16 may call several threads the last; the latest is right.
+            let last = tasks()
+                .filter_map(|task| task.end.as_ref())
+                .filter(|end| end.record.bits & EXIT_PROCESS != 0)
+                .max_by_key(|end| end.time_ns);
+            if let Some(last) = last {
+                let record = &last.record;
+                process.status = Some(record.status);
+                process.autoreaped = record.bits & EXIT_AUTOREAP != 0;
+                process.waited_ns =
+                    Some(record.waited_utime_ns.saturating_add(record.waited_stime_ns));
+                process.maxrss_bytes = record.maxrss_pages.saturating_mul(self.page_bytes);
+            }
+        }
+    }
+
+    fn read_lookups(&mut self, reader: &mut Reader<BufReader<File>>) {
+        reader.rewind();
+        let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
+        let Self { task_of_serial, tasks, counts, directories, misses, .. } = self;
+        let decoded = records(reader, Stream::Lookups, |record| {
+            let Record::LookupFailed(miss, path) = record else { return };
+            counts.lookups_failed += 1;
+            let Some(&task) = task_of_serial.get(&miss.head.task) else {
+                counts.orphans += 1;
+                return;
+            };
+            let name: &[u8] = if miss.bits & MISS_PATH_FAULT != 0 { b"?" } else { directory(path) };
+            let number = match numbers.get(name) {
+                Some(number) => *number,
+                None => {
+                    let number = u32::try_from(directories.len()).unwrap_or(u32::MAX);
+                    directories.push(name.to_vec());
+                    numbers.insert(name.to_vec(), number);
+                    number
+                }
+            };
+            let process = u32::try_from(tasks[task].process).unwrap_or(u32::MAX);
+            *misses.entry(Miss { process, directory: number, errno: miss.error }).or_insert(0) += 1;
+        });
+        self.undecodable += decoded.undecodable;
+    }
+
+    fn read_samples(&mut self, reader: &mut Reader<BufReader<File>>) {
+        reader.rewind();
+        self.bins = Bins::new(self.first_ns, self.last_ns, self.interval_ns);
+        for time in &self.fork_times {
+            self.bins.add_fork(*time);
+        }
+        let mut points: Vec<Point> =
+            self.tasks.iter().map(|task| Point::born(task.born_ns)).collect();
+        let Self { bins, tasks, task_of_serial, peak_running, .. } = self;
+        let decoded = records(reader, Stream::Samples, |record| match record {
+            Record::Sample(sample) => {
+                if let Some(&task) = task_of_serial.get(&sample.head.task) {
+                    points[task] = bins.add_growth(&points[task], Point::of_sample(&sample));
+                    if tasks[task].end.is_none() {
+                        tasks[task].seen = Some(Box::new(sample));
+                    }
+                }
+            }
+            Record::Tick(tick) => {
+                bins.add_tick(tick.head.time_ns, tick.running);
+                let running = u64::from(tick.running);
+                *peak_running = Some(peak_running.map_or(running, |peak| peak.max(running)));
+            }
+            _ => {}
+        });
+        self.undecodable += decoded.undecodable;
+        for (task, point) in self.tasks.iter().zip(&points) {
+            if let Some(end) = &task.end {
+                self.bins.add_growth(point, Point::of_exit(&end.record));
+            }
+        }
+        self.bins.finish_ticks();
+    }
+
+    fn finish(self, mut reader: Reader<BufReader<File>>) -> Recording {
+        // Once more over all blocks, for the damage in any of them.
+        reader.rewind();
+        while reader.next_block().is_some() {}
+        Recording {
+            header: reader.header().clone(),
+            trailer: reader.trailer().cloned(),
+            damage: reader.damage().to_vec(),
+            undecodable: self.undecodable,
+            programs: self.programs,
+            processes: self.processes,
+            tasks: self.tasks,
+            counts: self.counts,
+            directories: self.directories,
+            misses: self.misses,
+            bins: self.bins,
+            peak_running: self.peak_running,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+        }
+    }
+}
+
+/// What of an exec record a lost fork has to be made up from.
+struct ExecHead {
+    process: u32,
+    tgid: i32,
+    time_ns: u64,
+}
+
+impl ExecHead {
+    fn of(exec: &proctrace_wire::Exec<'_>) -> Self {
+        let fixed = &exec.fixed;
+        Self { process: fixed.process, tgid: fixed.tgid, time_ns: fixed.head.time_ns }
+    }
+}

@@ -1,0 +1,169 @@
+//! A recording as tables, ready to be analysed.
+
+use std::collections::HashMap;
+
+use proctrace_replay::CpuTime;
+use proctrace_trace::{Damage, Header, Trailer};
+
+use crate::bins::Bins;
+use crate::classify::Program;
+
+/// What one trace holds, read once.
+#[derive(Debug)]
+pub struct Recording {
+    /// Where and how it was made.
+    pub header: Header,
+    /// How it ended; None if it was cut short.
+    pub trailer: Option<Trailer>,
+    /// What had to be passed over.
+    pub damage: Vec<Damage>,
+    /// Records that make no sense.
+    pub undecodable: u64,
+    /// Everything that ran, by number.
+    pub programs: Vec<Program>,
+    /// Processes in order of their birth.
+    pub processes: Vec<Process>,
+    /// Tasks in order of their birth.
+    pub tasks: Vec<Task>,
+    pub(crate) counts: Counts,
+    /// Directories that were searched in vain, by number.
+    pub(crate) directories: Vec<Vec<u8>>,
+    /// Failed look-ups by process, directory and errno.
+    pub(crate) misses: HashMap<Miss, u32>,
+    pub(crate) bins: Bins,
+    /// Most tasks running or runnable in a sample.
+    pub(crate) peak_running: Option<u64>,
+    /// First and last time of a record.
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+}
+
+/// Records, as they were counted while reading.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) attaches: u64,
+    pub(crate) forks: u64,
+    pub(crate) execs: u64,
+    pub(crate) execs_failed: u64,
+    pub(crate) exits: u64,
+    pub(crate) lookups_failed: u64,
+    /// Execs and look-ups of tasks that neither fork nor attach announced.
+    pub(crate) orphans: u64,
+    /// Exits of such tasks.
+    pub(crate) orphan_exits: u64,
+    /// Latest word on what was lost, by kind, reason and CPU.
+    pub(crate) losses: HashMap<(u16, u16, u32), u64>,
+}
+
+/// Where a failed look-up is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Miss {
+    pub(crate) process: u32,
+    pub(crate) directory: u32,
+    pub(crate) errno: u16,
+}
+
+/// A thread of control.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Serial number in the recording.
+    pub serial: u32,
+    /// Index of its process.
+    pub process: usize,
+    /// When it was made.
+    pub born_ns: u64,
+    /// How it ended; None if it was alive at the end.
+    pub end: Option<End>,
+    /// The last sample of a task that has not ended.
+    pub seen: Option<Box<proctrace_wire::layout::Sample>>,
+    /// Whether its process existed before it.
+    pub is_thread: bool,
+}
+
+impl Task {
+    /// CPU time, and the ticks that hit user and kernel mode: final, or as last seen.
+    pub(crate) fn ticks_ns(&self) -> (u64, u64, u64) {
+        match (&self.end, &self.seen) {
+            (Some(end), _) => (end.record.run_ns, end.record.utime_ns, end.record.stime_ns),
+            (None, Some(seen)) => (seen.run_ns, seen.utime_ns, seen.stime_ns),
+            (None, None) => (0, 0, 0),
+        }
+    }
+}
+
+/// The end of a task.
+#[derive(Debug, Clone, Copy)]
+pub struct End {
+    /// When.
+    pub time_ns: u64,
+    /// CPU time, exact; split as the kernel does for a single task.
+    pub cpu: CpuTime,
+    /// The record, for everything else.
+    pub record: proctrace_wire::layout::Exit,
+}
+
+/// A thread group.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Serial number of the task that founded it.
+    pub serial: u32,
+    /// Its pid.
+    pub pid: i32,
+    /// Index of the process that is its parent; None for the command, or where it is not known.
+    pub parent: Option<usize>,
+    /// What the forker was running at the time.
+    pub spawned_by: Option<usize>,
+    /// How many forks away from the command.
+    pub depth: u32,
+    /// When it was made.
+    pub born_ns: u64,
+    /// When its last task ended; None if one was alive at the end.
+    pub ended_ns: Option<u64>,
+    /// Its status as wait(2) gives it, if it ended.
+    pub status: Option<u32>,
+    /// Number of what it ran last.
+    pub program: usize,
+    /// Successful execs.
+    pub execs: u32,
+    /// Its tasks, by index.
+    pub tasks: Vec<usize>,
+    /// CPU time of its tasks so far, exact; split as the kernel does for the group.
+    pub cpu: CpuTime,
+    /// CPU time that the kernel may have left out when it was waited for: last slices of tasks that
+    /// were released before they had left their CPU.
+    pub tail_ns: u64,
+    /// CPU time of children it has waited for; None unless it ended.
+    pub waited_ns: Option<u64>,
+    /// Whether its parent ignored SIGCHLD, so that no one waited for it.
+    pub autoreaped: bool,
+    /// Peak RSS of what it ran last.
+    pub maxrss_bytes: u64,
+}
+
+impl Recording {
+    /// What a process ran last, or its forker if it never called exec.
+    pub fn program_of(&self, process: &Process) -> &Program {
+        &self.programs[process.program]
+    }
+
+    /// The command.
+    pub fn root(&self) -> Option<&Process> {
+        self.processes.first()
+    }
+
+    /// From the first record to the command's exit, or to the last record.
+    pub fn wall_ns(&self) -> u64 {
+        let end = self
+            .trailer
+            .as_ref()
+            .and_then(|trailer| trailer.payload.as_ref())
+            .map(|payload| payload.exited_ns)
+            .or_else(|| self.root().and_then(|root| root.ended_ns));
+        end.unwrap_or(self.last_ns).saturating_sub(self.first_ns)
+    }
+
+    /// From the first record to the last.
+    pub fn recorded_ns(&self) -> u64 {
+        self.last_ns.saturating_sub(self.first_ns)
+    }
+}

@@ -1,0 +1,214 @@
+//! The tables: counts by category, who started whom, look-ups by directory.
+
+use polars::prelude::*;
+use proctrace_findings::{Category, DirectoryMisses, Spawner};
+
+use crate::error::AnalysisError;
+use crate::names::{errno, text};
+use crate::recording::Recording;
+
+/// The spawner of the command itself, and of what nothing is known.
+const NO_ONE: &str = "-";
+
+/// One row per process, with numbers for names.
+fn processes(recording: &Recording) -> Result<DataFrame, AnalysisError> {
+    let rows = &recording.processes;
+    let lookups = lookups_by_process(recording);
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let columns = vec![
+        Column::new("program".into(), rows.iter().map(|p| number(p.program)).collect::<Vec<_>>()),
+        Column::new(
+            "spawned_by".into(),
+            rows.iter().map(|p| p.spawned_by.map(number)).collect::<Vec<_>>(),
+        ),
+        Column::new("forked".into(), rows.iter().map(|p| p.execs == 0).collect::<Vec<_>>()),
+        Column::new(
+            "threads".into(),
+            rows.iter().map(|p| p.tasks.len() as u64 - 1).collect::<Vec<_>>(),
+        ),
+        Column::new("execs".into(), rows.iter().map(|p| u64::from(p.execs)).collect::<Vec<_>>()),
+        Column::new("user_ns".into(), rows.iter().map(|p| p.cpu.user_ns).collect::<Vec<_>>()),
+        Column::new("system_ns".into(), rows.iter().map(|p| p.cpu.system_ns).collect::<Vec<_>>()),
+        Column::new(
+            "life_ns".into(),
+            rows.iter()
+                .map(|p| Some(p.ended_ns?.saturating_sub(p.born_ns)))
+                .collect::<Vec<Option<u64>>>(),
+        ),
+        Column::new("maxrss_bytes".into(), rows.iter().map(|p| p.maxrss_bytes).collect::<Vec<_>>()),
+        Column::new("lookups".into(), lookups),
+    ];
+    Ok(DataFrame::new(rows.len(), columns)?)
+}
+
+fn lookups_by_process(recording: &Recording) -> Vec<u64> {
+    let mut lookups = vec![0; recording.processes.len()];
+    for (miss, count) in &recording.misses {
+        lookups[miss.process as usize] += u64::from(*count);
+    }
+    lookups
+}
+
+pub(crate) fn categories(recording: &Recording) -> Result<Vec<Category>, AnalysisError> {
+    let processes = processes(recording)?.lazy();
+    let main_spawners = processes
+        .clone()
+        .group_by([col("program"), col("spawned_by")])
+        .agg([len().alias("spawned")])
+        .sort_by_exprs(
+            [col("spawned"), col("spawned_by")],
+            SortMultipleOptions::default().with_order_descending_multi([true, false]),
+        )
+        .group_by_stable([col("program")])
+        .agg([col("spawned_by").first(), col("spawned").first()]);
+    let table = processes
+        .group_by([col("program")])
+        .agg([
+            len().alias("processes"),
+            col("forked").sum(),
+            col("threads").sum(),
+            col("execs").sum(),
+            col("user_ns").sum(),
+            col("system_ns").sum(),
+            col("lookups").sum(),
+            col("life_ns").sort(SortOptions::default()),
+            col("maxrss_bytes").max(),
+        ])
+        .join(main_spawners, [col("program")], [col("program")], JoinArgs::new(JoinType::Left))
+        .sort_by_exprs(
+            [col("processes"), col("user_ns") + col("system_ns"), col("program")],
+            SortMultipleOptions::default().with_order_descending_multi([true, true, false]),
+        )
+        .collect()?;
+
+    let program = table.column("program")?.u32()?;
+    let spawned_by = table.column("spawned_by")?.u32()?;
+    let lives = table.column("life_ns")?.list()?;
+    let number = |name: &str| -> Result<Vec<u64>, AnalysisError> {
+        let column = table.column(name)?.cast(&DataType::UInt64)?;
+        Ok(column.u64()?.iter().map(Option::unwrap_or_default).collect())
+    };
+    let (processes, forked, threads) =
+        (number("processes")?, number("forked")?, number("threads")?);
+    let (execs, user_ns, system_ns) = (number("execs")?, number("user_ns")?, number("system_ns")?);
+    let (lookups, maxrss) = (number("lookups")?, number("maxrss_bytes")?);
+    let spawned = number("spawned")?;
+    (0..table.height())
+        .map(|row| {
+            let program = &recording.programs[program.get(row).unwrap_or(0) as usize];
+            let life = lives.get_as_series(row).map(|lives| lower_median(&lives)).transpose()?;
+            Ok(Category {
+                class: program.class,
+                group: program.group.clone(),
+                name: program.name.clone(),
+                processes: processes[row],
+                forked: forked[row],
+                threads: threads[row],
+                execs: execs[row],
+                user_ns: user_ns[row],
+                system_ns: system_ns[row],
+                lookups_failed: lookups[row],
+                median_life_ns: life.flatten(),
+                maxrss_bytes: maxrss[row],
+                main_spawner: name_of(recording, spawned_by.get(row)),
+                main_spawner_processes: spawned[row],
+            })
+        })
+        .collect()
+}
+
+/// Of sorted values, the missing ones first.
+fn lower_median(sorted: &Series) -> Result<Option<u64>, AnalysisError> {
+    let values = sorted.drop_nulls();
+    if values.is_empty() {
+        return Ok(None);
+    }
+    Ok(values.u64()?.get((values.len() - 1) / 2))
+}
+
+fn name_of(recording: &Recording, program: Option<u32>) -> String {
+    program.map_or_else(
+        || NO_ONE.to_owned(),
+        |program| recording.programs[program as usize].name.clone(),
+    )
+}
+
+pub(crate) fn spawners(recording: &Recording) -> Result<Vec<Spawner>, AnalysisError> {
+    let wall_s = recording.wall_ns() as f64 / 1e9;
+    let table = processes(recording)?
+        .lazy()
+        .filter(col("spawned_by").is_not_null())
+        .group_by([col("spawned_by"), col("program"), col("forked")])
+        .agg([len().alias("processes"), (col("user_ns") + col("system_ns")).sum().alias("cpu_ns")])
+        .sort_by_exprs(
+            [col("processes"), col("cpu_ns"), col("spawned_by"), col("program")],
+            SortMultipleOptions::default().with_order_descending_multi([true, true, false, false]),
+        )
+        .collect()?;
+    let spawned_by = table.column("spawned_by")?.u32()?;
+    let program = table.column("program")?.u32()?;
+    let forked = table.column("forked")?.bool()?;
+    let processes = table.column("processes")?.cast(&DataType::UInt64)?;
+    let (processes, cpu_ns) = (processes.u64()?, table.column("cpu_ns")?.u64()?);
+    Ok((0..table.height())
+        .map(|row| {
+            let count = processes.get(row).unwrap_or(0);
+            let child = name_of(recording, program.get(row));
+            Spawner {
+                parent: name_of(recording, spawned_by.get(row)),
+                child: if forked.get(row).unwrap_or(false) {
+                    format!("{child} (fork)")
+                } else {
+                    child
+                },
+                processes: count,
+                cpu_ns: cpu_ns.get(row).unwrap_or(0),
+                per_second: if wall_s > 0.0 { count as f64 / wall_s } else { 0.0 },
+            }
+        })
+        .collect())
+}
+
+pub(crate) fn lookups(recording: &Recording) -> Result<Vec<DirectoryMisses>, AnalysisError> {
+    let rows: Vec<_> = recording.misses.iter().collect();
+    let frame = DataFrame::new(
+        rows.len(),
+        vec![
+            Column::new(
+                "directory".into(),
+                rows.iter().map(|(m, _)| m.directory).collect::<Vec<_>>(),
+            ),
+            Column::new(
+                "errno".into(),
+                rows.iter().map(|(m, _)| u32::from(m.errno)).collect::<Vec<_>>(),
+            ),
+            Column::new(
+                "count".into(),
+                rows.iter().map(|(_, n)| u64::from(**n)).collect::<Vec<_>>(),
+            ),
+        ],
+    )?;
+    // A row is one process's misses of one directory and errno.
+    let table = frame
+        .lazy()
+        .group_by([col("directory"), col("errno")])
+        .agg([col("count").sum(), len().alias("processes")])
+        .sort_by_exprs(
+            [col("count"), col("directory"), col("errno")],
+            SortMultipleOptions::default().with_order_descending_multi([true, false, false]),
+        )
+        .collect()?;
+    let directory = table.column("directory")?.u32()?;
+    let errnos = table.column("errno")?.u32()?;
+    let count = table.column("count")?.u64()?;
+    let processes = table.column("processes")?.cast(&DataType::UInt64)?;
+    let processes = processes.u64()?;
+    Ok((0..table.height())
+        .map(|row| DirectoryMisses {
+            directory: text(&recording.directories[directory.get(row).unwrap_or(0) as usize]),
+            errno: errno(u16::try_from(errnos.get(row).unwrap_or(0)).unwrap_or(0)),
+            count: count.get(row).unwrap_or(0),
+            processes: processes.get(row).unwrap_or(0),
+        })
+        .collect())
+}

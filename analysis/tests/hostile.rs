@@ -1,0 +1,166 @@
+//! Traces whose checksums are right and whose records are not: whoever can write a trace can write
+//! anything into it. No reader panics on it, whatever the numbers.
+
+use std::path::{Path, PathBuf};
+
+use proctrace_analysis::{Recording, Rules, analyse, gantt};
+use proctrace_replay::Replay;
+use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
+use proctrace_wire::{Frames, Stream};
+use proptest::prelude::*;
+
+/// A real trace, in pieces.
+fn tour() -> (Header, Trailer, Vec<Block>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/traces/tour-1.ptrace");
+    let mut reader = Reader::open(path).unwrap();
+    let mut blocks = Vec::new();
+    while let Some(block) = reader.next_block() {
+        blocks.push(block);
+    }
+    (reader.header().clone(), reader.trailer().unwrap().clone(), blocks)
+}
+
+fn write(header: &Header, trailer: Option<&Trailer>, blocks: &[Block], path: &Path) {
+    let mut writer = Writer::new(Vec::new(), header).unwrap();
+    for block in blocks {
+        let info = &block.info;
+        writer
+            .append(info.stream, info.records, info.first_ns, info.last_ns, &block.bytes)
+            .unwrap();
+    }
+    let bytes = match trailer {
+        Some(trailer) => writer.finish(trailer).unwrap().0,
+        None => writer.into_inner(),
+    };
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// Everything that reads a trace.
+fn read_all(path: &Path) {
+    let recording = Recording::load(path, &Rules::generic()).unwrap();
+    let findings = analyse(&recording).unwrap();
+    let chart = gantt(&recording);
+    assert_eq!(chart.bars.len() as u64, findings.summary.processes);
+    let mut replay = Replay::open(path).unwrap();
+    for event in replay.by_ref() {
+        let json = event.to_json();
+        assert!(json.starts_with("{\"kind\":\""), "{json}");
+    }
+    let _ = replay.summary();
+}
+
+fn scratch() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.ptrace");
+    (directory, path)
+}
+
+/// A number that tends to break things.
+fn awkward() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(u64::from(u32::MAX)),
+        Just(u64::MAX),
+        Just(u64::MAX / 2),
+        Just(i64::MAX as u64 + 1),
+        any::<u64>(),
+    ]
+}
+
+#[test]
+fn a_trace_without_records_is_a_trace() {
+    let (header, trailer, _) = tour();
+    let (_directory, path) = scratch();
+    write(&header, Some(&trailer), &[], &path);
+    read_all(&path);
+    write(&header, None, &[], &path);
+    read_all(&path);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Single records with single fields overwritten.
+    #[test]
+    fn wrong_numbers_in_records_break_nothing(
+        changes in proptest::collection::vec(
+            (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0usize..28, awkward()),
+            1..40,
+        ),
+        complete: bool,
+    ) {
+        let (header, trailer, mut blocks) = tour();
+        for (block, record, word, value) in changes {
+            let at = block.index(blocks.len());
+            let block = &mut blocks[at];
+            let offsets: Vec<(usize, usize)> = Frames::new(&block.bytes)
+                .flatten()
+                .scan(0, |at, frame| {
+                    let begin = *at;
+                    *at += frame.bytes.len();
+                    Some((begin, frame.bytes.len()))
+                })
+                .collect();
+            let (begin, length) = offsets[record.index(offsets.len())];
+            // The head's first word has the size; the rest of the record is fair game.
+            let at = begin + 4 + word * 8;
+            if at + 8 <= begin + length {
+                block.bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            }
+        }
+        let (_directory, path) = scratch();
+        write(&header, complete.then_some(&trailer), &blocks, &path);
+        read_all(&path);
+    }
+
+    /// Records left out, doubled, and in another order.
+    #[test]
+    fn missing_and_displaced_records_break_nothing(
+        picks in proptest::collection::vec(any::<prop::sample::Index>(), 0..400),
+    ) {
+        let (header, trailer, blocks) = tour();
+        let records: Vec<(Stream, Vec<u8>)> = blocks
+            .iter()
+            .flat_map(|block| {
+                Frames::new(&block.bytes).flatten().map(|frame| (block.info.stream, frame.bytes.to_vec()))
+            })
+            .collect();
+        let mut shuffled = blocks.clone();
+        shuffled.truncate(3);
+        for block in &mut shuffled {
+            block.bytes.clear();
+            block.info.records = 0;
+        }
+        for pick in picks {
+            let (stream, bytes) = &records[pick.index(records.len())];
+            if let Some(block) = shuffled.iter_mut().find(|block| block.info.stream == *stream) {
+                block.bytes.extend_from_slice(bytes);
+                block.info.records += 1;
+            }
+        }
+        let (_directory, path) = scratch();
+        write(&header, Some(&trailer), &shuffled, &path);
+        read_all(&path);
+    }
+
+    /// A header with numbers that no machine has.
+    #[test]
+    fn wrong_numbers_in_the_header_break_nothing(
+        numbers in proptest::array::uniform6(awkward()),
+    ) {
+        let (mut header, mut trailer, blocks) = tour();
+        header.cpus = numbers[0] as u32;
+        header.page_bytes = numbers[1] as u32;
+        header.started_ns = numbers[2];
+        header.interval_ns = numbers[3];
+        if let Some(payload) = &mut trailer.payload {
+            payload.exited_ns = numbers[4];
+            payload.user_ns = numbers[5];
+            payload.system_ns = numbers[0];
+        }
+        let (_directory, path) = scratch();
+        write(&header, Some(&trailer), &blocks, &path);
+        read_all(&path);
+    }
+}

@@ -1,0 +1,263 @@
+//! What an analysis found, as plain data: the border between those who compute and those who
+//! render. Nothing here knows how a figure came about or how it will look.
+//!
+//! Every number has its unit in its name. Names and paths are text as `proctrace_wire::escape`
+//! makes it. `proctrace report --json` prints [`Findings`] as it is, so names here are an
+//! interface: add to them, do not change them.
+
+mod gantt;
+
+pub use gantt::{Bar, Gantt, Lane};
+use serde::Serialize;
+
+/// Everything a report says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Findings {
+    /// What was recorded.
+    pub run: Run,
+    /// Whether the figures can be trusted.
+    pub health: Health,
+    /// The figures at a glance.
+    pub summary: Summary,
+    /// Processes and threads by what they ran, the most numerous first.
+    pub categories: Vec<Category>,
+    /// Who started what, the most frequent first.
+    pub spawners: Vec<Spawner>,
+    /// Failed look-ups by directory and errno, the most frequent first.
+    pub lookups: Vec<DirectoryMisses>,
+    /// What goes with what over time.
+    pub correlations: Correlations,
+}
+
+/// What was recorded.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// Where it was started.
+    pub cwd: String,
+    /// Host name.
+    pub host: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// When it was started, in nanoseconds since 1970.
+    pub started_unix_ns: u64,
+    /// How it ended; None if it was still running or the recording was cut short.
+    pub outcome: Option<Outcome>,
+    /// CPUs it might use.
+    pub cores: u32,
+    /// From its start to its own exit, or to the last record if that is not known.
+    pub wall_ns: u64,
+    /// From its start to the last record: longer if descendants outlived it.
+    pub recorded_ns: u64,
+}
+
+/// How the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+/// Whether the figures can be trusted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Health {
+    /// Whether the recorder got to finish the trace.
+    pub complete: bool,
+    /// Records that were lost while recording.
+    pub lost: u64,
+    /// By kind and reason.
+    pub losses: Vec<Loss>,
+    /// What is wrong with the file, in words.
+    pub damage: Vec<String>,
+    /// The books: each must balance.
+    pub laws: Vec<Law>,
+}
+
+impl Health {
+    /// Whether every figure is exact.
+    pub fn is_good(&self) -> bool {
+        self.complete && self.lost == 0 && self.damage.is_empty() && self.laws_hold()
+    }
+
+    /// Whether the books balance.
+    pub fn laws_hold(&self) -> bool {
+        self.laws.iter().all(|law| law.holds)
+    }
+}
+
+/// A number of lost records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Loss {
+    /// What kind.
+    pub kind: String,
+    /// Why.
+    pub reason: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// Something that must hold in every complete recording.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Law {
+    /// A stable name.
+    pub name: &'static str,
+    /// What it says.
+    pub says: &'static str,
+    /// Whether it holds.
+    pub holds: bool,
+    /// What should be equal to `found`.
+    pub expected: f64,
+    /// What was found.
+    pub found: f64,
+    /// The unit of both.
+    pub unit: &'static str,
+}
+
+/// The figures at a glance.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// CPU time of every task, exact.
+    pub cpu_ns: u64,
+    /// Of it, in user mode.
+    pub user_ns: u64,
+    /// Of it, in the kernel.
+    pub system_ns: u64,
+    /// CPU time over recorded time and cores, in percent.
+    pub efficiency_percent: f64,
+    /// What wait(2), and so time(1), says of the command; None if it was not waited for.
+    pub waited_cpu_ns: Option<u64>,
+    /// CPU time of processes whose parent was gone, or never waited for them.
+    pub unwaited_cpu_ns: u64,
+    /// Processes that were still running when their parent exited.
+    pub detached_processes: u64,
+    /// CPU time of those.
+    pub detached_cpu_ns: u64,
+    /// Processes, the command included.
+    pub processes: u64,
+    /// Threads, beside each process's first.
+    pub threads: u64,
+    /// Successful execs.
+    pub execs: u64,
+    /// Failed execs.
+    pub execs_failed: u64,
+    /// Most tasks at one time.
+    pub peak_tasks: u64,
+    /// Most processes at one time.
+    pub peak_processes: u64,
+    /// Most tasks running or runnable in a sample; None without samples.
+    pub peak_running: Option<u64>,
+    /// Half of the processes lived shorter; None if none has ended.
+    pub median_life_ns: Option<u64>,
+    /// Failed look-ups.
+    pub lookups_failed: u64,
+    /// Successful opens.
+    pub opens: u64,
+    /// Voluntary context switches.
+    pub switches_voluntary: u64,
+    /// Involuntary context switches.
+    pub switches_involuntary: u64,
+    /// Minor page faults.
+    pub faults_minor: u64,
+    /// Major page faults.
+    pub faults_major: u64,
+    /// Bytes read from storage.
+    pub read_bytes: u64,
+    /// Bytes written to storage.
+    pub write_bytes: u64,
+    /// Time tasks were runnable without a CPU.
+    pub run_delay_ns: u64,
+    /// The largest peak RSS of a program.
+    pub maxrss_bytes: u64,
+    /// Which program that was.
+    pub maxrss_program: String,
+    /// Processes still there when the recording ended.
+    pub alive_processes: u64,
+}
+
+/// What kind of thing a program is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// A command that comes with the system.
+    Command,
+    /// Anything else.
+    Program,
+}
+
+/// Processes and threads that ran the same thing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Category {
+    /// A system command or a program of its own.
+    pub class: Class,
+    /// What sort of command: "text", "compiler"; empty for programs.
+    pub group: String,
+    /// The command, program or script.
+    pub name: String,
+    /// Processes.
+    pub processes: u64,
+    /// Of them, those that never called exec and so count where their parent does.
+    pub forked: u64,
+    /// Their threads.
+    pub threads: u64,
+    /// Successful execs of it.
+    pub execs: u64,
+    /// CPU time in user mode.
+    pub user_ns: u64,
+    /// CPU time in the kernel.
+    pub system_ns: u64,
+    /// Failed look-ups.
+    pub lookups_failed: u64,
+    /// Half of the processes lived shorter; None if none has ended.
+    pub median_life_ns: Option<u64>,
+    /// Largest peak RSS of one of them.
+    pub maxrss_bytes: u64,
+    /// What started most of them.
+    pub main_spawner: String,
+    /// How many of them that was.
+    pub main_spawner_processes: u64,
+}
+
+/// Who started what.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Spawner {
+    /// What the parent was running.
+    pub parent: String,
+    /// What the child came to run.
+    pub child: String,
+    /// How often.
+    pub processes: u64,
+    /// CPU time of the children.
+    pub cpu_ns: u64,
+    /// How often per second of wall time.
+    pub per_second: f64,
+}
+
+/// Failed look-ups in one directory.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DirectoryMisses {
+    /// The directory that was searched.
+    pub directory: String,
+    /// What the calls said: "ENOENT".
+    pub errno: String,
+    /// How many.
+    pub count: u64,
+    /// How many processes did it.
+    pub processes: u64,
+}
+
+/// Pearson's r between series over equal bins of time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Correlations {
+    /// Names of the series, in the order of rows and columns.
+    pub series: Vec<String>,
+    /// The matrix; None where a series never changes.
+    pub r: Vec<Vec<Option<f64>>>,
+    /// Bins: the n of every coefficient.
+    pub n: usize,
+    /// Width of a bin.
+    pub bin_ns: u64,
+}

@@ -1,0 +1,103 @@
+//! Numbers as people read them.
+
+/// 72500 as 72,500.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A count and its noun: "1 process", "2 processes".
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// Bytes with a decimal unit, as disk sizes are given.
+pub fn bytes(bytes: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 || value >= 99.95 {
+        format!("{value:.0} {}", units[unit])
+    } else {
+        format!("{value:.1} {}", units[unit])
+    }
+}
+
+/// Time with a unit and about three digits.
+pub fn time(ns: u64) -> String {
+    let seconds = ns as f64 / 1e9;
+    if ns == 0 {
+        "0 s".to_owned()
+    } else if ns < 999_500 {
+        format!("{:.0} µs", seconds * 1e6)
+    } else if ns < 99_950_000 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else if ns < 999_500_000 {
+        format!("{:.0} ms", seconds * 1e3)
+    } else if seconds < 9.995 {
+        format!("{seconds:.2} s")
+    } else if seconds < 99.95 {
+        format!("{seconds:.1} s")
+    } else {
+        let seconds = seconds.round() as u64;
+        match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+            (0, minutes, seconds) => format!("{minutes} min {seconds:02} s"),
+            (hours, minutes, _) => format!("{hours} h {minutes:02} min"),
+        }
+    }
+}
+
+/// A part of a whole in percent; "-" of nothing.
+pub fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    let percent = 100.0 * part as f64 / whole as f64;
+    if percent > 0.0 && percent < 0.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(72_500), "72,500");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "process", "processes"), "1 process");
+        assert_eq!(counted(0, "process", "processes"), "0 processes");
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(bytes(1_300_000), "1.3 MB");
+        assert_eq!(bytes(999_960), "1.0 MB");
+        assert_eq!(bytes(u64::MAX), "18.4 EB");
+        assert_eq!(time(0), "0 s");
+        assert_eq!(time(600_000), "600 µs");
+        assert_eq!(time(1_500_000), "1.5 ms");
+        assert_eq!(time(312_400_000), "312 ms");
+        assert_eq!(time(2_641_000_000), "2.64 s");
+        assert_eq!(time(24_640_000_000), "24.6 s");
+        assert_eq!(time(125_000_000_000), "2 min 05 s");
+        assert_eq!(time(6_360_000_000_000), "1 h 46 min");
+        assert_eq!(percent(1, 3), "33 %");
+        assert_eq!(percent(1, 1000), "0.1 %");
+        assert_eq!(percent(0, 7), "0 %");
+        assert_eq!(percent(1, 0), "-");
+    }
+}

@@ -1,0 +1,580 @@
+//! A report for a terminal: a summary that fits one screen of 80 by 24, then the tables.
+
+use std::fmt::Write as _;
+use std::time::{Duration, UNIX_EPOCH};
+
+use proctrace_findings::{Category, Class, Correlations, Findings, Outcome, Run, Summary};
+
+use crate::escape::terminal;
+use crate::number::{bytes, count, counted, percent, time};
+use crate::table::{Align, Table, shorten};
+
+/// How a report looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns.
+    pub width: usize,
+    /// Rows of each table.
+    pub rows: usize,
+    /// Whether to use colour.
+    pub colour: bool,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self { width: 80, rows: 10, colour: false }
+    }
+}
+
+impl Style {
+    fn bold(self, text: &str) -> String {
+        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn alarm(self, text: &str) -> String {
+        if self.colour { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Rows of the summary's own table, so that it all fits a screen.
+const SUMMARY_ROWS: usize = 6;
+
+/// The summary: at most 24 lines when all is well.
+pub fn summary(findings: &Findings, style: Style) -> String {
+    let mut out = String::new();
+    for line in header(findings, style) {
+        out.push_str(&line);
+        out.push('\n');
+    }
+    for (label, text) in figures(findings) {
+        let line = format!("  {label:<9}{text}");
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{}", shorten(&line, style.width));
+    }
+    out.push('\n');
+    let shown = SUMMARY_ROWS.min(style.rows);
+    push_table(&mut out, style, "Most processes", &by_processes(&findings.categories, shown));
+    out
+}
+
+/// The summary and every table.
+pub fn full(findings: &Findings, style: Style) -> String {
+    let mut out = summary(findings, style);
+    let of_class = |class: Class| -> Vec<Category> {
+        findings.categories.iter().filter(|c| c.class == class).cloned().collect()
+    };
+    for (class, title) in [(Class::Command, "System commands"), (Class::Program, "Other programs")]
+    {
+        let categories = of_class(class);
+        if !categories.is_empty() {
+            let title = title_of(title, categories.len(), style.rows);
+            out.push('\n');
+            push_table(&mut out, style, &title, &counts(&categories, style.rows));
+        }
+    }
+    if !findings.spawners.is_empty() {
+        let title = title_of("Who starts what", findings.spawners.len(), style.rows);
+        out.push('\n');
+        push_table(&mut out, style, &title, &spawners(findings, style.rows));
+    }
+    if !findings.lookups.is_empty() {
+        let title = title_of("Failed look-ups", findings.lookups.len(), style.rows);
+        out.push('\n');
+        push_table(&mut out, style, &title, &lookups(findings, style.rows));
+    }
+    out.push('\n');
+    push_correlations(&mut out, style, &findings.correlations);
+    out.push_str("\nMore: --all for whole tables, --gantt OUT.svg for a picture, --json for scripts\n");
+    out
+}
+
+fn title_of(title: &str, all: usize, shown: usize) -> String {
+    if all > shown { format!("{title} (the first {shown} of {all})") } else { title.to_owned() }
+}
+
+fn push_table(out: &mut String, style: Style, title: &str, table: &Table) {
+    let _ = writeln!(out, "{}", style.bold(title));
+    for line in table.lines(style.width) {
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+// ---- the head: what, when, and whether to trust it ----
+
+fn header(findings: &Findings, style: Style) -> Vec<String> {
+    let run = &findings.run;
+    let command = terminal(&run.command.join(" ")).into_owned();
+    let outcome = match run.outcome {
+        Some(Outcome::Code(code)) => format!("exit {code}"),
+        Some(Outcome::Signal(signal)) => format!("killed by signal {signal}"),
+        None => "end not recorded".to_owned(),
+    };
+    let started = UNIX_EPOCH + Duration::from_nanos(run.started_unix_ns);
+    let started = humantime::format_rfc3339_seconds(started).to_string();
+    let mut lines = vec![
+        style.bold(&shorten(&command, style.width)),
+        shorten(
+            &format!(
+                "{} · {} · {outcome}",
+                duration(run),
+                counted(u64::from(run.cores), "core", "cores"),
+            ),
+            style.width,
+        ),
+        shorten(
+            &format!(
+                "{} on {}, Linux {}",
+                started.replace('T', " ").replace('Z', " UTC"),
+                terminal(&run.host),
+                terminal(&run.kernel)
+            ),
+            style.width,
+        ),
+    ];
+    lines.extend(health(findings, style));
+    lines
+}
+
+/// How long the command took, and its descendants if they took noticeably longer.
+fn duration(run: &Run) -> String {
+    if run.recorded_ns > run.wall_ns + run.wall_ns / 50 + 20_000_000 {
+        format!("{} wall ({} with descendants)", time(run.wall_ns), time(run.recorded_ns))
+    } else {
+        format!("{} wall", time(run.wall_ns))
+    }
+}
+
+fn health(findings: &Findings, style: Style) -> Vec<String> {
+    let health = &findings.health;
+    if health.is_good() {
+        return vec!["Nothing lost, the books balance.".to_owned()];
+    }
+    let mut lines = Vec::new();
+    if !health.complete {
+        lines.push("INCOMPLETE: the recorder did not get to finish this trace.".to_owned());
+    }
+    for loss in &health.losses {
+        lines.push(format!(
+            "LOST: {} of kind {} ({})",
+            counted(loss.count, "record", "records"),
+            loss.kind,
+            loss.reason
+        ));
+    }
+    const SHOWN: usize = 3;
+    for damage in health.damage.iter().take(SHOWN) {
+        lines.push(format!("DAMAGED: {damage}"));
+    }
+    if health.damage.len() > SHOWN {
+        lines.push(format!("DAMAGED: and in {} more places", health.damage.len() - SHOWN));
+    }
+    for law in health.laws.iter().filter(|law| !law.holds) {
+        lines.push(format!(
+            "BOOKS: not so: {}: {} {unit} against {} {unit}",
+            law.says,
+            law.found,
+            law.expected,
+            unit = law.unit
+        ));
+    }
+    let lines = lines.into_iter().map(|line| style.alarm(&terminal(&line)));
+    lines.collect()
+}
+
+// ---- the figures ----
+
+fn figures(findings: &Findings) -> Vec<(&'static str, String)> {
+    let (run, s) = (&findings.run, &findings.summary);
+    let mut rows = vec![(
+        "CPU",
+        format!(
+            "{}   user {} · system {} ({}) · {:.0} % of {}",
+            time(s.cpu_ns),
+            time(s.user_ns),
+            time(s.system_ns),
+            percent(s.system_ns, s.cpu_ns),
+            s.efficiency_percent,
+            counted(u64::from(run.cores), "core", "cores"),
+        ),
+    )];
+    rows.extend(unseen(s).map(|text| ("", text)));
+    let mut execs = counted(s.execs, "exec", "execs");
+    if s.execs_failed > 0 {
+        let _ = write!(execs, " ({} failed)", count(s.execs_failed));
+    }
+    rows.push((
+        "Tasks",
+        format!(
+            "{} · {} · {execs}",
+            counted(s.processes, "process", "processes"),
+            counted(s.threads, "thread", "threads"),
+        ),
+    ));
+    rows.push(("", concurrency(s)));
+    rows.push((
+        "Memory",
+        format!(
+            "largest program {} ({}) · {}, {} minor",
+            bytes(s.maxrss_bytes),
+            shorten(&terminal(&s.maxrss_program), 24),
+            counted(s.faults_major, "major fault", "major faults"),
+            count(s.faults_minor),
+        ),
+    ));
+    rows.push((
+        "Storage",
+        format!("{} read · {} written", bytes(s.read_bytes), bytes(s.write_bytes)),
+    ));
+    rows.push((
+        "Switches",
+        format!(
+            "{} voluntary, {} involuntary · {} spent waiting for a CPU",
+            count(s.switches_voluntary),
+            count(s.switches_involuntary),
+            time(s.run_delay_ns),
+        ),
+    ));
+    rows.push(("Wasted", wasted(s)));
+    rows
+}
+
+/// What `time` cannot see.
+fn unseen(s: &Summary) -> Option<String> {
+    let waited = s.waited_cpu_ns?;
+    // A shell that does not wait for the last of a pipe is not worth a line.
+    if s.unwaited_cpu_ns < s.cpu_ns / 1000 && s.detached_cpu_ns < s.cpu_ns / 1000 {
+        return None;
+    }
+    let mut text = format!("`time` sees {} of it", time(waited));
+    if s.detached_processes > 0 {
+        let _ = write!(
+            text,
+            " · {} outlived their parent ({})",
+            count(s.detached_processes),
+            time(s.detached_cpu_ns),
+        );
+    } else {
+        let _ = write!(text, " · {} was never waited for", time(s.unwaited_cpu_ns));
+    }
+    Some(text)
+}
+
+fn concurrency(s: &Summary) -> String {
+    let mut text = format!("at most {} alive", count(s.peak_tasks));
+    if let Some(running) = s.peak_running {
+        let _ = write!(text, ", {} running", count(running));
+    }
+    if let Some(life) = s.median_life_ns
+        && s.processes > 2
+    {
+        let _ = write!(text, " · half of the processes live < {}", time(life));
+    }
+    if s.alive_processes > 0 {
+        let _ = write!(text, " · {} never ended", count(s.alive_processes));
+    }
+    text
+}
+
+fn wasted(s: &Summary) -> String {
+    let mut text = counted(s.lookups_failed, "failed open", "failed opens");
+    let opens = s.lookups_failed + s.opens;
+    if opens > 0 {
+        let _ = write!(text, " ({} of all opens)", percent(s.lookups_failed, opens));
+    }
+    if s.execs > 0 {
+        let _ = write!(text, " · {:.1} per exec", s.lookups_failed as f64 / s.execs as f64);
+    }
+    text
+}
+
+// ---- the tables ----
+
+fn cpu(category: &Category) -> u64 {
+    category.user_ns + category.system_ns
+}
+
+fn label(category: &Category) -> String {
+    terminal(&category.name).into_owned()
+}
+
+fn spawner(category: &Category) -> String {
+    if category.main_spawner_processes == category.processes {
+        terminal(&category.main_spawner).into_owned()
+    } else {
+        format!(
+            "{} ({})",
+            terminal(&category.main_spawner),
+            percent(category.main_spawner_processes, category.processes)
+        )
+    }
+}
+
+fn by_processes(categories: &[Category], rows: usize) -> Table {
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("processes", Align::Right),
+        ("threads", Align::Right),
+        ("CPU", Align::Right),
+        ("system", Align::Right),
+        ("started by", Align::Left),
+    ]);
+    for category in categories.iter().take(rows) {
+        table.row([
+            label(category),
+            count(category.processes),
+            count(category.threads),
+            time(cpu(category)),
+            percent(category.system_ns, cpu(category)),
+            spawner(category),
+        ]);
+    }
+    table
+}
+
+fn counts(categories: &[Category], rows: usize) -> Table {
+    let grouped = categories.iter().any(|category| !category.group.is_empty());
+    let mut columns = vec![
+        ("name", Align::Left),
+        ("processes", Align::Right),
+        ("threads", Align::Right),
+        ("execs", Align::Right),
+        ("CPU", Align::Right),
+        ("life", Align::Right),
+        ("misses", Align::Right),
+    ];
+    if grouped {
+        columns.insert(0, ("kind", Align::Left));
+    }
+    let mut table = Table::new(&columns);
+    for category in categories.iter().take(rows) {
+        let cells = [
+            label(category),
+            count(category.processes),
+            count(category.threads),
+            count(category.execs),
+            time(cpu(category)),
+            category.median_life_ns.map_or_else(|| "-".to_owned(), time),
+            count(category.lookups_failed),
+        ];
+        table.row(grouped.then(|| category.group.clone()).into_iter().chain(cells));
+    }
+    table
+}
+
+fn spawners(findings: &Findings, rows: usize) -> Table {
+    let mut table = Table::new(&[
+        ("processes", Align::Right),
+        ("per s", Align::Right),
+        ("CPU", Align::Right),
+        ("started by", Align::Left),
+        ("what", Align::Left),
+    ]);
+    for spawner in findings.spawners.iter().take(rows) {
+        table.row([
+            count(spawner.processes),
+            format!("{:.1}", spawner.per_second),
+            time(spawner.cpu_ns),
+            terminal(&spawner.parent).into_owned(),
+            terminal(&spawner.child).into_owned(),
+        ]);
+    }
+    table
+}
+
+fn lookups(findings: &Findings, rows: usize) -> Table {
+    let mut table = Table::new(&[
+        ("misses", Align::Right),
+        ("processes", Align::Right),
+        ("errno", Align::Left),
+        ("directory", Align::Left),
+    ]);
+    for misses in findings.lookups.iter().take(rows) {
+        table.row([
+            count(misses.count),
+            count(misses.processes),
+            misses.errno.clone(),
+            terminal(&misses.directory).into_owned(),
+        ]);
+    }
+    table
+}
+
+fn push_correlations(out: &mut String, style: Style, correlations: &Correlations) {
+    let title = format!(
+        "What goes with what: Pearson r over n = {} bins of {}",
+        correlations.n,
+        time(correlations.bin_ns)
+    );
+    let _ = writeln!(out, "{}", style.bold(&title));
+    if correlations.n < 3 {
+        let _ = writeln!(out, "  too short to tell: a smaller --interval gives more bins");
+        return;
+    }
+    let column = 9;
+    let _ = write!(out, "  {:<10}", "");
+    for name in &correlations.series {
+        let short = name.replace("system CPU", "sys CPU");
+        let _ = write!(out, "{:>column$}", shorten(&short, column - 1));
+    }
+    out.push('\n');
+    for (row, name) in correlations.series.iter().enumerate() {
+        let _ = write!(out, "  {name:<10}");
+        for r in &correlations.r[row][..=row] {
+            let _ = match r {
+                // no -0.00
+                Some(r) if r.abs() < 0.005 => write!(out, "{:>column$}", "0.00"),
+                Some(r) => write!(out, "{:>column$}", format!("{r:+.2}")),
+                None => write!(out, "{:>column$}", "-"),
+            };
+        }
+        out.push('\n');
+    }
+    let _ =
+        writeln!(out, "  read and write are storage traffic; - means that a series never changes");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proctrace_findings::{DirectoryMisses, Health, Law, Loss, Run, Spawner};
+
+    /// Findings in which every number has as many digits as it can.
+    fn extreme() -> Findings {
+        let n = u64::MAX / 2;
+        let name = "a\u{1b}[31mname-".repeat(20);
+        let category = Category {
+            class: Class::Command,
+            group: "compiler".into(),
+            name: name.clone(),
+            processes: n,
+            forked: n,
+            threads: n,
+            execs: n,
+            user_ns: n / 2,
+            system_ns: n / 2,
+            lookups_failed: n,
+            median_life_ns: Some(n),
+            maxrss_bytes: n,
+            main_spawner: name.clone(),
+            main_spawner_processes: n - 1,
+        };
+        Findings {
+            run: Run {
+                command: vec![name.clone(); 5],
+                cwd: "/".into(),
+                host: name.clone(),
+                kernel: name.clone(),
+                started_unix_ns: 1_795_257_927_350_632_731,
+                outcome: Some(Outcome::Signal(11)),
+                cores: u32::MAX,
+                wall_ns: n / 2,
+                recorded_ns: n,
+            },
+            health: Health {
+                complete: true,
+                lost: 0,
+                losses: Vec::new(),
+                damage: Vec::new(),
+                laws: Vec::new(),
+            },
+            summary: Summary {
+                cpu_ns: n,
+                user_ns: n / 2,
+                system_ns: n / 2,
+                efficiency_percent: 1e9,
+                waited_cpu_ns: Some(n / 3),
+                unwaited_cpu_ns: n / 3,
+                detached_processes: n,
+                detached_cpu_ns: n,
+                processes: n,
+                threads: n,
+                execs: n,
+                execs_failed: n,
+                peak_tasks: n,
+                peak_processes: n,
+                peak_running: Some(n),
+                median_life_ns: Some(n),
+                lookups_failed: n,
+                opens: n,
+                switches_voluntary: n,
+                switches_involuntary: n,
+                faults_minor: n,
+                faults_major: n,
+                read_bytes: n,
+                write_bytes: n,
+                run_delay_ns: n,
+                maxrss_bytes: n,
+                maxrss_program: name.clone(),
+                alive_processes: n,
+            },
+            categories: vec![category; 12],
+            spawners: vec![
+                Spawner {
+                    parent: name.clone(),
+                    child: name.clone(),
+                    processes: n,
+                    cpu_ns: n,
+                    per_second: 1e6,
+                };
+                12
+            ],
+            lookups: vec![
+                DirectoryMisses {
+                    directory: name.clone(),
+                    errno: "ENAMETOOLONG".into(),
+                    count: n,
+                    processes: n,
+                };
+                12
+            ],
+            correlations: Correlations {
+                series: vec!["system CPU".into(), "user CPU".into()],
+                r: vec![vec![Some(1.0), Some(-1.0)], vec![Some(-1.0), None]],
+                n: 9,
+                bin_ns: n,
+            },
+        }
+    }
+
+    #[test]
+    fn a_summary_fits_a_screen_whatever_it_says() {
+        let text = summary(&extreme(), Style::default());
+        assert!(text.lines().count() <= 24, "{text}");
+        assert!(!text.contains('\u{1b}'));
+        for line in text.lines().take(14) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_first() {
+        let mut findings = extreme();
+        findings.health.complete = false;
+        findings.health.losses =
+            vec![Loss { kind: "fork".into(), reason: "ring_full".into(), count: 12 }];
+        findings.health.damage = vec!["a block is corrupt at byte 7".into(); 9];
+        findings.health.laws = vec![Law {
+            name: "births",
+            says: "every task that was made has exited or is still there",
+            holds: false,
+            expected: 3.0,
+            found: 2.0,
+            unit: "tasks",
+        }];
+        let text = full(&findings, Style { colour: true, ..Style::default() });
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[3].contains("INCOMPLETE"));
+        assert!(lines[3].starts_with("\u{1b}[1;31m"));
+        assert!(lines[4].contains("LOST: 12 records of kind fork (ring_full)"), "{}", lines[4]);
+        assert!(lines[8].contains("and in 6 more places"), "{}", lines[8]);
+        assert!(lines[9].contains("BOOKS"), "{}", lines[9]);
+    }
+
+    #[test]
+    fn rows_are_as_many_as_asked_for() {
+        let text = full(&extreme(), Style { rows: 3, ..Style::default() });
+        assert!(text.contains("System commands (the first 3 of 12)"), "{text}");
+        let text = full(&extreme(), Style { rows: usize::MAX, ..Style::default() });
+        assert!(!text.contains("the first"));
+    }
+}
