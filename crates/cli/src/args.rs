@@ -1,0 +1,287 @@
+//! The command line: one definition, from which help, man pages and completions are made.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// The trace that commands use unless they are told another.
+pub(crate) const DEFAULT_TRACE: &str = "proctrace.ptrace";
+
+/// What did this job really run, and what did it cost?
+///
+/// proctrace records every fork, exec, exit and failed file look-up of a command and all its
+/// descendants, with exact CPU accounting, and shows what ran, what it cost and what was wasted.
+#[derive(Debug, Parser)]
+#[command(
+    name = "proctrace",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    after_help = "Start with: sudo proctrace record -- COMMAND, then: proctrace report"
+)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    // Those with arguments are described there.
+    Record(RecordArgs),
+    #[cfg(feature = "analyse")]
+    Report(ReportArgs),
+    Dump(DumpArgs),
+    /// Show what this kernel and this user can do, and what to do about the rest.
+    Doctor,
+    /// Print shell completions.
+    #[command(hide = true)]
+    Completions {
+        /// For which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages.
+    #[command(hide = true)]
+    Man {
+        /// Where to.
+        directory: PathBuf,
+    },
+}
+
+/// Run a command and record it and all its descendants.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "proctrace record [OPTIONS] [--] COMMAND [ARGUMENT]...",
+    long_about = "Run a command and record it and all its descendants: every fork, exec, exit and \
+        failed open, with exact CPU accounting, and samples of what runs.\n\n\
+        The command keeps its input, output, terminal, directory and exit status. Under sudo it \
+        runs as the user who called sudo, with that user's environment.",
+    after_long_help = "Examples:\n  \
+        sudo proctrace record -- make -j4\n  \
+        sudo proctrace record -o before.ptrace -- ./job.sh --events 100\n  \
+        sudo proctrace record --env ROOT_LDSYSPATH --grace 60s -- ./daemonizing-job\n\n\
+        Exit status: the command's own (128+N if signal N killed it), 127 if it was not found, \
+        126 if it could not be executed, 125 if recording failed."
+)]
+pub(crate) struct RecordArgs {
+    /// Write the trace to FILE.
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_TRACE)]
+    pub(crate) output: PathBuf,
+
+    /// Take samples of every live task this often.
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_interval)]
+    pub(crate) interval: Duration,
+
+    /// Keep this environment variable at every exec, beside PATH, LD_LIBRARY_PATH, LD_PRELOAD,
+    /// PYTHONPATH and ROOTSYS. Can be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) env: Vec<String>,
+
+    /// Keep no environment variables at all.
+    #[arg(long, conflicts_with = "env")]
+    pub(crate) no_env: bool,
+
+    /// Once the command has exited, go on until all its descendants have, or stop at once.
+    #[arg(long, value_enum, default_value = "tree")]
+    pub(crate) wait: WaitFor,
+
+    /// Go on for at most this long after the command has exited.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    pub(crate) grace: Duration,
+
+    /// Size of each of the two buffers between kernel and recorder: a power of two.
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = parse_size)]
+    pub(crate) ring_size: u32,
+
+    /// Run the command as this user. Under sudo the default is the user who called it.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+
+    /// Say nothing on stderr unless something is wrong.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// The command to run, and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What to wait for once the command has exited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WaitFor {
+    /// All its descendants, for as long as --grace says.
+    Tree,
+    /// Nothing.
+    Root,
+}
+
+/// Show what ran, what it cost and what was wasted.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Show what ran, what it cost and what was wasted: a summary that fits a screen, then \
+        processes and threads by what they ran, who starts what, failed look-ups by directory, and \
+        what goes with what over time.",
+    after_long_help = "Examples:\n  \
+        proctrace report\n  \
+        proctrace report before.ptrace --gantt before.svg\n  \
+        proctrace report --json | jq -r '.categories[:3][].name'"
+)]
+pub(crate) struct ReportArgs {
+    /// The trace.
+    #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
+    pub(crate) trace: PathBuf,
+
+    /// Draw the life of every process as a Gantt chart.
+    #[arg(long, value_name = "OUT.svg")]
+    pub(crate) gantt: Option<PathBuf>,
+
+    /// Print everything as JSON.
+    #[arg(long, conflicts_with_all = ["summary", "top", "all"])]
+    pub(crate) json: bool,
+
+    /// Print the summary only.
+    #[arg(long)]
+    pub(crate) summary: bool,
+
+    /// Print so many rows of each table.
+    #[arg(long, value_name = "ROWS", default_value_t = 10)]
+    pub(crate) top: usize,
+
+    /// Print all rows of each table.
+    #[arg(long, conflicts_with = "top")]
+    pub(crate) all: bool,
+}
+
+/// Print a recording's events as lines of JSON.
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Print a recording's events as lines of JSON, in order of time.\n\n\
+        Every line has kind, time_ns (CLOCK_BOOTTIME), pid (the thread group) and tid; \
+        docs/dump.md lists the keys of each kind. Bytes that are not UTF-8 appear as \\xHH, and \
+        a backslash that would look like that as \\x5c.",
+    after_long_help = "Examples:\n  \
+        proctrace dump job.ptrace --kind exec | jq -r '.argv | join(\" \")'\n  \
+        proctrace dump --kind lookup_failed | jq -r .path | sort | uniq -c | sort -rn | head"
+)]
+pub(crate) struct DumpArgs {
+    /// The trace.
+    #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
+    pub(crate) trace: PathBuf,
+
+    /// Print events of this kind only. Can be given several times.
+    #[arg(short, long, value_enum, value_name = "KIND")]
+    pub(crate) kind: Vec<EventKind>,
+
+    /// Print the trace's header and trailer instead of its events.
+    #[arg(long, conflicts_with = "kind")]
+    pub(crate) header: bool,
+}
+
+/// A kind of event, as it is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum EventKind {
+    /// A task that is followed from here on, without a fork: the command itself.
+    Attach,
+    /// fork, vfork, clone, clone3.
+    Fork,
+    /// A successful exec.
+    Exec,
+    /// A failed exec.
+    ExecFailed,
+    /// The end of a task, with its accounting.
+    Exit,
+    /// A failed open.
+    LookupFailed,
+    /// A task's new name.
+    Rename,
+    /// A live task at one tick.
+    Sample,
+    /// The end of a pass of samples: how many tasks were in which state.
+    Tick,
+    /// Records that were lost.
+    Loss,
+}
+
+/// A number with a unit: 100ms, 5s, 2m, 1h.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; say it like 100ms or 5s"))
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_duration(text)?;
+    if (Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&interval) {
+        Ok(interval)
+    } else {
+        Err("must lie between 1ms and 1h".into())
+    }
+}
+
+/// A number of bytes with a unit: 4096, 256KiB, 16MiB, 1GiB. K, M and G mean the same.
+fn parse_size(text: &str) -> Result<u32, String> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let number: u32 = number.parse().map_err(|_| String::from("say it like 256KiB or 16MiB"))?;
+    let factor = match unit {
+        "" | "B" => 1,
+        "K" | "KiB" => 1 << 10,
+        "M" | "MiB" => 1 << 20,
+        "G" | "GiB" => 1 << 30,
+        _ => return Err("needs a unit: KiB, MiB or GiB".into()),
+    };
+    let bytes = number.checked_mul(factor).ok_or("larger than 4 GiB")?;
+    if bytes.is_power_of_two() && (64 << 10..=1 << 30).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err("must be a power of two between 64KiB and 1GiB".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(parse_duration("100ms"), Ok(Duration::from_millis(100)));
+        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "5", "s", "-1s", "1e9h", "9999999999999999999h"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_interval("0s").is_err());
+        assert!(parse_interval("2h").is_err());
+    }
+
+    #[test]
+    fn sizes_are_powers_of_two() {
+        assert_eq!(parse_size("65536"), Ok(65536));
+        assert_eq!(parse_size("16MiB"), Ok(16 << 20));
+        assert_eq!(parse_size("1G"), Ok(1 << 30));
+        for wrong in ["", "16", "3MiB", "2GiB", "8TiB", "99999999999MiB", "-1MiB"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_command_keeps_its_own_options() {
+        let cli = Cli::try_parse_from(["proctrace", "record", "-q", "make", "-j4", "--", "-o"]);
+        let Command::Record(record) = cli.unwrap().command else { panic!("not record") };
+        assert_eq!(record.command, ["make", "-j4", "--", "-o"]);
+        assert!(record.quiet);
+    }
+}

@@ -1,0 +1,14 @@
+//! The exit codes, which scripts rely on.
+
+/// A subcommand failed.
+pub(crate) const FAILED: u8 = 1;
+/// The arguments make no sense.
+pub(crate) const USAGE: u8 = 2;
+/// `record` itself failed; the command's own codes are passed through.
+pub(crate) const RECORDING_FAILED: u8 = 125;
+/// `record`: the command cannot be executed.
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+/// `record`: there is no such command.
+pub(crate) const NOT_FOUND: u8 = 127;
+/// `record`: what a shell adds to the number of the signal that killed the command.
+pub(crate) const SIGNALLED: u8 = 128;

@@ -1,0 +1,99 @@
+//! Whom the command is to run as, and in which environment.
+
+use std::ffi::{CString, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::{Gid, Uid, User, getgrouplist};
+use proctrace_probe::Identity;
+
+/// Someone else than the recorder runs as.
+pub(crate) struct Invoker {
+    pub(crate) identity: Identity,
+    /// The environment sudo was called with; None where it cannot be known.
+    pub(crate) environment: Option<Vec<(OsString, OsString)>>,
+}
+
+/// The user that `--user` names, or who called sudo; None if the command is to run as we do.
+pub(crate) fn find(wanted: Option<&str>) -> Result<Option<Invoker>> {
+    if let Some(name) = wanted {
+        let user = User::from_name(name)
+            .with_context(|| format!("cannot look up user {name}"))?
+            .with_context(|| format!("there is no user {name}"))?;
+        if user.uid == nix::unistd::geteuid() {
+            return Ok(None);
+        }
+        if !nix::unistd::geteuid().is_root() {
+            bail!("only root can run the command as {name}");
+        }
+        return Ok(Some(Invoker { identity: identity(&user), environment: None }));
+    }
+    // Only as root are these variables sudo's word; anyone else could have set them.
+    if !(nix::unistd::geteuid().is_root() && nix::unistd::getuid().is_root()) {
+        return Ok(None);
+    }
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    let (Some(uid), Some(gid)) = (number("SUDO_UID"), number("SUDO_GID")) else {
+        return Ok(None);
+    };
+    if uid == 0 {
+        return Ok(None);
+    }
+    let identity = match User::from_uid(Uid::from_raw(uid)) {
+        Ok(Some(user)) => identity(&user),
+        _ => Identity {
+            uid: Uid::from_raw(uid),
+            gid: Gid::from_raw(gid),
+            groups: vec![Gid::from_raw(gid)],
+        },
+    };
+    Ok(Some(Invoker { identity, environment: sudos_environment() }))
+}
+
+fn identity(user: &User) -> Identity {
+    let groups = CString::new(user.name.as_str())
+        .ok()
+        .and_then(|name| getgrouplist(&name, user.gid).ok())
+        .unwrap_or_else(|| vec![user.gid]);
+    Identity { uid: user.uid, gid: user.gid, groups }
+}
+
+/// sudo replaces the environment, but the one it was called with is still its own.
+fn sudos_environment() -> Option<Vec<(OsString, OsString)>> {
+    let mut pid = std::os::unix::process::parent_id();
+    // sudo, or sudo's monitor, or a shell in between
+    for _ in 0..4 {
+        if fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end() == "sudo" {
+            let block = fs::read(format!("/proc/{pid}/environ")).ok()?;
+            return Some(variables(&block));
+        }
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        pid = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    }
+    None
+}
+
+fn variables(block: &[u8]) -> Vec<(OsString, OsString)> {
+    block
+        .split(|byte| *byte == 0)
+        .filter_map(|variable| {
+            let at = variable.iter().position(|byte| *byte == b'=')?;
+            let (name, value) = (variable[..at].to_vec(), variable[at + 1..].to_vec());
+            Some((OsString::from_vec(name), OsString::from_vec(value)))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_block_is_taken_apart() {
+        let got = variables(b"A=1\0B=x=y\0\0odd\0C=\xff\0");
+        let pair =
+            |name: &str, value: &[u8]| (OsString::from(name), OsString::from_vec(value.to_vec()));
+        assert_eq!(got, [pair("A", b"1"), pair("B", b"x=y"), pair("C", b"\xff")]);
+    }
+}

@@ -1,0 +1,69 @@
+//! The binary `proctrace`: parses, dispatches, and turns errors into messages and exit codes.
+
+mod args;
+mod doctor;
+mod dump;
+mod exit_code;
+mod invoker;
+mod manual;
+mod output;
+mod record;
+#[cfg(feature = "analyse")]
+mod report;
+mod say;
+
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let (own_failure, result) = match cli.command {
+        Command::Record(args) => (exit_code::RECORDING_FAILED, record::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Report(args) => (exit_code::FAILED, report::run(&args)),
+        Command::Dump(args) => (exit_code::FAILED, dump::run(&args)),
+        Command::Doctor => (exit_code::FAILED, doctor::run()),
+        Command::Completions { shell } => (exit_code::FAILED, manual::completions(shell)),
+        Command::Man { directory } => (exit_code::FAILED, manual::pages(&directory)),
+    };
+    match result {
+        Ok(code) => code,
+        // Whoever reads our output has had enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            say::error(&error);
+            own_failure.into()
+        }
+    }
+}
+
+/// Prints help, or what is wrong with the arguments.
+fn usage(error: &clap::Error) -> ExitCode {
+    // If that cannot be printed, there is no one to tell.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    // A script that runs a command under `record` must be able to tell our failures from the
+    // command's, which often says 2 itself.
+    if std::env::args_os().nth(1).is_some_and(|command| command == OsStr::new("record")) {
+        exit_code::RECORDING_FAILED.into()
+    } else {
+        exit_code::USAGE.into()
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,0 +1,268 @@
+//! `proctrace record`: runs a command and writes what it did to a trace.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use proctrace_probe::{
+    Command, Ended, Finished, LossCount, Options, Outcome, Probe, ProbeError, Wait, boot_ns,
+    find_program, record, unix_ns,
+};
+use proctrace_report::number::{bytes, count, counted, time};
+use proctrace_trace as trace;
+use proctrace_wire::escape::to_text;
+
+use crate::args::{RecordArgs, WaitFor};
+use crate::output::Output;
+use crate::{exit_code, invoker, say};
+
+pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
+    let invoker = invoker::find(args.user.as_deref())?;
+    let (identity, environment) = match invoker {
+        Some(invoker) => (Some(invoker.identity), invoker.environment),
+        None => (None, None),
+    };
+    let environment = environment.unwrap_or_else(|| std::env::vars_os().collect());
+    let search_path = environment.iter().find(|(name, _)| name == "PATH");
+    let program = match find_program(&args.command[0], search_path.map(|(_, path)| &**path)) {
+        Ok(program) => program,
+        Err(error) => return Ok(cannot_execute(&error.into())),
+    };
+    let mut command = Command::new(program, args.command.iter().cloned(), environment);
+    if let Some(identity) = &identity {
+        command = command.run_as(identity.clone());
+    }
+
+    let options = options(args);
+    let probe = Probe::load(&options)?;
+    let header = header(args, &options, &probe)?;
+    let mut output = Output::create(&args.output, identity.as_ref(), &header)?;
+    match record(probe, &command, &options, &mut output) {
+        Ok(finished) => finish(args, &header, output, finished),
+        Err(error @ ProbeError::Exec { .. }) => {
+            output.discard();
+            Ok(cannot_execute(&error.into()))
+        }
+        Err(error @ ProbeError::Launch(_)) => {
+            output.discard();
+            Err(error.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Tells why, and chooses between a shell's two codes for it.
+fn cannot_execute(error: &anyhow::Error) -> ExitCode {
+    say::error(error);
+    let not_found = error.chain().any(|cause| {
+        matches!(cause.downcast_ref(), Some(proctrace_probe::ResolveError::NotFound { .. }))
+            || cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    });
+    if not_found { exit_code::NOT_FOUND } else { exit_code::NOT_EXECUTABLE }.into()
+}
+
+fn options(args: &RecordArgs) -> Options {
+    let mut options = Options {
+        interval: args.interval,
+        ring_bytes: args.ring_size,
+        wait: match args.wait {
+            WaitFor::Tree => Wait::Tree,
+            WaitFor::Root => Wait::Root,
+        },
+        grace: args.grace,
+        ..Options::default()
+    };
+    if args.no_env {
+        options.env_names.clear();
+    }
+    for name in &args.env {
+        if !options.env_names.contains(name) {
+            options.env_names.push(name.clone());
+        }
+    }
+    options
+}
+
+fn header(args: &RecordArgs, options: &Options, probe: &Probe) -> Result<trace::Header> {
+    let uname = rustix::system::uname();
+    let text = |text: &std::ffi::CStr| to_text(text.to_bytes()).into_owned();
+    let os_text = |text: &OsString| to_text(text.as_bytes()).into_owned();
+    let cwd = std::env::current_dir().context("cannot tell the working directory")?;
+    let memory = rustix::system::sysinfo();
+    Ok(trace::Header {
+        wire_version: proctrace_wire::WIRE_VERSION,
+        recorder: env!("CARGO_PKG_VERSION").to_owned(),
+        backend: "ebpf".to_owned(),
+        command: args.command.iter().map(os_text).collect(),
+        cwd: to_text(&cwd.into_os_string().into_vec()).into_owned(),
+        host: text(uname.nodename()),
+        kernel: text(uname.release()),
+        machine: text(uname.machine()),
+        cpus: std::thread::available_parallelism()
+            .map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(u32::MAX)),
+        page_bytes: u32::try_from(rustix::param::page_size()).unwrap_or(4096),
+        memory_bytes: memory.totalram * u64::from(memory.mem_unit),
+        started_unix_ns: unix_ns(),
+        started_ns: boot_ns(),
+        interval_ns: nanoseconds(options.interval),
+        ring_bytes: u64::from(options.ring_bytes),
+        env_names: options.env_names.clone(),
+        hooks: probe
+            .hooks()
+            .iter()
+            .map(|hook| trace::Hook { event: hook.event.to_owned(), hook: hook.hook.clone() })
+            .collect(),
+    })
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Completes the trace, tells how it went, and passes the command's exit status on.
+fn finish(
+    args: &RecordArgs,
+    header: &trace::Header,
+    output: Output,
+    mut finished: Finished,
+) -> Result<ExitCode> {
+    let sink_error = finished.sink_error.take();
+    let written = output.finish(&trailer(&finished));
+    let outcome = finished.payload.map(|payload| payload.outcome);
+    if sink_error.is_some() || written.is_err() {
+        let how = match outcome {
+            Some(Outcome::Code(code)) => format!("the command ran on and exited with {code}"),
+            Some(Outcome::Signal(signal)) => format!("signal {signal} killed the command"),
+            None => "the command is still running".to_owned(),
+        };
+        // What the file got before can still be read.
+        say::note(&format!(
+            "{} holds the recording only up to the failure; {how}",
+            args.output.display()
+        ));
+    }
+    // The writing thread knows the cause; the sink only knows that it is gone.
+    let written = written?;
+    if let Some(error) = sink_error {
+        return Err(error).with_context(|| format!("cannot write {}", args.output.display()));
+    }
+    tell(args, header, &finished, written);
+    Ok(match outcome {
+        Some(Outcome::Code(code)) => u8::try_from(code).unwrap_or(u8::MAX).into(),
+        Some(Outcome::Signal(signal)) => {
+            (exit_code::SIGNALLED + u8::try_from(signal & 0x7f).unwrap_or(0)).into()
+        }
+        None => exit_code::RECORDING_FAILED.into(),
+    })
+}
+
+fn trailer(finished: &Finished) -> trace::Trailer {
+    let usage = |who| {
+        let usage = nix::sys::resource::getrusage(who).ok()?;
+        let nanoseconds = |time: nix::sys::time::TimeVal| {
+            u64::try_from(time.tv_sec()).unwrap_or(0) * 1_000_000_000
+                + u64::try_from(time.tv_usec()).unwrap_or(0) * 1000
+        };
+        Some(trace::RecorderUsage {
+            user_ns: nanoseconds(usage.user_time()),
+            system_ns: nanoseconds(usage.system_time()),
+            maxrss_bytes: u64::try_from(usage.max_rss()).unwrap_or(0) * 1024,
+        })
+    };
+    trace::Trailer {
+        ended_ns: finished.ended_ns,
+        ended: match finished.ended {
+            Ended::TreeExited => trace::Ended::TreeExited,
+            Ended::RootExited => trace::Ended::RootExited,
+            Ended::Interrupted => trace::Ended::Interrupted,
+        },
+        payload: finished.payload.map(|payload| trace::PayloadUsage {
+            outcome: match payload.outcome {
+                Outcome::Code(code) => trace::Outcome::Code(code),
+                Outcome::Signal(signal) => trace::Outcome::Signal(signal),
+            },
+            exited_ns: payload.exited_ns,
+            user_ns: payload.user_ns,
+            system_ns: payload.system_ns,
+            maxrss_bytes: payload.maxrss_bytes,
+        }),
+        tasks: finished.counts.tasks(),
+        records: finished.counts.by_name(),
+        losses: finished.losses.iter().map(loss_count).collect(),
+        recorder: usage(nix::sys::resource::UsageWho::RUSAGE_SELF).unwrap_or_default(),
+    }
+}
+
+fn loss_count(loss: &LossCount) -> trace::LossCount {
+    trace::LossCount {
+        kind: loss.kind.name().to_owned(),
+        reason: loss.reason.name().to_owned(),
+        cpu: loss.cpu,
+        count: loss.count,
+    }
+}
+
+/// The closing lines on stderr. Losses and leftovers are told even to those who asked for quiet.
+fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_bytes: u64) {
+    let lost: u64 = finished.losses.iter().map(|loss| loss.count).sum();
+    if !args.quiet {
+        let ended_ns = finished.payload.map_or(finished.ended_ns, |payload| payload.exited_ns);
+        say::note(&format!(
+            "{}, {}, {} · {} lost · {} ({})",
+            counted(finished.counts.processes, "process", "processes"),
+            counted(finished.counts.threads, "thread", "threads"),
+            time(ended_ns.saturating_sub(header.started_ns)),
+            count(lost),
+            args.output.display(),
+            bytes(written_bytes),
+        ));
+    }
+    for loss in totals(&finished.losses) {
+        say::note(&loss);
+    }
+    if lost > 0 {
+        say::note("the trace is not complete; a larger --ring-size may help");
+    }
+    if !finished.alive.is_empty() {
+        say::note(&alive(finished));
+    }
+}
+
+/// One line per kind and reason, the CPUs together.
+fn totals(losses: &[LossCount]) -> Vec<String> {
+    let mut totals = std::collections::BTreeMap::new();
+    for loss in losses {
+        *totals.entry((loss.kind, loss.reason)).or_insert(0) += loss.count;
+    }
+    totals
+        .into_iter()
+        .map(|((kind, reason), number)| {
+            format!(
+                "lost {} of kind {kind} ({})",
+                counted(number, "record", "records"),
+                reason.name()
+            )
+        })
+        .collect()
+}
+
+fn alive(finished: &Finished) -> String {
+    const SHOWN: usize = 5;
+    let mut names: Vec<String> = finished
+        .alive
+        .iter()
+        .take(SHOWN)
+        .map(|alive| {
+            let comm = std::fs::read(format!("/proc/{}/comm", alive.pid)).unwrap_or_default();
+            format!("{} (pid {})", to_text(comm.trim_ascii_end()), alive.pid)
+        })
+        .collect();
+    if finished.alive.len() > SHOWN {
+        names.push(format!("{} more", finished.alive.len() - SHOWN));
+    }
+    format!("still running when the recording ended: {}; --grace waits longer", names.join(", "))
+}

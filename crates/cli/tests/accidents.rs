@@ -1,0 +1,223 @@
+//! What can go wrong while recording and afterwards: a killed recorder, a full disk, a damaged file.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Recorder, fixture, header, proctrace, u64_of};
+
+/// Polls until `done`, or fails after a time that no healthy run needs.
+fn wait_until(what: &str, done: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_readable_trace_and_an_unharmed_command() {
+    let mut recorder = Recorder::new();
+    let finished = recorder.directory.path().join("finished");
+    // It kills its own recorder in the middle, after the first two seconds' worth were flushed.
+    let script = format!(
+        "{spawn} 800 /bin/true; sleep 2.2; kill -9 $PPID; {spawn} 200 /bin/true && echo yes > {finished}",
+        spawn = fixture("spawn").display(),
+        finished = finished.display(),
+    );
+    recorder.command.args(["--", "sh", "-c", &script]).stderr(Stdio::null());
+    let status = recorder.command.status().unwrap();
+    assert_eq!(status.code(), None, "killed");
+    wait_until("the command's end", || finished.exists());
+
+    let dump = proctrace().arg("dump").arg(recorder.trace()).output().unwrap();
+    assert!(dump.status.success());
+    let warnings = String::from_utf8(dump.stderr).unwrap();
+    assert!(warnings.contains("the trace is incomplete"), "{warnings}");
+    let exits = String::from_utf8(dump.stdout)
+        .unwrap()
+        .lines()
+        .filter(|line| line.contains(r#""kind":"exit""#))
+        .count();
+    // Everything up to the last flush: the 800, and the program that made them.
+    assert!(exits >= 801, "{exits}");
+    let report = proctrace().arg("report").arg(recorder.trace()).output().unwrap();
+    assert!(report.status.success());
+    let text = String::from_utf8(report.stdout).unwrap();
+    assert!(text.contains("INCOMPLETE"), "{text}");
+    // No program of ours is left in the kernel.
+    wait_until("unloading", || {
+        let listed = Command::new("bpftool")
+            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+            .args(["prog", "show", "name", "on_newtask"])
+            .output()
+            .unwrap();
+        // other tests may be recording meanwhile
+        let ours = String::from_utf8_lossy(&listed.stdout).lines().count();
+        ours == 0 || recording_elsewhere()
+    });
+}
+
+fn recording_elsewhere() -> bool {
+    Command::new("pgrep").args(["-x", "proctrace"]).output().is_ok_and(|found| found.status.success())
+}
+
+#[test]
+fn a_full_disk_stops_the_recording_and_not_the_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let (small, finished) = (directory.path().join("small"), directory.path().join("finished"));
+    fs::create_dir(&small).unwrap();
+    // A file system of 64 KiB, which only this shell and its children see.
+    let script = format!(
+        "mount -t tmpfs -o size=64k tmpfs {small} && \
+         exec {proctrace} record --no-env -o {small}/full.ptrace -- \
+         sh -c '{misses} 3000000; echo yes > {finished}'",
+        small = small.display(),
+        finished = finished.display(),
+        proctrace = env!("CARGO_BIN_EXE_proctrace"),
+        misses = fixture("misses").display(),
+    );
+    let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(125), "{stderr}");
+    assert!(finished.exists(), "the command ran to its end");
+    assert!(stderr.contains("No space left on device"), "{stderr}");
+    assert!(stderr.contains("the command ran on and exited with 0"), "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_told_before_the_command_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let touched = directory.path().join("touched");
+    for output in ["/no/such/directory/x.ptrace", "/", "/proc/version"] {
+        let run = proctrace()
+            .args(["record", "--output", output, "--", "touch"])
+            .arg(&touched)
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(125), "{stderr}");
+        assert!(stderr.contains(&format!("cannot write {output}")), "{stderr}");
+        assert!(!touched.exists());
+    }
+    // Root must not be led elsewhere by a link.
+    let (link, target) = (directory.path().join("link"), directory.path().join("target"));
+    fs::write(&target, "precious").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let run = proctrace().args(["record", "--output"]).arg(&link).args(["--", "true"]).output().unwrap();
+    assert_eq!(run.status.code(), Some(125));
+    assert_eq!(fs::read(&target).unwrap(), b"precious");
+}
+
+/// Runs `report`, `report --json` and `dump` on a file; returns what they said, after checking that
+/// none of them panicked.
+fn try_all(trace: &Path) -> Vec<(Option<i32>, String)> {
+    let commands: [&[&str]; 4] =
+        [&["report"], &["report", "--json"], &["dump"], &["dump", "--header"]];
+    commands
+        .iter()
+        .map(|arguments| {
+            let output = proctrace().args(*arguments).arg(trace).output().unwrap();
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert!(!stderr.contains("panicked"), "{arguments:?}: {stderr}");
+            (output.status.code(), stderr)
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_no_trace_is_refused_by_every_reader() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.ptrace");
+    let expect = |contents: &[u8], message: &str| {
+        fs::write(&path, contents).unwrap();
+        for (code, stderr) in try_all(&path) {
+            assert_eq!(code, Some(1), "{stderr}");
+            assert!(stderr.contains(message), "{stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        }
+    };
+    expect(b"", "it is empty");
+    expect(b"hello", "not a proctrace trace");
+    expect(b"PERFILE2........", "it is perf data");
+    expect(&[0; 4096], "not a proctrace trace");
+    for (code, stderr) in try_all(directory.path()) {
+        assert_eq!(code, Some(1));
+        assert!(stderr.contains("cannot read"), "{stderr}");
+    }
+    for (code, stderr) in try_all(Path::new("/no/such/trace")) {
+        assert_eq!(code, Some(1));
+        assert!(stderr.contains("No such file"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_damaged_trace_gives_what_can_be_saved_and_a_warning() {
+    let recorded = Recorder::new().fixture("mixed", &["60"]);
+    let whole = fs::read(recorded.trace()).unwrap();
+    let path = recorded.directory.path().join("damaged.ptrace");
+    let first_block = whole.windows(4).position(|bytes| bytes == b"PTBK").unwrap();
+
+    // Cut anywhere behind the header, it is readable, incomplete, and says so.
+    for part in 0..8 {
+        let cut = first_block + (whole.len() - first_block) * part / 8;
+        fs::write(&path, &whole[..cut]).unwrap();
+        let said = try_all(&path);
+        for (code, stderr) in &said {
+            assert_eq!(*code, Some(0), "cut at {cut}: {stderr}");
+        }
+        assert!(said[2].1.contains("the trace is incomplete"), "cut at {cut}: {}", said[2].1);
+    }
+    // A flipped bit costs one block, and is told.
+    for part in 0..8 {
+        let at = first_block + (whole.len() - first_block) * part / 8 + 20;
+        let mut bytes = whole.clone();
+        bytes[at] ^= 4;
+        fs::write(&path, &bytes).unwrap();
+        let said = try_all(&path);
+        assert!(said.iter().all(|(code, _)| *code == Some(0)), "{said:?}");
+        let warned = &said[2].1;
+        assert!(warned.contains("damaged") || warned.contains("incomplete"), "{warned}");
+    }
+    // In the header, there is nothing to be saved.
+    let mut bytes = whole.clone();
+    bytes[40] ^= 4;
+    fs::write(&path, &bytes).unwrap();
+    assert!(try_all(&path).iter().all(|(code, stderr)| {
+        *code == Some(1) && stderr.contains("its checksum is wrong")
+    }));
+    // From a later version.
+    let mut bytes = whole;
+    bytes[8] = 99;
+    fs::write(&path, &bytes).unwrap();
+    assert!(try_all(&path).iter().all(|(code, stderr)| {
+        *code == Some(1) && stderr.contains("use a newer one")
+    }));
+}
+
+#[test]
+fn a_storm_behind_a_stopped_recorder_is_counted() {
+    // The payload stops its own recorder, so what does not fit the smallest rings is lost; it must
+    // be counted, and the trace must be whole otherwise.
+    let script = format!(
+        "kill -STOP $PPID; {} 4000; kill -CONT $PPID",
+        fixture("fork_only").display()
+    );
+    let recorded = Recorder::new().option(["--ring-size", "64KiB"]).run(["sh", "-c", &script]);
+    assert_eq!(recorded.code(), 0);
+    let trailer = header(&recorded.trace())["trailer"].clone();
+    let lost = |kind: &str| -> u64 {
+        let losses = trailer["losses"].as_array().unwrap().iter();
+        losses.filter(|loss| loss["kind"] == kind).map(|loss| u64_of(&loss["count"])).sum()
+    };
+    let kept = |kind: &str| trailer["records"][kind].as_u64().unwrap_or(0);
+    assert!(lost("fork") > 0 && lost("exit") > 0, "{trailer}");
+    // 4,000 children, the fixture itself and one process for each kill that is no built-in
+    assert!(kept("fork") + lost("fork") >= 4_001);
+    assert_eq!(kept("fork") + lost("fork") + 1, kept("exit") + lost("exit"));
+    assert!(recorded.stderr().contains("lost"), "{}", recorded.stderr());
+}

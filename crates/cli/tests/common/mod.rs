@@ -1,0 +1,179 @@
+//! Recording something and looking at the result, as a user would: through the binary alone.
+
+#![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The binary under test.
+pub(crate) fn proctrace() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_proctrace"));
+    // cargo makes the loader search its own directories, which is none of the payload's doing
+    command.env_remove("LD_LIBRARY_PATH");
+    command
+}
+
+/// A fixture program.
+pub(crate) fn fixture(name: &str) -> PathBuf {
+    proctrace_fixtures::program(name)
+}
+
+/// A recording that is to be made.
+pub(crate) struct Recorder {
+    pub(crate) directory: TempDir,
+    pub(crate) command: Command,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = proctrace();
+        command.args(["record", "--output"]).arg(directory.path().join("test.ptrace"));
+        command.current_dir(directory.path());
+        Self { directory, command }
+    }
+
+    pub(crate) fn option<S: AsRef<OsStr>>(mut self, options: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(options);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn trace(&self) -> PathBuf {
+        self.directory.path().join("test.ptrace")
+    }
+
+    /// Runs a fixture program under it.
+    pub(crate) fn fixture(self, name: &str, arguments: &[&str]) -> Recorded {
+        let program = fixture(name);
+        self.run([program.as_os_str()].into_iter().chain(arguments.iter().map(OsStr::new)))
+    }
+
+    pub(crate) fn run<S: AsRef<OsStr>>(mut self, command: impl IntoIterator<Item = S>) -> Recorded {
+        self.command.arg("--").args(command);
+        let output = self.command.output().unwrap();
+        Recorded { directory: self.directory, output }
+    }
+}
+
+/// A recording that was made.
+pub(crate) struct Recorded {
+    pub(crate) directory: TempDir,
+    pub(crate) output: Output,
+}
+
+impl Recorded {
+    pub(crate) fn trace(&self) -> PathBuf {
+        self.directory.path().join("test.ptrace")
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    pub(crate) fn code(&self) -> i32 {
+        self.output.status.code().unwrap()
+    }
+
+    /// The events, after checking that the command ended with `code`, nothing was lost and the
+    /// books balance.
+    pub(crate) fn sound(&self, code: i32) -> Events {
+        assert_eq!(self.code(), code, "{}", self.stderr());
+        let findings = report(&self.trace());
+        let health = &findings["health"];
+        assert_eq!(health["complete"], true);
+        assert_eq!(health["lost"], 0);
+        assert_eq!(health["damage"].as_array().unwrap().len(), 0);
+        for law in health["laws"].as_array().unwrap() {
+            assert_eq!(law["holds"], true, "{law}");
+        }
+        Events::of(&self.trace())
+    }
+}
+
+/// What `report --json` says.
+pub(crate) fn report(trace: &Path) -> Value {
+    let output = proctrace().args(["report", "--json"]).arg(trace).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The header and the trailer.
+pub(crate) fn header(trace: &Path) -> Value {
+    let output = proctrace().args(["dump", "--header"]).arg(trace).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The events of a trace, as `dump` prints them.
+pub(crate) struct Events(pub(crate) Vec<Value>);
+
+impl Events {
+    pub(crate) fn of(trace: &Path) -> Self {
+        let output = proctrace().arg("dump").arg(trace).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let events: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let times: Vec<u64> = events.iter().map(|e| e["time_ns"].as_u64().unwrap()).collect();
+        assert!(times.is_sorted(), "events are in order of time");
+        Self(events)
+    }
+
+    pub(crate) fn kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> + 'a {
+        self.0.iter().filter(move |event| event["kind"] == kind)
+    }
+
+    pub(crate) fn count(&self, kind: &str) -> usize {
+        self.kind(kind).count()
+    }
+
+    /// The command itself.
+    pub(crate) fn root(&self) -> &Value {
+        let roots: Vec<&Value> = self.kind("attach").collect();
+        assert_eq!(roots.len(), 1);
+        assert_eq!(roots[0]["root"], true);
+        roots[0]
+    }
+
+    /// Forks that made a process, or those that made a thread.
+    pub(crate) fn forks(&self, thread: bool) -> Vec<&Value> {
+        self.kind("fork").filter(|fork| fork["thread"] == thread).collect()
+    }
+
+    /// How often each exit code of a process came, by code.
+    pub(crate) fn codes(&self) -> BTreeMap<i64, usize> {
+        let mut codes = BTreeMap::new();
+        for exit in self.kind("exit").filter(|exit| exit["process"] == true) {
+            if let Some(code) = exit["code"].as_i64() {
+                *codes.entry(code).or_default() += 1;
+            }
+        }
+        codes
+    }
+
+    /// The end of the process with this pid.
+    pub(crate) fn end_of(&self, pid: &Value) -> &Value {
+        let mut ends = self.kind("exit").filter(|exit| exit["pid"] == *pid && exit["process"] == true);
+        let end = ends.next().unwrap_or_else(|| panic!("no end of {pid}"));
+        assert!(ends.next().is_none(), "two ends of {pid}");
+        end
+    }
+}
+
+pub(crate) fn u64_of(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("not a count: {value}"))
+}
+
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("not text: {value}"))
+}

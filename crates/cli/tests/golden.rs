@@ -1,0 +1,128 @@
+//! What is printed of a trace that never changes: keys and texts that people and scripts rely on.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use common::{Events, header, proctrace, report, text};
+use serde_json::Value;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn tour() -> PathBuf {
+    repository().join("fixtures/traces/tour-1.ptrace")
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let output = proctrace()
+        .args(arguments)
+        .env("COLUMNS", "80")
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn events_keep_their_keys() {
+    let events = Events::of(&tour());
+    // The first of each kind, and of each kind of exit.
+    let mut shown: BTreeMap<String, &Value> = BTreeMap::new();
+    for event in &events.0 {
+        let kind = text(&event["kind"]).to_owned();
+        let name = match event.get("signal") {
+            Some(_) => format!("{kind} by signal"),
+            None => kind,
+        };
+        shown.entry(name).or_insert(event);
+    }
+    let lines: Vec<String> = shown.values().map(|event| event.to_string()).collect();
+    insta::assert_snapshot!("dump", lines.join("\n"));
+}
+
+#[test]
+fn every_key_that_is_printed_is_documented() {
+    let documented = std::fs::read_to_string(repository().join("docs/dump.md")).unwrap();
+    let events = Events::of(&tour());
+    let mut keys: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for event in &events.0 {
+        let of_kind = keys.entry(text(&event["kind"])).or_default();
+        of_kind.extend(event.as_object().unwrap().keys().map(String::as_str));
+    }
+    for (kind, keys) in keys {
+        let section = documented
+            .split("\n## ")
+            .find(|section| section.starts_with(&format!("`{kind}`")))
+            .unwrap_or_else(|| panic!("docs/dump.md has no section on {kind}"));
+        for key in keys.difference(&BTreeSet::from(["kind", "time_ns", "pid", "tid"])) {
+            assert!(section.contains(&format!("| `{key}` |")), "docs/dump.md: {kind} lacks {key}");
+        }
+    }
+}
+
+#[test]
+fn kinds_can_be_chosen() {
+    let all = Events::of(&tour());
+    let output =
+        printed(&["dump", tour().to_str().unwrap(), "--kind", "exec_failed", "--kind", "rename"]);
+    assert_eq!(output.lines().count(), all.count("exec_failed") + all.count("rename"));
+    assert!(all.count("rename") > 0);
+}
+
+#[test]
+fn the_report_reads_the_same() {
+    let report = printed(&["report", tour().to_str().unwrap()]);
+    assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
+    insta::assert_snapshot!("report", report);
+}
+
+#[test]
+fn the_summary_fits_a_screen() {
+    let summary = printed(&["report", "--summary", tour().to_str().unwrap()]);
+    assert!(summary.lines().count() <= 24, "{summary}");
+    assert!(summary.lines().all(|line| line.chars().count() <= 80), "{summary}");
+}
+
+#[test]
+fn findings_keep_their_keys() {
+    let mut findings = report(&tour());
+    for table in ["categories", "spawners", "lookups"] {
+        findings[table].as_array_mut().unwrap().truncate(2);
+    }
+    insta::assert_json_snapshot!("findings", findings);
+}
+
+#[test]
+fn the_header_keeps_its_keys() {
+    insta::assert_json_snapshot!("header", header(&tour()));
+}
+
+#[test]
+fn help_reads_the_same() {
+    let mut texts = String::new();
+    for arguments in [&["--help"][..], &["record", "--help"], &["report", "--help"], &["dump", "--help"], &["doctor", "--help"]]
+    {
+        let help = printed(arguments);
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+        texts.push_str(&format!("$ proctrace {}\n{help}\n", arguments.join(" ")));
+    }
+    insta::assert_snapshot!("help", texts);
+}
+
+#[test]
+fn man_pages_and_completions_are_made_from_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    printed(&["man", directory.path().to_str().unwrap()]);
+    for page in ["proctrace.1", "proctrace-record.1", "proctrace-report.1", "proctrace-dump.1"] {
+        let roff = std::fs::read_to_string(directory.path().join(page)).unwrap();
+        assert!(roff.contains(".SH"), "{page}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = printed(&["completions", shell]);
+        assert!(script.contains("ring-size"), "{shell}");
+    }
+}

@@ -1,0 +1,346 @@
+//! How the command behaves: exit codes, input and output, signals, users, messages.
+
+mod common;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Stdio};
+
+use common::{Events, Recorder, fixture, header, proctrace, text};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+
+#[test]
+fn the_commands_own_status_is_passed_on() {
+    for code in [0, 1, 2, 42, 125, 255] {
+        let recorded = Recorder::new().run(["sh", "-c", &format!("exit {code}")]);
+        assert_eq!(recorded.code(), code);
+    }
+    let killed = Recorder::new().run(["sh", "-c", "kill -9 $$"]);
+    assert_eq!(killed.code(), 128 + 9);
+    assert_eq!(header(&killed.trace())["trailer"]["payload"]["outcome"]["signal"], 9);
+}
+
+#[test]
+fn what_cannot_be_run_is_told_and_leaves_no_trace() {
+    let missing = Recorder::new().run(["no-such-command-here"]);
+    assert_eq!(missing.code(), 127);
+    assert_eq!(missing.stderr(), "proctrace: no-such-command-here: command not found\n");
+    assert!(!missing.trace().exists());
+
+    let directory = Recorder::new().run(["/"]);
+    assert_eq!(directory.code(), 126);
+    let not_executable = Recorder::new().run(["/etc/passwd"]);
+    assert_eq!(not_executable.code(), 126);
+    assert!(not_executable.stderr().contains("/etc/passwd"), "{}", not_executable.stderr());
+
+    // Found, executable, and still no program: only execve itself can tell.
+    let recorder = Recorder::new();
+    let broken = recorder.directory.path().join("broken");
+    fs::write(&broken, "#!/no/such/interpreter\n").unwrap();
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+    let broken = recorder.run([broken]);
+    assert_eq!(broken.code(), 127, "{}", broken.stderr());
+    assert!(broken.stderr().contains("cannot execute"), "{}", broken.stderr());
+    assert!(!broken.trace().exists());
+}
+
+#[test]
+fn a_script_without_an_interpreter_runs_as_in_a_shell() {
+    let recorder = Recorder::new();
+    let script = recorder.directory.path().join("bare");
+    fs::write(&script, "echo \"$# $1\"; exit 3\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let recorded = recorder.run(["./bare", "an argument"]);
+    assert_eq!(recorded.code(), 3);
+    assert_eq!(recorded.output.stdout, b"1 an argument\n");
+}
+
+#[test]
+fn wrong_usage_has_its_own_codes() {
+    let code = |arguments: &[&str]| {
+        let output = proctrace().args(arguments).output().unwrap();
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+        output.status.code().unwrap()
+    };
+    // `record` must not be confused with the command it runs.
+    assert_eq!(code(&["record"]), 125);
+    assert_eq!(code(&["record", "--interval", "0s", "true"]), 125);
+    assert_eq!(code(&["record", "--ring-size", "3MiB", "true"]), 125);
+    assert_eq!(code(&["record", "--user", "no-such-user", "true"]), 125);
+    assert_eq!(code(&["record", "--env", "A=B", "true"]), 125);
+    assert_eq!(code(&["dump", "--kind", "nonsense"]), 2);
+    assert_eq!(code(&["nonsense"]), 2);
+    assert_eq!(code(&["report", "/no/such/trace"]), 1);
+    for good in [&["--help"][..], &["--version"], &["record", "--help"], &["help-me-not", "-h"]] {
+        let output = proctrace().args(good).output().unwrap();
+        assert!(output.status.success() || good[0] == "help-me-not");
+    }
+}
+
+#[test]
+fn input_and_output_are_the_commands_own() {
+    let recorder = Recorder::new();
+    let mut command = recorder.command;
+    let mut child = command
+        .args(["--", "sh", "-c", "cat; echo error >&2"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"line\n\xff\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.stdout, b"line\n\xff\n");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines[0], "error");
+    assert!(lines[1].starts_with("proctrace: 2 processes, 0 threads, "), "{stderr}");
+    assert!(lines[1].contains(" · 0 lost · "), "{stderr}");
+    assert_eq!(lines.len(), 2);
+
+    let quiet = Recorder::new().option(["--quiet"]).run(["true"]);
+    assert_eq!(quiet.stderr(), "");
+}
+
+#[test]
+fn the_command_starts_as_if_no_one_watched() {
+    // Signals as a shell would set them up, descriptors, group, session, limits: all as without us.
+    // (Signals 32 and 33 belong to the C library's threads, and exec resets them.)
+    let script = "grep -E '^(SigBlk|NoNewPrivs|Seccomp|TracerPid|Groups|CapEff)' /proc/self/status; \
+                  awk '/^SigIgn/ { print substr($2, 9) }' /proc/self/status; ulimit -a; ls /proc/self/fd | wc -l; umask";
+    let recorder = Recorder::new();
+    let place = recorder.directory.path().to_owned();
+    let recorded = recorder.run(["sh", "-c", script]);
+    let bare = Command::new("sh")
+        .args(["-c", script])
+        .env_remove("LD_LIBRARY_PATH")
+        .current_dir(place)
+        .stdin(Stdio::inherit())
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&recorded.output.stdout),
+        String::from_utf8_lossy(&bare.stdout)
+    );
+}
+
+/// Starts a recording of a command that says "ready" and then goes on, in a process group of its
+/// own, and waits for it to say so.
+fn start(recorder: &mut Recorder, script: &str) -> std::process::Child {
+    let mut child = recorder
+        .command
+        .args(["--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    child
+}
+
+fn pid_of(child: &std::process::Child) -> Pid {
+    Pid::from_raw(i32::try_from(child.id()).unwrap())
+}
+
+#[test]
+fn a_signal_to_the_recorder_reaches_the_command() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let mut recorder = Recorder::new();
+        let child = start(&mut recorder, "echo ready; exec sleep 60");
+        kill(pid_of(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(128 + signal as i32));
+        assert_eq!(output.status.signal(), None);
+        let events = Events::of(&recorder.trace());
+        assert_eq!(events.end_of(&events.root()["pid"])["signal"], signal as i32);
+    }
+}
+
+#[test]
+fn a_command_that_handles_a_signal_is_left_to_it() {
+    let mut recorder = Recorder::new();
+    let child =
+        start(&mut recorder, "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done");
+    // As a terminal does it: to the whole group.
+    killpg(pid_of(&child), Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    assert_eq!(output.stdout, b"caught\n");
+    assert_eq!(header(&recorder.trace())["trailer"]["ended"], "tree_exited");
+}
+
+#[test]
+fn ctrl_c_in_a_terminal_stops_the_command_and_finishes_the_trace() {
+    let recorder = Recorder::new();
+    let trace = recorder.trace();
+    // script(1) makes a terminal and types into it what it is given.
+    let line = format!(
+        "{} record -o {} -- sh -c 'echo ready; exec sleep 60'",
+        env!("CARGO_BIN_EXE_proctrace"),
+        trace.display()
+    );
+    let mut terminal = Command::new("script")
+        .args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"])
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("script(1) comes with util-linux");
+    let mut out = BufReader::new(terminal.stdout.take().unwrap());
+    let mut seen = String::new();
+    while !seen.contains("ready") {
+        assert_ne!(out.read_line(&mut seen).unwrap(), 0, "{seen}");
+    }
+    terminal.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
+    out.read_to_string(&mut seen).unwrap();
+    assert_eq!(terminal.wait().unwrap().code(), Some(128 + 2), "{seen}");
+    let events = Events::of(&trace);
+    assert_eq!(events.end_of(&events.root()["pid"])["signal"], 2);
+    assert_eq!(header(&trace)["trailer"]["ended"], "tree_exited");
+}
+
+#[test]
+fn under_sudo_the_command_runs_as_the_user_who_called_it() {
+    let recorder = Recorder::new();
+    fs::set_permissions(recorder.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let recorded = recorder
+        .env("SUDO_UID", "65534")
+        .env("SUDO_GID", "65534")
+        .run(["sh", "-c", "id -u; id -g; id -G; grep -E '^Uid' /proc/self/status | tr '\\t' ' '"]);
+    assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+    let stdout = String::from_utf8(recorded.output.stdout.clone()).unwrap();
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert_eq!(lines[0], "65534");
+    assert_eq!(lines[1], "65534");
+    assert_eq!(lines[2], "65534");
+    // All of real, effective, saved and file-system user: there is no way back.
+    assert_eq!(lines[3], "Uid: 65534 65534 65534 65534");
+    // The trace is the user's, and no one else's.
+    let metadata = fs::metadata(recorded.trace()).unwrap();
+    assert_eq!((metadata.uid(), metadata.gid()), (65534, 65534));
+    assert_eq!(metadata.mode() & 0o777, 0o600);
+
+    let as_root =
+        Recorder::new().env("SUDO_UID", "65534").env("SUDO_GID", "65534").option(["--user", "root"]);
+    assert_eq!(as_root.run(["id", "-u"]).output.stdout, b"0\n");
+    let named = Recorder::new();
+    fs::set_permissions(named.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(named.option(["--user", "nobody"]).run(["id", "-un"]).output.stdout, b"nobody\n");
+}
+
+#[test]
+fn without_privileges_the_message_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    // where nobody can reach it
+    let binary = directory.path().join("proctrace");
+    fs::copy(env!("CARGO_BIN_EXE_proctrace"), &binary).unwrap();
+    let as_nobody = |arguments: &[&str]| {
+        Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(&binary)
+            .args(arguments)
+            .current_dir(directory.path())
+            .output()
+            .expect("setpriv(1) comes with util-linux")
+    };
+    let refused = as_nobody(&["record", "--", "true"]);
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(125), "{stderr}");
+    assert!(stderr.contains("Run with sudo"), "{stderr}");
+    assert!(stderr.contains("setcap cap_bpf,cap_perfmon+ep"), "{stderr}");
+    assert!(!directory.path().join("proctrace.ptrace").exists());
+    let doctor = as_nobody(&["doctor"]);
+    let stdout = String::from_utf8(doctor.stdout).unwrap();
+    assert_eq!(doctor.status.code(), Some(1));
+    assert!(stdout.contains("BAD   privileges"), "{stdout}");
+    assert!(stdout.contains("Recordings are not possible"), "{stdout}");
+}
+
+#[test]
+fn the_doctor_names_a_hook_for_every_event() {
+    let output = proctrace().arg("doctor").output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{stdout}");
+    for event in ["fork", "exec", "rename", "exit", "accounting", "failed opens and execs", "samples"]
+    {
+        assert!(stdout.contains(&format!("ok    {event}")), "{stdout}");
+    }
+    assert!(stdout.lines().all(|line| line.chars().count() <= 80), "{stdout}");
+    // The hooks of a recording are those the doctor names.
+    let recorded = Recorder::new().run(["true"]);
+    for hook in header(&recorded.trace())["header"]["hooks"].as_array().unwrap() {
+        assert!(stdout.contains(text(&hook["hook"])), "{hook}");
+    }
+}
+
+#[test]
+fn an_unnamed_trace_does_not_overwrite_the_last_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let record = |message: &str| {
+        let status = proctrace()
+            .args(["record", "--quiet", "--", "echo", message])
+            .current_dir(directory.path())
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success());
+    };
+    record("first");
+    record("second");
+    let argument = |name: &str| {
+        let events = Events::of(&directory.path().join(name));
+        text(&events.kind("exec").next().unwrap()["argv"][1]).to_owned()
+    };
+    assert_eq!(argument("proctrace.ptrace"), "second");
+    assert_eq!(argument("proctrace.ptrace.old"), "first");
+    // dump and report find it without being told
+    let found = proctrace().arg("report").current_dir(directory.path()).output().unwrap();
+    assert!(found.status.success());
+}
+
+#[test]
+fn a_reader_who_has_had_enough_is_no_error() {
+    let recorded = Recorder::new().fixture("spawn", &["300", "/bin/true"]);
+    let mut dump =
+        proctrace().arg("dump").arg(recorded.trace()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 10];
+    dump.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    drop(dump.stdout.take());
+    let output = dump.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(output.stderr, b"");
+}
+
+#[test]
+fn hostile_names_reach_no_terminal() {
+    let recorder = Recorder::new();
+    let evil = "evil\x1b]0;owned\x07\u{202e}";
+    let program = recorder.directory.path().join(evil);
+    fs::copy(fixture("burn"), &program).unwrap();
+    let recorded = recorder.run([program.as_os_str(), OsStr::from_bytes(b"1\x1b[2J")]);
+    assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+    let svg = recorded.directory.path().join("out.svg");
+    let report = proctrace()
+        .arg("report")
+        .arg(recorded.trace())
+        .arg("--gantt")
+        .arg(&svg)
+        .output()
+        .unwrap();
+    let printed = [report.stdout, report.stderr, recorded.output.stderr.clone()].concat();
+    let printed = String::from_utf8(printed).unwrap();
+    assert!(printed.contains("evil"));
+    for bad in ['\x1b', '\x07', '\u{202e}'] {
+        assert!(!printed.contains(bad), "{printed:?}");
+        assert!(!fs::read_to_string(&svg).unwrap().contains(bad));
+    }
+}

@@ -1,0 +1,110 @@
+//! Storms, with the options everyone gets: nothing lost, exact counts, exact CPU time.
+//!
+//! One at a time, because a storm is about what one payload can do to a recorder.
+
+mod common;
+
+use std::sync::Mutex;
+
+use common::{Recorder, header, report, u64_of};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+#[test]
+fn twenty_thousand_processes_lose_nothing() {
+    let _turn = ONE_AT_A_TIME.lock();
+    let recorded = Recorder::new().fixture("spawn", &["20000", "/bin/true", "2"]);
+    assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+    let findings = report(&recorded.trace());
+    let (summary, health) = (&findings["summary"], &findings["health"]);
+    assert_eq!(health["lost"], 0);
+    assert_eq!(summary["processes"], 20_001);
+    assert_eq!(summary["execs"], 20_001);
+    let records = header(&recorded.trace())["trailer"]["records"].clone();
+    assert_eq!(records["fork"], 20_000);
+    assert_eq!(records["exec"], 20_001);
+    assert_eq!(records["exit"], 20_001);
+    for law in health["laws"].as_array().unwrap() {
+        assert_eq!(law["holds"], true, "{law}");
+    }
+}
+
+#[test]
+fn a_million_failed_opens_lose_nothing() {
+    let _turn = ONE_AT_A_TIME.lock();
+    let recorded = Recorder::new().fixture("open_storm", &["1000000"]);
+    assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+    let findings = report(&recorded.trace());
+    assert_eq!(findings["health"]["lost"], 0);
+    // 60 directories, each hit alike; what the loader misses lies elsewhere.
+    let storm: Vec<u64> = findings["lookups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["directory"].as_str().unwrap().starts_with("/cvmfs/"))
+        .map(|row| u64_of(&row["count"]))
+        .collect();
+    assert_eq!(storm.len(), 60);
+    assert_eq!(storm.iter().sum::<u64>(), 1_000_000);
+    for law in findings["health"]["laws"].as_array().unwrap() {
+        assert_eq!(law["holds"], true, "{law}");
+    }
+}
+
+#[test]
+fn cpu_time_of_short_processes_is_the_kernels_own_figure() {
+    let _turn = ONE_AT_A_TIME.lock();
+    let recorded = Recorder::new().fixture("spawn", &["5000", "/bin/true"]);
+    let events = recorded.sound(0);
+    assert_eq!(events.count("exit"), 5_001);
+    let sum = |key: &str| -> f64 { events.kind("exit").map(|exit| u64_of(&exit[key]) as f64).sum() };
+    // wait4(2) of the payload: RUSAGE_CHILDREN.
+    let usage = header(&recorded.trace())["trailer"]["payload"].clone();
+    let (user, system) = (u64_of(&usage["user_ns"]) as f64, u64_of(&usage["system_ns"]) as f64);
+    let off = |ours: f64, kernels: f64| (ours / kernels - 1.0).abs();
+    assert!(off(sum("run_ns"), user + system) < 0.005, "{} {}", sum("run_ns"), user + system);
+    assert!(off(sum("user_ns"), user) < 0.005, "{} {user}", sum("user_ns"));
+    assert!(off(sum("system_ns"), system) < 0.005, "{} {system}", sum("system_ns"));
+}
+
+#[test]
+fn thousands_of_threads_lose_nothing() {
+    let _turn = ONE_AT_A_TIME.lock();
+    let recorded = Recorder::new().fixture("threads", &["20000"]);
+    let events = recorded.sound(0);
+    assert_eq!(events.forks(true).len(), 20_000);
+    assert_eq!(events.count("exit"), 20_001);
+}
+
+#[test]
+fn what_does_not_fit_is_counted_and_displaces_nothing_else() {
+    let _turn = ONE_AT_A_TIME.lock();
+    // The recorder's child stops it while the storm goes on, so that most of it finds no room.
+    let script = format!(
+        "kill -STOP $PPID; {} 300000; kill -CONT $PPID",
+        common::fixture("open_storm").display()
+    );
+    let recorded = Recorder::new().option(["--ring-size", "64KiB"]).run(["sh", "-c", &script]);
+    assert_eq!(recorded.code(), 0);
+    let findings = report(&recorded.trace());
+    let (lost, kept) =
+        (u64_of(&findings["health"]["lost"]), u64_of(&findings["summary"]["lookups_failed"]));
+    assert!(lost > 200_000, "only {lost} were lost, so this test shows nothing");
+    // Everything that did not come is counted: the storm, and the few misses of the loader.
+    let events = common::Events::of(&recorded.trace());
+    let missed: u64 = events.kind("exit").map(|exit| u64_of(&exit["lookups_failed"])).sum();
+    assert_eq!(lost + kept, missed);
+    assert!(missed >= 300_000);
+    // A fork or an exit is never displaced by it.
+    assert_eq!(findings["health"]["losses"].as_array().unwrap().len(), 1);
+    assert_eq!(findings["health"]["losses"][0]["kind"], "lookup_failed");
+    assert!(recorded.stderr().contains("lost"), "{}", recorded.stderr());
+    let broken: Vec<&str> = findings["health"]["laws"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|law| law["holds"] == false)
+        .map(|law| law["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(broken, ["lookups"]);
+}
