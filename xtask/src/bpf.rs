@@ -1,0 +1,63 @@
+//! The compiled BPF programs, looked at from outside.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+
+use crate::run::{output, root, target_dir};
+use crate::setup;
+
+/// What to look at.
+#[derive(Subcommand)]
+pub(crate) enum BpfChore {
+    /// Print the layout of every record, as the compiler laid it out.
+    Layout,
+    /// Print the programs' instructions.
+    Disassemble,
+}
+
+pub(crate) fn run(chore: &BpfChore) -> Result<()> {
+    setup::run(setup::EVERYTHING)?;
+    match chore {
+        BpfChore::Layout => {
+            let object = compile("layout.bpf.c")?;
+            let text = output(
+                Command::new("bpftool")
+                    .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+                    .args(["btf", "dump", "file"])
+                    .arg(&object),
+            )?;
+            print_lossy(&text);
+        }
+        BpfChore::Disassemble => {
+            let object = compile("proctrace.bpf.c")?;
+            let text = output(
+                Command::new("llvm-objdump").args(["-d", "--no-show-raw-insn"]).arg(&object),
+            )?;
+            print_lossy(&text);
+        }
+    }
+    Ok(())
+}
+
+fn print_lossy(text: &[u8]) {
+    print!("{}", String::from_utf8_lossy(text));
+}
+
+fn compile(source: &str) -> Result<PathBuf> {
+    let target = target_dir()?.join("bpf");
+    std::fs::create_dir_all(&target).context("cannot make a directory")?;
+    let object = target.join(Path::new(source).with_extension("o"));
+    let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86" };
+    crate::run::run(
+        Command::new(std::env::var_os("CLANG").unwrap_or_else(|| "clang".into()))
+            .args(["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-c"])
+            .arg(format!("-D__TARGET_ARCH_{arch}"))
+            .arg(root().join("bpf").join(source))
+            .arg("-o")
+            .arg(&object),
+    )?;
+    Ok(object)
+}

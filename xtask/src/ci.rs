@@ -1,0 +1,44 @@
+//! What must pass before a change is merged.
+
+use anyhow::Result;
+
+use crate::run::{cargo, exists, run as execute};
+use crate::{setup, test};
+
+/// Formatting, lints, dependencies, tests.
+pub(crate) fn run() -> Result<()> {
+    setup::run(setup::EVERYTHING)?;
+    execute(cargo().args(["fmt", "--all", "--check"]))?;
+    execute(cargo().args([
+        "clippy",
+        "--release",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "--deny",
+        "warnings",
+    ]))?;
+    // The recorder alone must stay buildable, without the data frames.
+    execute(cargo().args([
+        "clippy",
+        "--release",
+        "--package",
+        "proctrace",
+        "--no-default-features",
+        "--",
+        "--deny",
+        "warnings",
+    ]))?;
+    if !exists("cargo-deny") {
+        execute(cargo().args(["install", "--locked", "--quiet", "cargo-deny"]))?;
+    }
+    // Advisories come from a repository that a closed network does not reach; `cargo deny check`
+    // by hand asks for them, too.
+    execute(cargo().args(["deny", "check", "bans", "licenses", "sources"]))?;
+    execute(
+        cargo()
+            .args(["doc", "--release", "--workspace", "--no-deps", "--quiet"])
+            .env("RUSTDOCFLAGS", "--deny warnings"),
+    )?;
+    test::run(&[])
+}

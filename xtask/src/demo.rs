@@ -1,0 +1,59 @@
+//! The main job, from nothing to a picture: a real build recorded and reported.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::run::{as_root, cargo, metadata, root, run as execute, target_dir};
+use crate::setup;
+
+/// Installs what is missing, builds, records a build of the zstd library and reports on it.
+pub(crate) fn run() -> Result<()> {
+    setup::run(setup::BUILD)?;
+    execute(cargo().args(["build", "--release", "--package", "proctrace"]))?;
+    let target = target_dir()?;
+    let proctrace = target.join("release/proctrace");
+    let demo = target.join("demo");
+    std::fs::create_dir_all(&demo).context("cannot make a directory for the demo")?;
+    let work = demo.join("work");
+    if work.exists() {
+        std::fs::remove_dir_all(&work).context("cannot remove what the last demo built")?;
+    }
+    let (trace, gantt) = (demo.join("build.ptrace"), demo.join("build.svg"));
+
+    println!("\nA real build: the zstd library, from the sources that cargo has fetched for us.");
+    execute(
+        as_root(&proctrace)
+            .args(["record", "--output"])
+            .arg(&trace)
+            .args(["--", "sh"])
+            .arg(root().join("fixtures/demo/build.sh"))
+            .arg(zstd_sources()?)
+            .arg(&work)
+            // `cargo run` adds four directories to it for us, and every program of the build would
+            // look for its libraries there in vain: 45 failed opens more for each.
+            .env_remove("LD_LIBRARY_PATH"),
+    )?;
+
+    println!("\nWhat it really ran, and what that cost:\n");
+    // Whoever records with sudo owns the trace, and needs no sudo any more.
+    execute(
+        std::process::Command::new(&proctrace).arg("report").arg(&trace).arg("--gantt").arg(&gantt),
+    )?;
+    println!("\nThe recording: {}", trace.display());
+    println!("The Gantt chart: {}", gantt.display());
+    println!("Your own: sudo {} record -- COMMAND", proctrace.display());
+    Ok(())
+}
+
+/// The C sources in the package zstd-sys, which the trace file's compression comes from.
+fn zstd_sources() -> Result<PathBuf> {
+    let metadata = metadata()?;
+    let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
+    let manifest = packages
+        .iter()
+        .find(|package| package["name"] == "zstd-sys")
+        .and_then(|package| package["manifest_path"].as_str())
+        .context("zstd-sys is not among the dependencies")?;
+    Ok(PathBuf::from(manifest).with_file_name("zstd").join("lib"))
+}

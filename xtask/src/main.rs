@@ -1,0 +1,72 @@
+//! The chores of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `bpf`, `dist`, `fixtures`, `setup`.
+
+#![expect(clippy::print_stdout, reason = "it is for people to watch")]
+
+mod bench;
+mod bpf;
+mod ci;
+mod demo;
+mod dist;
+mod fixtures;
+mod run;
+mod setup;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The chores of proctrace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", disable_help_subcommand = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Install what is missing, build, record a real build and report on it.
+    Demo,
+    /// Install what is missing, build, and run every test, real eBPF included.
+    Test {
+        /// Handed to `cargo test`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// What must pass before a change is merged: formatting, lints, dependencies, tests.
+    Ci,
+    /// Measure what recording costs, side by side with not recording.
+    Bench(bench::BenchArgs),
+    /// Look at the compiled BPF programs.
+    Bpf {
+        #[command(subcommand)]
+        chore: bpf::BpfChore,
+    },
+    /// Build the binary, its man pages and completions for others to install.
+    Dist,
+    /// Record the trace that is committed for later versions to read.
+    Fixtures,
+    /// Install the tools that building and testing needs.
+    Setup,
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().chore {
+        Chore::Demo => demo::run(),
+        Chore::Test { arguments } => test::run(&arguments),
+        Chore::Ci => ci::run(),
+        Chore::Bench(args) => bench::run(&args),
+        Chore::Bpf { chore } => bpf::run(&chore),
+        Chore::Dist => dist::run(),
+        Chore::Fixtures => fixtures::run(),
+        Chore::Setup => setup::run(setup::EVERYTHING),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Installing the tools that building and testing needs, with the system's own package manager.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::run::{as_root, exists, run as execute};
+
+/// What a chore needs of the system.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tool {
+    /// Whether it is there.
+    there: fn() -> bool,
+    /// Its package on Debian and what comes from it.
+    debian: &'static str,
+    /// Its package on RHEL and what is like it.
+    rhel: &'static str,
+}
+
+/// To build.
+pub(crate) const BUILD: &[Tool] = &[
+    Tool { there: || exists("clang"), debian: "clang", rhel: "clang" },
+    Tool {
+        there: || Path::new("/usr/include/bpf/bpf_helpers.h").exists(),
+        debian: "libbpf-dev",
+        rhel: "libbpf-devel",
+    },
+    Tool { there: || exists("cc"), debian: "gcc", rhel: "gcc" },
+    Tool { there: || exists("make"), debian: "make", rhel: "make" },
+];
+
+/// To build and to test.
+pub(crate) const EVERYTHING: &[Tool] = &[
+    BUILD[0],
+    BUILD[1],
+    BUILD[2],
+    BUILD[3],
+    Tool { there: || exists("bpftool"), debian: "bpftool", rhel: "bpftool" },
+    Tool { there: || exists("strace"), debian: "strace", rhel: "strace" },
+];
+
+/// Installs what of these is missing.
+pub(crate) fn run(tools: &[Tool]) -> Result<()> {
+    let missing: Vec<&Tool> = tools.iter().filter(|tool| !(tool.there)()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let debian = missing.iter().map(|tool| tool.debian);
+    let rhel = missing.iter().map(|tool| tool.rhel);
+    if exists("apt-get") {
+        execute(as_root("apt-get").args(["update", "-qq"]))?;
+        execute(
+            as_root("apt-get")
+                .args(["install", "-y", "-qq", "--no-install-recommends"])
+                .args(debian)
+                .env("DEBIAN_FRONTEND", "noninteractive"),
+        )?;
+    } else if exists("dnf") {
+        // The headers of libbpf are in the repository for developers, which has another name on
+        // each of the family and may be on already; not all of these can succeed.
+        execute(as_root("dnf").args(["install", "-y", "-q", "dnf-plugins-core"]))?;
+        for repository in ["crb", "powertools", "codeready-builder-for-rhel-9-x86_64-rpms"] {
+            let _ = as_root("dnf")
+                .args(["-q", "config-manager", "--set-enabled", repository])
+                .stderr(std::process::Stdio::null())
+                .status();
+        }
+        execute(as_root("dnf").args(["install", "-y", "-q"]).args(rhel))?;
+    } else {
+        bail!(
+            "neither apt-get nor dnf is here; please install: {}",
+            missing.iter().map(|tool| tool.debian).collect::<Vec<_>>().join(" ")
+        );
+    }
+    let still: Vec<_> =
+        tools.iter().filter(|tool| !(tool.there)()).map(|tool| tool.debian).collect();
+    if still.is_empty() { Ok(()) } else { bail!("still missing: {}", still.join(" ")) }
+}
