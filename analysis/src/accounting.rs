@@ -20,8 +20,7 @@ pub(crate) struct Accounting {
     pub(crate) overdrawn: u64,
 }
 
-/// The kernel scales user and system time of a process apart, and a parent on another CPU can
-/// reap a child that is still on its way to its last switch: each child may differ by so much.
+/// The kernel scales user and system time of a process apart: each child may differ by so much.
 const ROUNDING_NS: u64 = 10_000;
 
 /// A child's figures as its parent is due them.

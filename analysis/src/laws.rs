@@ -8,8 +8,10 @@ use proctrace_wire::{Kind, LossReason};
 use crate::accounting::Accounting;
 use crate::recording::Recording;
 
-/// Over all processes the kernel's figure is as exact as ours; what is left is microseconds in
-/// wait4(2)'s own figure and in what a process does after it was reaped.
+/// The kernel's figure is as exact as ours but for the last slices of tasks that were released
+/// early, which are allowed for by name (`EXIT_RELEASED`). What is left is microseconds in
+/// wait4(2)'s own figure, and what scaling user and system time apart rounds off: 0.03 us a
+/// process on Linux 6.18.
 const ROUNDING_NS: f64 = 100_000.0;
 const ROUNDING_PER_PROCESS_NS: f64 = 2_000.0;
 
