@@ -12,7 +12,15 @@ use crate::setup;
 
 /// Programs that the tour calls.
 const PROGRAMS: &[&str] = &[
-    "mixed", "birth", "rename", "path_search", "exec_argv", "misses", "threads", "burn", "daemon",
+    "mixed",
+    "birth",
+    "rename",
+    "path_search",
+    "exec_argv",
+    "misses",
+    "threads",
+    "burn",
+    "daemon",
     "killed",
 ];
 

@@ -1,5 +1,7 @@
 //! What can go wrong while recording and afterwards: a killed recorder, a full disk, a damaged file.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::fs;
@@ -62,7 +64,10 @@ fn a_killed_recorder_leaves_a_readable_trace_and_an_unharmed_command() {
 }
 
 fn recording_elsewhere() -> bool {
-    Command::new("pgrep").args(["-x", "proctrace"]).output().is_ok_and(|found| found.status.success())
+    Command::new("pgrep")
+        .args(["-x", "proctrace"])
+        .output()
+        .is_ok_and(|found| found.status.success())
 }
 
 #[test]
@@ -108,7 +113,8 @@ fn an_output_that_cannot_be_written_is_told_before_the_command_runs() {
     let (link, target) = (directory.path().join("link"), directory.path().join("target"));
     fs::write(&target, "precious").unwrap();
     std::os::unix::fs::symlink(&target, &link).unwrap();
-    let run = proctrace().args(["record", "--output"]).arg(&link).args(["--", "true"]).output().unwrap();
+    let run =
+        proctrace().args(["record", "--output"]).arg(&link).args(["--", "true"]).output().unwrap();
     assert_eq!(run.status.code(), Some(125));
     assert_eq!(fs::read(&target).unwrap(), b"precious");
 }
@@ -187,26 +193,28 @@ fn a_damaged_trace_gives_what_can_be_saved_and_a_warning() {
     let mut bytes = whole.clone();
     bytes[40] ^= 4;
     fs::write(&path, &bytes).unwrap();
-    assert!(try_all(&path).iter().all(|(code, stderr)| {
-        *code == Some(1) && stderr.contains("its checksum is wrong")
-    }));
+    assert!(
+        try_all(&path)
+            .iter()
+            .all(|(code, stderr)| { *code == Some(1) && stderr.contains("its checksum is wrong") })
+    );
     // From a later version.
     let mut bytes = whole;
     bytes[8] = 99;
     fs::write(&path, &bytes).unwrap();
-    assert!(try_all(&path).iter().all(|(code, stderr)| {
-        *code == Some(1) && stderr.contains("use a newer one")
-    }));
+    assert!(
+        try_all(&path)
+            .iter()
+            .all(|(code, stderr)| { *code == Some(1) && stderr.contains("use a newer one") })
+    );
 }
 
 #[test]
 fn a_storm_behind_a_stopped_recorder_is_counted() {
     // The payload stops its own recorder, so what does not fit the smallest rings is lost; it must
     // be counted, and the trace must be whole otherwise.
-    let script = format!(
-        "kill -STOP $PPID; {} 4000; kill -CONT $PPID",
-        fixture("fork_only").display()
-    );
+    let script =
+        format!("kill -STOP $PPID; {} 4000; kill -CONT $PPID", fixture("fork_only").display());
     let recorded = Recorder::new().option(["--ring-size", "64KiB"]).run(["sh", "-c", &script]);
     assert_eq!(recorded.code(), 0);
     let trailer = header(&recorded.trace())["trailer"].clone();

@@ -1,5 +1,7 @@
 //! What is recorded of programs that do one thing each, against what they declare to do.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -134,8 +136,7 @@ fn a_daemon_is_followed_to_its_end() {
 
 #[test]
 fn what_is_left_behind_is_listed() {
-    let recorded =
-        Recorder::new().option(["--wait", "root"]).fixture("daemon", &["3000", "0"]);
+    let recorded = Recorder::new().option(["--wait", "root"]).fixture("daemon", &["3000", "0"]);
     assert_eq!(recorded.code(), 0);
     assert!(recorded.stderr().contains("still running"), "{}", recorded.stderr());
     let events = Events::of(&recorded.trace());
@@ -170,10 +171,8 @@ fn death_by_signal_keeps_the_core_flag() {
 fn a_search_for_a_program_leaves_its_failures() {
     let events = Recorder::new().fixture("path_search", &[]).sound(0);
     let failed: Vec<&Value> = events.kind("exec_failed").collect();
-    let found: Vec<(&str, &str, u64)> = failed
-        .iter()
-        .map(|f| (text(&f["call"]), text(&f["path"]), u64_of(&f["errno"])))
-        .collect();
+    let found: Vec<(&str, &str, u64)> =
+        failed.iter().map(|f| (text(&f["call"]), text(&f["path"]), u64_of(&f["errno"]))).collect();
     assert_eq!(
         found,
         [

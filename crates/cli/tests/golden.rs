@@ -1,5 +1,7 @@
 //! What is printed of a trace that never changes: keys and texts that people and scripts rely on.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,12 +19,8 @@ fn tour() -> PathBuf {
 }
 
 fn printed(arguments: &[&str]) -> String {
-    let output = proctrace()
-        .args(arguments)
-        .env("COLUMNS", "80")
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap();
+    let output =
+        proctrace().args(arguments).env("COLUMNS", "80").env("NO_COLOR", "1").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -104,8 +102,13 @@ fn the_header_keeps_its_keys() {
 #[test]
 fn help_reads_the_same() {
     let mut texts = String::new();
-    for arguments in [&["--help"][..], &["record", "--help"], &["report", "--help"], &["dump", "--help"], &["doctor", "--help"]]
-    {
+    for arguments in [
+        &["--help"][..],
+        &["record", "--help"],
+        &["report", "--help"],
+        &["dump", "--help"],
+        &["doctor", "--help"],
+    ] {
         let help = printed(arguments);
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
         texts.push_str(&format!("$ proctrace {}\n{help}\n", arguments.join(" ")));

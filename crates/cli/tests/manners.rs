@@ -1,5 +1,7 @@
 //! How the command behaves: exit codes, input and output, signals, users, messages.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::ffi::OsStr;
@@ -167,8 +169,10 @@ fn a_signal_to_the_recorder_reaches_the_command() {
 #[test]
 fn a_command_that_handles_a_signal_is_left_to_it() {
     let mut recorder = Recorder::new();
-    let child =
-        start(&mut recorder, "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done");
+    let child = start(
+        &mut recorder,
+        "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done",
+    );
     // As a terminal does it: to the whole group.
     killpg(pid_of(&child), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -211,10 +215,11 @@ fn ctrl_c_in_a_terminal_stops_the_command_and_finishes_the_trace() {
 fn under_sudo_the_command_runs_as_the_user_who_called_it() {
     let recorder = Recorder::new();
     fs::set_permissions(recorder.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let recorded = recorder
-        .env("SUDO_UID", "65534")
-        .env("SUDO_GID", "65534")
-        .run(["sh", "-c", "id -u; id -g; id -G; grep -E '^Uid' /proc/self/status | tr '\\t' ' '"]);
+    let recorded = recorder.env("SUDO_UID", "65534").env("SUDO_GID", "65534").run([
+        "sh",
+        "-c",
+        "id -u; id -g; id -G; grep -E '^Uid' /proc/self/status | tr '\\t' ' '",
+    ]);
     assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
     let stdout = String::from_utf8(recorded.output.stdout.clone()).unwrap();
     let lines: Vec<&str> = stdout.lines().collect();
@@ -228,8 +233,10 @@ fn under_sudo_the_command_runs_as_the_user_who_called_it() {
     assert_eq!((metadata.uid(), metadata.gid()), (65534, 65534));
     assert_eq!(metadata.mode() & 0o777, 0o600);
 
-    let as_root =
-        Recorder::new().env("SUDO_UID", "65534").env("SUDO_GID", "65534").option(["--user", "root"]);
+    let as_root = Recorder::new()
+        .env("SUDO_UID", "65534")
+        .env("SUDO_GID", "65534")
+        .option(["--user", "root"]);
     assert_eq!(as_root.run(["id", "-u"]).output.stdout, b"0\n");
     let named = Recorder::new();
     fs::set_permissions(named.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -270,7 +277,8 @@ fn the_doctor_names_a_hook_for_every_event() {
     let output = proctrace().arg("doctor").output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{stdout}");
-    for event in ["fork", "exec", "rename", "exit", "accounting", "failed opens and execs", "samples"]
+    for event in
+        ["fork", "exec", "rename", "exit", "accounting", "failed opens and execs", "samples"]
     {
         assert!(stdout.contains(&format!("ok    {event}")), "{stdout}");
     }
@@ -310,8 +318,13 @@ fn an_unnamed_trace_does_not_overwrite_the_last_one() {
 #[test]
 fn a_reader_who_has_had_enough_is_no_error() {
     let recorded = Recorder::new().fixture("spawn", &["300", "/bin/true"]);
-    let mut dump =
-        proctrace().arg("dump").arg(recorded.trace()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut dump = proctrace()
+        .arg("dump")
+        .arg(recorded.trace())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut first = [0; 10];
     dump.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     drop(dump.stdout.take());
@@ -329,13 +342,8 @@ fn hostile_names_reach_no_terminal() {
     let recorded = recorder.run([program.as_os_str(), OsStr::from_bytes(b"1\x1b[2J")]);
     assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
     let svg = recorded.directory.path().join("out.svg");
-    let report = proctrace()
-        .arg("report")
-        .arg(recorded.trace())
-        .arg("--gantt")
-        .arg(&svg)
-        .output()
-        .unwrap();
+    let report =
+        proctrace().arg("report").arg(recorded.trace()).arg("--gantt").arg(&svg).output().unwrap();
     let printed = [report.stdout, report.stderr, recorded.output.stderr.clone()].concat();
     let printed = String::from_utf8(printed).unwrap();
     assert!(printed.contains("evil"));

@@ -2,6 +2,8 @@
 //!
 //! One at a time, because a storm is about what one payload can do to a recorder.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::sync::Mutex;
@@ -57,7 +59,8 @@ fn cpu_time_of_short_processes_is_the_kernels_own_figure() {
     let recorded = Recorder::new().fixture("spawn", &["5000", "/bin/true"]);
     let events = recorded.sound(0);
     assert_eq!(events.count("exit"), 5_001);
-    let sum = |key: &str| -> f64 { events.kind("exit").map(|exit| u64_of(&exit[key]) as f64).sum() };
+    let sum =
+        |key: &str| -> f64 { events.kind("exit").map(|exit| u64_of(&exit[key]) as f64).sum() };
     // wait4(2) of the payload: RUSAGE_CHILDREN.
     let usage = header(&recorded.trace())["trailer"]["payload"].clone();
     let (user, system) = (u64_of(&usage["user_ns"]) as f64, u64_of(&usage["system_ns"]) as f64);

@@ -1,6 +1,8 @@
 //! The same deterministic payload under `strace -f` and under us: the same forks, execs, failed
 //! execs, exits and failed opens.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -133,7 +135,11 @@ fn of_line(line: &str) -> Option<Fact> {
     let mut strings = strings(arguments).into_iter();
     Some(match (call, error) {
         ("fork" | "vfork" | "clone" | "clone3", None) => {
-            if arguments.contains("CLONE_THREAD") { Fact::Thread } else { Fact::Process }
+            if arguments.contains("CLONE_THREAD") {
+                Fact::Thread
+            } else {
+                Fact::Process
+            }
         }
         ("execve" | "execveat", None) => Fact::Exec(strings.next()?, strings.collect()),
         ("execve" | "execveat", Some(error)) => Fact::ExecFailed(strings.next()?, error),

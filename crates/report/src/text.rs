@@ -84,7 +84,9 @@ pub fn full(findings: &Findings, style: Style) -> String {
     }
     out.push('\n');
     push_correlations(&mut out, style, &findings.correlations);
-    out.push_str("\nMore: --all for whole tables, --gantt OUT.svg for a picture, --json for scripts\n");
+    out.push_str(
+        "\nMore: --all for whole tables, --gantt OUT.svg for a picture, --json for scripts\n",
+    );
     out
 }
 

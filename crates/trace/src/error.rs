@@ -74,7 +74,7 @@ pub enum WriteError {
     /// The header cannot be put into words.
     #[error("cannot write the trace's header")]
     Header(#[from] serde_json::Error),
-    /// A header of more than [`crate::header::HEADER_BYTES_MAX`].
+    /// A header that is larger than any we write.
     #[error("the command line is too long for the trace's header ({bytes} bytes)")]
     HeaderTooLong {
         /// Its size.

@@ -1,5 +1,7 @@
 //! What a trace survives: cuts at every byte, flipped bits, lost and foreign stretches.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
@@ -76,7 +78,9 @@ fn trace() -> Vec<u8> {
     bytes
 }
 
-fn read(bytes: &[u8]) -> Result<(Vec<Block>, Reader<Cursor<Vec<u8>>>), ReadError> {
+type MemoryReader = Reader<Cursor<Vec<u8>>>;
+
+fn read(bytes: &[u8]) -> Result<(Vec<Block>, MemoryReader), ReadError> {
     let mut reader = Reader::new(Cursor::new(bytes.to_vec()), "test.ptrace")?;
     let mut blocks = Vec::new();
     while let Some(block) = reader.next_block() {

@@ -1,6 +1,8 @@
 //! The C side and the Rust side of the record layout are the same: compared through the BTF that
 //! clang writes for `bpf/layout.bpf.c`, field by field.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
@@ -47,9 +49,7 @@ fn size_of_type(types: &HashMap<u64, &Value>, id: u64) -> u64 {
             kind["nr_elems"].as_u64().unwrap()
                 * size_of_type(types, kind["type_id"].as_u64().unwrap())
         }
-        "TYPEDEF" | "CONST" | "VOLATILE" => {
-            size_of_type(types, kind["type_id"].as_u64().unwrap())
-        }
+        "TYPEDEF" | "CONST" | "VOLATILE" => size_of_type(types, kind["type_id"].as_u64().unwrap()),
         _ => kind["size"].as_u64().unwrap(),
     }
 }

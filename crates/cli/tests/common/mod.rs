@@ -163,7 +163,8 @@ impl Events {
 
     /// The end of the process with this pid.
     pub(crate) fn end_of(&self, pid: &Value) -> &Value {
-        let mut ends = self.kind("exit").filter(|exit| exit["pid"] == *pid && exit["process"] == true);
+        let mut ends =
+            self.kind("exit").filter(|exit| exit["pid"] == *pid && exit["process"] == true);
         let end = ends.next().unwrap_or_else(|| panic!("no end of {pid}"));
         assert!(ends.next().is_none(), "two ends of {pid}");
         end
