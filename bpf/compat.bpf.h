@@ -85,10 +85,12 @@ static __always_inline __u64 mm_rss_pages(struct mm_struct *mm)
 		return 0;
 	if (bpf_core_type_exists(struct mm_rss_stat)) {
 		struct mm_struct___before_6_2 *old = (void *)mm;
+		/* read, not loaded: the verifiers of that time know no arrays of typedefs */
+		__s64 count[4] = {};
 
-		return positive(old->rss_stat.count[MM_FILEPAGES].counter) +
-		       positive(old->rss_stat.count[MM_ANONPAGES].counter) +
-		       positive(old->rss_stat.count[MM_SHMEMPAGES].counter);
+		bpf_core_read(count, sizeof(count), &old->rss_stat.count);
+		return positive(count[MM_FILEPAGES]) + positive(count[MM_ANONPAGES]) +
+		       positive(count[MM_SHMEMPAGES]);
 	}
 	return positive(mm->rss_stat[MM_FILEPAGES].count) +
 	       positive(mm->rss_stat[MM_ANONPAGES].count) +

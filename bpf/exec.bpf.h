@@ -121,7 +121,12 @@ static __always_inline void write_environment(struct scratch *w, __u32 task, __u
 	if (step != STEP_DONE)
 		*bits |= PT_EXEC_ENV_CUT;
 	to = w->to;
-	if (to < sizeof(*r) || to > PT_RECORD_MAX - 8)
+	if (to < sizeof(*r))
+		return;
+	/* else clang makes one comparison of a shifted copy out of the two, and verifiers before
+	 * 6.13 do not carry what they learn of the copy back to the value */
+	barrier_var(to);
+	if (to > PT_RECORD_MAX - 8)
 		return;
 	*(__u64 *)&w->record[to] = 0;
 	set_head(&r->head, PT_ENV, ROUND_UP_8(to), task, now);

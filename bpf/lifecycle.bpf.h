@@ -21,28 +21,31 @@
 
 #define CLONE_THREAD 0x00010000ULL
 
+/* Where a struct pid keeps the number it has in its innermost namespace. The address is a plain
+ * number: the array is flexible, and verifiers before 6.2 refuse pointers with such an offset. */
+static __always_inline __u64 innermost_nr(__u64 pid, __u32 level)
+{
+	return pid + bpf_core_field_offset(struct pid, numbers) +
+	       level * bpf_core_type_size(struct upid);
+}
+
 static __always_inline void fill_ns_pids(struct task_struct *child, struct pt_fork *record)
 {
-	struct pid *pid = child->thread_pid;
-	struct pid *tgid_pid;
-	__u32 level;
+	__u64 pid = 0, tgid_pid = 0;
+	__u32 level = 0;
 
 	record->child_tid_ns = child->pid;
 	record->child_tgid_ns = child->tgid;
-	if (!pid)
-		return;
-	level = pid->level;
+	if (child->thread_pid)
+		level = child->thread_pid->level;
 	if (level == 0)
 		return;
-	/* a flexible array: the index is not known to the verifier, so it is read, not loaded */
-	bpf_probe_read_kernel(&record->child_tid_ns, 4,
-			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
-				      level * bpf_core_type_size(struct upid));
-	tgid_pid = child->group_leader->thread_pid;
+	bpf_core_read(&pid, sizeof(pid), &child->thread_pid);
+	bpf_core_read(&tgid_pid, sizeof(tgid_pid), &child->group_leader->thread_pid);
+	bpf_probe_read_kernel(&record->child_tid_ns, 4, (void *)innermost_nr(pid, level));
 	if (tgid_pid)
 		bpf_probe_read_kernel(&record->child_tgid_ns, 4,
-				      (void *)tgid_pid + bpf_core_field_offset(struct pid, numbers) +
-					      level * bpf_core_type_size(struct upid));
+				      (void *)innermost_nr(tgid_pid, level));
 }
 
 /* Is the current task the recorder, about to fork the command it was asked to run? */

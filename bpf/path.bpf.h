@@ -84,21 +84,33 @@ static __always_inline void walk_path(const struct path *path, const struct path
 	}
 }
 
+/* Copies the name to the record at offset `to`; returns its length. A function of its own, because
+ * with on_exec's registers around it clang checks one copy of `to` and uses another, which
+ * verifiers before 6.2 do not follow through the stack. */
+STEP int copy_walk(void)
+{
+	struct scratch *w = get_scratch();
+	__u64 at;
+	__u32 len, to;
+
+	if (!w)
+		return 0;
+	at = w->walk_at;
+	to = w->to;
+	if (at > PT_PATH_MAX || to > PT_RECORD_MAX - PT_PATH_MAX)
+		return 0;
+	len = PT_PATH_MAX - at;
+	bpf_probe_read_kernel(&w->record[to], len, &w->walk[at & (PT_PATH_MAX - 1)]);
+	return len;
+}
+
 /* Appends the name to the record at offset `to`; returns its length. */
-static __always_inline __u32 append_path(const struct path *path, const struct path *root,
+static __always_inline __u16 append_path(const struct path *path, const struct path *root,
 					 struct scratch *scratch, __u32 to, bool *cut)
 {
-	__u64 at;
-	__u32 len;
-
 	walk_path(path, root, scratch, cut);
-	at = scratch->walk_at;
-	len = PT_PATH_MAX - at;
-	if (at > PT_PATH_MAX || len > PT_PATH_MAX || to > PT_RECORD_MAX - PT_PATH_MAX)
-		return 0;
-	bpf_probe_read_kernel(&scratch->record[to], len,
-			      &scratch->walk[at & (PT_PATH_MAX - 1)]);
-	return len;
+	scratch->to = to;
+	return copy_walk();
 }
 
 #endif

@@ -26,6 +26,9 @@ pub enum ProbeError {
          built with CONFIG_DEBUG_INFO_BTF=y"
     )]
     NoBtf(String),
+    /// No task storage: tasks cannot be followed.
+    #[error("this kernel keeps no storage for tasks ({0}): proctrace needs Linux 5.15 or later")]
+    NoTaskStorage(#[source] io::Error),
     /// A hook that a recording cannot do without.
     #[error("cannot follow {event}: {tried}")]
     NoHook {
@@ -88,28 +91,62 @@ impl ProbeError {
 /// The innermost cause of an error: what the kernel said.
 pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
+    loop {
+        if let Some(ProgramError::LoadError { io_error, verifier_log }) = cause.downcast_ref() {
+            return match complaint(&verifier_log.to_string()) {
+                Some(complaint) => format!("{io_error}; the kernel's verifier says: {complaint}"),
+                None => io_error.to_string(),
+            };
+        }
+        match cause.source() {
+            Some(next) => cause = next,
+            None => return cause.to_string(),
+        }
     }
-    cause.to_string()
+}
+
+/// What a verifier's log complains of: its last line that is no statistics.
+fn complaint(log: &str) -> Option<&str> {
+    log.lines()
+        .map(str::trim)
+        .filter(|line| {
+            !line.is_empty()
+                && !["verification time", "stack depth", "processed "]
+                    .iter()
+                    .any(|statistics| line.starts_with(statistics))
+        })
+        .next_back()
 }
 
 /// Whether it is the user's privileges that an error is about.
 pub(crate) fn not_permitted(error: &(dyn std::error::Error + 'static)) -> Option<io::Error> {
     let mut cause = Some(error);
     while let Some(error) = cause {
+        // The verifier says EACCES, too, to programs that it takes for unsafe.
+        if let Some(ProgramError::LoadError { io_error, .. }) = error.downcast_ref() {
+            let refused = io_error.raw_os_error() == Some(libc::EPERM);
+            return refused.then(|| io::Error::from_raw_os_error(libc::EPERM));
+        }
         if let Some(io) = error.downcast_ref::<io::Error>()
             && let Some(code @ (libc::EPERM | libc::EACCES)) = io.raw_os_error()
         {
             return Some(io::Error::from_raw_os_error(code));
         }
-        // The verifier's log makes this one its own kind of leaf.
-        if let Some(ProgramError::LoadError { io_error, .. }) = error.downcast_ref::<ProgramError>()
-            && io_error.raw_os_error() == Some(libc::EPERM)
-        {
-            return Some(io::Error::from_raw_os_error(libc::EPERM));
-        }
         cause = error.source();
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::complaint;
+
+    #[test]
+    fn the_complaint_is_before_the_statistics() {
+        let log = "0: (79) r6 = *(u64 *)(r1 +0)\nR1 type=scalar expected=ptr_\n\
+                   verification time 12 usec\nstack depth 8+0\nprocessed 3 insns (limit 1000000)\n\n";
+        assert_eq!(complaint(log), Some("R1 type=scalar expected=ptr_"));
+        assert_eq!(complaint("processed 3 insns\n"), None);
+        assert_eq!(complaint(""), None);
+    }
 }

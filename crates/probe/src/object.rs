@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use aya::maps::{Array, MapData, PerCpuArray, RingBuf};
+use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::Program;
-use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
+use aya::{Btf, Ebpf, EbpfError, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
 use proctrace_wire::{Kind, LossReason};
 
 use crate::error::{ProbeError, not_permitted, root_cause};
@@ -205,7 +205,8 @@ pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeErr
         .btf(Some(btf))
         // task storage: aya creates it, and only the programs use it
         .allow_unsupported_maps()
-        .verifier_log_level(VerifierLogLevel::STATS)
+        // Only written when the verifier refuses a program.
+        .verifier_log_level(VerifierLogLevel::DEBUG | VerifierLogLevel::STATS)
         .map_max_entries("lifecycle", ring_bytes)
         .map_max_entries("lookups", ring_bytes)
         .map_max_entries("scratches", u32::try_from(cpus).unwrap_or(u32::MAX))
@@ -217,9 +218,14 @@ pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeErr
         .override_global("env_names_len", &env_names_len, true)
         .load(OBJECT);
     let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, memlock);
-    loaded.map_err(|error| match not_permitted(&error) {
-        Some(source) => ProbeError::NotPermitted { call: "loading", source },
-        None => ProbeError::Load(error.into()),
+    loaded.map_err(|error| match (not_permitted(&error), error) {
+        (Some(source), _) => ProbeError::NotPermitted { call: "loading", source },
+        (None, EbpfError::MapError(MapError::CreateError { name, io_error }))
+            if name == "tasks" && io_error.raw_os_error() == Some(libc::EINVAL) =>
+        {
+            ProbeError::NoTaskStorage(io_error)
+        }
+        (None, error) => ProbeError::Load(error.into()),
     })
 }
 
