@@ -88,7 +88,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         }
     }
     println!("\n{} rounds; ratios to the bare run: median [least, most]\n", args.rounds);
-    println!("{:<22}{:<25}{:>20}{:>20}{:>6}", "payload", "tracer", "wall", "CPU, all", "lost");
+    println!("{:<22}{:<25}{:>22}{:>22}{:>6}", "payload", "tracer", "wall", "CPU, all", "lost");
     let wanted = |payload: &&Payload| {
         args.only.as_ref().is_none_or(|only| payload.name.contains(only.as_str()))
     };
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         }
         for ((name, _), (wall, cpu, lost)) in tracers.iter().zip(&mut ratios) {
             println!(
-                "{:<22}{name:<25}{:>20}{:>20}{lost:>6}",
+                "{:<22}{name:<25}{:>22}{:>22}{lost:>6}",
                 payload.name,
                 spread(wall),
                 spread(cpu)
