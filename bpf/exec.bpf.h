@@ -226,6 +226,7 @@ int on_exec(__u64 *ctx)
 	mm = task->mm;
 	if (!scratch || !mm)
 		return 0;
+	hold_up(&lifecycle);
 	now = bpf_ktime_get_boot_ns();
 	env_id = note_environment(mm, scratch, state->task, &bits, now);
 
@@ -244,6 +245,8 @@ int on_exec(__u64 *ctx)
 	to += r->cwd_bytes;
 	if (cut)
 		bits |= PT_EXEC_PATH_CUT;
+	if (is_compat(task))
+		bits |= PT_EXEC_COMPAT;
 
 	arg_start = mm->arg_start;
 	argv_bytes = mm->arg_end - arg_start;
@@ -278,6 +281,7 @@ int on_exec(__u64 *ctx)
 	r->utime_ns = task->utime;
 	r->stime_ns = task->stime;
 	r->maxrss_before_pages = task->signal->maxrss;
+	state->maxrss_before_pages = task->signal->maxrss;
 	copy_comm(r->comm, task);
 	output(&lifecycle, PT_EXEC, r, ROUND_UP_8(to));
 

@@ -18,3 +18,5 @@ struct pt_rename rename;
 struct pt_sample sample;
 struct pt_tick tick;
 struct pt_loss loss;
+struct pt_blind blind;
+struct pt_memory memory;

@@ -19,72 +19,6 @@
 #ifndef PROCTRACE_LIFECYCLE_BPF_H
 #define PROCTRACE_LIFECYCLE_BPF_H
 
-#define CLONE_THREAD 0x00010000ULL
-
-/* Where a struct pid keeps the number it has in its innermost namespace. The address is a plain
- * number: the array is flexible, and verifiers before 6.2 refuse pointers with such an offset. */
-static __always_inline __u64 innermost_nr(__u64 pid, __u32 level)
-{
-	return pid + bpf_core_field_offset(struct pid, numbers) +
-	       level * bpf_core_type_size(struct upid);
-}
-
-static __always_inline void fill_ns_pids(struct task_struct *child, struct pt_fork *record)
-{
-	__u64 pid = 0, tgid_pid = 0;
-	__u32 level = 0;
-
-	record->child_tid_ns = child->pid;
-	record->child_tgid_ns = child->tgid;
-	if (child->thread_pid)
-		level = child->thread_pid->level;
-	if (level == 0)
-		return;
-	bpf_core_read(&pid, sizeof(pid), &child->thread_pid);
-	bpf_core_read(&tgid_pid, sizeof(tgid_pid), &child->group_leader->thread_pid);
-	bpf_probe_read_kernel(&record->child_tid_ns, 4, (void *)innermost_nr(pid, level));
-	if (tgid_pid)
-		bpf_probe_read_kernel(&record->child_tgid_ns, 4,
-				      (void *)innermost_nr(tgid_pid, level));
-}
-
-/* Is the current task the recorder, about to fork the command it was asked to run? */
-static __always_inline bool is_launch(__u64 clone_flags)
-{
-	struct orders *orders = get_orders();
-	struct bpf_pidns_info self = {};
-
-	if (!orders || !orders->launch_armed || (clone_flags & CLONE_THREAD))
-		return false;
-	if (bpf_get_ns_current_pid_tgid(recorder_pidns_dev, recorder_pidns_ino, &self, sizeof(self)))
-		return false;
-	if (self.tgid != recorder_pid)
-		return false;
-	orders->launch_armed = 0;
-	return true;
-}
-
-static __always_inline void write_root(struct task_struct *child, struct task_state *state, __u64 now)
-{
-	struct pt_attach *r = reserve(lifecycle, PT_ATTACH, struct pt_attach);
-
-	if (!r)
-		return;
-	set_head(&r->head, PT_ATTACH, sizeof(*r), state->task, now);
-	r->process = state->process;
-	r->tgid = child->tgid;
-	r->tid = child->pid;
-	r->parent_tgid = child->real_parent->tgid;
-	r->bits = PT_ATTACH_ROOT;
-	r->pad = 0;
-	r->start_ns = child->start_boottime;
-	r->run_ns = child->se.sum_exec_runtime;
-	r->utime_ns = child->utime;
-	r->stime_ns = child->stime;
-	copy_comm(r->comm, child);
-	submit(lifecycle, r);
-}
-
 static __always_inline void write_fork(struct task_struct *forker, struct task_state *forker_state,
 				       struct task_struct *child, struct task_state *state,
 				       __u64 clone_flags, __u64 now)
@@ -102,7 +36,7 @@ static __always_inline void write_fork(struct task_struct *forker, struct task_s
 	r->child_tgid = child->tgid;
 	r->child_tid = child->pid;
 	r->parent_tgid = child->real_parent->tgid;
-	fill_ns_pids(child, r);
+	read_ns_pids(child, &r->child_tgid_ns, &r->child_tid_ns);
 	r->call = call_of(REG_NR(current_regs(forker)));
 	r->exit_signal = child->exit_signal;
 	r->pad = 0;
@@ -119,29 +53,24 @@ int on_newtask(__u64 *ctx)
 	__u64 clone_flags = ctx[1];
 	struct task_struct *forker = bpf_get_current_task_btf();
 	struct task_state *forker_state = state_of(forker);
-	struct counts *counts = get_counts();
 	struct task_state *state;
-	__u64 now;
+	bool is_thread = clone_flags & CLONE_THREAD;
 
-	if (!counts || (!forker_state && !is_launch(clone_flags)))
-		return 0;
-
-	state = bpf_task_storage_get(&tasks, child, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!state) {
-		count_loss(PT_FORK, PT_LOSS_STORAGE);
-		return 0;
+	if (forker_state) {
+		hold_up(&lifecycle);
+		state = follow(child, is_thread ? forker_state->process : 0, PT_FORK);
+		if (state)
+			write_fork(forker, forker_state, child, state, clone_flags,
+				   bpf_ktime_get_boot_ns());
+	} else if (is_launch(clone_flags)) {
+		state = follow(child, 0, PT_ATTACH);
+		if (state)
+			write_attach(child, state, PT_ATTACH_ROOT);
+	} else if (scope_cgroup && !is_thread &&
+		   is_in_cgroup(BPF_CORE_READ(child, cgroups, dfl_cgrp))) {
+		/* CLONE_INTO_CGROUP, or a member that no pass has found yet */
+		adopt(child);
 	}
-	state->task = __sync_fetch_and_add(&counts->born, 1) + 1;
-	state->process = clone_flags & CLONE_THREAD && forker_state ? forker_state->process :
-								      state->task;
-	/* no sample can have said this, so the first one is always written */
-	state->sampled_run_ns = ~0ULL;
-
-	now = bpf_ktime_get_boot_ns();
-	if (forker_state)
-		write_fork(forker, forker_state, child, state, clone_flags, now);
-	else
-		write_root(child, state, now);
 	return 0;
 }
 
@@ -199,11 +128,13 @@ static __always_inline bool parent_ignores_children(struct task_struct *task)
 
 static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 {
-	struct task_state *state = state_of(task);
+	struct task_state *state = state_of(task), *leader_state;
 	__u32 bits = 0;
 
 	if (!state)
 		return 0;
+	/* for the record that the last switch will write, under the run queue's lock */
+	hold_up(&lifecycle);
 	state->exit_ns = bpf_ktime_get_boot_ns();
 	state->run_at_exit_ns = task->se.sum_exec_runtime;
 	state->parent_tgid = task->group_leader->real_parent->tgid;
@@ -215,12 +146,15 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 			bits |= PT_EXIT_AUTOREAP;
 	}
 	/* 6.16 moved the tracepoint before exit_mm() (3e816361e94a); until then only the
-	 * process-wide peak is left, which includes what it was before its last exec. */
+	 * process-wide peak is left, which includes what it was before its last exec: if it has
+	 * not grown since, the program's own peak is anything below. */
 	if (task->mm) {
 		state->maxrss_pages = mm_peak_rss_pages(task->mm);
 	} else {
+		leader_state = state_of(task->group_leader);
 		state->maxrss_pages = task->signal->maxrss;
-		bits |= PT_EXIT_RSS_BOUND;
+		if (!leader_state || state->maxrss_pages <= leader_state->maxrss_before_pages)
+			bits |= PT_EXIT_RSS_BOUND;
 	}
 	state->exit_bits = bits;
 	return 0;

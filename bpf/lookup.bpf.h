@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Failed opens and failed execs, at the return of the system call.
+ * Failed look-ups of paths and failed execs, at the return of the system call.
  *
  * Path and arguments come from the saved registers: by then the kernel's own getname() has
  * faulted the path in (at entry one read in five fails). Two ways to get there:
@@ -21,6 +21,7 @@ static __always_inline void write_miss(void *ring, __u16 kind, struct task_state
 
 	if (!scratch)
 		return;
+	hold_up(ring);
 	r = (void *)scratch->record;
 	len = bpf_probe_read_user_str(&scratch->record[sizeof(*r)], PT_PATH_MAX, (void *)path);
 	if (len <= 0) {
@@ -44,117 +45,135 @@ static __always_inline void write_miss(void *ring, __u16 kind, struct task_state
 
 #define AT_FDCWD -100
 
-static __always_inline int note_open(__u16 call, long ret)
+static __always_inline bool is_open(__u16 call)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = state_of(task);
-	struct pt_regs *regs;
-	__u64 path, flags;
-	__s32 dirfd = AT_FDCWD;
+	return call == PT_CALL_OPEN || call == PT_CALL_OPENAT || call == PT_CALL_OPENAT2 ||
+	       call == PT_CALL_CREAT;
+}
 
+static __always_inline bool is_exec(__u16 call)
+{
+	return call == PT_CALL_EXECVE || call == PT_CALL_EXECVEAT;
+}
+
+/* Calls that take a directory before the path. */
+static __always_inline bool has_dirfd(__u16 call)
+{
+	switch (call) {
+	case PT_CALL_OPENAT:
+	case PT_CALL_OPENAT2:
+	case PT_CALL_NEWFSTATAT:
+	case PT_CALL_STATX:
+	case PT_CALL_FACCESSAT:
+	case PT_CALL_FACCESSAT2:
+	case PT_CALL_READLINKAT:
+	case PT_CALL_EXECVEAT:
+		return true;
+	}
+	return false;
+}
+
+static __always_inline __u32 flags_of(__u16 call, struct pt_regs *regs)
+{
+	__u64 how_flags = 0;
+
+	switch (call) {
+	case PT_CALL_OPEN:
+	case PT_CALL_ACCESS:
+		return REG_ARG2(regs);
+	case PT_CALL_CREAT:
+		return 01101; /* O_CREAT|O_WRONLY|O_TRUNC */
+	case PT_CALL_OPENAT:
+	case PT_CALL_STATX:
+	case PT_CALL_FACCESSAT:
+	case PT_CALL_FACCESSAT2:
+		return REG_ARG3(regs);
+	case PT_CALL_NEWFSTATAT:
+		return REG_ARG4(regs);
+	case PT_CALL_EXECVEAT:
+		return REG_ARG5(regs);
+	case PT_CALL_OPENAT2: /* open_how.flags comes first */
+		bpf_probe_read_user(&how_flags, sizeof(how_flags), (void *)REG_ARG3(regs));
+		return how_flags;
+	}
+	return 0;
+}
+
+/* A call that was asked for has returned. */
+static __always_inline int note_return(__u16 call, long ret)
+{
+	struct task_struct *task;
+	struct task_state *state;
+	struct pt_regs *regs;
+	__s32 dirfd = AT_FDCWD;
+	__u64 path;
+
+	if (ret >= 0 && !is_open(call))
+		return 0;
+	task = bpf_get_current_task_btf();
+	state = state_of(task);
 	if (!state)
 		return 0;
 	if (ret >= 0) {
 		state->opens++;
 		return 0;
 	}
-	state->lookups_failed++;
 	regs = current_regs(task);
-	if (call == PT_CALL_OPEN || call == PT_CALL_CREAT) {
-		path = REG_ARG1(regs);
-		flags = call == PT_CALL_OPEN ? REG_ARG2(regs) : 01101; /* O_CREAT|O_WRONLY|O_TRUNC */
-	} else {
-		dirfd = REG_ARG1(regs);
+	path = REG_ARG1(regs);
+	if (has_dirfd(call)) {
+		dirfd = path;
 		path = REG_ARG2(regs);
-		flags = REG_ARG3(regs);
-		if (call == PT_CALL_OPENAT2) {
-			__u64 how_flags = 0; /* open_how.flags comes first */
-
-			bpf_probe_read_user(&how_flags, sizeof(how_flags), (void *)flags);
-			flags = how_flags;
-		}
 	}
-	write_miss(&lookups, PT_LOOKUP_FAILED, state, call, ret, dirfd, flags, path);
+	if (is_exec(call)) {
+		state->execs_failed++;
+		write_miss(&lifecycle, PT_EXEC_FAILED, state, call, ret, dirfd,
+			   flags_of(call, regs), path);
+	} else {
+		state->lookups_failed++;
+		write_miss(&lookups, PT_LOOKUP_FAILED, state, call, ret, dirfd,
+			   flags_of(call, regs), path);
+	}
 	return 0;
 }
 
-static __always_inline int note_exec_failed(__u16 call, long ret)
+/* Attached to syscalls/sys_exit_X of each X that was asked for. */
+SEC("tracepoint/syscalls/sys_exit")
+int on_return(struct sys_exit_ctx *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state;
-	struct pt_regs *regs;
-
-	if (ret >= 0)
-		return 0;
-	state = state_of(task);
-	if (!state)
-		return 0;
-	state->execs_failed++;
-	regs = current_regs(task);
-	if (call == PT_CALL_EXECVE)
-		write_miss(&lifecycle, PT_EXEC_FAILED, state, call, ret, AT_FDCWD, 0, REG_ARG1(regs));
-	else
-		write_miss(&lifecycle, PT_EXEC_FAILED, state, call, ret, REG_ARG1(regs),
-			   REG_ARG5(regs), REG_ARG2(regs));
-	return 0;
+	return note_return(call_of(ctx->nr), ctx->ret);
 }
 
-SEC("tracepoint/syscalls/sys_exit_open")
-int on_open(struct sys_exit_ctx *ctx)
-{
-	return note_open(PT_CALL_OPEN, ctx->ret);
-}
-
-SEC("tracepoint/syscalls/sys_exit_openat")
-int on_openat(struct sys_exit_ctx *ctx)
-{
-	return note_open(PT_CALL_OPENAT, ctx->ret);
-}
-
-SEC("tracepoint/syscalls/sys_exit_openat2")
-int on_openat2(struct sys_exit_ctx *ctx)
-{
-	return note_open(PT_CALL_OPENAT2, ctx->ret);
-}
-
-SEC("tracepoint/syscalls/sys_exit_creat")
-int on_creat(struct sys_exit_ctx *ctx)
-{
-	return note_open(PT_CALL_CREAT, ctx->ret);
-}
-
-SEC("tracepoint/syscalls/sys_exit_execve")
-int on_execve(struct sys_exit_ctx *ctx)
-{
-	return note_exec_failed(PT_CALL_EXECVE, ctx->ret);
-}
-
-SEC("tracepoint/syscalls/sys_exit_execveat")
-int on_execveat(struct sys_exit_ctx *ctx)
-{
-	return note_exec_failed(PT_CALL_EXECVEAT, ctx->ret);
-}
-
+/* Entered for every system call of the machine. */
 SEC("tp_btf/sys_exit")
 int on_sys_exit(__u64 *ctx)
 {
 	struct pt_regs *regs = (void *)ctx[0];
-	long ret = ctx[1];
+	__u16 call = call_of(REG_NR(regs));
 
-	switch (REG_NR(regs)) {
-	case NR_open:
-		return note_open(PT_CALL_OPEN, ret);
-	case NR_openat:
-		return note_open(PT_CALL_OPENAT, ret);
-	case NR_openat2:
-		return note_open(PT_CALL_OPENAT2, ret);
-	case NR_creat:
-		return note_open(PT_CALL_CREAT, ret);
-	case NR_execve:
-		return note_exec_failed(PT_CALL_EXECVE, ret);
-	case NR_execveat:
-		return note_exec_failed(PT_CALL_EXECVEAT, ret);
-	}
+	if (!(wanted_calls & 1U << call) || is_compat(bpf_get_current_task_btf()))
+		return 0;
+	return note_return(call, ctx[1]);
+}
+
+/* What is opened through an io_uring passes no system call. */
+SEC("tp_btf/io_uring_create")
+int on_io_uring(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_state *state = state_of(task);
+	struct pt_blind *r;
+
+	if (!state)
+		return 0;
+	r = reserve(lifecycle, PT_BLIND, struct pt_blind);
+	if (!r)
+		return 0;
+	set_head(&r->head, PT_BLIND, sizeof(*r), state->task, bpf_ktime_get_boot_ns());
+	r->process = state->process;
+	r->tgid = task->tgid;
+	r->tid = task->pid;
+	r->what = PT_BLIND_IO_URING;
+	submit(lifecycle, r);
 	return 0;
 }
 

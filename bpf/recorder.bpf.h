@@ -15,6 +15,13 @@ const volatile __u64 recorder_pidns_dev = 0;
 const volatile __u64 recorder_pidns_ino = 0;
 /* A ring this full wakes the recorder before its next tick. */
 const volatile __u64 wake_bytes = 1 << 20;
+const volatile __u64 ring_bytes = 1 << 20;
+/* Whether whoever writes into a ring that is half full is held up; see hold_up(). */
+const volatile __u32 block_when_full = 0;
+
+/* Bit n: failures of call n (enum pt_call) are recorded. Where each call has a hook of its own,
+ * only those are attached; the hook that sees all calls looks here. */
+const volatile __u32 wanted_calls = 0;
 
 #define ENV_NAMES_MAX 32
 #define ENV_NAME_WORDS 4
@@ -59,6 +66,8 @@ struct task_state {
 	__u64 sampled_run_ns;
 	__u32 sampled_state;
 	__u32 pad;
+	/* signal->maxrss when the process ran its program; kept by its leader */
+	__u64 maxrss_before_pages;
 };
 
 struct {
@@ -82,9 +91,15 @@ struct {
 } counts SEC(".maps");
 
 /* What the recorder asks for; apart from the counts, because it writes the value as a whole. */
+enum pass {
+	PASS_CHANGED = 0,	/* tasks whose state and CPU time are what they were */
+	PASS_FINAL = 1,		/* nothing, and this is the last one */
+	PASS_EVERY = 2,		/* nothing */
+};
+
 struct orders {
 	__u32 launch_armed;	/* the recorder's next child process is the root of the tree */
-	__u32 final_pass;	/* the next pass of samples is the last: leave nothing out */
+	__u32 pass;		/* enum pass: what the next pass of samples leaves out */
 };
 
 struct {
@@ -146,6 +161,8 @@ struct {
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
+
+#define CLONE_THREAD 0x00010000ULL
 
 /* ---- helpers ---- */
 
@@ -219,6 +236,54 @@ static __always_inline void output(void *ring, __u32 kind, void *record, __u64 s
 {
 	if (bpf_ringbuf_output(ring, record, size, wake_flags(ring, size)))
 		count_loss(kind, PT_LOSS_RING_FULL);
+}
+
+/*
+ * Back-pressure, where it was asked for: who writes into a ring that is half full waits, longer
+ * the fuller it is, so that the recorder gets the time to empty it. A program cannot sleep, so it
+ * spins, with preemption off but no lock held; the time counts as the task's own system time.
+ * Every second CPU can be the recorder's; on a single one it runs when the task returns from the
+ * kernel. Not called where locks are held: the last switch of a task, a rename.
+ */
+#define SPIN_STEPS 128
+#define SPINS_A_STEP 1024
+
+STEP int spin(__u64 until_ns)
+{
+	int i;
+
+	for (i = 0; i < SPINS_A_STEP; i++)
+		if (bpf_ktime_get_boot_ns() >= until_ns)
+			return STEP_DONE;
+	return STEP_ON;
+}
+
+static __always_inline __u64 patience_ns(__u64 avail)
+{
+	if (avail < ring_bytes / 2)
+		return 0;
+	if (avail < ring_bytes / 4 * 3)
+		return 200000;
+	if (avail < ring_bytes / 8 * 7)
+		return 2000000;
+	return 16000000;
+}
+
+static __always_inline void hold_up(void *ring)
+{
+	__u64 patience, until_ns;
+	int i;
+
+	if (!block_when_full)
+		return;
+	patience = patience_ns(bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA));
+	if (!patience)
+		return;
+	until_ns = bpf_ktime_get_boot_ns() + patience;
+	for (i = 0; i < SPIN_STEPS; i++)
+		if (spin(until_ns) == STEP_DONE ||
+		    !patience_ns(bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA)))
+			break;
 }
 
 #define ROUND_UP_8(n) (((n) + 7) & ~7ULL)

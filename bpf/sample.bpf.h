@@ -82,7 +82,7 @@ int on_sample(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct task_state *state;
 	struct orders *orders;
-	bool final;
+	__u32 pass;
 	char letter;
 
 	if (ctx->meta->seq_num == 0) {
@@ -95,13 +95,13 @@ int on_sample(struct bpf_iter__task *ctx)
 	if (!state)
 		return 0;
 	orders = get_orders();
-	final = orders && orders->final_pass;
+	pass = orders ? orders->pass : PASS_CHANGED;
 	letter = state_letter(task);
 
 	/* a zombie has had its last word already */
-	if ((final && !state->exit_ns) || state->sampled_state != letter ||
+	if ((pass != PASS_CHANGED && !state->exit_ns) || state->sampled_state != letter ||
 	    state->sampled_run_ns != task->se.sum_exec_runtime) {
-		if (write_sample(seq, task, state, letter, final))
+		if (write_sample(seq, task, state, letter, pass == PASS_FINAL))
 			return 0;
 	}
 	count_state(letter);

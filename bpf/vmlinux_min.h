@@ -27,6 +27,7 @@ typedef _Bool bool;
 
 /* include/uapi/linux/bpf.h */
 enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
@@ -89,6 +90,7 @@ struct fs_struct {
 };
 
 struct mm_struct {
+	unsigned long task_size;
 	unsigned long hiwater_rss;
 	unsigned long arg_start;
 	unsigned long arg_end;
@@ -135,6 +137,23 @@ struct sched_info {
 	unsigned long long run_delay;
 };
 
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct pid_namespace;
 
 struct upid {
@@ -172,6 +191,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;
+	struct css_set *cgroups;
 	struct task_io_accounting ioac;
 };
 

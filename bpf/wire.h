@@ -28,7 +28,7 @@
 #define WIRE_VERSION 1
 
 enum pt_kind {
-	PT_ATTACH = 1,		/* a task followed from here on that no fork announces: the root */
+	PT_ATTACH = 1,		/* a task followed from here on that no fork announces */
 	PT_FORK = 2,		/* fork, vfork, clone, clone3 */
 	PT_EXEC = 3,		/* successful execve, execveat */
 	PT_EXEC_ARGS = 4,	/* the rest of a long argv */
@@ -40,7 +40,9 @@ enum pt_kind {
 	PT_TICK = 10,		/* closes a pass of samples */
 	PT_ENV = 11,		/* the search variables of an environment, once per environment */
 	PT_LOSS = 12,		/* cumulative count of records that did not make it */
-	PT_KINDS = 13,
+	PT_BLIND = 13,		/* a task does something that we cannot see */
+	PT_MEMORY = 14,		/* memory of a process, as /proc/PID/smaps_rollup says */
+	PT_KINDS = 15,
 };
 
 /* Which system call a pt_miss or a fork came from; the same on every architecture. */
@@ -52,10 +54,21 @@ enum pt_call {
 	PT_CALL_CREAT = 4,
 	PT_CALL_EXECVE = 5,
 	PT_CALL_EXECVEAT = 6,
+	PT_CALL_STAT = 7,
+	PT_CALL_LSTAT = 8,
+	PT_CALL_NEWFSTATAT = 9,
+	PT_CALL_STATX = 10,
+	PT_CALL_ACCESS = 11,
+	PT_CALL_FACCESSAT = 12,
+	PT_CALL_FACCESSAT2 = 13,
+	PT_CALL_READLINK = 14,
+	PT_CALL_READLINKAT = 15,
 	PT_CALL_FORK = 16,
 	PT_CALL_VFORK = 17,
 	PT_CALL_CLONE = 18,
 	PT_CALL_CLONE3 = 19,
+	PT_CALL_CHDIR = 20,
+	PT_CALLS = 21,
 };
 
 #define PT_COMM_BYTES 16
@@ -79,6 +92,7 @@ struct pt_head {
 };
 
 #define PT_ATTACH_ROOT 1	/* the command that was launched */
+#define PT_ATTACH_ZOMBIE 2	/* a leader that exited before its threads: no exit will be told */
 
 struct pt_attach {
 	struct pt_head head;
@@ -87,11 +101,25 @@ struct pt_attach {
 	__s32 tid;
 	__s32 parent_tgid;
 	__u32 bits;		/* PT_ATTACH_* */
+	__s32 tgid_ns;		/* in the task's own pid namespace */
+	__s32 tid_ns;
 	__u32 pad;
 	__u64 start_ns;
-	__u64 run_ns;		/* CPU time consumed before we looked */
+	/* what it had used before we looked: later figures include it */
+	__u64 run_ns;
 	__u64 utime_ns;
 	__u64 stime_ns;
+	__u64 nvcsw;
+	__u64 nivcsw;
+	__u64 minflt;
+	__u64 majflt;
+	__u64 rchar;
+	__u64 wchar;
+	__u64 read_bytes;
+	__u64 write_bytes;
+	__u64 run_delay_ns;
+	__u64 waited_utime_ns;	/* of the process: cutime, cstime */
+	__u64 waited_stime_ns;
 	char comm[PT_COMM_BYTES];
 };
 
@@ -119,6 +147,8 @@ struct pt_fork {
 #define PT_EXEC_ARGV_FAULT 2	/* argv could not be read to its end */
 #define PT_EXEC_PATH_CUT 4	/* exe or cwd lies deeper than we walk: its front is missing */
 #define PT_EXEC_ENV_CUT 8	/* the environment is larger than we scan */
+#define PT_EXEC_COMPAT 16	/* a 32-bit program: its system calls are not seen */
+#define PT_EXEC_BEFORE 32	/* happened before we looked: told by /proc when the task was attached */
 
 /* Followed by path, interp, exe, cwd and the first argv bytes, in that order, then padding. */
 struct pt_exec {
@@ -167,7 +197,7 @@ struct pt_miss {
 	__u16 call;		/* enum pt_call */
 	__u16 error;		/* errno */
 	__s32 dirfd;
-	__u32 flags;		/* open flags, execveat flags */
+	__u32 flags;		/* of the call; of access the mode asked for */
 	__u16 path_bytes;
 	__u16 bits;		/* PT_MISS_* */
 };
@@ -258,6 +288,30 @@ struct pt_tick {
 	__u32 lost;
 };
 
+enum pt_blind_spot {
+	PT_BLIND_IO_URING = 1,	/* made an io_uring: what it opens through that is not seen */
+};
+
+struct pt_blind {
+	struct pt_head head;
+	__u32 process;
+	__s32 tgid;
+	__s32 tid;
+	__u32 what;		/* enum pt_blind_spot */
+};
+
+/* Written by the recorder, not by the programs. */
+struct pt_memory {
+	struct pt_head head;	/* .task: of the process's founder */
+	__u32 process;
+	__s32 tgid;
+	__u64 rss_bytes;
+	__u64 pss_bytes;	/* pages shared by n processes count for 1/n */
+	__u64 uss_bytes;	/* pages of this process alone: private clean and dirty */
+	__u64 shared_bytes;
+	__u64 swap_bytes;
+};
+
 enum pt_loss_reason {
 	PT_LOSS_RING_FULL = 1,
 	PT_LOSS_STORAGE = 2,	/* no memory to follow a task: it and its descendants are missing */
@@ -274,7 +328,7 @@ struct pt_loss {
 };
 
 _Static_assert(sizeof(struct pt_head) == 16, "pt_head");
-_Static_assert(sizeof(struct pt_attach) == 88, "pt_attach");
+_Static_assert(sizeof(struct pt_attach) == 184, "pt_attach");
 _Static_assert(sizeof(struct pt_fork) == 96, "pt_fork");
 _Static_assert(sizeof(struct pt_exec) == 112, "pt_exec");
 _Static_assert(sizeof(struct pt_exec_args) == 24, "pt_exec_args");
@@ -285,5 +339,7 @@ _Static_assert(sizeof(struct pt_rename) == 48, "pt_rename");
 _Static_assert(sizeof(struct pt_sample) == 136, "pt_sample");
 _Static_assert(sizeof(struct pt_tick) == 56, "pt_tick");
 _Static_assert(sizeof(struct pt_loss) == 32, "pt_loss");
+_Static_assert(sizeof(struct pt_blind) == 32, "pt_blind");
+_Static_assert(sizeof(struct pt_memory) == 64, "pt_memory");
 
 #endif

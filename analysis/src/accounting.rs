@@ -1,5 +1,6 @@
 //! Who waited for whom: what `time` sees of a tree's CPU, and what it cannot see.
 
+use crate::detached::is_detached;
 use crate::recording::Recording;
 
 /// The books of a recording.
@@ -43,15 +44,12 @@ impl Accounting {
             books.total_ns = books.total_ns.saturating_add(own_ns);
             books.tail_ns = books.tail_ns.saturating_add(process.tail_ns);
             let Some(parent) = process.parent else { continue };
-            let with_children_ns = own_ns.saturating_add(process.waited_ns.unwrap_or(0));
+            let with_children_ns = own_ns
+                .saturating_add(process.before_ns)
+                .saturating_add(process.waited_ns.unwrap_or(0));
             due[parent].ns = due[parent].ns.saturating_add(with_children_ns);
             due[parent].children += 1;
-            let orphaned = match (processes[parent].ended_ns, process.ended_ns) {
-                (Some(parent), Some(child)) => parent < child,
-                (Some(_), None) => true,
-                (None, _) => false,
-            };
-            if orphaned {
+            if is_detached(recording, process) {
                 books.detached += 1;
                 books.detached_ns = books.detached_ns.saturating_add(with_children_ns);
             } else if !process.autoreaped {
@@ -61,6 +59,7 @@ impl Accounting {
         for (process, due) in processes.iter().zip(&due) {
             // What a process that is still alive has waited for is not known yet.
             let Some(waited_ns) = process.waited_ns else { continue };
+            let waited_ns = waited_ns.saturating_sub(process.waited_before_ns);
             let rounding_ns = due.children.saturating_mul(ROUNDING_NS);
             if waited_ns > due.ns.saturating_add(rounding_ns) {
                 books.overdrawn += 1;

@@ -5,7 +5,7 @@
 //! to the distance of samples, and the sum over bins is exact.
 
 use proctrace_replay::{CpuTime, scale};
-use proctrace_wire::layout::{Exit, Sample};
+use proctrace_wire::layout::{Attach, Exit, Sample};
 
 /// At most so many bins: a week at a tenth of a second would be six million.
 const BINS_MAX: u64 = 20_000;
@@ -39,6 +39,16 @@ pub(crate) struct Point {
 impl Point {
     pub(crate) fn born(time_ns: u64) -> Self {
         Self { time_ns, ..Self::default() }
+    }
+
+    pub(crate) fn of_attach(attach: &Attach) -> Self {
+        Self {
+            time_ns: attach.head.time_ns,
+            cpu: scale(attach.run_ns, attach.utime_ns, attach.stime_ns),
+            switches: attach.nvcsw.saturating_add(attach.nivcsw),
+            read_bytes: attach.read_bytes,
+            write_bytes: attach.write_bytes,
+        }
     }
 
     pub(crate) fn of_sample(sample: &Sample) -> Self {

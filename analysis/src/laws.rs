@@ -14,6 +14,7 @@ use crate::recording::Recording;
 /// process on Linux 6.18.
 const ROUNDING_NS: f64 = 100_000.0;
 const ROUNDING_PER_PROCESS_NS: f64 = 2_000.0;
+const CGROUP_ROUNDING_NS: f64 = 2_000_000.0;
 
 pub(crate) fn health(recording: &Recording, accounting: &Accounting) -> Health {
     let losses = losses(recording);
@@ -98,7 +99,28 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
         ));
     }
     laws.extend(cpu_law(recording, accounting));
+    laws.extend(cgroup_law(recording, accounting));
     laws
+}
+
+/// Sum of CPU time over all tasks = what the kernel counted for the recording's own cgroup.
+fn cgroup_law(recording: &Recording, accounting: &Accounting) -> Option<Law> {
+    let cgroup = recording.trailer.as_ref()?.cgroup.as_ref()?;
+    // What is alive goes on between the two looks.
+    if recording.processes.iter().any(|process| process.ended_ns.is_none()) {
+        return None;
+    }
+    let (expected, found) = (cgroup.usage_ns as f64, accounting.total_ns as f64);
+    // The command moves in after its birth, and the kernel counts in whole microseconds.
+    let rounding = CGROUP_ROUNDING_NS + expected / 1000.0;
+    Some(Law {
+        name: "cgroup",
+        says: "CPU time of all tasks is what the kernel counted for the cgroup they ran in",
+        holds: (expected - rounding..=expected + rounding).contains(&found),
+        expected: expected / 1e9,
+        found: found / 1e9,
+        unit: "s",
+    })
 }
 
 /// Sum of CPU time over all tasks = what the kernel says of the command and all it waited for,

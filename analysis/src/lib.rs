@@ -15,24 +15,29 @@
 
 mod accounting;
 mod bins;
+mod blind;
 mod classify;
 mod correlate;
+mod detached;
 mod error;
 mod gantt;
 mod laws;
 mod load;
+mod memory;
 mod names;
 mod recording;
 mod summary;
 mod tables;
+mod usage;
 
 pub use classify::{Program, Rules};
 pub use correlate::pearson;
 pub use error::AnalysisError;
 pub use gantt::gantt;
 pub use recording::{End, Process, Recording, Task};
+pub use usage::Usage;
 
-use proctrace_findings::Findings;
+use proctrace_findings::{Findings, Health};
 
 /// Everything a report says about a recording.
 ///
@@ -48,6 +53,14 @@ pub fn analyse(recording: &Recording) -> Result<Findings, AnalysisError> {
         categories: tables::categories(recording)?,
         spawners: tables::spawners(recording)?,
         lookups: tables::lookups(recording)?,
+        detached: detached::detached(recording),
+        memory: memory::memory(recording),
+        blind_spots: blind::spots(recording),
         correlations: correlate::correlations(recording),
     })
+}
+
+/// Whether the recording can be trusted: what was lost or damaged, and the laws.
+pub fn health(recording: &Recording) -> Health {
+    laws::health(recording, &accounting::Accounting::of(recording))
 }

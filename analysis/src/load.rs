@@ -7,14 +7,19 @@ use std::path::Path;
 
 use proctrace_replay::{CpuTime, records, scale};
 use proctrace_trace::Reader;
-use proctrace_wire::layout::{self, EXIT_AUTOREAP, EXIT_PROCESS, EXIT_RELEASED, MISS_PATH_FAULT};
-use proctrace_wire::{Record, Stream};
+use proctrace_wire::layout::{
+    self, ATTACH_ZOMBIE, EXEC_BEFORE, EXIT_AUTOREAP, EXIT_PROCESS, EXIT_RELEASED, MISS_PATH_FAULT,
+};
+use proctrace_wire::{Call, Family, Record, Stream};
 
 use crate::bins::{Bins, Point};
+use crate::blind::Blindness;
 use crate::classify::{Program, Rules};
 use crate::error::AnalysisError;
+use crate::memory::Look;
 use crate::names::{comm, directory};
 use crate::recording::{Counts, End, Miss, Process, Recording, Task};
+use crate::usage::Usage;
 
 impl Recording {
     /// Reads the trace at `path`.
@@ -40,6 +45,8 @@ struct Loader<'a> {
     program_numbers: HashMap<Program, usize>,
     processes: Vec<Process>,
     process_of_serial: HashMap<u32, usize>,
+    /// The latest process with a pid.
+    process_of_pid: HashMap<i32, usize>,
     tasks: Vec<Task>,
     task_of_serial: HashMap<u32, usize>,
     counts: Counts,
@@ -48,6 +55,10 @@ struct Loader<'a> {
     misses: HashMap<Miss, u32>,
     fork_times: Vec<u64>,
     bins: Bins,
+    blind: Blindness,
+    looks: Vec<Look>,
+    /// Points at which tasks that were attached begin.
+    attach_points: HashMap<usize, Point>,
     peak_running: Option<u64>,
     first_ns: u64,
     last_ns: u64,
@@ -64,6 +75,7 @@ impl<'a> Loader<'a> {
             program_numbers: HashMap::new(),
             processes: Vec::new(),
             process_of_serial: HashMap::new(),
+            process_of_pid: HashMap::new(),
             tasks: Vec::new(),
             task_of_serial: HashMap::new(),
             counts: Counts::default(),
@@ -72,6 +84,9 @@ impl<'a> Loader<'a> {
             misses: HashMap::new(),
             fork_times: Vec::new(),
             bins: Bins::default(),
+            blind: Blindness::default(),
+            looks: Vec::new(),
+            attach_points: HashMap::new(),
             peak_running: None,
             first_ns: u64::MAX,
             last_ns: 0,
@@ -82,6 +97,11 @@ impl<'a> Loader<'a> {
     fn read_lifecycle(&mut self, reader: &mut Reader<BufReader<File>>) {
         let decoded = records(reader, Stream::Lifecycle, |record| self.take(record));
         self.undecodable += decoded.undecodable;
+        // What is alive ran on to the end.
+        let ended_ns = reader.trailer().map(|trailer| trailer.ended_ns);
+        if self.tasks.iter().any(|task| task.end.is_none() && !task.zombie) {
+            self.last_ns = self.last_ns.max(ended_ns.unwrap_or(0));
+        }
         if self.first_ns == u64::MAX {
             self.first_ns = reader.header().started_ns;
             self.last_ns = self.first_ns;
@@ -90,31 +110,9 @@ impl<'a> Loader<'a> {
 
     fn take(&mut self, record: Record<'_>) {
         match record {
-            Record::Attach(attach) => {
-                self.counts.attaches += 1;
-                self.note_time(attach.head.time_ns);
-                let name = comm(&attach.comm);
-                let program = self.number_of(Rules::unknown(&name));
-                self.add_process(attach.head.task, attach.tgid, attach.head.time_ns, None, program);
-            }
+            Record::Attach(attach) => self.attach(&attach),
             Record::Fork(fork) => self.fork(&fork),
-            Record::Exec(exec) => {
-                self.counts.execs += 1;
-                self.note_time(exec.fixed.head.time_ns);
-                let program = self.rules.classify(&exec);
-                let program = self.number_of(program);
-                match self.process_of_serial.get(&exec.fixed.process) {
-                    Some(&process) => {
-                        self.processes[process].program = program;
-                        self.processes[process].execs += 1;
-                    }
-                    None => {
-                        self.counts.orphans += 1;
-                        let ExecHead { process, tgid, time_ns } = ExecHead::of(&exec);
-                        self.add_process(process, tgid, time_ns, None, program);
-                    }
-                }
-            }
+            Record::Exec(exec) => self.exec(&exec),
             Record::Exit(exit) => self.exit(&exit),
             Record::ExecFailed(miss, _) => {
                 self.counts.execs_failed += 1;
@@ -122,11 +120,69 @@ impl<'a> Loader<'a> {
                     self.counts.orphans += 1;
                 }
             }
+            Record::Blind(blind) => {
+                if let Some(&process) = self.process_of_serial.get(&blind.process) {
+                    self.blind.note(process, blind.what);
+                }
+            }
             Record::Loss(loss) => {
                 self.counts.losses.insert((loss.kind, loss.reason, loss.cpu), loss.count);
             }
             _ => {}
         }
+    }
+
+    fn attach(&mut self, attach: &layout::Attach) {
+        self.counts.attaches += 1;
+        self.note_time(attach.head.time_ns);
+        let process = self.process_of_serial.get(&attach.process).copied();
+        let task = match process {
+            Some(process) if attach.head.task != attach.process => {
+                self.add_task(attach.head.task, process, attach.head.time_ns, true)
+            }
+            _ => {
+                let program = self.number_of(Rules::unknown(&comm(&attach.comm)));
+                // Its parent, if that is followed, has been attached before it in nearly all cases.
+                let parent = self.process_of_pid.get(&attach.parent_tgid).copied();
+                let at = self.add_process(
+                    attach.head.task,
+                    attach.tgid,
+                    attach.head.time_ns,
+                    parent,
+                    program,
+                );
+                self.processes[at].waited_before_ns =
+                    attach.waited_utime_ns.saturating_add(attach.waited_stime_ns);
+                self.processes[at].tasks[0]
+            }
+        };
+        let before = Usage::from(attach);
+        if before != Usage::default() {
+            self.tasks[task].before = Some(Box::new(before));
+        }
+        self.tasks[task].zombie = attach.bits & ATTACH_ZOMBIE != 0;
+        self.attach_points.insert(task, Point::of_attach(attach));
+    }
+
+    fn exec(&mut self, exec: &proctrace_wire::Exec<'_>) {
+        let happened_here = exec.fixed.bits & EXEC_BEFORE == 0;
+        self.counts.execs += u64::from(happened_here);
+        self.note_time(exec.fixed.head.time_ns);
+        let program = self.rules.classify(exec);
+        let program = self.number_of(program);
+        let process = match self.process_of_serial.get(&exec.fixed.process) {
+            Some(&process) => {
+                self.processes[process].program = program;
+                self.processes[process].execs += 1;
+                process
+            }
+            None => {
+                self.counts.orphans += 1;
+                let ExecHead { process, tgid, time_ns } = ExecHead::of(exec);
+                self.add_process(process, tgid, time_ns, None, program)
+            }
+        };
+        self.blind.note_exec(process, exec);
     }
 
     fn fork(&mut self, fork: &layout::Fork) {
@@ -203,19 +259,31 @@ impl<'a> Loader<'a> {
             execs: 0,
             tasks: Vec::with_capacity(1),
             cpu: CpuTime::default(),
+            before_ns: 0,
+            waited_before_ns: 0,
             tail_ns: 0,
             waited_ns: None,
             autoreaped: false,
             maxrss_bytes: 0,
         });
         self.process_of_serial.insert(serial, at);
+        self.process_of_pid.insert(pid, at);
         self.add_task(serial, at, born_ns, false);
         at
     }
 
     fn add_task(&mut self, serial: u32, process: usize, born_ns: u64, is_thread: bool) -> usize {
         let at = self.tasks.len();
-        self.tasks.push(Task { serial, process, born_ns, end: None, seen: None, is_thread });
+        self.tasks.push(Task {
+            serial,
+            process,
+            born_ns,
+            end: None,
+            seen: None,
+            is_thread,
+            before: None,
+            zombie: false,
+        });
         self.task_of_serial.insert(serial, at);
         self.processes[process].tasks.push(at);
         at
@@ -241,19 +309,17 @@ impl<'a> Loader<'a> {
     fn sum_up_processes(&mut self) {
         for process in &mut self.processes {
             let tasks = || process.tasks.iter().map(|task| &self.tasks[*task]);
-            let mut ticks = (0u64, 0u64, 0u64);
-            for (run, user, system) in tasks().map(Task::ticks_ns) {
-                ticks.0 = ticks.0.saturating_add(run);
-                ticks.1 = ticks.1.saturating_add(user);
-                ticks.2 = ticks.2.saturating_add(system);
-            }
-            process.cpu = scale(ticks.0, ticks.1, ticks.2);
+            let used = tasks().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
+            process.cpu = scale(used.run_ns, used.utime_ns, used.stime_ns);
+            process.before_ns = tasks()
+                .filter_map(|task| task.before.as_ref())
+                .fold(0, |sum: u64, before| sum.saturating_add(before.run_ns));
             process.tail_ns = tasks()
                 .filter_map(|task| task.end.as_ref())
                 .filter(|end| end.record.bits & EXIT_RELEASED != 0)
                 .map(|end| end.record.run_ns.saturating_sub(end.record.run_at_exit_ns))
                 .fold(0, u64::saturating_add);
-            if tasks().all(|task| task.end.is_some()) {
+            if tasks().all(|task| task.end.is_some() || task.zombie) {
                 process.ended_ns = tasks().filter_map(|task| Some(task.end?.time_ns)).max();
             }
             process.maxrss_bytes = tasks()
@@ -284,6 +350,11 @@ impl<'a> Loader<'a> {
         let decoded = records(reader, Stream::Lookups, |record| {
             let Record::LookupFailed(miss, path) = record else { return };
             counts.lookups_failed += 1;
+            let family = Family::of(Call::from_number(miss.call));
+            let family = Family::ALL.iter().position(|known| Some(*known) == family);
+            if let Some(family) = family {
+                counts.by_family[family] += 1;
+            }
             let Some(&task) = task_of_serial.get(&miss.head.task) else {
                 counts.orphans += 1;
                 return;
@@ -299,7 +370,9 @@ impl<'a> Loader<'a> {
                 }
             };
             let process = u32::try_from(tasks[task].process).unwrap_or(u32::MAX);
-            *misses.entry(Miss { process, directory: number, errno: miss.error }).or_insert(0) += 1;
+            let family = family.and_then(|family| u8::try_from(family).ok()).unwrap_or(u8::MAX);
+            let miss = Miss { process, directory: number, errno: miss.error, family };
+            *misses.entry(miss).or_insert(0) += 1;
         });
         self.undecodable += decoded.undecodable;
     }
@@ -312,7 +385,10 @@ impl<'a> Loader<'a> {
         }
         let mut points: Vec<Point> =
             self.tasks.iter().map(|task| Point::born(task.born_ns)).collect();
-        let Self { bins, tasks, task_of_serial, peak_running, .. } = self;
+        for (task, point) in &self.attach_points {
+            points[*task] = *point;
+        }
+        let Self { bins, tasks, task_of_serial, process_of_serial, looks, peak_running, .. } = self;
         let decoded = records(reader, Stream::Samples, |record| match record {
             Record::Sample(sample) => {
                 if let Some(&task) = task_of_serial.get(&sample.head.task) {
@@ -320,6 +396,11 @@ impl<'a> Loader<'a> {
                     if tasks[task].end.is_none() {
                         tasks[task].seen = Some(Box::new(sample));
                     }
+                }
+            }
+            Record::Memory(memory) => {
+                if let Some(&process) = process_of_serial.get(&memory.process) {
+                    looks.push(Look { process, record: memory });
                 }
             }
             Record::Tick(tick) => {
@@ -354,6 +435,8 @@ impl<'a> Loader<'a> {
             directories: self.directories,
             misses: self.misses,
             bins: self.bins,
+            blind: self.blind,
+            looks: self.looks,
             peak_running: self.peak_running,
             first_ns: self.first_ns,
             last_ns: self.last_ns,

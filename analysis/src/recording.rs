@@ -6,7 +6,10 @@ use proctrace_replay::CpuTime;
 use proctrace_trace::{Damage, Header, Trailer};
 
 use crate::bins::Bins;
+use crate::blind::Blindness;
 use crate::classify::Program;
+use crate::memory::Look;
+use crate::usage::Usage;
 
 /// What one trace holds, read once.
 #[derive(Debug)]
@@ -31,6 +34,10 @@ pub struct Recording {
     /// Failed look-ups by process, directory and errno.
     pub(crate) misses: HashMap<Miss, u32>,
     pub(crate) bins: Bins,
+    /// What could not be seen.
+    pub(crate) blind: Blindness,
+    /// Looks at the memory of processes, in order of time.
+    pub(crate) looks: Vec<Look>,
     /// Most tasks running or runnable in a sample.
     pub(crate) peak_running: Option<u64>,
     /// First and last time of a record.
@@ -47,6 +54,8 @@ pub(crate) struct Counts {
     pub(crate) execs_failed: u64,
     pub(crate) exits: u64,
     pub(crate) lookups_failed: u64,
+    /// Failed look-ups by family, in the order of `Family::ALL`.
+    pub(crate) by_family: [u64; 6],
     /// Execs and look-ups of tasks that neither fork nor attach announced.
     pub(crate) orphans: u64,
     /// Exits of such tasks.
@@ -61,6 +70,8 @@ pub(crate) struct Miss {
     pub(crate) process: u32,
     pub(crate) directory: u32,
     pub(crate) errno: u16,
+    /// Position in `Family::ALL`; beyond it for calls of no family.
+    pub(crate) family: u8,
 }
 
 /// A thread of control.
@@ -78,15 +89,20 @@ pub struct Task {
     pub seen: Option<Box<proctrace_wire::layout::Sample>>,
     /// Whether its process existed before it.
     pub is_thread: bool,
+    /// What it had used before it was followed; None for one that was followed from its birth.
+    pub before: Option<Box<Usage>>,
+    /// A leader that had exited before it was followed: no end will be told.
+    pub zombie: bool,
 }
 
 impl Task {
-    /// CPU time, and the ticks that hit user and kernel mode: final, or as last seen.
-    pub(crate) fn ticks_ns(&self) -> (u64, u64, u64) {
+    /// What it used while it was followed: in the end, or as last seen.
+    pub fn used(&self) -> Usage {
+        let before = self.before.as_deref().copied().unwrap_or_default();
         match (&self.end, &self.seen) {
-            (Some(end), _) => (end.record.run_ns, end.record.utime_ns, end.record.stime_ns),
-            (None, Some(seen)) => (seen.run_ns, seen.utime_ns, seen.stime_ns),
-            (None, None) => (0, 0, 0),
+            (Some(end), _) => Usage::from(&end.record).since(&before),
+            (None, Some(seen)) => Usage::from(&**seen).since(&before),
+            (None, None) => Usage::default(),
         }
     }
 }
@@ -127,8 +143,13 @@ pub struct Process {
     pub execs: u32,
     /// Its tasks, by index.
     pub tasks: Vec<usize>,
-    /// CPU time of its tasks so far, exact; split as the kernel does for the group.
+    /// CPU time of its tasks while they were followed, exact; split as the kernel does for the
+    /// group.
     pub cpu: CpuTime,
+    /// CPU time of its tasks before.
+    pub before_ns: u64,
+    /// CPU time of children it had waited for before.
+    pub waited_before_ns: u64,
     /// CPU time that the kernel may have left out when it was waited for: last slices of tasks that
     /// were released before they had left their CPU.
     pub tail_ns: u64,
@@ -146,9 +167,9 @@ impl Recording {
         &self.programs[process.program]
     }
 
-    /// The command.
+    /// The command, where one was launched.
     pub fn root(&self) -> Option<&Process> {
-        self.processes.first()
+        if self.header.command.is_empty() { None } else { self.processes.first() }
     }
 
     /// From the first record to the command's exit, or to the last record.

@@ -1,16 +1,19 @@
 //! The figures at a glance.
 
 use proctrace_findings::{Outcome, Run, Summary};
-use proctrace_wire::layout::Exit;
+use proctrace_wire::Family;
 
 use crate::accounting::Accounting;
 use crate::recording::Recording;
+use crate::usage::Usage;
 
 pub(crate) fn run(recording: &Recording) -> Run {
     let header = &recording.header;
     let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
     Run {
         command: header.command.clone(),
+        scope: header.scope.clone(),
+        cgroup: header.cgroup.clone(),
         cwd: header.cwd.clone(),
         host: header.host.clone(),
         kernel: header.kernel.clone(),
@@ -28,8 +31,7 @@ pub(crate) fn run(recording: &Recording) -> Run {
 pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary {
     let processes = &recording.processes;
     let ends = || recording.tasks.iter().filter_map(|task| task.end.as_ref());
-    let sum =
-        |of: fn(&Exit) -> u64| ends().fold(0u64, |sum, end| sum.saturating_add(of(&end.record)));
+    let used = recording.tasks.iter().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
     let cpu: proctrace_replay::CpuTime = processes.iter().map(|process| process.cpu).sum();
     // Descendants may go on after the command; so does the time in which they could have run.
     let available_ns = recording.recorded_ns().max(recording.wall_ns()) as f64
@@ -64,14 +66,20 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
         peak_running: recording.peak_running,
         median_life_ns: median(&mut lives),
         lookups_failed: recording.counts.lookups_failed,
+        lookups_failed_by_family: Family::ALL
+            .into_iter()
+            .zip(recording.counts.by_family)
+            .filter(|(_, count)| *count > 0)
+            .map(|(family, count)| (family.name().to_owned(), count))
+            .collect(),
         opens: ends().map(|end| u64::from(end.record.opens)).sum(),
-        switches_voluntary: sum(|exit| exit.nvcsw),
-        switches_involuntary: sum(|exit| exit.nivcsw),
-        faults_minor: sum(|exit| exit.minflt),
-        faults_major: sum(|exit| exit.majflt),
-        read_bytes: sum(|exit| exit.read_bytes),
-        write_bytes: sum(|exit| exit.write_bytes),
-        run_delay_ns: sum(|exit| exit.run_delay_ns),
+        switches_voluntary: used.nvcsw,
+        switches_involuntary: used.nivcsw,
+        faults_minor: used.minflt,
+        faults_major: used.majflt,
+        read_bytes: used.read_bytes,
+        write_bytes: used.write_bytes,
+        run_delay_ns: used.run_delay_ns,
         maxrss_bytes: largest.map_or(0, |process| process.maxrss_bytes),
         maxrss_program: largest
             .map_or_else(String::new, |process| recording.program_of(process).name.clone()),

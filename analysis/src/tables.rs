@@ -2,6 +2,7 @@
 
 use polars::prelude::*;
 use proctrace_findings::{Category, DirectoryMisses, Spawner};
+use proctrace_wire::Family;
 
 use crate::error::AnalysisError;
 use crate::names::{errno, text};
@@ -183,29 +184,39 @@ pub(crate) fn lookups(recording: &Recording) -> Result<Vec<DirectoryMisses>, Ana
                 rows.iter().map(|(m, _)| u32::from(m.errno)).collect::<Vec<_>>(),
             ),
             Column::new(
+                "family".into(),
+                rows.iter().map(|(m, _)| u32::from(m.family)).collect::<Vec<_>>(),
+            ),
+            Column::new(
                 "count".into(),
                 rows.iter().map(|(_, n)| u64::from(**n)).collect::<Vec<_>>(),
             ),
         ],
     )?;
-    // A row is one process's misses of one directory and errno.
+    // A row is one process's misses of one directory by one family of calls with one errno.
     let table = frame
         .lazy()
-        .group_by([col("directory"), col("errno")])
+        .group_by([col("directory"), col("errno"), col("family")])
         .agg([col("count").sum(), len().alias("processes")])
         .sort_by_exprs(
-            [col("count"), col("directory"), col("errno")],
-            SortMultipleOptions::default().with_order_descending_multi([true, false, false]),
+            [col("count"), col("directory"), col("errno"), col("family")],
+            SortMultipleOptions::default().with_order_descending_multi([true, false, false, false]),
         )
         .collect()?;
     let directory = table.column("directory")?.u32()?;
     let errnos = table.column("errno")?.u32()?;
+    let families = table.column("family")?.u32()?;
+    let family = |row| {
+        let number = families.get(row).unwrap_or(u32::MAX) as usize;
+        Family::ALL.get(number).map_or("unknown", |family| family.name())
+    };
     let count = table.column("count")?.u64()?;
     let processes = table.column("processes")?.cast(&DataType::UInt64)?;
     let processes = processes.u64()?;
     Ok((0..table.height())
         .map(|row| DirectoryMisses {
             directory: text(&recording.directories[directory.get(row).unwrap_or(0) as usize]),
+            family: family(row).to_owned(),
             errno: errno(u16::try_from(errnos.get(row).unwrap_or(0)).unwrap_or(0)),
             count: count.get(row).unwrap_or(0),
             processes: processes.get(row).unwrap_or(0),

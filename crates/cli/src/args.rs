@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use proctrace_probe::Misses;
+use proctrace_wire::Family;
 
 /// The trace that commands use unless they are told another.
 pub(crate) const DEFAULT_TRACE: &str = "proctrace.ptrace";
@@ -34,6 +36,8 @@ pub(crate) enum Command {
     Record(RecordArgs),
     #[cfg(feature = "analyse")]
     Report(ReportArgs),
+    #[cfg(feature = "analyse")]
+    Check(CheckArgs),
     Dump(DumpArgs),
     /// Show what this kernel and this user can do, and what to do about the rest.
     Doctor,
@@ -54,15 +58,18 @@ pub(crate) enum Command {
 /// Run a command and record it and all its descendants.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "proctrace record [OPTIONS] [--] COMMAND [ARGUMENT]...",
+    override_usage = "proctrace record [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
+        proctrace record [OPTIONS] -p PID | --cgroup DIR | -a",
     long_about = "Run a command and record it and all its descendants: every fork, exec, exit and \
-        failed open, with exact CPU accounting, and samples of what runs.\n\n\
+        failed look-up of a path, with exact CPU accounting, and samples of what runs. Or record \
+        what is running already.\n\n\
         The command keeps its input, output, terminal, directory and exit status. Under sudo it \
         runs as the user who called sudo, with that user's environment.",
     after_long_help = "Examples:\n  \
         sudo proctrace record -- make -j4\n  \
         sudo proctrace record -o before.ptrace -- ./job.sh --events 100\n  \
-        sudo proctrace record --env ROOT_LDSYSPATH --grace 60s -- ./daemonizing-job\n\n\
+        sudo proctrace record --env ROOT_LDSYSPATH --grace 60s -- ./daemonizing-job\n  \
+        sudo proctrace record -p $(pgrep -o httpd) --duration 30s\n\n\
         Exit status: the command's own (128+N if signal N killed it), 127 if it was not found, \
         126 if it could not be executed, 125 if recording failed."
 )]
@@ -71,9 +78,48 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_TRACE)]
     pub(crate) output: PathBuf,
 
+    /// Record this process, its threads and its descendants, from now on. Can be given several
+    /// times.
+    #[arg(short, long, value_name = "PID")]
+    pub(crate) pid: Vec<u32>,
+
+    /// Record the members of this cgroup (a directory of cgroup v2), those that come later, and
+    /// their descendants.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cgroup: Option<PathBuf>,
+
+    /// Record every process of the machine.
+    #[arg(short, long, conflicts_with_all = ["pid", "cgroup"])]
+    pub(crate) all: bool,
+
+    /// With -p, --cgroup or -a: stop after this time.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
+
+    /// Run the command in a cgroup of its own, and record what is put there by others as well.
+    #[arg(long, conflicts_with_all = ["pid", "cgroup", "all"])]
+    pub(crate) own_cgroup: bool,
+
+    /// Record failed look-ups by these calls: all, none, or a list of open, stat, access,
+    /// readlink, chdir, exec.
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = parse_misses)]
+    pub(crate) misses: Misses,
+
     /// Take samples of every live task this often.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_interval)]
     pub(crate) interval: Duration,
+
+    /// Look at the memory of every process this often (PSS, USS, shared). That makes the kernel
+    /// walk each process's page tables, which stops its memory management for that time.
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5s",
+        value_parser = parse_interval
+    )]
+    pub(crate) memory: Option<Duration>,
 
     /// Keep this environment variable at every exec, beside PATH, LD_LIBRARY_PATH, LD_PRELOAD,
     /// PYTHONPATH and ROOTSYS. Can be given several times.
@@ -96,6 +142,11 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = parse_size)]
     pub(crate) ring_size: u32,
 
+    /// When a buffer is more than half full: drop what does not fit, and count it, or make those
+    /// who fill it wait.
+    #[arg(long, value_enum, default_value = "drop")]
+    pub(crate) on_full: WhenFull,
+
     /// Run the command as this user. Under sudo the default is the user who called it.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) user: Option<String>,
@@ -106,7 +157,8 @@ pub(crate) struct RecordArgs {
 
     /// The command to run, and its arguments.
     #[arg(
-        required = true,
+        required_unless_present_any = ["pid", "cgroup", "all"],
+        conflicts_with_all = ["pid", "cgroup", "all", "duration"],
         trailing_var_arg = true,
         allow_hyphen_values = true,
         value_name = "COMMAND"
@@ -121,6 +173,33 @@ pub(crate) enum WaitFor {
     Tree,
     /// Nothing.
     Root,
+}
+
+/// What to do when a buffer fills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WhenFull {
+    /// Drop records and count them.
+    Drop,
+    /// Hold up the payload.
+    Block,
+}
+
+/// Check that a recording is whole and its books balance.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Check that a recording is whole and its books balance: nothing lost, nothing \
+        damaged, as many births as deaths, and the CPU time that the kernel counted.",
+    after_long_help = "Exit status: 0 if all is well, 3 if not, 1 if the trace cannot be read."
+)]
+pub(crate) struct CheckArgs {
+    /// The trace.
+    #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
+    pub(crate) trace: PathBuf,
+
+    /// Say it by the exit status only.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 /// Show what ran, what it cost and what was wasted.
@@ -200,7 +279,7 @@ pub(crate) enum EventKind {
     ExecFailed,
     /// The end of a task, with its accounting.
     Exit,
-    /// A failed open.
+    /// A failed look-up of a path.
     LookupFailed,
     /// A task's new name.
     Rename,
@@ -208,8 +287,27 @@ pub(crate) enum EventKind {
     Sample,
     /// The end of a pass of samples: how many tasks were in which state.
     Tick,
+    /// The memory of a process.
+    Memory,
+    /// A task does something that is not seen.
+    Blind,
     /// Records that were lost.
     Loss,
+}
+
+/// all, none, or names of families with commas between them.
+fn parse_misses(text: &str) -> Result<Misses, String> {
+    match text {
+        "all" => Ok(Misses::all()),
+        "none" => Ok(Misses::NONE),
+        list => list.split(',').try_fold(Misses::NONE, |misses, name| {
+            let family = Family::from_name(name).ok_or_else(|| {
+                let names = Family::ALL.map(Family::name).join(", ");
+                format!("there is no {name:?}; there are {names}, or all, or none")
+            })?;
+            Ok(misses.with(family))
+        }),
+    }
 }
 
 /// A number with a unit: 100ms, 5s, 2m, 1h.
@@ -265,6 +363,42 @@ mod tests {
         }
         assert!(parse_interval("0s").is_err());
         assert!(parse_interval("2h").is_err());
+    }
+
+    #[test]
+    fn misses_are_families() {
+        assert_eq!(parse_misses("all"), Ok(Misses::all()));
+        assert_eq!(parse_misses("none"), Ok(Misses::NONE));
+        let some = Misses::NONE.with(Family::Stat).with(Family::Exec);
+        assert_eq!(parse_misses("stat,exec"), Ok(some));
+        for wrong in ["", "open,", "opens", "all,open", "OPEN"] {
+            assert!(parse_misses(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn whom_to_record_is_said_once() {
+        let parse = |arguments: &[&str]| {
+            let all = ["proctrace", "record"].iter().chain(arguments);
+            Cli::try_parse_from(all)
+        };
+        for good in [
+            &["true"][..],
+            &["-p", "1", "-p", "2"],
+            &["-a", "--duration", "1s"],
+            &["--own-cgroup", "true"],
+        ] {
+            assert!(parse(good).is_ok(), "{good:?}");
+        }
+        for bad in [
+            &[][..],
+            &["-p", "1", "true"],
+            &["-a", "-p", "1"],
+            &["--duration", "1s", "true"],
+            &["--own-cgroup"],
+        ] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -75,6 +75,8 @@ fn kind_of(kind: EventKind) -> Kind {
         EventKind::Rename => Kind::Rename,
         EventKind::Sample => Kind::Sample,
         EventKind::Tick => Kind::Tick,
+        EventKind::Memory => Kind::Memory,
+        EventKind::Blind => Kind::Blind,
         EventKind::Loss => Kind::Loss,
     }
 }

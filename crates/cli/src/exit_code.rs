@@ -4,6 +4,9 @@
 pub(crate) const FAILED: u8 = 1;
 /// The arguments make no sense.
 pub(crate) const USAGE: u8 = 2;
+/// `check`: the trace is not whole, or its books do not balance.
+#[cfg(feature = "analyse")]
+pub(crate) const UNSOUND: u8 = 3;
 /// `record` itself failed; the command's own codes are passed through.
 pub(crate) const RECORDING_FAILED: u8 = 125;
 /// `record`: the command cannot be executed.

@@ -1,6 +1,8 @@
 //! The binary `proctrace`: parses, dispatches, and turns errors into messages and exit codes.
 
 mod args;
+#[cfg(feature = "analyse")]
+mod check;
 mod doctor;
 mod dump;
 mod exit_code;
@@ -28,6 +30,8 @@ fn main() -> ExitCode {
         Command::Record(args) => (exit_code::RECORDING_FAILED, record::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Report(args) => (exit_code::FAILED, report::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Check(args) => (exit_code::FAILED, check::run(&args)),
         Command::Dump(args) => (exit_code::FAILED, dump::run(&args)),
         Command::Doctor => (exit_code::FAILED, doctor::run()),
         Command::Completions { shell } => (exit_code::FAILED, manual::completions(shell)),

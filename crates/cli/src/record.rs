@@ -1,20 +1,21 @@
-//! `proctrace record`: runs a command and writes what it did to a trace.
+//! `proctrace record`: writes what a command does, or what is running already, to a trace.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use proctrace_probe::{
-    Command, Ended, Finished, LossCount, Options, Outcome, Probe, ProbeError, Wait, boot_ns,
-    find_program, record, unix_ns,
+    Command, Ended, Finished, LossCount, OnFull, Options, Outcome, OwnCgroup, Probe, ProbeError,
+    Scope, Wait, boot_ns, find_program, record, unix_ns,
 };
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace as trace;
 use proctrace_wire::escape::to_text;
 
-use crate::args::{RecordArgs, WaitFor};
+use crate::args::{RecordArgs, WaitFor, WhenFull};
 use crate::output::Output;
 use crate::{exit_code, invoker, say};
 
@@ -24,22 +25,34 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         Some(invoker) => (Some(invoker.identity), invoker.environment),
         None => (None, None),
     };
-    let environment = environment.unwrap_or_else(|| std::env::vars_os().collect());
-    let search_path = environment.iter().find(|(name, _)| name == "PATH");
-    let program = match find_program(&args.command[0], search_path.map(|(_, path)| &**path)) {
-        Ok(program) => program,
-        Err(error) => return Ok(cannot_execute(&error.into())),
+    let own_cgroup = match args.own_cgroup {
+        true => Some(Arc::new(OwnCgroup::create().context("cannot make a cgroup")?)),
+        false => None,
     };
-    let mut command = Command::new(program, args.command.iter().cloned(), environment);
-    if let Some(identity) = &identity {
-        command = command.run_as(identity.clone());
-    }
+    let command = match args.command.is_empty() {
+        true => None,
+        false => {
+            let environment = environment.unwrap_or_else(|| std::env::vars_os().collect());
+            match command(args, environment) {
+                Ok(command) => Some(command),
+                Err(error) => return Ok(cannot_execute(&error)),
+            }
+        }
+    };
+    let command = match (command, &identity) {
+        (Some(command), Some(identity)) => Some(command.run_as(identity.clone())),
+        (command, _) => command,
+    };
+    let command = match (command, &own_cgroup) {
+        (Some(command), Some(cgroup)) => Some(command.run_in(Arc::clone(cgroup))),
+        (command, _) => command,
+    };
 
-    let options = options(args);
+    let options = options(args, own_cgroup.as_deref());
     let probe = Probe::load(&options)?;
     let header = header(args, &options, &probe)?;
     let mut output = Output::create(&args.output, identity.as_ref(), &header)?;
-    match record(probe, &command, &options, &mut output) {
+    match record(probe, command.as_ref(), &options, &mut output) {
         Ok(finished) => finish(args, &header, output, finished),
         Err(error @ ProbeError::Exec { .. }) => {
             output.discard();
@@ -51,6 +64,13 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The command, found along the PATH of the environment it will have.
+fn command(args: &RecordArgs, environment: Vec<(OsString, OsString)>) -> Result<Command> {
+    let search_path = environment.iter().find(|(name, _)| name == "PATH");
+    let program = find_program(&args.command[0], search_path.map(|(_, path)| &**path))?;
+    Ok(Command::new(program, args.command.iter().cloned(), environment))
 }
 
 /// Tells why, and chooses between a shell's two codes for it.
@@ -65,8 +85,21 @@ fn cannot_execute(error: &anyhow::Error) -> ExitCode {
     if not_found { exit_code::NOT_FOUND } else { exit_code::NOT_EXECUTABLE }.into()
 }
 
-fn options(args: &RecordArgs) -> Options {
+fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
     let mut options = Options {
+        scope: match (args.all, args.pid.is_empty()) {
+            (true, _) => Scope::All,
+            (false, true) => Scope::Launched,
+            (false, false) => Scope::Pids(args.pid.clone()),
+        },
+        cgroup: own_cgroup.map(|own| own.path().to_owned()).or_else(|| args.cgroup.clone()),
+        misses: args.misses,
+        memory_interval: args.memory,
+        on_full: match args.on_full {
+            WhenFull::Drop => OnFull::Drop,
+            WhenFull::Block => OnFull::Block,
+        },
+        duration: args.duration,
         interval: args.interval,
         ring_bytes: args.ring_size,
         wait: match args.wait {
@@ -98,6 +131,13 @@ fn header(args: &RecordArgs, options: &Options, probe: &Probe) -> Result<trace::
         recorder: env!("CARGO_PKG_VERSION").to_owned(),
         backend: "ebpf".to_owned(),
         command: args.command.iter().map(os_text).collect(),
+        scope: match options.scope {
+            Scope::Launched => "command",
+            Scope::Pids(_) => "pids",
+            Scope::All => "system",
+        }
+        .to_owned(),
+        cgroup: options.cgroup.as_ref().map(|path| path_text(path)),
         cwd: to_text(&cwd.into_os_string().into_vec()).into_owned(),
         host: text(uname.nodename()),
         kernel: text(uname.release()),
@@ -109,7 +149,14 @@ fn header(args: &RecordArgs, options: &Options, probe: &Probe) -> Result<trace::
         started_unix_ns: unix_ns(),
         started_ns: boot_ns(),
         interval_ns: nanoseconds(options.interval),
+        memory_interval_ns: options.memory_interval.map(nanoseconds),
         ring_bytes: u64::from(options.ring_bytes),
+        on_full: match options.on_full {
+            OnFull::Drop => "drop",
+            OnFull::Block => "block",
+        }
+        .to_owned(),
+        misses: options.misses.families().map(|family| family.name().to_owned()).collect(),
         env_names: options.env_names.clone(),
         hooks: probe
             .hooks()
@@ -117,6 +164,10 @@ fn header(args: &RecordArgs, options: &Options, probe: &Probe) -> Result<trace::
             .map(|hook| trace::Hook { event: hook.event.to_owned(), hook: hook.hook.clone() })
             .collect(),
     })
+}
+
+fn path_text(path: &std::path::Path) -> String {
+    to_text(path.as_os_str().as_bytes()).into_owned()
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
@@ -137,6 +188,7 @@ fn finish(
         let how = match outcome {
             Some(Outcome::Code(code)) => format!("the command ran on and exited with {code}"),
             Some(Outcome::Signal(signal)) => format!("signal {signal} killed the command"),
+            None if args.command.is_empty() => "what was recorded goes on".to_owned(),
             None => "the command is still running".to_owned(),
         };
         // What the file got before can still be read.
@@ -156,6 +208,7 @@ fn finish(
         Some(Outcome::Signal(signal)) => {
             (exit_code::SIGNALLED + u8::try_from(signal & 0x7f).unwrap_or(0)).into()
         }
+        None if args.command.is_empty() => ExitCode::SUCCESS,
         None => exit_code::RECORDING_FAILED.into(),
     })
 }
@@ -179,6 +232,7 @@ fn trailer(finished: &Finished) -> trace::Trailer {
             Ended::TreeExited => trace::Ended::TreeExited,
             Ended::RootExited => trace::Ended::RootExited,
             Ended::Interrupted => trace::Ended::Interrupted,
+            Ended::TimeOver => trace::Ended::TimeOver,
         },
         payload: finished.payload.map(|payload| trace::PayloadUsage {
             outcome: match payload.outcome {
@@ -193,6 +247,12 @@ fn trailer(finished: &Finished) -> trace::Trailer {
         tasks: finished.counts.tasks(),
         records: finished.counts.by_name(),
         losses: finished.losses.iter().map(loss_count).collect(),
+        cgroup: finished.cgroup.as_ref().map(|cgroup| trace::CgroupUsage {
+            path: path_text(&cgroup.path),
+            usage_ns: cgroup.usage_ns,
+            user_ns: cgroup.user_ns,
+            system_ns: cgroup.system_ns,
+        }),
         recorder: usage(nix::sys::resource::UsageWho::RUSAGE_SELF).unwrap_or_default(),
     }
 }
@@ -227,7 +287,8 @@ fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_
     if lost > 0 {
         say::note("the trace is not complete; a larger --ring-size may help");
     }
-    if !finished.alive.is_empty() {
+    // What was running before is expected to run on.
+    if !finished.alive.is_empty() && !args.command.is_empty() {
         say::note(&alive(finished));
     }
 }

@@ -8,6 +8,8 @@
 mod gantt;
 
 pub use gantt::{Bar, Gantt, Lane};
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 /// Everything a report says.
@@ -25,6 +27,12 @@ pub struct Findings {
     pub spawners: Vec<Spawner>,
     /// Failed look-ups by directory and errno, the most frequent first.
     pub lookups: Vec<DirectoryMisses>,
+    /// Processes that outlived their parent, those with most CPU time first.
+    pub detached: Vec<Detached>,
+    /// Memory over time, where it was looked at.
+    pub memory: Option<Memory>,
+    /// What could not be seen.
+    pub blind_spots: Vec<BlindSpot>,
     /// What goes with what over time.
     pub correlations: Correlations,
 }
@@ -32,8 +40,12 @@ pub struct Findings {
 /// What was recorded.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Run {
-    /// The command and its arguments.
+    /// The command and its arguments; empty where none was launched.
     pub command: Vec<String>,
+    /// Whom the recorder was told to record: "command", "pids" or "system".
+    pub scope: String,
+    /// The cgroup whose members were recorded as well.
+    pub cgroup: Option<String>,
     /// Where it was started.
     pub cwd: String,
     /// Host name.
@@ -154,6 +166,8 @@ pub struct Summary {
     pub median_life_ns: Option<u64>,
     /// Failed look-ups.
     pub lookups_failed: u64,
+    /// The same by family of calls: "open", "stat"; those that did not occur are not there.
+    pub lookups_failed_by_family: BTreeMap<String, u64>,
     /// Successful opens.
     pub opens: u64,
     /// Voluntary context switches.
@@ -241,12 +255,80 @@ pub struct Spawner {
 pub struct DirectoryMisses {
     /// The directory that was searched.
     pub directory: String,
+    /// Which calls: "open", "stat".
+    pub family: String,
     /// What the calls said: "ENOENT".
     pub errno: String,
     /// How many.
     pub count: u64,
     /// How many processes did it.
     pub processes: u64,
+}
+
+/// A process that was still there when its parent had gone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Detached {
+    /// Its pid.
+    pub pid: i32,
+    /// What it ran last.
+    pub program: String,
+    /// What its parent ran last.
+    pub parent: String,
+    /// Its CPU time.
+    pub cpu_ns: u64,
+    /// How long it lived; None if it was alive at the end.
+    pub life_ns: Option<u64>,
+}
+
+/// Memory over time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Memory {
+    /// Pause between looks.
+    pub interval_ns: u64,
+    /// Looks at all processes.
+    pub passes: u64,
+    /// The most that all processes took together: the sum of their proportional shares.
+    pub peak_pss_bytes: u64,
+    /// The sum of their resident memory then, in which shared pages count once for each.
+    pub rss_bytes_then: u64,
+    /// The sum of what each had for itself then.
+    pub uss_bytes_then: u64,
+    /// How many processes that were.
+    pub processes_then: u64,
+    /// Each process at its largest proportional share, the largest first.
+    pub processes: Vec<ProcessMemory>,
+}
+
+/// The memory of one process when its proportional share was largest.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProcessMemory {
+    /// Its pid.
+    pub pid: i32,
+    /// What it ran last.
+    pub program: String,
+    /// Resident.
+    pub rss_bytes: u64,
+    /// Proportional: a page shared by n processes counts for 1/n.
+    pub pss_bytes: u64,
+    /// Its own alone.
+    pub uss_bytes: u64,
+    /// Resident and shared.
+    pub shared_bytes: u64,
+    /// Swapped out.
+    pub swap_bytes: u64,
+}
+
+/// Something that the recording could not see.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BlindSpot {
+    /// A name that does not change: "compat", "io_uring", "systemd_run", "misses".
+    pub what: &'static str,
+    /// The same for people.
+    pub says: String,
+    /// How many processes it concerns.
+    pub processes: u64,
+    /// What they ran.
+    pub programs: Vec<String>,
 }
 
 /// Pearson's r between series over equal bins of time.

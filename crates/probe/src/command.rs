@@ -4,8 +4,11 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nix::unistd::{Gid, Uid};
+
+use crate::cgroup::OwnCgroup;
 
 /// What to execute, with everything it is given.
 #[derive(Debug, Clone)]
@@ -14,6 +17,7 @@ pub struct Command {
     pub(crate) arguments: Vec<CString>,
     pub(crate) environment: Vec<CString>,
     pub(crate) identity: Option<Identity>,
+    pub(crate) cgroup: Option<Arc<OwnCgroup>>,
 }
 
 /// Whom a command runs as.
@@ -49,6 +53,7 @@ impl Command {
                 })
                 .collect(),
             identity: None,
+            cgroup: None,
         }
     }
 
@@ -56,6 +61,13 @@ impl Command {
     #[must_use]
     pub fn run_as(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
+        self
+    }
+
+    /// Runs it in this cgroup.
+    #[must_use]
+    pub fn run_in(mut self, cgroup: Arc<OwnCgroup>) -> Self {
+        self.cgroup = Some(cgroup);
         self
     }
 }

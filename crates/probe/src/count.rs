@@ -38,9 +38,11 @@ impl Counts {
         let Some(kind) = Kind::from_number(frame.head.kind) else { return };
         self.records[kind as usize - 1] += 1;
         match kind {
-            Kind::Attach => self.processes += 1,
-            Kind::Fork => match Record::decode(frame) {
+            Kind::Attach | Kind::Fork => match Record::decode(frame) {
                 Ok(Record::Fork(fork)) if fork.child != fork.child_process => self.threads += 1,
+                Ok(Record::Attach(attach)) if attach.head.task != attach.process => {
+                    self.threads += 1;
+                }
                 _ => self.processes += 1,
             },
             _ => {}

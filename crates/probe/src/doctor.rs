@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::hooks::{EVENTS, attach};
+use crate::hooks::{EVENTS, Need, attach};
 use crate::object::{kernel_btf, load_object};
 use crate::options::Options;
 
@@ -150,13 +150,16 @@ fn hooks() -> Vec<Check> {
     };
     EVENTS
         .iter()
-        .map(|event| match attach(event, &mut ebpf, &btf) {
+        .map(|event| match attach(event, &mut ebpf, &btf, &options) {
             Ok((hook, _detached_when_dropped)) => Check::good(event.name, hook.hook),
-            Err(error) => Check::bad(
+            Err(error) if event.need(&options) == Need::Must => Check::bad(
                 event.name,
                 error.to_string(),
                 "no recording is possible without this hook",
             ),
+            Err(error) => {
+                Check::note(event.name, error.to_string(), "recordings do without this hook")
+            }
         })
         .collect()
 }

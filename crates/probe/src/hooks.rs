@@ -4,8 +4,10 @@ use std::os::fd::AsFd;
 
 use aya::programs::Program;
 use aya::{Btf, Ebpf};
+use proctrace_wire::{Call, Family};
 
 use crate::error::{ProbeError, not_permitted, root_cause};
+use crate::options::{Misses, Options, Scope};
 use crate::perf_event::{TracepointLink, attach_tracepoint};
 use crate::tracefs::Tracefs;
 
@@ -22,49 +24,74 @@ pub struct Hook {
 pub(crate) struct Event {
     pub(crate) name: &'static str,
     ways: &'static [Way],
+    needed: fn(&Options) -> Need,
+}
+
+/// Whether a recording does without an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    Must,
+    /// Taken where the kernel has it.
+    May,
+    Not,
 }
 
 enum Way {
     /// A BTF-typed tracepoint: program, tracepoint.
     TpBtf(&'static str, &'static str),
-    /// Programs on `syscalls/sys_exit_X`: program, X. Some calls exist on some machines only.
-    SysExits(&'static [(&'static str, &'static str)]),
+    /// This program on `syscalls/sys_exit_X` of every call that was asked for.
+    SysExits(&'static str),
     /// A task iterator: program.
     TaskIterator(&'static str),
 }
 
 /// Everything a recording consists of.
 pub(crate) const EVENTS: &[Event] = &[
-    Event { name: "fork", ways: &[Way::TpBtf("on_newtask", "task_newtask")] },
-    Event { name: "exec", ways: &[Way::TpBtf("on_exec", "sched_process_exec")] },
-    Event { name: "rename", ways: &[Way::TpBtf("on_rename", "task_rename")] },
+    Event { name: "fork", ways: &[Way::TpBtf("on_newtask", "task_newtask")], needed: always },
+    Event { name: "exec", ways: &[Way::TpBtf("on_exec", "sched_process_exec")], needed: always },
+    Event { name: "rename", ways: &[Way::TpBtf("on_rename", "task_rename")], needed: always },
     Event {
         name: "exit",
         ways: &[
             Way::TpBtf("on_exit_told", "sched_process_exit"),
             Way::TpBtf("on_exit_guessed", "sched_process_exit"),
         ],
+        needed: always,
     },
-    Event { name: "accounting", ways: &[Way::TpBtf("on_switch", "sched_switch")] },
+    Event { name: "accounting", ways: &[Way::TpBtf("on_switch", "sched_switch")], needed: always },
     Event {
-        name: "failed opens and execs",
-        ways: &[
-            Way::SysExits(&[
-                ("on_open", "open"),
-                ("on_openat", "openat"),
-                ("on_openat2", "openat2"),
-                ("on_creat", "creat"),
-                ("on_execve", "execve"),
-                ("on_execveat", "execveat"),
-            ]),
-            Way::TpBtf("on_sys_exit", "sys_exit"),
-        ],
+        name: "failed look-ups and execs",
+        ways: &[Way::SysExits("on_return"), Way::TpBtf("on_sys_exit", "sys_exit")],
+        needed: |options| if options.misses == Misses::NONE { Need::Not } else { Need::Must },
     },
-    Event { name: "samples", ways: &[Way::TaskIterator("on_sample")] },
+    Event {
+        name: "io_uring",
+        ways: &[Way::TpBtf("on_io_uring", "io_uring_create")],
+        needed: |_| Need::May,
+    },
+    Event {
+        name: "moves between cgroups",
+        ways: &[Way::TpBtf("on_cgroup_attach", "cgroup_attach_task")],
+        needed: |options| if options.cgroup.is_some() { Need::May } else { Need::Not },
+    },
+    Event {
+        name: "what runs already",
+        ways: &[Way::TaskIterator(ADOPT_PROGRAM)],
+        needed: |options| {
+            let launched_only = options.scope == Scope::Launched && options.cgroup.is_none();
+            if launched_only { Need::Not } else { Need::Must }
+        },
+    },
+    Event { name: "samples", ways: &[Way::TaskIterator(SAMPLE_PROGRAM)], needed: always },
 ];
 
-/// The program behind the samples, which is run rather than attached.
+fn always(_: &Options) -> Need {
+    Need::Must
+}
+
+/// The programs that are run rather than attached.
 pub(crate) const SAMPLE_PROGRAM: &str = "on_sample";
+pub(crate) const ADOPT_PROGRAM: &str = "on_adopt";
 
 /// The hooks in use, and what keeps the classic tracepoints attached; the others hang on their
 /// programs.
@@ -77,14 +104,33 @@ pub(crate) struct Hooks {
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Attaches a hook for every event.
-pub(crate) fn attach_all(ebpf: &mut Ebpf, btf: &Btf) -> Result<Hooks, ProbeError> {
+pub(crate) fn attach_all(
+    ebpf: &mut Ebpf,
+    btf: &Btf,
+    options: &Options,
+) -> Result<Hooks, ProbeError> {
     let mut hooks = Hooks { list: Vec::new(), links: Vec::new() };
     for event in EVENTS {
-        let (hook, links) = attach(event, ebpf, btf)?;
-        hooks.list.push(hook);
-        hooks.links.extend(links);
+        let need = event.need(options);
+        if need == Need::Not {
+            continue;
+        }
+        match attach(event, ebpf, btf, options) {
+            Ok((hook, links)) => {
+                hooks.list.push(hook);
+                hooks.links.extend(links);
+            }
+            Err(_) if need == Need::May => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(hooks)
+}
+
+impl Event {
+    pub(crate) fn need(&self, options: &Options) -> Need {
+        (self.needed)(options)
+    }
 }
 
 /// Attaches the best hook for one event.
@@ -92,11 +138,12 @@ pub(crate) fn attach(
     event: &Event,
     ebpf: &mut Ebpf,
     btf: &Btf,
+    options: &Options,
 ) -> Result<(Hook, Vec<TracepointLink>), ProbeError> {
     let mut tried = Vec::new();
     let mut refused = None;
     for way in event.ways {
-        match way.attach(ebpf, btf) {
+        match way.attach(ebpf, btf, options) {
             Ok(links) => {
                 return Ok((Hook { event: event.name, hook: way.describe() }, links));
             }
@@ -122,7 +169,12 @@ impl Way {
         }
     }
 
-    fn attach(&self, ebpf: &mut Ebpf, btf: &Btf) -> Result<Vec<TracepointLink>, BoxError> {
+    fn attach(
+        &self,
+        ebpf: &mut Ebpf,
+        btf: &Btf,
+        options: &Options,
+    ) -> Result<Vec<TracepointLink>, BoxError> {
         match self {
             Self::TpBtf(program, tracepoint) => {
                 let Program::BtfTracePoint(program) = find(ebpf, program)? else {
@@ -139,25 +191,29 @@ impl Way {
                 program.load("task", btf)?;
                 Ok(Vec::new())
             }
-            Self::SysExits(calls) => {
+            Self::SysExits(program) => {
                 let tracefs = Tracefs::open()?;
+                let Program::TracePoint(program) = find(ebpf, program)? else {
+                    return Err(wrong_type(program));
+                };
+                program.load()?;
                 let mut links = Vec::new();
-                for (program, call) in *calls {
-                    let id = match tracefs.tracepoint_id("syscalls", &format!("sys_exit_{call}")) {
-                        Ok(id) => id,
-                        Err(error)
-                            if error.kind() == std::io::ErrorKind::NotFound
-                                && is_optional(call) =>
-                        {
-                            continue;
-                        }
+                for call in Family::ALL.into_iter().flat_map(Family::calls) {
+                    if !options.misses.contains(*call) {
+                        continue;
+                    }
+                    match tracefs
+                        .tracepoint_id("syscalls", &format!("sys_exit_{}", internal(*call)))
+                    {
+                        Ok(id) => links.push(attach_tracepoint(id, program.fd()?.as_fd())?),
+                        // Newer machines do without some calls (arm64, riscv64), older kernels
+                        // without others (openat2: 5.6, faccessat2: 5.8).
+                        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                         Err(error) => return Err(error.into()),
-                    };
-                    let Program::TracePoint(program) = find(ebpf, program)? else {
-                        return Err(wrong_type(program));
-                    };
-                    program.load()?;
-                    links.push(attach_tracepoint(id, program.fd()?.as_fd())?);
+                    }
+                }
+                if links.is_empty() {
+                    return Err("this kernel has no tracepoints for system calls".into());
                 }
                 Ok(links)
             }
@@ -165,9 +221,13 @@ impl Way {
     }
 }
 
-/// Calls that newer machines do without (arm64, riscv64), or older kernels (openat2: 5.6).
-fn is_optional(call: &str) -> bool {
-    matches!(call, "open" | "creat" | "openat2")
+/// The name of a call inside the kernel, where it is not that of its manual page.
+fn internal(call: Call) -> &'static str {
+    match call {
+        Call::Stat => "newstat",
+        Call::Lstat => "newlstat",
+        call => call.name(),
+    }
 }
 
 fn find<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program, BoxError> {

@@ -23,7 +23,13 @@ pub(crate) enum LaunchError {
 ///
 /// The command gets the recorder's terminal, process group, descriptors and directory; signal
 /// mask and SIGPIPE are put back to what the recorder was started with.
-pub(crate) fn launch(command: &Command, signal_mask: &SigSet) -> Result<Pid, LaunchError> {
+///
+/// With `cgroup_procs` it moves into that cgroup first.
+pub(crate) fn launch(
+    command: &Command,
+    signal_mask: &SigSet,
+    cgroup_procs: Option<RawFd>,
+) -> Result<Pid, LaunchError> {
     let (mut failure, report) = io::pipe().map_err(LaunchError::Fork)?;
 
     // Everything the child needs is made before the fork: after it, a process of several threads
@@ -41,8 +47,16 @@ pub(crate) fn launch(command: &Command, signal_mask: &SigSet) -> Result<Pid, Lau
     match unsafe { libc::fork() } {
         -1 => Err(LaunchError::Fork(io::Error::last_os_error())),
         0 => {
-            let why =
-                become_command(command, &arguments, &shell_arguments.1, &environment, signal_mask);
+            let why = match cgroup_procs.map_or(Ok(()), enter) {
+                Ok(()) => become_command(
+                    command,
+                    &arguments,
+                    &shell_arguments.1,
+                    &environment,
+                    signal_mask,
+                ),
+                Err(errno) => errno,
+            };
             tell_and_exit(report.as_raw_fd(), why)
         }
         child => {
@@ -105,6 +119,13 @@ fn become_command(
         return libc::ENOEXEC;
     }
     errno()
+}
+
+/// Moves the calling process into the cgroup of this cgroup.procs.
+fn enter(cgroup_procs: RawFd) -> Result<(), i32> {
+    // SAFETY: writes one constant byte.
+    let written = unsafe { libc::write(cgroup_procs, c"0".as_ptr().cast(), 1) };
+    if written == 1 { Ok(()) } else { Err(errno()) }
 }
 
 /// Gives up root for good: groups first, while it is still allowed, then all three ids at once.

@@ -12,7 +12,7 @@
 //! let options = Options::default();
 //! let probe = Probe::load(&options)?; // every hook is attached from here on
 //! let command = Command::new("/bin/true", ["true"], std::env::vars_os());
-//! let finished = record(probe, &command, &options, &mut MySink)?;
+//! let finished = record(probe, Some(&command), &options, &mut MySink)?;
 //! println!("{} tasks, {:?}", finished.counts.tasks(), finished.payload);
 //! # Ok(())
 //! # }
@@ -23,6 +23,7 @@
 
 #![expect(unsafe_code, reason = "system calls that no crate wraps; each says why it is sound")]
 
+mod cgroup;
 mod clock;
 mod command;
 mod count;
@@ -32,6 +33,7 @@ mod error;
 mod events;
 mod hooks;
 mod launch;
+mod memory;
 mod object;
 mod options;
 mod perf_event;
@@ -39,13 +41,15 @@ mod program_info;
 mod rings;
 mod sampler;
 mod session;
+mod snapshot;
 mod tracefs;
 
+pub use cgroup::{CgroupUsage, OwnCgroup};
 pub use clock::{boot_ns, unix_ns};
 pub use command::{Command, Identity, ResolveError, find_program};
 pub use count::Counts;
 pub use error::ProbeError;
 pub use hooks::Hook;
 pub use object::Probe;
-pub use options::{ENV_NAME_MAX, ENV_NAMES_MAX, Options, Wait};
+pub use options::{ENV_NAME_MAX, ENV_NAMES_MAX, Misses, OnFull, Options, PIDS_MAX, Scope, Wait};
 pub use session::{Alive, Ended, Finished, LossCount, Outcome, Payload, Sink, record};

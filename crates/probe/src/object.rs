@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use aya::maps::{Array, MapData, MapError, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::Program;
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
 use proctrace_wire::{Kind, LossReason};
@@ -10,7 +10,7 @@ use proctrace_wire::{Kind, LossReason};
 use crate::error::{ProbeError, not_permitted, root_cause};
 use crate::events::Signals;
 use crate::hooks::{Hook, Hooks, attach_all};
-use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, Options};
+use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Options, PIDS_MAX, Scope};
 use crate::program_info::recursion_misses;
 use crate::session::LossCount;
 
@@ -49,7 +49,15 @@ pub(crate) struct TaskCounts {
 #[repr(C)]
 pub(crate) struct Orders {
     pub(crate) launch_armed: u32,
-    pub(crate) final_pass: u32,
+    pub(crate) pass: u32,
+}
+
+/// `enum pass` of recorder.bpf.h: what a pass of samples leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    Changed = 0,
+    Final = 1,
+    Every = 2,
 }
 
 /// `struct env_name` of recorder.bpf.h.
@@ -76,7 +84,8 @@ impl Probe {
         let signals = Signals::block().map_err(ProbeError::system("handle signals"))?;
         let btf = kernel_btf()?;
         let mut ebpf = load_object(options, &btf)?;
-        let hooks = attach_all(&mut ebpf, &btf)?;
+        ask_for_pids(&mut ebpf, &options.scope)?;
+        let hooks = attach_all(&mut ebpf, &btf, options)?;
         let mut take = |name: &'static str| {
             ebpf.take_map(name).ok_or_else(|| ProbeError::SetUp {
                 what: "maps",
@@ -171,8 +180,9 @@ fn kind_of_program(name: &str) -> Option<Kind> {
         "on_exec" => Kind::Exec,
         "on_rename" => Kind::Rename,
         "on_exit_told" | "on_exit_guessed" | "on_switch" => Kind::Exit,
-        "on_execve" | "on_execveat" => Kind::ExecFailed,
-        "on_open" | "on_openat" | "on_openat2" | "on_creat" | "on_sys_exit" => Kind::LookupFailed,
+        "on_return" | "on_sys_exit" => Kind::LookupFailed,
+        "on_adopt" | "on_cgroup_attach" => Kind::Attach,
+        "on_io_uring" => Kind::Blind,
         "on_sample" => Kind::Sample,
         _ => return None,
     })
@@ -196,6 +206,18 @@ pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeErr
         .map_err(ProbeError::system("read /proc/self/ns/pid: is /proc mounted?"))?;
     let (namespace_dev, namespace_ino) = (namespace.dev(), namespace.ino());
     let pid = std::process::id();
+    let scope: u32 = match options.scope {
+        Scope::Launched => 0,
+        Scope::Pids(_) => 1,
+        Scope::All => 2,
+    };
+    // A cgroup's id is the inode number of its directory.
+    let scope_cgroup = match &options.cgroup {
+        None => 0,
+        Some(path) => cgroup_id(path)?,
+    };
+    let wanted_calls = options.misses.bits();
+    let block = u32::from(options.on_full == OnFull::Block);
     let cpus = aya::util::nr_cpus()
         .map_err(|(_, source)| ProbeError::System { what: "count the CPUs", source })?;
 
@@ -214,6 +236,11 @@ pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeErr
         .override_global("recorder_pidns_dev", &namespace_dev, true)
         .override_global("recorder_pidns_ino", &namespace_ino, true)
         .override_global("wake_bytes", &wake_bytes, true)
+        .override_global("ring_bytes", &u64::from(ring_bytes), true)
+        .override_global("block_when_full", &block, true)
+        .override_global("scope", &scope, true)
+        .override_global("scope_cgroup", &scope_cgroup, true)
+        .override_global("wanted_calls", &wanted_calls, true)
         .override_global("env_names", &env_names, true)
         .override_global("env_names_len", &env_names_len, true)
         .load(OBJECT);
@@ -227,6 +254,45 @@ pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeErr
         }
         (None, error) => ProbeError::Load(error.into()),
     })
+}
+
+/// Tells the programs which processes were asked for by pid.
+fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope) -> Result<(), ProbeError> {
+    let Scope::Pids(pids) = scope else { return Ok(()) };
+    if pids.len() > PIDS_MAX {
+        return Err(ProbeError::Option(format!(
+            "{} processes to record: at most {PIDS_MAX} can be named",
+            pids.len()
+        )));
+    }
+    let map = ebpf.map_mut("scope_pids").ok_or_else(|| ProbeError::SetUp {
+        what: "maps",
+        source: "the object has no map scope_pids".into(),
+    })?;
+    let mut map = HashMap::<_, u32, u8>::try_from(map).map_err(ProbeError::set_up("maps"))?;
+    for pid in pids {
+        if !std::path::Path::new(&format!("/proc/{pid}")).is_dir() {
+            return Err(ProbeError::Option(format!("there is no process {pid}")));
+        }
+        map.insert(pid, 1, 0).map_err(ProbeError::set_up("maps"))?;
+    }
+    Ok(())
+}
+
+fn cgroup_id(path: &std::path::Path) -> Result<u64, ProbeError> {
+    let option = |why: &str| {
+        Err(ProbeError::Option(format!("cannot record the cgroup {}: {why}", path.display())))
+    };
+    match std::fs::metadata(path) {
+        Err(error) => option(&error.to_string()),
+        Ok(_) if !path.join("cgroup.procs").is_file() => {
+            option("it is not a directory of a cgroup filesystem")
+        }
+        Ok(_) if !path.join("cgroup.controllers").is_file() => {
+            option("it belongs to cgroup v1, which the kernel's hooks do not tell apart")
+        }
+        Ok(metadata) => Ok(metadata.ino()),
+    }
 }
 
 fn env_names(names: &[String]) -> Result<[EnvName; ENV_NAMES_MAX], ProbeError> {

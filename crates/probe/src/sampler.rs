@@ -1,4 +1,4 @@
-//! A pass of samples: the task iterator, read like a file.
+//! A pass over all tasks: a task iterator, read like a file.
 
 use std::io::{ErrorKind, Read};
 
@@ -6,12 +6,11 @@ use aya::Ebpf;
 use aya::programs::Program;
 
 use crate::error::ProbeError;
-use crate::hooks::SAMPLE_PROGRAM;
 
-/// Runs over all tasks once and leaves the records in `buffer`.
-pub(crate) fn pass(ebpf: &mut Ebpf, buffer: &mut Vec<u8>) -> Result<(), ProbeError> {
+/// Runs a program over all tasks once and leaves the records it writes in `buffer`.
+pub(crate) fn pass(ebpf: &mut Ebpf, program: &str, buffer: &mut Vec<u8>) -> Result<(), ProbeError> {
     buffer.clear();
-    let Some(Program::Iter(program)) = ebpf.program_mut(SAMPLE_PROGRAM) else {
+    let Some(Program::Iter(program)) = ebpf.program_mut(program) else {
         return Ok(());
     };
     // An iterator file is good for one pass.

@@ -1,4 +1,4 @@
-//! A recording from the command's start to the last record.
+//! A recording from its start to the last record.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -8,19 +8,21 @@ use std::time::{Duration, Instant};
 use aya::maps::{MapData, RingBuf};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use proctrace_wire::layout::{Head, LOSS_ANY_CPU, Loss, SAMPLE_FINAL};
+use proctrace_wire::layout::{ATTACH_ROOT, Attach, Head, LOSS_ANY_CPU, Loss, SAMPLE_FINAL, Sample};
 use proctrace_wire::{Frame, Frames, IntoBytes, Kind, LossReason, Record, Stream};
 
+use crate::cgroup::{CgroupUsage, OwnCgroup};
 use crate::clock::boot_ns;
 use crate::command::Command;
 use crate::count::Counts;
 use crate::error::ProbeError;
 use crate::events::wait;
+use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM};
 use crate::launch::{LaunchError, launch};
-use crate::object::{Orders, Probe};
-use crate::options::{Options, Wait};
+use crate::object::{Orders, Pass, Probe};
+use crate::options::{Options, Scope, Wait};
 use crate::rings::drain;
-use crate::sampler;
+use crate::{memory, sampler, snapshot};
 
 /// Where records go.
 pub trait Sink {
@@ -52,6 +54,8 @@ pub struct Finished {
     pub losses: Vec<LossCount>,
     /// Processes that were still there.
     pub alive: Vec<Alive>,
+    /// What the kernel counted for the recording's own cgroup, if it had one.
+    pub cgroup: Option<CgroupUsage>,
     /// Why records stopped being kept, if they did.
     pub sink_error: Option<io::Error>,
 }
@@ -65,6 +69,8 @@ pub enum Ended {
     RootExited,
     /// Someone asked for it.
     Interrupted,
+    /// The time that was asked for is over.
+    TimeOver,
 }
 
 /// What the kernel says of the command when it is waited for.
@@ -120,43 +126,55 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// While only the end of stragglers is awaited, they are looked for this often.
 const STRAGGLER_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Runs `command` and records it and its descendants into `sink`.
+/// Records into `sink` whom the options say, and `command`, which it runs, with all descendants.
 ///
 /// # Errors
 /// When the command cannot be started ([`ProbeError::Exec`], [`ProbeError::Launch`]), or when
 /// the kernel's interfaces fail while it runs; the payload is then left alone.
 pub fn record(
     mut probe: Probe,
-    command: &Command,
+    command: Option<&Command>,
     options: &Options,
     sink: &mut dyn Sink,
 ) -> Result<Finished, ProbeError> {
-    probe.maps.give_orders(Orders { launch_armed: 1, final_pass: 0 })?;
-    let root = launch(command, probe.signals.mask_before()).map_err(|error| match error {
-        LaunchError::Fork(source) => ProbeError::Launch(source),
-        LaunchError::Exec(source) => {
-            let program = command.program.to_string_lossy().into_owned();
-            ProbeError::Exec { program, source }
-        }
-    })?;
+    let root = match command {
+        Some(command) => Some(start(&mut probe, command)?),
+        None => None,
+    };
     let mut session = Session {
         probe,
         options,
         root,
         payload: None,
-        intake: Intake { sink, counts: Counts::default(), error: None },
+        own_cgroup: command.and_then(|command| command.cgroup.as_deref()),
+        intake: Intake { sink, counts: Counts::default(), attached: Vec::new(), error: None },
         samples: Vec::new(),
         losses: Vec::new(),
     };
+    session.adopt()?;
     let ended = session.follow()?;
     session.finish(ended)
+}
+
+fn start(probe: &mut Probe, command: &Command) -> Result<Pid, ProbeError> {
+    probe.maps.give_orders(Orders { launch_armed: 1, pass: Pass::Changed as u32 })?;
+    let cgroup_procs = command.cgroup.as_deref().map(OwnCgroup::procs);
+    launch(command, probe.signals.mask_before(), cgroup_procs).map_err(|error| match error {
+        LaunchError::Fork(source) => ProbeError::Launch(source),
+        LaunchError::Exec(source) => {
+            let program = command.program.to_string_lossy().into_owned();
+            ProbeError::Exec { program, source }
+        }
+    })
 }
 
 struct Session<'a> {
     probe: Probe,
     options: &'a Options,
-    root: Pid,
+    /// The command, where one was launched.
+    root: Option<Pid>,
     payload: Option<Payload>,
+    own_cgroup: Option<&'a OwnCgroup>,
     intake: Intake<'a>,
     samples: Vec<u8>,
     losses: Vec<LossCount>,
@@ -166,6 +184,8 @@ struct Session<'a> {
 struct Intake<'a> {
     sink: &'a mut dyn Sink,
     counts: Counts,
+    /// Processes that were there before, and whose program is still to be told.
+    attached: Vec<Attach>,
     error: Option<io::Error>,
 }
 
@@ -173,8 +193,31 @@ impl Intake<'_> {
     /// After an error records are still taken from the rings, but kept no longer.
     fn take(&mut self, stream: Stream, frame: Frame<'_>) {
         self.counts.add(frame);
+        if frame.head.kind == Kind::Attach as u16
+            && let Ok(Record::Attach(attach)) = Record::decode(frame)
+            && attach.bits & ATTACH_ROOT == 0
+            && attach.head.task == attach.process
+        {
+            self.attached.push(attach);
+        }
         if self.error.is_none() {
             self.error = self.sink.push(stream, frame.head.time_ns, frame.bytes).err();
+        }
+    }
+
+    /// A record that the recorder makes itself.
+    fn take_own(&mut self, stream: Stream, record: &[u8]) {
+        for frame in Frames::new(record).flatten() {
+            self.take(stream, frame);
+        }
+    }
+
+    /// Tells what attached processes are running.
+    fn tell_attached(&mut self) {
+        for attach in std::mem::take(&mut self.attached) {
+            if let Some(record) = snapshot::exec_before(&attach) {
+                self.take_own(Stream::Lifecycle, &record);
+            }
         }
     }
 
@@ -186,15 +229,43 @@ impl Intake<'_> {
 }
 
 impl Session<'_> {
+    /// Follows who was there before and was asked for.
+    fn adopt(&mut self) -> Result<(), ProbeError> {
+        if self.options.scope == Scope::Launched && self.options.cgroup.is_none() {
+            return Ok(());
+        }
+        let mut known = self.probe.maps.task_counts()?.born;
+        loop {
+            sampler::pass(&mut self.probe.ebpf, ADOPT_PROGRAM, &mut self.samples)?;
+            self.drain_rings();
+            let now_known = self.probe.maps.task_counts()?.born;
+            if now_known == known {
+                return Ok(());
+            }
+            known = now_known;
+        }
+    }
+
+    /// Whether tasks can come to be asked for without being made by one that is followed.
+    fn is_open(&self) -> bool {
+        self.options.scope == Scope::All || self.options.cgroup.is_some()
+    }
+
     /// Until the tree has ended, or is not waited for any longer.
     fn follow(&mut self) -> Result<Ended, ProbeError> {
-        let mut next_tick = Instant::now() + self.options.interval;
-        let mut next_flush = Instant::now() + FLUSH_INTERVAL;
+        let began = Instant::now();
+        let mut next_tick = began + self.options.interval;
+        let mut next_flush = began + FLUSH_INTERVAL;
+        let mut next_memory = self.options.memory_interval.map(|interval| (began, interval));
+        let time_over = self.options.duration.map(|duration| began + duration);
         let mut give_up = None;
         loop {
             let mut pause = next_tick.saturating_duration_since(Instant::now());
             if self.payload.is_some() {
                 pause = pause.min(STRAGGLER_INTERVAL);
+            }
+            if let Some(time_over) = time_over {
+                pause = pause.min(time_over.saturating_duration_since(Instant::now()));
             }
             wait(ring_descriptors(&self.probe), &self.probe.signals, pause)
                 .map_err(ProbeError::system("wait for events"))?;
@@ -202,9 +273,18 @@ impl Session<'_> {
 
             let now = Instant::now();
             if now >= next_tick {
-                self.sample()?;
+                if self.is_open() {
+                    self.adopt()?;
+                }
+                self.sample(Pass::Changed)?;
                 // A late tick moves the later ones: a burst of them would say nothing.
                 next_tick = now + self.options.interval;
+            }
+            if let Some((due, interval)) = next_memory
+                && now >= due
+            {
+                self.sample_memory()?;
+                next_memory = Some((now + interval, interval));
             }
             if now >= next_flush {
                 self.note_losses()?;
@@ -214,27 +294,34 @@ impl Session<'_> {
             while let Some(received) =
                 self.probe.signals.next().map_err(ProbeError::system("read a signal"))?
             {
-                match (received.signal, self.payload.is_some()) {
+                match (received.signal, self.root) {
                     (Signal::SIGCHLD, _) => {}
                     // What a terminal sends, the payload has as well; what was sent to us alone
                     // is meant for it. Either way the recording ends when it does.
-                    (_, false) if received.from_terminal => {}
-                    (signal, false) => {
-                        let _ = kill(self.root, signal);
+                    (_, Some(_)) if self.payload.is_none() && received.from_terminal => {}
+                    (signal, Some(root)) if self.payload.is_none() => {
+                        let _ = kill(root, signal);
                     }
-                    (_, true) => return Ok(Ended::Interrupted),
+                    _ => return Ok(Ended::Interrupted),
                 }
+            }
+            if time_over.is_some_and(|time_over| now >= time_over) {
+                return Ok(Ended::TimeOver);
             }
             // Asked at every turn, because a signal can get lost: to a tracer of ours, or to a
             // thread of a program that uses this crate.
-            if self.payload.is_none() {
-                self.reap_root()?;
+            if let Some(root) = self.root
+                && self.payload.is_none()
+            {
+                self.reap(root)?;
             }
-            if self.payload.is_some() {
+            if self.payload.is_some() || (self.root.is_none() && !self.is_open()) {
                 let counts = self.probe.maps.task_counts()?;
                 if counts.ended >= counts.born {
                     return Ok(Ended::TreeExited);
                 }
+            }
+            if self.payload.is_some() {
                 let give_up = *give_up.get_or_insert(now + self.options.grace);
                 if self.options.wait == Wait::Root || now >= give_up {
                     return Ok(Ended::RootExited);
@@ -245,10 +332,13 @@ impl Session<'_> {
 
     /// Collects the rest, detaches, and sums up.
     fn finish(mut self, ended: Ended) -> Result<Finished, ProbeError> {
+        // Detaching takes its time, which is no part of the recording.
+        let ended_ns = boot_ns();
         let alive = match ended {
             Ended::TreeExited => Vec::new(),
-            Ended::RootExited | Ended::Interrupted => self.last_samples()?,
+            Ended::RootExited | Ended::Interrupted | Ended::TimeOver => self.last_samples()?,
         };
+        let cgroup = self.own_cgroup.and_then(|cgroup| cgroup.usage().ok());
         let mut losses = self.probe.losses()?;
         // From here on nothing can be added: the programs are gone, their maps are still ours.
         let Probe { signals: _signals, ebpf, hooks, mut lifecycle, mut lookups, maps } = self.probe;
@@ -259,6 +349,7 @@ impl Session<'_> {
         {
             drain_all(stream, ring, intake);
         }
+        intake.tell_attached();
         for loss in maps.losses()? {
             match losses.iter_mut().find(|known| same_loss(known, &loss)) {
                 Some(known) => known.count = loss.count,
@@ -270,10 +361,11 @@ impl Session<'_> {
         Ok(Finished {
             counts: std::mem::take(&mut intake.counts),
             ended,
-            ended_ns: boot_ns(),
+            ended_ns,
             payload: self.payload,
             losses,
             alive,
+            cgroup,
             sink_error: intake.error.take(),
         })
     }
@@ -281,12 +373,33 @@ impl Session<'_> {
     fn drain_rings(&mut self) {
         drain_all(Stream::Lifecycle, &mut self.probe.lifecycle, &mut self.intake);
         drain_all(Stream::Lookups, &mut self.probe.lookups, &mut self.intake);
+        self.intake.tell_attached();
     }
 
-    fn sample(&mut self) -> Result<(), ProbeError> {
-        sampler::pass(&mut self.probe.ebpf, &mut self.samples)?;
+    fn sample(&mut self, pass: Pass) -> Result<(), ProbeError> {
+        if pass != Pass::Changed {
+            self.probe.maps.give_orders(Orders { launch_armed: 0, pass: pass as u32 })?;
+        }
+        sampler::pass(&mut self.probe.ebpf, SAMPLE_PROGRAM, &mut self.samples)?;
         for frame in Frames::new(&self.samples).flatten() {
             self.intake.take(Stream::Samples, frame);
+        }
+        if pass == Pass::Every {
+            let orders = Orders { launch_armed: 0, pass: Pass::Changed as u32 };
+            self.probe.maps.give_orders(orders)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the memory of every process that is alive.
+    fn sample_memory(&mut self) -> Result<(), ProbeError> {
+        self.sample(Pass::Every)?;
+        let looks: Vec<Vec<u8>> = leaders(&self.samples)
+            .filter(|leader| leader.rss_pages > 0)
+            .filter_map(|leader| memory::look(&leader))
+            .collect();
+        for record in looks {
+            self.intake.take_own(Stream::Samples, &record);
         }
         Ok(())
     }
@@ -298,12 +411,12 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn reap_root(&mut self) -> Result<(), ProbeError> {
+    fn reap(&mut self, root: Pid) -> Result<(), ProbeError> {
         let mut status = 0;
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: wait4(2) writes to the two, which outlive the call. nix has no wait4.
         let waited = unsafe {
-            libc::wait4(self.root.as_raw(), &raw mut status, libc::WNOHANG, usage.as_mut_ptr())
+            libc::wait4(root.as_raw(), &raw mut status, libc::WNOHANG, usage.as_mut_ptr())
         };
         if waited < 0 {
             let error = io::Error::last_os_error();
@@ -330,21 +443,23 @@ impl Session<'_> {
 
     /// Samples every task that is still there, and says which processes they are.
     fn last_samples(&mut self) -> Result<Vec<Alive>, ProbeError> {
-        self.probe.maps.give_orders(Orders { launch_armed: 0, final_pass: 1 })?;
-        self.sample()?;
-        let samples = Frames::new(&self.samples).flatten().map(Record::decode);
-        Ok(samples
-            .filter_map(|record| match record {
-                Ok(Record::Sample(sample))
-                    if sample.tid == sample.tgid && sample.bits & SAMPLE_FINAL != 0 =>
-                {
-                    let state = u8::try_from(sample.state).map_or('?', char::from);
-                    Some(Alive { pid: sample.tgid, state })
-                }
-                _ => None,
+        self.sample(Pass::Final)?;
+        Ok(leaders(&self.samples)
+            .filter(|leader| leader.bits & SAMPLE_FINAL != 0)
+            .map(|leader| {
+                let state = u8::try_from(leader.state).map_or('?', char::from);
+                Alive { pid: leader.tgid, state }
             })
             .collect())
     }
+}
+
+/// The samples of thread-group leaders in a pass.
+fn leaders(samples: &[u8]) -> impl Iterator<Item = Sample> + '_ {
+    Frames::new(samples).flatten().filter_map(|frame| match Record::decode(frame) {
+        Ok(Record::Sample(sample)) if sample.tid == sample.tgid => Some(sample),
+        _ => None,
+    })
 }
 
 fn drain_all(stream: Stream, ring: &mut RingBuf<MapData>, intake: &mut Intake<'_>) {
@@ -384,9 +499,7 @@ fn push_losses(intake: &mut Intake<'_>, before: &[LossCount], now: &[LossCount])
             cpu: loss.cpu.unwrap_or(LOSS_ANY_CPU),
             count: loss.count,
         };
-        for frame in Frames::new(record.as_bytes()).flatten() {
-            intake.take(Stream::Lifecycle, frame);
-        }
+        intake.take_own(Stream::Lifecycle, record.as_bytes());
     }
 }
 

@@ -51,12 +51,17 @@ impl Assembler {
                 let body = Body::ExecFailed(Miss { record: miss, path: path.to_vec() });
                 emit(event(miss.head, None, body));
             }
+            Record::Blind(blind) => {
+                let pids = Some((blind.tgid, blind.tid));
+                emit(event(blind.head, pids, Body::Blind(blind)));
+            }
             Record::Loss(loss) => emit(event(loss.head, None, Body::Loss(loss))),
             // Exits come sorted from elsewhere; the others are no lifecycle records.
             Record::Exit(_)
             | Record::LookupFailed(..)
             | Record::Sample(_)
             | Record::Tick(_)
+            | Record::Memory(_)
             | Record::Unknown(_) => {}
         }
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use proctrace_wire::layout::{self, Attach, ExecFixed, Loss, MissFixed, Rename, Tick};
+use proctrace_wire::layout::{
+    self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, Rename, Tick,
+};
 
 /// Something that happened to a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,10 @@ pub enum Body {
     Sample(Box<Sample>),
     /// The end of a pass of samples.
     Tick(Tick),
+    /// The memory of a process.
+    Memory(Memory),
+    /// A task does something that is not seen.
+    Blind(Blind),
     /// Records were lost.
     Loss(Loss),
 }

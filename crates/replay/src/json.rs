@@ -5,10 +5,10 @@
 
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::{
-    ATTACH_ROOT, EXEC_ENV_CUT, EXEC_PATH_CUT, EXIT_AUTOREAP, EXIT_RSS_BOUND, LOSS_ANY_CPU,
-    MISS_PATH_CUT, MISS_PATH_FAULT, SAMPLE_FINAL,
+    ATTACH_ROOT, ATTACH_ZOMBIE, Attach, EXEC_BEFORE, EXEC_COMPAT, EXEC_ENV_CUT, EXEC_PATH_CUT,
+    EXIT_AUTOREAP, EXIT_RSS_BOUND, LOSS_ANY_CPU, MISS_PATH_CUT, MISS_PATH_FAULT, SAMPLE_FINAL,
 };
-use proctrace_wire::{Call, Kind, LossReason};
+use proctrace_wire::{BlindSpot, Call, Kind, LossReason};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::cputime::scale;
@@ -27,6 +27,8 @@ impl Event {
             Body::Exit(_) => Kind::Exit,
             Body::Sample(_) => Kind::Sample,
             Body::Tick(_) => Kind::Tick,
+            Body::Memory(_) => Kind::Memory,
+            Body::Blind(_) => Kind::Blind,
             Body::Loss(_) => Kind::Loss,
         }
     }
@@ -47,12 +49,7 @@ impl Serialize for Event {
             map.serialize_entry("tid", &self.tid)?;
         }
         match &self.body {
-            Body::Attach(attach) => {
-                map.serialize_entry("parent_pid", &attach.parent_tgid)?;
-                map.serialize_entry("root", &(attach.bits & ATTACH_ROOT != 0))?;
-                map.serialize_entry("start_ns", &attach.start_ns)?;
-                map.serialize_entry("comm", &comm(&attach.comm))?;
-            }
+            Body::Attach(attach) => attach_entries(attach, &mut map)?,
             Body::Fork(fork) => {
                 let record = &fork.record;
                 map.serialize_entry("child_pid", &record.child_tgid)?;
@@ -85,6 +82,17 @@ impl Serialize for Event {
                 map.serialize_entry("dead", &tick.dead)?;
                 map.serialize_entry("sampled", &tick.sampled)?;
             }
+            Body::Memory(memory) => {
+                map.serialize_entry("rss_bytes", &memory.rss_bytes)?;
+                map.serialize_entry("pss_bytes", &memory.pss_bytes)?;
+                map.serialize_entry("uss_bytes", &memory.uss_bytes)?;
+                map.serialize_entry("shared_bytes", &memory.shared_bytes)?;
+                map.serialize_entry("swap_bytes", &memory.swap_bytes)?;
+            }
+            Body::Blind(blind) => {
+                let what = BlindSpot::from_number(blind.what).map(BlindSpot::name);
+                map.serialize_entry("what", &what)?;
+            }
             Body::Loss(loss) => {
                 map.serialize_entry("of", &Kind::from_number(loss.kind).map(Kind::name))?;
                 let reason = LossReason::from_number(loss.reason).map(LossReason::name);
@@ -96,6 +104,33 @@ impl Serialize for Event {
         }
         map.end()
     }
+}
+
+fn attach_entries<M: SerializeMap>(attach: &Attach, map: &mut M) -> Result<(), M::Error> {
+    let cpu = scale(attach.run_ns, attach.utime_ns, attach.stime_ns);
+    map.serialize_entry("parent_pid", &attach.parent_tgid)?;
+    map.serialize_entry("root", &(attach.bits & ATTACH_ROOT != 0))?;
+    if attach.bits & ATTACH_ZOMBIE != 0 {
+        map.serialize_entry("zombie", &true)?;
+    }
+    map.serialize_entry("start_ns", &attach.start_ns)?;
+    map.serialize_entry("comm", &comm(&attach.comm))?;
+    if (attach.tgid_ns, attach.tid_ns) != (attach.tgid, attach.tid) {
+        map.serialize_entry("pid_ns", &attach.tgid_ns)?;
+        map.serialize_entry("tid_ns", &attach.tid_ns)?;
+    }
+    map.serialize_entry("run_ns", &attach.run_ns)?;
+    map.serialize_entry("user_ns", &cpu.user_ns)?;
+    map.serialize_entry("system_ns", &cpu.system_ns)?;
+    map.serialize_entry("nvcsw", &attach.nvcsw)?;
+    map.serialize_entry("nivcsw", &attach.nivcsw)?;
+    map.serialize_entry("minflt", &attach.minflt)?;
+    map.serialize_entry("majflt", &attach.majflt)?;
+    map.serialize_entry("read_bytes", &attach.read_bytes)?;
+    map.serialize_entry("write_bytes", &attach.write_bytes)?;
+    map.serialize_entry("rchar", &attach.rchar)?;
+    map.serialize_entry("wchar", &attach.wchar)?;
+    map.serialize_entry("run_delay_ns", &attach.run_delay_ns)
 }
 
 fn exec_entries<M: SerializeMap>(exec: &Exec, map: &mut M) -> Result<(), M::Error> {
@@ -115,6 +150,8 @@ fn exec_entries<M: SerializeMap>(exec: &Exec, map: &mut M) -> Result<(), M::Erro
         ("argv_truncated", exec.argv_truncated),
         ("path_truncated", exec.record.bits & EXEC_PATH_CUT != 0),
         ("env_truncated", exec.record.bits & EXEC_ENV_CUT != 0),
+        ("compat", exec.record.bits & EXEC_COMPAT != 0),
+        ("before", exec.record.bits & EXEC_BEFORE != 0),
     ] {
         if holds {
             map.serialize_entry(key, &true)?;

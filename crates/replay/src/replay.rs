@@ -113,7 +113,12 @@ impl Replay {
                 event.pid = pids.map(|(tgid, _)| *tgid);
                 event.tid = pids.map(|(_, tid)| *tid);
             }
-            Body::Rename(_) | Body::Sample(_) | Body::Tick(_) | Body::Loss(_) => {}
+            Body::Rename(_)
+            | Body::Sample(_)
+            | Body::Tick(_)
+            | Body::Memory(_)
+            | Body::Blind(_)
+            | Body::Loss(_) => {}
         }
     }
 }
@@ -225,6 +230,10 @@ impl Lane {
                     let pids = Some((sample.tgid, sample.tid));
                     let sample = Sample { record: sample, page_bytes };
                     emit(event(sample.record.head, pids, Body::Sample(Box::new(sample))));
+                }
+                Record::Memory(memory) => {
+                    let pids = Some((memory.tgid, memory.tgid));
+                    emit(event(memory.head, pids, Body::Memory(memory)));
                 }
                 Record::Tick(tick) => emit(event(tick.head, None, Body::Tick(tick))),
                 record => assembler.take(record, &mut emit),

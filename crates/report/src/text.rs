@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-use proctrace_findings::{Category, Class, Correlations, Findings, Outcome, Run, Summary};
+use proctrace_findings::{Category, Class, Correlations, Findings, Memory, Outcome, Run, Summary};
 
 use crate::escape::terminal;
 use crate::number::{bytes, count, counted, percent, time};
@@ -82,6 +82,15 @@ pub fn full(findings: &Findings, style: Style) -> String {
         out.push('\n');
         push_table(&mut out, style, &title, &lookups(findings, style.rows));
     }
+    if !findings.detached.is_empty() {
+        let title = title_of("Outlived their parent", findings.detached.len(), style.rows);
+        out.push('\n');
+        push_table(&mut out, style, &title, &detached(findings, style.rows));
+    }
+    if let Some(memory) = &findings.memory {
+        out.push('\n');
+        push_memory(&mut out, style, memory);
+    }
     out.push('\n');
     push_correlations(&mut out, style, &findings.correlations);
     out.push_str(
@@ -105,19 +114,19 @@ fn push_table(out: &mut String, style: Style, title: &str, table: &Table) {
 
 fn header(findings: &Findings, style: Style) -> Vec<String> {
     let run = &findings.run;
-    let command = terminal(&run.command.join(" ")).into_owned();
     let outcome = match run.outcome {
-        Some(Outcome::Code(code)) => format!("exit {code}"),
-        Some(Outcome::Signal(signal)) => format!("killed by signal {signal}"),
-        None => "end not recorded".to_owned(),
+        Some(Outcome::Code(code)) => format!(" · exit {code}"),
+        Some(Outcome::Signal(signal)) => format!(" · killed by signal {signal}"),
+        None if run.command.is_empty() => String::new(),
+        None => " · end not recorded".to_owned(),
     };
     let started = UNIX_EPOCH + Duration::from_nanos(run.started_unix_ns);
     let started = humantime::format_rfc3339_seconds(started).to_string();
     let mut lines = vec![
-        style.bold(&shorten(&command, style.width)),
+        style.bold(&shorten(&subject(run), style.width)),
         shorten(
             &format!(
-                "{} · {} · {outcome}",
+                "{} · {}{outcome}",
                 duration(run),
                 counted(u64::from(run.cores), "core", "cores"),
             ),
@@ -134,7 +143,33 @@ fn header(findings: &Findings, style: Style) -> Vec<String> {
         ),
     ];
     lines.extend(health(findings, style));
+    for spot in &findings.blind_spots {
+        let mut line = format!("Not seen: {}", spot.says);
+        if !spot.programs.is_empty() {
+            let _ = write!(line, " ({})", spot.programs.join(", "));
+        }
+        lines.push(shorten(&terminal(&line), style.width));
+    }
     lines
+}
+
+/// What was recorded.
+fn subject(run: &Run) -> String {
+    let mut subject = match &*run.scope {
+        _ if !run.command.is_empty() => terminal(&run.command.join(" ")).into_owned(),
+        "system" => "the whole machine".to_owned(),
+        "pids" => "processes that were running already".to_owned(),
+        _ => String::new(),
+    };
+    if let Some(cgroup) = run.cgroup.as_ref().filter(|_| run.command.is_empty()) {
+        let _ = write!(
+            subject,
+            "{}cgroup {}",
+            if subject.is_empty() { "" } else { " and " },
+            terminal(cgroup)
+        );
+    }
+    subject
 }
 
 /// How long the command took, and its descendants if they took noticeably longer.
@@ -278,10 +313,11 @@ fn concurrency(s: &Summary) -> String {
 }
 
 fn wasted(s: &Summary) -> String {
-    let mut text = counted(s.lookups_failed, "failed open", "failed opens");
-    let opens = s.lookups_failed + s.opens;
+    let mut text = counted(s.lookups_failed, "failed look-up", "failed look-ups");
+    let failed_opens = s.lookups_failed_by_family.get("open").copied().unwrap_or(0);
+    let opens = failed_opens.saturating_add(s.opens);
     if opens > 0 {
-        let _ = write!(text, " ({} of all opens)", percent(s.lookups_failed, opens));
+        let _ = write!(text, " · {} of all opens", percent(failed_opens, opens));
     }
     if s.execs > 0 {
         let _ = write!(text, " · {:.1} per exec", s.lookups_failed as f64 / s.execs as f64);
@@ -387,6 +423,7 @@ fn lookups(findings: &Findings, rows: usize) -> Table {
     let mut table = Table::new(&[
         ("misses", Align::Right),
         ("processes", Align::Right),
+        ("call", Align::Left),
         ("errno", Align::Left),
         ("directory", Align::Left),
     ]);
@@ -394,11 +431,64 @@ fn lookups(findings: &Findings, rows: usize) -> Table {
         table.row([
             count(misses.count),
             count(misses.processes),
+            misses.family.clone(),
             misses.errno.clone(),
             terminal(&misses.directory).into_owned(),
         ]);
     }
     table
+}
+
+fn detached(findings: &Findings, rows: usize) -> Table {
+    let mut table = Table::new(&[
+        ("CPU", Align::Right),
+        ("life", Align::Right),
+        ("pid", Align::Right),
+        ("what", Align::Left),
+        ("started by", Align::Left),
+    ]);
+    for process in findings.detached.iter().take(rows) {
+        table.row([
+            time(process.cpu_ns),
+            process.life_ns.map_or_else(|| "alive".to_owned(), time),
+            process.pid.to_string(),
+            terminal(&process.program).into_owned(),
+            terminal(&process.parent).into_owned(),
+        ]);
+    }
+    table
+}
+
+fn push_memory(out: &mut String, style: Style, memory: &Memory) {
+    let title = title_of("Memory, each at its peak", memory.processes.len(), style.rows);
+    let mut table = Table::new(&[
+        ("PSS", Align::Right),
+        ("USS", Align::Right),
+        ("shared", Align::Right),
+        ("RSS", Align::Right),
+        ("pid", Align::Right),
+        ("what", Align::Left),
+    ]);
+    for process in memory.processes.iter().take(style.rows) {
+        table.row([
+            bytes(process.pss_bytes),
+            bytes(process.uss_bytes),
+            bytes(process.shared_bytes),
+            bytes(process.rss_bytes),
+            process.pid.to_string(),
+            terminal(&process.program).into_owned(),
+        ]);
+    }
+    push_table(out, style, &title, &table);
+    let _ = writeln!(
+        out,
+        "  together at most {} PSS in {} (RSS {}, USS {}); every {}",
+        bytes(memory.peak_pss_bytes),
+        counted(memory.processes_then, "process", "processes"),
+        bytes(memory.rss_bytes_then),
+        bytes(memory.uss_bytes_then),
+        time(memory.interval_ns)
+    );
 }
 
 fn push_correlations(out: &mut String, style: Style, correlations: &Correlations) {
@@ -463,6 +553,8 @@ mod tests {
         Findings {
             run: Run {
                 command: vec![name.clone(); 5],
+                scope: "command".into(),
+                cgroup: None,
                 cwd: "/".into(),
                 host: name.clone(),
                 kernel: name.clone(),
@@ -497,6 +589,7 @@ mod tests {
                 peak_running: Some(n),
                 median_life_ns: Some(n),
                 lookups_failed: n,
+                lookups_failed_by_family: [("open".to_owned(), n)].into(),
                 opens: n,
                 switches_voluntary: n,
                 switches_involuntary: n,
@@ -523,12 +616,16 @@ mod tests {
             lookups: vec![
                 DirectoryMisses {
                     directory: name.clone(),
+                    family: "readlink".into(),
                     errno: "ENAMETOOLONG".into(),
                     count: n,
                     processes: n,
                 };
                 12
             ],
+            detached: Vec::new(),
+            memory: None,
+            blind_spots: Vec::new(),
             correlations: Correlations {
                 series: vec!["system CPU".into(), "user CPU".into()],
                 r: vec![vec![Some(1.0), Some(-1.0)], vec![Some(-1.0), None]],

@@ -16,8 +16,12 @@ pub struct Header {
     pub recorder: String,
     /// What the records come from: "ebpf".
     pub backend: String,
-    /// The command and its arguments, as it was launched.
+    /// The command and its arguments, as it was launched; empty where none was.
     pub command: Vec<String>,
+    /// Whom it was told to record: "command", "pids" or "system".
+    pub scope: String,
+    /// The cgroup whose members were recorded as well.
+    pub cgroup: Option<String>,
     /// The directory it was launched in.
     pub cwd: String,
     /// Host name.
@@ -38,8 +42,14 @@ pub struct Header {
     pub started_ns: u64,
     /// Pause between samples.
     pub interval_ns: u64,
+    /// Pause between looks at the memory of processes; None: there were none.
+    pub memory_interval_ns: Option<u64>,
     /// Size of each ring buffer.
     pub ring_bytes: u64,
+    /// What was done when one was nearly full: "drop" or "block".
+    pub on_full: String,
+    /// Families of calls whose failures are recorded: "open", "stat"...
+    pub misses: Vec<String>,
     /// Environment variables that are kept.
     pub env_names: Vec<String>,
     /// Which hook serves what.
@@ -70,8 +80,23 @@ pub struct Trailer {
     pub records: std::collections::BTreeMap<String, u64>,
     /// Everything that was lost; empty is good.
     pub losses: Vec<LossCount>,
+    /// What the kernel counted for the recording's own cgroup, if it had one.
+    pub cgroup: Option<CgroupUsage>,
     /// What the recorder itself used.
     pub recorder: RecorderUsage,
+}
+
+/// CPU time of a cgroup, by its cpu.stat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CgroupUsage {
+    /// The cgroup.
+    pub path: String,
+    /// All of it.
+    pub usage_ns: u64,
+    /// In user mode.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
 }
 
 /// Why a recording ended.
@@ -84,6 +109,8 @@ pub enum Ended {
     RootExited,
     /// Someone asked the recorder to stop.
     Interrupted,
+    /// The time that was asked for was over.
+    TimeOver,
 }
 
 /// What the kernel said of the payload when it was waited for.

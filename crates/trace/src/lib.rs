@@ -25,7 +25,9 @@ mod writer;
 
 pub use block::{Block, BlockInfo, RAW_BYTES_MAX};
 pub use error::{Damage, DamageKind, ReadError, WriteError};
-pub use header::{Ended, Header, Hook, LossCount, Outcome, PayloadUsage, RecorderUsage, Trailer};
+pub use header::{
+    CgroupUsage, Ended, Header, Hook, LossCount, Outcome, PayloadUsage, RecorderUsage, Trailer,
+};
 pub use reader::Reader;
 pub use spool::Spool;
 pub use writer::Writer;

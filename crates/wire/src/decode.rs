@@ -4,8 +4,8 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::kind::Kind;
 use crate::layout::{
-    Attach, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head, Loss, MissFixed, Rename, Sample,
-    Tick,
+    Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head, Loss, Memory, MissFixed,
+    Rename, Sample, Tick,
 };
 
 /// What can be wrong with the bytes of a record.
@@ -126,6 +126,10 @@ pub enum Record<'a> {
     Env(EnvFixed, &'a [u8]),
     /// See [`Loss`].
     Loss(Loss),
+    /// See [`Blind`].
+    Blind(Blind),
+    /// See [`Memory`].
+    Memory(Memory),
     /// A kind that a later version brought.
     Unknown(Head),
 }
@@ -164,6 +168,8 @@ impl<'a> Record<'a> {
                 Self::Env(env, take(frame, rest, env.bytes as usize)?.0)
             }
             Kind::Loss => Self::Loss(fixed(frame)?.0),
+            Kind::Blind => Self::Blind(fixed(frame)?.0),
+            Kind::Memory => Self::Memory(fixed(frame)?.0),
         })
     }
 }
@@ -263,7 +269,7 @@ mod tests {
     }
 
     fn any_record() -> impl Strategy<Value = Vec<u8>> {
-        (0u16..14, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
+        (0u16..16, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
             |(kind, words, mut body)| {
                 body.resize(body.len().max(words * 8).next_multiple_of(8), 0);
                 let size = u16::try_from(size_of::<Head>() + body.len()).unwrap();

@@ -6,7 +6,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum Kind {
-    /// A task followed from here on that no fork announces: the launched command.
+    /// A task followed from here on that no fork announces: the launched command, or one that was
+    /// there before.
     Attach = 1,
     /// fork, vfork, clone or clone3.
     Fork = 2,
@@ -30,11 +31,15 @@ pub enum Kind {
     Env = 11,
     /// Records that were lost.
     Loss = 12,
+    /// A task does something that is not seen.
+    Blind = 13,
+    /// Memory of a process.
+    Memory = 14,
 }
 
 impl Kind {
     /// Every kind, in order of its number.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Attach,
         Self::Fork,
         Self::Exec,
@@ -47,6 +52,8 @@ impl Kind {
         Self::Tick,
         Self::Env,
         Self::Loss,
+        Self::Blind,
+        Self::Memory,
     ];
 
     /// The kind with this number, if this version knows it.
@@ -69,6 +76,8 @@ impl Kind {
             Self::Tick => "tick",
             Self::Env => "env",
             Self::Loss => "loss",
+            Self::Blind => "blind",
+            Self::Memory => "memory",
         }
     }
 }
@@ -110,6 +119,28 @@ impl LossReason {
     }
 }
 
+/// What a task does that is not seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum BlindSpot {
+    /// It made an io_uring: what it opens through that passes no system call.
+    IoUring = 1,
+}
+
+impl BlindSpot {
+    /// The one with this number, if this version knows it.
+    pub fn from_number(number: u32) -> Option<Self> {
+        (number == 1).then_some(Self::IoUring)
+    }
+
+    /// The name used in `dump` and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IoUring => "io_uring",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,7 +154,7 @@ mod tests {
             assert_eq!(LossReason::from_number(reason as u16), Some(reason));
         }
         assert_eq!(Kind::from_number(0), None);
-        assert_eq!(Kind::from_number(13), None);
+        assert_eq!(Kind::from_number(15), None);
         assert_eq!(LossReason::from_number(0), None);
         assert_eq!(LossReason::from_number(4), None);
     }

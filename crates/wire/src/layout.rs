@@ -80,8 +80,12 @@ records! {
         tid: i32,
         /// Thread-group id of the real parent.
         parent_tgid: i32,
-        /// [`ATTACH_ROOT`].
+        /// ATTACH_* bits.
         bits: u32,
+        /// Thread-group id in the task's own pid namespace.
+        tgid_ns: i32,
+        /// Thread id there.
+        tid_ns: i32,
         /// Zero.
         pad: u32,
         /// start_boottime.
@@ -92,6 +96,28 @@ records! {
         utime_ns: u64,
         /// System ticks before.
         stime_ns: u64,
+        /// Voluntary context switches before.
+        nvcsw: u64,
+        /// Involuntary context switches before.
+        nivcsw: u64,
+        /// Minor faults before.
+        minflt: u64,
+        /// Major faults before.
+        majflt: u64,
+        /// Bytes read by system calls before.
+        rchar: u64,
+        /// Bytes written by system calls before.
+        wchar: u64,
+        /// Bytes read from storage before.
+        read_bytes: u64,
+        /// Bytes written to storage before.
+        write_bytes: u64,
+        /// Time spent runnable without a CPU before.
+        run_delay_ns: u64,
+        /// User time of children the process had waited for.
+        waited_utime_ns: u64,
+        /// System time of children the process had waited for.
+        waited_stime_ns: u64,
         /// Name.
         comm: [u8; 16],
     }
@@ -362,6 +388,40 @@ records! {
         lost: u32,
     }
 
+    /// A task does something that is not seen.
+    Blind as "pt_blind" {
+        /// Kind 13.
+        head: Head,
+        /// Serial of the process.
+        process: u32,
+        /// Thread-group id.
+        tgid: i32,
+        /// Thread id.
+        tid: i32,
+        /// A [`crate::BlindSpot`].
+        what: u32,
+    }
+
+    /// Memory of a process, as /proc/PID/smaps_rollup says.
+    Memory as "pt_memory" {
+        /// Kind 14; the task is the process's founder.
+        head: Head,
+        /// Serial of the process.
+        process: u32,
+        /// Thread-group id.
+        tgid: i32,
+        /// Resident.
+        rss_bytes: u64,
+        /// Proportional: a page shared by n processes counts for 1/n.
+        pss_bytes: u64,
+        /// Of this process alone.
+        uss_bytes: u64,
+        /// Resident and shared with others.
+        shared_bytes: u64,
+        /// Swapped out.
+        swap_bytes: u64,
+    }
+
     /// Lost records, counted since the start.
     Loss as "pt_loss" {
         /// Kind 12.
@@ -379,6 +439,8 @@ records! {
 
 /// [`Attach::bits`]: the launched command.
 pub const ATTACH_ROOT: u32 = 1;
+/// [`Attach::bits`]: a leader that has exited before its threads; no exit will be told.
+pub const ATTACH_ZOMBIE: u32 = 2;
 /// [`ExecFixed::bits`]: argv is longer than we record.
 pub const EXEC_ARGV_CAPPED: u32 = 1;
 /// [`ExecFixed::bits`]: argv could not be read.
@@ -387,6 +449,10 @@ pub const EXEC_ARGV_FAULT: u32 = 2;
 pub const EXEC_PATH_CUT: u32 = 4;
 /// [`ExecFixed::bits`], [`EnvFixed::bits`]: the environment is larger than we scan.
 pub const EXEC_ENV_CUT: u32 = 8;
+/// [`ExecFixed::bits`]: a 32-bit program, whose system calls are not seen.
+pub const EXEC_COMPAT: u32 = 16;
+/// [`ExecFixed::bits`]: happened before the recording; told by /proc when the task was attached.
+pub const EXEC_BEFORE: u32 = 32;
 /// [`MissFixed::bits`]: the path could not be read.
 pub const MISS_PATH_FAULT: u16 = 1;
 /// [`MissFixed::bits`]: the path is longer than PATH_MAX.

@@ -25,9 +25,9 @@ mod kind;
 pub mod layout;
 mod stream;
 
-pub use call::Call;
+pub use call::{Call, Family};
 pub use decode::{DecodeError, Exec, Frame, Frames, Record};
-pub use kind::{Kind, LossReason};
+pub use kind::{BlindSpot, Kind, LossReason};
 pub use stream::Stream;
 pub use zerocopy::IntoBytes;
 

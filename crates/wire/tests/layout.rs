@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use proctrace_wire::layout::LAYOUTS;
-use proctrace_wire::{Kind, LossReason, WIRE_VERSION, layout};
+use proctrace_wire::{BlindSpot, Kind, LossReason, WIRE_VERSION, layout};
 use serde_json::Value;
 
 fn bpf_directory() -> std::path::PathBuf {
@@ -128,6 +128,9 @@ fn numbers_are_the_same_in_c_and_in_rust() {
     assert_eq!(number("PT_LOSS_REASONS"), LossReason::ALL.len() as u64 + 1);
     for (name, value) in [
         ("PT_ATTACH_ROOT", layout::ATTACH_ROOT),
+        ("PT_ATTACH_ZOMBIE", layout::ATTACH_ZOMBIE),
+        ("PT_EXEC_COMPAT", layout::EXEC_COMPAT),
+        ("PT_EXEC_BEFORE", layout::EXEC_BEFORE),
         ("PT_EXEC_ARGV_CAPPED", layout::EXEC_ARGV_CAPPED),
         ("PT_EXEC_ARGV_FAULT", layout::EXEC_ARGV_FAULT),
         ("PT_EXEC_PATH_CUT", layout::EXEC_PATH_CUT),
@@ -145,7 +148,8 @@ fn numbers_are_the_same_in_c_and_in_rust() {
     }
     let argv_max = number("PT_ARGV_FIRST") + number("PT_ARGV_CHUNKS") * number("PT_ARGV_CHUNK");
     assert_eq!(argv_max, u64::from(layout::ARGV_MAX));
-    for call in 1..=19 {
+    assert_eq!(number("PT_BLIND_IO_URING"), BlindSpot::IoUring as u64);
+    for call in 1..64 {
         let call = proctrace_wire::Call::from_number(call);
         if call != proctrace_wire::Call::Unknown {
             let name = format!("PT_CALL_{}", call.name().to_uppercase());

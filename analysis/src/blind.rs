@@ -1,0 +1,105 @@
+//! What a recording could not see, and says so.
+
+use std::collections::BTreeSet;
+
+use proctrace_findings::BlindSpot;
+use proctrace_wire::BlindSpot as Kind;
+use proctrace_wire::layout::EXEC_COMPAT;
+
+use crate::recording::Recording;
+
+/// Processes with something that cannot be seen, by index.
+#[derive(Debug, Default)]
+pub(crate) struct Blindness {
+    compat: BTreeSet<usize>,
+    io_uring: BTreeSet<usize>,
+    systemd_run: BTreeSet<usize>,
+}
+
+impl Blindness {
+    pub(crate) fn note_exec(&mut self, process: usize, exec: &proctrace_wire::Exec<'_>) {
+        if exec.fixed.bits & EXEC_COMPAT != 0 {
+            self.compat.insert(process);
+        }
+        if asks_systemd(exec) {
+            self.systemd_run.insert(process);
+        }
+    }
+
+    pub(crate) fn note(&mut self, process: usize, what: u32) {
+        if Kind::from_number(what) == Some(Kind::IoUring) {
+            self.io_uring.insert(process);
+        }
+    }
+}
+
+/// Whether it is systemd-run, starting something that will not be a descendant. With --scope it
+/// runs the command itself.
+fn asks_systemd(exec: &proctrace_wire::Exec<'_>) -> bool {
+    let name = exec.exe.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    name == b"systemd-run"
+        && !exec
+            .argv
+            .split(|byte| *byte == 0)
+            .skip(1)
+            .take_while(|argument| argument.starts_with(b"-"))
+            .any(|argument| argument == b"--scope")
+}
+
+pub(crate) fn spots(recording: &Recording) -> Vec<BlindSpot> {
+    let blind = &recording.blind;
+    let mut spots = Vec::new();
+    let mut add = |what, processes: &BTreeSet<usize>, says: &str| {
+        if !processes.is_empty() {
+            let programs: BTreeSet<&str> = processes
+                .iter()
+                .map(|process| &*recording.program_of(&recording.processes[*process]).name)
+                .collect();
+            spots.push(BlindSpot {
+                what,
+                says: says.to_owned(),
+                processes: processes.len() as u64,
+                programs: programs.into_iter().map(str::to_owned).collect(),
+            });
+        }
+    };
+    add("compat", &blind.compat, "failed look-ups of 32-bit programs are not seen");
+    add("io_uring", &blind.io_uring, "what is opened through an io_uring is not seen");
+    add(
+        "systemd_run",
+        &blind.systemd_run,
+        "systemd-run starts things elsewhere, which are not in this recording",
+    );
+    let families = &recording.header.misses;
+    if !families.iter().any(|family| family == "open") {
+        spots.push(BlindSpot {
+            what: "misses",
+            says: "opens were not recorded: see record --misses".to_owned(),
+            processes: recording.processes.len() as u64,
+            programs: Vec::new(),
+        });
+    }
+    spots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proctrace_wire::layout::ExecFixed;
+
+    fn exec<'a>(exe: &'a [u8], argv: &'a [u8]) -> proctrace_wire::Exec<'a> {
+        // SAFETY is not at stake: zerocopy makes a zeroed value.
+        let fixed = <ExecFixed as zerocopy::FromZeros>::new_zeroed();
+        proctrace_wire::Exec { fixed, path: exe, interp: b"", exe, cwd: b"/", argv }
+    }
+
+    #[test]
+    fn only_a_service_runs_elsewhere() {
+        assert!(asks_systemd(&exec(b"/usr/bin/systemd-run", b"systemd-run\0sleep\01\0")));
+        let scope = b"systemd-run\0--user\0--scope\0sleep\01\0";
+        assert!(!asks_systemd(&exec(b"/usr/bin/systemd-run", scope)));
+        let argument = b"systemd-run\0sh\0--scope\0";
+        assert!(asks_systemd(&exec(b"/usr/bin/systemd-run", argument)));
+        assert!(!asks_systemd(&exec(b"/usr/bin/true", b"systemd-run\0")));
+    }
+}

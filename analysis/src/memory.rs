@@ -1,0 +1,106 @@
+//! Memory over time: what all processes together take, and which take most.
+
+use std::collections::HashMap;
+
+use proctrace_findings::{Memory, ProcessMemory};
+use proctrace_wire::layout;
+
+use crate::recording::Recording;
+
+/// A look at the memory of one process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) process: usize,
+    pub(crate) record: layout::Memory,
+}
+
+/// All processes at one tick.
+#[derive(Debug, Default, Clone, Copy)]
+struct Pass {
+    processes: u64,
+    rss_bytes: u64,
+    pss_bytes: u64,
+    uss_bytes: u64,
+}
+
+pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
+    let interval_ns = recording.header.memory_interval_ns?;
+    let passes = passes(&recording.looks, interval_ns);
+    let largest = passes.iter().max_by_key(|pass| pass.pss_bytes)?;
+    let mut peaks: HashMap<usize, layout::Memory> = HashMap::new();
+    for look in &recording.looks {
+        let peak = peaks.entry(look.process).or_insert(look.record);
+        if look.record.pss_bytes > peak.pss_bytes {
+            *peak = look.record;
+        }
+    }
+    let mut processes: Vec<ProcessMemory> = peaks
+        .into_iter()
+        .map(|(at, peak)| {
+            let process = &recording.processes[at];
+            ProcessMemory {
+                pid: process.pid,
+                program: recording.program_of(process).name.clone(),
+                rss_bytes: peak.rss_bytes,
+                pss_bytes: peak.pss_bytes,
+                uss_bytes: peak.uss_bytes,
+                shared_bytes: peak.shared_bytes,
+                swap_bytes: peak.swap_bytes,
+            }
+        })
+        .collect();
+    processes.sort_by_key(|process| (std::cmp::Reverse(process.pss_bytes), process.pid));
+    Some(Memory {
+        interval_ns,
+        passes: passes.len() as u64,
+        peak_pss_bytes: largest.pss_bytes,
+        rss_bytes_then: largest.rss_bytes,
+        uss_bytes_then: largest.uss_bytes,
+        processes_then: largest.processes,
+        processes,
+    })
+}
+
+/// A pass ends where a process comes again, or after half an interval without a look.
+fn passes(looks: &[Look], interval_ns: u64) -> Vec<Pass> {
+    let mut passes: Vec<Pass> = Vec::new();
+    let mut seen: HashMap<usize, usize> = HashMap::new();
+    let mut last_ns = 0;
+    for look in looks {
+        let now_ns = look.record.head.time_ns;
+        let gap = now_ns.saturating_sub(last_ns) > interval_ns / 2;
+        if passes.is_empty() || gap || seen.get(&look.process) == Some(&passes.len()) {
+            passes.push(Pass::default());
+        }
+        last_ns = now_ns;
+        seen.insert(look.process, passes.len());
+        if let Some(pass) = passes.last_mut() {
+            pass.processes += 1;
+            pass.rss_bytes = pass.rss_bytes.saturating_add(look.record.rss_bytes);
+            pass.pss_bytes = pass.pss_bytes.saturating_add(look.record.pss_bytes);
+            pass.uss_bytes = pass.uss_bytes.saturating_add(look.record.uss_bytes);
+        }
+    }
+    passes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::FromZeros;
+
+    fn look(process: usize, time_ns: u64, pss_bytes: u64) -> Look {
+        let mut record = layout::Memory::new_zeroed();
+        record.head.time_ns = time_ns;
+        record.pss_bytes = pss_bytes;
+        Look { process, record }
+    }
+
+    #[test]
+    fn looks_of_one_tick_are_added_up() {
+        let looks = [look(0, 10, 5), look(1, 12, 7), look(0, 110, 6), look(2, 300, 1)];
+        let passes = passes(&looks, 100);
+        let sums: Vec<_> = passes.iter().map(|pass| (pass.processes, pass.pss_bytes)).collect();
+        assert_eq!(sums, [(2, 12), (1, 6), (1, 1)]);
+    }
+}

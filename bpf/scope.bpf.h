@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Who is recorded: the command that the recorder launches, processes that were there before,
+ * a cgroup, or everyone; and always their descendants.
+ */
+#ifndef PROCTRACE_SCOPE_BPF_H
+#define PROCTRACE_SCOPE_BPF_H
+
+enum scope {
+	SCOPE_LAUNCHED = 0,
+	SCOPE_PIDS = 1,
+	SCOPE_ALL = 2,
+};
+
+const volatile __u32 scope = SCOPE_LAUNCHED;
+/* Id of a cgroup whose members are recorded as well; 0: none. */
+const volatile __u64 scope_cgroup = 0;
+
+#define SCOPE_PIDS_MAX 1024
+
+/* Processes that were asked for, as the recorder sees their pids. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SCOPE_PIDS_MAX);
+	__type(key, __u32);
+	__type(value, __u8);
+} scope_pids SEC(".maps");
+
+#define PF_KTHREAD 0x00200000
+
+/* ---- pids in namespaces ---- */
+
+/* Where a struct pid keeps the number it has at a level. The address is a plain number: the
+ * array is flexible, and verifiers before 6.2 refuse pointers with such an offset. */
+static __always_inline __u64 upid_at(__u64 pid, __u32 level)
+{
+	return pid + bpf_core_field_offset(struct pid, numbers) +
+	       level * bpf_core_type_size(struct upid);
+}
+
+/* A task's ids in its own pid namespace. */
+static __always_inline void read_ns_pids(struct task_struct *task, __s32 *tgid_ns, __s32 *tid_ns)
+{
+	__u64 pid = 0, tgid_pid = 0;
+	__u32 level = 0;
+
+	*tid_ns = task->pid;
+	*tgid_ns = task->tgid;
+	if (task->thread_pid)
+		level = task->thread_pid->level;
+	if (level == 0)
+		return;
+	bpf_core_read(&pid, sizeof(pid), &task->thread_pid);
+	bpf_core_read(&tgid_pid, sizeof(tgid_pid), &task->group_leader->thread_pid);
+	bpf_probe_read_kernel(tid_ns, 4, (void *)upid_at(pid, level));
+	if (tgid_pid)
+		bpf_probe_read_kernel(tgid_ns, 4, (void *)upid_at(tgid_pid, level));
+}
+
+/* A task's thread-group id as the current task, the recorder, sees it; 0 if it does not. */
+static __always_inline __u32 tgid_as_recorder_sees(struct task_struct *task)
+{
+	struct task_struct *recorder = bpf_get_current_task_btf();
+	struct upid mine = {}, theirs = {};
+	__u64 my_pid = 0, its_pid = 0;
+	__u32 level = 0;
+
+	if (recorder->thread_pid)
+		level = recorder->thread_pid->level;
+	if (level == 0) {
+		__u32 tgid = task->tgid;
+
+		/* else clang makes one load of this and theirs.nr, through different pointers */
+		barrier_var(tgid);
+		return tgid;
+	}
+	bpf_core_read(&my_pid, sizeof(my_pid), &recorder->thread_pid);
+	bpf_core_read(&its_pid, sizeof(its_pid), &task->group_leader->thread_pid);
+	if (!my_pid || !its_pid || !task->thread_pid || task->thread_pid->level < level)
+		return 0;
+	bpf_probe_read_kernel(&mine, sizeof(mine), (void *)upid_at(my_pid, level));
+	bpf_probe_read_kernel(&theirs, sizeof(theirs), (void *)upid_at(its_pid, level));
+	return mine.ns == theirs.ns ? theirs.nr : 0;
+}
+
+/* ---- membership ---- */
+
+/* Deeper than systemd, or anyone, nests them. */
+#define CGROUP_DEPTH_MAX 32
+
+static __always_inline bool is_in_cgroup(struct cgroup *cgroup)
+{
+	struct cgroup_subsys_state *parent;
+	int i;
+
+	for (i = 0; i < CGROUP_DEPTH_MAX && cgroup; i++) {
+		if (BPF_CORE_READ(cgroup, kn, id) == scope_cgroup)
+			return true;
+		parent = BPF_CORE_READ(cgroup, self.parent);
+		if (!parent)
+			break;
+		cgroup = (void *)parent - bpf_core_field_offset(struct cgroup, self);
+	}
+	return false;
+}
+
+/* Is the current task the recorder, about to fork the command it was asked to run? */
+static __always_inline bool is_launch(__u64 clone_flags)
+{
+	struct orders *orders = get_orders();
+	struct bpf_pidns_info self = {};
+
+	if (!orders || !orders->launch_armed || (clone_flags & CLONE_THREAD))
+		return false;
+	if (bpf_get_ns_current_pid_tgid(recorder_pidns_dev, recorder_pidns_ino, &self, sizeof(self)))
+		return false;
+	if (self.tgid != recorder_pid)
+		return false;
+	orders->launch_armed = 0;
+	return true;
+}
+
+/* ---- following a task ---- */
+
+/* Gives a task its serial; NULL and a counted loss if there is no memory. `process` is the
+ * serial of its process, 0 if it founds one. */
+static __always_inline struct task_state *follow(struct task_struct *task, __u32 process, __u16 kind)
+{
+	struct counts *counts = get_counts();
+	struct task_state *state;
+
+	if (!counts)
+		return NULL;
+	state = bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!state) {
+		count_loss(kind, PT_LOSS_STORAGE);
+		return NULL;
+	}
+	state->task = __sync_fetch_and_add(&counts->born, 1) + 1;
+	state->process = process ? process : state->task;
+	/* no sample can have said this, so the first one is always written */
+	state->sampled_run_ns = ~0ULL;
+	return state;
+}
+
+/* Says that a task is followed from here on, and what it had used before. */
+static __always_inline void write_attach(struct task_struct *task, struct task_state *state,
+					 __u32 bits)
+{
+	struct pt_attach *r = reserve(lifecycle, PT_ATTACH, struct pt_attach);
+
+	if (!r)
+		return;
+	set_head(&r->head, PT_ATTACH, sizeof(*r), state->task, bpf_ktime_get_boot_ns());
+	r->process = state->process;
+	r->tgid = task->tgid;
+	r->tid = task->pid;
+	r->parent_tgid = task->group_leader->real_parent->tgid;
+	r->bits = bits;
+	read_ns_pids(task, &r->tgid_ns, &r->tid_ns);
+	r->pad = 0;
+	r->start_ns = task->start_boottime;
+	r->run_ns = task->se.sum_exec_runtime;
+	r->utime_ns = task->utime;
+	r->stime_ns = task->stime;
+	r->nvcsw = task->nvcsw;
+	r->nivcsw = task->nivcsw;
+	r->minflt = task->min_flt;
+	r->majflt = task->maj_flt;
+	r->rchar = task->ioac.rchar;
+	r->wchar = task->ioac.wchar;
+	r->read_bytes = task->ioac.read_bytes;
+	r->write_bytes = task->ioac.write_bytes;
+	r->run_delay_ns = task->sched_info.run_delay;
+	r->waited_utime_ns = task->signal->cutime;
+	r->waited_stime_ns = task->signal->cstime;
+	copy_comm(r->comm, task);
+	submit(lifecycle, r);
+}
+
+/* Follows a task that was there before. */
+static __always_inline void adopt(struct task_struct *task)
+{
+	struct task_state *state, *leader_state;
+	struct counts *counts;
+	__u32 process = 0;
+
+	if (task->flags & PF_KTHREAD)
+		return;
+	/* a zombie has had its last word, unless it leads threads that live on */
+	if (task->exit_state && (task->pid != task->tgid || task->signal->live.counter == 0))
+		return;
+	if (task->pid != task->tgid) {
+		/* its leader comes first in each pass */
+		leader_state = state_of(task->group_leader);
+		if (!leader_state)
+			return;
+		process = leader_state->process;
+	}
+	state = follow(task, process, PT_ATTACH);
+	if (!state)
+		return;
+	write_attach(task, state, task->exit_state ? PT_ATTACH_ZOMBIE : 0);
+	counts = get_counts();
+	if (task->exit_state && counts)
+		__sync_fetch_and_add(&counts->ended, 1);
+}
+
+/* Whether a relative of a task is followed. `which` differs at each use: it keeps clang from
+ * making one call of several, which the verifier refuses where the kinds of pointer differ. */
+#define is_followed(task, which)                                            \
+	({                                                                  \
+		struct task_state *state_ = state_of(task);                 \
+		asm volatile("" : "+r"(state_) : "i"(which));               \
+		state_ != NULL;                                             \
+	})
+
+static __always_inline bool is_asked_for(struct task_struct *task)
+{
+	__u32 tgid;
+
+	/* threads of a followed process, children of followed tasks */
+	if (task->pid != task->tgid && is_followed(task->group_leader, 1))
+		return true;
+	if (scope_cgroup && is_in_cgroup(BPF_CORE_READ(task, cgroups, dfl_cgrp)))
+		return true;
+	switch (scope) {
+	case SCOPE_ALL:
+		return true;
+	case SCOPE_PIDS:
+		if (is_followed(task->real_parent, 2))
+			return true;
+		tgid = tgid_as_recorder_sees(task);
+		return tgid && bpf_map_lookup_elem(&scope_pids, &tgid);
+	}
+	return false;
+}
+
+/*
+ * One pass over all tasks: follows those that were asked for and are not followed yet. The
+ * recorder repeats it until a pass finds none: a child may come before its parent, and a task
+ * may fork before it is found; once it is followed, its forks are, too.
+ */
+SEC("iter/task")
+int on_adopt(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct task_struct *recorder = bpf_get_current_task_btf();
+
+	if (!task || task->tgid == recorder->tgid || state_of(task))
+		return 0;
+	if (is_asked_for(task))
+		adopt(task);
+	return 0;
+}
+
+/* A task is moved into the cgroup. Its threads, if it has more, are found by the next pass. */
+SEC("tp_btf/cgroup_attach_task")
+int on_cgroup_attach(__u64 *ctx)
+{
+	struct cgroup *cgroup = (void *)ctx[0];
+	struct task_struct *task = (void *)ctx[2];
+
+	if (!state_of(task) && is_in_cgroup(cgroup))
+		adopt(task);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,51 @@
+//! `proctrace check`: can a recording be trusted?
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use proctrace_analysis::{Recording, Rules, health};
+use proctrace_findings::Health;
+use proctrace_report::escape::terminal;
+use proctrace_report::number::counted;
+
+use crate::args::CheckArgs;
+use crate::exit_code;
+
+pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
+    let recording = Recording::load(&args.trace, &Rules::generic())?;
+    let health = health(&recording);
+    if !args.quiet {
+        let mut out = stdout().lock();
+        for line in lines(&health) {
+            writeln!(out, "{}", terminal(&line))?;
+        }
+        out.flush()?;
+    }
+    Ok(if health.is_good() { ExitCode::SUCCESS } else { exit_code::UNSOUND.into() })
+}
+
+fn lines(health: &Health) -> Vec<String> {
+    let verdict = |good: bool| if good { "ok " } else { "BAD" };
+    let mut lines = vec![
+        format!("{} the recorder finished the trace", verdict(health.complete)),
+        format!("{} {} lost", verdict(health.lost == 0), counted(health.lost, "record", "records")),
+    ];
+    for loss in &health.losses {
+        lines.push(format!("      {} of kind {} ({})", loss.count, loss.kind, loss.reason));
+    }
+    if health.damage.is_empty() {
+        lines.push(format!("{} nothing is damaged", verdict(true)));
+    }
+    lines.extend(health.damage.iter().map(|damage| format!("{} {damage}", verdict(false))));
+    for law in &health.laws {
+        lines.push(format!("{} {}", verdict(law.holds), law.says));
+        lines.push(format!(
+            "      {} {unit} against {} {unit}",
+            law.found,
+            law.expected,
+            unit = law.unit
+        ));
+    }
+    lines
+}

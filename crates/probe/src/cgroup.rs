@@ -1,0 +1,122 @@
+//! A cgroup of a recording's own: whatever is put into it belongs to the recording, and the kernel
+//! accounts for it apart.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::{Path, PathBuf};
+
+/// A cgroup that was made for one recording, and is removed after it.
+#[derive(Debug)]
+pub struct OwnCgroup {
+    path: PathBuf,
+    procs: File,
+}
+
+/// What the kernel counted for a cgroup: its cpu.stat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CgroupUsage {
+    /// The cgroup.
+    pub path: PathBuf,
+    /// CPU time of all that was in it.
+    pub usage_ns: u64,
+    /// The part in user mode.
+    pub user_ns: u64,
+    /// The part in the kernel.
+    pub system_ns: u64,
+}
+
+impl OwnCgroup {
+    /// Makes one below the cgroup that the recorder is in.
+    ///
+    /// # Errors
+    /// When there is no cgroup v2, or none that this user may divide.
+    pub fn create() -> io::Result<Self> {
+        let path = current()?.join(format!("proctrace-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        })?;
+        let procs = OpenOptions::new().write(true).open(path.join("cgroup.procs"));
+        match procs {
+            Ok(procs) => Ok(Self { path, procs }),
+            Err(error) => {
+                let _ = fs::remove_dir(&path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where a process that writes "0" moves itself into it.
+    pub(crate) fn procs(&self) -> RawFd {
+        self.procs.as_raw_fd()
+    }
+
+    /// What has been used in it.
+    ///
+    /// # Errors
+    /// When its cpu.stat cannot be read.
+    pub fn usage(&self) -> io::Result<CgroupUsage> {
+        let stat = fs::read_to_string(self.path.join("cpu.stat"))?;
+        let field = |name: &str| {
+            stat.lines()
+                .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+                .map(|microseconds| microseconds.saturating_mul(1000))
+                .ok_or_else(|| io::Error::other(format!("cpu.stat has no {name}")))
+        };
+        Ok(CgroupUsage {
+            path: self.path.clone(),
+            usage_ns: field("usage_usec ")?,
+            user_ns: field("user_usec ")?,
+            system_ns: field("system_usec ")?,
+        })
+    }
+}
+
+impl Drop for OwnCgroup {
+    fn drop(&mut self) {
+        // It stays where something is still in it.
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// The cgroup v2 directory that this process is in.
+fn current() -> io::Result<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let cgroups = fs::read_to_string("/proc/self/cgroup")?;
+    locate(&mounts, &cgroups).ok_or_else(|| io::Error::other("no cgroup v2 is mounted"))
+}
+
+fn locate(mounts: &str, cgroups: &str) -> Option<PathBuf> {
+    // proc_pid_mountinfo(5): ID parent major:minor root point options ... - type source options
+    let (root, point) = mounts.lines().find_map(|line| {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ').skip(3);
+        let is_v2 = filesystem.split(' ').next() == Some("cgroup2");
+        is_v2.then_some((fields.next()?, fields.next()?))
+    })?;
+    let own = cgroups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let below = Path::new(own).strip_prefix(root).ok()?;
+    Some(Path::new(point).join(below))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_cgroup_is_found_below_any_mount() {
+        let mounts = "24 1 0:22 / /proc rw - proc proc rw\n\
+                      31 24 0:27 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 none rw\n";
+        let found = locate(mounts, "4:cpu:/\n0::/user.slice/a\n");
+        assert_eq!(found, Some(PathBuf::from("/sys/fs/cgroup/unified/user.slice/a")));
+        let bound = "31 24 0:27 /user.slice /cg rw - cgroup2 none rw\n";
+        assert_eq!(locate(bound, "0::/user.slice/a\n"), Some(PathBuf::from("/cg/a")));
+        assert_eq!(locate(bound, "0::/elsewhere\n"), None);
+        assert_eq!(locate("24 1 0:22 / /proc rw - proc proc rw\n", "0::/\n"), None);
+    }
+}
