@@ -43,17 +43,25 @@ impl Accounting {
             let own_ns = process.cpu.total_ns();
             books.total_ns = books.total_ns.saturating_add(own_ns);
             books.tail_ns = books.tail_ns.saturating_add(process.tail_ns);
-            let Some(parent) = process.parent else { continue };
             let with_children_ns = own_ns
                 .saturating_add(process.before_ns)
                 .saturating_add(process.waited_ns.unwrap_or(0));
-            due[parent].ns = due[parent].ns.saturating_add(with_children_ns);
-            due[parent].children += 1;
             if is_detached(recording, process) {
                 books.detached += 1;
                 books.detached_ns = books.detached_ns.saturating_add(with_children_ns);
-            } else if !process.autoreaped {
-                due[parent].tail_ns = due[parent].tail_ns.saturating_add(process.tail_ns);
+            }
+            match process.reaper {
+                Some(reaper) => {
+                    let due = &mut due[reaper];
+                    due.ns = due.ns.saturating_add(with_children_ns);
+                    due.children += 1;
+                    if !process.autoreaped {
+                        due.tail_ns = due.tail_ns.saturating_add(process.tail_ns);
+                    }
+                }
+                // The command itself is waited for by the recorder.
+                None if process.parent.is_none() => {}
+                None => books.unwaited_ns = books.unwaited_ns.saturating_add(with_children_ns),
             }
         }
         for (process, due) in processes.iter().zip(&due) {

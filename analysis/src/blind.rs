@@ -86,10 +86,10 @@ pub(crate) fn spots(recording: &Recording) -> Vec<BlindSpot> {
 mod tests {
     use super::*;
     use proctrace_wire::layout::ExecFixed;
+    use zerocopy::FromZeros;
 
     fn exec<'a>(exe: &'a [u8], argv: &'a [u8]) -> proctrace_wire::Exec<'a> {
-        // SAFETY is not at stake: zerocopy makes a zeroed value.
-        let fixed = <ExecFixed as zerocopy::FromZeros>::new_zeroed();
+        let fixed = ExecFixed::new_zeroed();
         proctrace_wire::Exec { fixed, path: exe, interp: b"", exe, cwd: b"/", argv }
     }
 

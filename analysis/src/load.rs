@@ -34,6 +34,7 @@ impl Recording {
         loader.read_lookups(&mut reader);
         loader.read_samples(&mut reader);
         loader.sum_up_processes();
+        loader.find_reapers();
         Ok(loader.finish(reader))
     }
 }
@@ -250,11 +251,13 @@ impl<'a> Loader<'a> {
             serial,
             pid,
             parent,
+            reaper: None,
             spawned_by: None,
             depth: parent.map_or(0, |parent| self.processes[parent].depth + 1),
             born_ns,
             ended_ns: None,
             status: None,
+            last_parent_pid: None,
             program,
             execs: 0,
             tasks: Vec::with_capacity(1),
@@ -305,6 +308,30 @@ impl<'a> Loader<'a> {
         self.last_ns = self.last_ns.max(time_ns);
     }
 
+    /// Finds who could wait for each process: pids are used again, so it must have been alive then.
+    fn find_reapers(&mut self) {
+        let mut of_pid: HashMap<i32, Vec<usize>> = HashMap::new();
+        for (at, process) in self.processes.iter().enumerate() {
+            of_pid.entry(process.pid).or_default().push(at);
+        }
+        let reapers: Vec<Option<usize>> = self
+            .processes
+            .iter()
+            .map(|process| {
+                let parent_pid = process.last_parent_pid?;
+                let ended_ns = process.ended_ns?;
+                of_pid.get(&parent_pid)?.iter().copied().find(|at| {
+                    let parent = &self.processes[*at];
+                    parent.born_ns <= ended_ns
+                        && parent.ended_ns.is_none_or(|gone_ns| gone_ns >= ended_ns)
+                })
+            })
+            .collect();
+        for (process, reaper) in self.processes.iter_mut().zip(reapers) {
+            process.reaper = reaper;
+        }
+    }
+
     /// From the tasks' figures to the processes'.
     fn sum_up_processes(&mut self) {
         for process in &mut self.processes {
@@ -335,6 +362,7 @@ impl<'a> Loader<'a> {
             if let Some(last) = last {
                 let record = &last.record;
                 process.status = Some(record.status);
+                process.last_parent_pid = Some(record.parent_tgid);
                 process.autoreaped = record.bits & EXIT_AUTOREAP != 0;
                 process.waited_ns =
                     Some(record.waited_utime_ns.saturating_add(record.waited_stime_ns));

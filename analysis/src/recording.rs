@@ -127,6 +127,9 @@ pub struct Process {
     pub pid: i32,
     /// Index of the process that is its parent; None for the command, or where it is not known.
     pub parent: Option<usize>,
+    /// Index of the process that was its parent when it ended, and so the one that can wait for it:
+    /// its parent, or one that has adopted it (a subreaper). None if that is not of the recording.
+    pub reaper: Option<usize>,
     /// What the forker was running at the time.
     pub spawned_by: Option<usize>,
     /// How many forks away from the command.
@@ -137,6 +140,8 @@ pub struct Process {
     pub ended_ns: Option<u64>,
     /// Its status as wait(2) gives it, if it ended.
     pub status: Option<u32>,
+    /// Pid of its parent when it ended.
+    pub(crate) last_parent_pid: Option<i32>,
     /// Number of what it ran last.
     pub program: usize,
     /// Successful execs.

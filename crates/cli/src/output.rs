@@ -8,15 +8,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use nix::libc;
 use proctrace_probe::{Identity, Sink};
+use proctrace_report::number::counted;
 use proctrace_trace::{Header, Spool, Trailer, Writer};
 use proctrace_wire::Stream;
 
 use crate::args::DEFAULT_TRACE;
+use crate::say;
 
 /// A trace that is being written.
 pub(crate) struct Output {
     path: PathBuf,
     spool: Spool<File>,
+    announce: bool,
 }
 
 impl Output {
@@ -44,7 +47,13 @@ impl Output {
         }
         let spool = Writer::new(file, header).and_then(Spool::new);
         let spool = spool.inspect_err(|_| remove(path)).with_context(context)?;
-        Ok(Self { path: path.to_owned(), spool })
+        Ok(Self { path: path.to_owned(), spool, announce: false })
+    }
+
+    /// Says on stderr when the recording is under way.
+    pub(crate) fn announced(mut self, announce: bool) -> Self {
+        self.announce = announce;
+        self
     }
 
     /// Writes the rest; returns the bytes written in all.
@@ -78,5 +87,12 @@ impl Sink for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.spool.flush().map_err(io::Error::other)
+    }
+
+    fn ready(&mut self, processes: u64) {
+        if self.announce {
+            let processes = counted(processes, "process", "processes");
+            say::note(&format!("recording {processes} and what they start; Ctrl-C ends it"));
+        }
     }
 }

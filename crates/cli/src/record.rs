@@ -51,7 +51,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     let options = options(args, own_cgroup.as_deref());
     let probe = Probe::load(&options)?;
     let header = header(args, &options, &probe)?;
-    let mut output = Output::create(&args.output, identity.as_ref(), &header)?;
+    let mut output = Output::create(&args.output, identity.as_ref(), &header)?
+        .announced(command.is_none() && !args.quiet);
     match record(probe, command.as_ref(), &options, &mut output) {
         Ok(finished) => finish(args, &header, output, finished),
         Err(error @ ProbeError::Exec { .. }) => {

@@ -277,9 +277,7 @@ fn the_doctor_names_a_hook_for_every_event() {
     let output = proctrace().arg("doctor").output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{stdout}");
-    for event in
-        ["fork", "exec", "rename", "exit", "accounting", "failed opens and execs", "samples"]
-    {
+    for event in ["fork", "exec", "rename", "exit", "accounting", "failed look-ups", "samples"] {
         assert!(stdout.contains(&format!("ok    {event}")), "{stdout}");
     }
     assert!(stdout.lines().all(|line| line.chars().count() <= 80), "{stdout}");

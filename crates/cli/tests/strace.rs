@@ -1,5 +1,5 @@
 //! The same deterministic payload under `strace -f` and under us: the same forks, execs, failed
-//! execs, exits and failed opens.
+//! execs, exits and failed look-ups.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,9 +25,27 @@ enum Fact {
     ExecFailed(Vec<u8>, u64),
     Code(u64),
     Signal(u64),
-    OpenFailed(Vec<u8>, u64),
+    LookupFailed(String, Vec<u8>, u64),
     Opened,
 }
+
+/// Calls that look a path up, but for exec.
+const LOOKUPS: &[&str] = &[
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "readlink",
+    "readlinkat",
+    "chdir",
+];
 
 type Facts = BTreeMap<Fact, usize>;
 
@@ -41,6 +59,14 @@ fn strace_sees_the_same() {
     let processes = expected[&Fact::Process];
     assert!(processes >= 5_000, "{processes} processes are too few to mean anything");
     assert!(expected[&Fact::Thread] >= 2_000);
+    let calls: std::collections::BTreeSet<&str> = expected
+        .keys()
+        .filter_map(|fact| match fact {
+            Fact::LookupFailed(call, ..) => Some(&**call),
+            _ => None,
+        })
+        .collect();
+    assert!(calls.len() >= 10, "the payload fails by {calls:?} only");
     let differences: Vec<String> = expected
         .keys()
         .chain(got.keys())
@@ -71,7 +97,9 @@ fn of_events(events: &Events) -> Facts {
                 add(Fact::ExecFailed(to_bytes(text(&event["path"])), u64_of(&event["errno"])), 1);
             }
             "lookup_failed" => {
-                add(Fact::OpenFailed(to_bytes(text(&event["path"])), u64_of(&event["errno"])), 1);
+                let path = to_bytes(text(&event["path"]));
+                let call = text(&event["call"]).to_owned();
+                add(Fact::LookupFailed(call, path, u64_of(&event["errno"])), 1);
             }
             "exit" => {
                 match event.get("code") {
@@ -94,7 +122,10 @@ fn under_strace(program: &Path) -> Facts {
     let directory = tempfile::tempdir().unwrap();
     let output = Command::new("strace")
         .args(["-ff", "-xx", "-s", "65535"])
-        .args(["-e", "trace=execve,execveat,open,openat,openat2,creat,fork,vfork,clone,clone3"])
+        .args([
+            "-e",
+            &format!("trace=execve,execveat,fork,vfork,clone,clone3,{}", LOOKUPS.join(",")),
+        ])
         .arg("-o")
         .arg(directory.path().join("log"))
         .arg(program)
@@ -144,8 +175,9 @@ fn of_line(line: &str) -> Option<Fact> {
         ("execve" | "execveat", None) => Fact::Exec(strings.next()?, strings.collect()),
         ("execve" | "execveat", Some(error)) => Fact::ExecFailed(strings.next()?, error),
         ("open" | "openat" | "openat2" | "creat", None) => Fact::Opened,
-        ("open" | "openat" | "openat2" | "creat", Some(error)) => {
-            Fact::OpenFailed(strings.next()?, error)
+        (call, None) if LOOKUPS.contains(&call) => return None,
+        (call, Some(error)) if LOOKUPS.contains(&call) => {
+            Fact::LookupFailed(call.to_owned(), strings.next()?, error)
         }
         other => panic!("a line that makes no sense: {other:?}: {line}"),
     })
@@ -167,6 +199,7 @@ fn errno(name: &str) -> u64 {
     match name {
         "ENOENT" => 2,
         "EACCES" => 13,
+        "EINVAL" => 22,
         "ENOTDIR" => 20,
         other => panic!("the payload does not meet {other}"),
     }

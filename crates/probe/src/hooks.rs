@@ -60,7 +60,7 @@ pub(crate) const EVENTS: &[Event] = &[
     },
     Event { name: "accounting", ways: &[Way::TpBtf("on_switch", "sched_switch")], needed: always },
     Event {
-        name: "failed look-ups and execs",
+        name: "failed look-ups",
         ways: &[Way::SysExits("on_return"), Way::TpBtf("on_sys_exit", "sys_exit")],
         needed: |options| if options.misses == Misses::NONE { Need::Not } else { Need::Must },
     },
@@ -70,12 +70,12 @@ pub(crate) const EVENTS: &[Event] = &[
         needed: |_| Need::May,
     },
     Event {
-        name: "moves between cgroups",
+        name: "cgroup moves",
         ways: &[Way::TpBtf("on_cgroup_attach", "cgroup_attach_task")],
         needed: |options| if options.cgroup.is_some() { Need::May } else { Need::Not },
     },
     Event {
-        name: "what runs already",
+        name: "running tasks",
         ways: &[Way::TaskIterator(ADOPT_PROGRAM)],
         needed: |options| {
             let launched_only = options.scope == Scope::Launched && options.cgroup.is_none();

@@ -37,6 +37,11 @@ pub trait Sink {
     /// # Errors
     /// As [`Sink::push`].
     fn flush(&mut self) -> io::Result<()>;
+
+    /// Called once, when everyone who was there before and was asked for is followed.
+    fn ready(&mut self, processes: u64) {
+        let _ = processes;
+    }
 }
 
 /// A recording that is over.
@@ -152,6 +157,8 @@ pub fn record(
         losses: Vec::new(),
     };
     session.adopt()?;
+    let processes = session.intake.counts.processes;
+    session.intake.sink.ready(processes);
     let ended = session.follow()?;
     session.finish(ended)
 }

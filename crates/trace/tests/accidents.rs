@@ -18,6 +18,11 @@ fn header() -> Header {
         recorder: "0.0.0".into(),
         backend: "ebpf".into(),
         command: vec!["sh".into(), "-c".into(), "true".into()],
+        scope: "command".into(),
+        cgroup: None,
+        memory_interval_ns: None,
+        on_full: "drop".into(),
+        misses: vec!["open".into()],
         cwd: "/".into(),
         host: "somewhere".into(),
         kernel: "6.1.0".into(),
@@ -48,6 +53,7 @@ fn trailer() -> Trailer {
         tasks: 5,
         records: BTreeMap::new(),
         losses: Vec::new(),
+        cgroup: None,
         recorder: RecorderUsage::default(),
     }
 }

@@ -88,6 +88,9 @@ impl Recorded {
     /// books balance.
     pub(crate) fn sound(&self, code: i32) -> Events {
         assert_eq!(self.code(), code, "{}", self.stderr());
+        let check = proctrace().arg("check").arg(self.trace()).output().unwrap();
+        let says = String::from_utf8_lossy(&check.stdout).into_owned();
+        assert_eq!(check.status.code(), Some(0), "{says}");
         let findings = report(&self.trace());
         let health = &findings["health"];
         assert_eq!(health["complete"], true);
@@ -96,7 +99,9 @@ impl Recorded {
         for law in health["laws"].as_array().unwrap() {
             assert_eq!(law["holds"], true, "{law}");
         }
-        Events::of(&self.trace())
+        let events = Events::of(&self.trace());
+        events.assert_lives_are_in_order();
+        events
     }
 }
 
@@ -118,6 +123,35 @@ pub(crate) fn header(trace: &Path) -> Value {
 pub(crate) struct Events(pub(crate) Vec<Value>);
 
 impl Events {
+    /// No task does anything before it is born or after it has exited, whichever CPU told it.
+    fn assert_lives_are_in_order(&self) {
+        let mut alive = std::collections::BTreeSet::new();
+        for event in &self.0 {
+            // Ticks and losses are about no task.
+            let tid = event["tid"].as_u64().unwrap_or(0);
+            match text(&event["kind"]) {
+                "attach" => assert!(alive.insert(tid), "{event}"),
+                "fork" => {
+                    assert!(alive.contains(&tid), "{event}");
+                    assert!(alive.insert(u64_of(&event["child_tid"])), "{event}");
+                }
+                "exec" => {
+                    // A thread that execs takes its leader's id, and the leader is gone.
+                    if let Some(old) = event["old_tid"].as_u64() {
+                        assert!(alive.remove(&old), "{event}");
+                        alive.insert(tid);
+                    }
+                    assert!(alive.contains(&tid), "{event}");
+                }
+                "exit" => assert!(alive.remove(&tid), "{event}"),
+                "exec_failed" | "lookup_failed" | "rename" | "blind" => {
+                    assert!(alive.contains(&tid), "{event}");
+                }
+                _ => {}
+            }
+        }
+    }
+
     pub(crate) fn of(trace: &Path) -> Self {
         let output = proctrace().arg("dump").arg(trace).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
