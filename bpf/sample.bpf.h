@@ -101,7 +101,8 @@ int on_sample(struct bpf_iter__task *ctx)
 	/* a zombie has had its last word already */
 	if ((pass != PASS_CHANGED && !state->exit_ns) || state->sampled_state != letter ||
 	    state->sampled_run_ns != task->se.sum_exec_runtime) {
-		if (write_sample(seq, task, state, letter, pass == PASS_FINAL))
+		if (write_sample(seq, task, state, letter,
+				 pass == PASS_FINAL && !state->exit_ns))
 			return 0;
 	}
 	count_state(letter);

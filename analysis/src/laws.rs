@@ -14,7 +14,7 @@ use crate::recording::Recording;
 /// process on Linux 6.18.
 const ROUNDING_NS: f64 = 100_000.0;
 const ROUNDING_PER_PROCESS_NS: f64 = 2_000.0;
-const CGROUP_ROUNDING_NS: f64 = 2_000_000.0;
+const CGROUP_ROUNDING_NS: f64 = 200_000.0;
 
 pub(crate) fn health(recording: &Recording, accounting: &Accounting) -> Health {
     let losses = losses(recording);
@@ -111,7 +111,7 @@ fn cgroup_law(recording: &Recording, accounting: &Accounting) -> Option<Law> {
         return None;
     }
     let (expected, found) = (cgroup.usage_ns as f64, accounting.total_ns as f64);
-    // The command moves in after its birth, and the kernel counts in whole microseconds.
+    // The command is born in it; the kernel counts in whole microseconds.
     let rounding = CGROUP_ROUNDING_NS + expected / 1000.0;
     Some(Law {
         name: "cgroup",

@@ -1,7 +1,7 @@
 //! A cgroup of a recording's own: whatever is put into it belongs to the recording, and the kernel
 //! accounts for it apart.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct OwnCgroup {
     path: PathBuf,
-    procs: File,
+    directory: File,
 }
 
 /// What the kernel counted for a cgroup: its cpu.stat.
@@ -36,9 +36,8 @@ impl OwnCgroup {
         fs::create_dir(&path).map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", path.display()))
         })?;
-        let procs = OpenOptions::new().write(true).open(path.join("cgroup.procs"));
-        match procs {
-            Ok(procs) => Ok(Self { path, procs }),
+        match File::open(&path) {
+            Ok(directory) => Ok(Self { path, directory }),
             Err(error) => {
                 let _ = fs::remove_dir(&path);
                 Err(error)
@@ -51,9 +50,9 @@ impl OwnCgroup {
         &self.path
     }
 
-    /// Where a process that writes "0" moves itself into it.
-    pub(crate) fn procs(&self) -> RawFd {
-        self.procs.as_raw_fd()
+    /// Its directory's descriptor, for CLONE_INTO_CGROUP.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.directory.as_raw_fd()
     }
 
     /// What has been used in it.

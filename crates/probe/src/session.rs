@@ -165,8 +165,8 @@ pub fn record(
 
 fn start(probe: &mut Probe, command: &Command) -> Result<Pid, ProbeError> {
     probe.maps.give_orders(Orders { launch_armed: 1, pass: Pass::Changed as u32 })?;
-    let cgroup_procs = command.cgroup.as_deref().map(OwnCgroup::procs);
-    launch(command, probe.signals.mask_before(), cgroup_procs).map_err(|error| match error {
+    let cgroup = command.cgroup.as_deref().map(OwnCgroup::descriptor);
+    launch(command, probe.signals.mask_before(), cgroup).map_err(|error| match error {
         LaunchError::Fork(source) => ProbeError::Launch(source),
         LaunchError::Exec(source) => {
             let program = command.program.to_string_lossy().into_owned();

@@ -1,0 +1,122 @@
+//! Failed look-ups by every call, and what of them cannot be seen.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{Events, Recorder, report, text, u64_of};
+use serde_json::Value;
+
+/// Calls that every architecture has, and those that only older ones have.
+const CALLS: &[&str] =
+    &["openat", "openat2", "newfstatat", "statx", "faccessat", "faccessat2", "readlinkat", "chdir"];
+#[cfg(target_arch = "x86_64")]
+const OLD_CALLS: &[&str] = &["open", "stat", "lstat", "access", "readlink"];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_CALLS: &[&str] = &[];
+
+/// How often each call failed on a path of the fixture's.
+fn by_call(events: &Events) -> BTreeMap<String, usize> {
+    let mut calls = BTreeMap::new();
+    for miss in events.kind("lookup_failed").chain(events.kind("exec_failed")) {
+        if miss["path"].as_str().is_some_and(|path| path.starts_with("/no/such/place/")) {
+            assert_eq!(miss["errno"], 2, "{miss}");
+            *calls.entry(text(&miss["call"]).to_owned()).or_default() += 1;
+        }
+    }
+    calls
+}
+
+fn all_of(calls: &[&[&str]], count: usize) -> BTreeMap<String, usize> {
+    calls.iter().copied().flatten().map(|call| ((*call).to_owned(), count)).collect()
+}
+
+#[test]
+fn every_call_is_told_with_path_and_errno() {
+    let recorded = Recorder::new().fixture("lookups", &["25"]);
+    let events = recorded.sound(0);
+    assert_eq!(by_call(&events), all_of(&[CALLS, OLD_CALLS, &["execve", "execveat"]], 25));
+    let find = |call: &str| -> &Value {
+        events
+            .kind("lookup_failed")
+            .find(|miss| miss["call"] == call && miss["path"] == "/no/such/place/3")
+            .unwrap()
+    };
+    assert_eq!(find("newfstatat")["flags"], 0x100); // AT_SYMLINK_NOFOLLOW
+    assert_eq!(find("faccessat2")["dirfd"], -100); // AT_FDCWD
+    let families = report(&recorded.trace())["summary"]["lookups_failed_by_family"].clone();
+    let names: BTreeSet<&str> = families.as_object().unwrap().keys().map(|name| &**name).collect();
+    assert_eq!(names, BTreeSet::from(["access", "chdir", "open", "readlink", "stat"]));
+}
+
+#[test]
+fn families_can_be_chosen() {
+    let with = |list: &str| -> (Events, Value) {
+        let recorded = Recorder::new().option(["--misses", list]).fixture("lookups", &["10"]);
+        (recorded.sound(0), report(&recorded.trace()))
+    };
+    let (events, findings) = with("readlink,exec");
+    let mut expected = all_of(&[&["readlinkat", "execve", "execveat"]], 10);
+    if OLD_CALLS.contains(&"readlink") {
+        expected.insert("readlink".into(), 10);
+    }
+    assert_eq!(by_call(&events), expected);
+    // What was not asked for is said to be missing.
+    assert_eq!(findings["blind_spots"][0]["what"], "misses");
+
+    let (events, findings) = with("none");
+    assert_eq!(events.count("lookup_failed") + events.count("exec_failed"), 0);
+    assert_eq!(findings["summary"]["lookups_failed"], 0);
+
+    let (_, findings) = with("all");
+    assert_eq!(findings["blind_spots"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn results_that_seccomp_fakes_are_what_the_payload_saw() {
+    let events = Recorder::new().fixture("faked", &[]).sound(3);
+    let faked: Vec<&Value> =
+        events.kind("lookup_failed").filter(|miss| miss["path"] == "/faked/by/seccomp").collect();
+    assert_eq!(faked.len(), 1);
+    assert_eq!(faked[0]["errno"], 13);
+    // An exec that says it succeeded and did not happen is no exec.
+    assert_eq!(events.count("exec"), 1);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_32_bit_program_is_a_blind_spot() {
+    let recorded = Recorder::new().fixture("compat32", &[]);
+    let events = recorded.sound(7);
+    let exec = events.kind("exec").next().unwrap();
+    assert_eq!(exec["compat"], true);
+    let spots = report(&recorded.trace())["blind_spots"].clone();
+    assert_eq!(spots[0]["what"], "compat");
+    assert_eq!(spots[0]["programs"][0], "compat32");
+}
+
+#[test]
+fn an_io_uring_is_a_blind_spot() {
+    let recorded = Recorder::new().fixture("uring", &[]);
+    let events = recorded.sound(0);
+    let blind: Vec<&Value> = events.kind("blind").collect();
+    assert_eq!(blind.len(), 1);
+    assert_eq!(blind[0]["what"], "io_uring");
+    assert_eq!(blind[0]["pid"], events.root()["pid"]);
+    assert_eq!(report(&recorded.trace())["blind_spots"][0]["what"], "io_uring");
+}
+
+#[test]
+fn what_systemd_is_asked_for_runs_elsewhere() {
+    let recorder = Recorder::new();
+    // What counts is what it is called: no systemd runs here.
+    let program = recorder.directory.path().join("systemd-run");
+    std::fs::copy("/bin/true", &program).unwrap();
+    let recorded = recorder.run([program.to_str().unwrap(), "--user", "sleep", "1"]);
+    recorded.sound(0);
+    let findings = report(&recorded.trace());
+    assert_eq!(findings["blind_spots"][0]["what"], "systemd_run");
+    let _ = u64_of(&findings["blind_spots"][0]["processes"]);
+}

@@ -1,0 +1,56 @@
+//! A recorder that does not get to empty its rings: what is lost is counted, or nothing is.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{Events, Recorded, Recorder, fixture, header, proctrace, report, u64_of};
+
+/// Under a recorder that its own payload holds with SIGSTOP for so many seconds meanwhile.
+fn fork_storm_under_a_stopped_recorder(options: &[&str], forks: u32, seconds: u32) -> Recorded {
+    let script = format!(
+        "(sleep 0.2; kill -STOP $PPID; sleep {seconds}; kill -CONT $PPID) & {} {forks}; wait",
+        fixture("fork_only").display()
+    );
+    // A shell between, so that $PPID is the recorder whatever the subshell is.
+    Recorder::new().option(options).run(["sh", "-c", &script])
+}
+
+#[test]
+fn a_stopped_recorder_loses_what_it_counts() {
+    let recorded = fork_storm_under_a_stopped_recorder(&["--ring-size", "64KiB"], 40_000, 5);
+    // The payload has finished, and the trace can be read.
+    assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+    let trailer = header(&recorded.trace())["trailer"].clone();
+    let lost = |kind: &str| -> u64 {
+        trailer["losses"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|loss| loss["kind"] == kind)
+            .map(|loss| u64_of(&loss["count"]))
+            .sum()
+    };
+    assert!(lost("fork") > 1_000, "{trailer}");
+    let events = Events::of(&recorded.trace());
+    // Declared: the storm, the subshell, its two sleeps; the shell was launched.
+    let forks = events.forks(false).len() as u64 + lost("fork");
+    assert_eq!(forks, 40_004);
+    assert_eq!(events.count("exit") as u64 + lost("exit"), 40_005);
+    let check = proctrace().arg("check").arg(recorded.trace()).output().unwrap();
+    assert_eq!(check.status.code(), Some(3), "{}", String::from_utf8_lossy(&check.stdout));
+    let said = String::from_utf8(check.stdout).unwrap();
+    assert!(said.contains("of kind fork (ring_full)"), "{said}");
+    assert!(recorded.stderr().contains("lost"), "{}", recorded.stderr());
+    assert_eq!(report(&recorded.trace())["health"]["complete"], true);
+}
+
+#[test]
+fn a_payload_can_be_made_to_wait_instead() {
+    let options = ["--ring-size", "1MiB", "--on-full", "block"];
+    let recorded = fork_storm_under_a_stopped_recorder(&options, 20_000, 5);
+    let events = recorded.sound(0);
+    assert_eq!(events.forks(false).len(), 20_004);
+    assert_eq!(events.count("exit"), 20_005);
+    assert_eq!(header(&recorded.trace())["header"]["on_full"], "block");
+}

@@ -1,0 +1,125 @@
+//! What each process used, against wait4(2) and what programs declare.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{Events, Recorded, Recorder, fixture, report, text, u64_of};
+use serde_json::Value;
+
+/// What the fixture `rusage` printed, by name.
+struct Usage {
+    user_ns: u64,
+    system_ns: u64,
+    maxrss_bytes: u64,
+    nvcsw: u64,
+    nivcsw: u64,
+    minflt: u64,
+    majflt: u64,
+}
+
+/// Records a program whose wait4(2) usage is printed, and its processes' exits summed up.
+fn waited_for(program: &[&str]) -> (Recorded, Events, Usage) {
+    let runner = fixture("rusage");
+    let runner = runner.to_str().unwrap();
+    let recorded = Recorder::new().run([runner].iter().chain(program));
+    let events = recorded.sound(0);
+    let stdout = String::from_utf8(recorded.output.stdout.clone()).unwrap();
+    let figures: Vec<u64> =
+        stdout.split_whitespace().map(|figure| figure.parse().unwrap()).collect();
+    let usage = Usage {
+        user_ns: figures[0] * 1000,
+        system_ns: figures[1] * 1000,
+        maxrss_bytes: figures[2] * 1024,
+        nvcsw: figures[3],
+        nivcsw: figures[4],
+        minflt: figures[5],
+        majflt: figures[6],
+    };
+    (recorded, events, usage)
+}
+
+/// Exits of all but the runner.
+fn ends(events: &Events) -> Vec<&Value> {
+    let runner = &events.root()["pid"];
+    events.kind("exit").filter(|exit| exit["pid"] != *runner).collect()
+}
+
+fn sum(ends: &[&Value], key: &str) -> u64 {
+    ends.iter().map(|end| u64_of(&end[key])).sum()
+}
+
+#[test]
+fn tearing_down_memory_counts() {
+    let peak = fixture("peak");
+    let (_recorded, events, usage) = waited_for(&[peak.to_str().unwrap(), "2000", "/bin/true"]);
+    let ends = ends(&events);
+    let peak = ends.iter().find(|end| end["comm"] == "peak").unwrap();
+    let total = sum(&ends, "run_ns");
+    let kernels = usage.user_ns + usage.system_ns;
+    assert!(total.abs_diff(kernels) < 1_000_000, "{total} {kernels}");
+    // Touching and giving back 500,000 pages takes the kernel its time.
+    assert!(u64_of(&peak["system_ns"]) > 50_000_000, "{peak}");
+    // wait4(2) and we agree on the parent's peak; the child's own is its program's.
+    assert!(u64_of(&peak["maxrss_bytes"]).abs_diff(usage.maxrss_bytes) < 1 << 20, "{peak}");
+    let child = ends.iter().find(|end| end["comm"] == "true").unwrap();
+    assert!(u64_of(&child["maxrss_bytes"]) < 20 << 20, "{child}");
+    assert_eq!(sum(&ends, "minflt"), usage.minflt);
+    assert_eq!(sum(&ends, "majflt"), usage.majflt);
+}
+
+#[test]
+fn threads_are_added_up_as_the_kernel_does() {
+    let threads = fixture("threads");
+    let (_recorded, events, usage) = waited_for(&[threads.to_str().unwrap(), "40", "10"]);
+    let ends = ends(&events);
+    assert_eq!(ends.len(), 41);
+    let total = sum(&ends, "run_ns");
+    let kernels = usage.user_ns + usage.system_ns;
+    // 40 times 10 ms by each thread's own clock, and what the kernel leaves out of the last slice
+    // of each: it releases a thread that is still running.
+    assert!(total >= 400_000_000, "{total}");
+    assert!(total >= kernels, "{total} {kernels}");
+    assert!(total - kernels < 40 * 4_000_000, "{total} {kernels}");
+    let switches = sum(&ends, "nvcsw") + sum(&ends, "nivcsw");
+    let of_kernel = usage.nvcsw + usage.nivcsw;
+    // Each task's last switch comes after the kernel's last look.
+    assert!((of_kernel..=of_kernel + 41).contains(&switches), "{switches} {of_kernel}");
+}
+
+#[test]
+fn memory_that_is_shared_is_told_from_memory_of_ones_own() {
+    let recorded =
+        Recorder::new().option(["--memory=100ms"]).fixture("share", &["200", "3", "1200"]);
+    let events = recorded.sound(0);
+    let root = &events.root()["pid"];
+    assert!(events.count("memory") > 12);
+    let mut together = 0;
+    for memory in events.kind("memory") {
+        let (pss, uss) = (u64_of(&memory["pss_bytes"]), u64_of(&memory["uss_bytes"]));
+        let (rss, shared) = (u64_of(&memory["rss_bytes"]), u64_of(&memory["shared_bytes"]));
+        assert_eq!(uss + shared, rss);
+        assert!(uss <= pss && pss <= rss);
+        if memory["pid"] != *root && shared > 150 << 20 {
+            // A child has the parent's memory, and next to none of its own.
+            assert!(uss < 10 << 20, "{memory}");
+            together += 1;
+        }
+    }
+    assert!(together > 0, "no child was looked at");
+    let memory = report(&recorded.trace())["memory"].clone();
+    let peak = u64_of(&memory["peak_pss_bytes"]);
+    // 200 MB once, however many share it, and the programs themselves.
+    assert!((200 << 20..260 << 20).contains(&peak), "{peak}");
+    let resident = u64_of(&memory["rss_bytes_then"]);
+    let processes = u64_of(&memory["processes_then"]);
+    assert!(resident >= processes.saturating_sub(1) * (200 << 20), "{resident} {processes}");
+    assert_eq!(memory["processes"].as_array().unwrap().len(), 4);
+    assert_eq!(text(&memory["processes"][0]["program"]), "share");
+}
+
+#[test]
+fn memory_is_not_looked_at_unless_asked_for() {
+    let events = Recorder::new().fixture("share", &["10", "1", "300"]).sound(0);
+    assert_eq!(events.count("memory"), 0);
+}
