@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn only_a_service_runs_elsewhere() {
-        assert!(asks_systemd(&exec(b"/usr/bin/systemd-run", b"systemd-run\0sleep\01\0")));
-        let scope = b"systemd-run\0--user\0--scope\0sleep\01\0";
+        assert!(asks_systemd(&exec(b"/usr/bin/systemd-run", b"systemd-run\0sleep\x001\0")));
+        let scope = b"systemd-run\0--user\0--scope\0sleep\x001\0";
         assert!(!asks_systemd(&exec(b"/usr/bin/systemd-run", scope)));
         let argument = b"systemd-run\0sh\0--scope\0";
         assert!(asks_systemd(&exec(b"/usr/bin/systemd-run", argument)));

@@ -48,6 +48,10 @@ const PAYLOADS: &[Payload] = &[
     Payload { name: "pure CPU", program: "burn", arguments: &["700"] },
 ];
 
+/// What proctrace records.
+const STRACE_CALLS: &str = "trace=%process,open,openat,openat2,creat,stat,lstat,newfstatat,statx,\
+    access,faccessat,faccessat2,readlink,readlinkat,chdir";
+
 #[derive(Clone, Copy)]
 enum Tracer {
     None,
@@ -145,7 +149,7 @@ fn measure(
             let mut command = Command::new("strace");
             // what proctrace sees, in the cheapest way strace has for it
             command
-                .args(["-f", "--seccomp-bpf", "-e", "trace=%process,open,openat,openat2,creat"])
+                .args(["-f", "--seccomp-bpf", "-e", STRACE_CALLS])
                 .arg("-o")
                 .arg(&log)
                 .arg(program);

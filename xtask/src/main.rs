@@ -1,4 +1,4 @@
-//! The chores of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `bpf`, `dist`, `fixtures`, `setup`.
+//! The chores of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `soak`, `bpf`, `dist`, `fixtures`, `setup`.
 
 #![expect(clippy::print_stdout, reason = "it is for people to watch")]
 
@@ -10,6 +10,7 @@ mod dist;
 mod fixtures;
 mod run;
 mod setup;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -47,6 +48,8 @@ enum Chore {
     Dist,
     /// Record the trace that is committed for later versions to read.
     Fixtures,
+    /// Record a storm of processes, threads, misses and daemons, and hold it against what they declare.
+    Soak(soak::SoakArgs),
     /// Install the tools that building and testing needs.
     Setup,
 }
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Chore::Bpf { chore } => bpf::run(&chore),
         Chore::Dist => dist::run(),
         Chore::Fixtures => fixtures::run(),
+        Chore::Soak(args) => soak::run(&args),
         Chore::Setup => setup::run(setup::EVERYTHING),
     };
     match done {

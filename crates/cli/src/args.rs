@@ -109,7 +109,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_interval)]
     pub(crate) interval: Duration,
 
-    /// Look at the memory of every process this often (PSS, USS, shared). That makes the kernel
+    /// Look at the memory of every process this often, or every 5s (PSS, USS, shared). That makes the kernel
     /// walk each process's page tables, which stops its memory management for that time.
     #[arg(
         long,

@@ -224,7 +224,7 @@ fn trailer(finished: &Finished) -> trace::Trailer {
         Some(trace::RecorderUsage {
             user_ns: nanoseconds(usage.user_time()),
             system_ns: nanoseconds(usage.system_time()),
-            maxrss_bytes: u64::try_from(usage.max_rss()).unwrap_or(0) * 1024,
+            maxrss_bytes: peak_rss_bytes().unwrap_or(0),
         })
     };
     trace::Trailer {
@@ -256,6 +256,14 @@ fn trailer(finished: &Finished) -> trace::Trailer {
         }),
         recorder: usage(nix::sys::resource::UsageWho::RUSAGE_SELF).unwrap_or_default(),
     }
+}
+
+/// The recorder's own peak. getrusage(2) would say that of whoever started it, if that was larger:
+/// a peak outlives exec.
+fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
 fn loss_count(loss: &LossCount) -> trace::LossCount {

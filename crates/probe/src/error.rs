@@ -107,15 +107,12 @@ pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
 
 /// What a verifier's log complains of: its last line that is no statistics.
 fn complaint(log: &str) -> Option<&str> {
-    log.lines()
-        .map(str::trim)
-        .filter(|line| {
-            !line.is_empty()
-                && !["verification time", "stack depth", "processed "]
-                    .iter()
-                    .any(|statistics| line.starts_with(statistics))
-        })
-        .next_back()
+    let is_statistics = |line: &str| {
+        ["verification time", "stack depth", "processed "]
+            .iter()
+            .any(|statistics| line.starts_with(statistics))
+    };
+    log.lines().map(str::trim).rfind(|line| !line.is_empty() && !is_statistics(line))
 }
 
 /// Whether it is the user's privileges that an error is about.

@@ -205,6 +205,12 @@ pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeErr
     let namespace = std::fs::metadata("/proc/self/ns/pid")
         .map_err(ProbeError::system("read /proc/self/ns/pid: is /proc mounted?"))?;
     let (namespace_dev, namespace_ino) = (namespace.dev(), namespace.ino());
+    // PROC_PID_INIT_INO of linux/proc_ns.h: elsewhere a pid in a record is none in our /proc.
+    if options.memory_interval.is_some() && namespace_ino != 0xefff_fffc {
+        return Err(ProbeError::Option(
+            "the memory of processes cannot be looked at from inside a pid namespace".into(),
+        ));
+    }
     let pid = std::process::id();
     let scope: u32 = match options.scope {
         Scope::Launched => 0,

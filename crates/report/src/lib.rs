@@ -8,6 +8,7 @@ mod gantt;
 mod layout;
 pub mod number;
 mod table;
+mod tables;
 mod text;
 
 pub use gantt::{GanttError, gantt_svg};

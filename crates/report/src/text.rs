@@ -3,11 +3,15 @@
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-use proctrace_findings::{Category, Class, Correlations, Findings, Memory, Outcome, Run, Summary};
+use proctrace_findings::{Category, Class, Findings, Outcome, Run, Summary};
 
 use crate::escape::terminal;
 use crate::number::{bytes, count, counted, percent, time};
-use crate::table::{Align, Table, shorten};
+use crate::table::shorten;
+use crate::tables::{
+    by_processes, counts, detached, lookups, push_correlations, push_memory, push_table, spawners,
+    title_of,
+};
 
 /// How a report looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +31,7 @@ impl Default for Style {
 }
 
 impl Style {
-    fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
     }
 
@@ -97,17 +101,6 @@ pub fn full(findings: &Findings, style: Style) -> String {
         "\nMore: --all for whole tables, --gantt OUT.svg for a picture, --json for scripts\n",
     );
     out
-}
-
-fn title_of(title: &str, all: usize, shown: usize) -> String {
-    if all > shown { format!("{title} (the first {shown} of {all})") } else { title.to_owned() }
-}
-
-fn push_table(out: &mut String, style: Style, title: &str, table: &Table) {
-    let _ = writeln!(out, "{}", style.bold(title));
-    for line in table.lines(style.width) {
-        let _ = writeln!(out, "{line}");
-    }
 }
 
 // ---- the head: what, when, and whether to trust it ----
@@ -325,210 +318,10 @@ fn wasted(s: &Summary) -> String {
     text
 }
 
-// ---- the tables ----
-
-fn cpu(category: &Category) -> u64 {
-    category.user_ns + category.system_ns
-}
-
-fn label(category: &Category) -> String {
-    terminal(&category.name).into_owned()
-}
-
-fn spawner(category: &Category) -> String {
-    if category.main_spawner_processes == category.processes {
-        terminal(&category.main_spawner).into_owned()
-    } else {
-        format!(
-            "{} ({})",
-            terminal(&category.main_spawner),
-            percent(category.main_spawner_processes, category.processes)
-        )
-    }
-}
-
-fn by_processes(categories: &[Category], rows: usize) -> Table {
-    let mut table = Table::new(&[
-        ("", Align::Left),
-        ("processes", Align::Right),
-        ("threads", Align::Right),
-        ("CPU", Align::Right),
-        ("system", Align::Right),
-        ("started by", Align::Left),
-    ]);
-    for category in categories.iter().take(rows) {
-        table.row([
-            label(category),
-            count(category.processes),
-            count(category.threads),
-            time(cpu(category)),
-            percent(category.system_ns, cpu(category)),
-            spawner(category),
-        ]);
-    }
-    table
-}
-
-fn counts(categories: &[Category], rows: usize) -> Table {
-    let grouped = categories.iter().any(|category| !category.group.is_empty());
-    let mut columns = vec![
-        ("name", Align::Left),
-        ("processes", Align::Right),
-        ("threads", Align::Right),
-        ("execs", Align::Right),
-        ("CPU", Align::Right),
-        ("life", Align::Right),
-        ("misses", Align::Right),
-    ];
-    if grouped {
-        columns.insert(0, ("kind", Align::Left));
-    }
-    let mut table = Table::new(&columns);
-    for category in categories.iter().take(rows) {
-        let cells = [
-            label(category),
-            count(category.processes),
-            count(category.threads),
-            count(category.execs),
-            time(cpu(category)),
-            category.median_life_ns.map_or_else(|| "-".to_owned(), time),
-            count(category.lookups_failed),
-        ];
-        table.row(grouped.then(|| category.group.clone()).into_iter().chain(cells));
-    }
-    table
-}
-
-fn spawners(findings: &Findings, rows: usize) -> Table {
-    let mut table = Table::new(&[
-        ("processes", Align::Right),
-        ("per s", Align::Right),
-        ("CPU", Align::Right),
-        ("started by", Align::Left),
-        ("what", Align::Left),
-    ]);
-    for spawner in findings.spawners.iter().take(rows) {
-        table.row([
-            count(spawner.processes),
-            format!("{:.1}", spawner.per_second),
-            time(spawner.cpu_ns),
-            terminal(&spawner.parent).into_owned(),
-            terminal(&spawner.child).into_owned(),
-        ]);
-    }
-    table
-}
-
-fn lookups(findings: &Findings, rows: usize) -> Table {
-    let mut table = Table::new(&[
-        ("misses", Align::Right),
-        ("processes", Align::Right),
-        ("call", Align::Left),
-        ("errno", Align::Left),
-        ("directory", Align::Left),
-    ]);
-    for misses in findings.lookups.iter().take(rows) {
-        table.row([
-            count(misses.count),
-            count(misses.processes),
-            misses.family.clone(),
-            misses.errno.clone(),
-            terminal(&misses.directory).into_owned(),
-        ]);
-    }
-    table
-}
-
-fn detached(findings: &Findings, rows: usize) -> Table {
-    let mut table = Table::new(&[
-        ("CPU", Align::Right),
-        ("life", Align::Right),
-        ("pid", Align::Right),
-        ("what", Align::Left),
-        ("started by", Align::Left),
-    ]);
-    for process in findings.detached.iter().take(rows) {
-        table.row([
-            time(process.cpu_ns),
-            process.life_ns.map_or_else(|| "alive".to_owned(), time),
-            process.pid.to_string(),
-            terminal(&process.program).into_owned(),
-            terminal(&process.parent).into_owned(),
-        ]);
-    }
-    table
-}
-
-fn push_memory(out: &mut String, style: Style, memory: &Memory) {
-    let title = title_of("Memory, each at its peak", memory.processes.len(), style.rows);
-    let mut table = Table::new(&[
-        ("PSS", Align::Right),
-        ("USS", Align::Right),
-        ("shared", Align::Right),
-        ("RSS", Align::Right),
-        ("pid", Align::Right),
-        ("what", Align::Left),
-    ]);
-    for process in memory.processes.iter().take(style.rows) {
-        table.row([
-            bytes(process.pss_bytes),
-            bytes(process.uss_bytes),
-            bytes(process.shared_bytes),
-            bytes(process.rss_bytes),
-            process.pid.to_string(),
-            terminal(&process.program).into_owned(),
-        ]);
-    }
-    push_table(out, style, &title, &table);
-    let _ = writeln!(
-        out,
-        "  together at most {} PSS in {} (RSS {}, USS {}); every {}",
-        bytes(memory.peak_pss_bytes),
-        counted(memory.processes_then, "process", "processes"),
-        bytes(memory.rss_bytes_then),
-        bytes(memory.uss_bytes_then),
-        time(memory.interval_ns)
-    );
-}
-
-fn push_correlations(out: &mut String, style: Style, correlations: &Correlations) {
-    let title = format!(
-        "What goes with what: Pearson r over n = {} bins of {}",
-        correlations.n,
-        time(correlations.bin_ns)
-    );
-    let _ = writeln!(out, "{}", style.bold(&title));
-    if correlations.n < 3 {
-        let _ = writeln!(out, "  too short to tell: a smaller --interval gives more bins");
-        return;
-    }
-    let column = 9;
-    let _ = write!(out, "  {:<10}", "");
-    for name in &correlations.series {
-        let short = name.replace("system CPU", "sys CPU");
-        let _ = write!(out, "{:>column$}", shorten(&short, column - 1));
-    }
-    out.push('\n');
-    for (row, name) in correlations.series.iter().enumerate() {
-        let _ = write!(out, "  {name:<10}");
-        for r in &correlations.r[row][..=row] {
-            let _ = match r {
-                // no -0.00
-                Some(r) if r.abs() < 0.005 => write!(out, "{:>column$}", "0.00"),
-                Some(r) => write!(out, "{:>column$}", format!("{r:+.2}")),
-                None => write!(out, "{:>column$}", "-"),
-            };
-        }
-        out.push('\n');
-    }
-    let _ =
-        writeln!(out, "  read and write are storage traffic; - means that a series never changes");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proctrace_findings::{DirectoryMisses, Health, Law, Loss, Run, Spawner};
+    use proctrace_findings::{Correlations, DirectoryMisses, Health, Law, Loss, Run, Spawner};
 
     /// Findings in which every number has as many digits as it can.
     fn extreme() -> Findings {
