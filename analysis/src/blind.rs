@@ -1,19 +1,16 @@
-//! What a recording could not see, and says so.
+//! Collecting, while a trace is read, what it could not see.
 
 use std::collections::BTreeSet;
 
-use proctrace_findings::BlindSpot;
-use proctrace_wire::BlindSpot as Kind;
+use proctrace_wire::BlindSpot;
 use proctrace_wire::layout::EXEC_COMPAT;
-
-use crate::recording::Recording;
 
 /// Processes with something that cannot be seen, by index.
 #[derive(Debug, Default)]
 pub(crate) struct Blindness {
-    compat: BTreeSet<usize>,
-    io_uring: BTreeSet<usize>,
-    systemd_run: BTreeSet<usize>,
+    pub(crate) compat: BTreeSet<usize>,
+    pub(crate) io_uring: BTreeSet<usize>,
+    pub(crate) systemd_run: BTreeSet<usize>,
 }
 
 impl Blindness {
@@ -27,7 +24,7 @@ impl Blindness {
     }
 
     pub(crate) fn note(&mut self, process: usize, what: u32) {
-        if Kind::from_number(what) == Some(Kind::IoUring) {
+        if BlindSpot::from_number(what) == Some(BlindSpot::IoUring) {
             self.io_uring.insert(process);
         }
     }
@@ -44,42 +41,6 @@ fn asks_systemd(exec: &proctrace_wire::Exec<'_>) -> bool {
             .skip(1)
             .take_while(|argument| argument.starts_with(b"-"))
             .any(|argument| argument == b"--scope")
-}
-
-pub(crate) fn spots(recording: &Recording) -> Vec<BlindSpot> {
-    let blind = &recording.blind;
-    let mut spots = Vec::new();
-    let mut add = |what, processes: &BTreeSet<usize>, says: &str| {
-        if !processes.is_empty() {
-            let programs: BTreeSet<&str> = processes
-                .iter()
-                .map(|process| &*recording.program_of(&recording.processes[*process]).name)
-                .collect();
-            spots.push(BlindSpot {
-                what,
-                says: says.to_owned(),
-                processes: processes.len() as u64,
-                programs: programs.into_iter().map(str::to_owned).collect(),
-            });
-        }
-    };
-    add("compat", &blind.compat, "failed look-ups of 32-bit programs are not seen");
-    add("io_uring", &blind.io_uring, "what is opened through an io_uring is not seen");
-    add(
-        "systemd_run",
-        &blind.systemd_run,
-        "systemd-run starts things elsewhere, which are not in this recording",
-    );
-    let families = &recording.header.misses;
-    if !families.iter().any(|family| family == "open") {
-        spots.push(BlindSpot {
-            what: "misses",
-            says: "opens were not recorded: see record --misses".to_owned(),
-            processes: recording.processes.len() as u64,
-            programs: Vec::new(),
-        });
-    }
-    spots
 }
 
 #[cfg(test)]

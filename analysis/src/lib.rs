@@ -26,6 +26,7 @@ mod load;
 mod memory;
 mod names;
 mod recording;
+mod spots;
 mod summary;
 mod tables;
 mod usage;
@@ -55,7 +56,7 @@ pub fn analyse(recording: &Recording) -> Result<Findings, AnalysisError> {
         lookups: tables::lookups(recording)?,
         detached: detached::detached(recording),
         memory: memory::memory(recording),
-        blind_spots: blind::spots(recording),
+        blind_spots: spots::spots(recording),
         correlations: correlate::correlations(recording),
     })
 }

@@ -16,9 +16,8 @@ use crate::bins::{Bins, Point};
 use crate::blind::Blindness;
 use crate::classify::{Program, Rules};
 use crate::error::AnalysisError;
-use crate::memory::Look;
 use crate::names::{comm, directory};
-use crate::recording::{Counts, End, Miss, Process, Recording, Task};
+use crate::recording::{Counts, End, Look, Miss, Process, Recording, Task};
 use crate::usage::Usage;
 
 impl Recording {

@@ -5,14 +5,7 @@ use std::collections::HashMap;
 use proctrace_findings::{Memory, ProcessMemory};
 use proctrace_wire::layout;
 
-use crate::recording::Recording;
-
-/// A look at the memory of one process.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
-    pub(crate) process: usize,
-    pub(crate) record: layout::Memory,
-}
+use crate::recording::{Look, Recording};
 
 /// All processes at one tick.
 #[derive(Debug, Default, Clone, Copy)]

@@ -8,7 +8,6 @@ use proctrace_trace::{Damage, Header, Trailer};
 use crate::bins::Bins;
 use crate::blind::Blindness;
 use crate::classify::Program;
-use crate::memory::Look;
 use crate::usage::Usage;
 
 /// What one trace holds, read once.
@@ -72,6 +71,13 @@ pub(crate) struct Miss {
     pub(crate) errno: u16,
     /// Position in `Family::ALL`; beyond it for calls of no family.
     pub(crate) family: u8,
+}
+
+/// A look at the memory of one process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) process: usize,
+    pub(crate) record: proctrace_wire::layout::Memory,
 }
 
 /// A thread of control.

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
             output.discard();
             Ok(cannot_execute(&error.into()))
         }
-        Err(error @ ProbeError::Launch(_)) => {
+        Err(error @ (ProbeError::Launch(_) | ProbeError::Gone(_))) => {
             output.discard();
             Err(error.into())
         }

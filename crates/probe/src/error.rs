@@ -52,6 +52,9 @@ pub enum ProbeError {
     /// An option that cannot be.
     #[error("{0}")]
     Option(String),
+    /// Whoever was to be recorded has ended before it could be.
+    #[error("there is nothing to record: {0} ended before the recording began")]
+    Gone(String),
     /// The command could not be started.
     #[error("cannot start the command")]
     Launch(#[source] io::Error),

@@ -10,9 +10,9 @@ use proctrace_wire::{Kind, LossReason};
 use crate::error::{ProbeError, not_permitted, root_cause};
 use crate::events::Signals;
 use crate::hooks::{Hook, Hooks, attach_all};
+use crate::loss::LossCount;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Options, PIDS_MAX, Scope};
 use crate::program_info::recursion_misses;
-use crate::session::LossCount;
 
 static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o"));
 

@@ -9,7 +9,7 @@ use aya::maps::{MapData, RingBuf};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proctrace_wire::layout::{ATTACH_ROOT, Attach, Head, LOSS_ANY_CPU, Loss, SAMPLE_FINAL, Sample};
-use proctrace_wire::{Frame, Frames, IntoBytes, Kind, LossReason, Record, Stream};
+use proctrace_wire::{Frame, Frames, IntoBytes, Kind, Record, Stream};
 
 use crate::cgroup::{CgroupUsage, OwnCgroup};
 use crate::clock::boot_ns;
@@ -19,6 +19,7 @@ use crate::error::ProbeError;
 use crate::events::wait;
 use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM};
 use crate::launch::{LaunchError, launch};
+use crate::loss::LossCount;
 use crate::object::{Orders, Pass, Probe};
 use crate::options::{Options, Scope, Wait};
 use crate::rings::drain;
@@ -102,19 +103,6 @@ pub enum Outcome {
     Signal(i32),
 }
 
-/// A number of lost records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LossCount {
-    /// Of what kind.
-    pub kind: Kind,
-    /// Why.
-    pub reason: LossReason,
-    /// On which CPU, where known.
-    pub cpu: Option<u32>,
-    /// How many.
-    pub count: u64,
-}
-
 /// A process that was still there when the recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alive {
@@ -158,6 +146,12 @@ pub fn record(
     };
     session.adopt()?;
     let processes = session.intake.counts.processes;
+    if let Scope::Pids(pids) = &options.scope
+        && processes == 0
+    {
+        let pids = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        return Err(ProbeError::Gone(format!("process {pids}")));
+    }
     session.intake.sink.ready(processes);
     let ended = session.follow()?;
     session.finish(ended)

@@ -7,9 +7,11 @@ pub mod escape;
 mod gantt;
 mod layout;
 pub mod number;
+mod style;
 mod table;
 mod tables;
 mod text;
 
 pub use gantt::{GanttError, gantt_svg};
-pub use text::{Style, full, summary};
+pub use style::Style;
+pub use text::{full, summary};

@@ -6,8 +6,8 @@ use proctrace_findings::{Category, Correlations, Findings, Memory};
 
 use crate::escape::terminal;
 use crate::number::{bytes, count, counted, percent, time};
+use crate::style::Style;
 use crate::table::{Align, Table, shorten};
-use crate::text::Style;
 
 pub(crate) fn title_of(title: &str, all: usize, shown: usize) -> String {
     if all > shown { format!("{title} (the first {shown} of {all})") } else { title.to_owned() }

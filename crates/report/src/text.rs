@@ -7,38 +7,12 @@ use proctrace_findings::{Category, Class, Findings, Outcome, Run, Summary};
 
 use crate::escape::terminal;
 use crate::number::{bytes, count, counted, percent, time};
+use crate::style::Style;
 use crate::table::shorten;
 use crate::tables::{
     by_processes, counts, detached, lookups, push_correlations, push_memory, push_table, spawners,
     title_of,
 };
-
-/// How a report looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Style {
-    /// Columns.
-    pub width: usize,
-    /// Rows of each table.
-    pub rows: usize,
-    /// Whether to use colour.
-    pub colour: bool,
-}
-
-impl Default for Style {
-    fn default() -> Self {
-        Self { width: 80, rows: 10, colour: false }
-    }
-}
-
-impl Style {
-    pub(crate) fn bold(self, text: &str) -> String {
-        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
-    }
-
-    fn alarm(self, text: &str) -> String {
-        if self.colour { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
-    }
-}
 
 /// Rows of the summary's own table, so that it all fits a screen.
 const SUMMARY_ROWS: usize = 6;

@@ -1,0 +1,28 @@
+//! How a report for a terminal looks.
+
+/// How a report looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Columns.
+    pub width: usize,
+    /// Rows of each table.
+    pub rows: usize,
+    /// Whether to use colour.
+    pub colour: bool,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self { width: 80, rows: 10, colour: false }
+    }
+}
+
+impl Style {
+    pub(crate) fn bold(self, text: &str) -> String {
+        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    pub(crate) fn alarm(self, text: &str) -> String {
+        if self.colour { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
