@@ -20,6 +20,9 @@ use crate::names::{comm, directory};
 use crate::recording::{Counts, End, Look, Miss, Process, Recording, Task};
 use crate::usage::Usage;
 
+/// errno(3).
+const EINVAL: u16 = 22;
+
 impl Recording {
     /// Reads the trace at `path`.
     ///
@@ -379,6 +382,13 @@ impl<'a> Loader<'a> {
             counts.lookups_failed += 1;
             let family = Family::of(Call::from_number(miss.call));
             let family = Family::ALL.iter().position(|known| Some(*known) == family);
+            if Family::of(Call::from_number(miss.call)) == Some(Family::Readlink)
+                && miss.error == EINVAL
+            {
+                // The path was found: nothing was looked for in vain.
+                counts.not_links += 1;
+                return;
+            }
             if let Some(family) = family {
                 counts.by_family[family] += 1;
             }

@@ -53,7 +53,9 @@ pub(crate) struct Counts {
     pub(crate) execs_failed: u64,
     pub(crate) exits: u64,
     pub(crate) lookups_failed: u64,
-    /// Failed look-ups by family, in the order of `Family::ALL`.
+    /// Of them, readlinks of what is there but no link: how realpath(3) asks.
+    pub(crate) not_links: u64,
+    /// The others by family, in the order of `Family::ALL`.
     pub(crate) by_family: [u64; 6],
     /// Execs and look-ups of tasks that neither fork nor attach announced.
     pub(crate) orphans: u64,

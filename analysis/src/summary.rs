@@ -66,6 +66,7 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
         peak_running: recording.peak_running,
         median_life_ns: median(&mut lives),
         lookups_failed: recording.counts.lookups_failed,
+        lookups_of_no_link: recording.counts.not_links,
         lookups_failed_by_family: Family::ALL
             .into_iter()
             .zip(recording.counts.by_family)

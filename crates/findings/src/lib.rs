@@ -25,7 +25,7 @@ pub struct Findings {
     pub categories: Vec<Category>,
     /// Who started what, the most frequent first.
     pub spawners: Vec<Spawner>,
-    /// Failed look-ups by directory and errno, the most frequent first.
+    /// Failed look-ups by directory, call and errno, the most frequent first.
     pub lookups: Vec<DirectoryMisses>,
     /// Processes that outlived their parent, those with most CPU time first.
     pub detached: Vec<Detached>,
@@ -166,7 +166,10 @@ pub struct Summary {
     pub median_life_ns: Option<u64>,
     /// Failed look-ups.
     pub lookups_failed: u64,
-    /// The same by family of calls: "open", "stat"; those that did not occur are not there.
+    /// Of them, readlinks of what is there but no link: how realpath(3) finds its way, nothing in
+    /// vain. Neither the figures by family nor those by directory count them.
+    pub lookups_of_no_link: u64,
+    /// The others by family of calls: "open", "stat"; those that did not occur are not there.
     pub lookups_failed_by_family: BTreeMap<String, u64>,
     /// Successful opens.
     pub opens: u64,

@@ -280,14 +280,15 @@ fn concurrency(s: &Summary) -> String {
 }
 
 fn wasted(s: &Summary) -> String {
-    let mut text = counted(s.lookups_failed, "failed look-up", "failed look-ups");
+    let in_vain = s.lookups_failed.saturating_sub(s.lookups_of_no_link);
+    let mut text = counted(in_vain, "failed look-up", "failed look-ups");
     let failed_opens = s.lookups_failed_by_family.get("open").copied().unwrap_or(0);
     let opens = failed_opens.saturating_add(s.opens);
     if opens > 0 {
         let _ = write!(text, " · {} of all opens", percent(failed_opens, opens));
     }
     if s.execs > 0 {
-        let _ = write!(text, " · {:.1} per exec", s.lookups_failed as f64 / s.execs as f64);
+        let _ = write!(text, " · {:.1} per exec", in_vain as f64 / s.execs as f64);
     }
     text
 }
@@ -356,6 +357,7 @@ mod tests {
                 peak_running: Some(n),
                 median_life_ns: Some(n),
                 lookups_failed: n,
+                lookups_of_no_link: 0,
                 lookups_failed_by_family: [("open".to_owned(), n)].into(),
                 opens: n,
                 switches_voluntary: n,
