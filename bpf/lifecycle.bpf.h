@@ -137,6 +137,7 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 	hold_up(&lifecycle);
 	state->exit_ns = bpf_ktime_get_boot_ns();
 	state->run_at_exit_ns = task->se.sum_exec_runtime;
+	state->exit_tid = task->pid;
 	state->parent_tgid = task->group_leader->real_parent->tgid;
 	state->status = task->exit_code;
 	if (group_dead) {
@@ -195,7 +196,7 @@ static __always_inline void fill_exit(struct pt_exit *r, struct task_struct *tas
 	set_head(&r->head, PT_EXIT, sizeof(*r), state->task, state->exit_ns);
 	r->process = state->process;
 	r->tgid = task->tgid;
-	r->tid = task->pid;
+	r->tid = state->exit_tid;
 	r->status = state->status;
 	r->bits = state->exit_bits | (was_released(task) ? PT_EXIT_RELEASED : 0);
 	r->parent_tgid = state->parent_tgid;

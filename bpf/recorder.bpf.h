@@ -65,7 +65,9 @@ struct task_state {
 	/* what the last sample said, so that an idle task costs nothing */
 	__u64 sampled_run_ns;
 	__u32 sampled_state;
-	__u32 pad;
+	/* its id when it began to exit: a leader that another thread's exec ends gives its own id
+	 * to that thread before its last switch (de_thread, exchange_tids) */
+	__s32 exit_tid;
 	/* signal->maxrss when the process ran its program; kept by its leader */
 	__u64 maxrss_before_pages;
 };

@@ -363,10 +363,13 @@ fn samples_follow_what_runs() {
     // A tick for every pass, whether or not anything changed.
     assert!(events.count("tick") >= samples.len());
     assert!(events.kind("tick").all(|tick| tick["tasks"] == 1));
-    // Ticks of the clock decide between user and system: good to a few of them.
+    // Ticks of the clock decide between user and system, so on a busy machine they may be far from
+    // what the program burned; but they are what the kernel tells wait4(2).
     let (user, system) = (u64_of(&end["user_ns"]), u64_of(&end["system_ns"]));
-    assert!((250_000_000..350_000_000).contains(&user), "user {user}");
-    assert!((150_000_000..250_000_000).contains(&system), "system {system}");
+    assert!(user + system >= 500_000_000, "{user} {system}");
+    let usage = header(&recorded.trace())["trailer"]["payload"].clone();
+    assert!(user.abs_diff(u64_of(&usage["user_ns"])) < 1_000_000, "{user} {usage}");
+    assert!(system.abs_diff(u64_of(&usage["system_ns"])) < 1_000_000, "{system} {usage}");
 }
 
 #[test]
