@@ -244,8 +244,8 @@ static __always_inline void output(void *ring, __u32 kind, void *record, __u64 s
  * Back-pressure, where it was asked for: who writes into a ring that is half full waits, longer
  * the fuller it is, so that the recorder gets the time to empty it. A program cannot sleep, so it
  * spins, with preemption off but no lock held; the time counts as the task's own system time.
- * Every second CPU can be the recorder's; on a single one it runs when the task returns from the
- * kernel. Not called where locks are held: the last switch of a task, a rename.
+ * Meanwhile the recorder runs on another CPU; where there is only one, it gets its turn when the
+ * task returns from the kernel. Not called where locks are held: the last switch of a task, a rename.
  */
 #define SPIN_STEPS 128
 #define SPINS_A_STEP 1024
