@@ -38,12 +38,10 @@ static __always_inline bool is_dead(struct task_struct *task)
 	return task_state_of(task) & TASK_DEAD;
 }
 
-/* Whether a task runs a 32-bit program. Where that is kept differs by architecture and version
+/* Whether an address space is a 32-bit program's. Where that is kept differs by architecture and version
  * (TS_COMPAT, TIF_32BIT); the size of its address space does not. */
-static __always_inline bool is_compat(struct task_struct *task)
+static __always_inline bool is_compat(struct mm_struct *mm)
 {
-	struct mm_struct *mm = task->mm;
-
 	return mm && mm->task_size <= 1ULL << 32;
 }
 

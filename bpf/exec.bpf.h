@@ -20,12 +20,6 @@
 #define ENV_STRINGS_A_STEP 32
 #define ENV_STEPS_MAX 128
 
-static __always_inline __u64 mix(__u64 hash, __u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 29;
-}
-
 /* Hashes up to HASH_CHUNK bytes at user_at. */
 STEP int hash_chunk(void)
 {
@@ -211,21 +205,34 @@ int on_exec(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	struct linux_binprm *bprm = (void *)ctx[2];
-	struct task_state *state = state_of(task);
 	__u32 to = sizeof(struct pt_exec), argv_bytes, argv_here, bits = 0;
 	const struct path *root;
 	struct scratch *scratch;
+	struct signal_struct *signal;
+	struct task_state *state;
+	struct file *exe_file;
+	struct fs_struct *fs;
 	struct mm_struct *mm;
 	struct pt_exec *r;
 	__u64 arg_start, env_id, now;
 	bool cut = false;
 
+	if (empty_programs)
+		return 0;
+	state = state_of(task);
 	if (!state)
 		return 0;
-	scratch = get_scratch();
 	mm = task->mm;
+	LOADED_HERE(mm);
+	fs = task->fs;
+	LOADED_HERE(fs);
+	signal = task->signal;
+	LOADED_HERE(signal);
+	scratch = get_scratch();
 	if (!scratch || !mm)
 		return 0;
+	exe_file = mm->exe_file;
+	LOADED_HERE(exe_file);
 	hold_up(&lifecycle);
 	now = bpf_ktime_get_boot_ns();
 	env_id = note_environment(mm, scratch, state->task, &bits, now);
@@ -238,14 +245,14 @@ int on_exec(__u64 *ctx)
 		r->interp_bytes = append_kernel_string(scratch, to, bprm->interp);
 		to += r->interp_bytes;
 	}
-	root = &task->fs->root;
-	r->exe_bytes = append_path(&mm->exe_file->f_path, root, scratch, to, &cut);
+	root = &fs->root;
+	r->exe_bytes = append_path(&exe_file->f_path, root, scratch, to, &cut);
 	to += r->exe_bytes;
-	r->cwd_bytes = append_path(&task->fs->pwd, root, scratch, to, &cut);
+	r->cwd_bytes = append_path(&fs->pwd, root, scratch, to, &cut);
 	to += r->cwd_bytes;
 	if (cut)
 		bits |= PT_EXEC_PATH_CUT;
-	if (is_compat(task))
+	if (is_compat(mm))
 		bits |= PT_EXEC_COMPAT;
 
 	arg_start = mm->arg_start;
@@ -280,8 +287,9 @@ int on_exec(__u64 *ctx)
 	r->run_ns = task->se.sum_exec_runtime;
 	r->utime_ns = task->utime;
 	r->stime_ns = task->stime;
-	r->maxrss_before_pages = task->signal->maxrss;
-	state->maxrss_before_pages = task->signal->maxrss;
+	r->maxrss_before_pages = signal->maxrss;
+	state->maxrss_before_pages = r->maxrss_before_pages;
+	stamp(state, task, now);
 	copy_comm(r->comm, task);
 	output(&lifecycle, PT_EXEC, r, ROUND_UP_8(to));
 

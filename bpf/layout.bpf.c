@@ -20,3 +20,5 @@ struct pt_tick tick;
 struct pt_loss loss;
 struct pt_blind blind;
 struct pt_memory memory;
+struct pt_named named;
+struct pt_again again;

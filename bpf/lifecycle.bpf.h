@@ -51,17 +51,22 @@ int on_newtask(__u64 *ctx)
 {
 	struct task_struct *child = (void *)ctx[0];
 	__u64 clone_flags = ctx[1];
-	struct task_struct *forker = bpf_get_current_task_btf();
-	struct task_state *forker_state = state_of(forker);
-	struct task_state *state;
+	struct task_state *state, *forker_state;
 	bool is_thread = clone_flags & CLONE_THREAD;
+	struct task_struct *forker;
+	__u64 now;
 
+	if (empty_programs)
+		return 0;
+	forker = bpf_get_current_task_btf();
+	forker_state = state_of(forker);
 	if (forker_state) {
 		hold_up(&lifecycle);
+		now = bpf_ktime_get_boot_ns();
+		stamp(forker_state, forker, now);
 		state = follow(child, is_thread ? forker_state->process : 0, PT_FORK);
 		if (state)
-			write_fork(forker, forker_state, child, state, clone_flags,
-				   bpf_ktime_get_boot_ns());
+			write_fork(forker, forker_state, child, state, clone_flags, now);
 	} else if (is_launch(clone_flags)) {
 		state = follow(child, 0, PT_ATTACH);
 		if (state)
@@ -79,11 +84,14 @@ int on_rename(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	const char *comm = (void *)ctx[1];
-	struct task_state *state = state_of(task);
 	struct task_struct *current;
+	struct task_state *state;
 	struct pt_rename *r;
 	int nr;
 
+	if (empty_programs)
+		return 0;
+	state = state_of(task);
 	if (!state)
 		return 0;
 	/* execve renames too, and its own record says so */
@@ -96,6 +104,7 @@ int on_rename(__u64 *ctx)
 	if (!r)
 		return 0;
 	set_head(&r->head, PT_RENAME, sizeof(*r), state->task, bpf_ktime_get_boot_ns());
+	stamp(state, task, r->head.time_ns);
 	r->process = state->process;
 	r->tgid = task->tgid;
 	r->tid = task->pid;
@@ -107,19 +116,16 @@ int on_rename(__u64 *ctx)
 }
 
 /* What wait4 would report: see wait_task_zombie() in kernel/exit.c. */
-static __always_inline __u32 process_status(struct task_struct *task)
+static __always_inline __u32 process_status(struct signal_struct *signal,
+					    struct task_struct *leader)
 {
-	struct signal_struct *signal = task->signal;
-
 	if (signal->flags & SIGNAL_GROUP_EXIT)
 		return signal->group_exit_code;
-	return task->group_leader->exit_code;
+	return leader->exit_code;
 }
 
-static __always_inline bool parent_ignores_children(struct task_struct *task)
+static __always_inline bool ignores_children(struct sighand_struct *sighand)
 {
-	struct sighand_struct *sighand = task->real_parent->sighand;
-
 	if (!sighand)
 		return false;
 	return (unsigned long)sighand->action[SIGCHLD - 1].sa.sa_handler == SIG_IGN_PTR ||
@@ -129,31 +135,46 @@ static __always_inline bool parent_ignores_children(struct task_struct *task)
 static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 {
 	struct task_state *state = state_of(task), *leader_state;
+	struct task_struct *leader, *parent;
+	struct sighand_struct *sighand;
+	struct signal_struct *signal;
+	struct mm_struct *mm;
 	__u32 bits = 0;
 
 	if (!state)
 		return 0;
+	signal = task->signal;
+	LOADED_HERE(signal);
+	leader = task->group_leader;
+	LOADED_HERE(leader);
+	parent = leader->real_parent;
+	LOADED_HERE(parent);
+	sighand = parent->sighand;
+	LOADED_HERE(sighand);
+	mm = task->mm;
+	LOADED_HERE(mm);
+
 	/* for the record that the last switch will write, under the run queue's lock */
 	hold_up(&lifecycle);
 	state->exit_ns = bpf_ktime_get_boot_ns();
 	state->run_at_exit_ns = task->se.sum_exec_runtime;
 	state->exit_tid = task->pid;
-	state->parent_tgid = task->group_leader->real_parent->tgid;
+	state->parent_tgid = parent->tgid;
 	state->status = task->exit_code;
 	if (group_dead) {
 		bits |= PT_EXIT_PROCESS;
-		state->status = process_status(task);
-		if (parent_ignores_children(task->group_leader))
+		state->status = process_status(signal, leader);
+		if (ignores_children(sighand))
 			bits |= PT_EXIT_AUTOREAP;
 	}
 	/* 6.16 moved the tracepoint before exit_mm() (3e816361e94a); until then only the
 	 * process-wide peak is left, which includes what it was before its last exec: if it has
 	 * not grown since, the program's own peak is anything below. */
-	if (task->mm) {
-		state->maxrss_pages = mm_peak_rss_pages(task->mm);
+	if (mm) {
+		state->maxrss_pages = mm_peak_rss_pages(mm);
 	} else {
-		leader_state = state_of(task->group_leader);
-		state->maxrss_pages = task->signal->maxrss;
+		leader_state = state_of(leader);
+		state->maxrss_pages = signal->maxrss;
 		if (!leader_state || state->maxrss_pages <= leader_state->maxrss_before_pages)
 			bits |= PT_EXIT_RSS_BOUND;
 	}
@@ -166,6 +187,8 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 SEC("tp_btf/sched_process_exit")
 int on_exit_told(__u64 *ctx)
 {
+	if (empty_programs)
+		return 0;
 	return note_exit((void *)ctx[0], ctx[1] & 1);
 }
 
@@ -175,6 +198,8 @@ int on_exit_guessed(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 
+	if (empty_programs)
+		return 0;
 	return note_exit(task, task->signal->live.counter == 0);
 }
 
@@ -233,6 +258,8 @@ int on_switch(__u64 *ctx)
 	struct counts *counts;
 	struct pt_exit *r;
 
+	if (empty_programs)
+		return 0;
 	if (!is_dead(task))
 		return 0;
 	state = state_of(task);

@@ -3,47 +3,25 @@
  * Failed look-ups of paths and failed execs, at the return of the system call.
  *
  * Path and arguments come from the saved registers: by then the kernel's own getname() has
- * faulted the path in (at entry one read in five fails). Two ways to get there:
+ * faulted the path in (at entry one read in five fails). Three ways to get there:
+ *   fexit/__x64_sys_X                taxes no other system call, where the kernel has trampolines
  *   tracepoint/syscalls/sys_exit_X   taxes every other system call of the machine by 55 ns
  *   tp_btf/sys_exit                  by 92 ns, but needs neither tracefs nor perf events
  */
 #ifndef PROCTRACE_LOOKUP_BPF_H
 #define PROCTRACE_LOOKUP_BPF_H
 
-static __always_inline void write_miss(void *ring, __u16 kind, struct task_state *state, __u16 call,
-				       long ret, __s32 dirfd, __u32 flags, __u64 path)
-{
-	struct scratch *scratch = get_scratch();
-	struct pt_miss *r;
-	__u32 to = sizeof(*r);
-	__u16 bits = 0;
-	long len;
-
-	if (!scratch)
-		return;
-	hold_up(ring);
-	r = (void *)scratch->record;
-	len = bpf_probe_read_user_str(&scratch->record[sizeof(*r)], PT_PATH_MAX, (void *)path);
-	if (len <= 0) {
-		bits = PT_MISS_PATH_FAULT;
-		len = 1;
-	} else if (len == PT_PATH_MAX) {
-		bits = PT_MISS_PATH_CUT;
-	}
-	len = (len - 1) & (PT_PATH_MAX - 1);
-	to += len;
-	*(__u64 *)&scratch->record[to] = 0;
-	set_head(&r->head, kind, ROUND_UP_8(to), state->task, bpf_ktime_get_boot_ns());
-	r->call = call;
-	r->error = -ret;
-	r->dirfd = dirfd;
-	r->flags = flags;
-	r->path_bytes = len;
-	r->bits = bits;
-	output(ring, kind, r, ROUND_UP_8(to));
-}
+/* A call that failed, as its registers tell it. */
+struct failed_call {
+	__u16 call;
+	__u16 error;
+	__s32 dirfd;
+	__u32 flags;
+	__u64 path;
+};
 
 #define AT_FDCWD -100
+#define CREAT_FLAGS 01101 /* O_CREAT|O_WRONLY|O_TRUNC */
 
 static __always_inline bool is_open(__u16 call)
 {
@@ -56,57 +34,224 @@ static __always_inline bool is_exec(__u16 call)
 	return call == PT_CALL_EXECVE || call == PT_CALL_EXECVEAT;
 }
 
-/* Calls that take a directory before the path. */
-static __always_inline bool has_dirfd(__u16 call)
-{
-	switch (call) {
-	case PT_CALL_OPENAT:
-	case PT_CALL_OPENAT2:
-	case PT_CALL_NEWFSTATAT:
-	case PT_CALL_STATX:
-	case PT_CALL_FACCESSAT:
-	case PT_CALL_FACCESSAT2:
-	case PT_CALL_READLINKAT:
-	case PT_CALL_EXECVEAT:
-		return true;
-	}
-	return false;
-}
-
-static __always_inline __u32 flags_of(__u16 call, struct pt_regs *regs)
+/* Where a call has its arguments. */
+static __always_inline void read_arguments(struct failed_call *f, struct pt_regs *regs)
 {
 	__u64 how_flags = 0;
 
-	switch (call) {
-	case PT_CALL_OPEN:
-	case PT_CALL_ACCESS:
-		return REG_ARG2(regs);
-	case PT_CALL_CREAT:
-		return 01101; /* O_CREAT|O_WRONLY|O_TRUNC */
+	f->dirfd = REG_ARG1(regs);
+	f->path = REG_ARG2(regs);
+	f->flags = 0;
+	switch (f->call) {
 	case PT_CALL_OPENAT:
 	case PT_CALL_STATX:
 	case PT_CALL_FACCESSAT:
 	case PT_CALL_FACCESSAT2:
-		return REG_ARG3(regs);
+		f->flags = REG_ARG3(regs);
+		return;
 	case PT_CALL_NEWFSTATAT:
-		return REG_ARG4(regs);
+		f->flags = REG_ARG4(regs);
+		return;
 	case PT_CALL_EXECVEAT:
-		return REG_ARG5(regs);
+		f->flags = REG_ARG5(regs);
+		return;
 	case PT_CALL_OPENAT2: /* open_how.flags comes first */
 		bpf_probe_read_user(&how_flags, sizeof(how_flags), (void *)REG_ARG3(regs));
-		return how_flags;
+		f->flags = how_flags;
+		return;
+	case PT_CALL_READLINKAT:
+		return;
+	case PT_CALL_OPEN:
+	case PT_CALL_ACCESS:
+		f->flags = REG_ARG2(regs);
+		break;
+	case PT_CALL_CREAT:
+		f->flags = CREAT_FLAGS;
+		break;
 	}
-	return 0;
+	/* those without a directory */
+	f->dirfd = AT_FDCWD;
+	f->path = REG_ARG1(regs);
+}
+
+/* Puts the record together in scratch, but for its time, with the path at `to`; returns its size. */
+static __always_inline __u32 gather_miss(struct scratch *scratch, const struct failed_call *f,
+					 __u16 kind, __u32 task, __u32 to)
+{
+	struct pt_miss *r = (void *)scratch->record;
+	__u16 bits = 0;
+	long len;
+
+	len = bpf_probe_read_user_str(&scratch->record[to], PT_PATH_MAX, (void *)f->path);
+	if (len <= 0) {
+		bits = PT_MISS_PATH_FAULT;
+		len = 1;
+	} else if (len == PT_PATH_MAX) {
+		bits = PT_MISS_PATH_CUT;
+	}
+	len = (len - 1) & (PT_PATH_MAX - 1);
+	to += len;
+	/* what pads the record, and the last words of hash_miss() */
+	*(__u64 *)&scratch->record[to] = 0;
+	*(__u64 *)&scratch->record[to + 8] = 0;
+	set_head(&r->head, kind, ROUND_UP_8(to), task, 0);
+	r->call = f->call;
+	r->error = f->error;
+	r->dirfd = f->dirfd;
+	r->flags = f->flags;
+	r->path_bytes = len;
+	r->bits = bits;
+	return ROUND_UP_8(to);
+}
+
+/* ---- failed execs: few, and each is told in full ---- */
+
+static __always_inline void write_exec_failed(struct task_struct *task, struct task_state *state,
+					      const struct failed_call *f)
+{
+	struct scratch *scratch = get_scratch();
+	struct pt_miss *r;
+	__u32 size;
+
+	if (!scratch)
+		return;
+	hold_up(&lifecycle);
+	size = gather_miss(scratch, f, PT_EXEC_FAILED, state->task, sizeof(*r));
+	r = (void *)scratch->record;
+	r->head.time_ns = bpf_ktime_get_boot_ns();
+	stamp(state, task, r->head.time_ns);
+	output(&lifecycle, PT_EXEC_FAILED, r, size);
+}
+
+/*
+ * ---- failed look-ups: many, and the same ones again and again ----
+ *
+ * A look-up is told in full once, with a number; then the number will do. That is a sixth of the
+ * bytes for the recorder to read and to write, and costs the task no more: what hashing takes,
+ * the smaller record saves. Which numbers are valid stands in a table with two places for each
+ * hash; a new look-up takes the first if it is free, else the second. Two tasks may write to one
+ * place at once: the number is stored so that it can be read with its own hash only, and what
+ * cannot be read is told in full again. Two look-ups with the same 64-bit hash would be taken for one; the seed is
+ * random, so nobody can make two.
+ */
+const volatile __u64 hash_seed = 0;
+
+struct named_lookup {
+	__u64 hash;
+	__u64 sealed;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PT_NAMED_SLOTS);
+	__type(key, __u32);
+	__type(value, struct named_lookup);
+} named_lookups SEC(".maps");
+
+#define SEAL(hash) ((hash) * 0xd6e8feb86659fd93ULL)
+
+static __always_inline __u64 hash_miss(struct scratch *scratch, __u32 len)
+{
+	struct pt_named *r = (void *)scratch->record;
+	/* two chains, because each step waits for the one before it */
+	__u64 a = mix(hash_seed, (__u64)r->flags << 32 | (__u32)r->dirfd);
+	__u64 b = mix(~hash_seed, (__u64)len << 32 | (__u32)r->call << 16 | r->error);
+	int i;
+
+	for (i = 0; i < PT_NAMED_PATH_MAX / 16 && i * 16 < len; i++) {
+		a = mix(a, *(__u64 *)&scratch->record[sizeof(*r) + i * 16]);
+		b = mix(b, *(__u64 *)&scratch->record[sizeof(*r) + i * 16 + 8]);
+	}
+	return mix(a, b);
+}
+
+/* The number by which a look-up was told before; 0 if it was not. */
+static __always_inline __u32 number_of(const struct named_lookup *named, __u64 hash)
+{
+	__u64 number;
+
+	if (named->hash != hash)
+		return 0;
+	number = named->sealed ^ SEAL(hash);
+	return number >> 32 ? 0 : number;
+}
+
+static __always_inline struct named_lookup *place(__u32 slot)
+{
+	return bpf_map_lookup_elem(&named_lookups, &slot);
+}
+
+static __always_inline void write_again(struct task_state *state, __u32 number, __u64 now,
+					__u64 flags)
+{
+	struct pt_again *r = bpf_ringbuf_reserve(&lookups, sizeof(*r), 0);
+
+	if (!r) {
+		count_loss(PT_LOOKUP_FAILED, PT_LOSS_RING_FULL);
+		return;
+	}
+	set_head(&r->head, PT_LOOKUP_AGAIN, sizeof(*r), state->task, now);
+	r->number = number;
+	r->pad = 0;
+	bpf_ringbuf_submit(r, flags);
+}
+
+static __always_inline void write_lookup(struct task_struct *task, struct task_state *state,
+					 const struct failed_call *f)
+{
+	struct scratch *scratch = get_scratch();
+	struct named_lookup *named = NULL;
+	__u32 size, len, slot, number;
+	__u64 hash = 0, now, flags;
+	struct pt_named *r;
+
+	if (!scratch)
+		return;
+	hold_up(&lookups);
+	size = gather_miss(scratch, f, PT_LOOKUP_NAMED, state->task, sizeof(*r));
+	r = (void *)scratch->record;
+	r->number = 0;
+	r->slot = 0;
+	now = coarse_now(state, task);
+	flags = seldom_wake_flags(&lookups, state->lookups_failed);
+	len = r->path_bytes;
+	if (len <= PT_NAMED_PATH_MAX && !r->bits) {
+		hash = hash_miss(scratch, len);
+		slot = hash & (PT_NAMED_SLOTS - 1);
+		named = place(slot);
+		number = named ? number_of(named, hash) : 0;
+		if (!number && named && named->hash) {
+			slot = hash >> 32 & (PT_NAMED_SLOTS - 1);
+			named = place(slot);
+			number = named ? number_of(named, hash) : 0;
+		}
+		if (number) {
+			write_again(state, number, now, flags);
+			return;
+		}
+		if (named) {
+			r->number = __sync_fetch_and_add(&lookups_numbered, 1) + 1;
+			r->slot = slot;
+		}
+	}
+	r->head.time_ns = now;
+	if (bpf_ringbuf_output(&lookups, r, size, flags)) {
+		count_loss(PT_LOOKUP_FAILED, PT_LOSS_RING_FULL);
+		return;
+	}
+	/* not before the record is in the ring: who finds the number comes after it there */
+	if (named) {
+		named->hash = hash;
+		named->sealed = SEAL(hash) ^ r->number;
+	}
 }
 
 /* A call that was asked for has returned. */
 static __always_inline int note_return(__u16 call, long ret)
 {
+	struct failed_call f = { .call = call, .error = -ret };
 	struct task_struct *task;
 	struct task_state *state;
-	struct pt_regs *regs;
-	__s32 dirfd = AT_FDCWD;
-	__u64 path;
 
 	if (ret >= 0 && !is_open(call))
 		return 0;
@@ -118,20 +263,13 @@ static __always_inline int note_return(__u16 call, long ret)
 		state->opens++;
 		return 0;
 	}
-	regs = current_regs(task);
-	path = REG_ARG1(regs);
-	if (has_dirfd(call)) {
-		dirfd = path;
-		path = REG_ARG2(regs);
-	}
+	read_arguments(&f, current_regs(task));
 	if (is_exec(call)) {
 		state->execs_failed++;
-		write_miss(&lifecycle, PT_EXEC_FAILED, state, call, ret, dirfd,
-			   flags_of(call, regs), path);
+		write_exec_failed(task, state, &f);
 	} else {
 		state->lookups_failed++;
-		write_miss(&lookups, PT_LOOKUP_FAILED, state, call, ret, dirfd,
-			   flags_of(call, regs), path);
+		write_lookup(task, state, &f);
 	}
 	return 0;
 }
@@ -140,6 +278,8 @@ static __always_inline int note_return(__u16 call, long ret)
 SEC("tracepoint/syscalls/sys_exit")
 int on_return(struct sys_exit_ctx *ctx)
 {
+	if (empty_programs)
+		return 0;
 	return note_return(call_of(ctx->nr), ctx->ret);
 }
 
@@ -150,19 +290,53 @@ int on_sys_exit(__u64 *ctx)
 	struct pt_regs *regs = (void *)ctx[0];
 	__u16 call = call_of(REG_NR(regs));
 
-	if (!(wanted_calls & 1U << call) || is_compat(bpf_get_current_task_btf()))
+	if (empty_programs)
+		return 0;
+	if (!(wanted_calls & 1U << call) || is_compat(bpf_get_current_task_btf()->mm))
 		return 0;
 	return note_return(call, ctx[1]);
 }
+
+/* Attached to the function that serves the call, one program to each: what it attaches to is
+ * part of such a program. It sees no result that seccomp made up, for the function did not run. */
+#define RETURN_OF(name, call)                                               \
+	SEC("fexit")                                                        \
+	int on_return_of_##name(__u64 *ctx)                                 \
+	{                                                                   \
+		if (empty_programs)                                         \
+			return 0;                                           \
+		return note_return(call, (long)ctx[1]);                     \
+	}
+
+RETURN_OF(open, PT_CALL_OPEN)
+RETURN_OF(openat, PT_CALL_OPENAT)
+RETURN_OF(openat2, PT_CALL_OPENAT2)
+RETURN_OF(creat, PT_CALL_CREAT)
+RETURN_OF(stat, PT_CALL_STAT)
+RETURN_OF(lstat, PT_CALL_LSTAT)
+RETURN_OF(newfstatat, PT_CALL_NEWFSTATAT)
+RETURN_OF(statx, PT_CALL_STATX)
+RETURN_OF(access, PT_CALL_ACCESS)
+RETURN_OF(faccessat, PT_CALL_FACCESSAT)
+RETURN_OF(faccessat2, PT_CALL_FACCESSAT2)
+RETURN_OF(readlink, PT_CALL_READLINK)
+RETURN_OF(readlinkat, PT_CALL_READLINKAT)
+RETURN_OF(chdir, PT_CALL_CHDIR)
+RETURN_OF(execve, PT_CALL_EXECVE)
+RETURN_OF(execveat, PT_CALL_EXECVEAT)
 
 /* What is opened through an io_uring passes no system call. */
 SEC("tp_btf/io_uring_create")
 int on_io_uring(__u64 *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_state *state = state_of(task);
+	struct task_struct *task;
+	struct task_state *state;
 	struct pt_blind *r;
 
+	if (empty_programs)
+		return 0;
+	task = bpf_get_current_task_btf();
+	state = state_of(task);
 	if (!state)
 		return 0;
 	r = reserve(lifecycle, PT_BLIND, struct pt_blind);

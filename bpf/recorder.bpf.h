@@ -19,6 +19,9 @@ const volatile __u64 ring_bytes = 1 << 20;
 /* Whether whoever writes into a ring that is half full is held up; see hold_up(). */
 const volatile __u32 block_when_full = 0;
 
+/* Programs return at once: what is left is what the hooks themselves cost. */
+const volatile __u32 empty_programs = 0;
+
 /* Bit n: failures of call n (enum pt_call) are recorded. Where each call has a hook of its own,
  * only those are attached; the hook that sees all calls looks here. */
 const volatile __u32 wanted_calls = 0;
@@ -70,6 +73,9 @@ struct task_state {
 	__s32 exit_tid;
 	/* signal->maxrss when the process ran its program; kept by its leader */
 	__u64 maxrss_before_pages;
+	/* the time of its last record, and what se.exec_start was then: see coarse_now() */
+	__u64 stamp_ns;
+	__u64 stamp_key;
 };
 
 struct {
@@ -84,6 +90,9 @@ struct counts {
 	__u64 born;	/* tasks ever followed; also the last serial given */
 	__u64 ended;	/* of them, those whose exit record has been written */
 };
+
+/* The last number given to a look-up; in a cache line of its own. */
+static __u64 lookups_numbered;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -164,6 +173,13 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
+/*
+ * Pins the load of a pointer to where it is written. Verifiers from 6.4 on search all types of the
+ * kernel, for half a millisecond, each time they meet the load of a pointer from a task, on every
+ * path that leads there; and clang likes to move a load behind the branches.
+ */
+#define LOADED_HERE(pointer) barrier_var(pointer)
+
 #define CLONE_THREAD 0x00010000ULL
 
 /* ---- helpers ---- */
@@ -213,6 +229,19 @@ static __always_inline __u64 wake_flags(void *ring, __u64 size)
 		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
+/* The same where records are small and many: every sixteenth of a task looks. All records of
+ * that many steps fit between the mark and twice the mark, so it is not stepped over. */
+static __always_inline __u64 seldom_wake_flags(void *ring, __u32 nth)
+{
+	__u64 avail;
+
+	if (nth % 16 != 1)
+		return BPF_RB_NO_WAKEUP;
+	avail = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+	return avail >= wake_bytes && avail < 2 * wake_bytes ?
+		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
 static __always_inline void set_head(struct pt_head *head, __u16 kind, __u16 size, __u32 task,
 				     __u64 time_ns)
 {
@@ -233,11 +262,36 @@ static __always_inline void set_head(struct pt_head *head, __u16 kind, __u16 siz
 
 #define submit(ring, record) bpf_ringbuf_submit(record, wake_flags(&(ring), sizeof(*(record))))
 
+/*
+ * The time of a look-up. Reading the clock costs 25 to 75 ns, a tenth of a failed open, so it is
+ * read once for each stretch that the scheduler accounts for: se.exec_start moves at every clock
+ * tick (1 to 10 ms) and whenever the task gets the CPU. Records of one task stay in order, because
+ * each of its events moves the stamp.
+ */
+static __always_inline void stamp(struct task_state *state, struct task_struct *task, __u64 now)
+{
+	state->stamp_ns = now;
+	state->stamp_key = task->se.exec_start;
+}
+
+static __always_inline __u64 coarse_now(struct task_state *state, struct task_struct *task)
+{
+	if (state->stamp_key != task->se.exec_start)
+		stamp(state, task, bpf_ktime_get_boot_ns());
+	return state->stamp_ns;
+}
+
 /* A record put together in scratch; `size` is already a multiple of 8. */
 static __always_inline void output(void *ring, __u32 kind, void *record, __u64 size)
 {
 	if (bpf_ringbuf_output(ring, record, size, wake_flags(ring, size)))
 		count_loss(kind, PT_LOSS_RING_FULL);
+}
+
+static __always_inline __u64 mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 29;
 }
 
 /*

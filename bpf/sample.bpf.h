@@ -43,7 +43,8 @@ static __always_inline int write_tick(struct seq_file *seq)
 }
 
 static __always_inline int write_sample(struct seq_file *seq, struct task_struct *task,
-					struct task_state *state, char letter, bool final)
+					struct mm_struct *mm, struct task_state *state,
+					char letter, bool final)
 {
 	struct pt_sample s = {};
 
@@ -65,7 +66,7 @@ static __always_inline int write_sample(struct seq_file *seq, struct task_struct
 	s.read_bytes = task->ioac.read_bytes;
 	s.write_bytes = task->ioac.write_bytes;
 	s.run_delay_ns = task->sched_info.run_delay;
-	s.rss_pages = mm_rss_pages(task->mm);
+	s.rss_pages = mm_rss_pages(mm);
 	/* when the buffer is full the kernel empties it and runs us again for the same task */
 	if (bpf_seq_write(seq, &s, sizeof(s)))
 		return 1;
@@ -82,9 +83,12 @@ int on_sample(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct task_state *state;
 	struct orders *orders;
+	struct mm_struct *mm;
 	__u32 pass;
 	char letter;
 
+	if (empty_programs)
+		return 0;
 	if (ctx->meta->seq_num == 0) {
 		__builtin_memset(&tick, 0, sizeof(tick));
 		tick.begin_ns = bpf_ktime_get_boot_ns();
@@ -94,6 +98,8 @@ int on_sample(struct bpf_iter__task *ctx)
 	state = state_of(task);
 	if (!state)
 		return 0;
+	mm = task->mm;
+	LOADED_HERE(mm);
 	orders = get_orders();
 	pass = orders ? orders->pass : PASS_CHANGED;
 	letter = state_letter(task);
@@ -101,7 +107,7 @@ int on_sample(struct bpf_iter__task *ctx)
 	/* a zombie has had its last word already */
 	if ((pass != PASS_CHANGED && !state->exit_ns) || state->sampled_state != letter ||
 	    state->sampled_run_ns != task->se.sum_exec_runtime) {
-		if (write_sample(seq, task, state, letter,
+		if (write_sample(seq, task, mm, state, letter,
 				 pass == PASS_FINAL && !state->exit_ns))
 			return 0;
 	}

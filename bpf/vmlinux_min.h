@@ -130,6 +130,7 @@ struct signal_struct {
 };
 
 struct sched_entity {
+	__u64 exec_start;
 	__u64 sum_exec_runtime;
 };
 

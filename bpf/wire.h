@@ -24,8 +24,9 @@
 #include <linux/types.h>
 #endif
 
-/* 1: first layout. */
-#define WIRE_VERSION 1
+/* 1: first layout.
+ * 2: failed look-ups come as PT_LOOKUP_NAMED and PT_LOOKUP_AGAIN, because most are repeated. */
+#define WIRE_VERSION 2
 
 enum pt_kind {
 	PT_ATTACH = 1,		/* a task followed from here on that no fork announces */
@@ -34,7 +35,7 @@ enum pt_kind {
 	PT_EXEC_ARGS = 4,	/* the rest of a long argv */
 	PT_EXEC_FAILED = 5,	/* struct pt_miss */
 	PT_EXIT = 6,		/* a task's end and its final accounting */
-	PT_LOOKUP_FAILED = 7,	/* struct pt_miss */
+	PT_LOOKUP_FAILED = 7,	/* struct pt_miss; not written any more */
 	PT_RENAME = 8,
 	PT_SAMPLE = 9,		/* one live task, at one tick */
 	PT_TICK = 10,		/* closes a pass of samples */
@@ -42,7 +43,9 @@ enum pt_kind {
 	PT_LOSS = 12,		/* cumulative count of records that did not make it */
 	PT_BLIND = 13,		/* a task does something that we cannot see */
 	PT_MEMORY = 14,		/* memory of a process, as /proc/PID/smaps_rollup says */
-	PT_KINDS = 15,
+	PT_LOOKUP_NAMED = 15,	/* a failed look-up, and the number by which it can be told again */
+	PT_LOOKUP_AGAIN = 16,	/* a failed look-up that was told before, by its number */
+	PT_KINDS = 17,
 };
 
 /* Which system call a pt_miss or a fork came from; the same on every architecture. */
@@ -190,6 +193,12 @@ struct pt_env {
 
 #define PT_MISS_PATH_FAULT 1	/* the path could not be read (the call got EFAULT, or it was unmapped since) */
 #define PT_MISS_PATH_CUT 2
+#define PT_MISS_LOST 4		/* set by readers: the record that told it all is missing */
+
+/* Places for look-ups that may be told again, by number alone: as many as a reader need know. */
+#define PT_NAMED_SLOTS 32768
+/* Longer paths are told in full each time. */
+#define PT_NAMED_PATH_MAX 512
 
 /* A failed path look-up or exec, followed by the path without NUL. */
 struct pt_miss {
@@ -200,6 +209,31 @@ struct pt_miss {
 	__u32 flags;		/* of the call; of access the mode asked for */
 	__u16 path_bytes;
 	__u16 bits;		/* PT_MISS_* */
+};
+
+/*
+ * A failed look-up, followed by the path.
+ *
+ * Its time is that of the task's last event or of the clock tick before it, whichever is later:
+ * reading the clock for each would cost a tenth of what the look-up does.
+ */
+struct pt_named {
+	struct pt_head head;	/* as in pt_miss, */
+	__u16 call;
+	__u16 error;
+	__s32 dirfd;
+	__u32 flags;
+	__u16 path_bytes;
+	__u16 bits;		/* up to here */
+	__u32 number;		/* by which PT_LOOKUP_AGAIN refers to it; 0: it does not */
+	__u32 slot;		/* takes the place of whoever had this slot before */
+};
+
+/* The same call failed in the same way, with the same arguments. */
+struct pt_again {
+	struct pt_head head;
+	__u32 number;		/* of the PT_LOOKUP_NAMED record that told it */
+	__u32 pad;
 };
 
 #define PT_EXIT_PROCESS 1	/* the last task of its thread group: status and waited_* are the process's */
@@ -334,6 +368,8 @@ _Static_assert(sizeof(struct pt_exec) == 112, "pt_exec");
 _Static_assert(sizeof(struct pt_exec_args) == 24, "pt_exec_args");
 _Static_assert(sizeof(struct pt_env) == 32, "pt_env");
 _Static_assert(sizeof(struct pt_miss) == 32, "pt_miss");
+_Static_assert(sizeof(struct pt_named) == 40, "pt_named");
+_Static_assert(sizeof(struct pt_again) == 24, "pt_again");
 _Static_assert(sizeof(struct pt_exit) == 216, "pt_exit");
 _Static_assert(sizeof(struct pt_rename) == 48, "pt_rename");
 _Static_assert(sizeof(struct pt_sample) == 136, "pt_sample");

@@ -59,6 +59,8 @@ impl Assembler {
             // Exits come sorted from elsewhere; the others are no lifecycle records.
             Record::Exit(_)
             | Record::LookupFailed(..)
+            | Record::LookupNamed(..)
+            | Record::LookupAgain(_)
             | Record::Sample(_)
             | Record::Tick(_)
             | Record::Memory(_)

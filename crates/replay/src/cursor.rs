@@ -6,6 +6,8 @@ use std::io::{BufReader, Read, Seek};
 use proctrace_trace::Reader;
 use proctrace_wire::{Frames, Record, Stream};
 
+use crate::lookups::Lookups;
+
 /// What became of the records that were looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Decoded {
@@ -17,26 +19,33 @@ pub struct Decoded {
     pub undecodable: u64,
 }
 
-/// Hands every record of `stream` to `take`, in the order of the file.
+/// Hands every record of `stream` to `take`, in the order of the file. A look-up that is told by
+/// number comes as the [`Record::LookupFailed`] that it repeats.
 pub fn records<R: Read + Seek>(
     reader: &mut Reader<R>,
     stream: Stream,
     mut take: impl FnMut(Record<'_>),
 ) -> Decoded {
     let mut decoded = Decoded::default();
+    let mut lookups = Lookups::default();
     while let Some(block) = reader.next_block_where(|info| info.stream == stream) {
-        decode_block(&block.bytes, &mut decoded, &mut take);
+        decode_block(&block.bytes, &mut decoded, &mut lookups, &mut take);
     }
     decoded
 }
 
-pub(crate) fn decode_block(bytes: &[u8], decoded: &mut Decoded, take: &mut impl FnMut(Record<'_>)) {
+fn decode_block(
+    bytes: &[u8],
+    decoded: &mut Decoded,
+    lookups: &mut Lookups,
+    take: &mut impl FnMut(Record<'_>),
+) {
     for frame in Frames::new(bytes) {
         match frame.and_then(Record::decode) {
             Ok(Record::Unknown(_)) => decoded.unknown += 1,
             Ok(record) => {
                 decoded.records += 1;
-                take(record);
+                take(lookups.recall(record));
             }
             Err(_) => decoded.undecodable += 1,
         }
@@ -48,12 +57,13 @@ pub(crate) fn decode_block(bytes: &[u8], decoded: &mut Decoded, take: &mut impl 
 pub(crate) struct Cursor {
     pub(crate) reader: Reader<BufReader<File>>,
     stream: Stream,
+    lookups: Lookups,
     pub(crate) decoded: Decoded,
 }
 
 impl Cursor {
     pub(crate) fn new(reader: Reader<BufReader<File>>, stream: Stream) -> Self {
-        Self { reader, stream, decoded: Decoded::default() }
+        Self { reader, stream, lookups: Lookups::default(), decoded: Decoded::default() }
     }
 
     /// Hands the records of the next block to `take`; false at the end.
@@ -62,7 +72,7 @@ impl Cursor {
         let Some(block) = self.reader.next_block_where(|info| info.stream == stream) else {
             return false;
         };
-        decode_block(&block.bytes, &mut self.decoded, &mut take);
+        decode_block(&block.bytes, &mut self.decoded, &mut self.lookups, &mut take);
         true
     }
 }

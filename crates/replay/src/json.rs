@@ -6,7 +6,8 @@
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::{
     ATTACH_ROOT, ATTACH_ZOMBIE, Attach, EXEC_BEFORE, EXEC_COMPAT, EXEC_ENV_CUT, EXEC_PATH_CUT,
-    EXIT_AUTOREAP, EXIT_RSS_BOUND, LOSS_ANY_CPU, MISS_PATH_CUT, MISS_PATH_FAULT, SAMPLE_FINAL,
+    EXIT_AUTOREAP, EXIT_RSS_BOUND, LOSS_ANY_CPU, MISS_LOST, MISS_PATH_CUT, MISS_PATH_FAULT,
+    SAMPLE_FINAL,
 };
 use proctrace_wire::{BlindSpot, Call, Kind, LossReason};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -170,6 +171,9 @@ fn miss_entries<M: SerializeMap>(miss: &Miss, map: &mut M) -> Result<(), M::Erro
     map.serialize_entry("flags", &record.flags)?;
     if record.bits & MISS_PATH_CUT != 0 {
         map.serialize_entry("path_truncated", &true)?;
+    }
+    if record.bits & MISS_LOST != 0 {
+        map.serialize_entry("lost", &true)?;
     }
     Ok(())
 }

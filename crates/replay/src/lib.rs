@@ -2,7 +2,7 @@
 //!
 //! The trace file holds three streams of records, each in its order of arrival, and some things
 //! in pieces: a long argv in several records, an environment once for all who share it, a failed
-//! look-up under its task's serial only. [`Replay`] puts them together.
+//! look-up in full once and then by number. [`Replay`] puts them together.
 //!
 //! ```no_run
 //! let mut replay = proctrace_replay::Replay::open("job.ptrace")?;
@@ -19,6 +19,7 @@ mod cputime;
 mod cursor;
 mod event;
 mod json;
+mod lookups;
 mod replay;
 
 pub use cputime::{CpuTime, scale};

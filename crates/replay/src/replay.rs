@@ -13,8 +13,9 @@ use crate::cursor::{Cursor, Decoded};
 use crate::event::{Body, Event, Exit, Miss, Sample};
 
 /// Records of one stream arrive nearly in order: two CPUs may stamp in one order and deliver in
-/// the other. So many are held back to be sorted.
-const WINDOW: usize = 4096;
+/// the other, and the stamps of look-ups are up to a clock tick old. So many are held back to be
+/// sorted: what two CPUs can fail to open in 4 ms.
+const WINDOW: usize = 8192;
 
 /// The events of a trace in order of time.
 ///

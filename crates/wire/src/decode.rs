@@ -4,8 +4,8 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::kind::Kind;
 use crate::layout::{
-    Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head, Loss, Memory, MissFixed,
-    Rename, Sample, Tick,
+    Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head, Loss, Memory,
+    MissFixed, Named, Rename, Sample, Tick,
 };
 
 /// What can be wrong with the bytes of a record.
@@ -130,6 +130,10 @@ pub enum Record<'a> {
     Blind(Blind),
     /// See [`Memory`].
     Memory(Memory),
+    /// A failed look-up with its number, and its path.
+    LookupNamed(Named, &'a [u8]),
+    /// See [`Again`].
+    LookupAgain(Again),
     /// A kind that a later version brought.
     Unknown(Head),
 }
@@ -170,6 +174,11 @@ impl<'a> Record<'a> {
             Kind::Loss => Self::Loss(fixed(frame)?.0),
             Kind::Blind => Self::Blind(fixed(frame)?.0),
             Kind::Memory => Self::Memory(fixed(frame)?.0),
+            Kind::LookupNamed => {
+                let (named, rest): (Named, _) = fixed(frame)?;
+                Self::LookupNamed(named, take(frame, rest, usize::from(named.path_bytes))?.0)
+            }
+            Kind::LookupAgain => Self::LookupAgain(fixed(frame)?.0),
         })
     }
 }
@@ -269,7 +278,7 @@ mod tests {
     }
 
     fn any_record() -> impl Strategy<Value = Vec<u8>> {
-        (0u16..16, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
+        (0u16..18, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
             |(kind, words, mut body)| {
                 body.resize(body.len().max(words * 8).next_multiple_of(8), 0);
                 let size = u16::try_from(size_of::<Head>() + body.len()).unwrap();

@@ -19,7 +19,7 @@ pub enum Kind {
     ExecFailed = 5,
     /// The end of a task, with its accounting.
     Exit = 6,
-    /// A failed path look-up.
+    /// A failed path look-up, as traces of wire version 1 have it.
     LookupFailed = 7,
     /// A task's new name.
     Rename = 8,
@@ -35,11 +35,15 @@ pub enum Kind {
     Blind = 13,
     /// Memory of a process.
     Memory = 14,
+    /// A failed path look-up, with a number.
+    LookupNamed = 15,
+    /// A failed path look-up that was told before, by its number.
+    LookupAgain = 16,
 }
 
 impl Kind {
     /// Every kind, in order of its number.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Attach,
         Self::Fork,
         Self::Exec,
@@ -54,6 +58,8 @@ impl Kind {
         Self::Loss,
         Self::Blind,
         Self::Memory,
+        Self::LookupNamed,
+        Self::LookupAgain,
     ];
 
     /// The kind with this number, if this version knows it.
@@ -78,6 +84,8 @@ impl Kind {
             Self::Loss => "loss",
             Self::Blind => "blind",
             Self::Memory => "memory",
+            Self::LookupNamed => "lookup_named",
+            Self::LookupAgain => "lookup_again",
         }
     }
 }
@@ -154,7 +162,7 @@ mod tests {
             assert_eq!(LossReason::from_number(reason as u16), Some(reason));
         }
         assert_eq!(Kind::from_number(0), None);
-        assert_eq!(Kind::from_number(15), None);
+        assert_eq!(Kind::from_number(17), None);
         assert_eq!(LossReason::from_number(0), None);
         assert_eq!(LossReason::from_number(4), None);
     }

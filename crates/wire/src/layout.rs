@@ -224,7 +224,7 @@ records! {
         bits: u32,
     }
 
-    /// A failed look-up or exec; the path follows.
+    /// A failed exec, or in older traces a failed look-up; the path follows.
     MissFixed as "pt_miss" {
         /// Kind 5 or 7.
         head: Head,
@@ -240,6 +240,38 @@ records! {
         path_bytes: u16,
         /// MISS_* bits.
         bits: u16,
+    }
+
+    /// A failed look-up; the path follows.
+    Named as "pt_named" {
+        /// Kind 15.
+        head: Head,
+        /// As in [`MissFixed`], and so are the next ones.
+        call: u16,
+        /// errno.
+        error: u16,
+        /// Directory descriptor.
+        dirfd: i32,
+        /// Flags of the call.
+        flags: u32,
+        /// Bytes of the path.
+        path_bytes: u16,
+        /// MISS_* bits.
+        bits: u16,
+        /// By which an [`Again`] refers to it; 0: none does.
+        number: u32,
+        /// Whose place it takes: see [`NAMED_SLOTS`].
+        slot: u32,
+    }
+
+    /// A failed look-up that was told before: the same call with the same arguments and errno.
+    Again as "pt_again" {
+        /// Kind 16.
+        head: Head,
+        /// Number of the [`Named`].
+        number: u32,
+        /// Nothing.
+        pad: u32,
     }
 
     /// A task's end.
@@ -437,6 +469,14 @@ records! {
     }
 }
 
+impl Named {
+    /// What failed, without the number.
+    pub fn miss(&self) -> MissFixed {
+        let Self { head, call, error, dirfd, flags, path_bytes, bits, number: _, slot: _ } = *self;
+        MissFixed { head, call, error, dirfd, flags, path_bytes, bits }
+    }
+}
+
 /// [`Attach::bits`]: the launched command.
 pub const ATTACH_ROOT: u32 = 1;
 /// [`Attach::bits`]: a leader that has exited before its threads; no exit will be told.
@@ -457,6 +497,10 @@ pub const EXEC_BEFORE: u32 = 32;
 pub const MISS_PATH_FAULT: u16 = 1;
 /// [`MissFixed::bits`]: the path is longer than PATH_MAX.
 pub const MISS_PATH_CUT: u16 = 2;
+/// [`MissFixed::bits`]: the record that told it in full is missing. Set by readers only.
+pub const MISS_LOST: u16 = 4;
+/// [`Named::slot`] is below this: no more look-ups than so many can be referred to at a time.
+pub const NAMED_SLOTS: u32 = 32768;
 /// [`Exit::bits`]: the last task of its process; status and waited times are the process's.
 pub const EXIT_PROCESS: u32 = 1;
 /// [`Exit::bits`]: the parent ignores SIGCHLD, so no wait(2) counts it.

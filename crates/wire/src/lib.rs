@@ -34,4 +34,5 @@ pub use zerocopy::IntoBytes;
 /// Version of the record layout; equal to `WIRE_VERSION` in `bpf/wire.h`.
 ///
 /// * 1: first layout.
-pub const WIRE_VERSION: u32 = 1;
+/// * 2: failed look-ups come in full once, and then by number.
+pub const WIRE_VERSION: u32 = 2;
