@@ -105,6 +105,16 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = parse_misses)]
     pub(crate) misses: Misses,
 
+    /// Where to take failed look-ups from: the functions that serve the calls (free for all other
+    /// calls, but sees no result that seccomp made up), the tracepoints of the calls, or the one
+    /// tracepoint of all calls. auto takes the first of these that the kernel offers.
+    #[arg(long, value_enum, value_name = "HOOK", default_value = "auto", hide_short_help = true)]
+    pub(crate) lookup_hook: WhichHook,
+
+    /// Attach programs that do nothing and record nothing, to measure what the hooks cost.
+    #[arg(long, hide = true)]
+    pub(crate) empty_programs: bool,
+
     /// Take samples of every live task this often.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_interval)]
     pub(crate) interval: Duration,
@@ -139,7 +149,7 @@ pub(crate) struct RecordArgs {
     pub(crate) grace: Duration,
 
     /// Size of each of the two buffers between kernel and recorder: a power of two.
-    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = parse_size)]
     pub(crate) ring_size: u32,
 
     /// When a buffer is more than half full: drop what does not fit, and count it, or make those
@@ -164,6 +174,19 @@ pub(crate) struct RecordArgs {
         value_name = "COMMAND"
     )]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Where to take failed look-ups from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WhichHook {
+    /// The first of the following that works.
+    Auto,
+    /// fexit of the functions that serve the calls.
+    Fexit,
+    /// tracepoint/syscalls/sys_exit_* of the calls.
+    Tracepoint,
+    /// tp_btf/sys_exit.
+    SysExit,
 }
 
 /// What to wait for once the command has exited.

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use proctrace_probe::{
-    Command, Ended, Finished, LossCount, OnFull, Options, Outcome, OwnCgroup, Probe, ProbeError,
-    Scope, Wait, boot_ns, find_program, record, unix_ns,
+    Command, Ended, Finished, LookupHook, LossCount, OnFull, Options, Outcome, OwnCgroup, Probe,
+    ProbeError, Scope, Wait, boot_ns, find_program, record, unix_ns,
 };
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace as trace;
 use proctrace_wire::escape::to_text;
 
-use crate::args::{RecordArgs, WaitFor, WhenFull};
+use crate::args::{RecordArgs, WaitFor, WhenFull, WhichHook};
 use crate::output::Output;
 use crate::{exit_code, invoker, say};
 
@@ -95,6 +95,13 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
         },
         cgroup: own_cgroup.map(|own| own.path().to_owned()).or_else(|| args.cgroup.clone()),
         misses: args.misses,
+        lookup_hook: match args.lookup_hook {
+            WhichHook::Auto => LookupHook::Auto,
+            WhichHook::Fexit => LookupHook::Fexit,
+            WhichHook::Tracepoint => LookupHook::Tracepoint,
+            WhichHook::SysExit => LookupHook::SysExit,
+        },
+        empty_programs: args.empty_programs,
         memory_interval: args.memory,
         on_full: match args.on_full {
             WhenFull::Drop => OnFull::Drop,

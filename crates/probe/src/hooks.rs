@@ -4,10 +4,11 @@ use std::os::fd::AsFd;
 
 use aya::programs::Program;
 use aya::{Btf, Ebpf};
+use aya_obj::btf::BtfKind;
 use proctrace_wire::{Call, Family};
 
 use crate::error::{ProbeError, not_permitted, root_cause};
-use crate::options::{Misses, Options, Scope};
+use crate::options::{LookupHook, Misses, Options, Scope};
 use crate::perf_event::{TracepointLink, attach_tracepoint};
 use crate::tracefs::Tracefs;
 
@@ -39,6 +40,8 @@ pub(crate) enum Need {
 enum Way {
     /// A BTF-typed tracepoint: program, tracepoint.
     TpBtf(&'static str, &'static str),
+    /// [`RETURN_PROGRAM`] of every call that was asked for, on the function that serves it.
+    Functions,
     /// This program on `syscalls/sys_exit_X` of every call that was asked for.
     SysExits(&'static str),
     /// A task iterator: program.
@@ -61,7 +64,7 @@ pub(crate) const EVENTS: &[Event] = &[
     Event { name: "accounting", ways: &[Way::TpBtf("on_switch", "sched_switch")], needed: always },
     Event {
         name: "failed look-ups",
-        ways: &[Way::SysExits("on_return"), Way::TpBtf("on_sys_exit", "sys_exit")],
+        ways: &[Way::Functions, Way::SysExits("on_return"), Way::TpBtf("on_sys_exit", "sys_exit")],
         needed: |options| if options.misses == Misses::NONE { Need::Not } else { Need::Must },
     },
     Event {
@@ -88,6 +91,17 @@ pub(crate) const EVENTS: &[Event] = &[
 fn always(_: &Options) -> Need {
     Need::Must
 }
+
+/// The programs for the functions that serve calls: this and the name of the call.
+pub(crate) const RETURN_PROGRAM: &str = "on_return_of_";
+
+/// Those functions: this and the name of the call inside the kernel (arch/*/syscall_wrapper.h).
+const FUNCTION_PREFIX: &str =
+    if cfg!(target_arch = "aarch64") { "__arm64_sys_" } else { "__x64_sys_" };
+
+/// How the names of what programs are attached to begin, as the kernel's types have them.
+pub(crate) const NAMES_ATTACHED_TO: &[&[u8]] =
+    &[b"btf_trace_", b"bpf_iter_task", FUNCTION_PREFIX.as_bytes()];
 
 /// The programs that are run rather than attached.
 pub(crate) const SAMPLE_PROGRAM: &str = "on_sample";
@@ -142,7 +156,7 @@ pub(crate) fn attach(
 ) -> Result<(Hook, Vec<TracepointLink>), ProbeError> {
     let mut tried = Vec::new();
     let mut refused = None;
-    for way in event.ways {
+    for way in event.ways.iter().filter(|way| way.is_wanted(options)) {
         match way.attach(ebpf, btf, options) {
             Ok(links) => {
                 return Ok((Hook { event: event.name, hook: way.describe() }, links));
@@ -164,8 +178,20 @@ impl Way {
         match self {
             Self::TpBtf("on_exit_told", tracepoint) => format!("tp_btf/{tracepoint} (group_dead)"),
             Self::TpBtf(_, tracepoint) => format!("tp_btf/{tracepoint}"),
+            Self::Functions => format!("fexit/{FUNCTION_PREFIX}*"),
             Self::SysExits(_) => "tracepoint/syscalls/sys_exit_*".to_owned(),
             Self::TaskIterator(_) => "iter/task".to_owned(),
+        }
+    }
+
+    /// Whether the options leave this way.
+    fn is_wanted(&self, options: &Options) -> bool {
+        match (options.lookup_hook, self) {
+            (LookupHook::Auto, _) => true,
+            (hook, Self::Functions) => hook == LookupHook::Fexit,
+            (hook, Self::SysExits(_)) => hook == LookupHook::Tracepoint,
+            (hook, Self::TpBtf("on_sys_exit", _)) => hook == LookupHook::SysExit,
+            _ => true,
         }
     }
 
@@ -191,6 +217,18 @@ impl Way {
                 program.load("task", btf)?;
                 Ok(Vec::new())
             }
+            Self::Functions => {
+                let attached = attach_functions(ebpf, btf, options);
+                if attached.is_err() {
+                    // the next way must not find some of them still there
+                    for (_, program) in ebpf.programs_mut() {
+                        if let Program::FExit(program) = program {
+                            let _ = program.unload();
+                        }
+                    }
+                }
+                attached.map(|()| Vec::new())
+            }
             Self::SysExits(program) => {
                 let tracefs = Tracefs::open()?;
                 let Program::TracePoint(program) = find(ebpf, program)? else {
@@ -198,13 +236,9 @@ impl Way {
                 };
                 program.load()?;
                 let mut links = Vec::new();
-                for call in Family::ALL.into_iter().flat_map(Family::calls) {
-                    if !options.misses.contains(*call) {
-                        continue;
-                    }
-                    match tracefs
-                        .tracepoint_id("syscalls", &format!("sys_exit_{}", internal(*call)))
-                    {
+                for call in calls(options) {
+                    let name = format!("sys_exit_{}", internal(call));
+                    match tracefs.tracepoint_id("syscalls", &name) {
                         Ok(id) => links.push(attach_tracepoint(id, program.fd()?.as_fd())?),
                         // Newer machines do without some calls (arm64, riscv64), older kernels
                         // without others (openat2: 5.6, faccessat2: 5.8).
@@ -219,6 +253,30 @@ impl Way {
             }
         }
     }
+}
+
+fn attach_functions(ebpf: &mut Ebpf, btf: &Btf, options: &Options) -> Result<(), BoxError> {
+    let mut attached = 0;
+    for call in calls(options) {
+        let function = format!("{FUNCTION_PREFIX}{}", internal(call));
+        if btf.id_by_type_name_kind(&function, BtfKind::Func).is_err() {
+            // as with tracepoints, not every kernel has every call
+            continue;
+        }
+        let name = format!("{RETURN_PROGRAM}{}", call.name());
+        let Program::FExit(program) = find(ebpf, &name)? else { return Err(wrong_type(&name)) };
+        program.load(&function, btf)?;
+        program.attach()?;
+        attached += 1;
+    }
+    if attached == 0 { Err("this kernel does not describe these functions".into()) } else { Ok(()) }
+}
+
+/// The calls that were asked for.
+fn calls(options: &Options) -> impl Iterator<Item = Call> {
+    let misses = options.misses;
+    let calls = Family::ALL.into_iter().flat_map(Family::calls).copied();
+    calls.filter(move |call| misses.contains(*call))
 }
 
 /// The name of a call inside the kernel, where it is not that of its manual page.

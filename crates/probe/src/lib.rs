@@ -27,6 +27,7 @@ mod cgroup;
 mod clock;
 mod command;
 mod count;
+mod detach;
 pub mod doctor;
 
 mod error;
@@ -43,6 +44,7 @@ mod rings;
 mod sampler;
 mod session;
 mod snapshot;
+mod thin_btf;
 mod tracefs;
 
 pub use cgroup::{CgroupUsage, OwnCgroup};
@@ -53,5 +55,7 @@ pub use error::ProbeError;
 pub use hooks::Hook;
 pub use loss::LossCount;
 pub use object::Probe;
-pub use options::{ENV_NAME_MAX, ENV_NAMES_MAX, Misses, OnFull, Options, PIDS_MAX, Scope, Wait};
+pub use options::{
+    ENV_NAME_MAX, ENV_NAMES_MAX, LookupHook, Misses, OnFull, Options, PIDS_MAX, Scope, Wait,
+};
 pub use session::{Alive, Ended, Finished, Outcome, Payload, Sink, record};

@@ -1,20 +1,23 @@
 //! The compiled BPF object: loaded with the options of a recording, and its maps.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::MetadataExt;
 
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::Program;
-use aya::{Btf, Ebpf, EbpfError, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
+use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel, include_bytes_aligned};
 use proctrace_wire::{Kind, LossReason};
 
 use crate::error::{ProbeError, not_permitted, root_cause};
 use crate::events::Signals;
-use crate::hooks::{Hook, Hooks, attach_all};
+use crate::hooks::{Hook, Hooks, NAMES_ATTACHED_TO, RETURN_PROGRAM, attach_all};
 use crate::loss::LossCount;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Options, PIDS_MAX, Scope};
 use crate::program_info::recursion_misses;
+use crate::thin_btf::{names_in_object, thin};
 
-static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o"));
+pub(crate) static OBJECT: &[u8] =
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o"));
 
 /// The programs, loaded and attached, and the signals, blocked.
 ///
@@ -167,6 +170,7 @@ fn program_fd(program: &Program) -> Result<std::os::fd::BorrowedFd<'_>, ()> {
     use std::os::fd::AsFd;
     match program {
         Program::BtfTracePoint(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
+        Program::FExit(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
         Program::TracePoint(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
         Program::Iter(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
         _ => Err(()),
@@ -184,12 +188,18 @@ fn kind_of_program(name: &str) -> Option<Kind> {
         "on_adopt" | "on_cgroup_attach" => Kind::Attach,
         "on_io_uring" => Kind::Blind,
         "on_sample" => Kind::Sample,
+        name if name.starts_with(RETURN_PROGRAM) => Kind::LookupFailed,
         _ => return None,
     })
 }
 
+/// What the kernel says of the types that our programs name.
 pub(crate) fn kernel_btf() -> Result<Btf, ProbeError> {
-    Btf::from_sys_fs().map_err(|error| ProbeError::NoBtf(root_cause(&error)))
+    let whole = std::fs::read("/sys/kernel/btf/vmlinux")
+        .map_err(|error| ProbeError::NoBtf(error.to_string()))?;
+    let thinned = names_in_object(OBJECT).and_then(|names| thin(&whole, &names, NAMES_ATTACHED_TO));
+    Btf::parse(thinned.as_deref().unwrap_or(&whole), Endianness::default())
+        .map_err(|error| ProbeError::NoBtf(root_cause(&error)))
 }
 
 pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeError> {
@@ -224,6 +234,7 @@ pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeErr
     };
     let wanted_calls = options.misses.bits();
     let block = u32::from(options.on_full == OnFull::Block);
+    let hash_seed = RandomState::new().build_hasher().finish();
     let cpus = aya::util::nr_cpus()
         .map_err(|(_, source)| ProbeError::System { what: "count the CPUs", source })?;
 
@@ -249,6 +260,8 @@ pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeErr
         .override_global("wanted_calls", &wanted_calls, true)
         .override_global("env_names", &env_names, true)
         .override_global("env_names_len", &env_names_len, true)
+        .override_global("hash_seed", &hash_seed, true)
+        .override_global("empty_programs", &u32::from(options.empty_programs), true)
         .load(OBJECT);
     let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, memlock);
     loaded.map_err(|error| match (not_permitted(&error), error) {

@@ -14,6 +14,10 @@ pub struct Options {
     pub cgroup: Option<PathBuf>,
     /// Which failed calls to record.
     pub misses: Misses,
+    /// Where to take them from.
+    pub lookup_hook: LookupHook,
+    /// Attach programs that do nothing: what a run then costs is what the hooks themselves do.
+    pub empty_programs: bool,
     /// Pause between two passes of samples.
     pub interval: Duration,
     /// Pause between two looks at the memory of every process; None: never.
@@ -70,6 +74,19 @@ pub enum OnFull {
     Block,
 }
 
+/// Where failed look-ups are taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookupHook {
+    /// The first of the following that this kernel gives us: the cheapest.
+    Auto,
+    /// The functions that serve the calls.
+    Fexit,
+    /// The tracepoints of the calls.
+    Tracepoint,
+    /// The one tracepoint of all calls.
+    SysExit,
+}
+
 /// A set of calls whose failures are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Misses(u32);
@@ -111,9 +128,11 @@ impl Default for Options {
             scope: Scope::Launched,
             cgroup: None,
             misses: Misses::all(),
+            lookup_hook: LookupHook::Auto,
+            empty_programs: false,
             interval: Duration::from_millis(100),
             memory_interval: None,
-            ring_bytes: 16 << 20,
+            ring_bytes: 8 << 20,
             on_full: OnFull::Drop,
             env_names: ["PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "ROOTSYS"]
                 .map(String::from)

@@ -10,7 +10,13 @@ use aya_obj::generated::{perf_event_attr, perf_type_id};
 /// Attached while it lives.
 #[derive(Debug)]
 pub(crate) struct TracepointLink {
-    _event: OwnedFd,
+    event: OwnedFd,
+}
+
+impl AsRawFd for TracepointLink {
+    fn as_raw_fd(&self) -> RawFd {
+        self.event.as_raw_fd()
+    }
 }
 
 // linux/perf_event.h: _IO('$', 0) and _IOW('$', 8, __u32)
@@ -40,5 +46,5 @@ pub(crate) fn attach_tracepoint(id: u64, program: BorrowedFd<'_>) -> io::Result<
         libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_SET_BPF, program.as_raw_fd()) == 0
             && libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_ENABLE, 0) == 0
     };
-    if set { Ok(TracepointLink { _event: event }) } else { Err(io::Error::last_os_error()) }
+    if set { Ok(TracepointLink { event }) } else { Err(io::Error::last_os_error()) }
 }

@@ -23,7 +23,7 @@ use crate::loss::LossCount;
 use crate::object::{Orders, Pass, Probe};
 use crate::options::{Options, Scope, Wait};
 use crate::rings::drain;
-use crate::{memory, sampler, snapshot};
+use crate::{detach, memory, sampler, snapshot};
 
 /// Where records go.
 pub trait Sink {
@@ -341,10 +341,11 @@ impl Session<'_> {
         };
         let cgroup = self.own_cgroup.and_then(|cgroup| cgroup.usage().ok());
         let mut losses = self.probe.losses()?;
-        // From here on nothing can be added: the programs are gone, their maps are still ours.
+        // From here on no lifecycle record can be added, and look-ups only by tasks that go on
+        // after the end: the programs are gone or about to go, their maps are still ours.
         let Probe { signals: _signals, ebpf, hooks, mut lifecycle, mut lookups, maps } = self.probe;
-        drop(hooks);
         drop(ebpf);
+        detach::in_background(hooks.links);
         let intake = &mut self.intake;
         for (stream, ring) in [(Stream::Lifecycle, &mut lifecycle), (Stream::Lookups, &mut lookups)]
         {
