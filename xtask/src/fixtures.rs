@@ -70,7 +70,7 @@ fn record(release: &Path, place: &Path) -> Result<()> {
     }
     let trailer = reader.trailer().context("the recording is not complete")?;
     let (bytes, _) = writer.finish(trailer)?;
-    let name = format!("tour-{}.ptrace", proctrace_trace::FORMAT_VERSION);
+    let name = format!("tour-{}.ptrace", proctrace_wire::WIRE_VERSION);
     let path = root().join("fixtures/traces").join(name);
     println!("{}: {} bytes", path.display(), bytes.len());
     fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))

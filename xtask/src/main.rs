@@ -37,8 +37,11 @@ enum Chore {
     },
     /// What must pass before a change is merged: formatting, lints, dependencies, tests.
     Ci,
-    /// Measure what recording costs, side by side with not recording.
-    Bench(bench::BenchArgs),
+    /// Measure what recording costs, side by side with not recording and with other tracers.
+    Bench {
+        #[command(subcommand)]
+        chore: bench::BenchChore,
+    },
     /// Look at the compiled BPF programs.
     Bpf {
         #[command(subcommand)]
@@ -59,7 +62,7 @@ fn main() -> ExitCode {
         Chore::Demo => demo::run(),
         Chore::Test { arguments } => test::run(&arguments),
         Chore::Ci => ci::run(),
-        Chore::Bench(args) => bench::run(&args),
+        Chore::Bench { chore } => bench::run(&chore),
         Chore::Bpf { chore } => bpf::run(&chore),
         Chore::Dist => dist::run(),
         Chore::Fixtures => fixtures::run(),

@@ -39,6 +39,24 @@ pub(crate) const EVERYTHING: &[Tool] = &[
     Tool { there: || exists("strace"), debian: "strace", rhel: "strace" },
 ];
 
+/// Other tracers, to compare with.
+pub(crate) const PEERS: &[Tool] = &[
+    Tool { there: || exists("perf"), debian: "linux-perf", rhel: "perf" },
+    Tool { there: || exists("bpftrace"), debian: "bpftrace", rhel: "bpftrace" },
+    Tool {
+        there: || exists("opensnoop") || exists("bpf-opensnoop"),
+        debian: "libbpf-tools",
+        rhel: "libbpf-tools",
+    },
+    Tool { there: || exists("forkstat"), debian: "forkstat", rhel: "forkstat" },
+    // tracexec is linked with it
+    Tool {
+        there: || Path::new("/usr/include/seccomp.h").exists(),
+        debian: "libseccomp-dev",
+        rhel: "libseccomp-devel",
+    },
+];
+
 /// Installs what of these is missing.
 pub(crate) fn run(tools: &[Tool]) -> Result<()> {
     let missing: Vec<&Tool> = tools.iter().filter(|tool| !(tool.there)()).collect();

@@ -1,0 +1,254 @@
+//! What reading a recording costs: time and memory of `check`, `report` and `dump`, and how they
+//! grow with the number of records.
+//!
+//! A mixture of programs is recorded once and written out again as often as it takes (see
+//! [`replicate`]). Each program then reads that in a process of its own, from the page cache.
+//! What wait4(2) says of it includes the CPU time of the `sh` and `timeout` around it, 4 ms.
+
+mod fields;
+mod pids;
+mod replicate;
+mod table;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use proctrace_trace::Reader;
+use proctrace_wire::{Frames, Record};
+
+use self::replicate::Template;
+use self::table::{Measured, Outcome, Run, Size};
+use crate::run::{as_root, cargo, output, run as execute, target_dir};
+use crate::setup;
+
+/// How to measure.
+#[derive(Args)]
+pub(crate) struct AnalyzeArgs {
+    /// Millions of records.
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_values_t = [0.1, 1.0, 10.0])]
+    sizes: Vec<f64>,
+    /// Rounds per size; what is printed is their median.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Write every figure of every round to FILE, as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Measure this binary instead of building one.
+    #[arg(long, value_name = "FILE")]
+    proctrace: Option<PathBuf>,
+    /// Pids are used again from here on, as kernel.pid_max says; systemd sets 4194304.
+    #[arg(long, default_value_t = 4_194_304)]
+    pid_max: i32,
+    /// End a program that takes longer than so many seconds.
+    #[arg(long, default_value_t = 600)]
+    limit: u64,
+    /// Leave the traces in target/bench.
+    #[arg(long)]
+    keep: bool,
+    /// Only decode every record of this trace: what the other figures are compared with.
+    #[arg(long, hide = true, value_name = "FILE")]
+    decode: Option<PathBuf>,
+}
+
+/// The payload's share of each kind of record is that of a busy job, but for failed look-ups, of
+/// which builds have more. Samples are taken five times as often as by default, because a payload
+/// of a second would hardly have any.
+const INTERVAL: &str = "20ms";
+
+/// No recording of the payload takes longer, in seconds.
+const RECORD_LIMIT: &str = "60";
+
+/// What is measured, by the name it has in the table.
+const PROGRAMS: [&str; 5] = ["decode", "check", "report", "report --gantt", "dump"];
+
+pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
+    if let Some(trace) = &args.decode {
+        return decode(trace);
+    }
+    ensure!(args.rounds > 0, "there must be a round");
+    ensure!(args.sizes.iter().all(|millions| *millions > 0.0), "sizes are millions of records");
+    setup::run(setup::BUILD)?;
+    let mut build = cargo();
+    build.args(["build", "--release", "--package", "proctrace-fixtures"]);
+    if args.proctrace.is_none() {
+        build.args(["--package", "proctrace"]);
+    }
+    execute(&mut build)?;
+    let release = target_dir()?.join("release");
+    let scratch = target_dir()?.join("bench");
+    std::fs::create_dir_all(&scratch).context("cannot make a directory")?;
+    let bench = Bench {
+        proctrace: args.proctrace.clone().unwrap_or_else(|| release.join("proctrace")),
+        rusage: fixture(&release, "rusage")?,
+        svg: scratch.join("analyze.svg"),
+        limit_s: args.limit,
+    };
+
+    let template = bench.template(&release, &scratch.join("analyze.ptrace"), args.pid_max)?;
+    println!(
+        "\n{} records of {:.2} s, repeated; {} rounds, medians\n",
+        template.records(),
+        template.period_ns() as f64 / 1e9,
+        args.rounds
+    );
+    println!("{}", table::HEADING);
+    let mut sizes = Vec::new();
+    for millions in &args.sizes {
+        let trace = scratch.join(format!("analyze-{millions}M.ptrace"));
+        let size = bench.size(&template, *millions, args.rounds, &trace);
+        // Where something failed, it is left to be looked at.
+        if size.is_ok() && !args.keep {
+            // What cannot be removed is overwritten next time.
+            let _ = std::fs::remove_file(&trace);
+            let _ = std::fs::remove_file(&bench.svg);
+        }
+        sizes.push(size?);
+    }
+    print!("{}", table::growth(&sizes));
+    if let Some(path) = &args.json {
+        let json = serde_json::to_vec_pretty(&table::json(&sizes))?;
+        std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+struct Bench {
+    proctrace: PathBuf,
+    rusage: PathBuf,
+    svg: PathBuf,
+    limit_s: u64,
+}
+
+impl Bench {
+    /// Records the payload, unless that has been done by this very binary.
+    fn template(&self, release: &Path, path: &Path, pid_max: i32) -> Result<Template> {
+        let changed = |path: &Path| std::fs::metadata(path).and_then(|about| about.modified());
+        let recorder = changed(&self.proctrace)
+            .with_context(|| format!("cannot find {}", self.proctrace.display()))?;
+        if !changed(path).is_ok_and(|recorded| recorded > recorder) {
+            self.record(release, path)?;
+        }
+        Template::load(path, pid_max)
+            .with_context(|| format!("{} cannot be repeated", path.display()))
+    }
+
+    /// Two mixtures at a time, which is as many as there are cores on a small machine, a program
+    /// that only computes, and daemons that outlive their parents.
+    fn record(&self, release: &Path, path: &Path) -> Result<()> {
+        let script = format!(
+            "(for i in 1 2 3; do {daemon} 5 1; done) & {burn} 300 100 & {mixed} 500 & {mixed} 500; wait",
+            daemon = fixture(release, "daemon")?.display(),
+            burn = fixture(release, "burn")?.display(),
+            mixed = fixture(release, "mixed")?.display(),
+        );
+        let mut command = as_root("timeout");
+        command.args(["--kill-after=5", RECORD_LIMIT]).arg(&self.proctrace);
+        command.args(["record", "--quiet", "--interval", INTERVAL, "--output"]).arg(path);
+        command.args(["--", "sh", "-c", &script]).env_remove("LD_LIBRARY_PATH");
+        execute(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
+        // It belongs to root, and we may be someone else.
+        if !crate::run::is_root() {
+            execute(as_root("chmod").arg("a+r").arg(path))?;
+        }
+        Ok(())
+    }
+
+    /// Makes a trace of about so many records and measures everything on it.
+    fn size(&self, template: &Template, millions: f64, rounds: usize, path: &Path) -> Result<Size> {
+        // Sizes are far below the range where a float would round.
+        let copies = template.copies_for((millions * 1e6) as u64);
+        let out = File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
+        let (replica, _) = template.write(copies, out)?;
+        let decoder = std::env::current_exe().context("we do not know where we are")?;
+        let mut measured: Vec<_> =
+            PROGRAMS.iter().map(|name| Measured { name, runs: Vec::new() }).collect();
+        // One program after the other in each round, so that what disturbs one disturbs all.
+        for _ in 0..rounds {
+            for measured in &mut measured {
+                let command = self.command(measured.name, &decoder, path);
+                let mut run = self.measure(&command)?;
+                if measured.name == "report --gantt" {
+                    run.output_bytes = std::fs::metadata(&self.svg).map(|svg| svg.len()).ok();
+                }
+                measured.runs.push(run);
+            }
+        }
+        let size = Size { replica, measured };
+        print!("{}", table::rows(&size));
+        Ok(size)
+    }
+
+    /// The program of this name with its arguments.
+    fn command(&self, name: &str, decoder: &Path, trace: &Path) -> Vec<OsString> {
+        let mut command: Vec<OsString> = match name {
+            "decode" => {
+                vec![decoder.into(), "bench".into(), "analyze".into(), "--decode".into()]
+            }
+            "report --gantt" => {
+                let svg = self.svg.clone().into();
+                vec![self.proctrace.clone().into(), "report".into(), "--gantt".into(), svg]
+            }
+            name => vec![self.proctrace.clone().into(), name.into()],
+        };
+        command.push(trace.into());
+        command
+    }
+
+    /// Runs a program to its end, without its output.
+    fn measure(&self, command: &[OsString]) -> Result<Run> {
+        // `rusage` does not hand on how its program ended, so that is printed before its figures.
+        let script = r#"timeout --kill-after=5 "$@" > /dev/null; echo $?"#;
+        let mut wrapped = Command::new(&self.rusage);
+        wrapped.args(["/bin/sh", "-c", script, "sh"]).arg(self.limit_s.to_string()).args(command);
+        let began = Instant::now();
+        let done = wrapped.stdin(Stdio::null()).output().context("cannot run rusage")?;
+        let wall_s = began.elapsed().as_secs_f64();
+        let printed = String::from_utf8(done.stdout)?;
+        let figures: Vec<u64> =
+            printed.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        let &[status, user_us, system_us, rss_kib, _, _, _, faults_major] = figures.as_slice()
+        else {
+            bail!("rusage printed {printed:?}")
+        };
+        let outcome = match status {
+            0 => Outcome::Done,
+            // what timeout says
+            124 | 137 => Outcome::OutOfTime,
+            _ => bail!("{command:?} failed ({status}): {}", String::from_utf8_lossy(&done.stderr)),
+        };
+        Ok(Run {
+            outcome,
+            wall_s,
+            user_s: user_us as f64 / 1e6,
+            system_s: system_us as f64 / 1e6,
+            rss_bytes: rss_kib * 1024,
+            faults_major,
+            output_bytes: None,
+        })
+    }
+}
+
+fn fixture(release: &Path, name: &str) -> Result<PathBuf> {
+    let path = output(Command::new(release.join("fixture-path")).arg(name))?;
+    Ok(PathBuf::from(String::from_utf8(path)?.trim_end()))
+}
+
+/// Unpacks every block once and decodes every record: no program that reads all can be faster.
+fn decode(path: &Path) -> Result<()> {
+    let mut reader = Reader::open(path)?;
+    let mut records = 0u64;
+    while let Some(block) = reader.next_block() {
+        for frame in Frames::new(&block.bytes) {
+            black_box(Record::decode(frame?)?);
+            records += 1;
+        }
+    }
+    println!("{records} records");
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! What proctrace costs, measured: `cargo xtask bench overhead` and what stands beside it.
+
+mod analyze;
+mod overhead;
+mod stats;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+/// What to measure.
+#[derive(Subcommand)]
+pub(crate) enum BenchChore {
+    /// Time and memory of check, report and dump, and how they grow with the trace.
+    Analyze(analyze::AnalyzeArgs),
+    /// Run payloads bare and under each tracer, in turn: time, memory, output, completeness.
+    Overhead(overhead::OverheadArgs),
+    /// What the tracer by the kernel's own means is made of: it is run by `overhead`.
+    #[command(hide = true)]
+    RawFtrace(overhead::RawFtraceArgs),
+}
+
+pub(crate) fn run(chore: &BenchChore) -> Result<()> {
+    match chore {
+        BenchChore::Analyze(args) => analyze::run(args),
+        BenchChore::Overhead(args) => overhead::run(args),
+        BenchChore::RawFtrace(args) => overhead::raw_ftrace(args),
+    }
+}

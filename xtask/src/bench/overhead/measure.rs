@@ -1,0 +1,200 @@
+//! The rounds: for every payload and tracer a bare run and a traced one, by turns.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+
+use super::OverheadArgs;
+use super::payloads::{self, Payload};
+use super::results::{self, Pair, PayloadResults, Results, Row, summarise};
+use super::site::Site;
+use super::tracers::{NONE, TRACERS, Tracer};
+use super::{peers, trial};
+use crate::run::{cargo, output, run as execute, target_dir};
+use crate::setup;
+
+/// A tracer that makes a payload take so many times as long is run less often.
+const SLOW: f64 = 3.0;
+
+pub(super) fn all(args: &OverheadArgs) -> Result<Results> {
+    ensure!(args.rounds > 0 && args.slow_rounds > 0, "there must be a round");
+    setup::run(setup::EVERYTHING)?;
+    if args.install_peers {
+        peers::install()?;
+    }
+    let packages = ["--package", "proctrace", "--package", "proctrace-fixtures"];
+    execute(cargo().args(["build", "--release"]).args(packages))?;
+    let release = target_dir()?.join("release");
+    let scratch = target_dir()?.join("bench");
+    std::fs::create_dir_all(&scratch)?;
+    // So that whatever a tracer leaves behind is ours to wait for, and its CPU time told to us.
+    nix::sys::prctl::set_child_subreaper(true)?;
+    let timed = output(Command::new(release.join("fixture-path")).arg("timed"))?;
+    let mut site = Site {
+        directory: scratch.join("run"),
+        timed: String::from_utf8(timed)?.trim_end().into(),
+        release,
+        root_pid: 0,
+        others: HashSet::new(),
+    };
+    let mut left_out = BTreeMap::new();
+    let tracers = find_tracers(args, &site, &mut left_out);
+    let versions =
+        tracers.iter().map(|(tracer, version)| (tracer.name.to_owned(), version.clone()));
+    let machine = results::machine(versions.collect())?;
+    let mut payloads = Vec::new();
+    for (name, _) in payloads::NAMES.iter().filter(|(name, _)| chosen(&args.only, name)) {
+        println!("\n{name}: preparing");
+        match payloads::prepare(name, &site.release, &scratch) {
+            Ok(payload) => payloads.push(measure_payload(&payload, &tracers, args, &mut site)?),
+            Err(error) => {
+                println!("left out: {error:#}");
+                left_out.insert((*name).to_owned(), format!("{error:#}"));
+            }
+        }
+    }
+    ensure!(!payloads.is_empty(), "there is no payload to measure");
+    Ok(Results { machine, left_out, payloads })
+}
+
+fn chosen(substrings: &[String], name: &str) -> bool {
+    substrings.is_empty() || substrings.iter().any(|part| name.contains(part.as_str()))
+}
+
+/// The tracers that are there, with what they say of their versions.
+fn find_tracers(
+    args: &OverheadArgs,
+    site: &Site,
+    left_out: &mut BTreeMap<String, String>,
+) -> Vec<(&'static Tracer, String)> {
+    let mut found = Vec::new();
+    for tracer in TRACERS.iter().filter(|tracer| chosen(&args.tracer, tracer.name)) {
+        match tracer.version(site) {
+            Ok(version) => found.push((tracer, version)),
+            Err(error) => {
+                println!("{} is not compared: {error:#}", tracer.name);
+                left_out.insert(tracer.name.to_owned(), format!("{error:#}"));
+            }
+        }
+    }
+    found
+}
+
+fn measure_payload(
+    payload: &Payload,
+    tracers: &[(&Tracer, String)],
+    args: &OverheadArgs,
+    site: &mut Site,
+) -> Result<PayloadResults> {
+    let command = described(&payload.command);
+    let mut rows: Vec<Row> = tracers
+        .iter()
+        .map(|(tracer, _)| Row {
+            tracer: tracer.name.to_owned(),
+            pairs: Vec::new(),
+            summary: None,
+            stopped: None,
+        })
+        .collect();
+    let mut slow = vec![false; rows.len()];
+    let mut bare_wall_ns = None;
+    for round in 0..=args.rounds {
+        for ((row, slow), (tracer, _)) in rows.iter_mut().zip(&mut slow).zip(tracers) {
+            let enough = *slow && row.pairs.len() >= args.slow_rounds;
+            if row.stopped.is_some() || enough {
+                continue;
+            }
+            match pair(tracer, payload, site, bare_wall_ns, round % 2 == 0) {
+                // The first round warms caches, and shows who is slow.
+                Ok(pair) if round == 0 => {
+                    bare_wall_ns = Some(pair.bare.payload_wall_ns);
+                    *slow = pair.wall() > SLOW;
+                }
+                Ok(pair) => row.pairs.push(pair),
+                Err(error) => {
+                    println!("{}: {error:#}", tracer.name);
+                    row.stopped = Some(format!("{error:#}"));
+                }
+            }
+        }
+        println!("{}: round {round} of {}", payload.name, args.rounds);
+    }
+    for row in &mut rows {
+        row.summary = summarise(&row.pairs);
+    }
+    Ok(PayloadResults { name: payload.name.to_owned(), command, declared: payload.declared, rows })
+}
+
+/// A bare run and a traced one, in this order or the other. How long a bare run takes is known from
+/// an earlier round, or else from the one that comes first.
+fn pair(
+    tracer: &Tracer,
+    payload: &Payload,
+    site: &mut Site,
+    bare_wall_ns: Option<u64>,
+    bare_first: bool,
+) -> Result<Pair> {
+    let Some(none) = TRACERS.iter().find(|tracer| tracer.name == NONE) else {
+        bail!("there is no way to run without a tracer");
+    };
+    let mut run = |tracer: &Tracer, limit| {
+        payload.reset()?;
+        trial::run(tracer, &payload.command, site, limit)
+    };
+    let known = bare_wall_ns.map_or(BARE_LIMIT, limit);
+    let (bare, traced) = if bare_first {
+        let bare = run(none, known)?;
+        let limit = limit(bare.payload_wall_ns);
+        (bare, run(tracer, limit)?)
+    } else {
+        let traced = run(tracer, known)?;
+        (run(none, known)?, traced)
+    };
+    Ok(Pair { bare, traced, bare_first })
+}
+
+/// What no payload takes without a tracer.
+const BARE_LIMIT: Duration = Duration::from_secs(300);
+
+/// What no tracer may take: strace takes 130 times as long for the storm, of half a second.
+fn limit(bare_wall_ns: u64) -> Duration {
+    Duration::from_nanos(bare_wall_ns) * 20 + Duration::from_secs(120)
+}
+
+/// A command as it is on any machine: our own programs and directories by their last names.
+fn described(command: &[OsString]) -> String {
+    let words = command.iter().map(|word| {
+        let word = word.to_string_lossy();
+        match word.split_once("=/") {
+            Some((name, _)) => format!("{name}=…"),
+            None if word.starts_with('/') && !word.starts_with("/bin/") => {
+                word.rsplit('/').next().unwrap_or(&word).to_owned()
+            }
+            None if word.contains(' ') => format!("'{word}'"),
+            None => word.into_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_described_without_this_machines_directories() {
+        let command = ["env", "A=/somewhere/x:/y", "/somewhere/spawn", "3", "/bin/ls", "a b"];
+        let command = command.map(OsString::from);
+        assert_eq!(described(&command), "env A=… spawn 3 /bin/ls 'a b'");
+    }
+
+    #[test]
+    fn payloads_are_chosen_by_any_part_of_their_names() {
+        assert!(chosen(&[], "spawn"));
+        assert!(chosen(&["fork".to_owned(), "spa".to_owned()], "spawn"));
+        assert!(!chosen(&["fork".to_owned()], "spawn"));
+    }
+}

@@ -1,0 +1,64 @@
+//! What proctrace itself saw, from its trailer and its report.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::counts::{Counts, Seen};
+use super::site::Site;
+use crate::run::output;
+
+pub(super) fn count(site: &Site) -> Result<Seen> {
+    let proctrace = |arguments: &[&str], file: &Path| -> Result<Value> {
+        let mut command = Command::new(site.release.join("proctrace"));
+        Ok(serde_json::from_slice(&output(command.args(arguments).arg(file))?)?)
+    };
+    let header = proctrace(&["dump", "--header"], &site.out(""))?;
+    let report = proctrace(&["report", "--json"], &site.out(""))?;
+    seen(&header["trailer"], &report)
+}
+
+fn seen(trailer: &Value, report: &Value) -> Result<Seen> {
+    let records = trailer["records"].as_object().context("the trailer counts no records")?;
+    let kind = |name: &str| records.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let opens = &report["summary"]["lookups_failed_by_family"];
+    let opens = opens.as_object().context("the report tells no failed look-ups")?;
+    // What the trailer counts as lost, and what only the report finds missing.
+    let lost = report["health"]["lost"].as_u64().context("the report tells no losses")?;
+    let losses = trailer["losses"].as_array().context("the trailer tells no losses")?;
+    let told: u64 = losses.iter().filter_map(|loss| loss["count"].as_u64()).sum();
+    Ok(Seen {
+        counts: Counts::all(
+            kind("fork"),
+            kind("exec"),
+            kind("exit"),
+            opens.get("open").and_then(Value::as_u64).unwrap_or(0),
+        ),
+        records: Some(records.values().filter_map(Value::as_u64).sum()),
+        lost: Some(lost.max(told)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn records_and_losses_are_read() {
+        let trailer = json!({
+            "records": {"attach": 1, "fork": 3, "exec": 4, "exit": 4, "lookup_failed": 9},
+            "losses": [{"count": 2}, {"count": 5}],
+        });
+        let report = json!({
+            "summary": {"lookups_failed_by_family": {"access": 4, "open": 5}},
+            "health": {"lost": 7},
+        });
+        let expected = Seen { counts: Counts::all(3, 4, 4, 5), records: Some(21), lost: Some(7) };
+        assert_eq!(seen(&trailer, &report).unwrap(), expected);
+        assert!(seen(&json!({}), &report).is_err());
+    }
+}

@@ -1,0 +1,96 @@
+//! The median of a few measurements, and an interval for it that assumes no distribution.
+
+use serde::{Deserialize, Serialize};
+
+/// A median and how far it can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Estimate {
+    pub(crate) median: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    /// How many measurements.
+    pub(crate) n: usize,
+    /// How surely the interval holds the true median; none where it is merely the range, because
+    /// not even that reaches 95 %.
+    pub(crate) confidence: Option<f64>,
+}
+
+/// Fewer measurements have no interval of 95 %: all of them lie on one side of the true median in
+/// two of 2^n cases.
+pub(crate) const FEWEST_FOR_INTERVAL: usize = 6;
+
+const CONFIDENCE_WANTED: f64 = 0.95;
+
+/// The median and its interval by order statistics: from the k-th least to the k-th greatest, for
+/// the greatest k that still reaches 95 %. None of nothing.
+pub(crate) fn estimate(values: &[f64]) -> Option<Estimate> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    let (least, most) = (*sorted.first()?, *sorted.last()?);
+    let median = f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]);
+    if n < FEWEST_FOR_INTERVAL {
+        return Some(Estimate { median, low: least, high: most, n, confidence: None });
+    }
+    // P(B <= k - 1) for B binomial (n, 1/2): that fewer than k lie below the true median.
+    let mut tail = 0.5_f64.powf(n as f64);
+    let mut probability = tail;
+    let mut rank = 1;
+    loop {
+        let next = probability * (n + 1 - rank) as f64 / rank as f64;
+        if 1.0 - 2.0 * (tail + next) < CONFIDENCE_WANTED || 2 * rank >= n {
+            break;
+        }
+        probability = next;
+        tail += next;
+        rank += 1;
+    }
+    Some(Estimate {
+        median,
+        low: sorted[rank - 1],
+        high: sorted[n - rank],
+        n,
+        confidence: Some(1.0 - 2.0 * tail),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(n: usize) -> Vec<f64> {
+        (1..=n).rev().map(|value| value as f64).collect()
+    }
+
+    #[test]
+    fn nothing_has_no_median() {
+        assert_eq!(estimate(&[]), None);
+    }
+
+    #[test]
+    fn few_values_give_their_range_without_a_confidence() {
+        let five = estimate(&numbers(5)).unwrap();
+        assert_eq!((five.median, five.low, five.high, five.n), (3.0, 1.0, 5.0, 5));
+        assert_eq!(five.confidence, None);
+        assert_eq!(estimate(&[2.0, 1.0]).unwrap().median, 1.5);
+    }
+
+    /// The ranks that tables of the sign test give for 95 %.
+    #[test]
+    fn ranks_are_those_of_the_sign_test() {
+        for (n, rank, confidence) in [
+            (6, 1, 0.96875),
+            (7, 1, 0.984375),
+            (8, 1, 0.9921875),
+            (9, 2, 0.9609375),
+            (10, 2, 0.978515625),
+            (12, 3, 0.961425781),
+            (15, 4, 0.964843750),
+            (20, 6, 0.958610535),
+        ] {
+            let found = estimate(&numbers(n)).unwrap();
+            assert_eq!((found.low, found.high), (rank as f64, (n + 1 - rank) as f64), "n = {n}");
+            assert!((found.confidence.unwrap() - confidence).abs() < 1e-8, "n = {n}");
+        }
+    }
+}
