@@ -8,6 +8,7 @@ use clap::Subcommand;
 
 use crate::run::{output, root, target_dir};
 use crate::setup;
+use crate::verifier;
 
 /// What to look at.
 #[derive(Subcommand)]
@@ -16,11 +17,19 @@ pub(crate) enum BpfChore {
     Layout,
     /// Print the programs' instructions.
     Disassemble,
+    /// Print how many instructions this kernel's verifier looks at for each program, and compare with
+    /// what is committed: it gives up at a million.
+    Verifier {
+        /// Commit to what they are now.
+        #[arg(long)]
+        update: bool,
+    },
 }
 
 pub(crate) fn run(chore: &BpfChore) -> Result<()> {
     setup::run(setup::EVERYTHING)?;
     match chore {
+        BpfChore::Verifier { update } => verifier::run(*update)?,
         BpfChore::Layout => {
             let object = compile("layout.bpf.c")?;
             let text = output(

@@ -12,6 +12,7 @@ mod run;
 mod setup;
 mod soak;
 mod test;
+mod verifier;
 
 use std::process::ExitCode;
 

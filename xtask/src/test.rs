@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::run::{cargo, is_root, run as execute};
-use crate::setup;
+use crate::{setup, verifier};
 
 /// Builds everything and runs every test.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -16,5 +16,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
         command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
     }
-    execute(&mut command)
+    execute(&mut command)?;
+    // Of single tests only those were asked for.
+    if arguments.is_empty() { verifier::run(false) } else { Ok(()) }
 }

@@ -1,11 +1,13 @@
 //! `proctrace dump`: a recording's events as lines of JSON.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use proctrace_replay::{Replay, Summary};
-use proctrace_trace::Reader;
+use proctrace_trace::{BlockInfo, Reader};
 use proctrace_wire::Kind;
 
 use crate::args::{DumpArgs, EventKind};
@@ -32,12 +34,50 @@ pub(crate) fn run(args: &DumpArgs) -> Result<ExitCode> {
 
 fn header(args: &DumpArgs) -> Result<ExitCode> {
     let mut reader = Reader::open(&args.trace)?;
-    while reader.next_block_where(|_| false).is_some() {}
-    let text = serde_json::json!({ "header": reader.header(), "trailer": reader.trailer() });
+    let streams = RefCell::new(BTreeMap::<String, StreamSize>::new());
+    let count = |info: &BlockInfo| {
+        let mut streams = streams.borrow_mut();
+        let size = streams.entry(format!("{:?}", info.stream).to_lowercase()).or_default();
+        size.blocks += 1;
+        size.records += u64::from(info.records);
+        size.bytes += u64::from(info.raw_bytes);
+        size.stored_bytes += u64::from(info.stored_bytes);
+        // its contents are not wanted
+        false
+    };
+    while reader.next_block_where(count).is_some() {}
+    let text = serde_json::json!({
+        "header": reader.header(),
+        "streams": streams
+            .into_inner()
+            .into_iter()
+            .map(|(name, size)| (name, size.to_json()))
+            .collect::<serde_json::Map<_, _>>(),
+        "trailer": reader.trailer(),
+    });
     let mut out = stdout().lock();
     serde_json::to_writer_pretty(&mut out, &text)?;
     out.write_all(b"\n")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a stream takes in the file.
+#[derive(Debug, Default)]
+struct StreamSize {
+    blocks: u64,
+    records: u64,
+    bytes: u64,
+    /// Compressed.
+    stored_bytes: u64,
+}
+
+impl StreamSize {
+    fn to_json(&self) -> serde_json::Value {
+        let Self { blocks, records, bytes, stored_bytes } = self;
+        serde_json::json!({
+            "blocks": blocks, "records": records, "bytes": bytes, "stored_bytes": stored_bytes,
+        })
+    }
 }
 
 /// What is wrong with a trace, said after its events.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use nix::sys::resource::{UsageWho, getrusage};
 use proctrace_probe::{
     Command, Ended, Finished, LookupHook, LossCount, OnFull, Options, Outcome, OwnCgroup, Probe,
     ProbeError, Scope, Wait, boot_ns, find_program, record, unix_ns,
@@ -53,8 +54,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     let header = header(args, &options, &probe)?;
     let mut output = Output::create(&args.output, identity.as_ref(), &header)?
         .announced(command.is_none() && !args.quiet);
+    let loading = usage(0);
+    let loading_ns = loading.user_ns.saturating_add(loading.system_ns);
     match record(probe, command.as_ref(), &options, &mut output) {
-        Ok(finished) => finish(args, &header, output, finished),
+        Ok(finished) => finish(args, &header, output, finished, loading_ns),
         Err(error @ ProbeError::Exec { .. }) => {
             output.discard();
             Ok(cannot_execute(&error.into()))
@@ -188,9 +191,10 @@ fn finish(
     header: &trace::Header,
     output: Output,
     mut finished: Finished,
+    loading_ns: u64,
 ) -> Result<ExitCode> {
     let sink_error = finished.sink_error.take();
-    let written = output.finish(&trailer(&finished));
+    let written = output.finish(&trailer(&finished, loading_ns));
     let outcome = finished.payload.map(|payload| payload.outcome);
     if sink_error.is_some() || written.is_err() {
         let how = match outcome {
@@ -221,19 +225,22 @@ fn finish(
     })
 }
 
-fn trailer(finished: &Finished) -> trace::Trailer {
-    let usage = |who| {
-        let usage = nix::sys::resource::getrusage(who).ok()?;
-        let nanoseconds = |time: nix::sys::time::TimeVal| {
-            u64::try_from(time.tv_sec()).unwrap_or(0) * 1_000_000_000
-                + u64::try_from(time.tv_usec()).unwrap_or(0) * 1000
-        };
-        Some(trace::RecorderUsage {
-            user_ns: nanoseconds(usage.user_time()),
-            system_ns: nanoseconds(usage.system_time()),
-            maxrss_bytes: peak_rss_bytes().unwrap_or(0),
-        })
+/// What this process has used so far; `loading_ns` of it before the recording began.
+fn usage(loading_ns: u64) -> trace::RecorderUsage {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Default::default() };
+    let nanoseconds = |time: nix::sys::time::TimeVal| {
+        u64::try_from(time.tv_sec()).unwrap_or(0) * 1_000_000_000
+            + u64::try_from(time.tv_usec()).unwrap_or(0) * 1000
     };
+    trace::RecorderUsage {
+        user_ns: nanoseconds(usage.user_time()),
+        system_ns: nanoseconds(usage.system_time()),
+        maxrss_bytes: peak_rss_bytes().unwrap_or(0),
+        loading_ns,
+    }
+}
+
+fn trailer(finished: &Finished, loading_ns: u64) -> trace::Trailer {
     trace::Trailer {
         ended_ns: finished.ended_ns,
         ended: match finished.ended {
@@ -261,7 +268,17 @@ fn trailer(finished: &Finished) -> trace::Trailer {
             user_ns: cgroup.user_ns,
             system_ns: cgroup.system_ns,
         }),
-        recorder: usage(nix::sys::resource::UsageWho::RUSAGE_SELF).unwrap_or_default(),
+        recorder: usage(loading_ns),
+        programs: finished
+            .programs
+            .iter()
+            .map(|program| trace::Program {
+                name: program.name.clone(),
+                verified_instructions: program.verified_instructions,
+                runs: program.runs,
+                run_ns: program.run_ns,
+            })
+            .collect(),
     }
 }
 

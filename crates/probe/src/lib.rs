@@ -58,4 +58,5 @@ pub use object::Probe;
 pub use options::{
     ENV_NAME_MAX, ENV_NAMES_MAX, LookupHook, Misses, OnFull, Options, PIDS_MAX, Scope, Wait,
 };
+pub use program_info::Program;
 pub use session::{Alive, Ended, Finished, Outcome, Payload, Sink, record};

@@ -13,7 +13,7 @@ use crate::events::Signals;
 use crate::hooks::{Hook, Hooks, NAMES_ATTACHED_TO, RETURN_PROGRAM, attach_all};
 use crate::loss::LossCount;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Options, PIDS_MAX, Scope};
-use crate::program_info::recursion_misses;
+use crate::program_info::{self, Program as ProgramFigures};
 use crate::thin_btf::{names_in_object, thin};
 
 pub(crate) static OBJECT: &[u8] =
@@ -118,14 +118,20 @@ impl Probe {
         &self.hooks.list
     }
 
+    /// What the kernel says of each program that is loaded, in order of their names.
+    pub fn programs(&self) -> Vec<ProgramFigures> {
+        let figures = |(name, program)| program_info::ask(name, program_fd(program).ok()?).ok();
+        let mut programs: Vec<_> = self.ebpf.programs().filter_map(figures).collect();
+        programs.sort_by(|a, b| a.name.cmp(&b.name));
+        programs
+    }
+
     /// Everything lost so far: what the programs counted, and runs the kernel skipped.
     pub(crate) fn losses(&self) -> Result<Vec<LossCount>, ProbeError> {
         let mut losses = self.maps.losses()?;
-        for (name, program) in self.ebpf.programs() {
-            let Some(kind) = kind_of_program(name) else { continue };
-            // What was not loaded has no descriptor; kernels before 6.0 say 0.
-            let Ok(fd) = program_fd(program) else { continue };
-            let count = recursion_misses(fd).unwrap_or(0);
+        for program in self.programs() {
+            let Some(kind) = kind_of_program(&program.name) else { continue };
+            let count = program.recursion_misses;
             if count > 0 {
                 losses.push(LossCount { kind, reason: LossReason::Recursion, cpu: None, count });
             }

@@ -22,6 +22,7 @@ use crate::launch::{LaunchError, launch};
 use crate::loss::LossCount;
 use crate::object::{Orders, Pass, Probe};
 use crate::options::{Options, Scope, Wait};
+use crate::program_info::Program;
 use crate::rings::drain;
 use crate::{detach, memory, sampler, snapshot};
 
@@ -60,6 +61,8 @@ pub struct Finished {
     pub losses: Vec<LossCount>,
     /// Processes that were still there.
     pub alive: Vec<Alive>,
+    /// The programs that were loaded.
+    pub programs: Vec<Program>,
     /// What the kernel counted for the recording's own cgroup, if it had one.
     pub cgroup: Option<CgroupUsage>,
     /// Why records stopped being kept, if they did.
@@ -341,6 +344,7 @@ impl Session<'_> {
         };
         let cgroup = self.own_cgroup.and_then(|cgroup| cgroup.usage().ok());
         let mut losses = self.probe.losses()?;
+        let programs = self.probe.programs();
         // From here on no lifecycle record can be added, and look-ups only by tasks that go on
         // after the end: the programs are gone or about to go, their maps are still ours.
         let Probe { signals: _signals, ebpf, hooks, mut lifecycle, mut lookups, maps } = self.probe;
@@ -367,6 +371,7 @@ impl Session<'_> {
             payload: self.payload,
             losses,
             alive,
+            programs,
             cgroup,
             sink_error: intake.error.take(),
         })

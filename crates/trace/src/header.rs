@@ -84,6 +84,22 @@ pub struct Trailer {
     pub cgroup: Option<CgroupUsage>,
     /// What the recorder itself used.
     pub recorder: RecorderUsage,
+    /// Its programs in the kernel. Empty in older traces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<Program>,
+}
+
+/// A program in the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// Instructions that the verifier looked at; 0 where the kernel does not say.
+    pub verified_instructions: u32,
+    /// How often it ran; 0 unless the sysctl kernel.bpf_stats_enabled was 1.
+    pub runs: u64,
+    /// How long all of its runs took; 0 likewise.
+    pub run_ns: u64,
 }
 
 /// CPU time of a cgroup, by its cpu.stat.
@@ -160,4 +176,7 @@ pub struct RecorderUsage {
     pub system_ns: u64,
     /// Peak RSS.
     pub maxrss_bytes: u64,
+    /// CPU time it had used when the recording began: loading the programs. 0 in older traces.
+    #[serde(default)]
+    pub loading_ns: u64,
 }

@@ -26,7 +26,8 @@ mod writer;
 pub use block::{Block, BlockInfo, RAW_BYTES_MAX};
 pub use error::{Damage, DamageKind, ReadError, WriteError};
 pub use header::{
-    CgroupUsage, Ended, Header, Hook, LossCount, Outcome, PayloadUsage, RecorderUsage, Trailer,
+    CgroupUsage, Ended, Header, Hook, LossCount, Outcome, PayloadUsage, Program, RecorderUsage,
+    Trailer,
 };
 pub use reader::Reader;
 pub use spool::Spool;

@@ -77,6 +77,7 @@ impl<W: Write + Send + 'static> Spool<W> {
     ///
     /// # Errors
     /// When an earlier block could not be written; [`Spool::finish`] then says why.
+    #[inline]
     pub fn push(&mut self, stream: Stream, time_ns: u64, record: &[u8]) -> Result<(), WriteError> {
         if self.open[stream as usize - 1].bytes.len() + record.len() > BLOCK_BYTES {
             self.hand_over(stream)?;

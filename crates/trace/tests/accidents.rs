@@ -55,6 +55,7 @@ fn trailer() -> Trailer {
         losses: Vec::new(),
         cgroup: None,
         recorder: RecorderUsage::default(),
+        programs: Vec::new(),
     }
 }
 

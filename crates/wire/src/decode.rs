@@ -63,6 +63,7 @@ impl<'a> Frames<'a> {
 impl<'a> Iterator for Frames<'a> {
     type Item = Result<Frame<'a>, DecodeError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let bytes = std::mem::take(&mut self.rest);
         if bytes.is_empty() {

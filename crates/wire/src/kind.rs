@@ -63,6 +63,7 @@ impl Kind {
     ];
 
     /// The kind with this number, if this version knows it.
+    #[inline]
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }

@@ -7,49 +7,61 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 
-use super::OverheadArgs;
 use super::payloads::{self, Payload};
 use super::results::{self, Pair, PayloadResults, Results, Row, summarise};
 use super::site::Site;
 use super::tracers::{NONE, TRACERS, Tracer};
-use super::{peers, trial};
+use super::trial;
 use crate::run::{cargo, output, run as execute, target_dir};
 use crate::setup;
 
 /// A tracer that makes a payload take so many times as long is run less often.
 const SLOW: f64 = 3.0;
 
-pub(super) fn all(args: &OverheadArgs) -> Result<Results> {
-    ensure!(args.rounds > 0 && args.slow_rounds > 0, "there must be a round");
+/// What to run, and how often.
+pub(super) struct Plan<'a> {
+    pub(super) rounds: usize,
+    pub(super) slow_rounds: usize,
+    pub(super) scale: u64,
+    /// Of the payloads; all if it is empty.
+    pub(super) only: &'a [String],
+    pub(super) tracers: Vec<&'static Tracer>,
+}
+
+/// Where proctrace and the fixtures have been built, and runs take place.
+pub(super) fn site() -> Result<Site> {
     setup::run(setup::EVERYTHING)?;
-    if args.install_peers {
-        peers::install()?;
-    }
     let packages = ["--package", "proctrace", "--package", "proctrace-fixtures"];
     execute(cargo().args(["build", "--release"]).args(packages))?;
     let release = target_dir()?.join("release");
     let scratch = target_dir()?.join("bench");
     std::fs::create_dir_all(&scratch)?;
+    let timed = output(Command::new(release.join("fixture-path")).arg("timed"))?;
     // So that whatever a tracer leaves behind is ours to wait for, and its CPU time told to us.
     nix::sys::prctl::set_child_subreaper(true)?;
-    let timed = output(Command::new(release.join("fixture-path")).arg("timed"))?;
-    let mut site = Site {
+    Ok(Site {
         directory: scratch.join("run"),
+        scratch,
         timed: String::from_utf8(timed)?.trim_end().into(),
         release,
         root_pid: 0,
         others: HashSet::new(),
-    };
+    })
+}
+
+pub(super) fn all(args: &Plan<'_>, site: &mut Site) -> Result<Results> {
+    ensure!(args.rounds > 0 && args.slow_rounds > 0, "there must be a round");
+    ensure!(args.scale > 0, "there must be a payload");
     let mut left_out = BTreeMap::new();
-    let tracers = find_tracers(args, &site, &mut left_out);
+    let tracers = find_tracers(&args.tracers, site, &mut left_out);
     let versions =
         tracers.iter().map(|(tracer, version)| (tracer.name.to_owned(), version.clone()));
     let machine = results::machine(versions.collect())?;
     let mut payloads = Vec::new();
-    for (name, _) in payloads::NAMES.iter().filter(|(name, _)| chosen(&args.only, name)) {
+    for (name, _) in payloads::NAMES.iter().filter(|(name, _)| chosen(args.only, name)) {
         println!("\n{name}: preparing");
-        match payloads::prepare(name, &site.release, &scratch) {
-            Ok(payload) => payloads.push(measure_payload(&payload, &tracers, args, &mut site)?),
+        match payloads::prepare(name, args.scale, &site.release, &site.scratch) {
+            Ok(payload) => payloads.push(measure_payload(&payload, &tracers, args, site)?),
             Err(error) => {
                 println!("left out: {error:#}");
                 left_out.insert((*name).to_owned(), format!("{error:#}"));
@@ -60,20 +72,20 @@ pub(super) fn all(args: &OverheadArgs) -> Result<Results> {
     Ok(Results { machine, left_out, payloads })
 }
 
-fn chosen(substrings: &[String], name: &str) -> bool {
+pub(super) fn chosen(substrings: &[String], name: &str) -> bool {
     substrings.is_empty() || substrings.iter().any(|part| name.contains(part.as_str()))
 }
 
 /// The tracers that are there, with what they say of their versions.
 fn find_tracers(
-    args: &OverheadArgs,
+    tracers: &[&'static Tracer],
     site: &Site,
     left_out: &mut BTreeMap<String, String>,
 ) -> Vec<(&'static Tracer, String)> {
     let mut found = Vec::new();
-    for tracer in TRACERS.iter().filter(|tracer| chosen(&args.tracer, tracer.name)) {
+    for tracer in tracers {
         match tracer.version(site) {
-            Ok(version) => found.push((tracer, version)),
+            Ok(version) => found.push((*tracer, version)),
             Err(error) => {
                 println!("{} is not compared: {error:#}", tracer.name);
                 left_out.insert(tracer.name.to_owned(), format!("{error:#}"));
@@ -86,7 +98,7 @@ fn find_tracers(
 fn measure_payload(
     payload: &Payload,
     tracers: &[(&Tracer, String)],
-    args: &OverheadArgs,
+    args: &Plan<'_>,
     site: &mut Site,
 ) -> Result<PayloadResults> {
     let command = described(&payload.command);

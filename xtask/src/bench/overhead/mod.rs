@@ -5,6 +5,7 @@
 
 mod axis;
 mod counts;
+mod floor;
 mod measure;
 mod own;
 mod package;
@@ -31,10 +32,12 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::Args;
 
+pub(crate) use floor::{FloorArgs, run as floor};
 pub(crate) use raw_ftrace::{RawFtraceArgs, run as raw_ftrace};
 
+use measure::Plan;
 use results::Results;
-use tracers::{PROCTRACE, TRACERS};
+use tracers::{PROCTRACE, TRACERS, Tracer};
 
 /// What to measure, and what to make of it.
 #[derive(Args)]
@@ -46,6 +49,10 @@ pub(crate) struct OverheadArgs {
     /// Rounds with a tracer that makes the payload take more than three times as long.
     #[arg(long, default_value_t = 1)]
     slow_rounds: usize,
+    /// So many times as much of each payload, but of the build: what a tracer costs once, to start
+    /// and to stop, counts so much less.
+    #[arg(long, default_value_t = 1)]
+    scale: u64,
     /// Only payloads whose name contains this. Can be given several times.
     #[arg(long, value_name = "SUBSTRING")]
     only: Vec<String>,
@@ -83,7 +90,20 @@ fn help() -> String {
 pub(crate) fn run(args: &OverheadArgs) -> Result<()> {
     let results = match &args.from {
         Some(file) => results::load(file)?,
-        None => measure::all(args)?,
+        None => {
+            if args.install_peers {
+                peers::install()?;
+            }
+            let chosen = |tracer: &&Tracer| measure::chosen(&args.tracer, tracer.name);
+            let plan = Plan {
+                rounds: args.rounds,
+                slow_rounds: args.slow_rounds,
+                scale: args.scale,
+                only: &args.only,
+                tracers: TRACERS.iter().filter(chosen).collect(),
+            };
+            measure::all(&plan, &mut measure::site()?)?
+        }
     };
     println!("\n{}", table::render(&results));
     if let Some(file) = &args.json {

@@ -1,6 +1,5 @@
 //! What proctrace itself saw, from its trailer and its report.
 
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -8,16 +7,31 @@ use serde_json::Value;
 
 use super::counts::{Counts, Seen};
 use super::site::Site;
-use crate::run::output;
+use crate::run::{as_root, output};
+
+/// The command that records, to be followed by that of the payload.
+pub(super) fn command(site: &Site, options: &[&str]) -> Command {
+    let mut command = as_root(site.release.join("proctrace"));
+    command.args(["record", "--quiet"]).args(options);
+    command.arg("--output").arg(site.out("")).arg("--");
+    command
+}
 
 pub(super) fn count(site: &Site) -> Result<Seen> {
-    let proctrace = |arguments: &[&str], file: &Path| -> Result<Value> {
-        let mut command = Command::new(site.release.join("proctrace"));
-        Ok(serde_json::from_slice(&output(command.args(arguments).arg(file))?)?)
-    };
-    let header = proctrace(&["dump", "--header"], &site.out(""))?;
-    let report = proctrace(&["report", "--json"], &site.out(""))?;
+    let header = ask(site, &["dump", "--header"])?;
+    let report = ask(site, &["report", "--json"])?;
     seen(&header["trailer"], &report)
+}
+
+/// CPU time that loading the programs took.
+pub(super) fn loading_ns(site: &Site) -> Result<u64> {
+    let header = ask(site, &["dump", "--header"])?;
+    header["trailer"]["recorder"]["loading_ns"].as_u64().context("the trailer tells no loading")
+}
+
+pub(super) fn ask(site: &Site, arguments: &[&str]) -> Result<Value> {
+    let mut command = Command::new(site.release.join("proctrace"));
+    Ok(serde_json::from_slice(&output(command.args(arguments).arg(site.out("")))?)?)
 }
 
 fn seen(trailer: &Value, report: &Value) -> Result<Seen> {

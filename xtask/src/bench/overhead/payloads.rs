@@ -27,13 +27,13 @@ struct Fresh {
     to: PathBuf,
 }
 
-/// What to choose from, in the order of the report, and what is said of it in the help.
+/// What to choose from, in the order of the report, and what is said of it in the help: at scale 1.
 pub(super) const NAMES: &[(&str, &str)] = &[
     ("spawn", "2,000 times /bin/true, one after the other"),
     ("spawn in parallel", "3,000 times /bin/true, one at a time for each CPU"),
     ("fork", "6,000 forks without exec"),
     ("threads", "20,000 threads, four at a time"),
-    ("open storm", "300,000 failed opens and nothing else"),
+    ("open storm", "300,000 failed opens in directories that exist, and nothing else"),
     ("ld.so", "300 times /bin/ls with 60 empty directories in LD_LIBRARY_PATH"),
     ("configure, make", "GNU hello, configured and built"),
     ("cheap calls", "300,000 times getppid and pread of 64 bytes, no events at all"),
@@ -44,24 +44,46 @@ const SEARCH_DIRECTORIES: u32 = 60;
 const LS_RUNS: u64 = 300;
 
 /// Makes the payload of this name ready to be run.
-pub(super) fn prepare(name: &'static str, release: &Path, scratch: &Path) -> Result<Payload> {
+pub(super) fn prepare(
+    name: &'static str,
+    scale: u64,
+    release: &Path,
+    scratch: &Path,
+) -> Result<Payload> {
     let fixture = |program: &str, arguments: &[&str]| -> Result<Vec<OsString>> {
         let path = output(Command::new(release.join("fixture-path")).arg(program))?;
         let path = String::from_utf8(path).context("a path is not UTF-8")?.trim_end().to_owned();
         ensure!(Path::new(&path).is_file(), "there is no fixture {program}");
         Ok([path.as_str()].iter().chain(arguments).map(OsString::from).collect())
     };
+    let times = |n: u64| (n * scale, (n * scale).to_string());
     let (command, declared) = match name {
-        "spawn" => (fixture("spawn", &["2000", "/bin/true"])?, Counts::all(2001, 2001, 2001, 0)),
+        "spawn" => {
+            let (n, count) = times(2000);
+            (fixture("spawn", &[&count, "/bin/true"])?, Counts::all(n + 1, n + 1, n + 1, 0))
+        }
         "spawn in parallel" => {
             let cpus = std::thread::available_parallelism()?.to_string();
-            (fixture("spawn", &["3000", "/bin/true", &cpus])?, Counts::all(3001, 3001, 3001, 0))
+            let (n, count) = times(3000);
+            (fixture("spawn", &[&count, "/bin/true", &cpus])?, Counts::all(n + 1, n + 1, n + 1, 0))
         }
-        "fork" => (fixture("fork_only", &["6000"])?, Counts::all(6001, 1, 6001, 0)),
-        "threads" => (fixture("threads", &["20000"])?, Counts::all(20_001, 1, 20_001, 0)),
-        "open storm" => (fixture("open_storm", &["300000"])?, Counts::all(1, 1, 1, 300_000)),
+        "fork" => {
+            let (n, count) = times(6000);
+            (fixture("fork_only", &[&count])?, Counts::all(n + 1, 1, n + 1, 0))
+        }
+        "threads" => {
+            let (n, count) = times(20_000);
+            (fixture("threads", &[&count])?, Counts::all(n + 1, 1, n + 1, 0))
+        }
+        "open storm" => {
+            let (n, count) = times(300_000);
+            let directory = scratch.join("storm");
+            let directory = directory.to_str().context("a path is not UTF-8")?;
+            (fixture("open_storm", &[&count, directory])?, Counts::all(1, 1, 1, n))
+        }
         "ld.so" => {
             let search = search_path(scratch)?;
+            let runs = LS_RUNS * scale;
             let times = |n: u64| -> Result<Vec<OsString>> {
                 let mut command = vec!["env".into(), search.clone()];
                 command.extend(fixture("spawn", &[&n.to_string(), "/bin/ls"])?);
@@ -69,10 +91,10 @@ pub(super) fn prepare(name: &'static str, release: &Path, scratch: &Path) -> Res
             };
             // env and spawn are executed by the process that the stop watch makes
             let declared = Counts {
-                failed_opens: truth::failed_opens_of_repetition(&times, LS_RUNS)?,
-                ..Counts::all(LS_RUNS + 1, LS_RUNS + 2, LS_RUNS + 1, 0)
+                failed_opens: truth::failed_opens_of_repetition(&times, runs)?,
+                ..Counts::all(runs + 1, runs + 2, runs + 1, 0)
             };
-            (times(LS_RUNS)?, declared)
+            (times(runs)?, declared)
         }
         "configure, make" => {
             let from = package::hello(scratch)?;
@@ -85,8 +107,8 @@ pub(super) fn prepare(name: &'static str, release: &Path, scratch: &Path) -> Res
             let declared = truth::count(&command)?;
             return Ok(Payload { name, command, declared, fresh: Some(fresh) });
         }
-        "cheap calls" => (fixture("cheap_calls", &["300000"])?, Counts::all(1, 1, 1, 0)),
-        _ => (fixture("burn", &["700"])?, Counts::all(1, 1, 1, 0)),
+        "cheap calls" => (fixture("cheap_calls", &[&times(300_000).1])?, Counts::all(1, 1, 1, 0)),
+        _ => (fixture("burn", &[&times(700).1])?, Counts::all(1, 1, 1, 0)),
     };
     Ok(Payload { name, command, declared, fresh: None })
 }

@@ -68,6 +68,12 @@ pub(crate) struct Summary {
     pub(crate) payload_cpu: Estimate,
     /// The tracer's own CPU time, as a share of that of the bare payload.
     pub(crate) tracer_cpu: Estimate,
+    /// Of that, what was left when the payload had begun: the share that grows with the payload.
+    #[serde(default)]
+    pub(crate) following_cpu: Option<Estimate>,
+    /// What had been used by then.
+    #[serde(default)]
+    pub(crate) loading_ns: Option<Estimate>,
     /// From the tracer's start to the end of all its output.
     pub(crate) command_wall: Estimate,
     pub(crate) output_bytes: Estimate,
@@ -99,6 +105,12 @@ pub(super) fn summarise(pairs: &[Pair]) -> Option<Summary> {
             let own = pair.traced.all_cpu_ns.saturating_sub(pair.traced.payload_cpu_ns);
             ratio(own, pair.bare.payload_cpu_ns)
         })?,
+        following_cpu: over(&|pair| {
+            let loading_ns = pair.traced.tracer_loading_ns?;
+            let own = pair.traced.all_cpu_ns.saturating_sub(pair.traced.payload_cpu_ns);
+            Some(ratio(own.saturating_sub(loading_ns), pair.bare.payload_cpu_ns))
+        }),
+        loading_ns: over(&|pair| Some(pair.traced.tracer_loading_ns? as f64)),
         command_wall: of(|pair| ratio(pair.traced.command_wall_ns, pair.bare.command_wall_ns))?,
         output_bytes: of(|pair| pair.traced.output_bytes as f64)?,
         bytes_per_record: over(&|pair| {
@@ -149,6 +161,7 @@ pub(super) mod tests {
             command_wall_ns: 1_000_000,
             output_bytes: 0,
             tracer_peak_bytes: None,
+            tracer_loading_ns: None,
             seen: Seen::default(),
         };
         let traced = Trial {
@@ -158,6 +171,7 @@ pub(super) mod tests {
             command_wall_ns: 4_000_000,
             output_bytes: 600,
             tracer_peak_bytes: Some(5 << 20),
+            tracer_loading_ns: Some(100_000),
             seen: Seen { counts: Counts::all(2, 2, 2, 0), records: Some(6), lost: Some(0) },
         };
         Pair { bare, traced, bare_first: true }
@@ -171,6 +185,7 @@ pub(super) mod tests {
         assert_eq!(summary.all_cpu.median, 2.0);
         assert_eq!(summary.payload_cpu.median, 1.5);
         assert_eq!(summary.tracer_cpu.median, 1.0);
+        assert_eq!(summary.following_cpu.unwrap().median, 0.875);
         assert_eq!(summary.command_wall.median, 4.0);
         assert_eq!(summary.bytes_per_record.unwrap().median, 100.0);
         assert_eq!(summarise(&[]), None);

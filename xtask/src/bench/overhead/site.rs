@@ -12,6 +12,8 @@ use anyhow::{Context, Result};
 pub(super) struct Site {
     /// Emptied before each run.
     pub(super) directory: PathBuf,
+    /// Where payloads keep what they need, from one run to the next.
+    pub(super) scratch: PathBuf,
     /// Where our own programs are.
     pub(super) release: PathBuf,
     /// The fixture that times a payload.

@@ -185,6 +185,7 @@ mod tests {
 
     fn site() -> Site {
         Site {
+            scratch: std::path::PathBuf::new(),
             directory: "/nonexistent".into(),
             release: "/nonexistent".into(),
             timed: "/nonexistent".into(),

@@ -13,9 +13,9 @@ pub(super) fn render(results: &Results) -> String {
         "{}, {} CPUs ({}), {}\n\
         Multiples of the bare run: median over n pairs of runs and its interval of at least 95 % by order\n\
         statistics, for n < {FEWEST_FOR_INTERVAL} the range. CPU is of payload and tracer, its start and stop included;\n\
-        +pay is the payload's CPU alone, own the tracer's as % of the payload's, cmd the wall time of the\n\
-        whole command, mem the tracer's peak and out its output in MB, B/r bytes a record. seen: forks,\n\
-        execs, exits, failed opens; ! not all (or too many), - not given by the tool, ? not declared.\n",
+        +pay is the payload's CPU alone, own the tracer's as % of the payload's, mem the tracer's peak and\n\
+        out its output in MB, B/r bytes a record. seen: forks, execs, exits, failed opens; ! not all (or\n\
+        too many), - not given by the tool, ? not declared.\n",
         machine.kernel, machine.cpus, machine.processor, machine.date
     );
     for payload in &results.payloads {
@@ -50,8 +50,8 @@ fn render_payload(payload: &PayloadResults) -> String {
     writeln_to(
         &mut text,
         &format!(
-            "  {:<14}{:>2} {:>17} {:>17} {:>5}{:>6}{:>6}{:>5}{:>6}{:>5}{:>6} seen",
-            "", "n", "wall", "CPU", "+pay", "own %", "cmd", "mem", "out", "B/r", "lost"
+            "  {:<14}{:>2} {:>19} {:>19} {:>6}{:>6}{:>5}{:>6}{:>5}{:>8} seen",
+            "", "n", "wall", "CPU", "+pay", "own %", "mem", "out", "B/r", "lost"
         ),
     );
     for row in &payload.rows {
@@ -75,20 +75,25 @@ fn render_row(text: &mut String, row: &Row, declared: Counts) {
         let nothing = summary.output_bytes.median == 0.0;
         let letters = seen.counts.letters(declared);
         let line = format!(
-            "  {:<14}{:>2} {:>17} {:>17} {:>5}{:>6}{:>6}{:>5}{:>6}{:>5}{:>6} {letters}",
+            "  {:<14}{:>2} {:>19} {:>19} {:>6}{:>6}{:>5}{:>6}{:>5}{:>8} {letters}",
             row.tracer,
             row.pairs.len(),
             interval(summary.payload_wall),
             interval(summary.all_cpu),
             three(summary.payload_cpu.median),
             two(100.0 * summary.tracer_cpu.median),
-            three(summary.command_wall.median),
             optional(summary.tracer_peak_bytes, 1e6),
             if nothing { "-".to_owned() } else { two(summary.output_bytes.median / 1e6) },
             optional(summary.bytes_per_record, 1.0),
             lost.map_or("-".to_owned(), |lost| lost.to_string()),
         );
         writeln_to(text, &line);
+        if let (Some(following), Some(loading)) = (summary.following_cpu, summary.loading_ns) {
+            let (following, loading) = (100.0 * following.median, loading.median / 1e9);
+            let line =
+                format!("of its own, loading took {loading:.2} s; the rest is {following:.2} %");
+            writeln_to(text, &format!("  {:<16} {line}", ""));
+        }
         let differences = seen.counts.differences(declared);
         if !differences.is_empty() {
             writeln_to(text, &format!("  {:<16} saw {}", "", differences.join(", ")));
@@ -108,12 +113,14 @@ fn interval(estimate: Estimate) -> String {
     if estimate.n == 1 {
         return three(estimate.median);
     }
-    format!("{} [{}, {}]", three(estimate.median), three(estimate.low), three(estimate.high))
+    format!("{} [{} {}]", three(estimate.median), three(estimate.low), three(estimate.high))
 }
 
-/// A number with three digits that count, and no more than two of them after the point.
+/// A number with three digits that count; near 1 there is one more, for there it is the excess
+/// that counts.
 fn three(value: f64) -> String {
     match value {
+        value if (0.5..1.9995).contains(&value) => format!("{value:.3}"),
         value if value < 9.995 => format!("{value:.2}"),
         value if value < 99.95 => format!("{value:.1}"),
         value => format!("{value:.0}"),
@@ -175,7 +182,7 @@ mod tests {
             assert!(line.chars().count() <= 100, "{line}");
         }
         assert!(text.contains("spawn: spawn 2000 /bin/true\n"), "{text}");
-        assert!(text.contains("3.00 [2.00, 133]"), "{text}");
+        assert!(text.contains("3.00 [2.00 133]"), "{text}");
         assert!(text.contains("0 fxe?\n"), "{text}");
         assert!(text.contains("1000000 fx!?\n"), "{text}");
         assert!(text.contains("saw 1 of 2 exits\n"), "{text}");
@@ -185,8 +192,8 @@ mod tests {
 
     #[test]
     fn numbers_have_few_digits() {
-        let written = [0.8349, 1.0, 9.996, 22.93, 99.96, 132.88].map(three);
-        assert_eq!(written, ["0.83", "1.00", "10.0", "22.9", "100", "133"]);
+        let written = [0.8349, 1.0, 2.0, 9.996, 22.93, 99.96, 132.88].map(three);
+        assert_eq!(written, ["0.835", "1.000", "2.00", "10.0", "22.9", "100", "133"]);
         assert_eq!([0.04, 9.96, 412.3].map(two), ["0.0", "10", "412"]);
     }
 }

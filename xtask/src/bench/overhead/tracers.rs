@@ -16,8 +16,8 @@ use crate::run::{as_root, exists, is_root};
 pub(super) struct Tracer {
     pub(super) name: &'static str,
     /// What has to be there; the first tells its version.
-    programs: &'static [&'static [&'static str]],
-    version: &'static str,
+    pub(super) programs: &'static [&'static [&'static str]],
+    pub(super) version: &'static str,
     pub(super) how: How,
     /// What it saw in the run that has just ended.
     pub(super) count: fn(&Site) -> Result<Seen>,
@@ -64,11 +64,7 @@ pub(super) const TRACERS: &[Tracer] = &[
         name: PROCTRACE,
         programs: &[],
         version: "",
-        how: How::Starts(|site| {
-            let mut command = as_root(site.release.join("proctrace"));
-            command.args(["record", "--quiet", "--output"]).arg(site.out("")).arg("--");
-            Ok(command)
-        }),
+        how: How::Starts(|site| Ok(own::command(site, &[]))),
         count: own::count,
     },
     Tracer {

@@ -14,6 +14,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use serde::{Deserialize, Serialize};
 
 use super::counts::Seen;
+use super::own;
 use super::site::{Site, plain};
 use super::tracers::{How, Ready, Stop, Tracer};
 use super::tree;
@@ -32,6 +33,9 @@ pub(crate) struct Trial {
     pub(crate) command_wall_ns: u64,
     pub(crate) output_bytes: u64,
     pub(crate) tracer_peak_bytes: Option<u64>,
+    /// CPU time the tracer had used when the payload began, where it says so.
+    #[serde(default)]
+    pub(crate) tracer_loading_ns: Option<u64>,
     pub(crate) seen: Seen,
 }
 
@@ -65,7 +69,10 @@ pub(super) fn run(
     let mut seen = (tracer.count)(site)?;
     let (execs, exits) = tracer.sees_of_stop_watch();
     seen.counts = seen.counts.without(execs, exits);
+    let tracer_loading_ns =
+        (tracer.name == super::tracers::PROCTRACE).then(|| own::loading_ns(site)).transpose()?;
     Ok(Trial {
+        tracer_loading_ns,
         payload_wall_ns,
         payload_cpu_ns,
         all_cpu_ns,

@@ -1,0 +1,135 @@
+//! The least that recording can cost: the same hooks with programs that do nothing.
+
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use super::counts::Seen;
+use super::measure::{self, Plan};
+use super::results::PayloadResults;
+use super::site::Site;
+use super::tracers::{How, NONE, PROCTRACE, TRACERS, Tracer};
+use super::{own, payloads, table, trial};
+use crate::run::{as_root, output};
+
+/// How to measure.
+#[derive(Args)]
+pub(crate) struct FloorArgs {
+    /// Rounds that count, after one that does not.
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// So many times as much of each payload.
+    #[arg(long, default_value_t = 1)]
+    scale: u64,
+    /// Only payloads whose name contains this. Can be given several times.
+    #[arg(long, value_name = "SUBSTRING")]
+    only: Vec<String>,
+}
+
+const EMPTY: &str = "empty";
+
+const fn variant(
+    name: &'static str,
+    command: fn(&Site) -> Result<std::process::Command>,
+) -> Tracer {
+    let count = |_: &Site| Ok(Seen::default());
+    Tracer { name, programs: &[], version: "", how: How::Starts(command), count }
+}
+
+/// Ways to record; what they see is not compared.
+static VARIANTS: &[Tracer] = &[
+    variant(EMPTY, |site| Ok(own::command(site, &["--empty-programs"]))),
+    variant("no look-ups", |site| Ok(own::command(site, &["--misses", "none"]))),
+    variant("sys_exit", |site| Ok(own::command(site, &["--lookup-hook", "sys-exit"]))),
+    variant("sys_exit empty", |site| {
+        Ok(own::command(site, &["--lookup-hook", "sys-exit", "--empty-programs"]))
+    }),
+];
+
+pub(crate) fn run(args: &FloorArgs) -> Result<()> {
+    let own = TRACERS.iter().filter(|tracer| [NONE, PROCTRACE].contains(&tracer.name));
+    let plan = Plan {
+        rounds: args.rounds,
+        slow_rounds: args.rounds,
+        scale: args.scale,
+        only: &args.only,
+        tracers: own.chain(VARIANTS).collect(),
+    };
+    let mut site = measure::site()?;
+    let results = measure::all(&plan, &mut site)?;
+    println!("\n{}", table::render(&results));
+    println!("Above the floor: payload wall of proctrace less that of the same hooks, empty");
+    for payload in &results.payloads {
+        if let Some(distance) = distance(payload) {
+            println!("  {:<20}{:+.3}", payload.name, distance);
+        }
+    }
+    println!("\nEach program, as the kernel counts (a run includes 20 to 40 ns of counting)");
+    let _counting = Counting::start()?;
+    for (name, _) in payloads::NAMES.iter().filter(|(name, _)| measure::chosen(&args.only, name)) {
+        programs(name, args.scale, &mut site)?;
+    }
+    Ok(())
+}
+
+/// How much more of its time a payload takes with our programs than with empty ones.
+fn distance(payload: &PayloadResults) -> Option<f64> {
+    let wall = |name: &str| {
+        let row = payload.rows.iter().find(|row| row.tracer == name)?;
+        Some(row.summary.as_ref()?.payload_wall.median)
+    };
+    Some(wall(PROCTRACE)? - wall(EMPTY)?)
+}
+
+/// Runs a payload once more and prints what each program took.
+fn programs(name: &'static str, scale: u64, site: &mut Site) -> Result<()> {
+    let Ok(payload) = payloads::prepare(name, scale, &site.release, &site.scratch) else {
+        return Ok(());
+    };
+    let tracer = TRACERS.iter().find(|tracer| tracer.name == PROCTRACE);
+    let tracer = tracer.context("there is no proctrace among the tracers")?;
+    let limit = std::time::Duration::from_secs(600);
+    let run = trial::run(tracer, &payload.command, site, limit)?;
+    let header = own::ask(site, &["dump", "--header"])?;
+    let programs = header["trailer"]["programs"].as_array().context("no programs are told")?;
+    println!("  {name}");
+    for program in programs {
+        let number = |key: &str| program[key].as_u64().context("a figure is missing");
+        let (runs, run_ns) = (number("runs")?, number("run_ns")?);
+        if runs > 0 {
+            println!(
+                "    {:<16}{runs:>10} runs{:>8.0} ns each{:>8.2} % of the payload's CPU",
+                program["name"].as_str().unwrap_or("?"),
+                run_ns as f64 / runs as f64,
+                100.0 * run_ns as f64 / run.payload_cpu_ns as f64,
+            );
+        }
+    }
+    ensure!(programs.iter().any(|program| program["runs"] != 0), "nothing was counted");
+    Ok(())
+}
+
+/// The kernel counts runs of BPF programs, for the whole machine, while this is on.
+struct Counting {
+    before: String,
+}
+
+const SYSCTL: &str = "kernel.bpf_stats_enabled";
+
+impl Counting {
+    fn start() -> Result<Self> {
+        let before = fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled")?.trim().to_owned();
+        output(as_root("sysctl").args(["-qw", &format!("{SYSCTL}=1")]))?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        let before = format!("{SYSCTL}={}", self.before);
+        if let Err(error) = output(as_root("sysctl").args(["-qw", &before])) {
+            println!("cannot set {before} again: {error:#}");
+        }
+    }
+}
