@@ -51,7 +51,7 @@ static __always_inline void read_ns_pids(struct task_struct *task, __s32 *tgid_n
 	if (level == 0)
 		return;
 	bpf_core_read(&pid, sizeof(pid), &task->thread_pid);
-	bpf_core_read(&tgid_pid, sizeof(tgid_pid), &task->group_leader->thread_pid);
+	tgid_pid = (__u64)BPF_CORE_READ(task, group_leader, thread_pid);
 	bpf_probe_read_kernel(tid_ns, 4, (void *)upid_at(pid, level));
 	if (tgid_pid)
 		bpf_probe_read_kernel(tgid_ns, 4, (void *)upid_at(tgid_pid, level));
@@ -143,7 +143,8 @@ static __always_inline struct task_state *follow(struct task_struct *task, __u32
 	return state;
 }
 
-/* Says that a task is followed from here on, and what it had used before. */
+/* Says that a task is followed from here on, and what it had used before. It is rare, so pointers
+ * are followed by helpers, which spare the verifier its searches (see LOADED_HERE). */
 static __always_inline void write_attach(struct task_struct *task, struct task_state *state,
 					 __u32 bits)
 {
@@ -155,7 +156,7 @@ static __always_inline void write_attach(struct task_struct *task, struct task_s
 	r->process = state->process;
 	r->tgid = task->tgid;
 	r->tid = task->pid;
-	r->parent_tgid = task->group_leader->real_parent->tgid;
+	r->parent_tgid = BPF_CORE_READ(task, group_leader, real_parent, tgid);
 	r->bits = bits;
 	read_ns_pids(task, &r->tgid_ns, &r->tid_ns);
 	r->pad = 0;
@@ -172,8 +173,8 @@ static __always_inline void write_attach(struct task_struct *task, struct task_s
 	r->read_bytes = task->ioac.read_bytes;
 	r->write_bytes = task->ioac.write_bytes;
 	r->run_delay_ns = task->sched_info.run_delay;
-	r->waited_utime_ns = task->signal->cutime;
-	r->waited_stime_ns = task->signal->cstime;
+	r->waited_utime_ns = BPF_CORE_READ(task, signal, cutime);
+	r->waited_stime_ns = BPF_CORE_READ(task, signal, cstime);
 	copy_comm(r->comm, task);
 	submit(lifecycle, r);
 }

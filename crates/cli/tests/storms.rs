@@ -8,7 +8,7 @@ mod common;
 
 use std::sync::Mutex;
 
-use common::{Recorder, header, report, u64_of};
+use common::{Recorder, header, report, text, u64_of};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -110,4 +110,22 @@ fn what_does_not_fit_is_counted_and_displaces_nothing_else() {
         .map(|law| law["name"].as_str().unwrap())
         .collect();
     assert_eq!(broken, ["lookups"]);
+}
+
+/// More different look-ups than the programs can give numbers to at a time: each keeps its name.
+#[test]
+fn look_ups_keep_their_names_when_there_are_too_many_to_number() {
+    const PATHS: usize = 100_000;
+    const TIMES: usize = 3;
+    let _turn = ONE_AT_A_TIME.lock();
+    let recorded = Recorder::new().fixture("many_paths", &[&PATHS.to_string(), &TIMES.to_string()]);
+    let events = recorded.sound(0);
+    let mut seen = std::collections::HashMap::new();
+    let ours = |miss: &&serde_json::Value| text(&miss["path"]).starts_with("/no/such/file-");
+    for miss in events.kind("lookup_failed").filter(ours) {
+        *seen.entry(text(&miss["path"])).or_insert(0) += 1;
+    }
+    assert_eq!(seen.len(), PATHS);
+    assert!(seen.values().all(|times| *times == TIMES));
+    assert!(events.kind("lookup_failed").all(|miss| miss.get("lost").is_none()));
 }

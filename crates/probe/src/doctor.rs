@@ -150,7 +150,7 @@ fn hooks() -> Vec<Check> {
     };
     EVENTS
         .iter()
-        .map(|event| match attach(event, &mut ebpf, &btf, &options) {
+        .map(|event| match attach(event, &mut ebpf, &btf.attachable, &options) {
             Ok((hook, _detached_when_dropped)) => Check::good(event.name, hook.hook),
             Err(error) if event.need(&options) == Need::Must => Check::bad(
                 event.name,

@@ -23,6 +23,7 @@
 
 #![expect(unsafe_code, reason = "system calls that no crate wraps; each says why it is sound")]
 
+mod btf_extract;
 mod cgroup;
 mod clock;
 mod command;
@@ -44,7 +45,6 @@ mod rings;
 mod sampler;
 mod session;
 mod snapshot;
-mod thin_btf;
 mod tracefs;
 
 pub use cgroup::{CgroupUsage, OwnCgroup};

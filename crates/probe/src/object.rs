@@ -8,13 +8,13 @@ use aya::programs::Program;
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel, include_bytes_aligned};
 use proctrace_wire::{Kind, LossReason};
 
+use crate::btf_extract::{Extracts, extract, names_in_object};
 use crate::error::{ProbeError, not_permitted, root_cause};
 use crate::events::Signals;
 use crate::hooks::{Hook, Hooks, NAMES_ATTACHED_TO, RETURN_PROGRAM, attach_all};
 use crate::loss::LossCount;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Options, PIDS_MAX, Scope};
 use crate::program_info::{self, Program as ProgramFigures};
-use crate::thin_btf::{names_in_object, thin};
 
 pub(crate) static OBJECT: &[u8] =
     include_bytes_aligned!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o"));
@@ -88,7 +88,7 @@ impl Probe {
         let btf = kernel_btf()?;
         let mut ebpf = load_object(options, &btf)?;
         ask_for_pids(&mut ebpf, &options.scope)?;
-        let hooks = attach_all(&mut ebpf, &btf, options)?;
+        let hooks = attach_all(&mut ebpf, &btf.attachable, options)?;
         let mut take = |name: &'static str| {
             ebpf.take_map(name).ok_or_else(|| ProbeError::SetUp {
                 what: "maps",
@@ -199,16 +199,31 @@ fn kind_of_program(name: &str) -> Option<Kind> {
     })
 }
 
-/// What the kernel says of the types that our programs name.
-pub(crate) fn kernel_btf() -> Result<Btf, ProbeError> {
-    let whole = std::fs::read("/sys/kernel/btf/vmlinux")
-        .map_err(|error| ProbeError::NoBtf(error.to_string()))?;
-    let thinned = names_in_object(OBJECT).and_then(|names| thin(&whole, &names, NAMES_ATTACHED_TO));
-    Btf::parse(thinned.as_deref().unwrap_or(&whole), Endianness::default())
-        .map_err(|error| ProbeError::NoBtf(root_cause(&error)))
+/// What the kernel says of its types.
+pub(crate) struct KernelBtf {
+    /// Those that our programs name, to relocate them.
+    named: Btf,
+    /// The ids of what programs attach to.
+    pub(crate) attachable: Btf,
 }
 
-pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeError> {
+pub(crate) fn kernel_btf() -> Result<KernelBtf, ProbeError> {
+    let whole = std::fs::read("/sys/kernel/btf/vmlinux")
+        .map_err(|error| ProbeError::NoBtf(error.to_string()))?;
+    let parse = |bytes: &[u8]| {
+        Btf::parse(bytes, Endianness::default())
+            .map_err(|error| ProbeError::NoBtf(root_cause(&error)))
+    };
+    let names = names_in_object(OBJECT);
+    match names.and_then(|names| extract(&whole, &names, NAMES_ATTACHED_TO)) {
+        Some(Extracts { named, attachable }) => {
+            Ok(KernelBtf { named: parse(&named)?, attachable: parse(&attachable)? })
+        }
+        None => Ok(KernelBtf { named: parse(&whole)?, attachable: parse(&whole)? }),
+    }
+}
+
+pub(crate) fn load_object(options: &Options, btf: &KernelBtf) -> Result<Ebpf, ProbeError> {
     let ring_bytes = options.ring_bytes;
     if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
         return Err(ProbeError::Option(format!(
@@ -247,7 +262,7 @@ pub(crate) fn load_object(options: &Options, btf: &Btf) -> Result<Ebpf, ProbeErr
     // aya raises RLIMIT_MEMLOCK where an old kernel wants it; the payload must not inherit that.
     let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
     let loaded = EbpfLoader::new()
-        .btf(Some(btf))
+        .btf(Some(&btf.named))
         // task storage: aya creates it, and only the programs use it
         .allow_unsupported_maps()
         // Only written when the verifier refuses a program.

@@ -57,7 +57,8 @@ impl Replay {
                 exits.push(exit);
             }
         });
-        exits.sort_by_key(|exit| Reverse((exit.head.time_ns, exit.head.task)));
+        // In place: a stable sort takes half as much memory again.
+        exits.sort_unstable_by_key(|exit| Reverse((exit.head.time_ns, exit.head.task)));
         keep_one_end(&mut exits);
         let lanes = Stream::ALL.map(|stream| Reader::open(path).map(|r| Lane::new(r, stream)));
         let [lifecycle, lookups, samples] = lanes;

@@ -54,7 +54,7 @@ fn no_task_acts_before_its_birth_or_after_its_death() {
 
 fn lives_are_in_order(tour: &Path) {
     let mut alive = std::collections::BTreeSet::new();
-    for event in Replay::open(tour).unwrap() {
+    for event in Replay::open(tour).expect("a tour is a trace") {
         match &event.body {
             Body::Attach(_) => assert!(alive.insert(event.task)),
             Body::Fork(fork) => {

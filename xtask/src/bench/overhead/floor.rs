@@ -40,6 +40,7 @@ const fn variant(
 /// Ways to record; what they see is not compared.
 static VARIANTS: &[Tracer] = &[
     variant(EMPTY, |site| Ok(own::command(site, &["--empty-programs"]))),
+    variant("opens only", |site| Ok(own::command(site, &["--misses", "open,exec"]))),
     variant("no look-ups", |site| Ok(own::command(site, &["--misses", "none"]))),
     variant("sys_exit", |site| Ok(own::command(site, &["--lookup-hook", "sys-exit"]))),
     variant("sys_exit empty", |site| {

@@ -1,9 +1,10 @@
-//! The kernel's type information without the types that our programs do not name.
+//! The kernel's type information, cut down to what a loader needs.
 //!
 //! A kernel describes 150,000 types in 5 MB, and the loader keeps each as a value of its own and
 //! compares names with all of them: 90 ms of CPU time and 80 MB at the start of every recording,
-//! for three dozen structs. Ids are places in the list and the kernel wants its own, so the list
-//! keeps its length; what nobody asks for loses its name and its members.
+//! for three dozen structs. So there are two extracts. One has the types that our programs name,
+//! for their relocation. One has the ids of what programs attach to: ids are places in the list,
+//! so it is as long as the kernel's and has little else.
 //!
 //! The format: Documentation/bpf/btf.rst.
 
@@ -17,6 +18,7 @@ const TYPE_BYTES: usize = 12;
 
 mod kind {
     pub(super) const INT: u32 = 1;
+    pub(super) const POINTER: u32 = 2;
     pub(super) const ARRAY: u32 = 3;
     pub(super) const STRUCT: u32 = 4;
     pub(super) const UNION: u32 = 5;
@@ -44,38 +46,35 @@ pub(crate) fn names_in_object(elf: &[u8]) -> Option<HashSet<Vec<u8>>> {
     Some(names.filter(|name| !name.is_empty()).map(|name| flavourless(name).to_vec()).collect())
 }
 
-/// The same type information, with only those types in full whose name is among `names`. Others
-/// keep their name if it begins with one of `prefixes`. None if it is not as expected: then the
-/// whole will do.
-pub(crate) fn thin(btf: &[u8], names: &HashSet<Vec<u8>>, prefixes: &[&[u8]]) -> Option<Vec<u8>> {
+/// What a kernel says of its types, cut down.
+pub(crate) struct Extracts {
+    /// Types of the wanted names, and what their members are, with ids of their own.
+    pub(crate) named: Vec<u8>,
+    /// Every type with its id, and with its name only if that begins as was asked for.
+    pub(crate) attachable: Vec<u8>,
+}
+
+/// Cuts `btf` down. None if it is not as expected: then the whole will do.
+pub(crate) fn extract(
+    btf: &[u8],
+    names: &HashSet<Vec<u8>>,
+    prefixes: &[&[u8]],
+) -> Option<Extracts> {
     let btf = RawBtf::parse(btf)?;
     let filter = Filter::new(names);
-    let mut keep = vec![Keep::Nothing; btf.types.len()];
-    let mut whole = Vec::new();
+    let (mut wanted, mut attachable) = (Vec::new(), vec![false; btf.types.len()]);
     for (at, raw) in btf.types.iter().enumerate() {
         if raw.name == 0 || !raw.can_be_asked_for() {
             continue;
         }
         let name = btf.name(raw.name);
         if filter.may_hold(name) && names.contains(flavourless(name)) {
-            whole.push(at);
+            wanted.push(at);
         } else if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
-            keep[at] = Keep::Name;
+            attachable[at] = true;
         }
     }
-    // A struct without a name belongs to the one it is in.
-    while let Some(at) = whole.pop() {
-        if keep[at] == Keep::Whole {
-            continue;
-        }
-        keep[at] = Keep::Whole;
-        for part in btf.parts(at) {
-            if btf.types[part].name == 0 {
-                whole.push(part);
-            }
-        }
-    }
-    Some(btf.write(&keep))
+    Some(Extracts { named: btf.write_named(&wanted), attachable: btf.write_names(&attachable) })
 }
 
 fn flavourless(name: &[u8]) -> &[u8] {
@@ -109,13 +108,6 @@ impl Filter {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keep {
-    Nothing,
-    Name,
-    Whole,
-}
-
 struct RawBtf<'a> {
     types: Vec<RawType<'a>>,
     strings: &'a [u8],
@@ -147,6 +139,23 @@ impl RawType<'_> {
                 | kind::TYPEDEF
                 | kind::FUNCTION
                 | kind::INT
+        )
+    }
+
+    fn is_aggregate(&self) -> bool {
+        matches!(self.kind(), kind::STRUCT | kind::UNION)
+    }
+
+    /// Whether its third word is the id of another type.
+    fn refers(&self) -> bool {
+        matches!(
+            self.kind(),
+            kind::POINTER
+                | kind::TYPEDEF
+                | kind::VOLATILE
+                | kind::CONST
+                | kind::RESTRICT
+                | kind::TYPE_TAG
         )
     }
 
@@ -206,63 +215,127 @@ impl<'a> RawBtf<'a> {
         (id as usize).checked_sub(1).filter(|at| *at < self.types.len())
     }
 
-    /// The structs and unions that this one has as members, through arrays and qualifiers.
-    fn parts(&self, at: usize) -> Vec<usize> {
-        let raw = &self.types[at];
-        let members = match raw.kind() {
-            kind::STRUCT | kind::UNION => raw.rest.chunks_exact(12),
-            kind::TYPEDEF => return self.aggregate(raw.size_or_type).into_iter().collect(),
-            _ => return Vec::new(),
-        };
-        members.filter_map(|member| self.aggregate(word(member, 4)?)).collect()
-    }
-
-    fn aggregate(&self, mut id: u32) -> Option<usize> {
-        // as deep as the kernel lets qualifiers nest (MAX_RESOLVE_DEPTH)
-        for _ in 0..32 {
-            let at = self.place(id)?;
-            let raw = &self.types[at];
-            id = match raw.kind() {
-                kind::STRUCT | kind::UNION => return Some(at),
-                kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => {
-                    raw.size_or_type
-                }
-                kind::ARRAY => word(raw.rest, 0)?,
-                _ => return None,
-            };
-        }
-        None
-    }
-
-    fn write(&self, keep: &[Keep]) -> Vec<u8> {
-        let mut types = Vec::with_capacity(self.types.len() * 14);
-        let mut strings = Strings { of: self, new: vec![0], known: HashMap::new() };
+    /// Each type without members, and without a name but for those to be kept.
+    fn write_names(&self, keep: &[bool]) -> Vec<u8> {
+        let mut out = Writer::new(self, self.types.len() * 13);
         for (raw, keep) in self.types.iter().zip(keep) {
             let kind = raw.kind();
-            let name = if *keep == Keep::Nothing { 0 } else { strings.take(raw.name) };
-            let member_bytes = RawType::member_bytes(kind);
-            let whole = *keep == Keep::Whole || member_bytes == 0;
+            let hollow = RawType::member_bytes(kind) > 0;
             // The low half is the number of members, or of what else, by kind.
-            let info = if whole { raw.info } else { raw.info & !0xffff };
-            for word in [name, info, raw.size_or_type] {
-                types.extend_from_slice(&word.to_le_bytes());
-            }
-            if !whole {
-                continue;
-            }
-            let names_its_members =
-                matches!(kind, kind::STRUCT | kind::UNION | kind::ENUM | kind::ENUM64);
-            if names_its_members {
-                for member in raw.rest.chunks_exact(member_bytes) {
-                    let name = strings.take(word(member, 0).unwrap_or(0));
-                    types.extend_from_slice(&name.to_le_bytes());
-                    types.extend_from_slice(&member[4..]);
-                }
-            } else {
-                types.extend_from_slice(raw.rest);
+            let info = if hollow { raw.info & !0xffff } else { raw.info };
+            out.head(if *keep { raw.name } else { 0 }, info, raw.size_or_type);
+            if !hollow {
+                out.types.extend_from_slice(raw.rest);
             }
         }
-        let strings = strings.new;
+        out.finish()
+    }
+
+    /// The wanted types with all their members, and of what those are, as much as says what it is:
+    /// nameless structs whole, others hollow, and pointers to nothing.
+    fn write_named(&self, wanted: &[usize]) -> Vec<u8> {
+        // In the order of their new ids, which begin with 1.
+        let mut list: Vec<(usize, bool)> = Vec::new();
+        let mut ids: HashMap<usize, u32> = HashMap::new();
+        for at in wanted {
+            ids.insert(*at, u32::try_from(list.len()).unwrap_or(u32::MAX - 1) + 1);
+            list.push((*at, true));
+        }
+        let mut next = 0;
+        while let Some((at, whole)) = list.get(next).copied() {
+            next += 1;
+            for id in self.references(at, whole) {
+                let Some(part) = self.place(id) else { continue };
+                ids.entry(part).or_insert_with(|| {
+                    let raw = &self.types[part];
+                    let nameless = raw.name == 0 || !raw.is_aggregate();
+                    list.push((part, nameless));
+                    u32::try_from(list.len()).unwrap_or(u32::MAX)
+                });
+            }
+        }
+        let new_id = |id: u32| self.place(id).and_then(|at| ids.get(&at)).copied().unwrap_or(0);
+        let mut out = Writer::new(self, list.len() * 64);
+        for (at, whole) in list {
+            let raw = &self.types[at];
+            let kind = raw.kind();
+            let member_bytes = RawType::member_bytes(kind);
+            let info = if whole { raw.info } else { raw.info & !0xffff };
+            let size_or_type =
+                if raw.refers() { new_id(raw.size_or_type) } else { raw.size_or_type };
+            out.head(raw.name, info, size_or_type);
+            match kind {
+                kind::ARRAY => {
+                    for at in [0, 4] {
+                        out.word(new_id(word(raw.rest, at).unwrap_or(0)));
+                    }
+                    out.word(word(raw.rest, 8).unwrap_or(0));
+                }
+                kind::STRUCT | kind::UNION if whole => {
+                    for member in raw.rest.chunks_exact(member_bytes) {
+                        let part = |at| word(member, at).unwrap_or(0);
+                        out.string(part(0));
+                        out.word(new_id(part(4)));
+                        out.word(part(8));
+                    }
+                }
+                kind::ENUM | kind::ENUM64 if whole => {
+                    for member in raw.rest.chunks_exact(member_bytes) {
+                        out.string(word(member, 0).unwrap_or(0));
+                        out.types.extend_from_slice(&member[4..]);
+                    }
+                }
+                kind::INT => out.types.extend_from_slice(raw.rest),
+                _ => {}
+            }
+        }
+        out.finish()
+    }
+
+    /// The types that this one is made of.
+    fn references(&self, at: usize, whole: bool) -> Vec<u32> {
+        let raw = &self.types[at];
+        match raw.kind() {
+            kind::STRUCT | kind::UNION if whole => {
+                raw.rest.chunks_exact(12).filter_map(|member| word(member, 4)).collect()
+            }
+            kind::ARRAY => [0, 4].into_iter().filter_map(|at| word(raw.rest, at)).collect(),
+            kind::POINTER => Vec::new(),
+            _ if raw.refers() => vec![raw.size_or_type],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Type information being put together.
+struct Writer<'a, 'b> {
+    types: Vec<u8>,
+    strings: Strings<'a, 'b>,
+}
+
+impl<'a, 'b> Writer<'a, 'b> {
+    fn new(of: &'b RawBtf<'a>, bytes: usize) -> Self {
+        let strings = Strings { of, new: vec![0], known: HashMap::new() };
+        Self { types: Vec::with_capacity(bytes), strings }
+    }
+
+    fn word(&mut self, word: u32) {
+        self.types.extend_from_slice(&word.to_le_bytes());
+    }
+
+    fn string(&mut self, at: u32) {
+        let at = self.strings.take(at);
+        self.word(at);
+    }
+
+    fn head(&mut self, name: u32, info: u32, size_or_type: u32) {
+        self.string(name);
+        self.word(info);
+        self.word(size_or_type);
+    }
+
+    fn finish(self) -> Vec<u8> {
+        let (types, strings) = (self.types, self.strings.new);
         let mut out = Vec::with_capacity(HEADER_BYTES + types.len() + strings.len());
         out.extend_from_slice(&MAGIC.to_le_bytes());
         out.extend_from_slice(&[1, 0]);
@@ -360,54 +433,85 @@ mod tests {
         btf.types.iter().map(|raw| (text(btf.name(raw.name)), raw.rest.len() / 12)).collect()
     }
 
-    #[test]
-    fn what_is_named_stays_with_its_nameless_parts_and_the_rest_is_hollow() {
+    fn sample() -> Extracts {
         let mut builder = Builder::new();
-        builder.add("task_struct", kind::STRUCT, &[("a", 2), ("", 3), ("mm", 6)], 64); // 1
-        builder.add("", kind::CONST, &[], 4); // 2: const of a nameless union
-        builder.add("other", kind::STRUCT, &[("x", 1)], 8); // 3: named, so not followed
-        builder.add("", kind::UNION, &[("u", 5)], 8); // 4
-        builder.add("mm_struct___old", kind::STRUCT, &[("rss", 1)], 8); // 5
+        let members = [("a", 2), ("", 4), ("mm", 9), ("list", 10)];
+        builder.add("task_struct", kind::STRUCT, &members, 64); // 1
+        builder.add("", kind::CONST, &[], 3); // 2
+        builder.add("other", kind::STRUCT, &[("x", 1)], 8); // 3: named, so hollow
+        builder.add("", kind::UNION, &[("u", 7)], 8); // 4
+        builder.add("mm_struct___old", kind::STRUCT, &[("rss", 7)], 8); // 5
         builder.add("btf_trace_exit", kind::TYPEDEF, &[], 1); // 6
-        builder.add("unrelated", kind::TYPEDEF, &[], 1); // 7
+        builder.add("count_t", kind::TYPEDEF, &[], 3); // 7
         builder.add("", kind::STRUCT, &[("lost", 1)], 8); // 8
+        builder.add("", kind::POINTER, &[], 8); // 9
+        builder.add("", kind::VOLATILE, &[], 9); // 10
         let names = ["task_struct", "mm_struct"].map(|name| name.as_bytes().to_vec());
-        let thinned =
-            thin(&builder.build(), &HashSet::from(names), &[b"btf_trace_".as_slice()]).unwrap();
-        let expected = [
-            ("task_struct", 3),
-            ("", 0),
-            ("", 0),
-            ("", 1),
+        let prefixes = [b"btf_trace_".as_slice()];
+        extract(&builder.build(), &HashSet::from(names), &prefixes).unwrap()
+    }
+
+    fn expected(types: &[(&str, usize)]) -> Vec<(String, usize)> {
+        types.iter().map(|(name, members)| ((*name).to_owned(), *members)).collect()
+    }
+
+    #[test]
+    fn what_is_named_comes_with_what_it_is_made_of() {
+        let named = sample().named;
+        let types = [
+            ("task_struct", 4),
             ("mm_struct___old", 1),
-            ("btf_trace_exit", 0),
-            ("", 0),
-            ("", 0),
+            ("", 0),        // const
+            ("", 1),        // the union
+            ("", 0),        // pointer
+            ("", 0),        // volatile
+            ("count_t", 0), // of the union and of mm_struct
+            ("other", 0),
         ];
-        assert_eq!(described(&thinned), expected.map(|(name, n)| (name.to_owned(), n)));
-        let again = RawBtf::parse(&thinned).unwrap();
-        let member = |at: usize, n: usize| again.name(word(again.types[at].rest, n * 12).unwrap());
-        assert_eq!((member(0, 0), member(0, 2), member(3, 0)), (&b"a"[..], &b"mm"[..], &b"u"[..]));
+        let mut found = described(&named);
+        let mut all = expected(&types);
+        found.sort();
+        all.sort();
+        assert_eq!(found, all);
+        let btf = RawBtf::parse(&named).unwrap();
+        let member = |n: usize| {
+            let raw = btf.types[0].rest;
+            let id = word(raw, n * 12 + 4).unwrap();
+            (btf.name(word(raw, n * 12).unwrap()), btf.types[btf.place(id).unwrap()].kind())
+        };
+        assert_eq!(member(0), (&b"a"[..], kind::CONST));
+        assert_eq!(member(1), (&b""[..], kind::UNION));
+        assert_eq!(member(2), (&b"mm"[..], kind::POINTER));
+        // A pointer to nothing, for what it points to is not asked for.
+        let pointer = btf.types.iter().find(|raw| raw.kind() == kind::POINTER).unwrap();
+        assert_eq!(pointer.size_or_type, 0);
+    }
+
+    #[test]
+    fn what_can_be_attached_to_keeps_its_place() {
+        let mut types = [("", 0); 10];
+        types[5].0 = "btf_trace_exit";
+        assert_eq!(described(&sample().attachable), expected(&types));
     }
 
     #[test]
     fn this_kernels_types_keep_their_ids() {
+        use aya_obj::btf::BtfKind::{Func, Struct, Typedef};
         let whole = std::fs::read("/sys/kernel/btf/vmlinux").unwrap();
         let names = names_in_object(crate::object::OBJECT).unwrap();
-        assert!(names.contains(&b"task_struct"[..]) && names.contains(&b"rq"[..]) == false);
-        let thinned = thin(&whole, &names, &[b"btf_trace_".as_slice()]).unwrap();
-        assert!(thinned.len() < whole.len() / 2, "{} of {}", thinned.len(), whole.len());
+        assert!(names.contains(&b"task_struct"[..]) && !names.contains(&b"rq"[..]));
+        let prefixes = [b"btf_trace_".as_slice(), b"bpf_iter_task"];
+        let extracts = extract(&whole, &names, &prefixes).unwrap();
+        assert!(extracts.named.len() < 200_000, "{}", extracts.named.len());
         let parse = |bytes: &[u8]| aya::Btf::parse(bytes, aya::Endianness::default()).unwrap();
-        let (whole, thinned) = (parse(&whole), parse(&thinned));
-        use aya_obj::btf::BtfKind::{Struct, Typedef};
-        for (name, kind) in [
-            ("task_struct", Struct),
-            ("mm_struct", Struct),
-            ("signal_struct", Struct),
-            ("btf_trace_sched_process_exec", Typedef),
-        ] {
+        let (whole, attachable, named) =
+            (parse(&whole), parse(&extracts.attachable), parse(&extracts.named));
+        for (name, kind) in [("btf_trace_sched_process_exec", Typedef), ("bpf_iter_task", Func)] {
             let id = whole.id_by_type_name_kind(name, kind).unwrap();
-            assert_eq!(thinned.id_by_type_name_kind(name, kind).unwrap(), id, "{name}");
+            assert_eq!(attachable.id_by_type_name_kind(name, kind).unwrap(), id, "{name}");
+        }
+        for name in ["task_struct", "mm_struct", "signal_struct"] {
+            named.id_by_type_name_kind(name, Struct).unwrap();
         }
     }
 
@@ -421,7 +525,7 @@ mod tests {
                     bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(word));
                 }
             }
-            let _ = thin(&bytes, &HashSet::from([b"a".to_vec()]), &[b"b".as_slice()]);
+            let _ = extract(&bytes, &HashSet::from([b"a".to_vec()]), &[b"b".as_slice()]);
         }
     }
 }
