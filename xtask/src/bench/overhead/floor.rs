@@ -56,6 +56,7 @@ pub(crate) fn run(args: &FloorArgs) -> Result<()> {
         scale: args.scale,
         only: &args.only,
         tracers: own.chain(VARIANTS).collect(),
+        json: None,
     };
     let mut site = measure::site()?;
     let results = measure::all(&plan, &mut site)?;

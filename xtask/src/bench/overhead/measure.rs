@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(super) struct Plan<'a> {
     /// Of the payloads; all if it is empty.
     pub(super) only: &'a [String],
     pub(super) tracers: Vec<&'static Tracer>,
+    /// Where what is known is saved after each payload.
+    pub(super) json: Option<&'a Path>,
 }
 
 /// Where proctrace and the fixtures have been built, and runs take place.
@@ -57,19 +60,24 @@ pub(super) fn all(args: &Plan<'_>, site: &mut Site) -> Result<Results> {
     let versions =
         tracers.iter().map(|(tracer, version)| (tracer.name.to_owned(), version.clone()));
     let machine = results::machine(versions.collect())?;
-    let mut payloads = Vec::new();
+    let mut results = Results { machine, left_out, payloads: Vec::new() };
     for (name, _) in payloads::NAMES.iter().filter(|(name, _)| chosen(args.only, name)) {
         println!("\n{name}: preparing");
         match payloads::prepare(name, args.scale, &site.release, &site.scratch) {
-            Ok(payload) => payloads.push(measure_payload(&payload, &tracers, args, site)?),
+            Ok(payload) => {
+                results.payloads.push(measure_payload(&payload, &tracers, args, site)?);
+            }
             Err(error) => {
                 println!("left out: {error:#}");
-                left_out.insert((*name).to_owned(), format!("{error:#}"));
+                results.left_out.insert((*name).to_owned(), format!("{error:#}"));
             }
         }
+        if let Some(file) = args.json {
+            results::save(file, &results)?;
+        }
     }
-    ensure!(!payloads.is_empty(), "there is no payload to measure");
-    Ok(Results { machine, left_out, payloads })
+    ensure!(!results.payloads.is_empty(), "there is no payload to measure");
+    Ok(results)
 }
 
 pub(super) fn chosen(substrings: &[String], name: &str) -> bool {

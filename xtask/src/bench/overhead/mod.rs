@@ -101,14 +101,12 @@ pub(crate) fn run(args: &OverheadArgs) -> Result<()> {
                 scale: args.scale,
                 only: &args.only,
                 tracers: TRACERS.iter().filter(chosen).collect(),
+                json: args.json.as_deref(),
             };
             measure::all(&plan, &mut measure::site()?)?
         }
     };
     println!("\n{}", table::render(&results));
-    if let Some(file) = &args.json {
-        results::save(file, &results)?;
-    }
     if let Some(file) = &args.plot {
         plot::draw(&results, file)?;
     }
