@@ -167,6 +167,8 @@ pub(crate) fn attach(
             }
         }
     }
+    // Who asked for a certain hook is told why it is not to be had, not that nothing is.
+    let refused = refused.filter(|_| options.lookup_hook == LookupHook::Auto);
     Err(match refused {
         Some(source) => ProbeError::NotPermitted { call: event.name, source },
         None => ProbeError::NoHook { event: event.name, tried: tried.join("; ") },

@@ -50,7 +50,7 @@ fn render_payload(payload: &PayloadResults) -> String {
     writeln_to(
         &mut text,
         &format!(
-            "  {:<14}{:>2} {:>19} {:>19} {:>6}{:>6}{:>5}{:>6}{:>5}{:>8} seen",
+            "  {:<14}{:>2} {:>19} {:>19} {:>6}{:>6}{:>5}{:>6}{:>6}{:>7} seen",
             "", "n", "wall", "CPU", "+pay", "own %", "mem", "out", "B/r", "lost"
         ),
     );
@@ -75,7 +75,7 @@ fn render_row(text: &mut String, row: &Row, declared: Counts) {
         let nothing = summary.output_bytes.median == 0.0;
         let letters = seen.counts.letters(declared);
         let line = format!(
-            "  {:<14}{:>2} {:>19} {:>19} {:>6}{:>6}{:>5}{:>6}{:>5}{:>8} {letters}",
+            "  {:<14}{:>2} {:>19} {:>19} {:>6}{:>6}{:>5}{:>6}{:>6}{:>7} {letters}",
             row.tracer,
             row.pairs.len(),
             interval(summary.payload_wall),
