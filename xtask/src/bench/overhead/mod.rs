@@ -79,7 +79,7 @@ fn help() -> String {
     format!(
         "Payloads:\n{}\nTracers: {}. Those that are not there are named, and left out.\n\
         Of those that record the whole machine only the payload's events count, as far as they can be \
-        told apart:\nmeasure on a quiet machine.\n\n\
+        told apart: measure on a quiet machine.\n\n\
         The exit status is not 0 if proctrace lost anything, or saw other numbers of events than \
         there were.",
         payloads.collect::<String>(),
