@@ -131,8 +131,8 @@ static __always_inline void write_exec_failed(struct task_struct *task, struct t
  * the smaller record saves. Which numbers are valid stands in a table with two places for each
  * hash; a new look-up takes the first if it is free, else the second. Two tasks may write to one
  * place at once: the number is stored so that it can be read with its own hash only, and what
- * cannot be read is told in full again. Two look-ups with the same 64-bit hash would be taken for one; the seed is
- * random, so nobody can make two.
+ * cannot be read is told in full again. Two look-ups with the same 64-bit hash would be taken for
+ * one; the seed is random, so nobody can make two.
  */
 const volatile __u64 hash_seed = 0;
 

@@ -91,7 +91,7 @@ struct counts {
 	__u64 ended;	/* of them, those whose exit record has been written */
 };
 
-/* The last number given to a look-up; in a cache line of its own. */
+/* The last number given to a look-up. */
 static __u64 lookups_numbered;
 
 struct {
@@ -174,9 +174,10 @@ struct {
 } scratches SEC(".maps");
 
 /*
- * Pins the load of a pointer to where it is written. Verifiers from 6.4 on search all types of the
- * kernel, for half a millisecond, each time they meet the load of a pointer from a task, on every
- * path that leads there; and clang likes to move a load behind the branches.
+ * Pins the load of a pointer to where it is written. Newer verifiers (seen on 6.18:
+ * type_is_trusted() and its like) search all types of the kernel, for half a millisecond, each
+ * time they meet the load of a pointer from a task, on every path that leads there; and clang
+ * likes to move a load behind the branches.
  */
 #define LOADED_HERE(pointer) barrier_var(pointer)
 
@@ -229,16 +230,13 @@ static __always_inline __u64 wake_flags(void *ring, __u64 size)
 		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-/* The same where records are small and many: every sixteenth of a task looks. All records of
- * that many steps fit between the mark and twice the mark, so it is not stepped over. */
+/* The same where records are small and many: every sixteenth of a task looks. It might look only
+ * after the mark is long passed, so there is no upper end. */
 static __always_inline __u64 seldom_wake_flags(void *ring, __u32 nth)
 {
-	__u64 avail;
-
 	if (nth % 16 != 1)
 		return BPF_RB_NO_WAKEUP;
-	avail = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
-	return avail >= wake_bytes && avail < 2 * wake_bytes ?
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= wake_bytes ?
 		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
