@@ -6,9 +6,13 @@
 //! interface: add to them, do not change them.
 
 mod gantt;
+mod metric;
+mod table;
 
 pub use gantt::{Bar, Gantt, Lane};
+pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Worse};
 use std::collections::BTreeMap;
+pub use table::{Cell, Column, Table, Unit, Values};
 
 use serde::Serialize;
 

@@ -1,0 +1,204 @@
+//! A table whose columns have names and units: the one shape that every analysis hands out beside
+//! its own, and that every renderer knows.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Table {
+    /// A stable name, as in `report --section NAME`.
+    pub name: &'static str,
+    /// A heading.
+    pub title: String,
+    /// What the reader must know to understand it: definitions, n, what is an estimate.
+    pub notes: Vec<String>,
+    /// All as long as each other.
+    pub columns: Vec<Column>,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Column {
+    /// A stable name that ends in its unit, if it has one: "life_median_ns".
+    pub name: &'static str,
+    /// A heading for people, without the unit: "half live less than".
+    pub title: &'static str,
+    /// What its values are.
+    pub unit: Unit,
+    /// One for each row.
+    pub values: Values,
+}
+
+/// What the values of a column are, and so how they are written for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Words.
+    Text,
+    /// A number of things.
+    Count,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// Hundredths.
+    Percent,
+    /// Things per second.
+    PerSecond,
+    /// CPUs.
+    Cores,
+    /// One quantity over another.
+    Ratio,
+    /// A coefficient between -1 and 1.
+    Coefficient,
+    /// Yes or no.
+    Flag,
+}
+
+/// The values of a column; None where there is none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Values {
+    /// Words, escaped as `proctrace_wire::escape` does.
+    Text(Vec<Option<String>>),
+    /// Whole numbers.
+    Whole(Vec<Option<u64>>),
+    /// Other numbers; all finite.
+    Real(Vec<Option<f64>>),
+    /// Yes or no.
+    Flag(Vec<Option<bool>>),
+}
+
+/// One value of a table.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'a> {
+    /// There is none.
+    Missing,
+    /// Words.
+    Text(&'a str),
+    /// A whole number.
+    Whole(u64),
+    /// Another number.
+    Real(f64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+impl Values {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Text(values) => values.len(),
+            Self::Whole(values) => values.len(),
+            Self::Real(values) => values.len(),
+            Self::Flag(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a row; missing where there is no such row.
+    pub fn get(&self, row: usize) -> Cell<'_> {
+        fn at<T>(values: &[Option<T>], row: usize) -> Option<&T> {
+            values.get(row).and_then(Option::as_ref)
+        }
+        match self {
+            Self::Text(values) => at(values, row).map_or(Cell::Missing, |text| Cell::Text(text)),
+            Self::Whole(values) => at(values, row).map_or(Cell::Missing, |n| Cell::Whole(*n)),
+            Self::Real(values) => {
+                at(values, row).filter(|x| x.is_finite()).map_or(Cell::Missing, |x| Cell::Real(*x))
+            }
+            Self::Flag(values) => at(values, row).map_or(Cell::Missing, |yes| Cell::Flag(*yes)),
+        }
+    }
+}
+
+impl Table {
+    /// A table without columns yet.
+    pub fn new(name: &'static str, title: impl Into<String>) -> Self {
+        Self { name, title: title.into(), notes: Vec::new(), columns: Vec::new() }
+    }
+
+    /// With something the reader must know.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// With a column of words.
+    #[must_use]
+    pub fn text<T: Into<String>>(
+        self,
+        name: &'static str,
+        title: &'static str,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let values = values.into_iter().map(|value| Some(value.into())).collect();
+        self.column(name, title, Unit::Text, Values::Text(values))
+    }
+
+    /// With a column of whole numbers.
+    #[must_use]
+    pub fn whole<T: Into<Option<u64>>>(
+        self,
+        name: &'static str,
+        title: &'static str,
+        unit: Unit,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        self.column(name, title, unit, Values::Whole(values))
+    }
+
+    /// With a column of other numbers.
+    #[must_use]
+    pub fn real<T: Into<Option<f64>>>(
+        self,
+        name: &'static str,
+        title: &'static str,
+        unit: Unit,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        self.column(name, title, unit, Values::Real(values))
+    }
+
+    /// With any column.
+    #[must_use]
+    pub fn column(
+        mut self,
+        name: &'static str,
+        title: &'static str,
+        unit: Unit,
+        values: Values,
+    ) -> Self {
+        debug_assert!(
+            self.columns.first().is_none_or(|first| first.values.len() == values.len()),
+            "column {name} of table {} is not as long as the others",
+            self.name
+        );
+        self.columns.push(Column { name, title, unit, values });
+        self
+    }
+
+    /// How many rows.
+    pub fn height(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.values.len())
+    }
+
+    /// The column of that name.
+    pub fn named(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Units of the columns by name, as JSON shows them beside the rows.
+    pub fn units(&self) -> BTreeMap<&'static str, Unit> {
+        self.columns.iter().map(|column| (column.name, column.unit)).collect()
+    }
+}
