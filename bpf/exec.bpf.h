@@ -289,6 +289,7 @@ int on_exec(__u64 *ctx)
 	r->stime_ns = task->stime;
 	r->maxrss_before_pages = signal->maxrss;
 	state->maxrss_before_pages = r->maxrss_before_pages;
+	state->born_in = 0;
 	stamp(state, task, now);
 	copy_comm(r->comm, task);
 	output(&lifecycle, PT_EXEC, r, ROUND_UP_8(to));

@@ -65,8 +65,11 @@ int on_newtask(__u64 *ctx)
 		now = bpf_ktime_get_boot_ns();
 		stamp(forker_state, forker, now);
 		state = follow(child, is_thread ? forker_state->process : 0, PT_FORK);
-		if (state)
+		if (state) {
+			if (!is_thread)
+				state->born_in = (__u64)BPF_CORE_READ(child, fs, pwd.dentry);
 			write_fork(forker, forker_state, child, state, clone_flags, now);
+		}
 	} else if (is_launch(clone_flags)) {
 		state = follow(child, 0, PT_ATTACH);
 		if (state)
@@ -132,6 +135,38 @@ static __always_inline bool ignores_children(struct sighand_struct *sighand)
 	       (sighand->action[SIGCHLD - 1].sa.sa_flags & SA_NOCLDWAIT);
 }
 
+/* A worker that was forked and never called exec is known by its directory, if by anything. */
+static __always_inline void tell_workdir(struct task_struct *task, struct task_state *state)
+{
+	struct scratch *scratch;
+	struct pt_workdir *r;
+	struct fs_struct *fs;
+	bool cut = false;
+	__u32 size;
+
+	if (!state->born_in || task->pid != task->tgid)
+		return;
+	fs = BPF_CORE_READ(task, fs);
+	if (!fs || (__u64)BPF_CORE_READ(fs, pwd.dentry) == state->born_in)
+		return;
+	scratch = get_scratch();
+	if (!scratch)
+		return;
+	r = (void *)scratch->record;
+	r->path_bytes = append_path(&fs->pwd, &fs->root, scratch, sizeof(*r), &cut);
+	size = sizeof(*r) + r->path_bytes;
+	if (size > PT_RECORD_MAX - 8)
+		return; /* cannot be: a path is less */
+	*(__u64 *)&scratch->record[size] = 0;
+	size = ROUND_UP_8(size);
+	set_head(&r->head, PT_WORKDIR, size, state->task, state->exit_ns);
+	r->process = state->process;
+	r->tgid = task->tgid;
+	r->tid = task->pid;
+	r->bits = cut ? PT_WORKDIR_CUT : 0;
+	output(&lifecycle, PT_WORKDIR, r, size);
+}
+
 static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 {
 	struct task_state *state = state_of(task), *leader_state;
@@ -179,6 +214,7 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 			bits |= PT_EXIT_RSS_BOUND;
 	}
 	state->exit_bits = bits;
+	tell_workdir(task, state);
 	return 0;
 }
 
@@ -228,7 +264,7 @@ static __always_inline void fill_exit(struct pt_exit *r, struct task_struct *tas
 	r->opens = state->opens;
 	r->lookups_failed = state->lookups_failed;
 	r->execs_failed = state->execs_failed;
-	r->pad = 0;
+	r->migrations = task->se.nr_migrations;
 	r->start_ns = task->start_boottime;
 	r->run_ns = task->se.sum_exec_runtime;
 	r->run_at_exit_ns = state->run_at_exit_ns;

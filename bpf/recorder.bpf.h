@@ -73,10 +73,15 @@ struct task_state {
 	__s32 exit_tid;
 	/* signal->maxrss when the process ran its program; kept by its leader */
 	__u64 maxrss_before_pages;
+	/* where it worked when it was forked; 0 once it has called exec, whose record tells */
+	__u64 born_in;
 	/* the time of its last record, and what se.exec_start was then: see coarse_now() */
 	__u64 stamp_ns;
 	__u64 stamp_key;
 };
+
+/* task_state.born_in of a task that was not followed from its birth. */
+#define BORN_ELSEWHERE 1
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

@@ -138,6 +138,7 @@ static __always_inline struct task_state *follow(struct task_struct *task, __u32
 	}
 	state->task = __sync_fetch_and_add(&counts->born, 1) + 1;
 	state->process = process ? process : state->task;
+	state->born_in = BORN_ELSEWHERE;
 	/* no sample can have said this, so the first one is always written */
 	state->sampled_run_ns = ~0ULL;
 	return state;

@@ -25,8 +25,10 @@
 #endif
 
 /* 1: first layout.
- * 2: failed look-ups come as PT_LOOKUP_NAMED and PT_LOOKUP_AGAIN, because most are repeated. */
-#define WIRE_VERSION 2
+ * 2: failed look-ups come as PT_LOOKUP_NAMED and PT_LOOKUP_AGAIN, because most are repeated.
+ * 3: PT_WORKDIR, and pt_exit.migrations in what was padding: workers that are forked and never
+ *    call exec are known by where they work, and pinned ones by staying on their CPU. */
+#define WIRE_VERSION 3
 
 enum pt_kind {
 	PT_ATTACH = 1,		/* a task followed from here on that no fork announces */
@@ -45,7 +47,8 @@ enum pt_kind {
 	PT_MEMORY = 14,		/* memory of a process, as /proc/PID/smaps_rollup says */
 	PT_LOOKUP_NAMED = 15,	/* a failed look-up, and the number by which it can be told again */
 	PT_LOOKUP_AGAIN = 16,	/* a failed look-up that was told before, by its number */
-	PT_KINDS = 17,
+	PT_WORKDIR = 17,	/* where a process worked in the end that never called exec */
+	PT_KINDS = 18,
 };
 
 /* Which system call a pt_miss or a fork came from; the same on every architecture. */
@@ -253,7 +256,7 @@ struct pt_exit {
 	__u32 opens;		/* successful opens of the task */
 	__u32 lookups_failed;	/* what this task should have left in PT_LOOKUP_FAILED records */
 	__u32 execs_failed;	/* and in PT_EXEC_FAILED records */
-	__u32 pad;
+	__u32 migrations;	/* times it was moved to another CPU; not told before version 3 */
 	__u64 start_ns;
 	__u64 run_ns;		/* sum_exec_runtime after the last switch: exact */
 	__u64 run_at_exit_ns;	/* the same when it began to exit, short of the last slice */
@@ -273,6 +276,19 @@ struct pt_exit {
 	__u64 waited_utime_ns;	/* cutime, cstime: what wait() brought in from children */
 	__u64 waited_stime_ns;
 	char comm[PT_COMM_BYTES];
+};
+
+#define PT_WORKDIR_CUT 1	/* lies deeper than we walk: its front is missing */
+
+/* Followed by the path. Written when the leader of a process exits that never called exec and has
+ * left the directory it was born in: such workers have nothing else to tell them apart. */
+struct pt_workdir {
+	struct pt_head head;
+	__u32 process;
+	__s32 tgid;
+	__s32 tid;
+	__u16 path_bytes;
+	__u16 bits;		/* PT_WORKDIR_* */
 };
 
 struct pt_rename {
@@ -371,6 +387,7 @@ _Static_assert(sizeof(struct pt_miss) == 32, "pt_miss");
 _Static_assert(sizeof(struct pt_named) == 40, "pt_named");
 _Static_assert(sizeof(struct pt_again) == 24, "pt_again");
 _Static_assert(sizeof(struct pt_exit) == 216, "pt_exit");
+_Static_assert(sizeof(struct pt_workdir) == 32, "pt_workdir");
 _Static_assert(sizeof(struct pt_rename) == 48, "pt_rename");
 _Static_assert(sizeof(struct pt_sample) == 136, "pt_sample");
 _Static_assert(sizeof(struct pt_tick) == 56, "pt_tick");

@@ -5,25 +5,81 @@
 //! to the distance of samples, and the sum over bins is exact.
 
 use proctrace_replay::{CpuTime, scale};
-use proctrace_wire::layout::{Attach, Exit, Sample};
+use proctrace_wire::layout::{Attach, Exit, Sample, Tick};
 
 /// At most so many bins: a week at a tenth of a second would be six million.
 const BINS_MAX: u64 = 20_000;
 
-/// The series, one value per bin.
+/// A figure that has a value in each bin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(usize)]
+pub(crate) enum Quantity {
+    /// CPU time in user mode, in nanoseconds.
+    User,
+    /// CPU time in the kernel, in nanoseconds.
+    System,
+    SwitchesVoluntary,
+    SwitchesInvoluntary,
+    /// Bytes from and to storage.
+    ReadBytes,
+    WriteBytes,
+    /// Bytes by read(2) and write(2) and their like.
+    CallReadBytes,
+    CallWriteBytes,
+    FaultsMinor,
+    FaultsMajor,
+    /// Time runnable without a CPU, in nanoseconds.
+    RunDelay,
+    /// Births of tasks, threads included.
+    Forks,
+    Execs,
+    /// Ends of tasks, threads included.
+    Exits,
+    LookupsFailed,
+    /// Tasks running or runnable, asleep, in uninterruptible sleep: the mean of the ticks in a
+    /// bin, or the last known where it has none.
+    Running,
+    Sleeping,
+    Uninterruptible,
+    /// Tasks that live: the mean over the bin, exact.
+    Live,
+}
+
+impl Quantity {
+    const COUNT: usize = Self::Live as usize + 1;
+}
+
+/// The counters of a task whose growth is spread over time, in the order of the quantities.
+const COUNTERS: [Quantity; 9] = [
+    Quantity::SwitchesVoluntary,
+    Quantity::SwitchesInvoluntary,
+    Quantity::ReadBytes,
+    Quantity::WriteBytes,
+    Quantity::CallReadBytes,
+    Quantity::CallWriteBytes,
+    Quantity::FaultsMinor,
+    Quantity::FaultsMajor,
+    Quantity::RunDelay,
+];
+
+/// The series, one value per bin each.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Bins {
     pub(crate) start_ns: u64,
     pub(crate) width_ns: u64,
+    len: usize,
+    values: Vec<Vec<f64>>,
+    /// CPU time in nanoseconds and births of processes of each category, by its number.
+    pub(crate) categories: Vec<CategoryBins>,
+    ticks: Vec<u32>,
+}
+
+/// What one category did, by bin.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct CategoryBins {
     pub(crate) user_ns: Vec<f64>,
     pub(crate) system_ns: Vec<f64>,
-    pub(crate) switches: Vec<f64>,
-    pub(crate) read_bytes: Vec<f64>,
-    pub(crate) write_bytes: Vec<f64>,
-    pub(crate) forks: Vec<f64>,
-    /// Tasks running or runnable, averaged over the ticks in a bin; the last known where it has none.
-    pub(crate) running: Vec<f64>,
-    ticks: Vec<u32>,
+    pub(crate) processes: Vec<f64>,
 }
 
 /// A task's counters at one moment.
@@ -31,9 +87,27 @@ pub(crate) struct Bins {
 pub(crate) struct Point {
     pub(crate) time_ns: u64,
     cpu: CpuTime,
-    switches: u64,
-    read_bytes: u64,
-    write_bytes: u64,
+    counters: [u64; COUNTERS.len()],
+}
+
+macro_rules! point_of {
+    ($record:expr) => {
+        Point {
+            time_ns: $record.head.time_ns,
+            cpu: scale($record.run_ns, $record.utime_ns, $record.stime_ns),
+            counters: [
+                $record.nvcsw,
+                $record.nivcsw,
+                $record.read_bytes,
+                $record.write_bytes,
+                $record.rchar,
+                $record.wchar,
+                $record.minflt,
+                $record.majflt,
+                $record.run_delay_ns,
+            ],
+        }
+    };
 }
 
 impl Point {
@@ -42,33 +116,15 @@ impl Point {
     }
 
     pub(crate) fn of_attach(attach: &Attach) -> Self {
-        Self {
-            time_ns: attach.head.time_ns,
-            cpu: scale(attach.run_ns, attach.utime_ns, attach.stime_ns),
-            switches: attach.nvcsw.saturating_add(attach.nivcsw),
-            read_bytes: attach.read_bytes,
-            write_bytes: attach.write_bytes,
-        }
+        point_of!(attach)
     }
 
     pub(crate) fn of_sample(sample: &Sample) -> Self {
-        Self {
-            time_ns: sample.head.time_ns,
-            cpu: scale(sample.run_ns, sample.utime_ns, sample.stime_ns),
-            switches: sample.nvcsw.saturating_add(sample.nivcsw),
-            read_bytes: sample.read_bytes,
-            write_bytes: sample.write_bytes,
-        }
+        point_of!(sample)
     }
 
     pub(crate) fn of_exit(exit: &Exit) -> Self {
-        Self {
-            time_ns: exit.head.time_ns,
-            cpu: scale(exit.run_ns, exit.utime_ns, exit.stime_ns),
-            switches: exit.nvcsw.saturating_add(exit.nivcsw),
-            read_bytes: exit.read_bytes,
-            write_bytes: exit.write_bytes,
-        }
+        point_of!(exit)
     }
 
     /// Neither part of the CPU time may fall when the split is estimated anew; the kernel keeps
@@ -83,75 +139,123 @@ impl Point {
 }
 
 impl Bins {
-    /// Bins of `width_ns`, or a multiple of it where there would be too many.
-    pub(crate) fn new(start_ns: u64, end_ns: u64, width_ns: u64) -> Self {
+    /// Bins of `width_ns`, or a multiple of it where there would be too many, for so many
+    /// categories.
+    pub(crate) fn new(start_ns: u64, end_ns: u64, width_ns: u64, categories: usize) -> Self {
         let length = end_ns.saturating_sub(start_ns).max(1);
         let width_ns = width_ns.max(1_000_000);
         let merged = length.div_ceil(width_ns).div_ceil(BINS_MAX).max(1);
         let width_ns = width_ns.saturating_mul(merged);
-        let count = usize::try_from(length.div_ceil(width_ns)).unwrap_or(1);
-        let zeros = vec![0.0; count];
+        let len = usize::try_from(length.div_ceil(width_ns)).unwrap_or(1);
+        let zeros = vec![0.0; len];
+        let category = CategoryBins {
+            user_ns: zeros.clone(),
+            system_ns: zeros.clone(),
+            processes: zeros.clone(),
+        };
         Self {
             start_ns,
             width_ns,
-            user_ns: zeros.clone(),
-            system_ns: zeros.clone(),
-            switches: zeros.clone(),
-            read_bytes: zeros.clone(),
-            write_bytes: zeros.clone(),
-            forks: zeros.clone(),
-            running: zeros,
-            ticks: vec![0; count],
+            len,
+            values: vec![zeros; Quantity::COUNT],
+            categories: vec![category; categories],
+            ticks: vec![0; len],
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.user_ns.len()
+        self.len
     }
 
-    /// Adds what a task's counters grew by from one moment to the next; returns the latter.
-    pub(crate) fn add_growth(&mut self, from: &Point, to: Point) -> Point {
+    /// The values of a quantity, one per bin.
+    pub(crate) fn of(&self, quantity: Quantity) -> &[f64] {
+        self.values.get(quantity as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Adds what a task's counters grew by from one moment to the next; returns the latter, and
+    /// tells `each` the bin, and the user and system time in it.
+    pub(crate) fn add_growth(
+        &mut self,
+        from: &Point,
+        to: Point,
+        category: usize,
+        mut each: impl FnMut(usize, f64),
+    ) -> Point {
         let to = to.after(from);
-        let grown = |now: u64, before: u64| now.saturating_sub(before) as f64;
         let cpu = to.cpu - from.cpu;
-        let switches = grown(to.switches, from.switches);
-        let read = grown(to.read_bytes, from.read_bytes);
-        let write = grown(to.write_bytes, from.write_bytes);
+        let mut grown = [0.0; COUNTERS.len()];
+        for ((grown, now), before) in grown.iter_mut().zip(to.counters).zip(from.counters) {
+            *grown = now.saturating_sub(before) as f64;
+        }
         for (bin, share) in self.shares(from.time_ns, to.time_ns) {
-            self.user_ns[bin] += cpu.user_ns as f64 * share;
-            self.system_ns[bin] += cpu.system_ns as f64 * share;
-            self.switches[bin] += switches * share;
-            self.read_bytes[bin] += read * share;
-            self.write_bytes[bin] += write * share;
+            let (user_ns, system_ns) = (cpu.user_ns as f64 * share, cpu.system_ns as f64 * share);
+            self.values[Quantity::User as usize][bin] += user_ns;
+            self.values[Quantity::System as usize][bin] += system_ns;
+            if let Some(category) = self.categories.get_mut(category) {
+                category.user_ns[bin] += user_ns;
+                category.system_ns[bin] += system_ns;
+            }
+            for (quantity, grown) in COUNTERS.into_iter().zip(grown) {
+                if grown != 0.0 {
+                    self.values[quantity as usize][bin] += grown * share;
+                }
+            }
+            each(bin, user_ns + system_ns);
         }
         to
     }
 
-    pub(crate) fn add_fork(&mut self, time_ns: u64) {
+    /// One more event of a kind.
+    pub(crate) fn add_event(&mut self, quantity: Quantity, time_ns: u64) {
         let bin = self.bin_of(time_ns);
-        self.forks[bin] += 1.0;
+        self.values[quantity as usize][bin] += 1.0;
     }
 
-    pub(crate) fn add_tick(&mut self, time_ns: u64, running: u32) {
+    /// One more process of a category.
+    pub(crate) fn add_process(&mut self, category: usize, time_ns: u64) {
         let bin = self.bin_of(time_ns);
-        self.running[bin] += f64::from(running);
+        if let Some(category) = self.categories.get_mut(category) {
+            category.processes[bin] += 1.0;
+        }
+    }
+
+    /// The life of a task.
+    pub(crate) fn add_life(&mut self, from_ns: u64, to_ns: u64) {
+        let length = to_ns.saturating_sub(from_ns) as f64 / self.width_ns as f64;
+        for (bin, share) in self.shares(from_ns, to_ns) {
+            self.values[Quantity::Live as usize][bin] += length * share;
+        }
+    }
+
+    pub(crate) fn add_tick(&mut self, tick: &Tick) {
+        let bin = self.bin_of(tick.head.time_ns);
+        for (quantity, tasks) in [
+            (Quantity::Running, tick.running),
+            (Quantity::Sleeping, tick.sleeping),
+            (Quantity::Uninterruptible, tick.uninterruptible),
+        ] {
+            self.values[quantity as usize][bin] += f64::from(tasks);
+        }
         self.ticks[bin] += 1;
     }
 
     /// After the last tick: sums become means, and gaps take the last known value.
     pub(crate) fn finish_ticks(&mut self) {
-        let mut known = 0.0;
-        for (running, ticks) in self.running.iter_mut().zip(&self.ticks) {
-            if *ticks > 0 {
-                known = *running / f64::from(*ticks);
+        for quantity in [Quantity::Running, Quantity::Sleeping, Quantity::Uninterruptible] {
+            let mut known = 0.0;
+            for (value, ticks) in self.values[quantity as usize].iter_mut().zip(&self.ticks) {
+                if *ticks > 0 {
+                    known = *value / f64::from(*ticks);
+                }
+                *value = known;
             }
-            *running = known;
         }
     }
 
-    fn bin_of(&self, time_ns: u64) -> usize {
+    /// The bin of a moment; the first or last one for what lies outside.
+    pub(crate) fn bin_of(&self, time_ns: u64) -> usize {
         let bin = time_ns.saturating_sub(self.start_ns) / self.width_ns;
-        usize::try_from(bin).unwrap_or(usize::MAX).min(self.len() - 1)
+        usize::try_from(bin).unwrap_or(usize::MAX).min(self.len - 1)
     }
 
     /// The bins that a stretch of time touches, and the share of it in each; they add up to 1.
@@ -177,38 +281,54 @@ impl Bins {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use zerocopy::FromZeros;
 
     const MS: u64 = 1_000_000;
 
     #[test]
     fn growth_is_spread_over_the_time_it_took() {
-        let mut bins = Bins::new(0, 40 * MS, 10 * MS);
-        let to = Point {
-            time_ns: 35 * MS,
-            cpu: CpuTime { user_ns: 300, system_ns: 0 },
-            switches: 30,
-            ..Point::default()
-        };
-        bins.add_growth(&Point::born(5 * MS), to);
-        assert_eq!(bins.user_ns, [50.0, 100.0, 100.0, 50.0]);
-        assert_eq!(bins.switches, [5.0, 10.0, 10.0, 5.0]);
+        let mut bins = Bins::new(0, 40 * MS, 10 * MS, 1);
+        let mut counters = [0; COUNTERS.len()];
+        counters[0] = 30;
+        let cpu = CpuTime { user_ns: 300, system_ns: 0 };
+        let to = Point { time_ns: 35 * MS, cpu, counters };
+        let mut told = Vec::new();
+        bins.add_growth(&Point::born(5 * MS), to, 0, |bin, ns| told.push((bin, ns)));
+        assert_eq!(bins.of(Quantity::User), [50.0, 100.0, 100.0, 50.0]);
+        assert_eq!(bins.of(Quantity::SwitchesVoluntary), [5.0, 10.0, 10.0, 5.0]);
+        assert_eq!(bins.categories[0].user_ns, bins.of(Quantity::User));
+        assert_eq!(told, [(0, 50.0), (1, 100.0), (2, 100.0), (3, 50.0)]);
+    }
+
+    #[test]
+    fn lives_add_up_to_the_mean_number_alive() {
+        let mut bins = Bins::new(0, 40 * MS, 10 * MS, 0);
+        bins.add_life(5 * MS, 25 * MS);
+        bins.add_life(12 * MS, 14 * MS);
+        let live = bins.of(Quantity::Live);
+        for (found, expected) in live.iter().zip([0.5, 1.2, 0.5, 0.0]) {
+            assert!((found - expected).abs() < 1e-9, "{live:?}");
+        }
     }
 
     #[test]
     fn gaps_between_ticks_keep_the_last_value() {
-        let mut bins = Bins::new(0, 40 * MS, 10 * MS);
-        bins.add_tick(11 * MS, 3);
-        bins.add_tick(12 * MS, 5);
-        bins.add_tick(31 * MS, 1);
+        let mut bins = Bins::new(0, 40 * MS, 10 * MS, 0);
+        for (time_ns, running) in [(11 * MS, 3), (12 * MS, 5), (31 * MS, 1)] {
+            let mut tick = Tick::new_zeroed();
+            tick.head.time_ns = time_ns;
+            tick.running = running;
+            bins.add_tick(&tick);
+        }
         bins.finish_ticks();
-        assert_eq!(bins.running, [0.0, 4.0, 4.0, 1.0]);
+        assert_eq!(bins.of(Quantity::Running), [0.0, 4.0, 4.0, 1.0]);
     }
 
     #[test]
     fn a_week_does_not_make_millions_of_bins() {
-        let bins = Bins::new(0, 7 * 86_400 * 1000 * MS, 100 * MS);
+        let bins = Bins::new(0, 7 * 86_400 * 1000 * MS, 100 * MS, 0);
         assert!(bins.len() as u64 <= BINS_MAX && bins.len() as u64 > BINS_MAX / 2);
-        assert_eq!(Bins::new(5, 5, 0).len(), 1);
+        assert_eq!(Bins::new(5, 5, 0, 0).len(), 1);
     }
 
     #[test]
@@ -228,13 +348,14 @@ mod tests {
         ) {
             let mut times = times;
             times.sort_unstable();
-            let mut bins = Bins::new(100 * MS, (100 + end) * MS, 7 * MS);
+            let mut bins = Bins::new(100 * MS, (100 + end) * MS, 7 * MS, 1);
             let mut point = Point::born(times[0] * MS);
             for (at, time) in times.iter().enumerate().skip(1) {
                 let cpu = CpuTime { user_ns: user * at as u64, system_ns: 0 };
-                point = bins.add_growth(&point, Point { time_ns: time * MS, cpu, ..Point::default() });
+                let to = Point { time_ns: time * MS, cpu, ..Point::default() };
+                point = bins.add_growth(&point, to, 0, |_, _| ());
             }
-            let total: f64 = bins.user_ns.iter().sum();
+            let total: f64 = bins.of(Quantity::User).iter().sum();
             let expected = (user * (times.len() as u64 - 1)) as f64;
             prop_assert!((total - expected).abs() <= expected * 1e-9 + 1e-6, "{total} {expected}");
         }

@@ -20,6 +20,13 @@ pub struct Program {
     pub name: String,
 }
 
+impl Program {
+    /// What it is counted with.
+    pub fn category(&self) -> &str {
+        if self.group.is_empty() { "other" } else { &self.group }
+    }
+}
+
 /// How programs are told apart.
 #[derive(Debug, Clone)]
 pub struct Rules {
@@ -81,6 +88,21 @@ impl Rules {
         // A script with #! is known by its own name and place.
         let file = if exec.interp.is_empty() { exec.exe } else { exec.path };
         self.program(called, of_system(file) || of_system(exec.path))
+    }
+
+    /// What a process is among others that run the same program, by its arguments.
+    pub(crate) fn role_of_exec(&self, _program: &Program, _exec: &Exec<'_>) -> Option<String> {
+        None
+    }
+
+    /// The same by the directory it works in, for processes that never called exec.
+    pub(crate) fn role_of_directory(&self, _program: &Program, _path: &[u8]) -> Option<String> {
+        None
+    }
+
+    /// The same by the name it gave itself.
+    pub(crate) fn role_of_name(&self, _comm: &str) -> Option<String> {
+        None
     }
 
     /// What a name alone tells, where no exec was seen.

@@ -2,7 +2,7 @@
 
 use proctrace_findings::Correlations;
 
-use crate::bins::Bins;
+use crate::bins::{Bins, Quantity};
 use crate::recording::Recording;
 
 /// Pearson's product-moment correlation of two series of equal length; None where there are fewer
@@ -31,14 +31,20 @@ pub(crate) fn correlations(recording: &Recording) -> Correlations {
     // Only whole bins: a rate over a part of one is another quantity.
     let whole = usize::try_from(recording.recorded_ns() / bins.width_ns.max(1)).unwrap_or(0);
     let n = whole.min(bins.len());
+    let switches: Vec<f64> = bins
+        .of(Quantity::SwitchesVoluntary)
+        .iter()
+        .zip(bins.of(Quantity::SwitchesInvoluntary))
+        .map(|(voluntary, involuntary)| voluntary + involuntary)
+        .collect();
     let series: [(&str, &[f64]); 7] = [
-        ("system CPU", &bins.system_ns),
-        ("user CPU", &bins.user_ns),
-        ("forks", &bins.forks),
-        ("switches", &bins.switches),
-        ("running", &bins.running),
-        ("read", &bins.read_bytes),
-        ("write", &bins.write_bytes),
+        ("system CPU", bins.of(Quantity::System)),
+        ("user CPU", bins.of(Quantity::User)),
+        ("forks", bins.of(Quantity::Forks)),
+        ("switches", &switches),
+        ("running", bins.of(Quantity::Running)),
+        ("read", bins.of(Quantity::ReadBytes)),
+        ("write", bins.of(Quantity::WriteBytes)),
     ];
     Correlations {
         series: series.iter().map(|(name, _)| (*name).to_owned()).collect(),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use proctrace_findings::{Bar, Gantt, Lane};
 
+use crate::bins::Quantity;
 use crate::recording::Recording;
 
 /// As many programs have a lane of their own; the others share one.
@@ -69,8 +70,8 @@ pub fn gantt(recording: &Recording) -> Gantt {
         lanes,
         bars,
         bin_ns,
-        user_cores: cores(&bins.user_ns),
-        system_cores: cores(&bins.system_ns),
-        forks_per_second: per_second(&bins.forks),
+        user_cores: cores(bins.of(Quantity::User)),
+        system_cores: cores(bins.of(Quantity::System)),
+        forks_per_second: per_second(bins.of(Quantity::Forks)),
     }
 }

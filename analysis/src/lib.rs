@@ -26,9 +26,12 @@ mod load;
 mod memory;
 mod names;
 mod recording;
+mod serials;
 mod spots;
 mod summary;
 mod tables;
+mod template;
+mod tracks;
 mod usage;
 
 pub use classify::{Program, Rules};

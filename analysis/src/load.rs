@@ -12,12 +12,15 @@ use proctrace_wire::layout::{
 };
 use proctrace_wire::{Call, Family, Record, Stream};
 
-use crate::bins::{Bins, Point};
+use crate::bins::{Bins, Point, Quantity};
 use crate::blind::Blindness;
 use crate::classify::{Program, Rules};
 use crate::error::AnalysisError;
-use crate::names::{comm, directory};
-use crate::recording::{Counts, End, Look, Miss, Process, Recording, Task};
+use crate::names::{Names, comm, directory};
+use crate::recording::{Counts, End, Look, Miss, Process, Recording, Run, Task};
+use crate::serials::Serials;
+use crate::template::template;
+use crate::tracks::Tracks;
 use crate::usage::Usage;
 
 /// errno(3).
@@ -33,6 +36,7 @@ impl Recording {
         let mut reader = Reader::open(path)?;
         let mut loader = Loader::new(&reader, rules);
         loader.read_lifecycle(&mut reader);
+        loader.prepare_bins();
         loader.read_lookups(&mut reader);
         loader.read_samples(&mut reader);
         loader.sum_up_processes();
@@ -47,17 +51,24 @@ struct Loader<'a> {
     programs: Vec<Program>,
     program_numbers: HashMap<Program, usize>,
     processes: Vec<Process>,
-    process_of_serial: HashMap<u32, usize>,
+    process_of_serial: Serials,
     /// The latest process with a pid.
     process_of_pid: HashMap<i32, usize>,
     tasks: Vec<Task>,
-    task_of_serial: HashMap<u32, usize>,
+    task_of_serial: Serials,
     counts: Counts,
     undecodable: u64,
     directories: Vec<Vec<u8>>,
     misses: HashMap<Miss, u32>,
+    runs: Vec<Run>,
+    templates: Names,
+    roles: Names,
+    categories: Names,
+    category_of: Vec<usize>,
     fork_times: Vec<u64>,
     bins: Bins,
+    tracks: Tracks,
+    ticks: Vec<layout::Tick>,
     blind: Blindness,
     looks: Vec<Look>,
     /// Points at which tasks that were attached begin.
@@ -77,16 +88,23 @@ impl<'a> Loader<'a> {
             programs: Vec::new(),
             program_numbers: HashMap::new(),
             processes: Vec::new(),
-            process_of_serial: HashMap::new(),
+            process_of_serial: Serials::default(),
             process_of_pid: HashMap::new(),
             tasks: Vec::new(),
-            task_of_serial: HashMap::new(),
+            task_of_serial: Serials::default(),
             counts: Counts::default(),
             undecodable: 0,
             directories: Vec::new(),
             misses: HashMap::new(),
+            runs: Vec::new(),
+            templates: Names::default(),
+            roles: Names::default(),
+            categories: Names::default(),
+            category_of: Vec::new(),
             fork_times: Vec::new(),
             bins: Bins::default(),
+            tracks: Tracks::default(),
+            ticks: Vec::new(),
             blind: Blindness::default(),
             looks: Vec::new(),
             attach_points: HashMap::new(),
@@ -119,13 +137,26 @@ impl<'a> Loader<'a> {
             Record::Exit(exit) => self.exit(&exit),
             Record::ExecFailed(miss, _) => {
                 self.counts.execs_failed += 1;
-                if !self.task_of_serial.contains_key(&miss.head.task) {
+                if self.task_of_serial.get(miss.head.task).is_none() {
                     self.counts.orphans += 1;
                 }
             }
             Record::Blind(blind) => {
-                if let Some(&process) = self.process_of_serial.get(&blind.process) {
+                if let Some(process) = self.process_of_serial.get(blind.process) {
                     self.blind.note(process, blind.what);
+                }
+            }
+            Record::Rename(rename) => {
+                if let Some(process) = self.process_of_serial.get(rename.process) {
+                    let role = self.rules.role_of_name(&comm(&rename.comm));
+                    self.note_role(process, role);
+                }
+            }
+            Record::Workdir(workdir, path) => {
+                if let Some(process) = self.process_of_serial.get(workdir.process) {
+                    let program = &self.programs[self.processes[process].program];
+                    let role = self.rules.role_of_directory(program, path);
+                    self.note_role(process, role);
                 }
             }
             Record::Loss(loss) => {
@@ -138,7 +169,7 @@ impl<'a> Loader<'a> {
     fn attach(&mut self, attach: &layout::Attach) {
         self.counts.attaches += 1;
         self.note_time(attach.head.time_ns);
-        let process = self.process_of_serial.get(&attach.process).copied();
+        let process = self.process_of_serial.get(attach.process);
         let task = match process {
             Some(process) if attach.head.task != attach.process => {
                 self.add_task(attach.head.task, process, attach.head.time_ns, true)
@@ -172,9 +203,10 @@ impl<'a> Loader<'a> {
         self.counts.execs += u64::from(happened_here);
         self.note_time(exec.fixed.head.time_ns);
         let program = self.rules.classify(exec);
+        let role = self.rules.role_of_exec(&program, exec);
         let program = self.number_of(program);
-        let process = match self.process_of_serial.get(&exec.fixed.process) {
-            Some(&process) => {
+        let process = match self.process_of_serial.get(exec.fixed.process) {
+            Some(process) => {
                 self.processes[process].program = program;
                 self.processes[process].execs += 1;
                 process
@@ -186,15 +218,35 @@ impl<'a> Loader<'a> {
             }
         };
         self.blind.note_exec(process, exec);
+        self.processes[process].role = None;
+        self.note_role(process, role);
+        let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+        self.processes[process].run = Some(number(self.runs.len()));
+        self.runs.push(Run {
+            time_ns: exec.fixed.head.time_ns,
+            process: number(process),
+            program: number(program),
+            template: self.templates.number_of(&template(exec.argv)),
+            before_run_ns: exec.fixed.run_ns,
+            before_user_ns: exec.fixed.utime_ns,
+            before_system_ns: exec.fixed.stime_ns,
+        });
+    }
+
+    /// The last word on what a process is among its like counts.
+    fn note_role(&mut self, process: usize, role: Option<String>) {
+        if let Some(role) = role {
+            self.processes[process].role = Some(self.roles.number_of(&role));
+        }
     }
 
     fn fork(&mut self, fork: &layout::Fork) {
         self.counts.forks += 1;
         self.note_time(fork.head.time_ns);
         self.fork_times.push(fork.head.time_ns);
-        let forker = self.process_of_serial.get(&fork.process).copied();
+        let forker = self.process_of_serial.get(fork.process);
         if fork.child != fork.child_process
-            && let Some(&process) = self.process_of_serial.get(&fork.child_process)
+            && let Some(process) = self.process_of_serial.get(fork.child_process)
         {
             self.add_task(fork.child, process, fork.head.time_ns, true);
             return;
@@ -210,23 +262,25 @@ impl<'a> Loader<'a> {
         };
         let at = self.add_process(fork.child, fork.child_tgid, fork.head.time_ns, parent, program);
         self.processes[at].spawned_by = forker.map(|at| self.processes[at].program);
+        self.processes[at].spawned_in = forker.and_then(|at| self.processes[at].run);
+        self.processes[at].run = self.processes[at].spawned_in;
     }
 
     fn exit(&mut self, exit: &layout::Exit) {
         self.counts.exits += 1;
         self.note_time(exit.head.time_ns);
-        let task = match self.task_of_serial.get(&exit.head.task) {
-            Some(&task) => task,
+        let task = match self.task_of_serial.get(exit.head.task) {
+            Some(task) => task,
             None => {
                 self.counts.orphan_exits += 1;
-                let process = self.process_of_serial.get(&exit.process).copied();
+                let process = self.process_of_serial.get(exit.process);
                 match process {
                     Some(process) => self.add_task(exit.head.task, process, exit.start_ns, true),
                     None => {
                         let program = self.number_of(Rules::unknown(&comm(&exit.comm)));
                         self.add_process(exit.process, exit.tgid, exit.start_ns, None, program);
-                        match self.task_of_serial.get(&exit.head.task) {
-                            Some(&task) => task,
+                        match self.task_of_serial.get(exit.head.task) {
+                            Some(task) => task,
                             None => {
                                 let process = self.processes.len() - 1;
                                 self.add_task(exit.head.task, process, exit.start_ns, true)
@@ -255,6 +309,9 @@ impl<'a> Loader<'a> {
             parent,
             reaper: None,
             spawned_by: None,
+            spawned_in: None,
+            run: None,
+            role: None,
             depth: parent.map_or(0, |parent| self.processes[parent].depth + 1),
             born_ns,
             ended_ns: None,
@@ -376,7 +433,7 @@ impl<'a> Loader<'a> {
     fn read_lookups(&mut self, reader: &mut Reader<BufReader<File>>) {
         reader.rewind();
         let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
-        let Self { task_of_serial, tasks, counts, directories, misses, .. } = self;
+        let Self { task_of_serial, tasks, counts, directories, misses, bins, .. } = self;
         let decoded = records(reader, Stream::Lookups, |record| {
             let Record::LookupFailed(miss, path) = record else { return };
             counts.lookups_failed += 1;
@@ -389,10 +446,11 @@ impl<'a> Loader<'a> {
                 counts.not_links += 1;
                 return;
             }
+            bins.add_event(Quantity::LookupsFailed, miss.head.time_ns);
             if let Some(family) = family {
                 counts.by_family[family] += 1;
             }
-            let Some(&task) = task_of_serial.get(&miss.head.task) else {
+            let Some(task) = task_of_serial.get(miss.head.task) else {
                 counts.orphans += 1;
                 return;
             };
@@ -414,46 +472,88 @@ impl<'a> Loader<'a> {
         self.undecodable += decoded.undecodable;
     }
 
+    /// Bins for everything that the other streams tell; the lives of tasks are known by now.
+    fn prepare_bins(&mut self) {
+        for program in &self.programs {
+            let number = self.categories.number_of(program.category());
+            self.category_of.push(number as usize);
+        }
+        let mut bins =
+            Bins::new(self.first_ns, self.last_ns, self.interval_ns, self.categories.len());
+        for time_ns in std::mem::take(&mut self.fork_times) {
+            bins.add_event(Quantity::Forks, time_ns);
+        }
+        for run in &self.runs {
+            bins.add_event(Quantity::Execs, run.time_ns);
+        }
+        for process in &self.processes {
+            bins.add_process(self.category_of[process.program], process.born_ns);
+        }
+        for task in &self.tasks {
+            if let Some(end) = &task.end {
+                bins.add_event(Quantity::Exits, end.time_ns);
+            }
+            let end_ns = task.end.as_ref().map_or(self.last_ns, |end| end.time_ns);
+            bins.add_life(task.born_ns, end_ns);
+        }
+        self.tracks = Tracks::choose(&self.processes, &self.tasks, &bins, self.last_ns);
+        self.bins = bins;
+    }
+
     fn read_samples(&mut self, reader: &mut Reader<BufReader<File>>) {
         reader.rewind();
-        self.bins = Bins::new(self.first_ns, self.last_ns, self.interval_ns);
-        for time in &self.fork_times {
-            self.bins.add_fork(*time);
-        }
         let mut points: Vec<Point> =
             self.tasks.iter().map(|task| Point::born(task.born_ns)).collect();
         for (task, point) in &self.attach_points {
             points[*task] = *point;
         }
-        let Self { bins, tasks, task_of_serial, process_of_serial, looks, peak_running, .. } = self;
+        let Self {
+            bins,
+            tracks,
+            tasks,
+            processes,
+            category_of,
+            task_of_serial,
+            process_of_serial,
+            looks,
+            ticks,
+            peak_running,
+            ..
+        } = self;
+        let mut grow = |bins: &mut Bins, process: usize, from: &Point, to: Point| {
+            let category = category_of[processes[process].program];
+            bins.add_growth(from, to, category, |bin, cpu_ns| tracks.add(process, bin, cpu_ns))
+        };
         let decoded = records(reader, Stream::Samples, |record| match record {
             Record::Sample(sample) => {
-                if let Some(&task) = task_of_serial.get(&sample.head.task) {
-                    points[task] = bins.add_growth(&points[task], Point::of_sample(&sample));
+                if let Some(task) = task_of_serial.get(sample.head.task) {
+                    let to = Point::of_sample(&sample);
+                    points[task] = grow(bins, tasks[task].process, &points[task], to);
                     if tasks[task].end.is_none() {
                         tasks[task].seen = Some(Box::new(sample));
                     }
                 }
             }
             Record::Memory(memory) => {
-                if let Some(&process) = process_of_serial.get(&memory.process) {
+                if let Some(process) = process_of_serial.get(memory.process) {
                     looks.push(Look { process, record: memory });
                 }
             }
             Record::Tick(tick) => {
-                bins.add_tick(tick.head.time_ns, tick.running);
+                bins.add_tick(&tick);
                 let running = u64::from(tick.running);
                 *peak_running = Some(peak_running.map_or(running, |peak| peak.max(running)));
+                ticks.push(tick);
             }
             _ => {}
         });
         self.undecodable += decoded.undecodable;
-        for (task, point) in self.tasks.iter().zip(&points) {
+        for (task, point) in tasks.iter().zip(&points) {
             if let Some(end) = &task.end {
-                self.bins.add_growth(point, Point::of_exit(&end.record));
+                grow(bins, task.process, point, Point::of_exit(&end.record));
             }
         }
-        self.bins.finish_ticks();
+        bins.finish_ticks();
     }
 
     fn finish(self, mut reader: Reader<BufReader<File>>) -> Recording {
@@ -468,10 +568,17 @@ impl<'a> Loader<'a> {
             programs: self.programs,
             processes: self.processes,
             tasks: self.tasks,
+            runs: self.runs,
+            templates: self.templates.into_inner(),
+            roles: self.roles.into_inner(),
+            categories: self.categories.into_inner(),
+            category_of: self.category_of,
             counts: self.counts,
             directories: self.directories,
             misses: self.misses,
             bins: self.bins,
+            tracks: self.tracks.into_inner(),
+            ticks: self.ticks,
             blind: self.blind,
             looks: self.looks,
             peak_running: self.peak_running,

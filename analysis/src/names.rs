@@ -1,5 +1,7 @@
 //! Names from paths and arguments.
 
+use std::collections::HashMap;
+
 use proctrace_wire::escape::to_text;
 
 /// The last component of a path.
@@ -13,6 +15,33 @@ pub(crate) fn directory(path: &[u8]) -> &[u8] {
         None => b".",
         Some(0) => b"/",
         Some(at) => &path[..at],
+    }
+}
+
+/// Texts by number, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    names: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+impl Names {
+    pub(crate) fn number_of(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        self.names.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        number
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(crate) fn into_inner(self) -> Vec<String> {
+        self.names
     }
 }
 

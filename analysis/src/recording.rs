@@ -8,6 +8,7 @@ use proctrace_trace::{Damage, Header, Trailer};
 use crate::bins::Bins;
 use crate::blind::Blindness;
 use crate::classify::Program;
+use crate::tracks::Track;
 use crate::usage::Usage;
 
 /// What one trace holds, read once.
@@ -27,12 +28,26 @@ pub struct Recording {
     pub processes: Vec<Process>,
     /// Tasks in order of their birth.
     pub tasks: Vec<Task>,
+    /// Every exec, in order of time.
+    pub(crate) runs: Vec<Run>,
+    /// Shapes of command lines, by number.
+    pub(crate) templates: Vec<String>,
+    /// Roles of processes, by number.
+    pub(crate) roles: Vec<String>,
+    /// Names of categories, by number.
+    pub(crate) categories: Vec<String>,
+    /// The category of each program.
+    pub(crate) category_of: Vec<usize>,
     pub(crate) counts: Counts,
     /// Directories that were searched in vain, by number.
     pub(crate) directories: Vec<Vec<u8>>,
     /// Failed look-ups by process, directory and errno.
     pub(crate) misses: HashMap<Miss, u32>,
     pub(crate) bins: Bins,
+    /// The processes that used most, over time.
+    pub(crate) tracks: Vec<Track>,
+    /// Every pass of samples.
+    pub(crate) ticks: Vec<proctrace_wire::layout::Tick>,
     /// What could not be seen.
     pub(crate) blind: Blindness,
     /// Looks at the memory of processes, in order of time.
@@ -73,6 +88,22 @@ pub(crate) struct Miss {
     pub(crate) errno: u16,
     /// Position in `Family::ALL`; beyond it for calls of no family.
     pub(crate) family: u8,
+}
+
+/// A program that a process ran, from one exec to the next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run {
+    pub(crate) time_ns: u64,
+    /// Index of the process.
+    pub(crate) process: u32,
+    /// Number of the program.
+    pub(crate) program: u32,
+    /// Number of the shape of its command line.
+    pub(crate) template: u32,
+    /// What the task had used before, in nanoseconds.
+    pub(crate) before_run_ns: u64,
+    pub(crate) before_user_ns: u64,
+    pub(crate) before_system_ns: u64,
 }
 
 /// A look at the memory of one process.
@@ -140,6 +171,12 @@ pub struct Process {
     pub reaper: Option<usize>,
     /// What the forker was running at the time.
     pub spawned_by: Option<usize>,
+    /// The same as an index of the recording's runs.
+    pub(crate) spawned_in: Option<u32>,
+    /// The run it is in at its end: its own last, or that of its forker if it never called exec.
+    pub(crate) run: Option<u32>,
+    /// Number of its role, where something tells: an argument, its working directory, its name.
+    pub(crate) role: Option<u32>,
     /// How many forks away from the command.
     pub depth: u32,
     /// When it was made.
@@ -178,6 +215,28 @@ impl Recording {
     /// What a process ran last, or its forker if it never called exec.
     pub fn program_of(&self, process: &Process) -> &Program {
         &self.programs[process.program]
+    }
+
+    /// Number of the category a process counts in.
+    pub(crate) fn category_of(&self, process: &Process) -> usize {
+        self.category_of.get(process.program).copied().unwrap_or(0)
+    }
+
+    /// What a process is among others that run the same, if anything tells.
+    pub fn role_of(&self, process: &Process) -> Option<&str> {
+        self.roles.get(process.role? as usize).map(String::as_str)
+    }
+
+    /// The shape of the command line that a process ran last.
+    pub fn template_of(&self, process: &Process) -> Option<&str> {
+        let run = self.runs.get(process.run? as usize)?;
+        self.templates.get(run.template as usize).map(String::as_str)
+    }
+
+    /// The shape of the command line that started a process.
+    pub fn spawner_template_of(&self, process: &Process) -> Option<&str> {
+        let run = self.runs.get(process.spawned_in? as usize)?;
+        self.templates.get(run.template as usize).map(String::as_str)
     }
 
     /// The command, where one was launched.

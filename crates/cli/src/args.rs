@@ -306,6 +306,8 @@ pub(crate) enum EventKind {
     LookupFailed,
     /// A task's new name.
     Rename,
+    /// Where a process worked in the end that never called exec.
+    Workdir,
     /// A live task at one tick.
     Sample,
     /// The end of a pass of samples: how many tasks were in which state.

@@ -113,6 +113,7 @@ fn kind_of(kind: EventKind) -> Kind {
         EventKind::Exit => Kind::Exit,
         EventKind::LookupFailed => Kind::LookupFailed,
         EventKind::Rename => Kind::Rename,
+        EventKind::Workdir => Kind::Workdir,
         EventKind::Sample => Kind::Sample,
         EventKind::Tick => Kind::Tick,
         EventKind::Memory => Kind::Memory,

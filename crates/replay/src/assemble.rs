@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proctrace_wire::layout::{EXEC_ARGV_CAPPED, EXEC_ARGV_FAULT, ExecArgsFixed};
 use proctrace_wire::{Exec as ExecRecord, Record};
 
-use crate::event::{Body, Environment, Event, Exec, Fork, Miss};
+use crate::event::{Body, Environment, Event, Exec, Fork, Miss, Workdir};
 
 /// Assembles the events of the lifecycle stream, but for exits.
 #[derive(Debug, Default)]
@@ -45,6 +45,10 @@ impl Assembler {
             Record::Rename(rename) => {
                 let pids = Some((rename.tgid, rename.tid));
                 emit(event(rename.head, pids, Body::Rename(rename)));
+            }
+            Record::Workdir(record, path) => {
+                let body = Body::Workdir(Workdir { record, path: path.to_vec() });
+                emit(event(record.head, Some((record.tgid, record.tid)), body));
             }
             Record::ExecFailed(miss, path) => {
                 self.give_up_on(miss.head.task, emit);

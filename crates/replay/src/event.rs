@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proctrace_wire::layout::{
-    self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, Rename, Tick,
+    self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, Rename, Tick, WorkdirFixed,
 };
 
 /// Something that happened to a task.
@@ -36,6 +36,8 @@ pub enum Body {
     LookupFailed(Miss),
     /// A new name.
     Rename(Rename),
+    /// Where a process worked in the end that never called exec.
+    Workdir(Workdir),
     /// The end of a task.
     Exit(Box<Exit>),
     /// A live task at a tick.
@@ -139,6 +141,15 @@ pub struct Exec {
     pub argv_truncated: bool,
     /// The search variables, where they are kept and were not lost.
     pub environment: Option<Arc<Environment>>,
+}
+
+/// Where a process worked in the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workdir {
+    /// The record.
+    pub record: WorkdirFixed,
+    /// The directory.
+    pub path: Vec<u8>,
 }
 
 /// A failed look-up or exec.

@@ -7,7 +7,7 @@ use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::{
     ATTACH_ROOT, ATTACH_ZOMBIE, Attach, EXEC_BEFORE, EXEC_COMPAT, EXEC_ENV_CUT, EXEC_PATH_CUT,
     EXIT_AUTOREAP, EXIT_RSS_BOUND, LOSS_ANY_CPU, MISS_LOST, MISS_PATH_CUT, MISS_PATH_FAULT,
-    SAMPLE_FINAL,
+    SAMPLE_FINAL, WORKDIR_CUT,
 };
 use proctrace_wire::{BlindSpot, Call, Kind, LossReason};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -25,6 +25,7 @@ impl Event {
             Body::ExecFailed(_) => Kind::ExecFailed,
             Body::LookupFailed(_) => Kind::LookupFailed,
             Body::Rename(_) => Kind::Rename,
+            Body::Workdir(_) => Kind::Workdir,
             Body::Exit(_) => Kind::Exit,
             Body::Sample(_) => Kind::Sample,
             Body::Tick(_) => Kind::Tick,
@@ -71,6 +72,12 @@ impl Serialize for Event {
             Body::Exec(exec) => exec_entries(exec, &mut map)?,
             Body::ExecFailed(miss) | Body::LookupFailed(miss) => miss_entries(miss, &mut map)?,
             Body::Rename(rename) => map.serialize_entry("comm", &comm(&rename.comm))?,
+            Body::Workdir(workdir) => {
+                map.serialize_entry("cwd", &to_text(&workdir.path))?;
+                if workdir.record.bits & WORKDIR_CUT != 0 {
+                    map.serialize_entry("path_truncated", &true)?;
+                }
+            }
             Body::Exit(exit) => exit_entries(exit, &mut map)?,
             Body::Sample(sample) => sample_entries(sample, &mut map)?,
             Body::Tick(tick) => {
@@ -194,6 +201,7 @@ fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Erro
     map.serialize_entry("system_ns", &cpu.system_ns)?;
     map.serialize_entry("nvcsw", &record.nvcsw)?;
     map.serialize_entry("nivcsw", &record.nivcsw)?;
+    map.serialize_entry("migrations", &record.migrations)?;
     map.serialize_entry("minflt", &record.minflt)?;
     map.serialize_entry("majflt", &record.majflt)?;
     map.serialize_entry("maxrss_bytes", &exit.maxrss_bytes())?;

@@ -24,5 +24,5 @@ mod replay;
 
 pub use cputime::{CpuTime, scale};
 pub use cursor::{Decoded, records};
-pub use event::{Body, Environment, Event, Exec, Exit, Fork, Miss, Sample};
+pub use event::{Body, Environment, Event, Exec, Exit, Fork, Miss, Sample, Workdir};
 pub use replay::{Replay, Summary};

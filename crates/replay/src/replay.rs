@@ -116,6 +116,7 @@ impl Replay {
                 event.tid = pids.map(|(_, tid)| *tid);
             }
             Body::Rename(_)
+            | Body::Workdir(_)
             | Body::Sample(_)
             | Body::Tick(_)
             | Body::Memory(_)

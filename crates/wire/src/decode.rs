@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 use crate::kind::Kind;
 use crate::layout::{
     Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head, Loss, Memory,
-    MissFixed, Named, Rename, Sample, Tick,
+    MissFixed, Named, Rename, Sample, Tick, WorkdirFixed,
 };
 
 /// What can be wrong with the bytes of a record.
@@ -135,6 +135,8 @@ pub enum Record<'a> {
     LookupNamed(Named, &'a [u8]),
     /// See [`Again`].
     LookupAgain(Again),
+    /// Where a process worked in the end, and the path.
+    Workdir(WorkdirFixed, &'a [u8]),
     /// A kind that a later version brought.
     Unknown(Head),
 }
@@ -180,6 +182,10 @@ impl<'a> Record<'a> {
                 Self::LookupNamed(named, take(frame, rest, usize::from(named.path_bytes))?.0)
             }
             Kind::LookupAgain => Self::LookupAgain(fixed(frame)?.0),
+            Kind::Workdir => {
+                let (workdir, rest): (WorkdirFixed, _) = fixed(frame)?;
+                Self::Workdir(workdir, take(frame, rest, usize::from(workdir.path_bytes))?.0)
+            }
         })
     }
 }

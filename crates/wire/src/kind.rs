@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use crate::layout::{
+    Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Layout, Loss, Memory,
+    MissFixed, Named, Rename, Sample, Tick, WorkdirFixed,
+};
+
 /// What a record is about. The numbers stand in files: never renumbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
@@ -39,11 +44,13 @@ pub enum Kind {
     LookupNamed = 15,
     /// A failed path look-up that was told before, by its number.
     LookupAgain = 16,
+    /// Where a process worked in the end that never called exec.
+    Workdir = 17,
 }
 
 impl Kind {
     /// Every kind, in order of its number.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Attach,
         Self::Fork,
         Self::Exec,
@@ -60,12 +67,35 @@ impl Kind {
         Self::Memory,
         Self::LookupNamed,
         Self::LookupAgain,
+        Self::Workdir,
     ];
 
     /// The kind with this number, if this version knows it.
     #[inline]
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+
+    /// How the fixed part of such a record lies in memory; its first field is the head.
+    pub fn layout(self) -> Layout {
+        match self {
+            Self::Attach => Attach::LAYOUT,
+            Self::Fork => Fork::LAYOUT,
+            Self::Exec => ExecFixed::LAYOUT,
+            Self::ExecArgs => ExecArgsFixed::LAYOUT,
+            Self::ExecFailed | Self::LookupFailed => MissFixed::LAYOUT,
+            Self::Exit => Exit::LAYOUT,
+            Self::Rename => Rename::LAYOUT,
+            Self::Sample => Sample::LAYOUT,
+            Self::Tick => Tick::LAYOUT,
+            Self::Env => EnvFixed::LAYOUT,
+            Self::Loss => Loss::LAYOUT,
+            Self::Blind => Blind::LAYOUT,
+            Self::Memory => Memory::LAYOUT,
+            Self::LookupNamed => Named::LAYOUT,
+            Self::LookupAgain => Again::LAYOUT,
+            Self::Workdir => WorkdirFixed::LAYOUT,
+        }
     }
 
     /// The name used in `dump` and in reports.
@@ -87,6 +117,7 @@ impl Kind {
             Self::Memory => "memory",
             Self::LookupNamed => "lookup_named",
             Self::LookupAgain => "lookup_again",
+            Self::Workdir => "workdir",
         }
     }
 }
@@ -163,7 +194,7 @@ mod tests {
             assert_eq!(LossReason::from_number(reason as u16), Some(reason));
         }
         assert_eq!(Kind::from_number(0), None);
-        assert_eq!(Kind::from_number(17), None);
+        assert_eq!(Kind::from_number(18), None);
         assert_eq!(LossReason::from_number(0), None);
         assert_eq!(LossReason::from_number(4), None);
     }

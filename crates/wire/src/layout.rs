@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[cfg(not(target_endian = "little"))]
 compile_error!("the record layout is little-endian and read in place");
 
-/// One field of a record, for the comparison with the C side.
+/// One field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     /// Its name, the same in C.
@@ -19,7 +19,8 @@ pub struct Field {
     pub size: usize,
 }
 
-/// One record's layout, for the comparison with the C side.
+/// One record's layout: for the comparison with the C side, and for whoever takes records apart
+/// without knowing what they mean.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     /// The name of the C struct.
@@ -39,19 +40,24 @@ macro_rules! records {
             pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
         )*
 
+        $(impl $name {
+            /// How it lies in memory.
+            pub const LAYOUT: Layout = Layout {
+                c_name: $c_name,
+                size: size_of::<$name>(),
+                fields: &[$(Field {
+                    name: stringify!($field),
+                    offset: std::mem::offset_of!($name, $field),
+                    size: {
+                        const fn size_of_field<T>(_: fn(&$name) -> &T) -> usize { size_of::<T>() }
+                        size_of_field(|record| &record.$field)
+                    },
+                },)*],
+            };
+        })*
+
         /// Every record's layout.
-        pub const LAYOUTS: &[Layout] = &[$(Layout {
-            c_name: $c_name,
-            size: size_of::<$name>(),
-            fields: &[$(Field {
-                name: stringify!($field),
-                offset: std::mem::offset_of!($name, $field),
-                size: {
-                    const fn size_of_field<T>(_: fn(&$name) -> &T) -> usize { size_of::<T>() }
-                    size_of_field(|record| &record.$field)
-                },
-            },)*],
-        },)*];
+        pub const LAYOUTS: &[Layout] = &[$($name::LAYOUT,)*];
     };
 }
 
@@ -296,8 +302,8 @@ records! {
         lookups_failed: u32,
         /// Failed execs, counted independently of their records.
         execs_failed: u32,
-        /// Zero.
-        pad: u32,
+        /// Times it was moved to another CPU; 0 in traces before version 3.
+        migrations: u32,
         /// start_boottime.
         start_ns: u64,
         /// CPU time, exact.
@@ -336,6 +342,22 @@ records! {
         waited_stime_ns: u64,
         /// Name.
         comm: [u8; 16],
+    }
+
+    /// Where a process worked in the end that never called exec; the path follows.
+    WorkdirFixed as "pt_workdir" {
+        /// Kind 17.
+        head: Head,
+        /// Serial of the process.
+        process: u32,
+        /// Thread-group id.
+        tgid: i32,
+        /// Thread id.
+        tid: i32,
+        /// Bytes of the path.
+        path_bytes: u16,
+        /// [`WORKDIR_CUT`].
+        bits: u16,
     }
 
     /// A new name.
@@ -510,6 +532,8 @@ pub const EXIT_RSS_BOUND: u32 = 4;
 /// [`Exit::bits`]: released before its last switch, so that what wait(2) says of it lacks up to
 /// `run_ns - run_at_exit_ns`.
 pub const EXIT_RELEASED: u32 = 8;
+/// [`WorkdirFixed::bits`]: deeper than we walk; the front is missing.
+pub const WORKDIR_CUT: u16 = 1;
 /// [`Sample::bits`]: taken when the recording ended.
 pub const SAMPLE_FINAL: u16 = 1;
 /// [`Loss::cpu`]: not known per CPU.

@@ -35,9 +35,8 @@ fn meaning(field: &str) -> Option<Meaning> {
         // what a task has used
         "run_ns" | "run_at_exit_ns" | "utime_ns" | "stime_ns" | "run_delay_ns" | "nvcsw"
         | "nivcsw" | "minflt" | "majflt" | "rchar" | "wchar" | "read_bytes" | "write_bytes"
-        | "waited_utime_ns" | "waited_stime_ns" | "opens" | "lookups_failed" | "execs_failed" => {
-            Meaning::Kept
-        }
+        | "waited_utime_ns" | "waited_stime_ns" | "migrations" | "opens" | "lookups_failed"
+        | "execs_failed" => Meaning::Kept,
         "maxrss_pages"
         | "maxrss_ever_pages"
         | "maxrss_before_pages"
@@ -76,6 +75,7 @@ fn struct_of(kind: Kind) -> &'static str {
         Kind::Memory => "pt_memory",
         Kind::LookupNamed => "pt_named",
         Kind::LookupAgain => "pt_again",
+        Kind::Workdir => "pt_workdir",
     }
 }
 

@@ -1,0 +1,115 @@
+//! The shape of a command line: what stays the same when it is run again and again.
+
+use proctrace_wire::escape::to_text;
+
+/// Longer ones are cut: a shell may be given a whole script in one argument.
+const TEMPLATE_BYTES_MAX: usize = 160;
+/// Bytes of an argv that are looked at.
+const LOOKED_AT_MAX: usize = 1024;
+
+/// The arguments with a space between them, numbers written as `#`, and so are the six or more
+/// random characters that mktemp(1) makes. White space of any length is one space.
+pub(crate) fn template(argv: &[u8]) -> String {
+    let looked_at = &argv[..argv.len().min(LOOKED_AT_MAX)];
+    let spaced: Vec<u8> =
+        looked_at.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }).collect();
+    let text = to_text(&spaced);
+    let mut out = String::with_capacity(text.len().min(TEMPLATE_BYTES_MAX));
+    let mut cut = argv.len() > LOOKED_AT_MAX;
+    for (at, word) in text.split_whitespace().enumerate() {
+        if at > 0 {
+            out.push(' ');
+        }
+        // Digits in a program's name are part of it.
+        shape(word, at > 0, &mut out);
+        if out.len() > TEMPLATE_BYTES_MAX {
+            cut = true;
+            break;
+        }
+    }
+    if out.len() > TEMPLATE_BYTES_MAX {
+        let end = (0..=TEMPLATE_BYTES_MAX).rev().find(|at| out.is_char_boundary(*at)).unwrap_or(0);
+        out.truncate(end);
+    }
+    if cut {
+        out.push('…');
+    }
+    out
+}
+
+/// One word: runs of letters and digits are looked at, all else stays.
+fn shape(word: &str, without_digits: bool, out: &mut String) {
+    let mut rest = word;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        if end == 0 {
+            let next = rest.chars().next().map_or(1, char::len_utf8);
+            out.push_str(&rest[..next]);
+            rest = &rest[next..];
+            continue;
+        }
+        let (run, after) = rest.split_at(end);
+        if is_random(run) {
+            out.push('#');
+        } else if without_digits {
+            without_numbers(run, out);
+        } else {
+            out.push_str(run);
+        }
+        rest = after;
+    }
+}
+
+/// Digits among letters of both cases, or hexadecimal digits: no one writes that by hand.
+fn is_random(run: &str) -> bool {
+    let any = |of: fn(&u8) -> bool| run.as_bytes().iter().any(of);
+    let mixed =
+        any(u8::is_ascii_digit) && any(u8::is_ascii_lowercase) && any(u8::is_ascii_uppercase);
+    let hexadecimal =
+        run.len() >= 8 && any(u8::is_ascii_digit) && run.bytes().all(|b| b.is_ascii_hexdigit());
+    run.len() >= 6 && (mixed || hexadecimal)
+}
+
+fn without_numbers(run: &str, out: &mut String) {
+    let mut in_number = false;
+    for c in run.chars() {
+        if !c.is_ascii_digit() {
+            out.push(c);
+        } else if !in_number {
+            out.push('#');
+        }
+        in_number = c.is_ascii_digit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_differs_from_run_to_run_is_left_out() {
+        for (argv, shape) in [
+            (&b"ps\0-o\0command\x00-p\x001234\0"[..], "ps -o command -p #"),
+            (b"sed\0-n\x003,17p\0log.7\0", "sed -n #,#p log.#"),
+            (b"cat\0/tmp/tmp.aB3xQ9zzT1\0", "cat /tmp/tmp.#"),
+            (b"git\0show\x009fceb02d0ae5\0", "git show #"),
+            (b"sh\0-c\0 a  &&\n b \0", "sh -c a && b"),
+            (b"o2-sim\0--id\0worker12\0", "o2-sim --id worker#"),
+            (b"", ""),
+        ] {
+            assert_eq!(template(argv), shape);
+        }
+        let long = template(&[b"x ".repeat(4000), vec![0]].concat());
+        assert!(long.len() <= TEMPLATE_BYTES_MAX + "…".len() && long.ends_with('…'));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_have_a_short_shape(argv in proptest::collection::vec(any::<u8>(), 0..3000)) {
+            let shape = template(&argv);
+            prop_assert!(shape.len() <= TEMPLATE_BYTES_MAX + "…".len());
+            prop_assert!(!shape.chars().any(|c| c.is_ascii_control()));
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Budgets, comparisons and verdicts over the figures of recordings.
