@@ -26,6 +26,7 @@ mod load;
 mod memory;
 mod names;
 mod recording;
+mod sections;
 mod serials;
 mod spots;
 mod summary;
@@ -39,6 +40,7 @@ pub use correlate::pearson;
 pub use error::AnalysisError;
 pub use gantt::gantt;
 pub use recording::{End, Process, Recording, Task};
+pub use sections::{Content, Options, Section};
 pub use usage::Usage;
 
 use proctrace_findings::{Findings, Health};

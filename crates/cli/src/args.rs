@@ -246,6 +246,31 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) gantt: Option<PathBuf>,
 
+    /// Print this section only. Can be given several times; `list` lists them.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["json", "summary"])]
+    pub(crate) section: Vec<String>,
+
+    /// How to print sections.
+    #[arg(long, value_enum, default_value = "text", requires = "section")]
+    pub(crate) format: SectionFormat,
+
+    /// Write every section as text, JSON and CSV, and every figure as SVG, into this directory,
+    /// with an index.md.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "summary", "section"])]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Wall time of the same command without recording: rates are per second of it.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) native_wall: Option<Duration>,
+
+    /// CPUs that were asked for, if that is not what the machine has.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) cores: Option<u32>,
+
+    /// Program whose children are the workers of a pool. The default is to look for one.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) pool: Option<String>,
+
     /// Print everything as JSON.
     #[arg(long, conflicts_with_all = ["summary", "top", "all"])]
     pub(crate) json: bool,
@@ -261,6 +286,18 @@ pub(crate) struct ReportArgs {
     /// Print all rows of each table.
     #[arg(long, conflicts_with = "top")]
     pub(crate) all: bool,
+}
+
+/// How to print a section.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SectionFormat {
+    /// For people.
+    Text,
+    /// An array of tables, each with its rows as objects.
+    Json,
+    /// One table after the other, with an empty line between them.
+    Csv,
 }
 
 /// Print a recording's events as lines of JSON.

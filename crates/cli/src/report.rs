@@ -1,39 +1,115 @@
 //! `proctrace report`: what ran, what it cost and what was wasted.
 
+mod directory;
+
 use std::io::{IsTerminal, Write, stdout};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use proctrace_analysis::{Recording, Rules, analyse, gantt};
-use proctrace_report::{Style, full, gantt_svg, summary};
+use anyhow::{Context, Result, bail};
+use proctrace_analysis::{Options, Recording, Rules, Section, analyse, gantt};
+use proctrace_report::{Style, full, gantt_svg, summary, table_csv, table_json, table_text};
 
-use crate::args::ReportArgs;
+use crate::args::{ReportArgs, SectionFormat};
 use crate::say;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
+    if args.section.iter().any(|name| name == "list") {
+        return list_sections();
+    }
+    let sections = args.section.iter().map(|name| named(name)).collect::<Result<Vec<_>>>()?;
     let recording = Recording::load(&args.trace, &Rules::generic())?;
-    let findings = analyse(&recording)?;
     if let Some(path) = &args.gantt {
         let svg = gantt_svg(&gantt(&recording))?;
         std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    let mut out = stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &findings).map_err(std::io::Error::from)?;
-        out.write_all(b"\n")?;
-    } else {
-        let style = Style {
-            width: 80,
-            rows: if args.all { usize::MAX } else { args.top },
-            // no-color.org: any value that is not empty
-            colour: out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
-        };
-        let text = if args.summary { summary(&findings, style) } else { full(&findings, style) };
-        out.write_all(text.as_bytes())?;
-    }
-    out.flush()?;
-    if let Some(path) = &args.gantt {
         say::note(&format!("the Gantt chart is in {}", path.display()));
     }
+    let options = Options {
+        native_wall_ns: args
+            .native_wall
+            .map(|wall| u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX)),
+        cores: args.cores,
+        pool: args.pool.clone(),
+    };
+    if let Some(path) = &args.out {
+        directory::write(path, &recording, &options)?;
+        say::note(&format!("all of it is in {}; begin with index.md", path.display()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = stdout().lock();
+    let style = Style {
+        width: 80,
+        rows: if args.all { usize::MAX } else { args.top },
+        // no-color.org: any value that is not empty
+        colour: out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+    };
+    if !sections.is_empty() {
+        print_sections(&mut out, &sections, &recording, &options, args.format, style)?;
+    } else {
+        let findings = analyse(&recording)?;
+        if args.json {
+            serde_json::to_writer_pretty(&mut out, &findings).map_err(std::io::Error::from)?;
+            out.write_all(b"\n")?;
+        } else {
+            let render = if args.summary { summary } else { full };
+            out.write_all(render(&findings, style).as_bytes())?;
+        }
+    }
+    out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn named(name: &str) -> Result<&'static Section> {
+    match Section::named(name) {
+        Some(section) => Ok(section),
+        None => {
+            let names: Vec<&str> = Section::ALL.iter().map(|section| section.name).collect();
+            bail!("there is no section {name:?}; there are {}", names.join(", "))
+        }
+    }
+}
+
+fn list_sections() -> Result<ExitCode> {
+    let mut out = stdout().lock();
+    for section in Section::ALL {
+        writeln!(out, "{:14}{}", section.name, section.help)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_sections(
+    out: &mut impl Write,
+    sections: &[&Section],
+    recording: &Recording,
+    options: &Options,
+    format: SectionFormat,
+    style: Style,
+) -> Result<()> {
+    let mut tables = Vec::new();
+    for section in sections {
+        tables.extend(section.of(recording, options)?.tables);
+    }
+    match format {
+        SectionFormat::Json => {
+            let tables: Vec<_> = tables.iter().map(table_json).collect();
+            serde_json::to_writer_pretty(&mut *out, &tables).map_err(std::io::Error::from)?;
+            out.write_all(b"\n")?;
+        }
+        SectionFormat::Csv => {
+            for (at, table) in tables.iter().enumerate() {
+                if at > 0 {
+                    out.write_all(b"\r\n")?;
+                }
+                table_csv(table, out)?;
+            }
+        }
+        SectionFormat::Text => {
+            for (at, table) in tables.iter().enumerate() {
+                if at > 0 {
+                    out.write_all(b"\n")?;
+                }
+                out.write_all(table_text(table, style).as_bytes())?;
+            }
+        }
+    }
+    Ok(())
 }

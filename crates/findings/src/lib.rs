@@ -5,10 +5,14 @@
 //! makes it. `proctrace report --json` prints [`Findings`] as it is, so names here are an
 //! interface: add to them, do not change them.
 
+mod chart;
 mod gantt;
 mod metric;
 mod table;
 
+pub use chart::{
+    Axis, Bars, Chart, ChartBody, Flame, HeatMap, Histogram, Lines, Mark, Point, Scatter, Series,
+};
 pub use gantt::{Bar, Gantt, Lane};
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Worse};
 use std::collections::BTreeMap;

@@ -13,6 +13,21 @@ pub fn terminal(text: &str) -> Cow<'_, str> {
         .collect()
 }
 
+/// For Markdown: what could begin a link, an image, emphasis, code or HTML is taken literally.
+pub fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in terminal(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '!' | '~' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// For SVG. The markup itself is escaped where it is written; this is about characters that XML
 /// does not allow at all.
 pub fn xml(text: &str) -> Cow<'_, str> {

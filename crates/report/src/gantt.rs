@@ -21,6 +21,12 @@ use crate::table::shorten;
 #[error("cannot draw the chart: {0}")]
 pub struct GanttError(String);
 
+impl GanttError {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
 const WIDTH: u32 = 1400;
 const LEGEND_WIDTH: u32 = 250;
 const TITLE_HEIGHT: u32 = 50;

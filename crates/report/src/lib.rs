@@ -3,7 +3,9 @@
 //! Names of programs and files come from what was recorded, and whoever recorded it may have been
 //! fooled: everything that is rendered here goes through [`escape`] first.
 
+mod data;
 pub mod escape;
+mod figures;
 mod gantt;
 mod layout;
 pub mod number;
@@ -12,6 +14,8 @@ mod table;
 mod tables;
 mod text;
 
+pub use data::{table_csv, table_json, table_text};
+pub use figures::chart_svg;
 pub use gantt::{GanttError, gantt_svg};
 pub use style::Style;
 pub use text::{full, summary};

@@ -1,0 +1,74 @@
+//! The sections of a report: each a function from a recording to tables and figures.
+
+use proctrace_findings::{Chart, Table};
+
+use crate::error::AnalysisError;
+use crate::recording::Recording;
+
+/// What a reader may ask for, beside the recording.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Options {
+    /// Wall time of the same command without recording, for rates.
+    pub native_wall_ns: Option<u64>,
+    /// CPUs that were asked for, where that is not what the machine has.
+    pub cores: Option<u32>,
+    /// Program whose children are the workers of a pool; found by itself if not given.
+    pub pool: Option<String>,
+}
+
+impl Options {
+    /// The CPUs to count with.
+    pub fn cores(&self, recording: &Recording) -> u32 {
+        self.cores.unwrap_or(recording.header.cpus).max(1)
+    }
+}
+
+/// What a section found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Content {
+    /// Its tables, the most important first.
+    pub tables: Vec<Table>,
+    /// Its figures.
+    pub charts: Vec<Chart>,
+}
+
+/// A section.
+#[derive(Debug, Clone, Copy)]
+pub struct Section {
+    /// A stable name.
+    pub name: &'static str,
+    /// What it answers, in a few words.
+    pub help: &'static str,
+    analyse: fn(&Recording, &Options) -> Result<Content, AnalysisError>,
+}
+
+impl Section {
+    /// Every section, in the order of a report.
+    pub const ALL: &'static [Self] = &[];
+
+    /// The section of that name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|section| section.name == name)
+    }
+
+    /// What it says of a recording.
+    ///
+    /// # Errors
+    /// When a table cannot be computed, which would be a fault of this crate.
+    pub fn of(&self, recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
+        (self.analyse)(recording, options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<&str> = Section::ALL.iter().map(|section| section.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Section::ALL.len());
+    }
+}

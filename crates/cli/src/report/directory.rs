@@ -1,0 +1,62 @@
+//! `proctrace report --out`: everything a report can say, as files.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use proctrace_analysis::{Options, Recording, Section, analyse, gantt};
+use proctrace_findings::{Chart, ChartBody};
+use proctrace_report::{Style, chart_svg, full, table_csv, table_json, table_text};
+
+/// Writes tables/NAME.txt, .json and .csv, figures/NAME.svg, report.txt, findings.json and
+/// index.md, which shows and links them.
+pub(crate) fn write(path: &Path, recording: &Recording, options: &Options) -> Result<()> {
+    for directory in [path.to_owned(), path.join("tables"), path.join("figures")] {
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+    }
+    let findings = analyse(recording)?;
+    let style = Style { width: 100, rows: usize::MAX, colour: false };
+    put(&path.join("report.txt"), full(&findings, style).as_bytes())?;
+    put(&path.join("findings.json"), &serde_json::to_vec_pretty(&findings)?)?;
+
+    let command = proctrace_report::escape::markdown(&findings.run.command.join(" "));
+    let mut index = format!("# {command}\n\n[Report](report.txt) · [findings](findings.json)\n");
+    let life = Chart::new("gantt", "Every process", ChartBody::Gantt(Box::new(gantt(recording))));
+    put_chart(path, &life, &mut index)?;
+    for section in Section::ALL {
+        let content = section.of(recording, options)?;
+        index.push_str(&format!("\n## {}: {}\n", section.name, section.help));
+        for chart in &content.charts {
+            put_chart(path, chart, &mut index)?;
+        }
+        for table in &content.tables {
+            let file = |ending: &str| format!("tables/{}.{ending}", table.name);
+            put(&path.join(file("txt")), table_text(table, style).as_bytes())?;
+            put(&path.join(file("json")), &serde_json::to_vec_pretty(&table_json(table))?)?;
+            let mut csv = Vec::new();
+            table_csv(table, &mut csv)?;
+            put(&path.join(file("csv")), &csv)?;
+            index.push_str(&format!(
+                "\n{}: [text]({}), [JSON]({}), [CSV]({})\n",
+                proctrace_report::escape::markdown(&table.title),
+                file("txt"),
+                file("json"),
+                file("csv")
+            ));
+        }
+    }
+    put(&path.join("index.md"), index.as_bytes())
+}
+
+fn put_chart(path: &Path, chart: &Chart, index: &mut String) -> Result<()> {
+    let file = format!("figures/{}.svg", chart.name);
+    put(&path.join(&file), chart_svg(chart)?.as_bytes())?;
+    let title = proctrace_report::escape::markdown(&chart.title);
+    index.push_str(&format!("\n![{title}]({file})\n"));
+    Ok(())
+}
+
+fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}

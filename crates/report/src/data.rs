@@ -1,0 +1,226 @@
+//! A table as text for people, as JSON and as CSV for programs.
+
+use std::io;
+
+use proctrace_findings::{Cell, Column, Table, Unit};
+use serde_json::{Map, Value, json};
+
+use crate::escape::terminal;
+use crate::number::{bytes, count, time};
+use crate::style::Style;
+use crate::table::{Align, Table as Columns};
+
+/// For a terminal: figures with their units, notes below.
+pub fn table_text(table: &Table, style: Style) -> String {
+    let shown = table.height().min(style.rows);
+    let columns: Vec<(&'static str, Align)> = table
+        .columns
+        .iter()
+        .map(|column| {
+            let align = if column.unit == Unit::Text { Align::Left } else { Align::Right };
+            (column.title, align)
+        })
+        .collect();
+    let mut out = format!("{}\n", style.bold(&terminal(&table.title)));
+    if table.height() == 0 {
+        out.push_str("  none\n");
+    } else {
+        let mut rows = Columns::new(&columns);
+        for row in 0..shown {
+            rows.row(table.columns.iter().map(|column| cell_text(column, row)));
+        }
+        for line in rows.lines(style.width) {
+            out.push_str(&line);
+            out.push('\n');
+        }
+        if shown < table.height() {
+            let more = count((table.height() - shown) as u64);
+            out.push_str(&format!("  … {more} more rows: --all, or --top N\n"));
+        }
+    }
+    for note in &table.notes {
+        for line in wrap(&terminal(note), style.width.saturating_sub(2)) {
+            out.push_str(&format!("  {line}\n"));
+        }
+    }
+    out
+}
+
+/// One value with its unit; "-" where there is none.
+pub(crate) fn cell_text(column: &Column, row: usize) -> String {
+    match column.values.get(row) {
+        Cell::Missing => "-".to_owned(),
+        Cell::Text(text) => terminal(text).into_owned(),
+        Cell::Flag(yes) => if yes { "yes" } else { "no" }.to_owned(),
+        Cell::Whole(number) => match column.unit {
+            Unit::Nanoseconds => time(number),
+            Unit::Bytes => bytes(number),
+            Unit::Percent => format!("{number} %"),
+            _ => count(number),
+        },
+        Cell::Real(number) => real_text(number, column.unit),
+    }
+}
+
+/// A number with about three digits and its unit.
+pub fn real_text(number: f64, unit: Unit) -> String {
+    let sign = if number < 0.0 { "-" } else { "" };
+    let size = number.abs();
+    match unit {
+        Unit::Nanoseconds => format!("{sign}{}", time(size.round() as u64)),
+        Unit::Bytes => format!("{sign}{}", bytes(size.round() as u64)),
+        Unit::Percent => format!("{} %", digits(number)),
+        Unit::PerSecond => format!("{}/s", digits(number)),
+        Unit::Coefficient => format!("{number:+.2}"),
+        Unit::Ratio => format!("{number:.3}"),
+        Unit::Count | Unit::Cores | Unit::Text | Unit::Flag => digits(number),
+    }
+}
+
+fn digits(number: f64) -> String {
+    match number.abs() {
+        0.0 => "0".to_owned(),
+        size if size < 0.095 => format!("{number:.3}"),
+        size if size < 0.95 => format!("{number:.2}"),
+        size if size < 99.5 => format!("{number:.1}"),
+        size if size < 1e15 => {
+            format!("{}{}", if number < 0.0 { "-" } else { "" }, count(size.round() as u64))
+        }
+        _ => format!("{number:.2e}"),
+    }
+}
+
+/// Words in lines of at most so many characters; longer words stand alone.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().map_or(0, |line| line.chars().count());
+        if last > 0 && last + 1 + word.chars().count() > width {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// Name, title, notes, units by column, and an object for each row.
+pub fn table_json(table: &Table) -> Value {
+    let rows: Vec<Value> = (0..table.height())
+        .map(|row| {
+            let cells = table.columns.iter().map(|column| {
+                let value = match column.values.get(row) {
+                    Cell::Missing => Value::Null,
+                    Cell::Text(text) => json!(text),
+                    Cell::Whole(number) => json!(number),
+                    Cell::Real(number) => json!(number),
+                    Cell::Flag(yes) => json!(yes),
+                };
+                (column.name.to_owned(), value)
+            });
+            Value::Object(cells.collect::<Map<_, _>>())
+        })
+        .collect();
+    json!({
+        "name": table.name,
+        "title": table.title,
+        "notes": table.notes,
+        "units": table.units(),
+        "rows": rows,
+    })
+}
+
+/// As RFC 4180 says, with column names first; missing values are empty.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn table_csv(table: &Table, out: &mut dyn io::Write) -> io::Result<()> {
+    let names: Vec<String> = table.columns.iter().map(|column| csv_field(column.name)).collect();
+    write!(out, "{}\r\n", names.join(","))?;
+    for row in 0..table.height() {
+        let cells: Vec<String> = table
+            .columns
+            .iter()
+            .map(|column| match column.values.get(row) {
+                Cell::Missing => String::new(),
+                Cell::Text(text) => csv_field(text),
+                Cell::Whole(number) => number.to_string(),
+                Cell::Real(number) => number.to_string(),
+                Cell::Flag(yes) => yes.to_string(),
+            })
+            .collect();
+        write!(out, "{}\r\n", cells.join(","))?;
+    }
+    Ok(())
+}
+
+/// Quoted where needed. What a spreadsheet would take for a formula begins with a quote mark
+/// instead (OWASP, CSV injection): names come from what was recorded.
+fn csv_field(text: &str) -> String {
+    let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        format!("'{text}")
+    } else {
+        text.to_owned()
+    };
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Table {
+        Table::new("example", "An example")
+            .note("Counted twice.")
+            .text("command", "command", ["sed", "=cmd(\"x\"),\n\u{1b}[31m"])
+            .whole("life_ns", "life", Unit::Nanoseconds, [Some(1_500_000), None])
+            .real("share_percent", "share", Unit::Percent, [Some(12.5), Some(f64::NAN)])
+    }
+
+    #[test]
+    fn text_has_units_and_no_control_characters() {
+        let style = Style { width: 60, rows: 10, colour: false };
+        let text = table_text(&example(), style);
+        assert!(text.contains("1.5 ms") && text.contains("12.5 %") && text.contains("Counted"));
+        assert!(!text.contains('\u{1b}'));
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+        let one = table_text(&example(), Style { rows: 1, ..style });
+        assert!(one.contains("1 more"), "{one}");
+    }
+
+    #[test]
+    fn csv_is_quoted_and_no_formula() {
+        let mut out = Vec::new();
+        table_csv(&example(), &mut out).unwrap();
+        let csv = String::from_utf8(out).unwrap();
+        assert_eq!(
+            csv,
+            "command,life_ns,share_percent\r\nsed,1500000,12.5\r\n\"'=cmd(\"\"x\"\"),\n\u{1b}[31m\",,\r\n"
+        );
+    }
+
+    #[test]
+    fn json_has_rows_by_name_and_null_for_what_is_missing() {
+        let json = table_json(&example());
+        assert_eq!(json["rows"][0]["life_ns"], 1_500_000);
+        assert_eq!(json["rows"][1]["life_ns"], Value::Null);
+        assert_eq!(json["rows"][1]["share_percent"], Value::Null);
+        assert_eq!(json["units"]["life_ns"], "nanoseconds");
+    }
+
+    #[test]
+    fn numbers_have_about_three_digits() {
+        assert_eq!(real_text(0.0123, Unit::Percent), "0.012 %");
+        assert_eq!(real_text(123456.7, Unit::PerSecond), "123,457/s");
+        assert_eq!(real_text(-0.5, Unit::Coefficient), "-0.50");
+        assert_eq!(real_text(-2e9, Unit::Nanoseconds), "-2.00 s");
+    }
+}
