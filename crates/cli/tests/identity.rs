@@ -196,3 +196,46 @@ fn what_remains_is_listed_with_its_state() {
     assert_eq!(report(&recorded.trace())["summary"]["alive_processes"], 2);
     assert!(recorded.stderr().contains("still running"), "{}", recorded.stderr());
 }
+
+#[test]
+fn forked_workers_are_known_by_where_they_work() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let events = Recorder::new().fixture("workdirs", &[path, "5", "/bin/true"]).sound(0);
+    // Not of the one that stayed, nor of the one whose exec tells.
+    let told: Vec<(&Value, &Value)> =
+        events.kind("workdir").map(|event| (&event["pid"], &event["cwd"])).collect();
+    let workers: Vec<&Value> =
+        events.forks(false).into_iter().map(|fork| &fork["child_pid"]).take(5).collect();
+    assert_eq!(told.len(), 5);
+    for (number, (pid, cwd)) in told.into_iter().enumerate() {
+        assert_eq!(pid, workers[number]);
+        assert_eq!(cwd.as_str().unwrap(), format!("{path}/worker_{number}"));
+    }
+}
+
+#[test]
+fn a_pinned_task_does_not_migrate() {
+    let script = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done";
+    let pinned = Recorder::new().run(["taskset", "-c", "0", "sh", "-c", script]);
+    let migrations = |exit: &Value| u64_of(&exit["migrations"]);
+    let events = pinned.sound(0);
+    let root = events.root()["pid"].clone();
+    // taskset itself may have to move to that CPU, and does so once.
+    let root_moved: u64 =
+        events.kind("exit").filter(|exit| exit["pid"] == root).map(migrations).sum();
+    let others_moved: u64 =
+        events.kind("exit").filter(|exit| exit["pid"] != root).map(migrations).sum();
+    assert!(root_moved <= 1, "{root_moved}");
+    assert_eq!(others_moved, 0);
+    // And one that is sent to and fro does: each taskset -p moves it to a CPU it is not on.
+    if std::thread::available_parallelism().unwrap().get() > 1 {
+        let script = "for i in 1 2 3 4 5; do taskset -cp 0 $$; taskset -cp 1 $$; done >/dev/null";
+        let moved = Recorder::new().run(["sh", "-c", script]);
+        let events = moved.sound(0);
+        let root = events.root()["pid"].clone();
+        let moves: u64 =
+            events.kind("exit").filter(|exit| exit["pid"] == root).map(migrations).sum();
+        assert!(moves >= 9, "{moves}");
+    }
+}

@@ -63,7 +63,7 @@ pub(crate) fn cell_text(column: &Column, row: usize) -> String {
 }
 
 /// A number with about three digits and its unit.
-pub fn real_text(number: f64, unit: Unit) -> String {
+pub(crate) fn real_text(number: f64, unit: Unit) -> String {
     let sign = if number < 0.0 { "-" } else { "" };
     let size = number.abs();
     match unit {
