@@ -22,3 +22,4 @@ struct pt_blind blind;
 struct pt_memory memory;
 struct pt_named named;
 struct pt_again again;
+struct pt_workdir workdir;

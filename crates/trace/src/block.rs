@@ -3,6 +3,8 @@
 use proctrace_wire::Stream;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::gather::gather;
+
 /// A block holds at most this many bytes of records; readers refuse more before they allocate.
 pub const RAW_BYTES_MAX: usize = 4 << 20;
 
@@ -16,6 +18,8 @@ pub(crate) const TRAILER: u8 = 255;
 
 pub(crate) const CODEC_RAW: u8 = 0;
 pub(crate) const CODEC_ZSTD: u8 = 1;
+/// zstd of [`crate::columns`], of which there are no more bytes than of the records.
+pub(crate) const CODEC_COLUMNS: u8 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
@@ -90,11 +94,14 @@ pub(crate) fn unpack(header: &RawHeader, stored: Vec<u8>) -> Option<Vec<u8>> {
     if crc32c::crc32c(&stored) != header.stored_crc {
         return None;
     }
+    let raw_bytes = header.raw_bytes as usize;
+    // Never allocates beyond its second argument, whatever the frame claims.
+    let decompressed = || zstd::bulk::decompress(&stored, raw_bytes).ok();
     let raw = match header.codec {
         CODEC_RAW => stored,
-        // Never allocates beyond its second argument, whatever the frame claims.
-        CODEC_ZSTD => zstd::bulk::decompress(&stored, header.raw_bytes as usize).ok()?,
+        CODEC_ZSTD => decompressed()?,
+        CODEC_COLUMNS => gather(&decompressed()?, raw_bytes)?,
         _ => return None,
     };
-    (raw.len() == header.raw_bytes as usize).then_some(raw)
+    (raw.len() == raw_bytes).then_some(raw)
 }

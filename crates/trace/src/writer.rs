@@ -5,9 +5,10 @@ use std::io::Write;
 use proctrace_wire::Stream;
 use zerocopy::IntoBytes;
 
-use crate::block::{BLOCK_MAGIC, CODEC_RAW, CODEC_ZSTD, RawHeader, TRAILER};
+use crate::block::{BLOCK_MAGIC, CODEC_COLUMNS, CODEC_RAW, CODEC_ZSTD, RawHeader, TRAILER};
 use crate::error::WriteError;
 use crate::header::{HEADER_BYTES_MAX, Header, Trailer};
+use crate::scatter::scatter;
 use crate::{FORMAT_VERSION, MAGIC, RAW_BYTES_MAX};
 
 /// zstd's fastest regular level: at the rate of a storm of look-ups (100 MB/s) a higher one would
@@ -23,6 +24,7 @@ pub struct Writer<W> {
     out: W,
     sequence: u32,
     written_bytes: u64,
+    columns: Vec<u8>,
     buffer: Vec<u8>,
     compressor: zstd::bulk::Compressor<'static>,
 }
@@ -49,6 +51,7 @@ impl<W: Write> Writer<W> {
             out,
             sequence: 0,
             written_bytes: prefix.len() as u64,
+            columns: Vec::new(),
             buffer: Vec::new(),
             compressor: zstd::bulk::Compressor::new(ZSTD_LEVEL)?,
         })
@@ -102,12 +105,18 @@ impl<W: Write> Writer<W> {
         last_ns: u64,
         raw: &[u8],
     ) -> Result<(), WriteError> {
+        let scattered = scatter(raw, &mut self.columns).is_some();
+        let (codec, plain) = if scattered && self.columns.len() <= raw.len() {
+            (CODEC_COLUMNS, &self.columns[..])
+        } else {
+            (CODEC_ZSTD, raw)
+        };
         let head = size_of::<RawHeader>();
         self.buffer.clear();
-        self.buffer.resize(head + zstd::zstd_safe::compress_bound(raw.len()), 0);
-        let compressed = self.compressor.compress_to_buffer(raw, &mut self.buffer[head..]);
+        self.buffer.resize(head + zstd::zstd_safe::compress_bound(plain.len()), 0);
+        let compressed = self.compressor.compress_to_buffer(plain, &mut self.buffer[head..]);
         let (codec, stored) = match compressed {
-            Ok(bytes) if bytes < raw.len() => (CODEC_ZSTD, bytes),
+            Ok(bytes) if bytes < raw.len() => (codec, bytes),
             // What does not get smaller is kept as it is.
             _ => {
                 self.buffer.truncate(head);

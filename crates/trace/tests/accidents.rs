@@ -9,7 +9,8 @@ use proctrace_trace::{
     Block, DamageKind, Ended, Header, MAGIC, Outcome, PayloadUsage, ReadError, Reader,
     RecorderUsage, Spool, Trailer, Writer,
 };
-use proctrace_wire::{Stream, WIRE_VERSION};
+use proctrace_wire::layout::{Again, Head};
+use proctrace_wire::{IntoBytes, Kind, Stream, WIRE_VERSION};
 use proptest::prelude::*;
 
 fn header() -> Header {
@@ -59,7 +60,13 @@ fn trailer() -> Trailer {
     }
 }
 
-/// Three blocks whose contents tell them apart, the last one incompressible.
+/// A failed look-up, told by its number.
+fn look_up(n: u32) -> Vec<u8> {
+    let head = Head { kind: Kind::LookupAgain as u16, size: 24, task: n / 20, time_ns: 1 << 40 };
+    Again { head, number: n * 7 % 90, pad: 0 }.as_bytes().to_vec()
+}
+
+/// Three blocks whose contents tell them apart: no records, records, and what is incompressible.
 fn contents() -> Vec<(Stream, Vec<u8>)> {
     let mut noise = 1u64;
     let incompressible = (0..2000)
@@ -70,7 +77,7 @@ fn contents() -> Vec<(Stream, Vec<u8>)> {
         .collect();
     vec![
         (Stream::Lifecycle, vec![b'a'; 4096]),
-        (Stream::Lookups, (0..3000u32).flat_map(|n| (n / 7).to_le_bytes()).collect()),
+        (Stream::Lookups, (0..300).flat_map(look_up).collect()),
         (Stream::Lifecycle, incompressible),
     ]
 }
@@ -197,10 +204,10 @@ fn what_is_no_trace_is_refused_with_a_reason() {
         "test.ptrace is not a proctrace trace (it is an ELF file)"
     );
     let mut newer = trace();
-    newer[8] = 2;
+    newer[8] = 3;
     assert_eq!(
         refuse(&newer),
-        "test.ptrace has trace format 2; this proctrace reads up to 1: use a newer one"
+        "test.ptrace has trace format 3; this proctrace reads up to 2: use a newer one"
     );
     let mut foreign = trace();
     foreign[12..16].reverse();

@@ -186,6 +186,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_kind_begins_with_a_head() {
+        for kind in Kind::ALL {
+            let fields = kind.layout().fields;
+            assert_eq!(fields[0].name, "head", "{kind:?}");
+            assert_eq!(fields[0].size, size_of::<crate::layout::Head>(), "{kind:?}");
+        }
+    }
+
+    #[test]
     fn numbers_round_trip() {
         for kind in Kind::ALL {
             assert_eq!(Kind::from_number(kind as u16), Some(kind));

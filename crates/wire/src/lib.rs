@@ -35,4 +35,5 @@ pub use zerocopy::IntoBytes;
 ///
 /// * 1: first layout.
 /// * 2: failed look-ups come in full once, and then by number.
-pub const WIRE_VERSION: u32 = 2;
+/// * 3: where forked workers work, and how often a task changed its CPU.
+pub const WIRE_VERSION: u32 = 3;

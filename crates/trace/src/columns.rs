@@ -1,0 +1,175 @@
+//! Records with their fields side by side: what a block is made into before it is compressed.
+//!
+//! In records of one kind a field is mostly what it was in the record before, or a little more.
+//! Laid out field by field, as differences where these are smaller, and with bytes of one
+//! significance together, they compress to half of what they take one behind the other. That
+//! takes no more time in all, because zstd is left with half the bytes and a third of the work.
+//!
+//! ```text
+//! block    u32 records, then of each its shape: u8
+//!          u8 shapes, then of each: u8 columns, and those, in the order of the fields
+//!          tails: of each record what lies behind its fixed part
+//! column   u8 head, see below; of differences the first value; then the bytes
+//! head     128 + n         field of n bytes, those of each record one behind the other
+//!          0 + 16 w + n    field of 2^w bytes: n bytes of all values, the lowest of all first;
+//!                          higher ones are 0
+//!          64 + 16 w + n   the same of differences to the value before, sign in the lowest bit
+//! ```
+//!
+//! A block says all of this itself, so reading it takes no knowledge of any layout. Only a
+//! record's size is looked at, which is what stands in its third and fourth byte.
+
+/// Set where a field is no number.
+const VERBATIM: u8 = 128;
+/// Set where numbers are told as differences.
+const DIFFERENCES: u8 = 64;
+
+/// How the bytes of one field of all records of a shape are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// As they are; so many for each record.
+    Verbatim { width: usize },
+    /// As numbers of `width` bytes, of which the lowest `planes` are told.
+    Numbers { width: usize, planes: usize, differences: bool },
+}
+
+impl Column {
+    /// None for what no column is.
+    pub(crate) fn from_head(head: u8) -> Option<Self> {
+        if head & VERBATIM != 0 {
+            return Some(Self::Verbatim { width: usize::from(head & !VERBATIM) });
+        }
+        let (width, planes) = (1 << ((head >> 4) & 3), usize::from(head & 15));
+        let differences = head & DIFFERENCES != 0;
+        (planes <= width).then_some(Self::Numbers { width, planes, differences })
+    }
+
+    /// None where a field is too wide.
+    pub(crate) fn head(self) -> Option<u8> {
+        match self {
+            Self::Verbatim { width } => {
+                u8::try_from(width).ok().filter(|width| *width < VERBATIM).map(|w| w | VERBATIM)
+            }
+            Self::Numbers { width, planes, differences } => {
+                let differences = if differences { DIFFERENCES } else { 0 };
+                Some(differences | ((width.ilog2() as u8) << 4) | planes as u8)
+            }
+        }
+    }
+
+    /// Bytes of the field in each record.
+    pub(crate) fn width(self) -> usize {
+        match self {
+            Self::Verbatim { width } | Self::Numbers { width, .. } => width,
+        }
+    }
+
+    /// Bytes told of each record.
+    pub(crate) fn told(self) -> usize {
+        match self {
+            Self::Verbatim { width } => width,
+            Self::Numbers { planes, .. } => planes,
+        }
+    }
+}
+
+/// The difference of two numbers of `W` bytes, small where they are close, whichever is larger.
+pub(crate) fn difference<const W: usize>(value: u64, before: u64) -> u64 {
+    let unused = 64 - 8 * W as u32;
+    let signed = (value.wrapping_sub(before) << unused).cast_signed() >> unused;
+    ((signed << 1) ^ (signed >> 63)).cast_unsigned()
+}
+
+/// The value at that difference; its lowest bytes are the number.
+pub(crate) fn value(difference: u64, before: u64) -> u64 {
+    before.wrapping_add((difference >> 1) ^ (difference & 1).wrapping_neg())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gather::gather;
+    use crate::scatter::scatter;
+    use proctrace_wire::Kind;
+    use proptest::prelude::*;
+
+    #[test]
+    fn heads_say_what_columns_are() {
+        for head in 0..=u8::MAX {
+            if let Some(column) = Column::from_head(head) {
+                assert_eq!(column.head(), Some(head));
+            }
+        }
+        assert_eq!(Column::Verbatim { width: 128 }.head(), None);
+        assert_eq!(Column::from_head(9), None, "9 bytes of 1");
+    }
+
+    /// Records of all kinds, also unknown ones; most bytes small, as they are in truth.
+    fn any_records() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![4 => Just(0u8), 2 => 0u8..3, 1 => any::<u8>()];
+        let record = (0u16..20, 0usize..500, proptest::collection::vec(byte, 1..60));
+        let record = record.prop_map(|(kind, more, body)| {
+            // Half of them are as long as their kind has it, or longer, and half are not.
+            let fixed = Kind::from_number(kind).map_or(16, |kind| kind.layout().size);
+            let size = (if more % 2 == 0 { fixed + more / 8 } else { 16 + more / 2 }) & !7;
+            let mut bytes = kind.to_le_bytes().to_vec();
+            bytes.extend(u16::try_from(size).unwrap().to_le_bytes());
+            bytes.extend(body.iter().cycle().take(size - 4));
+            bytes
+        });
+        proptest::collection::vec(record, 0..40).prop_map(|records| records.concat())
+    }
+
+    fn scattered(raw: &[u8]) -> Option<Vec<u8>> {
+        let mut columns = Vec::new();
+        scatter(raw, &mut columns)?;
+        Some(columns)
+    }
+
+    proptest! {
+        #[test]
+        fn any_difference_comes_back(a: u64, b: u64) {
+            prop_assert_eq!(value(difference::<8>(a, b), b), a);
+            prop_assert_eq!(value(difference::<4>(a, b), b) as u32, a as u32);
+            prop_assert_eq!(value(difference::<2>(a, b), b) as u16, a as u16);
+            prop_assert_eq!(value(difference::<1>(a, b), b) as u8, a as u8);
+            prop_assert!(difference::<2>(a, b) <= u64::from(u16::MAX));
+        }
+
+        #[test]
+        fn records_come_back_as_they_were(raw in any_records()) {
+            let columns = scattered(&raw).unwrap();
+            prop_assert_eq!(gather(&columns, raw.len()), Some(raw.clone()));
+            // Not as any other number of bytes.
+            prop_assert_eq!(gather(&columns, raw.len() + 8), None);
+            if let Some(fewer) = raw.len().checked_sub(8) {
+                prop_assert_eq!(gather(&columns, fewer), None);
+            }
+        }
+
+        #[test]
+        fn what_is_no_record_is_not_taken_apart(mut raw in any_records(), odd in 1usize..8) {
+            raw.extend(vec![1; odd]);
+            prop_assert_eq!(scattered(&raw), None);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic_or_exceed_the_limit(
+            raw in any_records(),
+            damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            cut: prop::sample::Index,
+            limit in 0usize..20_000,
+            noise: Vec<u8>,
+        ) {
+            let mut columns = scattered(&raw).unwrap();
+            for (at, byte) in damage {
+                let at = at.index(columns.len());
+                columns[at] = byte;
+            }
+            for bytes in [&columns[..], &columns[..cut.index(columns.len())], &noise] {
+                prop_assert!(gather(bytes, limit).is_none_or(|raw| raw.len() == limit));
+                let _ = gather(bytes, raw.len());
+            }
+        }
+    }
+}
