@@ -1,4 +1,5 @@
-//! The chores of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `soak`, `bpf`, `dist`, `fixtures`, `setup`.
+//! The chores of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `soak`, `bpf`, `dist`, `fixtures`,
+//! `payloads`, `setup`.
 
 #![expect(clippy::print_stdout, reason = "it is for people to watch")]
 
@@ -8,6 +9,8 @@ mod ci;
 mod demo;
 mod dist;
 mod fixtures;
+mod payloads;
+mod python;
 mod run;
 mod setup;
 mod soak;
@@ -52,6 +55,8 @@ enum Chore {
     Dist,
     /// Record the trace that is committed for later versions to read.
     Fixtures,
+    /// Make ready a payload of other people's software.
+    Payloads(payloads::PayloadsArgs),
     /// Record a storm of processes, threads, misses and daemons, and hold it against what they declare.
     Soak(soak::SoakArgs),
     /// Install the tools that building and testing needs.
@@ -67,6 +72,7 @@ fn main() -> ExitCode {
         Chore::Bpf { chore } => bpf::run(&chore),
         Chore::Dist => dist::run(),
         Chore::Fixtures => fixtures::run(),
+        Chore::Payloads(args) => payloads::run(&args),
         Chore::Soak(args) => soak::run(&args),
         Chore::Setup => setup::run(setup::EVERYTHING),
     };
@@ -74,7 +80,12 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("xtask: {error:#}");
-            ExitCode::FAILURE
+            // A test needs to tell what is broken from what cannot be had.
+            if error.is::<payloads::Unavailable>() {
+                ExitCode::from(payloads::UNAVAILABLE)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use crate::python::is_wanting;
 use crate::run::{as_root, exists, run as execute};
 
 /// What a chore needs of the system.
@@ -38,6 +39,10 @@ pub(crate) const EVERYTHING: &[Tool] = &[
     Tool { there: || exists("bpftool"), debian: "bpftool", rhel: "bpftool" },
     Tool { there: || exists("strace"), debian: "strace", rhel: "strace" },
 ];
+
+/// For payloads in Python. RHEL's python3 may be too old, and has venv in it.
+pub(crate) const PYTHON: &[Tool] =
+    &[Tool { there: || !is_wanting(), debian: "python3-venv", rhel: "python3.12" }];
 
 /// Other tracers, to compare with.
 pub(crate) const PEERS: &[Tool] = &[

@@ -1,0 +1,165 @@
+//! Making what payloads of other people's software need: a Python of their own, from wheels.
+
+use std::error::Error;
+use std::fmt::{self, Display};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::run::{root, run as execute, target_dir};
+use crate::{python, setup};
+
+/// Which payloads.
+#[derive(Args)]
+pub(crate) struct PayloadsArgs {
+    /// The payload to make ready. The last line on stdout is the Python to run it with.
+    #[arg(long, required = true, value_name = "PAYLOAD")]
+    with: Vec<Extra>,
+}
+
+/// A payload that needs more than this workspace.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Extra {
+    /// Collisions of protons by Pythia, jets by FastJet, in the pattern of AthenaMP.
+    Pythia8,
+}
+
+/// What a payload needs cannot be had here and now, which is no fault of the payload.
+#[derive(Debug)]
+pub(crate) struct Unavailable(String);
+
+/// The exit status that tells `Unavailable` from all else: EX_UNAVAILABLE of sysexits.h(3head).
+pub(crate) const UNAVAILABLE: u8 = 69;
+
+impl Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Unavailable {}
+
+/// Makes these payloads ready; an [`Unavailable`] if there are no wheels to make them from.
+pub(crate) fn run(args: &PayloadsArgs) -> Result<()> {
+    for extra in &args.with {
+        match extra {
+            Extra::Pythia8 => pythia8()?,
+        }
+    }
+    Ok(())
+}
+
+fn pythia8() -> Result<()> {
+    let sources = root().join("fixtures/payloads/pythia8");
+    let requirements = sources.join("requirements.txt");
+    let payloads = target_dir()?.join("payloads");
+    let home = payloads.join("pythia8");
+    fs::create_dir_all(&payloads).with_context(|| format!("cannot make {}", payloads.display()))?;
+    // Two chores at a time would take away each other's work. Closing the file unlocks it.
+    let path = payloads.join("pythia8.lock");
+    let lock = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+        .with_context(|| format!("cannot lock {}", path.display()))?;
+
+    if is_right(&home, &requirements) {
+        println!("pythia8 is ready. Its program and its Python:");
+    } else {
+        make(&home, &requirements)?;
+        println!("pythia8 is made. Its program and its Python:");
+    }
+    println!("{}", sources.join("job.py").display());
+    println!("{}", home.join("bin/python").display());
+    Ok(())
+}
+
+/// Whether a venv was made to its end from these requirements, and still works.
+fn is_right(home: &Path, requirements: &Path) -> bool {
+    let made_of = fs::read(home.join(MADE_OF)).ok();
+    made_of.is_some() && made_of == fs::read(requirements).ok() && imports(home).is_ok()
+}
+
+/// The file in a venv that says what it was made of. It is written last.
+const MADE_OF: &str = "made-of.txt";
+
+/// The directory in a venv for the wheel that the index is asked for.
+const PROBE: &str = "probe";
+
+/// Imports every package that the payload does: an interpreter that was upgraded or removed since
+/// then shows here.
+fn imports(home: &Path) -> Result<()> {
+    let output = python::command(home.join("bin/python"))
+        .args(["-c", "import fastjet, numpy, pyhepmc, pythia8mc"])
+        .output()
+        .with_context(|| format!("cannot run the Python in {}", home.display()))?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim_end());
+    }
+    Ok(())
+}
+
+/// Makes the venv anew.
+fn make(home: &Path, requirements: &Path) -> Result<()> {
+    setup::run(setup::PYTHON)?;
+    let base = python::find().map_err(|reason| {
+        Unavailable(format!(
+            "the payload pythia8 needs CPython 3.11, 3.12 or 3.13 on x86_64 with glibc 2.28 or \
+             later, because there are wheels for these only; here: {reason}"
+        ))
+    })?;
+    if home.exists() {
+        fs::remove_dir_all(home).with_context(|| format!("cannot remove {}", home.display()))?;
+    }
+    execute(python::command(&base).args(["-m", "venv"]).arg(home))?;
+    if !index_answers(home) {
+        return Err(Unavailable(
+            "the payload pythia8 needs wheels from a Python package index, and pip reaches none \
+             (its own words are above); if there is one behind a proxy or a mirror, tell pip by \
+             HTTPS_PROXY or PIP_INDEX_URL"
+                .to_owned(),
+        )
+        .into());
+    }
+    execute(
+        pip(home)
+            .args(["install", "--require-hashes", "--only-binary=:all:", "--requirement"])
+            .arg(requirements),
+    )
+    .with_context(|| {
+        format!(
+            "the index was reached, but the wheels in {} cannot be installed (pip's words are \
+             above); if one was withdrawn, the README beside that file says how to change it",
+            requirements.display()
+        )
+    })?;
+    fs::remove_dir_all(home.join(PROBE)).context("cannot remove what was downloaded")?;
+    imports(home).context("the wheels are installed but cannot be imported")?;
+    fs::copy(requirements, home.join(MADE_OF)).context("cannot finish the venv")?;
+    Ok(())
+}
+
+/// Whether any index can be reached: it is asked for the smallest of the wheels, of any version, so
+/// that a mistake in the requirements is not taken for a network that is down.
+fn index_answers(home: &Path) -> bool {
+    pip(home)
+        .args(["download", "--only-binary=:all:", "--no-deps", "--no-cache-dir", "--retries=2"])
+        .arg("--dest")
+        .arg(home.join(PROBE))
+        .arg("zipp")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// pip in the venv.
+fn pip(home: &Path) -> std::process::Command {
+    let mut command = python::command(home.join("bin/python"));
+    command.args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]);
+    // what users set for themselves would put the wheels elsewhere
+    for variable in ["PIP_USER", "PIP_TARGET", "PIP_PREFIX"] {
+        command.env_remove(variable);
+    }
+    command
+}
