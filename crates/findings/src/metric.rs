@@ -52,6 +52,13 @@ pub struct MetricFamily {
     pub help: &'static str,
 }
 
+impl MetricFamily {
+    /// The family of that name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        FAMILIES.iter().find(|family| family.name == name)
+    }
+}
+
 /// One figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,7 +98,8 @@ pub struct Metrics {
     /// Why the figures cannot be trusted: losses, damage, books that do not balance. Empty if
     /// they can.
     pub doubts: Vec<String>,
-    /// In the order of the families, the largest of each first.
+    /// In the order of the families, the largest of each first. Complete: a figure with labels
+    /// that is not there is zero, one without labels was not measured.
     pub metrics: Vec<Metric>,
 }
 

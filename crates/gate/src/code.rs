@@ -1,0 +1,126 @@
+//! The stable codes of findings, and what each means.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// What a finding is about. Codes are stable: a number that was published keeps its meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Code {
+    /// A count is worse than the baseline by more than is allowed.
+    #[serde(rename = "PT001")]
+    Count,
+    /// A figure is beyond its absolute limit.
+    #[serde(rename = "PT002")]
+    Absolute,
+    /// Something measured is worse than the baseline by more than is allowed.
+    #[serde(rename = "PT003")]
+    Measured,
+    /// Noise hides whether a limit is kept.
+    #[serde(rename = "PT004")]
+    Noise,
+    /// There are too few runs to tell.
+    #[serde(rename = "PT005")]
+    FewRuns,
+    /// Some runs keep the limit, and others do not.
+    #[serde(rename = "PT006")]
+    RunsDisagree,
+    /// A rule is about nothing that was recorded.
+    #[serde(rename = "PT007")]
+    Unmatched,
+    /// A later rule decides everything that a rule is about.
+    #[serde(rename = "PT008")]
+    Shadowed,
+    /// There is no baseline for a relative limit.
+    #[serde(rename = "PT009")]
+    NoBaseline,
+    /// A figure was not measured in every run.
+    #[serde(rename = "PT010")]
+    NotMeasured,
+    /// A recording is compared although it cannot be trusted.
+    #[serde(rename = "PT011")]
+    Doubtful,
+    /// The sides were recorded on machines that differ.
+    #[serde(rename = "PT012")]
+    OtherMachine,
+}
+
+impl Code {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Count,
+        Self::Absolute,
+        Self::Measured,
+        Self::Noise,
+        Self::FewRuns,
+        Self::RunsDisagree,
+        Self::Unmatched,
+        Self::Shadowed,
+        Self::NoBaseline,
+        Self::NotMeasured,
+        Self::Doubtful,
+        Self::OtherMachine,
+    ];
+
+    /// The code itself: "PT001".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Count => "PT001",
+            Self::Absolute => "PT002",
+            Self::Measured => "PT003",
+            Self::Noise => "PT004",
+            Self::FewRuns => "PT005",
+            Self::RunsDisagree => "PT006",
+            Self::Unmatched => "PT007",
+            Self::Shadowed => "PT008",
+            Self::NoBaseline => "PT009",
+            Self::NotMeasured => "PT010",
+            Self::Doubtful => "PT011",
+            Self::OtherMachine => "PT012",
+        }
+    }
+
+    /// The code of that name, in whichever case.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.name().eq_ignore_ascii_case(name))
+    }
+
+    /// A few words for a heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Count => "a count grew",
+            Self::Absolute => "beyond an absolute limit",
+            Self::Measured => "a measured figure grew",
+            Self::Noise => "noise hides the answer",
+            Self::FewRuns => "too few runs to tell",
+            Self::RunsDisagree => "the runs disagree",
+            Self::Unmatched => "a rule is about nothing",
+            Self::Shadowed => "a rule decides nothing",
+            Self::NoBaseline => "nothing to compare with",
+            Self::NotMeasured => "not measured",
+            Self::Doubtful => "a recording cannot be trusted",
+            Self::OtherMachine => "recorded on other machines",
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_own_name_and_is_found_by_it() {
+        for (at, code) in Code::ALL.iter().enumerate() {
+            assert_eq!(code.name(), format!("PT{:03}", at + 1));
+            assert_eq!(Code::named(&code.name().to_lowercase()), Some(*code));
+            assert_eq!(serde_json::to_value(code).unwrap(), code.name());
+        }
+        assert_eq!(Code::named("PT999"), None);
+    }
+}

@@ -1,0 +1,282 @@
+//! Candidates against baselines and limits: the gate itself.
+
+use crate::budget::{Budget, Inconclusive, Rule, Severity, Unmatched};
+use crate::code::Code;
+use crate::contributors::contributors;
+use crate::judge::judge;
+use crate::numbers::Numbers;
+use crate::selector::Selector;
+use crate::side::{Key, Run, Side, all_keys};
+use crate::verdict::{Check, Effect, Finding, Report, RuleInfo, Status, Verdict};
+
+/// So many findings get contributors: each takes a look at every figure.
+const EXPLAINED: usize = 100;
+
+/// What a gate is told beside its budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Whether to compare recordings that cannot be trusted.
+    pub allow_doubts: bool,
+}
+
+/// Why there is no verdict.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GateError {
+    /// A recording cannot be trusted.
+    #[error(
+        "{name} cannot be trusted: {}; record it again, or allow for it explicitly",
+        doubts.join("; ")
+    )]
+    Refused {
+        /// What it is called.
+        name: String,
+        /// Why.
+        doubts: Vec<String>,
+    },
+    /// There is nothing to judge.
+    #[error("there is no recording to judge: name at least one")]
+    NoCandidate,
+    /// There is no rule.
+    #[error("there is no rule, so nothing would be checked: give a budget or a limit")]
+    NoRule,
+}
+
+/// Judges the candidates by the budget: their figures against its limits, and against the
+/// baselines', if there are any. All candidates are runs of the same payload, and so are all
+/// baselines.
+///
+/// # Errors
+///
+/// For recordings that cannot be trusted, and where there is nothing to do.
+pub fn gate(
+    budget: &Budget,
+    baselines: &[Run],
+    candidates: &[Run],
+    options: Options,
+) -> Result<Report, GateError> {
+    let first = candidates.first().ok_or(GateError::NoCandidate)?;
+    if budget.rules.is_empty() {
+        return Err(GateError::NoRule);
+    }
+    let doubtful: Vec<&Run> =
+        baselines.iter().chain(candidates).filter(|run| !run.metrics.doubts.is_empty()).collect();
+    if let (false, Some(run)) = (options.allow_doubts, doubtful.first()) {
+        let doubts = run.metrics.doubts.clone();
+        return Err(GateError::Refused { name: run.name.clone(), doubts });
+    }
+    let before = Side::of(baselines.iter().map(|run| &run.metrics));
+    let after = Side::of(candidates.iter().map(|run| &run.metrics));
+    let sides = Sides { before: (before.runs() > 0).then_some(&before), after: &after };
+
+    let keys: Vec<Key<'_>> = match sides.before {
+        Some(before) => all_keys(&[before, &after]),
+        None => all_keys(&[&after]),
+    }
+    .into_iter()
+    .collect();
+    let mut use_of_rule = vec![Use::Nothing; budget.rules.len()];
+    let mut decided: Vec<(usize, Key<'_>)> = Vec::new();
+    for key in keys {
+        let mut matching = (0..budget.rules.len())
+            .rev()
+            .filter(|at| budget.rules[*at].selector.matches(key.family(), key.labels));
+        if let Some(rule) = matching.next() {
+            use_of_rule[rule] = Use::Decides;
+            decided.push((rule, key));
+        }
+        for rule in matching {
+            use_of_rule[rule] = use_of_rule[rule].max(Use::Shadowed);
+        }
+    }
+    // In the order of the rules; within one in that of the figures.
+    decided.sort_by_key(|(rule, _)| *rule);
+
+    let checks: Vec<(Key<'_>, Check)> =
+        decided.iter().map(|(rule, key)| (*key, sides.check(budget, *rule, *key))).collect();
+    let mut found: Vec<(Option<Key<'_>>, Finding)> = checks
+        .iter()
+        .filter_map(|(key, check)| Some((Some(*key), finding(budget, check)?)))
+        .collect();
+    found.extend(
+        (budget.rules.iter().zip(&use_of_rule).enumerate())
+            .filter_map(|(at, (rule, used))| Some((None, useless(at, rule, *used)?))),
+    );
+    found.extend(about_recordings(baselines, candidates, &doubtful).map(|finding| (None, finding)));
+    // The worst first; within one rule the greatest change.
+    found.sort_by(|(_, a), (_, b)| {
+        let size = |finding: &Finding| {
+            finding.numbers.and_then(|numbers| numbers.change).map_or(0.0, f64::abs)
+        };
+        (a.effect, a.rule.is_none(), a.rule)
+            .cmp(&(b.effect, b.rule.is_none(), b.rule))
+            .then(size(b).total_cmp(&size(a)))
+    });
+    for (key, finding) in found.iter_mut().take(EXPLAINED) {
+        if let (Some(key), Some(rule)) = (key, finding.rule) {
+            let worse = budget.rules[rule].worse.unwrap_or(key.family().worse);
+            finding.contributors = contributors(*key, worse, sides.before, sides.after);
+        }
+    }
+    let findings: Vec<Finding> = found.into_iter().map(|(_, finding)| finding).collect();
+    Ok(Report {
+        verdict: match findings.iter().map(|finding| finding.effect).min() {
+            Some(Effect::Fails) => Verdict::Regression,
+            Some(Effect::Inconclusive) => Verdict::Inconclusive,
+            Some(Effect::Warns) | None => Verdict::Pass,
+        },
+        command: first.metrics.command.clone(),
+        baselines: baselines.iter().map(|run| run.name.clone()).collect(),
+        candidates: candidates.iter().map(|run| run.name.clone()).collect(),
+        rules: budget.rules.iter().map(RuleInfo::of).collect(),
+        findings,
+        checks: checks.into_iter().map(|(_, check)| check).collect(),
+    })
+}
+
+/// What a rule is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    Nothing,
+    Shadowed,
+    Decides,
+}
+
+struct Sides<'s, 'a> {
+    before: Option<&'s Side<'a>>,
+    after: &'s Side<'a>,
+}
+
+impl Sides<'_, '_> {
+    fn check(&self, budget: &Budget, at: usize, key: Key<'_>) -> Check {
+        let rule = &budget.rules[at];
+        let family = key.family();
+        let metric = key.to_string();
+        let before = self.before.map(|side| side.values(key));
+        // A baseline that was not measured is as bad as a candidate that was not, if it is needed.
+        let lacks_before = rule.limit.relative_percent.is_some() && before == Some(None);
+        let before = before.flatten();
+        let after = self.after.values(key).filter(|_| !lacks_before);
+        let measured = after.and_then(|after| {
+            let numbers = Numbers::of(family.kind, before.as_deref(), &after)?;
+            Some((after, numbers))
+        });
+        let Some((after, numbers)) = measured else {
+            return Check {
+                metric,
+                rule: at,
+                status: Status::Unjudged,
+                code: Some(Code::NotMeasured),
+                numbers: None,
+                p_value: None,
+                message: "not measured in every run".into(),
+            };
+        };
+        let judgement = judge(rule, family, before.as_deref(), &after, &numbers);
+        Check {
+            metric,
+            rule: at,
+            status: judgement.status,
+            code: judgement.code,
+            numbers: Some(numbers),
+            p_value: judgement.p_value,
+            message: judgement.message,
+        }
+    }
+}
+
+/// What is to be said of a figure that did not pass.
+fn finding(budget: &Budget, check: &Check) -> Option<Finding> {
+    let rule = &budget.rules[check.rule];
+    let effect = match (check.status, rule.severity, rule.inconclusive) {
+        (Status::Passed, _, _) => return None,
+        (_, Severity::Warn, _) | (_, _, Inconclusive::Warn)
+            if check.status != Status::Regression =>
+        {
+            Effect::Warns
+        }
+        (Status::Regression, Severity::Warn, _) => Effect::Warns,
+        (Status::Regression, Severity::Deny, _) => Effect::Fails,
+        (Status::Inconclusive | Status::Unjudged, _, _) => Effect::Inconclusive,
+    };
+    Some(Finding {
+        code: check.code?,
+        effect,
+        metric: Some(check.metric.clone()),
+        rule: Some(check.rule),
+        message: check.message.clone(),
+        numbers: check.numbers,
+        contributors: Vec::new(),
+    })
+}
+
+/// What is to be said of a rule that decides nothing.
+fn useless(at: usize, rule: &Rule, used: Use) -> Option<Finding> {
+    let (code, message) = match used {
+        Use::Decides => return None,
+        Use::Shadowed => (
+            Code::Shadowed,
+            format!("later rules decide everything that {} is about", rule.selector),
+        ),
+        Use::Nothing => (Code::Unmatched, unmatched(&rule.selector)),
+    };
+    let effect = match rule.unmatched {
+        Unmatched::Allow => return None,
+        Unmatched::Warn => Effect::Warns,
+        Unmatched::Deny => Effect::Fails,
+    };
+    Some(Finding {
+        code,
+        effect,
+        metric: None,
+        rule: Some(at),
+        message,
+        numbers: None,
+        contributors: Vec::new(),
+    })
+}
+
+fn unmatched(selector: &Selector) -> String {
+    if selector.families().all(|family| family.labels.is_empty()) {
+        format!("{selector} was not measured in any run")
+    } else {
+        format!("nothing that was recorded is {selector}: it is gone, or misspelt")
+    }
+}
+
+/// What is to be said of the recordings themselves.
+fn about_recordings<'a>(
+    baselines: &'a [Run],
+    candidates: &'a [Run],
+    doubtful: &[&'a Run],
+) -> impl Iterator<Item = Finding> {
+    let about = |code, message| Finding {
+        code,
+        effect: Effect::Warns,
+        metric: None,
+        rule: None,
+        message,
+        numbers: None,
+        contributors: Vec::new(),
+    };
+    let mut findings: Vec<Finding> = doubtful
+        .iter()
+        .map(|run| {
+            let doubts = run.metrics.doubts.join("; ");
+            about(Code::Doubtful, format!("{} cannot be trusted: {doubts}", run.name))
+        })
+        .collect();
+    let cores = |runs: &[Run]| -> Vec<u32> {
+        let mut cores: Vec<u32> = runs.iter().map(|run| run.metrics.cores).collect();
+        cores.sort_unstable();
+        cores.dedup();
+        cores
+    };
+    let (before, after) = (cores(baselines), cores(candidates));
+    if !baselines.is_empty() && before != after {
+        let list = |cores: &[u32]| cores.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let message =
+            format!("recorded with {} CPUs before and {} after", list(&before), list(&after));
+        findings.push(about(Code::OtherMachine, message));
+    }
+    findings.into_iter()
+}

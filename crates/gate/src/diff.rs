@@ -1,0 +1,283 @@
+//! Two sides without a budget: the table of before and after, and what vanished, appeared, grew
+//! and shrank.
+
+use std::collections::BTreeMap;
+
+use proctrace_findings::{MetricFamily, Worse};
+use serde::Serialize;
+
+use crate::numbers::{Numbers, Sample};
+use crate::side::{Key, Run, Side, family_keys};
+
+/// What became of something that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// There is none any more.
+    Vanished,
+    /// There was none.
+    Appeared,
+    /// There are more.
+    Grew,
+    /// There are fewer.
+    Shrank,
+}
+
+/// The comparison of two sides, each of one run or more.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Diff {
+    /// Names of the recordings before.
+    pub before: Vec<String>,
+    /// Names of the recordings after.
+    pub after: Vec<String>,
+    /// The table of the whole: processes, threads, CPU time, memory.
+    pub rows: Vec<Row>,
+    /// Commands whose number changed, the greatest change first.
+    pub commands: Vec<CommandChange>,
+    /// Who starts what, where the number changed, the greatest change first.
+    pub spawns: Vec<SpawnChange>,
+    /// Directories in which the number of failed look-ups changed, the greatest change first.
+    pub directories: Vec<DirectoryChange>,
+    /// What must be known to believe it: recordings that cannot be trusted, other machines.
+    pub doubts: Vec<String>,
+}
+
+/// A row of the table of the whole.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// A heading for people: "failed look-ups".
+    pub label: &'static str,
+    /// The metric's name.
+    pub metric: &'static str,
+    /// Which way is worse.
+    pub worse: Worse,
+    /// The numbers; None where only one side has it.
+    pub numbers: Option<Numbers>,
+    /// Before; None where it was not measured.
+    pub before: Option<Sample>,
+    /// After; None where it was not measured.
+    pub after: Option<Sample>,
+}
+
+/// A command whose number of processes changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CommandChange {
+    /// What the processes ran last.
+    pub command: String,
+    /// What became of them.
+    pub fate: Fate,
+    /// How many processes.
+    pub processes: Numbers,
+    /// Their CPU time, in seconds.
+    pub cpu_seconds: Option<Numbers>,
+}
+
+/// A way of starting processes whose number changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SpawnChange {
+    /// What the parent was running.
+    pub parent: String,
+    /// What the child came to run.
+    pub child: String,
+    /// What became of it.
+    pub fate: Fate,
+    /// How many processes.
+    pub processes: Numbers,
+}
+
+/// A directory in which the number of failed look-ups changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DirectoryChange {
+    /// The directory that was searched.
+    pub directory: String,
+    /// Which calls: "open", "stat".
+    pub kind: String,
+    /// What became of them.
+    pub fate: Fate,
+    /// How many failed.
+    pub lookups: Numbers,
+}
+
+/// The rows of the whole: a heading and a metric.
+const ROWS: &[(&str, &str)] = &[
+    ("processes", "total_processes"),
+    ("commands", "total_commands"),
+    ("framework processes", "total_framework_processes"),
+    ("threads", "total_threads"),
+    ("execs", "total_execs"),
+    ("failed look-ups", "total_failed_lookups"),
+    ("detached processes", "total_detached"),
+    ("CPU time, user", "total_cpu_user_seconds"),
+    ("CPU time, system", "total_cpu_system_seconds"),
+    ("CPU time", "total_cpu_seconds"),
+    ("wall time", "wall_seconds"),
+    ("largest program", "peak_rss_bytes"),
+    ("peak memory", "peak_pss_bytes"),
+];
+
+/// Why two sides cannot be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DiffError {
+    /// A side has no recording.
+    #[error("there is no recording of the side before: name at least one")]
+    NothingBefore,
+    /// A side has no recording.
+    #[error("there is no recording of the side after: name at least one")]
+    NothingAfter,
+}
+
+impl Diff {
+    /// Compares two sides.
+    ///
+    /// # Errors
+    ///
+    /// If one of them has no recording.
+    pub fn of(before: &[Run], after: &[Run]) -> Result<Self, DiffError> {
+        if before.is_empty() {
+            return Err(DiffError::NothingBefore);
+        }
+        if after.is_empty() {
+            return Err(DiffError::NothingAfter);
+        }
+        let sides = Sides {
+            before: Side::of(before.iter().map(|run| &run.metrics)),
+            after: Side::of(after.iter().map(|run| &run.metrics)),
+        };
+        let name = |run: &Run| run.name.clone();
+        Ok(Self {
+            before: before.iter().map(name).collect(),
+            after: after.iter().map(name).collect(),
+            rows: ROWS.iter().filter_map(|(label, metric)| sides.row(label, metric)).collect(),
+            commands: sides.commands(),
+            spawns: sides.spawns(),
+            directories: sides.directories(),
+            doubts: doubts(before, after),
+        })
+    }
+
+    /// The row of that metric.
+    pub fn row(&self, metric: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.metric == metric)
+    }
+
+    /// The comparison as JSON, with a line feed at its end.
+    ///
+    /// # Errors
+    ///
+    /// None that is known: all of it can be written as JSON.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+}
+
+fn doubts(before: &[Run], after: &[Run]) -> Vec<String> {
+    let mut doubts: Vec<String> = before
+        .iter()
+        .chain(after)
+        .filter(|run| !run.metrics.doubts.is_empty())
+        .map(|run| format!("{} cannot be trusted: {}", run.name, run.metrics.doubts.join("; ")))
+        .collect();
+    let mut cores: BTreeMap<u32, &str> = BTreeMap::new();
+    for run in before.iter().chain(after) {
+        cores.entry(run.metrics.cores).or_insert(&run.name);
+    }
+    if cores.len() > 1 {
+        let list: Vec<String> =
+            cores.iter().map(|(cores, name)| format!("{name} with {cores}")).collect();
+        doubts.push(format!("recorded with different numbers of CPUs: {}", list.join(", ")));
+    }
+    doubts
+}
+
+struct Sides<'a> {
+    before: Side<'a>,
+    after: Side<'a>,
+}
+
+impl<'a> Sides<'a> {
+    fn row(&self, label: &'static str, metric: &'static str) -> Option<Row> {
+        let family = MetricFamily::named(metric)?;
+        let key = Key::new(metric, &[])?;
+        let (before, after) = (self.before.values(key), self.after.values(key));
+        if before.is_none() && after.is_none() {
+            return None;
+        }
+        let sample = |values: Option<&Vec<f64>>| Sample::of(family.kind, values?);
+        Some(Row {
+            label,
+            metric: family.name,
+            worse: family.worse,
+            before: sample(before.as_ref()),
+            after: sample(after.as_ref()),
+            numbers: before
+                .zip(after)
+                .and_then(|(before, after)| Numbers::of(family.kind, Some(&before), &after)),
+        })
+    }
+
+    fn numbers(&self, key: Key<'_>) -> Option<Numbers> {
+        let (before, after) = (self.before.values(key)?, self.after.values(key)?);
+        Numbers::of(key.family().kind, Some(&before), &after)
+    }
+
+    /// Figures of a family that changed, the greatest change first.
+    fn changed(&self, family: &str) -> Vec<(Key<'a>, Fate, Numbers)> {
+        let mut changed: Vec<(Key<'a>, Fate, Numbers)> =
+            family_keys(&[&self.before, &self.after], family)
+                .into_iter()
+                .filter_map(|key| {
+                    let numbers = self.numbers(key)?;
+                    let before = numbers.before?.centre;
+                    let fate = match (before, numbers.after.centre) {
+                        (before, after) if before == after => return None,
+                        (0.0, _) => Fate::Appeared,
+                        (_, 0.0) => Fate::Vanished,
+                        (before, after) if after > before => Fate::Grew,
+                        _ => Fate::Shrank,
+                    };
+                    Some((key, fate, numbers))
+                })
+                .collect();
+        // Keys were in order, and the sort is stable.
+        let size = |numbers: &Numbers| numbers.change.unwrap_or(0.0).abs();
+        changed.sort_by(|(_, _, a), (_, _, b)| size(b).total_cmp(&size(a)));
+        changed
+    }
+
+    fn commands(&self) -> Vec<CommandChange> {
+        self.changed("command_processes")
+            .into_iter()
+            .map(|(key, fate, processes)| CommandChange {
+                command: key.label("command").unwrap_or_default().to_owned(),
+                fate,
+                processes,
+                cpu_seconds: Key::new("command_cpu_seconds", key.labels)
+                    .and_then(|key| self.numbers(key)),
+            })
+            .collect()
+    }
+
+    fn spawns(&self) -> Vec<SpawnChange> {
+        self.changed("spawns")
+            .into_iter()
+            .map(|(key, fate, processes)| SpawnChange {
+                parent: key.label("parent").unwrap_or_default().to_owned(),
+                child: key.label("child").unwrap_or_default().to_owned(),
+                fate,
+                processes,
+            })
+            .collect()
+    }
+
+    fn directories(&self) -> Vec<DirectoryChange> {
+        self.changed("directory_failed_lookups")
+            .into_iter()
+            .map(|(key, fate, lookups)| DirectoryChange {
+                directory: key.label("directory").unwrap_or_default().to_owned(),
+                kind: key.label("kind").unwrap_or_default().to_owned(),
+                fate,
+                lookups,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,215 @@
+//! A first budget, made from recordings: counts tight, CPU time loose, and why.
+
+use std::fmt::Write as _;
+
+use proctrace_findings::{Kind, MetricFamily};
+use proctrace_report::escape::terminal;
+
+use crate::numbers::Sample;
+use crate::side::{Key, Run, Side};
+use crate::words;
+
+/// So many commands get a rule of their own.
+const COMMANDS: usize = 20;
+
+/// Any other command may be run so often before it counts as new.
+const UNLISTED: f64 = 10.0;
+
+/// How much more CPU time than was recorded is allowed: shared machines differ so much.
+const CPU_FACTOR: f64 = 1.5;
+/// And so many seconds, for jobs that hardly take any.
+const CPU_SECONDS: f64 = 0.5;
+const MEMORY_FACTOR: f64 = 1.25;
+
+const COUNTS: &[&str] =
+    &["total_processes", "total_execs", "total_execs_failed", "total_threads", "total_detached"];
+
+/// Failed look-ups may be so much more, and so many: commands such as ps look into /proc, where
+/// things come and go with whatever else runs.
+const LOOKUPS_FACTOR: f64 = 1.05;
+const LOOKUPS: f64 = 10.0;
+
+/// Writes a budget that these recordings keep, with comments. It works without baselines; the
+/// comments say what to write to compare with some.
+pub fn init(runs: &[Run]) -> String {
+    let side = Side::of(runs.iter().map(|run| &run.metrics));
+    let mut out = head(runs);
+    out.push_str(COUNTS_COMMENT);
+    if runs.len() == 1 {
+        out.push_str("# One recording does not show by how much they vary, if they do.\n");
+    }
+    for name in COUNTS {
+        if let Some(key) = Key::new(name, &[]) {
+            push_count(&mut out, &side, key, Slack::None);
+        }
+    }
+    let kinds: Vec<Key<'_>> = side.family("failed_lookups").collect();
+    out.push_str(LOOKUPS_COMMENT);
+    for key in Key::new("total_failed_lookups", &[]).into_iter().chain(kinds) {
+        push_count(&mut out, &side, key, Slack::Lookups);
+    }
+    push_commands(&mut out, &side);
+    push_times(&mut out, &side);
+    out
+}
+
+fn head(runs: &[Run]) -> String {
+    let mut out = String::from("# What this payload may cost, for `proctrace gate --budget`.\n");
+    let names: Vec<String> = runs.iter().map(|run| terminal(&run.name).into_owned()).collect();
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "# Made by `proctrace gate init` from: {}", names.join(", "));
+    out.push_str(HEAD);
+    out
+}
+
+const HEAD: &str = r#"#
+# Of the rules about a figure the last one decides: patterns first, exceptions after them.
+#   "5%"      at most 5 % more than the baseline (--baseline)
+#   "|500"    at most 500
+#   "5%|500"  both
+#   { relative_percent = 5, absolute = 500, min_change = 10, severity = "warn",
+#     worse = "lower", inconclusive = "warn", unmatched = "allow", because = "…" }
+
+[defaults]
+severity = "deny"       # or "warn": say it and pass
+inconclusive = "fail"   # or "warn", where noise hides the answer
+unmatched = "warn"      # or "allow", "deny", where a rule is about nothing
+
+[limits]
+"#;
+
+const COUNTS_COMMENT: &str = "\
+# Counts are tight: the same payload does the same things, however busy the machine is.
+# With a baseline, write \"0%\" instead and they follow it.
+";
+
+const LOOKUPS_COMMENT: &str = "
+# Failed look-ups, in all and by call; most of them search for libraries. 5 % and 10 more are
+# allowed, because commands such as ps look into /proc, which changes with whatever else runs.
+";
+
+/// What a count may be above what was seen, beside what it varied.
+#[derive(Clone, Copy, PartialEq)]
+enum Slack {
+    None,
+    Lookups,
+}
+
+/// A count's ceiling: the most that was seen, and as much again as it varied.
+fn push_count(out: &mut String, side: &Side<'_>, key: Key<'_>, slack: Slack) {
+    let Some(sample) = sample(side, key) else { return };
+    let spread = sample.greatest - sample.least;
+    let ceiling = match slack {
+        Slack::None => sample.greatest + spread,
+        Slack::Lookups => {
+            (sample.greatest + spread).max((sample.greatest * LOOKUPS_FACTOR).ceil() + LOOKUPS)
+        }
+    };
+    let comment = if sample.is_constant() {
+        String::new()
+    } else {
+        format!("  # {} to {} in {} runs", sample.least, sample.greatest, sample.n)
+    };
+    let _ = writeln!(out, "{} = \"|{ceiling}\"{comment}", toml_key(&key.to_string()));
+}
+
+fn push_commands(out: &mut String, side: &Side<'_>) {
+    let mut commands: Vec<(f64, Key<'_>)> =
+        side.family("execs").filter_map(|key| Some((sample(side, key)?.greatest, key))).collect();
+    commands.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    if commands.is_empty() {
+        return;
+    }
+    let unlisted = commands.get(COMMANDS).map_or(UNLISTED, |(most, _)| most.max(UNLISTED) * 2.0);
+    let _ = write!(
+        out,
+        "\n# Any command, so that a new one that is run often is noticed. Those below are exceptions.\n\
+         'execs{{command=\"*\"}}' = {{ absolute = {unlisted}, unmatched = \"allow\" }}\n"
+    );
+    for (_, key) in commands.iter().take(COMMANDS) {
+        push_count(out, side, *key, Slack::None);
+    }
+}
+
+fn push_times(out: &mut String, side: &Side<'_>) {
+    out.push_str(TIMES_COMMENT);
+    for name in ["total_cpu_seconds", "total_cpu_system_seconds"] {
+        push_ceiling(out, side, name, CPU_FACTOR, CPU_SECONDS, "");
+    }
+    out.push_str("\n# The largest program. Allocators and kernels differ, so it only warns.\n");
+    push_ceiling(out, side, "peak_rss_bytes", MEMORY_FACTOR, 0.0, ", severity = \"warn\"");
+    out.push_str(
+        "\n# Elapsed time depends on whatever else runs, and is limited only where it is named.\n",
+    );
+    if let Some(sample) = Key::new("wall_seconds", &[]).and_then(|key| sample(side, key)) {
+        let ceiling = round_up(sample.greatest * 2.0);
+        let _ = writeln!(out, "# wall_seconds = {{ absolute = {ceiling}, severity = \"warn\" }}");
+    }
+}
+
+const TIMES_COMMENT: &str = "
+# CPU time is loose: half as much again as was recorded, because machines differ and are shared.
+# It is also split between user and system by sampling, so that short jobs have little of either.
+# With 5 baselines and 5 candidates from the same machine it can be compared as tightly as noise
+# allows; replace the line by:
+# total_cpu_seconds = { relative_percent = 10, min_change = 0.1, inconclusive = \"warn\" }
+";
+
+fn push_ceiling(
+    out: &mut String,
+    side: &Side<'_>,
+    name: &str,
+    factor: f64,
+    more: f64,
+    options: &str,
+) {
+    let Some((key, family)) = Key::new(name, &[]).zip(MetricFamily::named(name)) else { return };
+    let Some(sample) = sample(side, key) else { return };
+    let ceiling = round_up(sample.greatest * factor + more);
+    let seen = words::value(family, sample.greatest);
+    let _ =
+        writeln!(out, "{name} = {{ absolute = {ceiling}{options} }}  # at most {seen} was seen");
+}
+
+/// The sample of a figure that was measured in every run. Counts are summed up by their median,
+/// which no ceiling uses.
+fn sample(side: &Side<'_>, key: Key<'_>) -> Option<Sample> {
+    Sample::of(Kind::Count, &side.values(key)?)
+}
+
+/// Up to the second digit: 1.43 becomes 1.5.
+fn round_up(value: f64) -> f64 {
+    if value <= 0.0 {
+        return 0.0;
+    }
+    let digits = value.log10().floor() as i32 - 1;
+    if digits >= 0 {
+        let step = 10_f64.powi(digits);
+        (value / step).ceil() * step
+    } else {
+        let steps = 10_f64.powi(-digits);
+        (value * steps).ceil() / steps
+    }
+}
+
+/// A key of TOML: bare, in quotes that need no escapes, or in those that have them.
+fn toml_key(key: &str) -> String {
+    if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return key.to_owned();
+    }
+    if !key.contains(|c: char| c == '\'' || c.is_control()) {
+        return format!("'{key}'");
+    }
+    let mut out = String::from("\"");
+    for c in key.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,266 @@
+//! One rule against one figure.
+
+use proctrace_findings::{MetricFamily, Worse};
+
+use crate::budget::Rule;
+use crate::code::Code;
+use crate::numbers::{Numbers, is_exact};
+use crate::stats::{FEWEST_FOR_INTERVAL, Interval, least_probability, mann_whitney, mean, median};
+use crate::verdict::Status;
+use crate::words;
+
+/// How likely it may be that a measured figure fails by chance, if its true ratio to the baseline
+/// is just what is allowed.
+pub(crate) const CHANCE: f64 = 0.01;
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Judgement {
+    pub(crate) status: Status,
+    pub(crate) code: Option<Code>,
+    pub(crate) p_value: Option<f64>,
+    pub(crate) message: String,
+}
+
+/// One part of a rule: against the baseline, or absolute.
+struct Part {
+    status: Status,
+    code: Code,
+    p_value: Option<f64>,
+    says: String,
+}
+
+/// Judges the values of one figure; both series hold a value for each run.
+pub(crate) fn judge(
+    rule: &Rule,
+    family: &MetricFamily,
+    before: Option<&[f64]>,
+    after: &[f64],
+    numbers: &Numbers,
+) -> Judgement {
+    let interval = numbers.interval_percent;
+    let worse = rule.worse.unwrap_or(family.worse);
+    let figure = Figure { family, worse, min_change: rule.min_change.unwrap_or(0.0) };
+    let relative = rule.limit.relative_percent.map(|percent| match before {
+        None => Part {
+            status: Status::Unjudged,
+            code: Code::NoBaseline,
+            p_value: None,
+            says: format!("{} is allowed, and there is no baseline", figure.allowance(percent)),
+        },
+        Some(before) if is_exact(family.kind) => figure.count(percent, before, after),
+        Some(before) => figure.measured(percent, before, after, interval),
+    });
+    let absolute = rule.limit.absolute.map(|limit| figure.absolute(limit, after));
+    // The worst of both; the one against the baseline if they are alike.
+    let worst = match (relative, absolute) {
+        (Some(relative), Some(absolute)) if absolute.status > relative.status => Some(absolute),
+        (Some(relative), _) => Some(relative),
+        (None, absolute) => absolute,
+    };
+    let comparison = words::comparison(family, numbers, is_exact(family.kind));
+    match worst {
+        Some(part) => Judgement {
+            status: part.status,
+            code: (part.status != Status::Passed).then_some(part.code),
+            p_value: part.p_value,
+            message: format!("{comparison}; {}", part.says),
+        },
+        None => {
+            Judgement { status: Status::Passed, code: None, p_value: None, message: comparison }
+        }
+    }
+}
+
+struct Figure<'a> {
+    family: &'a MetricFamily,
+    worse: Worse,
+    min_change: f64,
+}
+
+impl Figure<'_> {
+    fn is_beyond(&self, value: f64, limit: f64) -> bool {
+        // 1.07 times 1,000 is not quite 1,070 to a computer.
+        let slack = 1e-9 * limit.abs();
+        match self.worse {
+            Worse::Higher => value > limit + slack,
+            Worse::Lower => value < limit - slack,
+        }
+    }
+
+    /// What is allowed, relative to the baseline: 1.05 for 5 %.
+    fn factor(&self, percent: f64) -> f64 {
+        match self.worse {
+            Worse::Higher => 1.0 + percent / 100.0,
+            Worse::Lower => (1.0 - percent / 100.0).max(0.0),
+        }
+    }
+
+    fn allowance(&self, percent: f64) -> String {
+        let way = match self.worse {
+            Worse::Higher => "more",
+            Worse::Lower => "less",
+        };
+        if percent == 0.0 { format!("nothing {way}") } else { format!("{percent} % {way}") }
+    }
+
+    fn bound(&self) -> &'static str {
+        match self.worse {
+            Worse::Higher => "at most",
+            Worse::Lower => "at least",
+        }
+    }
+
+    /// The last whole number that is within a limit of a count.
+    fn whole(&self, limit: f64) -> f64 {
+        match self.worse {
+            Worse::Higher => (limit * (1.0 + 1e-9)).floor(),
+            Worse::Lower => (limit * (1.0 - 1e-9)).ceil(),
+        }
+    }
+
+    /// A count against the worst of the baselines.
+    fn count(&self, percent: f64, before: &[f64], after: &[f64]) -> Part {
+        let values = before.iter().copied();
+        let worst = match self.worse {
+            Worse::Higher => values.max_by(f64::total_cmp),
+            Worse::Lower => values.min_by(f64::total_cmp),
+        }
+        .unwrap_or(0.0);
+        let limit = worst * self.factor(percent);
+        let is_beyond =
+            |value: f64| self.is_beyond(value, limit) && (value - worst).abs() >= self.min_change;
+        let runs = after.iter().filter(|value| is_beyond(**value)).count();
+        let says = format!(
+            "{} {} is allowed ({} than {})",
+            self.bound(),
+            words::value(self.family, self.whole(limit)),
+            self.allowance(percent),
+            if before.len() == 1 { "the baseline" } else { "the worst baseline" }
+        );
+        let (status, code, says) = if runs == after.len() {
+            (Status::Regression, Code::Count, says)
+        } else if is_beyond(median(after).unwrap_or(0.0)) {
+            let says = format!("{says}, and {runs} of {} runs lie beyond", after.len());
+            (Status::Inconclusive, Code::RunsDisagree, says)
+        } else {
+            (Status::Passed, Code::Count, says)
+        };
+        Part { status, code, p_value: None, says }
+    }
+
+    /// Any figure against an absolute limit.
+    fn absolute(&self, limit: f64, after: &[f64]) -> Part {
+        let runs = after.iter().filter(|value| self.is_beyond(**value, limit)).count();
+        let says = format!("{} {} is allowed", self.bound(), words::value(self.family, limit));
+        let (status, code, says) = if runs == after.len() {
+            (Status::Regression, Code::Absolute, says)
+        } else if runs > 0 {
+            let says = format!("{says}, and {runs} of {} runs lie beyond", after.len());
+            (Status::Inconclusive, Code::RunsDisagree, says)
+        } else {
+            (Status::Passed, Code::Absolute, says)
+        };
+        Part { status, code, p_value: None, says }
+    }
+
+    /// Something measured against the baselines: by the interval of the ratio of means, and by a
+    /// test whether the candidate is worse than the worst that is allowed.
+    fn measured(
+        &self,
+        percent: f64,
+        before: &[f64],
+        after: &[f64],
+        interval: Option<Interval>,
+    ) -> Part {
+        let allowed = self.allowance(percent);
+        let part = |status, code, p_value, says| Part { status, code, p_value, says };
+        let centre = mean(before).unwrap_or(0.0);
+        // Small changes are allowed whatever they are in percent.
+        let small = |value: f64| match self.worse {
+            Worse::Higher => value + self.min_change,
+            Worse::Lower => value - self.min_change,
+        };
+        let factor = match self.worse {
+            Worse::Higher if centre > 0.0 => self.factor(percent).max(small(centre) / centre),
+            Worse::Lower if centre > 0.0 => self.factor(percent).min(small(centre) / centre),
+            Worse::Higher | Worse::Lower => self.factor(percent),
+        };
+        if before.iter().chain(after).all(|value| *value == 0.0) {
+            return part(Status::Passed, Code::Measured, None, format!("{allowed} is allowed"));
+        }
+        let limits: Vec<f64> = if centre > 0.0 {
+            before.iter().map(|value| value * factor).collect()
+        } else {
+            before.iter().map(|value| small(*value)).collect()
+        };
+        let p_value = mann_whitney(after, &limits).map(|test| match self.worse {
+            Worse::Higher => test.p_greater,
+            Worse::Lower => test.p_less,
+        });
+        if interval.is_some_and(|interval| self.lies_within(interval, factor)) {
+            let says = format!("{allowed} is allowed, and the interval lies within");
+            return part(Status::Passed, Code::Measured, p_value, says);
+        }
+        // Where a value before is 0 there is no ratio and no interval: then the test decides alone,
+        // and what lies within the reach of the baselines passes.
+        let has_interval = before.len().min(after.len()) >= FEWEST_FOR_INTERVAL;
+        let reach = limits.iter().copied().reduce(|a, b| match self.worse {
+            Worse::Higher => a.max(b),
+            Worse::Lower => a.min(b),
+        });
+        if interval.is_none()
+            && has_interval
+            && reach.is_some_and(|reach| !after.iter().any(|value| self.is_beyond(*value, reach)))
+        {
+            let says = format!("{allowed} is allowed, and all runs lie within");
+            return part(Status::Passed, Code::Measured, p_value, says);
+        }
+        let is_beyond = match interval {
+            Some(interval) => self.lies_beyond(interval, factor),
+            None => has_interval && p_value.is_some_and(|p| p <= CHANCE),
+        };
+        let (n, m) = (before.len(), after.len());
+        if !has_interval {
+            let says = format!(
+                "{allowed} is allowed: {n} and {m} runs have no interval, which takes \
+                 {FEWEST_FOR_INTERVAL} on each side"
+            );
+            return part(Status::Inconclusive, Code::FewRuns, p_value, says);
+        }
+        let p = p_value.unwrap_or(1.0);
+        if is_beyond && p <= CHANCE {
+            let says = format!("{allowed} is allowed, and noise does not explain it (p = {p:.4})");
+            return part(Status::Regression, Code::Measured, p_value, says);
+        }
+        if is_beyond && least_probability(m, n) > CHANCE {
+            let says = format!(
+                "{allowed} is allowed: so few runs ({n} and {m}) are as bad by chance too often \
+                 (p = {p:.2})"
+            );
+            return part(Status::Inconclusive, Code::FewRuns, p_value, says);
+        }
+        let says = format!("{allowed} is allowed, and noise hides whether that is kept");
+        part(Status::Inconclusive, Code::Noise, p_value, says)
+    }
+
+    /// The interval is of the change in percent, the factor is what is allowed.
+    fn lies_within(&self, interval: Interval, factor: f64) -> bool {
+        let percent = 100.0 * (factor - 1.0);
+        match self.worse {
+            Worse::Higher => interval.high <= percent,
+            Worse::Lower => interval.low >= percent,
+        }
+    }
+
+    fn lies_beyond(&self, interval: Interval, factor: f64) -> bool {
+        let percent = 100.0 * (factor - 1.0);
+        match self.worse {
+            Worse::Higher => interval.low > percent,
+            Worse::Lower => interval.high < percent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! The rules against values whose verdict is known, and against simulated noise.
+
+use super::*;
+use crate::budget::Budget;
+use crate::stats::noise::Noise;
+
+fn rule(metric: &str, body: &str) -> Rule {
+    let text = format!("[limits]\n{metric} = {body}\n");
+    Budget::parse("gate.toml", &text).unwrap().rules.remove(0)
+}
+
+fn status(metric: &str, body: &str, before: &[f64], after: &[f64]) -> (Status, Option<Code>) {
+    let family = MetricFamily::named(metric).unwrap();
+    let before = (!before.is_empty()).then_some(before);
+    let numbers = Numbers::of(family.kind, before, after).unwrap();
+    let found = judge(&rule(metric, body), family, before, after, &numbers);
+    (found.status, found.code)
+}
+
+const PASSED: (Status, Option<Code>) = (Status::Passed, None);
+
+fn regression(code: Code) -> (Status, Option<Code>) {
+    (Status::Regression, Some(code))
+}
+
+fn inconclusive(code: Code) -> (Status, Option<Code>) {
+    (Status::Inconclusive, Some(code))
+}
+
+#[test]
+fn counts_are_compared_exactly() {
+    let count =
+        |body: &str, before: &[f64], after: &[f64]| status("total_execs", body, before, after);
+    assert_eq!(count("'0%'", &[100.0], &[100.0]), PASSED);
+    assert_eq!(count("'0%'", &[100.0], &[101.0]), regression(Code::Count));
+    assert_eq!(count("'0%'", &[100.0], &[99.0]), PASSED);
+    assert_eq!(count("'7%'", &[1000.0], &[1070.0]), PASSED);
+    assert_eq!(count("'7%'", &[1000.0], &[1071.0]), regression(Code::Count));
+    // one becoming two is no doubling that matters
+    let body = "{ relative_percent = 10, min_change = 5 }";
+    assert_eq!(count(body, &[1.0], &[5.0]), PASSED);
+    assert_eq!(count(body, &[1.0], &[6.0]), regression(Code::Count));
+    assert_eq!(count(body, &[0.0], &[6.0]), regression(Code::Count));
+    // the other way round
+    let body = "{ relative_percent = 10, worse = 'lower' }";
+    assert_eq!(count(body, &[100.0], &[200.0]), PASSED);
+    assert_eq!(count(body, &[100.0], &[90.0]), PASSED);
+    assert_eq!(count(body, &[100.0], &[89.0]), regression(Code::Count));
+}
+
+#[test]
+fn counts_that_vary_are_compared_with_the_worst_baseline() {
+    let before = [10.0, 12.0, 11.0];
+    let count = |after: &[f64]| status("total_execs", "'0%'", &before, after);
+    assert_eq!(count(&[12.0]), PASSED);
+    assert_eq!(count(&[13.0]), regression(Code::Count));
+    assert_eq!(count(&[13.0, 14.0, 13.0]), regression(Code::Count));
+    assert_eq!(count(&[12.0, 14.0, 13.0]), inconclusive(Code::RunsDisagree));
+    assert_eq!(count(&[12.0, 12.0, 13.0]), PASSED);
+}
+
+#[test]
+fn absolute_limits_need_no_baseline() {
+    let count = |body: &str, after: &[f64]| status("total_execs", body, &[], after);
+    assert_eq!(count("'|500'", &[500.0]), PASSED);
+    assert_eq!(count("'|500'", &[501.0, 502.0]), regression(Code::Absolute));
+    assert_eq!(count("'|500'", &[500.0, 502.0]), inconclusive(Code::RunsDisagree));
+    assert_eq!(count("'|0'", &[0.0]), PASSED);
+    assert_eq!(count("'0%|500'", &[501.0]), regression(Code::Absolute));
+    assert_eq!(count("'0%|500'", &[500.0]), (Status::Unjudged, Some(Code::NoBaseline)));
+    assert_eq!(count("{ absolute = 5, worse = 'lower' }", &[4.0]), regression(Code::Absolute));
+    // the worse of both parts counts
+    let both = |after: &[f64]| status("total_execs", "'10%|500'", &[480.0], after);
+    assert_eq!(both(&[500.0]), PASSED);
+    assert_eq!(both(&[510.0]), regression(Code::Absolute));
+    assert_eq!(both(&[529.0]), regression(Code::Count));
+}
+
+#[test]
+fn measured_figures_fail_only_beyond_their_noise() {
+    let cpu = |body: &str, before: &[f64], after: &[f64]| {
+        status("total_cpu_seconds", body, before, after)
+    };
+    let quiet = [1.00, 1.01, 0.99, 1.00, 1.02];
+    let times = |factor: f64| quiet.map(|value| value * factor);
+    assert_eq!(cpu("'5%'", &quiet, &quiet), PASSED);
+    assert_eq!(cpu("'5%'", &quiet, &times(0.5)), PASSED);
+    assert_eq!(cpu("'5%'", &quiet, &times(1.2)), regression(Code::Measured));
+    assert_eq!(cpu("'5%'", &quiet, &times(1.05)), inconclusive(Code::Noise));
+    assert_eq!(cpu("'0%'", &quiet, &quiet), inconclusive(Code::Noise));
+    let noisy = [0.6, 1.4, 0.9, 1.1, 1.0];
+    assert_eq!(cpu("'10%'", &noisy, &noisy.map(|x| x * 1.16)), inconclusive(Code::Noise));
+    // too few runs, however great the difference
+    assert_eq!(cpu("'5%'", &[1.0], &[9.0]), inconclusive(Code::FewRuns));
+    assert_eq!(cpu("'5%'", &[1.0], &[0.1]), inconclusive(Code::FewRuns));
+    assert_eq!(cpu("'5%'", &quiet[..3], &times(2.0)[..3]), inconclusive(Code::FewRuns));
+    assert_eq!(cpu("'5%'", &quiet[..4], &times(2.0)), regression(Code::Measured));
+    // the other way round
+    let body = "{ relative_percent = 5, worse = 'lower' }";
+    assert_eq!(cpu(body, &quiet, &times(0.8)), regression(Code::Measured));
+    assert_eq!(cpu(body, &quiet, &times(2.0)), PASSED);
+}
+
+#[test]
+fn small_changes_of_measured_figures_pass() {
+    let body = "{ relative_percent = 5, min_change = 0.1 }";
+    let cpu = |before: &[f64], after: &[f64]| status("command_cpu_seconds", body, before, after);
+    let quiet = [0.010, 0.011, 0.009, 0.010, 0.010];
+    assert_eq!(cpu(&quiet, &quiet.map(|x| x * 5.0)), PASSED);
+    assert_eq!(cpu(&quiet, &quiet.map(|x| x * 50.0)), regression(Code::Measured));
+    // what was not there before has no ratio
+    assert_eq!(cpu(&[0.0; 5], &[0.0; 5]), PASSED);
+    assert_eq!(cpu(&[0.0; 5], &[0.5; 5]), regression(Code::Measured));
+    assert_eq!(cpu(&[0.0; 5], &[0.05; 5]), PASSED);
+    assert_eq!(cpu(&[0.0; 5], &[0.05, 0.05, 0.05, 0.05, 0.2]), inconclusive(Code::Noise));
+    let faults = |before: &[f64], after: &[f64]| status("faults_major", "'5%'", before, after);
+    assert_eq!(faults(&[0.0, 0.0, 1.0], &[0.0, 1.0, 1.0]), PASSED);
+    assert_eq!(faults(&[0.0, 0.0, 1.0], &[0.0, 1.0, 2.0]), inconclusive(Code::Noise));
+    assert_eq!(cpu(&[0.0; 2], &[0.5; 2]), inconclusive(Code::FewRuns));
+}
+
+/// Of so many comparisons of 5 runs with 5, how many fail and how many pass.
+fn trials(count: usize, seed: u64, noise: f64, ratio: f64, limit: &str) -> (usize, usize) {
+    let family = MetricFamily::named("total_cpu_seconds").unwrap();
+    let rule = rule("total_cpu_seconds", limit);
+    let mut noise = Noise::new(seed, noise);
+    let (mut failed, mut passed) = (0, 0);
+    for _ in 0..count {
+        let (before, after) = (noise.runs(5, 1.0), noise.runs(5, ratio));
+        let numbers = Numbers::of(family.kind, Some(&before), &after).unwrap();
+        match judge(&rule, family, Some(&before), &after, &numbers).status {
+            Status::Regression => failed += 1,
+            Status::Passed => passed += 1,
+            Status::Inconclusive | Status::Unjudged => {}
+        }
+    }
+    (failed, passed)
+}
+
+/// Two builds of the same program must not fail: under one in a hundred even with a limit of 0 %,
+/// where the truth lies just on the limit, and whatever the noise.
+#[test]
+fn a_against_a_fails_less_than_once_in_a_hundred() {
+    for (seed, noise) in [(1, 0.01), (2, 0.03), (3, 0.10)] {
+        for limit in ["'0%'", "'5%'", "'10%'"] {
+            let (failed, passed) = trials(1000, seed, noise, 1.0, limit);
+            println!("A/A, noise {noise}, limit {limit}: {failed} fail, {passed} pass of 1000");
+            assert!(failed < 10, "noise {noise}, limit {limit}: {failed}");
+        }
+    }
+    // and where the candidate is just as much worse as is allowed
+    let (failed, _) = trials(10_000, 4, 0.03, 1.05, "'5%'");
+    println!("5 % worse with a limit of 5 %, noise 0.03: {failed} fail of 10000");
+    assert!(failed < 100, "{failed}");
+}
+
+/// What the rule sees of 10 % more CPU time, with noise of 3 % and 5 runs on each side. Where the
+/// limit is near the change, "inconclusive" is the rest: it never passes.
+#[test]
+fn the_power_for_ten_percent_is_as_documented() {
+    for (limit, least) in [("'0%'", 850), ("'2%'", 680), ("'5%'", 260)] {
+        let (failed, passed) = trials(1000, 5, 0.03, 1.10, limit);
+        println!("10 % worse, noise 0.03, limit {limit}: {failed} fail, {passed} pass of 1000");
+        assert!(failed >= least, "limit {limit}: {failed}");
+        assert!(passed < 10, "limit {limit}: {passed}");
+    }
+    let (failed, _) = trials(1000, 6, 0.01, 1.10, "'5%'");
+    println!("10 % worse, noise 0.01, limit 5 %: {failed} fail of 1000");
+    assert!(failed >= 980, "{failed}");
+}

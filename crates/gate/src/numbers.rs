@@ -1,0 +1,84 @@
+//! One figure before and after, in numbers.
+
+use proctrace_findings::Kind;
+use serde::Serialize;
+
+use crate::stats::{Interval, Statistic, ratio_interval};
+
+/// The values of one figure over the runs of a side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Sample {
+    /// How many runs.
+    pub n: usize,
+    /// The value that stands for all: the median of counts, the mean of what is measured.
+    pub centre: f64,
+    /// The least of them.
+    pub least: f64,
+    /// The greatest of them.
+    pub greatest: f64,
+}
+
+/// One figure before and after; all in its family's unit, if they do not say percent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Numbers {
+    /// Before; None where there is no baseline.
+    pub before: Option<Sample>,
+    /// After.
+    pub after: Sample,
+    /// After less before.
+    pub change: Option<f64>,
+    /// The same, of before; None if that is 0.
+    pub change_percent: Option<f64>,
+    /// What holds that change in 95 of 100 cases; None for counts, for too few runs, and if a
+    /// value before is 0.
+    pub interval_percent: Option<Interval>,
+}
+
+/// Whether figures of this kind are the same each time the same is done.
+pub(crate) fn is_exact(kind: Kind) -> bool {
+    kind == Kind::Count
+}
+
+impl Sample {
+    /// Of these values; None of nothing.
+    pub(crate) fn of(kind: Kind, values: &[f64]) -> Option<Self> {
+        let statistic = if is_exact(kind) { Statistic::Median } else { Statistic::Mean };
+        Some(Self {
+            n: values.len(),
+            centre: statistic.of(values)?,
+            least: values.iter().copied().min_by(f64::total_cmp)?,
+            greatest: values.iter().copied().max_by(f64::total_cmp)?,
+        })
+    }
+
+    /// Whether all runs agree.
+    pub fn is_constant(&self) -> bool {
+        self.least == self.greatest
+    }
+}
+
+impl Numbers {
+    /// Of these values; None if there are none after.
+    pub(crate) fn of(kind: Kind, before: Option<&[f64]>, after: &[f64]) -> Option<Self> {
+        let after_sample = Sample::of(kind, after)?;
+        let sample = before.and_then(|before| Sample::of(kind, before));
+        let change = sample.map(|before| after_sample.centre - before.centre);
+        let interval = match before {
+            Some(before) if !is_exact(kind) => ratio_interval(before, after, Statistic::Mean),
+            _ => None,
+        };
+        Some(Self {
+            before: sample,
+            after: after_sample,
+            change,
+            change_percent: sample
+                .zip(change)
+                .filter(|(before, _)| before.centre > 0.0)
+                .map(|(before, change)| 100.0 * change / before.centre),
+            interval_percent: interval.map(|ratio| Interval {
+                low: 100.0 * (ratio.low - 1.0),
+                high: 100.0 * (ratio.high - 1.0),
+            }),
+        })
+    }
+}

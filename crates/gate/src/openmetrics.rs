@@ -1,0 +1,86 @@
+//! Figures as OpenMetrics text, for other people's monitoring.
+//!
+//! The format is that of the OpenMetrics specification 1.0 (2020), text format: one family after
+//! the other, each with its TYPE, UNIT and HELP before its samples, and `# EOF` at the end.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use proctrace_findings::{FAMILIES, Metrics};
+
+/// What every name begins with, so that it is not taken for another program's.
+pub const PREFIX: &str = "proctrace_";
+
+/// The figures of a recording as OpenMetrics text. All are gauges: each is of one finished run, and
+/// nothing that goes on counting.
+///
+/// `proctrace_doubts` says how many reasons there are not to trust them. Figures of families that
+/// this version does not know are left out.
+pub fn openmetrics(metrics: &Metrics) -> String {
+    let mut out = String::new();
+    for family in FAMILIES {
+        // Labels that look the same once they are made visible are one: there may be no two samples
+        // with the same labels.
+        let mut samples: BTreeMap<String, f64> = BTreeMap::new();
+        let own = metrics.metrics.iter().filter(|metric| metric.name == family.name);
+        for metric in own.filter(|metric| metric.value.is_finite()) {
+            *samples.entry(labels(&metric.labels)).or_default() += metric.value;
+        }
+        if samples.is_empty() {
+            continue;
+        }
+        head(&mut out, family.name, family.unit, family.help);
+        for (labels, value) in samples {
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "{PREFIX}{}{labels} {value}", family.name);
+        }
+    }
+    head(&mut out, "doubts", "", "Reasons not to trust the other figures.");
+    let _ = writeln!(out, "{PREFIX}doubts {}", metrics.doubts.len());
+    out.push_str("# EOF\n");
+    out
+}
+
+fn head(out: &mut String, name: &str, unit: &str, help: &str) {
+    let _ = writeln!(out, "# TYPE {PREFIX}{name} gauge");
+    // A unit must be the end of the name.
+    if !unit.is_empty() && name.ends_with(&format!("_{unit}")) {
+        let _ = writeln!(out, "# UNIT {PREFIX}{name} {unit}");
+    }
+    let _ = writeln!(out, "# HELP {PREFIX}{name} {}", escape(help));
+}
+
+fn labels(labels: &[(String, String)]) -> String {
+    if labels.is_empty() {
+        return String::new();
+    }
+    let labels: Vec<String> =
+        labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escape(value))).collect();
+    format!("{{{}}}", labels.join(","))
+}
+
+/// Backslash, quotation mark and line feed as the format wants them; other control characters made
+/// visible before, because people look at this in terminals.
+fn escape(text: &str) -> String {
+    let lines: Vec<_> = text.split('\n').map(proctrace_report::escape::terminal).collect();
+    lines.join("\n").replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_the_format_allows() {
+        for family in FAMILIES {
+            // a unit is the last part of a name, and has a line of its own
+            let ends = ["seconds", "bytes", "percent"];
+            let unit = ends.iter().find(|unit| family.name.ends_with(&format!("_{unit}")));
+            assert_eq!(family.unit, unit.copied().unwrap_or_default(), "{}", family.name);
+            // kept for samples of other types
+            for reserved in ["_total", "_created", "_count", "_sum", "_bucket", "_info"] {
+                assert!(!family.name.ends_with(reserved), "{}", family.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! A gate's report for terminals, CI systems and people. Everything that comes from a payload is
+//! escaped for the format it is written in.
+
+mod annotations;
+mod junit;
+mod markdown;
+mod text;
+
+pub use annotations::annotations;
+pub use junit::{JunitError, junit};
+pub use markdown::{MARKDOWN_MOST_BYTES, markdown};
+pub use text::text;
+
+use crate::verdict::{Finding, Report};
+
+/// What a finding is about, in a few words: a figure, a rule, the recordings.
+fn subject<'a>(report: &'a Report, finding: &'a Finding) -> &'a str {
+    match (&finding.metric, finding.rule) {
+        (Some(metric), _) => metric,
+        (None, Some(rule)) => report.rules.get(rule).map_or("", |rule| &rule.text),
+        (None, None) => "the recordings",
+    }
+}
+
+/// Where the rule of a finding was written; empty if it has none.
+fn origin(report: &Report, finding: &Finding) -> String {
+    let rule = finding.rule.and_then(|rule| report.rules.get(rule));
+    rule.map_or(String::new(), |rule| rule.origin.to_string())
+}
+
+/// A heading for contributors.
+fn contributors_heading(finding: &Finding) -> &'static str {
+    if finding.contributors.iter().any(|one| one.before.is_some()) {
+        "What changed with it:"
+    } else {
+        "What is largest:"
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod sample;

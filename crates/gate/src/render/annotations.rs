@@ -1,0 +1,102 @@
+//! Workflow commands of GitHub Actions, which mark the line of a rule in a pull request.
+
+use std::fmt::Write as _;
+
+use super::{contributors_heading, subject};
+use crate::budget::Origin;
+use crate::verdict::{Effect, Finding, Report};
+
+/// GitHub shows 10 errors and 10 warnings of a step, and drops the others without a word
+/// (docs.github.com, "Workflow commands for GitHub Actions", and its limits on annotations).
+const MOST: usize = 10;
+
+/// One line for each finding, up to what GitHub shows; the last one counts those left out.
+pub fn annotations(report: &Report) -> String {
+    let mut out = String::new();
+    for (command, is_error) in [("error", true), ("warning", false)] {
+        let findings: Vec<&Finding> = (report.findings.iter())
+            .filter(|finding| (finding.effect != Effect::Warns) == is_error)
+            .collect();
+        let shown = if findings.len() > MOST { MOST - 1 } else { findings.len() };
+        for finding in &findings[..shown] {
+            push(&mut out, command, report, finding);
+        }
+        if findings.len() > shown {
+            let left = findings.len() - shown;
+            // Writing to a String cannot fail.
+            let _ =
+                writeln!(out, "::{command} title=proctrace gate::{left} more findings in the log");
+        }
+    }
+    out
+}
+
+fn push(out: &mut String, command: &str, report: &Report, finding: &Finding) {
+    let mut properties = String::new();
+    if let Some(Origin::File { file, line, column }) =
+        finding.rule.and_then(|rule| report.rules.get(rule)).map(|rule| &rule.origin)
+    {
+        let _ = write!(properties, "file={},line={line},col={column},", property(file));
+    }
+    let title = format!("{} {}", finding.code, finding.code.title());
+    let mut message = format!("{}: {}", subject(report, finding), finding.message);
+    if !finding.contributors.is_empty() {
+        let _ = write!(message, "\n{}", contributors_heading(finding));
+    }
+    for contributor in &finding.contributors {
+        let _ = write!(message, "\n  {}: {}", contributor.metric, contributor.message);
+    }
+    let _ = writeln!(out, "::{command} {properties}title={}::{}", property(&title), data(&message));
+}
+
+/// As the runner's own toolkit escapes a message (actions/toolkit, packages/core, command.ts);
+/// what a terminal would obey is made visible before, line feeds of ours apart.
+fn data(text: &str) -> String {
+    let visible: Vec<_> = text.split('\n').map(proctrace_report::escape::terminal).collect();
+    visible.join("\n").replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// As it escapes a property.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::sample;
+    use proptest::prelude::*;
+
+    #[test]
+    fn errors_and_warnings_name_the_line_of_their_rule() {
+        let text = annotations(&sample::report("sed"));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with(
+            "::error file=gate.toml,line=2,col=1,title=PT001 a count grew::total_execs: 5,804 before"
+        ), "{text}");
+        assert!(lines[1].contains("line=3") && lines[1].contains("%0A  spawns{parent=\"poll.sh\""));
+        assert!(lines.last().unwrap().starts_with("::warning file=gate.toml,line=5"), "{text}");
+    }
+
+    #[test]
+    fn what_github_would_drop_is_counted() {
+        let mut report = sample::report("sed");
+        let first = report.findings[0].clone();
+        report.findings = vec![first; 12];
+        let text = annotations(&report);
+        assert_eq!(text.lines().count(), MOST);
+        assert!(text.ends_with("::3 more findings in the log\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_hostile_name_is_no_command(name in "(::|\n|\r|%0A|,|:|[a-z\u{85}\u{2028}]){0,12}") {
+            let report = sample::report(&name);
+            let text = annotations(&report);
+            prop_assert_eq!(text.lines().count(), report.findings.len());
+            for line in text.lines() {
+                prop_assert!(line.starts_with("::error ") || line.starts_with("::warning "));
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! JUnit XML: a test case for each rule, so that names stay the same from run to run.
+
+use proctrace_report::escape::xml;
+use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
+
+use super::text::push_finding;
+use crate::verdict::{Effect, Finding, Report};
+
+/// Why there is no XML.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write JUnit XML: {0}")]
+pub struct JunitError(#[from] quick_junit::SerializeError);
+
+/// A rule may be about thousands of figures; so many of its findings are written out.
+const MOST: usize = 50;
+
+/// The report as JUnit XML. There is no standard; it keeps to what the schema of Jenkins' xUnit
+/// plug-in allows. The text is in the body of each element, where every CI system shows it.
+///
+/// A rule that fails is a failure, one without an answer an error, and one that only warns passes
+/// with the warning as its output.
+///
+/// # Errors
+///
+/// None that is known: names are escaped before they are written.
+pub fn junit(report: &Report) -> Result<String, JunitError> {
+    let mut suite = TestSuite::new("proctrace gate");
+    for (at, rule) in report.rules.iter().enumerate() {
+        let findings: Vec<&Finding> =
+            report.findings.iter().filter(|finding| finding.rule == Some(at)).collect();
+        suite.add_test_case(case(report, &rule.text, &findings));
+    }
+    let others: Vec<&Finding> =
+        report.findings.iter().filter(|finding| finding.rule.is_none()).collect();
+    if !others.is_empty() {
+        suite.add_test_case(case(report, "the recordings", &others));
+    }
+    let mut whole = quick_junit::Report::new("proctrace");
+    whole.add_test_suite(suite);
+    let text = whole.to_string()?;
+    // The schema knows no such attribute of the outermost element; its suite has it.
+    let skipped = format!(" skipped=\"{}\"", whole.skipped);
+    Ok(text.replacen(&skipped, "", 1))
+}
+
+fn case(report: &Report, name: &str, findings: &[&Finding]) -> TestCase {
+    let mut body = String::from("\n");
+    for finding in findings.iter().take(MOST) {
+        push_finding(&mut body, report, finding);
+        body.push('\n');
+    }
+    if findings.len() > MOST {
+        body.push_str(&format!("{} more findings of this rule\n", findings.len() - MOST));
+    }
+    let worst = findings.iter().min_by_key(|finding| finding.effect);
+    let status = match worst.map(|finding| finding.effect) {
+        Some(effect @ (Effect::Fails | Effect::Inconclusive)) => {
+            let kind = if effect == Effect::Fails {
+                NonSuccessKind::Failure
+            } else {
+                NonSuccessKind::Error
+            };
+            let mut status = TestCaseStatus::non_success(kind);
+            if let Some(worst) = worst {
+                status
+                    .set_type(worst.code.name())
+                    .set_message(xml(&worst.message).into_owned())
+                    .set_description(body.as_str());
+            }
+            status
+        }
+        Some(Effect::Warns) | None => TestCaseStatus::success(),
+    };
+    let passes = matches!(status, TestCaseStatus::Success { .. });
+    let mut case = TestCase::new(xml(name).into_owned(), status);
+    case.set_classname("proctrace.gate");
+    if passes && !findings.is_empty() {
+        case.set_system_out(body.as_str());
+    }
+    case
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::sample;
+
+    #[test]
+    fn each_rule_is_a_case_with_the_text_in_its_body() {
+        let report = sample::report("sed");
+        let text = junit(&report).unwrap();
+        assert!(text.contains(r#"<testsuite name="proctrace gate" tests="4""#), "{text}");
+        assert!(text.contains(r#"<failure message="5,804 before, 6,404 after"#), "{text}");
+        assert!(
+            text.contains("spawns{parent=&quot;poll.sh&quot;,child=&quot;sed&quot;}: +600"),
+            "{text}"
+        );
+        assert!(text.contains(r#"type="PT005""#) && text.contains("<system-out>"), "{text}");
+    }
+
+    #[test]
+    fn it_is_read_back_by_the_crate_that_wrote_it() {
+        for name in
+            ["sed", "a\u{1b}[31m\u{0}b", "]]></failure>&\"'<x>", "\u{fffe}", "skipped=\"0\""]
+        {
+            let text = junit(&sample::report(name)).unwrap();
+            let read = quick_junit::Report::deserialize_from_str(&text).unwrap();
+            assert_eq!(read.test_suites[0].test_cases.len(), 4, "{text}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Markdown for the summary of a CI job.
+
+use std::fmt::Write as _;
+
+use super::{contributors_heading, origin, subject};
+use crate::verdict::{Check, Finding, Report, Status};
+
+/// It is never longer: GitHub takes 1,024 KiB for the summary of a step, and drops longer ones
+/// whole (docs.github.com, "Workflow commands", step isolation and limits). Others may add to it.
+pub const MARKDOWN_MOST_BYTES: usize = 1_000_000;
+
+/// What is kept for the sentence that says what was left out.
+const RESERVE: usize = 500;
+
+/// So many contributors' lines and table rows are enough for reading.
+const MOST_ROWS: usize = 500;
+
+/// The report as Markdown of GitHub and GitLab, under [`MARKDOWN_MOST_BYTES`]. What is left out is
+/// counted.
+pub fn markdown(report: &Report) -> String {
+    let mut out = format!("## proctrace gate\n\n**{}**\n\n", report.headline());
+    let names = |names: &[String]| {
+        let mut shown: Vec<String> = names.iter().take(10).map(|name| code(name)).collect();
+        if names.len() > shown.len() {
+            shown.push(format!("{} more", names.len() - shown.len()));
+        }
+        shown.join(", ")
+    };
+    let _ = write!(out, "Judged: {}", names(&report.candidates));
+    if !report.baselines.is_empty() {
+        let _ = write!(out, " · compared with: {}", names(&report.baselines));
+    }
+    out.push_str("\n\n");
+    let mut left_out = 0;
+    for finding in &report.findings {
+        let part = one(report, finding);
+        if left_out == 0 && out.len() + part.len() + RESERVE <= MARKDOWN_MOST_BYTES {
+            out.push_str(&part);
+        } else {
+            left_out += 1;
+        }
+    }
+    if left_out > 0 {
+        let _ = writeln!(out, "\n**{left_out} more findings do not fit here.**\n");
+        return out;
+    }
+    let passed: Vec<&Check> =
+        report.checks.iter().filter(|check| check.status == Status::Passed).collect();
+    if passed.is_empty() {
+        return out;
+    }
+    let end = "\n</details>\n";
+    let _ = write!(
+        out,
+        "<details><summary>{} passed</summary>\n\n| figure | rule | what was found |\n|---|---|---|\n",
+        report.passed()
+    );
+    for (at, check) in passed.iter().enumerate() {
+        let origin = report.rules.get(check.rule).map(|rule| rule.origin.to_string());
+        let row = format!(
+            "| {} | {} | {} |\n",
+            code(&check.metric),
+            code(&origin.unwrap_or_default()),
+            plain(&check.message)
+        );
+        if at == MOST_ROWS || out.len() + row.len() + RESERVE > MARKDOWN_MOST_BYTES {
+            let _ = writeln!(out, "\n{} more that passed are left out.", passed.len() - at);
+            break;
+        }
+        out.push_str(&row);
+    }
+    out.push_str(end);
+    out
+}
+
+fn one(report: &Report, finding: &Finding) -> String {
+    let mut out = format!(
+        "### {} {}: {}\n\n{}",
+        finding.code,
+        finding.effect.word(),
+        finding.code.title(),
+        code(subject(report, finding))
+    );
+    let origin = origin(report, finding);
+    if !origin.is_empty() {
+        let _ = write!(out, ", limited at {}", code(&origin));
+    }
+    let _ = write!(out, "\n\n{}\n\n", plain(&finding.message));
+    let rule = finding.rule.and_then(|rule| report.rules.get(rule));
+    if let Some(because) = rule.and_then(|rule| rule.because.as_ref()) {
+        let _ = write!(out, "Why there is a limit: {}\n\n", plain(because));
+    }
+    if !finding.contributors.is_empty() {
+        let _ =
+            write!(out, "{}\n\n| figure | change |\n|---|---|\n", contributors_heading(finding));
+        for contributor in &finding.contributors {
+            let _ = writeln!(
+                out,
+                "| {} | {} |",
+                code(&contributor.metric),
+                plain(&contributor.message)
+            );
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Names longer than this are cut: one name must not fill the whole summary.
+const NAME_MOST_CHARACTERS: usize = 2_000;
+
+/// A name, set as code. HTML and not backquotes, in which nothing can be escaped and a table's
+/// bars would still count.
+fn code(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!("<code>{}</code>", plain(name)) }
+}
+
+/// Text that means nothing but itself: whatever could be markup becomes a reference to the
+/// character, which CommonMark never takes for structure (section 2.5 of its specification).
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let visible = proctrace_report::escape::terminal(text);
+    for (at, c) in visible.chars().enumerate() {
+        if at == NAME_MOST_CHARACTERS {
+            out.push('…');
+            break;
+        }
+        let is_harmless =
+            c.is_alphanumeric() || matches!(c, ' ' | ',' | '/' | '%' | ';' | '…' | 'µ');
+        // A sign or a point between digits is only that.
+        let is_in_number = matches!(c, '.' | '+' | '-' | '(' | ')' | '=')
+            && !out.is_empty()
+            && !out.ends_with("www");
+        if is_harmless || is_in_number {
+            out.push(c);
+        } else {
+            let _ = write!(out, "&#{};", u32::from(c));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::sample;
+    use proptest::prelude::*;
+    use pulldown_cmark::{Event, Options, Parser, Tag};
+
+    /// What a reader sees of the cells of all tables, and how many headings and links there are.
+    fn read(text: &str) -> (Vec<String>, usize, usize) {
+        let mut cells: Vec<String> = Vec::new();
+        let (mut inside, mut headings, mut links) = (false, 0, 0);
+        for event in Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
+            match event {
+                Event::Start(Tag::TableCell) => {
+                    inside = true;
+                    cells.push(String::new());
+                }
+                Event::End(pulldown_cmark::TagEnd::TableCell) => inside = false,
+                Event::Start(Tag::Heading { .. }) => headings += 1,
+                Event::Start(
+                    Tag::Link { .. } | Tag::Image { .. } | Tag::Emphasis | Tag::Strikethrough,
+                ) => links += 1,
+                Event::Text(text) if inside => cells.last_mut().unwrap().push_str(&text),
+                Event::Html(html) | Event::InlineHtml(html) => {
+                    let known =
+                        ["<code>", "</code>", "<details>", "</details>", "<summary>", "</summary>"];
+                    let html = html.trim();
+                    assert!(
+                        known.contains(&html) || html.starts_with("<details><summary>"),
+                        "{html}"
+                    );
+                }
+                _ => {}
+            }
+        }
+        (cells, headings, links)
+    }
+
+    #[test]
+    fn a_summary_says_what_is_wrong() {
+        let text = markdown(&sample::report("sed"));
+        assert!(text.contains("### PT001 fails: a count grew"), "{text}");
+        let (cells, headings, links) = read(&text);
+        assert_eq!((headings, links), (5, 0), "{text}");
+        assert!(cells.contains(&r#"spawns{parent="poll.sh",child="sed"}"#.to_owned()), "{cells:?}");
+    }
+
+    #[test]
+    fn a_long_report_is_cut_and_says_so() {
+        let mut report = sample::report("sed");
+        let first = report.findings[0].clone();
+        report.findings = vec![first; 20_000];
+        let text = markdown(&report);
+        assert!(text.len() < MARKDOWN_MOST_BYTES && text.len() > MARKDOWN_MOST_BYTES * 9 / 10);
+        assert!(text.contains("more findings do not fit here"));
+        let mut report = sample::report(&"*".repeat(10_000_000));
+        assert!(markdown(&report).len() < MARKDOWN_MOST_BYTES);
+        report.findings.clear();
+        let passed =
+            report.checks.iter().find(|check| check.status == Status::Passed).unwrap().clone();
+        report.checks = vec![passed; 2_000];
+        assert!(markdown(&report).contains("1500 more that passed are left out"));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_names_are_only_names(name in r"([|`*_\[\]()<>&#!\\@:~-]|www\.|https?://|[a-z]|<!--|\$){1,16}") {
+            let text = markdown(&sample::report(&name));
+            let (cells, headings, links) = read(&text);
+            prop_assert_eq!((headings, links), (5, 0), "{}", text);
+            let written = crate::pattern::quoted(&name);
+            let wanted = format!("spawns{{parent=\"poll.sh\",child=\"{written}\"}}");
+            prop_assert!(cells.contains(&wanted), "{} {:?}", wanted, cells);
+        }
+    }
+}

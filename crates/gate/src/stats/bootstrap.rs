@@ -1,0 +1,170 @@
+//! The bootstrap: how far a statistic can be trusted, from the values themselves.
+
+use fastrand::Rng;
+use serde::Serialize;
+
+use super::distribution::{normal_below, student_quantile};
+use super::{mean, median};
+
+/// With fewer values on a side there is no interval: two values resampled are hardly anything but
+/// themselves.
+pub const FEWEST_FOR_INTERVAL: usize = 3;
+
+/// How often values are drawn again.
+const RESAMPLES: usize = 9_999;
+
+/// The same values give the same interval.
+const SEED: u64 = 0x7072_6f63_7472_6163;
+
+/// How surely the interval is to hold the true value.
+const OUTSIDE: f64 = 0.05;
+
+/// What a sample is summed up by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    /// The mean.
+    Mean,
+    /// The median.
+    Median,
+}
+
+impl Statistic {
+    /// Of these values; None of nothing.
+    pub fn of(self, values: &[f64]) -> Option<f64> {
+        match self {
+            Self::Mean => mean(values),
+            Self::Median => median(values),
+        }
+    }
+}
+
+/// What holds the true value in 95 of 100 cases, or nearly so: with normal noise in 94 for 5 runs on
+/// each side, in 93 for 4, in 91 for 3 (simulated, in the tests).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// The statistic of `times` samples, each drawn from the values with replacement and as large.
+pub fn resampled(values: &[f64], statistic: Statistic, times: usize, seed: u64) -> Vec<f64> {
+    let mut rng = Rng::with_seed(seed);
+    let mut sample = vec![0.0; values.len()];
+    (0..times)
+        .filter_map(|_| {
+            for place in &mut sample {
+                *place = values[rng.usize(..values.len())];
+            }
+            statistic.of(&sample)
+        })
+        .collect()
+}
+
+/// An interval for the ratio of a statistic after to that before, by the bootstrap; None with
+/// fewer than [`FEWEST_FOR_INTERVAL`] values on a side, or where the ratio may be anything because
+/// the values before are not all positive.
+///
+/// The percentile interval of small samples is too narrow: it knows neither that the variance of
+/// n values drawn again is that of n - 1, nor Student's t. Its percentiles are moved out to make up for
+/// both (Hesterberg, What Teachers Should Know About the Bootstrap, The American Statistician
+/// 69 (2015) 371, "expanded percentile interval").
+pub fn ratio_interval(before: &[f64], after: &[f64], statistic: Statistic) -> Option<Interval> {
+    let fewest = before.len().min(after.len());
+    if fewest < FEWEST_FOR_INTERVAL
+        || before.iter().any(|value| !value.is_finite() || *value <= 0.0)
+        || after.iter().any(|value| !value.is_finite())
+    {
+        return None;
+    }
+    let denominators = resampled(before, statistic, RESAMPLES, SEED);
+    let numerators = resampled(after, statistic, RESAMPLES, SEED.wrapping_add(1));
+    let mut ratios: Vec<f64> =
+        numerators.iter().zip(&denominators).map(|(after, before)| after / before).collect();
+    ratios.sort_by(f64::total_cmp);
+    let degrees = u32::try_from(before.len() + after.len() - 2).unwrap_or(u32::MAX).min(1000);
+    let widening = (fewest as f64 / (fewest - 1) as f64).sqrt();
+    let tail = normal_below(-widening * student_quantile(OUTSIDE, degrees));
+    let last = ratios.len().checked_sub(1)?;
+    let low = (tail * last as f64).floor() as usize;
+    Some(Interval { low: ratios[low], high: ratios[last - low] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Efron and Tibshirani, An Introduction to the Bootstrap (1993), table 2.1: days that mice
+    /// lived after surgery.
+    const TREATMENT: [f64; 7] = [94.0, 197.0, 16.0, 38.0, 99.0, 141.0, 23.0];
+    const CONTROL: [f64; 9] = [52.0, 104.0, 146.0, 10.0, 51.0, 30.0, 40.0, 27.0, 46.0];
+
+    fn standard_error(values: &[f64], statistic: Statistic) -> f64 {
+        let drawn = resampled(values, statistic, 100_000, 1);
+        let centre = mean(&drawn).unwrap();
+        (drawn.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (drawn.len() - 1) as f64).sqrt()
+    }
+
+    /// The same book, table 2.2: the standard errors of the treated mice's mean and median that the
+    /// bootstrap tends to with the number of samples, 23.36 and 37.83. The ideal for a mean is
+    /// also known without drawing: the root of the sum of squares over n².
+    #[test]
+    fn standard_errors_are_those_of_the_mice() {
+        assert!((mean(&TREATMENT).unwrap() - 86.86).abs() < 0.005);
+        assert!((mean(&CONTROL).unwrap() - 56.22).abs() < 0.005);
+        assert_eq!((median(&TREATMENT), median(&CONTROL)), (Some(94.0), Some(46.0)));
+        let found = standard_error(&TREATMENT, Statistic::Mean);
+        assert!((found - 23.36).abs() < 0.25, "{found}");
+        let found = standard_error(&TREATMENT, Statistic::Median);
+        assert!((found - 37.83).abs() < 0.4, "{found}");
+    }
+
+    /// The book's conclusion: there is no telling whether the treatment helped.
+    #[test]
+    fn the_mice_do_not_tell() {
+        let interval = ratio_interval(&CONTROL, &TREATMENT, Statistic::Mean).unwrap();
+        assert!(interval.low < 1.0 && 86.86 / 56.22 < interval.high, "{interval:?}");
+    }
+
+    #[test]
+    fn the_interval_is_the_same_each_time_and_scales() {
+        let before = [1.0, 1.1, 0.9, 1.05, 0.97];
+        let after: Vec<f64> = before.iter().map(|x| x * 2.0).collect();
+        let found = ratio_interval(&before, &after, Statistic::Mean).unwrap();
+        assert_eq!(ratio_interval(&before, &after, Statistic::Mean), Some(found));
+        assert!(found.low < 2.0 && 2.0 < found.high && found.low > 1.7 && found.high < 2.3);
+    }
+
+    #[test]
+    fn what_has_no_interval() {
+        for (before, after) in [
+            (&[][..], &[1.0, 2.0, 3.0][..]),
+            (&[1.0, 2.0], &[1.0, 2.0, 3.0]),
+            (&[0.0, 2.0, 3.0], &[1.0, 2.0, 3.0]),
+            (&[1.0, 2.0, 3.0], &[1.0, f64::INFINITY, 3.0]),
+        ] {
+            assert_eq!(ratio_interval(before, after, Statistic::Median), None);
+        }
+        let same = ratio_interval(&[2.0; 3], &[2.0; 3], Statistic::Mean);
+        assert_eq!(same, Some(Interval { low: 1.0, high: 1.0 }));
+    }
+
+    /// How often an interval of 95 % holds the true ratio, over simulated normal noise of 3 %.
+    #[test]
+    fn the_interval_covers_as_it_says() {
+        for (n, least) in [(3, 880), (4, 910), (5, 930), (10, 930)] {
+            let mut noise = crate::stats::noise::Noise::new(n as u64, 0.03);
+            let trials = 1000;
+            let covered = (0..trials)
+                .filter(|_| {
+                    let (before, after) = (noise.runs(n, 1.0), noise.runs(n, 1.1));
+                    let found = ratio_interval(&before, &after, Statistic::Mean).unwrap();
+                    (found.low..=found.high).contains(&1.1)
+                })
+                .count();
+            println!("n = {n}: {covered} of {trials} intervals hold the true ratio");
+            assert!(covered >= least, "{n}: {covered}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The comparison of two sides: the table of before and after, and what changed.
+
+mod common;
+
+use common::{job, metric, run};
+use proctrace_findings::Cell;
+use proctrace_gate::{Diff, DiffError, Fate};
+
+/// The figures of ALICE's paper on its multicore workflow: 72.5 K processes became 38.3 K,
+/// commands -86 %, O2 processes -23 %, threads -16 %, 106 minutes became 69.
+#[test]
+fn the_papers_table() {
+    let side = |name: &str, figures: [f64; 5]| {
+        let names = [
+            "total_processes",
+            "total_commands",
+            "total_framework_processes",
+            "total_threads",
+            "wall_seconds",
+        ];
+        let figures = names.iter().zip(figures).map(|(name, value)| metric(name, &[], value));
+        run(name, figures.collect())
+    };
+    let before = side("before", [72_500.0, 30_000.0, 1_000.0, 5_000.0, 6_360.0]);
+    let after = side("after", [38_300.0, 4_200.0, 770.0, 4_200.0, 4_140.0]);
+    let diff = Diff::of(&[before], &[after]).unwrap();
+    let table = &diff.tables()[0];
+    let column = |name: &str| -> Vec<String> {
+        let values = &table.named(name).unwrap().values;
+        (0..table.height())
+            .map(|row| match values.get(row) {
+                Cell::Text(text) => text.to_owned(),
+                other => format!("{other:?}"),
+            })
+            .collect()
+    };
+    assert_eq!(
+        column("figure"),
+        ["processes", "commands", "framework processes", "threads", "wall time"]
+    );
+    assert_eq!(column("before"), ["72,500", "30,000", "1,000", "5,000", "1 h 46 min"]);
+    assert_eq!(column("after"), ["38,300", "4,200", "770", "4,200", "1 h 09 min"]);
+    assert_eq!(column("change")[..2], ["-34,200", "-25,800"]);
+    assert_eq!(column("change_percent"), ["-47 %", "-86 %", "-23 %", "-16 %", "-35 %"]);
+    assert_eq!(column("certainty"), ["exact", "exact", "exact", "exact", "n=1, no interval"]);
+}
+
+#[test]
+fn what_vanished_appeared_grew_and_shrank() {
+    let with = |name: &str, commands: &[(&str, f64)]| {
+        let total = commands.iter().map(|(_, n)| n).sum();
+        let mut metrics = vec![metric("total_processes", &[], total)];
+        metrics.extend(
+            commands.iter().map(|(c, n)| metric("command_processes", &[("command", c)], *n)),
+        );
+        run(name, metrics)
+    };
+    let before = with("a", &[("sed", 100.0), ("awk", 7.0), ("ps", 5.0), ("sh", 2.0)]);
+    let after = with("b", &[("sed", 40.0), ("tail", 9.0), ("ps", 6.0), ("sh", 2.0)]);
+    let diff = Diff::of(&[before], &[after]).unwrap();
+    let changes: Vec<(&str, Fate)> =
+        diff.commands.iter().map(|c| (c.command.as_str(), c.fate)).collect();
+    assert_eq!(
+        changes,
+        [
+            ("sed", Fate::Shrank),
+            ("tail", Fate::Appeared),
+            ("awk", Fate::Vanished),
+            ("ps", Fate::Grew)
+        ]
+    );
+    for most in 0..6 {
+        let waterfall = diff.waterfall(most).unwrap();
+        let sum: f64 = waterfall.steps.iter().map(|step| step.change).sum();
+        assert_eq!(waterfall.before + sum, waterfall.after);
+        assert!(waterfall.steps.len() <= most + 1);
+    }
+    assert_eq!(diff.waterfall(1).unwrap().steps[1].name, "all others");
+    let table = &diff.tables()[1];
+    assert_eq!((table.name, table.height()), ("diff_commands", 4));
+    assert_eq!(table.named("change").unwrap().values.get(0), Cell::Real(-60.0));
+    assert_eq!(table.named("change_percent").unwrap().values.get(1), Cell::Missing);
+}
+
+#[test]
+fn several_runs_give_times_an_interval() {
+    let side = |cpu: f64| -> Vec<_> {
+        [0.99, 1.0, 1.01, 1.0, 1.0].iter().map(|x| job("run", 10.0, 1.0, 2, cpu * x)).collect()
+    };
+    let diff = Diff::of(&side(4.0), &side(3.0)).unwrap();
+    let interval =
+        diff.row("total_cpu_seconds").unwrap().numbers.unwrap().interval_percent.unwrap();
+    assert!(interval.low < -25.0 && -25.0 < interval.high, "{interval:?}");
+    assert!(diff.row("total_processes").unwrap().numbers.unwrap().interval_percent.is_none());
+    assert!(diff.commands.is_empty() && diff.spawns.is_empty());
+    let mut other = job("run", 10.0, 1.0, 3, 4.0);
+    other.metrics.doubts = vec!["2 records were lost".into()];
+    let diff = Diff::of(&side(4.0), &[other]).unwrap();
+    assert_eq!(diff.doubts, ["run cannot be trusted: 2 records were lost"]);
+    assert_eq!(diff.directories[0].directory, "/opt/lib2");
+    assert_eq!(diff.directories[0].fate, Fate::Appeared);
+    assert_eq!(Diff::of(&[], &side(1.0)), Err(DiffError::NothingBefore));
+}

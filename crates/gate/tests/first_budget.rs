@@ -1,0 +1,55 @@
+//! A budget made from recordings is kept by them, and not by a regression.
+
+mod common;
+
+use common::{job, metric, run};
+use proctrace_gate::{Budget, Options, Verdict, gate, init};
+use proptest::prelude::*;
+
+#[test]
+fn it_is_kept_by_what_it_was_made_of() {
+    let runs = [job("a.ptrace", 100.0, 1.0, 3, 4.0), job("b.ptrace", 101.0, 1.0, 3, 4.2)];
+    let text = init(&runs);
+    let budget =
+        Budget::parse("gate.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(budget.needs_baseline(), None);
+    let report = gate(&budget, &[], &runs, Options::default()).unwrap();
+    assert_eq!(report.verdict, Verdict::Pass, "{text}\n{report:#?}");
+    assert!(report.findings.is_empty(), "{report:#?}");
+    let more = [job("more", 100.0, 2.0, 3, 4.0)];
+    let report = gate(&budget, &[], &more, Options::default()).unwrap();
+    assert_eq!(report.verdict, Verdict::Regression);
+    // a new command that is run often
+    let mut new = job("new", 100.0, 1.0, 3, 4.0);
+    new.metrics.metrics.push(metric("execs", &[("command", "pgrep")], 500.0));
+    let report = gate(&budget, &[], &[new], Options::default()).unwrap();
+    assert_eq!(report.findings[0].metric.as_deref(), Some(r#"execs{command="pgrep"}"#));
+}
+
+#[test]
+fn a_first_budget_reads_like_this() {
+    let runs = [job("a.ptrace", 100.0, 1.0, 3, 4.0), job("b.ptrace", 101.0, 1.0, 3, 4.2)];
+    insta::assert_snapshot!(init(&runs));
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_names_and_figures(
+        name in "\\PC{0,12}|[\u{0}-\u{7f}]{0,12}|['\"\\\\*\n\r\u{7f}]{0,6}",
+        count in 0_u32..100_000,
+        cpu in 0.0..1e6_f64,
+    ) {
+        let count = f64::from(count);
+        let runs = [run(&name, vec![
+            metric("total_execs", &[], count),
+            metric("total_cpu_seconds", &[], cpu),
+            metric("peak_rss_bytes", &[], cpu * 1e4),
+            metric("execs", &[("command", &name)], count),
+        ])];
+        let text = init(&runs);
+        let budget = Budget::parse("gate.toml", &text);
+        prop_assert!(budget.is_ok(), "{:?}\n{}", budget, text);
+        let report = gate(&budget.unwrap(), &[], &runs, Options::default()).unwrap();
+        prop_assert!(report.findings.is_empty(), "{:#?}\n{}", report, text);
+    }
+}

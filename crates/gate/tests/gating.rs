@@ -1,0 +1,208 @@
+//! The gate from budget to verdict: planted regressions are caught and named, and nothing else is.
+
+mod common;
+
+use common::{job, metric, run};
+use proctrace_gate::{
+    Budget, Code, Effect, GateError, Options, Report, Run, Status, Verdict, gate,
+};
+
+fn judged(budget: &str, baselines: &[Run], candidates: &[Run]) -> Report {
+    let budget = Budget::parse("gate.toml", budget).expect("the budget is a good one");
+    gate(&budget, baselines, candidates, Options::default()).expect("there is something to judge")
+}
+
+fn codes(report: &Report) -> Vec<(Code, Effect)> {
+    report.findings.iter().map(|finding| (finding.code, finding.effect)).collect()
+}
+
+const TIGHT: &str = r#"[limits]
+total_processes = "0%"
+'execs{command="*"}' = "0%"
+'failed_lookups{kind="*"}' = "0%"
+'directory_failed_lookups{directory="*"}' = { relative_percent = 0, min_change = 10 }
+"#;
+
+#[test]
+fn the_same_again_passes() {
+    let base = job("base", 100.0, 1.0, 3, 4.0);
+    let report = judged(TIGHT, std::slice::from_ref(&base), std::slice::from_ref(&base));
+    assert_eq!((report.verdict, report.verdict.exit_code()), (Verdict::Pass, 0));
+    assert!(report.findings.is_empty(), "{report:#?}");
+    assert_eq!(report.passed(), report.checks.len());
+    assert_eq!(report.checks.len(), 1 + 2 + 1 + 3);
+}
+
+/// One more sed at each tick of a script that polls.
+#[test]
+fn one_more_sed_per_tick_is_caught_and_its_parent_named() {
+    let (base, more) = (job("base", 100.0, 1.0, 3, 4.0), job("more", 100.0, 2.0, 3, 4.0));
+    let report = judged(TIGHT, &[base], &[more]);
+    assert_eq!((report.verdict, report.verdict.exit_code()), (Verdict::Regression, 3));
+    let first = &report.findings[0];
+    assert_eq!(first.metric.as_deref(), Some("total_processes"));
+    let named: Vec<&str> = first.contributors.iter().map(|one| one.metric.as_str()).collect();
+    assert_eq!(
+        named,
+        [r#"command_processes{command="sed"}"#, r#"spawns{parent="poll.sh",child="sed"}"#]
+    );
+    let sed =
+        report.findings.iter().find(|f| f.metric.as_deref() == Some(r#"execs{command="sed"}"#));
+    let sed = sed.unwrap();
+    assert_eq!((sed.code, sed.rule), (Code::Count, Some(1)));
+    assert_eq!(sed.contributors[0].message, "+100 (100 before, 200 after)");
+    // ps was not touched
+    assert!(!report.findings.iter().any(|f| f.metric.as_deref() == Some(r#"execs{command="ps"}"#)));
+}
+
+/// One more directory in LD_LIBRARY_PATH.
+#[test]
+fn one_more_search_directory_is_caught_and_named() {
+    let (base, more) = (job("base", 100.0, 1.0, 3, 4.0), job("more", 100.0, 1.0, 4, 4.0));
+    let report = judged(TIGHT, &[base], &[more]);
+    assert_eq!(report.verdict, Verdict::Regression);
+    let found = &report.findings[0];
+    assert_eq!(found.metric.as_deref(), Some(r#"failed_lookups{kind="open"}"#));
+    let new = r#"directory_failed_lookups{directory="/opt/lib3",kind="open"}"#;
+    assert_eq!(found.contributors[0].metric, new);
+    assert_eq!(report.findings[1].metric.as_deref(), Some(new));
+    assert_eq!(report.findings.len(), 2);
+}
+
+#[test]
+fn cpu_time_needs_runs_and_is_named_by_command() {
+    let budget = "[limits]\ntotal_cpu_seconds = '5%'\n";
+    let runs = |cpu: f64| -> Vec<Run> {
+        [0.99, 1.0, 1.01, 1.005, 0.995].iter().map(|x| job("run", 100.0, 1.0, 3, cpu * x)).collect()
+    };
+    let report = judged(budget, &runs(4.0), &runs(4.0));
+    assert_eq!(report.verdict, Verdict::Pass);
+    let report = judged(budget, &runs(4.0), &runs(5.0));
+    assert_eq!(codes(&report), [(Code::Measured, Effect::Fails)]);
+    assert_eq!(report.findings[0].contributors[0].metric, r#"command_cpu_seconds{command="sed"}"#);
+    assert!(report.checks[0].p_value.unwrap() < 0.01);
+    let report = judged(budget, &runs(4.0)[..1], &runs(5.0)[..1]);
+    assert_eq!(codes(&report), [(Code::FewRuns, Effect::Inconclusive)]);
+    assert_eq!(report.verdict.exit_code(), 4);
+    let report = judged(
+        "[defaults]\ninconclusive = 'warn'\n[limits]\ntotal_cpu_seconds = '5%'\n",
+        &runs(4.0)[..1],
+        &runs(5.0)[..1],
+    );
+    assert_eq!(codes(&report), [(Code::FewRuns, Effect::Warns)]);
+    assert_eq!(report.verdict, Verdict::Pass);
+}
+
+#[test]
+fn of_several_rules_the_last_one_decides() {
+    let base = job("base", 100.0, 1.0, 3, 4.0);
+    let budget = r#"[limits]
+'execs{command="ps"}' = "|1"
+'execs{command="*"}' = "|50"
+'execs{command="sed"}' = { absolute = 99, severity = "warn" }
+"#;
+    let report = judged(budget, &[], std::slice::from_ref(&base));
+    assert_eq!(
+        codes(&report),
+        [
+            (Code::Absolute, Effect::Fails),
+            (Code::Shadowed, Effect::Warns),
+            (Code::Absolute, Effect::Warns)
+        ]
+    );
+    assert_eq!(report.findings[0].metric.as_deref(), Some(r#"execs{command="ps"}"#));
+    assert_eq!(report.findings[0].rule, Some(1));
+    // a limit of the command line comes last
+    let mut budget = Budget::parse("gate.toml", budget).unwrap();
+    budget.push_argument(r#"execs{command="*"}=|1000"#).unwrap();
+    let report = gate(&budget, &[], &[base], Options::default()).unwrap();
+    assert_eq!(report.verdict, Verdict::Pass);
+    assert_eq!(report.count(Effect::Warns), 3);
+}
+
+#[test]
+fn a_rule_about_nothing_is_a_finding() {
+    let base = job("base", 100.0, 1.0, 3, 4.0);
+    let said = |unmatched: &str| {
+        let budget =
+            format!("[limits]\n'execs{{command=\"gawk\"}}' = {{ absolute = 5{unmatched} }}\n");
+        let report = judged(&budget, &[], std::slice::from_ref(&base));
+        (codes(&report), report.verdict)
+    };
+    assert_eq!(said(""), (vec![(Code::Unmatched, Effect::Warns)], Verdict::Pass));
+    assert_eq!(said(", unmatched = 'allow'"), (vec![], Verdict::Pass));
+    assert_eq!(
+        said(", unmatched = 'deny'"),
+        (vec![(Code::Unmatched, Effect::Fails)], Verdict::Regression)
+    );
+}
+
+#[test]
+fn what_was_not_measured_is_not_zero() {
+    let with =
+        run("with", vec![metric("peak_pss_bytes", &[], 1e9), metric("total_execs", &[], 5.0)]);
+    let without = run("without", vec![metric("total_execs", &[], 5.0)]);
+    let budget = "[limits]\npeak_pss_bytes = '5%'\n";
+    let report = judged(budget, std::slice::from_ref(&with), std::slice::from_ref(&without));
+    assert_eq!(codes(&report), [(Code::NotMeasured, Effect::Inconclusive)]);
+    let report = judged(budget, std::slice::from_ref(&without), std::slice::from_ref(&without));
+    assert_eq!(codes(&report), [(Code::Unmatched, Effect::Warns)]);
+    assert!(report.findings[0].message.contains("was not measured"));
+    // an absolute limit needs no baseline
+    let report = judged("[limits]\npeak_pss_bytes = '|2e9'\n", &[without], &[with]);
+    assert_eq!(report.verdict, Verdict::Pass);
+    assert_eq!(report.checks[0].status, Status::Passed);
+}
+
+#[test]
+fn a_relative_limit_without_a_baseline_has_no_answer() {
+    let base = job("base", 100.0, 1.0, 3, 4.0);
+    let budget = Budget::parse("gate.toml", "[limits]\ntotal_execs = '5%|1000'\n").unwrap();
+    assert_eq!(budget.needs_baseline(), None);
+    let report = gate(&budget, &[], std::slice::from_ref(&base), Options::default()).unwrap();
+    assert_eq!(codes(&report), [(Code::NoBaseline, Effect::Inconclusive)]);
+    let budget = Budget::parse("gate.toml", "[limits]\n\ntotal_execs = '5%'\n").unwrap();
+    assert_eq!(budget.needs_baseline().unwrap().origin.to_string(), "gate.toml:3");
+}
+
+#[test]
+fn recordings_that_cannot_be_trusted_are_refused() {
+    let good = job("good", 100.0, 1.0, 3, 4.0);
+    let mut bad = job("bad.ptrace", 100.0, 1.0, 3, 4.0);
+    bad.metrics.doubts = vec!["3 records were lost".into(), "forks do not balance".into()];
+    let budget = Budget::parse("gate.toml", TIGHT).unwrap();
+    for (baselines, candidates) in
+        [([good.clone()], [bad.clone()]), ([bad.clone()], [good.clone()])]
+    {
+        let error = gate(&budget, &baselines, &candidates, Options::default()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "bad.ptrace cannot be trusted: 3 records were lost; forks do not balance; record it \
+             again, or allow for it explicitly"
+        );
+    }
+    let report =
+        gate(&budget, std::slice::from_ref(&good), &[bad], Options { allow_doubts: true }).unwrap();
+    assert_eq!(codes(&report), [(Code::Doubtful, Effect::Warns)]);
+    let mut other = good.clone();
+    other.metrics.cores = 64;
+    let report = judged(TIGHT, std::slice::from_ref(&good), &[other]);
+    assert_eq!(codes(&report), [(Code::OtherMachine, Effect::Warns)]);
+    assert_eq!(gate(&budget, &[], &[], Options::default()), Err(GateError::NoCandidate));
+    assert_eq!(gate(&Budget::default(), &[], &[good], Options::default()), Err(GateError::NoRule));
+}
+
+#[test]
+fn json_has_what_a_script_needs() {
+    let (base, more) = (job("base", 100.0, 1.0, 3, 4.0), job("more", 100.0, 2.0, 3, 4.0));
+    let report = judged(TIGHT, &[base], &[more]);
+    let json: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+    assert_eq!(json["verdict"], "regression");
+    assert_eq!(json["findings"][0]["code"], "PT001");
+    assert_eq!(json["findings"][0]["numbers"]["change"], 100.0);
+    assert_eq!(json["rules"][0]["origin"]["file"]["line"], 2);
+    assert_eq!(
+        json["findings"][0]["contributors"][1]["metric"],
+        r#"spawns{parent="poll.sh",child="sed"}"#
+    );
+}
