@@ -20,6 +20,7 @@ mod classify;
 mod correlate;
 mod detached;
 mod error;
+mod fast;
 mod gantt;
 mod laws;
 mod load;

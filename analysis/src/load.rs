@@ -1,6 +1,6 @@
 //! Reading a trace into tables: lifecycle first, then look-ups, then samples.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -16,6 +16,7 @@ use crate::bins::{Bins, Point, Quantity};
 use crate::blind::Blindness;
 use crate::classify::{Program, Rules};
 use crate::error::AnalysisError;
+use crate::fast::FastMap;
 use crate::names::{Names, comm, directory};
 use crate::recording::{Counts, End, Look, Miss, Process, Recording, Run, Task};
 use crate::serials::Serials;
@@ -49,17 +50,17 @@ struct Loader<'a> {
     rules: &'a Rules,
     page_bytes: u64,
     programs: Vec<Program>,
-    program_numbers: HashMap<Program, usize>,
+    program_numbers: FastMap<Program, usize>,
     processes: Vec<Process>,
     process_of_serial: Serials,
     /// The latest process with a pid.
-    process_of_pid: HashMap<i32, usize>,
+    process_of_pid: FastMap<i32, usize>,
     tasks: Vec<Task>,
     task_of_serial: Serials,
     counts: Counts,
     undecodable: u64,
     directories: Vec<Vec<u8>>,
-    misses: HashMap<Miss, u32>,
+    misses: FastMap<Miss, u32>,
     runs: Vec<Run>,
     templates: Names,
     roles: Names,
@@ -72,7 +73,7 @@ struct Loader<'a> {
     blind: Blindness,
     looks: Vec<Look>,
     /// Points at which tasks that were attached begin.
-    attach_points: HashMap<usize, Point>,
+    attach_points: FastMap<usize, Point>,
     peak_running: Option<u64>,
     first_ns: u64,
     last_ns: u64,
@@ -86,16 +87,16 @@ impl<'a> Loader<'a> {
             rules,
             page_bytes: u64::from(header.page_bytes),
             programs: Vec::new(),
-            program_numbers: HashMap::new(),
+            program_numbers: FastMap::default(),
             processes: Vec::new(),
             process_of_serial: Serials::default(),
-            process_of_pid: HashMap::new(),
+            process_of_pid: FastMap::default(),
             tasks: Vec::new(),
             task_of_serial: Serials::default(),
             counts: Counts::default(),
             undecodable: 0,
             directories: Vec::new(),
-            misses: HashMap::new(),
+            misses: FastMap::default(),
             runs: Vec::new(),
             templates: Names::default(),
             roles: Names::default(),
@@ -107,7 +108,7 @@ impl<'a> Loader<'a> {
             ticks: Vec::new(),
             blind: Blindness::default(),
             looks: Vec::new(),
-            attach_points: HashMap::new(),
+            attach_points: FastMap::default(),
             peak_running: None,
             first_ns: u64::MAX,
             last_ns: 0,
@@ -354,8 +355,8 @@ impl<'a> Loader<'a> {
     fn number_of(&mut self, program: Program) -> usize {
         let next = self.programs.len();
         match self.program_numbers.entry(program) {
-            std::collections::hash_map::Entry::Occupied(known) => *known.get(),
-            std::collections::hash_map::Entry::Vacant(new) => {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
                 self.programs.push(new.key().clone());
                 *new.insert(next)
             }
@@ -369,7 +370,7 @@ impl<'a> Loader<'a> {
 
     /// Finds who could wait for each process: pids are used again, so it must have been alive then.
     fn find_reapers(&mut self) {
-        let mut of_pid: HashMap<i32, Vec<usize>> = HashMap::new();
+        let mut of_pid: FastMap<i32, Vec<usize>> = FastMap::default();
         for (at, process) in self.processes.iter().enumerate() {
             of_pid.entry(process.pid).or_default().push(at);
         }
@@ -432,7 +433,7 @@ impl<'a> Loader<'a> {
 
     fn read_lookups(&mut self, reader: &mut Reader<BufReader<File>>) {
         reader.rewind();
-        let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
+        let mut numbers: FastMap<Vec<u8>, u32> = FastMap::default();
         let Self { task_of_serial, tasks, counts, directories, misses, bins, .. } = self;
         let decoded = records(reader, Stream::Lookups, |record| {
             let Record::LookupFailed(miss, path) = record else { return };
@@ -502,11 +503,9 @@ impl<'a> Loader<'a> {
 
     fn read_samples(&mut self, reader: &mut Reader<BufReader<File>>) {
         reader.rewind();
-        let mut points: Vec<Point> =
-            self.tasks.iter().map(|task| Point::born(task.born_ns)).collect();
-        for (task, point) in &self.attach_points {
-            points[*task] = *point;
-        }
+        // Where a task stands that was sampled or attached; few are, for most are gone before the
+        // next sample.
+        let mut points = std::mem::take(&mut self.attach_points);
         let Self {
             bins,
             tracks,
@@ -527,8 +526,9 @@ impl<'a> Loader<'a> {
         let decoded = records(reader, Stream::Samples, |record| match record {
             Record::Sample(sample) => {
                 if let Some(task) = task_of_serial.get(sample.head.task) {
-                    let to = Point::of_sample(&sample);
-                    points[task] = grow(bins, tasks[task].process, &points[task], to);
+                    let born = Point::born(tasks[task].born_ns);
+                    let point = points.entry(task).or_insert(born);
+                    *point = grow(bins, tasks[task].process, point, Point::of_sample(&sample));
                     if tasks[task].end.is_none() {
                         tasks[task].seen = Some(Box::new(sample));
                     }
@@ -548,9 +548,10 @@ impl<'a> Loader<'a> {
             _ => {}
         });
         self.undecodable += decoded.undecodable;
-        for (task, point) in tasks.iter().zip(&points) {
+        for (at, task) in tasks.iter().enumerate() {
             if let Some(end) = &task.end {
-                grow(bins, task.process, point, Point::of_exit(&end.record));
+                let point = points.get(&at).copied().unwrap_or(Point::born(task.born_ns));
+                grow(bins, task.process, &point, Point::of_exit(&end.record));
             }
         }
         bins.finish_ticks();

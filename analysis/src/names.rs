@@ -1,8 +1,8 @@
 //! Names from paths and arguments.
 
-use std::collections::HashMap;
-
 use proctrace_wire::escape::to_text;
+
+use crate::fast::FastMap;
 
 /// The last component of a path.
 pub(crate) fn base(path: &[u8]) -> &[u8] {
@@ -22,7 +22,7 @@ pub(crate) fn directory(path: &[u8]) -> &[u8] {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     names: Vec<String>,
-    numbers: HashMap<String, u32>,
+    numbers: FastMap<String, u32>,
 }
 
 impl Names {

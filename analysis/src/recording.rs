@@ -8,6 +8,7 @@ use proctrace_trace::{Damage, Header, Trailer};
 use crate::bins::Bins;
 use crate::blind::Blindness;
 use crate::classify::Program;
+use crate::fast::FastMap;
 use crate::tracks::Track;
 use crate::usage::Usage;
 
@@ -42,7 +43,7 @@ pub struct Recording {
     /// Directories that were searched in vain, by number.
     pub(crate) directories: Vec<Vec<u8>>,
     /// Failed look-ups by process, directory and errno.
-    pub(crate) misses: HashMap<Miss, u32>,
+    pub(crate) misses: FastMap<Miss, u32>,
     pub(crate) bins: Bins,
     /// The processes that used most, over time.
     pub(crate) tracks: Vec<Track>,
