@@ -22,6 +22,7 @@ const PROGRAMS: &[&str] = &[
     "burn",
     "daemon",
     "killed",
+    "workdirs",
 ];
 
 /// A place whose name tells nothing of the machine.

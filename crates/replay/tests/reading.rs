@@ -92,7 +92,8 @@ fn the_example_works() {
     let output = Command::new(example).arg(tours().last().unwrap()).output().unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    // 12 rounds of `mixed`, a search in every 4th, and what `exec_argv` runs.
+    // 12 rounds of `mixed`, a search in every 4th, and what `exec_argv`
+    // and `workdirs` run.
     let true_line = text.lines().find(|line| line.ends_with("/usr/bin/true")).unwrap();
-    assert_eq!(true_line.trim(), "16  /usr/bin/true");
+    assert_eq!(true_line.trim(), "17  /usr/bin/true");
 }
