@@ -5,7 +5,9 @@
 //! to the distance of samples, and the sum over bins is exact.
 
 use proctrace_replay::{CpuTime, scale};
-use proctrace_wire::layout::{Attach, Exit, Sample, Tick};
+use proctrace_wire::layout::{Attach, Sample, Tick};
+
+use crate::recording::End;
 
 /// At most so many bins: a week at a tenth of a second would be six million.
 const BINS_MAX: u64 = 20_000;
@@ -91,9 +93,9 @@ pub(crate) struct Point {
 }
 
 macro_rules! point_of {
-    ($record:expr) => {
+    ($time_ns:expr, $record:expr) => {
         Point {
-            time_ns: $record.head.time_ns,
+            time_ns: $time_ns,
             cpu: scale($record.run_ns, $record.utime_ns, $record.stime_ns),
             counters: [
                 $record.nvcsw,
@@ -116,15 +118,15 @@ impl Point {
     }
 
     pub(crate) fn of_attach(attach: &Attach) -> Self {
-        point_of!(attach)
+        point_of!(attach.head.time_ns, attach)
     }
 
     pub(crate) fn of_sample(sample: &Sample) -> Self {
-        point_of!(sample)
+        point_of!(sample.head.time_ns, sample)
     }
 
-    pub(crate) fn of_exit(exit: &Exit) -> Self {
-        point_of!(exit)
+    pub(crate) fn of_end(end: &End) -> Self {
+        point_of!(end.time_ns, end.record)
     }
 
     /// Neither part of the CPU time may fall when the split is estimated anew; the kernel keeps

@@ -40,7 +40,7 @@ pub use classify::{Program, Rules};
 pub use correlate::pearson;
 pub use error::AnalysisError;
 pub use gantt::gantt;
-pub use recording::{End, Process, Recording, Task};
+pub use recording::{End, Exit, Process, Recording, Task};
 pub use sections::{Content, Options, Section};
 pub use usage::Usage;
 

@@ -292,7 +292,7 @@ impl<'a> Loader<'a> {
             }
         };
         let cpu = scale(exit.run_ns, exit.utime_ns, exit.stime_ns);
-        self.tasks[task].end = Some(End { time_ns: exit.head.time_ns, cpu, record: *exit });
+        self.tasks[task].end = Some(End { time_ns: exit.head.time_ns, cpu, record: exit.into() });
     }
 
     fn add_process(
@@ -370,21 +370,29 @@ impl<'a> Loader<'a> {
 
     /// Finds who could wait for each process: pids are used again, so it must have been alive then.
     fn find_reapers(&mut self) {
-        let mut of_pid: FastMap<i32, Vec<usize>> = FastMap::default();
-        for (at, process) in self.processes.iter().enumerate() {
-            of_pid.entry(process.pid).or_default().push(at);
-        }
+        let mut by_pid: Vec<(i32, u64, u32)> = self
+            .processes
+            .iter()
+            .enumerate()
+            .map(|(at, process)| {
+                (process.pid, process.born_ns, u32::try_from(at).unwrap_or(u32::MAX))
+            })
+            .collect();
+        by_pid.sort_unstable();
         let reapers: Vec<Option<usize>> = self
             .processes
             .iter()
             .map(|process| {
                 let parent_pid = process.last_parent_pid?;
                 let ended_ns = process.ended_ns?;
-                of_pid.get(&parent_pid)?.iter().copied().find(|at| {
-                    let parent = &self.processes[*at];
-                    parent.born_ns <= ended_ns
-                        && parent.ended_ns.is_none_or(|gone_ns| gone_ns >= ended_ns)
-                })
+                // The last of that pid that was there by then.
+                let after = by_pid.partition_point(|(pid, born_ns, _)| {
+                    (*pid, *born_ns) <= (parent_pid, ended_ns)
+                });
+                let (pid, _, at) = by_pid.get(after.checked_sub(1)?)?;
+                let parent = self.processes.get(*at as usize)?;
+                let lives = parent.ended_ns.is_none_or(|gone_ns| gone_ns >= ended_ns);
+                (*pid == parent_pid && lives).then_some(*at as usize)
             })
             .collect();
         for (process, reaper) in self.processes.iter_mut().zip(reapers) {
@@ -551,7 +559,7 @@ impl<'a> Loader<'a> {
         for (at, task) in tasks.iter().enumerate() {
             if let Some(end) = &task.end {
                 let point = points.get(&at).copied().unwrap_or(Point::born(task.born_ns));
-                grow(bins, task.process, &point, Point::of_exit(&end.record));
+                grow(bins, task.process, &point, Point::of_end(end));
             }
         }
         bins.finish_ticks();

@@ -1,6 +1,8 @@
 //! What a task has used, by any record that says so.
 
-use proctrace_wire::layout::{Attach, Exit, Sample};
+use proctrace_wire::layout::{Attach, Sample};
+
+use crate::recording::Exit;
 
 /// A task's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
