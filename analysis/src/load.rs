@@ -1,12 +1,13 @@
 //! Reading a trace into tables: lifecycle first, then look-ups, then samples.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
 use proctrace_replay::{CpuTime, records, scale};
-use proctrace_trace::Reader;
+use proctrace_trace::{Damage, Reader};
 use proctrace_wire::layout::{
     self, ATTACH_ZOMBIE, EXEC_BEFORE, EXIT_AUTOREAP, EXIT_PROCESS, EXIT_RELEASED, MISS_PATH_FAULT,
 };
@@ -37,12 +38,15 @@ impl Recording {
         let mut reader = Reader::open(path)?;
         let mut loader = Loader::new(&reader, rules);
         loader.read_lifecycle(&mut reader);
+        loader.note_damage(&reader);
         loader.prepare_bins();
         loader.read_lookups(&mut reader);
+        loader.note_damage(&reader);
         loader.read_samples(&mut reader);
+        loader.note_damage(&reader);
         loader.sum_up_processes();
         loader.find_reapers();
-        Ok(loader.finish(reader))
+        Ok(loader.finish(&reader))
     }
 }
 
@@ -59,6 +63,7 @@ struct Loader<'a> {
     task_of_serial: Serials,
     counts: Counts,
     undecodable: u64,
+    damage: BTreeSet<Damage>,
     directories: Vec<Vec<u8>>,
     misses: FastMap<Miss, u32>,
     runs: Vec<Run>,
@@ -95,6 +100,7 @@ impl<'a> Loader<'a> {
             task_of_serial: Serials::default(),
             counts: Counts::default(),
             undecodable: 0,
+            damage: BTreeSet::new(),
             directories: Vec::new(),
             misses: FastMap::default(),
             runs: Vec::new(),
@@ -565,14 +571,17 @@ impl<'a> Loader<'a> {
         bins.finish_ticks();
     }
 
-    fn finish(self, mut reader: Reader<BufReader<File>>) -> Recording {
-        // Once more over all blocks, for the damage in any of them.
-        reader.rewind();
-        while reader.next_block().is_some() {}
+    /// Each pass unpacks the blocks of one stream and so finds the damage in these; what lies
+    /// between blocks each of them finds.
+    fn note_damage(&mut self, reader: &Reader<BufReader<File>>) {
+        self.damage.extend(reader.damage().iter().cloned());
+    }
+
+    fn finish(self, reader: &Reader<BufReader<File>>) -> Recording {
         Recording {
             header: reader.header().clone(),
             trailer: reader.trailer().cloned(),
-            damage: reader.damage().to_vec(),
+            damage: self.damage.into_iter().collect(),
             undecodable: self.undecodable,
             programs: self.programs,
             processes: self.processes,

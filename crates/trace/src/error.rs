@@ -86,7 +86,7 @@ pub enum WriteError {
 }
 
 /// A stretch of a trace that was passed over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Damage {
     /// Where it begins, in bytes from the start of the file.
     pub offset: u64,
@@ -97,7 +97,7 @@ pub struct Damage {
 }
 
 /// What can be wrong with a stretch of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DamageKind {
     /// The file ends within a block.
     Truncated,
