@@ -5,7 +5,7 @@ use std::io;
 use proctrace_findings::{Cell, Column, Table, Unit};
 use serde_json::{Map, Value, json};
 
-use crate::escape::terminal;
+use crate::escape::{markdown, terminal};
 use crate::number::{bytes, count, time};
 use crate::style::Style;
 use crate::table::{Align, Table as Columns};
@@ -158,6 +158,30 @@ pub fn table_csv(table: &Table, out: &mut dyn io::Write) -> io::Result<()> {
     Ok(())
 }
 
+/// A heading, and a table as GitHub and GitLab know them; at most so many rows.
+pub fn table_markdown(table: &Table, rows: usize) -> String {
+    let mut out = format!("### {}\n\n", markdown(&table.title));
+    let titles: Vec<String> = table.columns.iter().map(|column| markdown(column.title)).collect();
+    let rules = table.columns.iter().map(|column| match column.unit {
+        Unit::Text => "---",
+        _ => "---:",
+    });
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    out.push_str(&line(titles));
+    out.push_str(&line(rules.map(str::to_owned).collect()));
+    for row in 0..table.height().min(rows) {
+        let cells = table.columns.iter().map(|column| markdown(&cell_text(column, row)));
+        out.push_str(&line(cells.collect()));
+    }
+    if table.height() > rows {
+        out.push_str(&format!("\n… {} more rows\n", count((table.height() - rows) as u64)));
+    }
+    for note in &table.notes {
+        out.push_str(&format!("\n{}\n", markdown(note)));
+    }
+    out
+}
+
 /// Quoted where needed. What a spreadsheet would take for a formula begins with a quote mark
 /// instead (OWASP, CSV injection): names come from what was recorded.
 fn csv_field(text: &str) -> String {
@@ -205,6 +229,14 @@ mod tests {
             csv,
             "command,life_ns,share_percent\r\nsed,1500000,12.5\r\n\"'=cmd(\"\"x\"\"),\n\u{1b}[31m\",,\r\n"
         );
+    }
+
+    #[test]
+    fn markdown_keeps_names_in_their_cells() {
+        let table = Table::new("t", "A | b").text("n", "n", ["a|b", "<img src=x>", "[x](y)"]);
+        let text = table_markdown(&table, 2);
+        assert!(text.contains("| a\\|b |") && text.contains("| &lt;img src=x&gt; |"), "{text}");
+        assert!(text.contains("1 more rows") && text.starts_with("### A \\| b"), "{text}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod table;
 mod tables;
 mod text;
 
-pub use data::{table_csv, table_json, table_text};
+pub use data::{table_csv, table_json, table_markdown, table_text};
 pub use figures::chart_svg;
 pub use gantt::{GanttError, gantt_svg};
 pub use style::Style;

@@ -1,0 +1,82 @@
+//! `proctrace diff`: what changed from one run to another.
+
+use std::io::{Write, stdout};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use proctrace_findings::{Axis, Chart, ChartBody, Mark, Step, Unit, Waterfall};
+use proctrace_gate::Diff;
+use proctrace_report::{chart_svg, table_markdown};
+
+use crate::args::{DiffArgs, DiffFormat, SectionFormat};
+use crate::{figures, print, say};
+
+/// As many steps of a waterfall can be told apart.
+const STEPS: usize = 20;
+
+pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
+    let (before, after) = match &args.files[..] {
+        [before, after] => (std::slice::from_ref(before), std::slice::from_ref(after)),
+        _ => (&args.before[..], &args.after[..]),
+    };
+    let before = figures::of_files(before, &args.rules)?;
+    let after = figures::of_files(after, &args.rules)?;
+    let diff = Diff::of(&before, &after)?;
+    if let Some(path) = &args.waterfall {
+        draw(&diff, path)?;
+    }
+    let mut out = stdout().lock();
+    let rows = (!args.all).then_some(args.top);
+    match args.format {
+        DiffFormat::Json => {
+            out.write_all(diff.to_json()?.as_bytes())?;
+            out.write_all(b"\n")?;
+        }
+        DiffFormat::Markdown => {
+            for table in &diff.tables() {
+                out.write_all(table_markdown(table, rows.unwrap_or(usize::MAX)).as_bytes())?;
+                out.write_all(b"\n")?;
+            }
+        }
+        DiffFormat::Text | DiffFormat::Csv => {
+            let format = match args.format {
+                DiffFormat::Csv => SectionFormat::Csv,
+                _ => SectionFormat::Text,
+            };
+            // The first table is the whole, a row for each figure.
+            let tables = diff.tables();
+            if let Some((whole, parts)) = tables.split_first() {
+                print::tables(&mut out, std::slice::from_ref(whole), format, print::style(None))?;
+                if !parts.is_empty() {
+                    out.write_all(b"\n")?;
+                }
+                print::tables(&mut out, parts, format, print::style(rows))?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn draw(diff: &Diff, path: &Path) -> Result<()> {
+    let Some(waterfall) = diff.waterfall(STEPS) else {
+        say::note("there is nothing to draw: the number of processes is not known on both sides");
+        return Ok(());
+    };
+    let steps = waterfall.steps.into_iter();
+    let chart = Chart::new(
+        "waterfall",
+        waterfall.title,
+        ChartBody::Waterfall(Waterfall {
+            axis: Axis::linear("processes", Unit::Count),
+            start: Mark { at: waterfall.before, name: "before".to_owned() },
+            steps: steps.map(|step| Step { name: step.name, change: step.change }).collect(),
+            end: Mark { at: waterfall.after, name: "after".to_owned() },
+        }),
+    );
+    std::fs::write(path, chart_svg(&chart)?)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    say::note(&format!("the waterfall is in {}", path.display()));
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! `proctrace gate`: fails a job that is worse than a budget or a baseline allows.
+
+mod run;
+
+use std::fs::{self, OpenOptions};
+use std::io::{Write, stdout};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use proctrace_gate::{Budget, Code, Inconclusive, Options, Report, Run, explain, gate, init, render};
+
+use crate::args::{Annotations, GateAction, GateArgs, GateOptions, RulesArgs};
+use crate::{exit_code, figures, say};
+
+/// The budget that is taken if none is named.
+const DEFAULT_BUDGET: &str = "gate.toml";
+
+pub(crate) fn run(args: &GateArgs) -> Result<ExitCode> {
+    match &args.action {
+        None => {
+            let Some(budget) = budget(&args.gate)? else { return Ok(exit_code::USAGE.into()) };
+            let candidates = figures::of_files(&args.candidates, &args.gate.rules)?;
+            judge(&args.gate, &budget, &candidates)
+        }
+        Some(GateAction::Init { files, rules }) => write_budget(files, rules),
+        Some(GateAction::Explain { code }) => say_what(code),
+        Some(GateAction::Run(args)) => run::run(args),
+    }
+}
+
+/// The rules of the budget and of `--limit`. None, with a word why, if they make no sense.
+fn budget(args: &GateOptions) -> Result<Option<Budget>> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        say::note(&error.to_string());
+        Ok(None)
+    };
+    let file = match &args.budget {
+        Some(file) => Some(file.as_path()),
+        None if args.limit.is_empty() && Path::new(DEFAULT_BUDGET).exists() => {
+            Some(Path::new(DEFAULT_BUDGET))
+        }
+        None => None,
+    };
+    let mut budget = match file {
+        Some(file) => {
+            let text = fs::read_to_string(file)
+                .with_context(|| format!("cannot read the budget {}", file.display()))?;
+            match Budget::parse(&file.display().to_string(), &text) {
+                Ok(budget) => budget,
+                Err(error) => return wrong(&error),
+            }
+        }
+        None => Budget::default(),
+    };
+    for limit in &args.limit {
+        if let Err(error) = budget.push_argument(limit) {
+            return wrong(&error);
+        }
+    }
+    if budget.rules.is_empty() {
+        return wrong(
+            &"there is no rule: give --budget or --limit; `proctrace gate init` writes a budget",
+        );
+    }
+    if args.inconclusive_ok {
+        for rule in &mut budget.rules {
+            rule.inconclusive = Inconclusive::Warn;
+        }
+    }
+    if args.baseline.is_empty()
+        && let Some(rule) = budget.needs_baseline()
+    {
+        return wrong(&format!(
+            "{} is limited by a baseline only: give --baseline, or a value after |",
+            rule.selector
+        ));
+    }
+    Ok(Some(budget))
+}
+
+/// Compares, reports, and makes an exit status of the verdict.
+fn judge(args: &GateOptions, budget: &Budget, candidates: &[Run]) -> Result<ExitCode> {
+    let baselines = figures::of_files(&args.baseline, &args.rules)?;
+    let options = Options { allow_doubts: args.allow_doubts };
+    let report = gate(budget, &baselines, candidates, options)?;
+    write_reports(args, &report)?;
+    let mut out = stdout().lock();
+    out.write_all(render::text(&report, args.top).as_bytes())?;
+    let in_github = || std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true");
+    if match args.annotations {
+        Annotations::Always => true,
+        Annotations::Never => false,
+        Annotations::Auto => in_github(),
+    } {
+        out.write_all(render::annotations(&report).as_bytes())?;
+    }
+    out.flush()?;
+    Ok(report.verdict.exit_code().into())
+}
+
+fn write_reports(args: &GateOptions, report: &Report) -> Result<()> {
+    let write = |path: &Path, text: &str| {
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    };
+    if let Some(path) = &args.junit {
+        write(path, &render::junit(report)?)?;
+    }
+    if let Some(path) = &args.json {
+        write(path, &report.to_json()?)?;
+    }
+    if let Some(path) = &args.markdown {
+        // $GITHUB_STEP_SUMMARY is shared by all that a step runs.
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(render::markdown(report).as_bytes()))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn write_budget(files: &[std::path::PathBuf], rules: &RulesArgs) -> Result<ExitCode> {
+    let runs = figures::of_files(files, rules)?;
+    for run in &runs {
+        for doubt in &run.metrics.doubts {
+            say::note(&format!("{} cannot be trusted: {doubt}", run.name));
+        }
+    }
+    stdout().lock().write_all(init(&runs).as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say_what(code: &str) -> Result<ExitCode> {
+    let Some(code) = Code::named(code) else {
+        let codes: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+        say::note(&format!("there is no code {code:?}; there are {}", codes.join(", ")));
+        return Ok(exit_code::USAGE.into());
+    };
+    stdout().lock().write_all(explain(code).as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,79 @@
+//! `proctrace gate run`: records a command several times and judges these runs.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use proctrace_gate::Run;
+use proctrace_probe::{Options, Outcome};
+
+use super::{budget, judge};
+use crate::args::GateRunArgs;
+use crate::record::{self, Job};
+use crate::{exit_code, figures, invoker, say};
+
+pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
+    // What is wrong with the budget is said before the command runs for hours.
+    let Some(budget) = budget(&args.gate)? else { return Ok(exit_code::USAGE.into()) };
+    let invoker = invoker::find(args.user.as_deref())?;
+    let (identity, environment) = match invoker {
+        Some(invoker) => (Some(invoker.identity), invoker.environment),
+        None => (None, None),
+    };
+    let environment = environment.unwrap_or_else(|| std::env::vars_os().collect());
+    let command = record::command(&args.command, environment)?;
+    let command = match &identity {
+        Some(identity) => command.run_as(identity.clone()),
+        None => command,
+    };
+    let scratch = tempfile::tempdir().context("cannot make a directory for traces")?;
+    let directory = match &args.keep {
+        Some(directory) => {
+            std::fs::create_dir_all(directory)
+                .with_context(|| format!("cannot make {}", directory.display()))?;
+            directory.as_path()
+        }
+        None => scratch.path(),
+    };
+    let options = Options::default();
+    let mut runs = Vec::new();
+    for number in 1..=args.runs {
+        let name = format!("run-{number}.ptrace");
+        let trace = directory.join(&name);
+        say::note(&format!("run {number} of {}", args.runs));
+        let job = Job {
+            arguments: &args.command,
+            command: Some(&command),
+            options: &options,
+            output: &trace,
+            owner: identity.as_ref(),
+            announced: false,
+        };
+        check(job.record_quietly()?, number, args.allow_failure)?;
+        let metrics = figures::of_trace(&trace, &args.gate.rules)?;
+        runs.push(Run { name: shown(&trace, args.keep.is_some(), name), metrics });
+    }
+    judge(&args.gate, &budget, &runs)
+}
+
+/// What a run is called in reports: its file, if that stays.
+fn shown(trace: &Path, kept: bool, name: String) -> String {
+    if kept { trace.display().to_string() } else { name }
+}
+
+/// A command that fails did not do its work, so its figures say nothing.
+fn check(outcome: Option<Outcome>, number: u32, allow_failure: bool) -> Result<()> {
+    match outcome {
+        None => bail!("run {number} was interrupted"),
+        Some(Outcome::Signal(signal @ (2 | 15))) => {
+            bail!("run {number} was interrupted by signal {signal}")
+        }
+        Some(Outcome::Code(code)) if code != 0 && !allow_failure => {
+            bail!("the command exited with {code} in run {number}; --allow-failure judges it all the same")
+        }
+        Some(Outcome::Signal(signal)) if !allow_failure => {
+            bail!("signal {signal} killed the command in run {number}; --allow-failure judges it all the same")
+        }
+        Some(_) => Ok(()),
+    }
+}
