@@ -32,6 +32,8 @@ mod spots;
 mod summary;
 mod tables;
 mod template;
+#[cfg(test)]
+mod testing;
 mod tracks;
 mod usage;
 
