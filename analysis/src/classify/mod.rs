@@ -16,7 +16,7 @@ mod tests;
 use proctrace_findings::Class;
 
 pub(crate) use examine::Examiner;
-pub(crate) use resolve::{Classification, Programs};
+pub(crate) use resolve::{Classification, PackUse, Programs};
 pub use rules::Rules;
 
 /// What an exec ran.

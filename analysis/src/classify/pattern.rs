@@ -47,14 +47,6 @@ impl Pattern {
         Self { pieces }
     }
 
-    /// The bytes themselves, if there is nothing else in it.
-    pub(crate) fn exact(&self) -> Option<&[u8]> {
-        match &self.pieces[..] {
-            [Piece::Literal(bytes)] => Some(bytes),
-            _ => None,
-        }
-    }
-
     /// How many words it keeps.
     pub(crate) fn words(&self) -> usize {
         self.pieces.iter().filter(|piece| **piece == Piece::Word).count()

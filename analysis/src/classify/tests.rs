@@ -1,14 +1,59 @@
 //! What the packs say of execs as they occur.
 
 use proctrace_findings::Class;
+use proctrace_replay::CpuTime;
 use proctrace_wire::Exec;
 use proctrace_wire::layout::ExecFixed;
 use zerocopy::FromZeros;
 
 use super::*;
+use crate::recording::{Process, Run};
 
 fn argv(arguments: &[&str]) -> Vec<u8> {
     arguments.iter().flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect()
+}
+
+/// A process of which nothing is known but its number.
+fn process(serial: u32) -> Process {
+    Process {
+        serial,
+        pid: i32::try_from(serial).unwrap_or(i32::MAX),
+        parent: None,
+        reaper: None,
+        spawned_by: None,
+        spawned_in: None,
+        run: None,
+        role: None,
+        depth: 0,
+        born_ns: 0,
+        ended_ns: None,
+        status: None,
+        last_parent_pid: None,
+        program: 0,
+        execs: 0,
+        tasks: Vec::new(),
+        cpu: CpuTime::default(),
+        before_ns: 0,
+        waited_before_ns: 0,
+        tail_ns: 0,
+        waited_ns: None,
+        autoreaped: false,
+        maxrss_bytes: 0,
+    }
+}
+
+/// A run of a process.
+fn run(process: u32, program: u32) -> Run {
+    Run {
+        time_ns: 0,
+        process,
+        program,
+        template: 0,
+        happened_here: true,
+        before_run_ns: 0,
+        before_user_ns: 0,
+        before_system_ns: 0,
+    }
 }
 
 /// One exec: path, interpreter of `#!`, file, arguments.
@@ -17,7 +62,6 @@ type Given<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
 /// What execs that one process after another makes are classified as, each with its role. A
 /// spawner is the place of another exec.
 fn classify(rules: &Rules, execs: &[(Given<'_>, Option<usize>)]) -> Vec<(Program, Option<String>)> {
-    use crate::testing::process;
     let mut examiner = Examiner::new(rules);
     let mut runs = Vec::new();
     let mut processes = Vec::new();
@@ -36,7 +80,7 @@ fn classify(rules: &Rules, execs: &[(Given<'_>, Option<usize>)]) -> Vec<(Program
         made.run = Some(number);
         made.spawned_in = spawner.map(|at| u32::try_from(at).unwrap());
         processes.push(made);
-        runs.push(crate::testing::run(number, number));
+        runs.push(run(number, number));
     }
     let mut programs = Programs::default();
     let (_, roles) = examiner.resolve(&mut runs, &mut processes, &mut programs);
@@ -235,7 +279,6 @@ fn a_users_rules_come_first() {
 
 #[test]
 fn forked_workers_are_known_by_their_directory() {
-    use crate::testing::{process, run};
     let rules = Rules::built_in();
     let mut examiner = Examiner::new(&rules);
     let argv = argv(&["python", "athena.py"]);
