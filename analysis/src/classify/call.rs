@@ -71,7 +71,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The names to look for, the most particular first: gcc-12 and gcc; x86_64-linux-gnu-gcc and gcc.
+/// The names to look for: gcc-12 and gcc; x86_64-linux-gnu-gcc-12 and gcc.
 pub(crate) fn variants(name: &[u8]) -> [&[u8]; 3] {
     [name, unversioned(name), without_triplet(unversioned(name))]
 }

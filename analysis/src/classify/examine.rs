@@ -199,17 +199,16 @@ impl Rules {
 
 /// The rules that hold as far as file, name and interpreter tell, in the order in which they are
 /// asked: a user's; those of experiments by what is executed, then by scripts and texts that
-/// others read; generic ones. Names as they are come before names without version or target.
+/// others read; generic ones.
 fn candidates(rules: &Rules, call: &Call<'_>) -> Vec<RuleNumber> {
     let of_system = rules.of_system(call.resolved) || rules.of_system(call.given);
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     let mut found = Vec::new();
     for (pack_at, pack) in rules.packs.iter().enumerate() {
         for (rule_at, rule) in pack.rules.iter().enumerate() {
-            if let Some(variant) = variant_that_holds(rule, call, of_system) {
-                let rank = rank(pack, rule, call);
+            if holds_without_arguments(rule, call, of_system) {
                 let number = RuleNumber { pack: number(pack_at), rule: number(rule_at) };
-                found.push((pack.tier, rank, pack_at, variant, number));
+                found.push((pack.tier, rank(pack, rule, call), number));
             }
         }
     }
@@ -222,21 +221,19 @@ fn rank(pack: &Pack, rule: &Rule, call: &Call<'_>) -> u8 {
     u8::from(pack.tier == Tier::Experiment && (by_script || !rule.text.is_empty()))
 }
 
-fn variant_that_holds(rule: &Rule, call: &Call<'_>, of_system: bool) -> Option<usize> {
+fn holds_without_arguments(rule: &Rule, call: &Call<'_>, of_system: bool) -> bool {
     let met = |patterns: &[Pattern], texts: &[&[u8]]| {
         patterns.is_empty()
             || patterns.iter().any(|pattern| texts.iter().any(|text| pattern.matches(text)))
     };
-    if rule.system && !of_system
-        || !rule.text.is_empty() && call.text.is_none()
-        || !met(&rule.file, &[call.given, call.resolved])
-    {
-        return None;
-    }
-    if !rule.interpreter.is_empty() && !met(&rule.interpreter, &variants(call.interpreter?)) {
-        return None;
-    }
-    variants(call.name).iter().position(|name| met(&rule.name, &[name]))
+    (of_system || !rule.system)
+        && (rule.text.is_empty() || call.text.is_some())
+        && met(&rule.file, &[call.given, call.resolved])
+        && met(&rule.name, &variants(call.name))
+        && match call.interpreter {
+            Some(interpreter) => met(&rule.interpreter, &variants(interpreter)),
+            None => rule.interpreter.is_empty(),
+        }
 }
 
 fn arguments_hold(rule: &Rule, call: &Call<'_>, arguments: &[u8]) -> bool {
