@@ -9,8 +9,17 @@ pub enum AnalysisError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Classification rules that make no sense.
-    #[error("the classification rules are wrong")]
-    Rules(#[from] toml::de::Error),
+    #[error("{name}:{line}:{column}: {message}")]
+    Rules {
+        /// The pack, or the path of its file.
+        name: String,
+        /// From 1.
+        line: usize,
+        /// From 1, in characters.
+        column: usize,
+        /// What is wrong there.
+        message: String,
+    },
     /// A table could not be computed.
     #[error("cannot compute a table")]
     Table(#[from] polars::error::PolarsError),

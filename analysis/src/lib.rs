@@ -7,39 +7,50 @@
 //! ```no_run
 //! use proctrace_analysis::{Recording, Rules, analyse};
 //!
-//! let recording = Recording::load("job.ptrace", &Rules::generic())?;
+//! let recording = Recording::load("job.ptrace", &Rules::built_in())?;
 //! let findings = analyse(&recording)?;
 //! println!("{} processes", findings.summary.processes);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod accounting;
+mod ancestry;
 mod bins;
 mod blind;
+mod classification;
 mod classify;
 mod correlate;
+mod counts;
 mod detached;
 mod error;
 mod fast;
 mod gantt;
 mod laws;
+mod lifetimes;
 mod load;
 mod memory;
+mod metrics;
 mod names;
 mod recording;
 mod sections;
 mod serials;
+mod spawners;
 mod spots;
 mod summary;
 mod tables;
+mod tally;
 mod template;
+#[cfg(test)]
+mod testing;
 mod tracks;
 mod usage;
 
+pub use classification::classification;
 pub use classify::{Program, Rules};
 pub use correlate::pearson;
 pub use error::AnalysisError;
 pub use gantt::gantt;
+pub use metrics::metrics;
 pub use recording::{End, Exit, Process, Recording, Task};
 pub use sections::{Content, Options, Section};
 pub use usage::Usage;

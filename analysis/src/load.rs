@@ -1,7 +1,6 @@
 //! Reading a trace into tables: lifecycle first, then look-ups, then samples.
 
 use std::collections::BTreeSet;
-use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -15,7 +14,7 @@ use proctrace_wire::{Call, Family, Record, Stream};
 
 use crate::bins::{Bins, Point, Quantity};
 use crate::blind::Blindness;
-use crate::classify::{Program, Rules};
+use crate::classify::{Classification, Examiner, Program, Programs, Rules};
 use crate::error::AnalysisError;
 use crate::fast::FastMap;
 use crate::names::{Names, comm, directory};
@@ -39,6 +38,7 @@ impl Recording {
         let mut loader = Loader::new(&reader, rules);
         loader.read_lifecycle(&mut reader);
         loader.note_damage(&reader);
+        let (classification, roles) = loader.classify();
         loader.prepare_bins();
         loader.read_lookups(&mut reader);
         loader.note_damage(&reader);
@@ -46,15 +46,15 @@ impl Recording {
         loader.note_damage(&reader);
         loader.sum_up_processes();
         loader.find_reapers();
-        Ok(loader.finish(&reader))
+        Ok(loader.finish(&reader, classification, roles))
     }
 }
 
 struct Loader<'a> {
     rules: &'a Rules,
+    examiner: Examiner<'a>,
     page_bytes: u64,
-    programs: Vec<Program>,
-    program_numbers: FastMap<Program, usize>,
+    programs: Programs,
     processes: Vec<Process>,
     process_of_serial: Serials,
     /// The latest process with a pid.
@@ -68,7 +68,6 @@ struct Loader<'a> {
     misses: FastMap<Miss, u32>,
     runs: Vec<Run>,
     templates: Names,
-    roles: Names,
     categories: Names,
     category_of: Vec<usize>,
     fork_times: Vec<u64>,
@@ -90,9 +89,9 @@ impl<'a> Loader<'a> {
         let header = reader.header();
         Self {
             rules,
+            examiner: Examiner::new(rules),
             page_bytes: u64::from(header.page_bytes),
-            programs: Vec::new(),
-            program_numbers: FastMap::default(),
+            programs: Programs::default(),
             processes: Vec::new(),
             process_of_serial: Serials::default(),
             process_of_pid: FastMap::default(),
@@ -105,7 +104,6 @@ impl<'a> Loader<'a> {
             misses: FastMap::default(),
             runs: Vec::new(),
             templates: Names::default(),
-            roles: Names::default(),
             categories: Names::default(),
             category_of: Vec::new(),
             fork_times: Vec::new(),
@@ -154,16 +152,18 @@ impl<'a> Loader<'a> {
                 }
             }
             Record::Rename(rename) => {
-                if let Some(process) = self.process_of_serial.get(rename.process) {
-                    let role = self.rules.role_of_name(&comm(&rename.comm));
-                    self.note_role(process, role);
+                // Threads have names of their own.
+                if rename.head.task == rename.process
+                    && let Some(process) = self.process_of_serial.get(rename.process)
+                {
+                    let run = self.processes[process].run;
+                    self.examiner.rename(number(process), run, &comm(&rename.comm));
                 }
             }
             Record::Workdir(workdir, path) => {
                 if let Some(process) = self.process_of_serial.get(workdir.process) {
-                    let program = &self.programs[self.processes[process].program];
-                    let role = self.rules.role_of_directory(program, path);
-                    self.note_role(process, role);
+                    let run = self.processes[process].run;
+                    self.examiner.directory(number(process), run, path);
                 }
             }
             Record::Loss(loss) => {
@@ -182,7 +182,7 @@ impl<'a> Loader<'a> {
                 self.add_task(attach.head.task, process, attach.head.time_ns, true)
             }
             _ => {
-                let program = self.number_of(Rules::unknown(&comm(&attach.comm)));
+                let program = self.number_of(Program::unknown(&comm(&attach.comm)));
                 // Its parent, if that is followed, has been attached before it in nearly all cases.
                 let parent = self.process_of_pid.get(&attach.parent_tgid).copied();
                 let at = self.add_process(
@@ -209,42 +209,38 @@ impl<'a> Loader<'a> {
         let happened_here = exec.fixed.bits & EXEC_BEFORE == 0;
         self.counts.execs += u64::from(happened_here);
         self.note_time(exec.fixed.head.time_ns);
-        let program = self.rules.classify(exec);
-        let role = self.rules.role_of_exec(&program, exec);
-        let program = self.number_of(program);
         let process = match self.process_of_serial.get(exec.fixed.process) {
             Some(process) => {
-                self.processes[process].program = program;
                 self.processes[process].execs += 1;
                 process
             }
             None => {
                 self.counts.orphans += 1;
                 let ExecHead { process, tgid, time_ns } = ExecHead::of(exec);
+                let program = self.number_of(Program::unknown(&comm(&exec.fixed.comm)));
                 self.add_process(process, tgid, time_ns, None, program)
             }
         };
         self.blind.note_exec(process, exec);
-        self.processes[process].role = None;
-        self.note_role(process, role);
-        let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+        self.examiner.exec(exec);
         self.processes[process].run = Some(number(self.runs.len()));
         self.runs.push(Run {
             time_ns: exec.fixed.head.time_ns,
             process: number(process),
-            program: number(program),
+            // Known only when all have been seen.
+            program: 0,
             template: self.templates.number_of(&template(exec.argv)),
+            happened_here,
             before_run_ns: exec.fixed.run_ns,
             before_user_ns: exec.fixed.utime_ns,
             before_system_ns: exec.fixed.stime_ns,
         });
     }
 
-    /// The last word on what a process is among its like counts.
-    fn note_role(&mut self, process: usize, role: Option<String>) {
-        if let Some(role) = role {
-            self.processes[process].role = Some(self.roles.number_of(&role));
-        }
+    /// Decides what each process ran, now that all programs are known.
+    fn classify(&mut self) -> (Classification, Names) {
+        let examiner = std::mem::replace(&mut self.examiner, Examiner::new(self.rules));
+        examiner.resolve(&mut self.runs, &mut self.processes, &mut self.programs)
     }
 
     fn fork(&mut self, fork: &layout::Fork) {
@@ -265,7 +261,7 @@ impl<'a> Loader<'a> {
         };
         let program = match forker {
             Some(at) => self.processes[at].program,
-            None => self.number_of(Rules::unknown(&comm(&fork.comm))),
+            None => self.number_of(Program::unknown(&comm(&fork.comm))),
         };
         let at = self.add_process(fork.child, fork.child_tgid, fork.head.time_ns, parent, program);
         self.processes[at].spawned_by = forker.map(|at| self.processes[at].program);
@@ -284,7 +280,7 @@ impl<'a> Loader<'a> {
                 match process {
                     Some(process) => self.add_task(exit.head.task, process, exit.start_ns, true),
                     None => {
-                        let program = self.number_of(Rules::unknown(&comm(&exit.comm)));
+                        let program = self.number_of(Program::unknown(&comm(&exit.comm)));
                         self.add_process(exit.process, exit.tgid, exit.start_ns, None, program);
                         match self.task_of_serial.get(exit.head.task) {
                             Some(task) => task,
@@ -359,14 +355,7 @@ impl<'a> Loader<'a> {
     }
 
     fn number_of(&mut self, program: Program) -> usize {
-        let next = self.programs.len();
-        match self.program_numbers.entry(program) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(new) => {
-                self.programs.push(new.key().clone());
-                *new.insert(next)
-            }
-        }
+        self.programs.number_of(program) as usize
     }
 
     fn note_time(&mut self, time_ns: u64) {
@@ -489,7 +478,7 @@ impl<'a> Loader<'a> {
 
     /// Bins for everything that the other streams tell; the lives of tasks are known by now.
     fn prepare_bins(&mut self) {
-        for program in &self.programs {
+        for program in self.programs.iter() {
             let number = self.categories.number_of(program.category());
             self.category_of.push(number as usize);
         }
@@ -577,18 +566,24 @@ impl<'a> Loader<'a> {
         self.damage.extend(reader.damage().iter().cloned());
     }
 
-    fn finish(self, reader: &Reader<BufReader<File>>) -> Recording {
+    fn finish(
+        self,
+        reader: &Reader<BufReader<File>>,
+        classification: Classification,
+        roles: Names,
+    ) -> Recording {
         Recording {
             header: reader.header().clone(),
             trailer: reader.trailer().cloned(),
             damage: self.damage.into_iter().collect(),
             undecodable: self.undecodable,
-            programs: self.programs,
+            programs: self.programs.into_inner(),
+            classification,
             processes: self.processes,
             tasks: self.tasks,
             runs: self.runs,
             templates: self.templates.into_inner(),
-            roles: self.roles.into_inner(),
+            roles: roles.into_inner(),
             categories: self.categories.into_inner(),
             category_of: self.category_of,
             counts: self.counts,
@@ -604,6 +599,11 @@ impl<'a> Loader<'a> {
             last_ns: self.last_ns,
         }
     }
+}
+
+/// An index as it is kept where there are many.
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
 }
 
 /// What of an exec record a lost fork has to be made up from.

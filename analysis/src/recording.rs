@@ -7,7 +7,7 @@ use proctrace_trace::{Damage, Header, Trailer};
 
 use crate::bins::Bins;
 use crate::blind::Blindness;
-use crate::classify::Program;
+use crate::classify::{Classification, Program};
 use crate::fast::FastMap;
 use crate::tracks::Track;
 use crate::usage::Usage;
@@ -25,6 +25,8 @@ pub struct Recording {
     pub undecodable: u64,
     /// Everything that ran, by number.
     pub programs: Vec<Program>,
+    /// How they were told apart.
+    pub(crate) classification: Classification,
     /// Processes in order of their birth.
     pub processes: Vec<Process>,
     /// Tasks in order of their birth.
@@ -101,6 +103,8 @@ pub(crate) struct Run {
     pub(crate) program: u32,
     /// Number of the shape of its command line.
     pub(crate) template: u32,
+    /// False for what was running when the recording began.
+    pub(crate) happened_here: bool,
     /// What the task had used before, in nanoseconds.
     pub(crate) before_run_ns: u64,
     pub(crate) before_user_ns: u64,

@@ -44,7 +44,28 @@ pub struct Section {
 
 impl Section {
     /// Every section, in the order of a report.
-    pub const ALL: &'static [Self] = &[];
+    pub const ALL: &'static [Self] = &[
+        Self {
+            name: "counts",
+            help: "processes and threads by category and by program",
+            analyse: crate::counts::section,
+        },
+        Self {
+            name: "lifetimes",
+            help: "how long processes live, and what samplers miss of them",
+            analyse: crate::lifetimes::section,
+        },
+        Self {
+            name: "spawners",
+            help: "who starts what, by program and command line",
+            analyse: crate::spawners::section,
+        },
+        Self {
+            name: "ancestry",
+            help: "chains of programs from the command down",
+            analyse: crate::ancestry::section,
+        },
+    ];
 
     /// The section of that name.
     pub fn named(name: &str) -> Option<&'static Self> {

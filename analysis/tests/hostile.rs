@@ -5,7 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use proctrace_analysis::{Recording, Rules, analyse, gantt};
+use proctrace_analysis::{
+    Options, Recording, Rules, Section, analyse, classification, gantt, metrics,
+};
 use proctrace_replay::Replay;
 use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
 use proctrace_wire::{Frames, Stream};
@@ -39,10 +41,20 @@ fn write(header: &Header, trailer: Option<&Trailer>, blocks: &[Block], path: &Pa
 
 /// Everything that reads a trace.
 fn read_all(path: &Path) {
-    let recording = Recording::load(path, &Rules::generic()).unwrap();
+    let recording = Recording::load(path, &Rules::built_in()).unwrap();
     let findings = analyse(&recording).unwrap();
     let chart = gantt(&recording);
     assert_eq!(chart.bars.len() as u64, findings.summary.processes);
+    for section in Section::ALL {
+        let content = section.of(&recording, &Options::default()).unwrap();
+        for table in &content.tables {
+            let height = table.height();
+            assert!(table.columns.iter().all(|column| column.values.len() == height));
+        }
+    }
+    let caught = classification(&recording);
+    assert!(caught.height() > 0 || findings.summary.processes == 0);
+    assert!(metrics(&recording, &findings).metrics.iter().all(|metric| metric.value.is_finite()));
     let mut replay = Replay::open(path).unwrap();
     for event in replay.by_ref() {
         let json = event.to_json();

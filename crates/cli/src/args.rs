@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     #[cfg(feature = "analyse")]
     Check(CheckArgs),
+    #[cfg(feature = "analyse")]
+    Classify(ClassifyArgs),
     Dump(DumpArgs),
     /// Show what this kernel and this user can do, and what to do about the rest.
     Doctor,
@@ -259,6 +261,9 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "summary", "section"])]
     pub(crate) out: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) rules: RulesArgs,
+
     /// Wall time of the same command without recording: rates are per second of it.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) native_wall: Option<Duration>,
@@ -284,6 +289,53 @@ pub(crate) struct ReportArgs {
     pub(crate) top: usize,
 
     /// Print all rows of each table.
+    #[arg(long, conflicts_with = "top")]
+    pub(crate) all: bool,
+}
+
+/// Which rules tell programs apart.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Args)]
+pub(crate) struct RulesArgs {
+    /// Tell programs apart by the rules in this file first (docs/rules.md), or by a pack of
+    /// proctrace's own whether or not a program of it occurs: alice-o2, atlas, cms, lhcb,
+    /// monitoring, generic. Can be given several times.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) rules: Vec<String>,
+}
+
+/// Show which rule caught which program.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Show which rule caught which program: its class (a command of the system, an \
+        experiment's software, or any other program), the group it is counted in, and examples of \
+        what tells its processes apart.\n\n\
+        Packs of rules come with proctrace for ALICE O2, ATLAS, CMS, LHCb, monitoring and common \
+        commands; those of experiments apply where a program of theirs occurs. Rules of your own \
+        come first.",
+    after_long_help = "Examples:\n  \
+        proctrace classify job.ptrace\n  \
+        proctrace classify job.ptrace --rules mine.toml --all\n  \
+        proctrace classify --format csv | cut -d, -f1,4"
+)]
+pub(crate) struct ClassifyArgs {
+    /// The trace.
+    #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
+    pub(crate) trace: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) rules: RulesArgs,
+
+    /// How to print it.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: SectionFormat,
+
+    /// Print so many rows.
+    #[arg(long, value_name = "ROWS", default_value_t = 40)]
+    pub(crate) top: usize,
+
+    /// Print all rows.
     #[arg(long, conflicts_with = "top")]
     pub(crate) all: bool,
 }

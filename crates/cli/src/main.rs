@@ -3,15 +3,21 @@
 mod args;
 #[cfg(feature = "analyse")]
 mod check;
+#[cfg(feature = "analyse")]
+mod classify;
 mod doctor;
 mod dump;
 mod exit_code;
 mod invoker;
 mod manual;
 mod output;
+#[cfg(feature = "analyse")]
+mod print;
 mod record;
 #[cfg(feature = "analyse")]
 mod report;
+#[cfg(feature = "analyse")]
+mod rules;
 mod say;
 
 use std::ffi::OsStr;
@@ -32,6 +38,8 @@ fn main() -> ExitCode {
         Command::Report(args) => (exit_code::FAILED, report::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Check(args) => (exit_code::FAILED, check::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Classify(args) => (exit_code::FAILED, classify::run(&args)),
         Command::Dump(args) => (exit_code::FAILED, dump::run(&args)),
         Command::Doctor => (exit_code::FAILED, doctor::run()),
         Command::Completions { shell } => (exit_code::FAILED, manual::completions(shell)),

@@ -2,22 +2,22 @@
 
 mod directory;
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use proctrace_analysis::{Options, Recording, Rules, Section, analyse, gantt};
-use proctrace_report::{Style, full, gantt_svg, summary, table_csv, table_json, table_text};
+use proctrace_analysis::{Options, Section, analyse, gantt};
+use proctrace_report::{full, gantt_svg, summary};
 
-use crate::args::{ReportArgs, SectionFormat};
-use crate::say;
+use crate::args::ReportArgs;
+use crate::{print, rules, say};
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     if args.section.iter().any(|name| name == "list") {
         return list_sections();
     }
     let sections = args.section.iter().map(|name| named(name)).collect::<Result<Vec<_>>>()?;
-    let recording = Recording::load(&args.trace, &Rules::generic())?;
+    let recording = rules::load(&args.trace, &args.rules)?;
     if let Some(path) = &args.gantt {
         let svg = gantt_svg(&gantt(&recording))?;
         std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
@@ -36,14 +36,13 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = stdout().lock();
-    let style = Style {
-        width: 80,
-        rows: if args.all { usize::MAX } else { args.top },
-        // no-color.org: any value that is not empty
-        colour: out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
-    };
+    let style = print::style((!args.all).then_some(args.top));
     if !sections.is_empty() {
-        print_sections(&mut out, &sections, &recording, &options, args.format, style)?;
+        let mut tables = Vec::new();
+        for section in sections {
+            tables.extend(section.of(&recording, &options)?.tables);
+        }
+        print::tables(&mut out, &tables, args.format, style)?;
     } else {
         let findings = analyse(&recording)?;
         if args.json {
@@ -74,42 +73,4 @@ fn list_sections() -> Result<ExitCode> {
         writeln!(out, "{:14}{}", section.name, section.help)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn print_sections(
-    out: &mut impl Write,
-    sections: &[&Section],
-    recording: &Recording,
-    options: &Options,
-    format: SectionFormat,
-    style: Style,
-) -> Result<()> {
-    let mut tables = Vec::new();
-    for section in sections {
-        tables.extend(section.of(recording, options)?.tables);
-    }
-    match format {
-        SectionFormat::Json => {
-            let tables: Vec<_> = tables.iter().map(table_json).collect();
-            serde_json::to_writer_pretty(&mut *out, &tables).map_err(std::io::Error::from)?;
-            out.write_all(b"\n")?;
-        }
-        SectionFormat::Csv => {
-            for (at, table) in tables.iter().enumerate() {
-                if at > 0 {
-                    out.write_all(b"\r\n")?;
-                }
-                table_csv(table, out)?;
-            }
-        }
-        SectionFormat::Text => {
-            for (at, table) in tables.iter().enumerate() {
-                if at > 0 {
-                    out.write_all(b"\n")?;
-                }
-                out.write_all(table_text(table, style).as_bytes())?;
-            }
-        }
-    }
-    Ok(())
 }

@@ -107,6 +107,7 @@ fn help_reads_the_same() {
         &["record", "--help"],
         &["report", "--help"],
         &["dump", "--help"],
+        &["classify", "--help"],
         &["doctor", "--help"],
     ] {
         let help = printed(arguments);

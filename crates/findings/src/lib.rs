@@ -209,6 +209,8 @@ pub struct Summary {
 pub enum Class {
     /// A command that comes with the system.
     Command,
+    /// Part of an experiment's software.
+    Framework,
     /// Anything else.
     Program,
 }
@@ -216,9 +218,9 @@ pub enum Class {
 /// Processes and threads that ran the same thing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Category {
-    /// A system command or a program of its own.
+    /// A system command, of an experiment's software, or a program of its own.
     pub class: Class,
-    /// What sort of command: "text", "compiler"; empty for programs.
+    /// What sort of command or software: "text", "o2 sim"; empty where no rule says.
     pub group: String,
     /// The command, program or script.
     pub name: String,

@@ -7,8 +7,8 @@ pub(crate) enum Align {
     Right,
 }
 
-/// A table that keeps to a width: every column is as wide as its text, and the first left-aligned
-/// column that is too wide gives way.
+/// A table that keeps to a width: every column is as wide as its text, and where that is too much,
+/// the widest left-aligned column gives way.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<(&'static str, Align)>,
@@ -39,15 +39,12 @@ impl Table {
             INDENT + widths.iter().sum::<usize>() + GAP * (widths.len().saturating_sub(1))
         };
         while taken(&widths) > width {
-            let excess = taken(&widths) - width;
             // The widest left-aligned column: figures are never cut.
             let widest = (0..widths.len())
                 .filter(|column| self.columns[*column].1 == Align::Left)
                 .max_by_key(|column| widths[*column]);
             match widest {
-                Some(column) if widths[column] > 8 => {
-                    widths[column] = widths[column].saturating_sub(excess).max(8);
-                }
+                Some(column) if widths[column] > 8 => widths[column] -= 1,
                 _ => break,
             }
         }

@@ -41,8 +41,11 @@ pub fn full(findings: &Findings, style: Style) -> String {
     let of_class = |class: Class| -> Vec<Category> {
         findings.categories.iter().filter(|c| c.class == class).cloned().collect()
     };
-    for (class, title) in [(Class::Command, "System commands"), (Class::Program, "Other programs")]
-    {
+    for (class, title) in [
+        (Class::Framework, "The experiment's software"),
+        (Class::Command, "System commands"),
+        (Class::Program, "Other programs"),
+    ] {
         let categories = of_class(class);
         if !categories.is_empty() {
             let title = title_of(title, categories.len(), style.rows);

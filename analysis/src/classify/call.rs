@@ -1,0 +1,232 @@
+//! What an exec says about the program it ran, before any rule is asked.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use proctrace_wire::Exec;
+
+use crate::names::base;
+
+/// A text beyond this is not looked at: a shell may be given a whole script in one argument.
+pub(crate) const ARGUMENTS_MAX: usize = 16 << 10;
+
+/// The parts of an exec that rules ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Call<'a> {
+    /// The name it goes by: of the script, where there is one, or of the file.
+    pub(crate) name: &'a [u8],
+    /// The file behind that name, as it was given.
+    pub(crate) given: &'a [u8],
+    /// The same with links resolved; as given where that is not known.
+    pub(crate) resolved: &'a [u8],
+    /// What reads the script or the text.
+    pub(crate) interpreter: Option<&'a [u8]>,
+    /// Whether the name is that of an interpreter's script.
+    pub(crate) is_script: bool,
+    /// What follows `-c`.
+    pub(crate) text: Option<&'a [u8]>,
+}
+
+impl<'a> Call<'a> {
+    /// What this exec ran, given which programs are interpreters.
+    pub(crate) fn of(exec: &Exec<'a>, interpreters: &HashSet<Vec<u8>>) -> Self {
+        // By descriptor (fexecve), the path says nothing.
+        let by_descriptor = exec.path.starts_with(b"/dev/fd/") || exec.path.is_empty();
+        let given = if by_descriptor { exec.exe } else { exec.path };
+        let called = base(given);
+        if !exec.interp.is_empty() {
+            // A script with #! is known by its own name and place.
+            return Self {
+                name: called,
+                given,
+                resolved: given,
+                interpreter: Some(base(exec.interp)),
+                is_script: true,
+                text: None,
+            };
+        }
+        let own = Self {
+            name: called,
+            given,
+            resolved: if exec.exe.is_empty() { given } else { exec.exe },
+            interpreter: None,
+            is_script: false,
+            text: None,
+        };
+        if !interpreters.contains(unversioned(called)) {
+            return own;
+        }
+        match task(exec.argv) {
+            Task::Script(script) => Self {
+                name: base(script),
+                given: script,
+                resolved: script,
+                interpreter: Some(called),
+                is_script: true,
+                text: None,
+            },
+            Task::Text(text) => Self { interpreter: Some(called), text: Some(text), ..own },
+            Task::None => Self { interpreter: Some(called), ..own },
+        }
+    }
+}
+
+/// The names to look for: gcc-12 and gcc; x86_64-linux-gnu-gcc-12 and gcc.
+pub(crate) fn variants(name: &[u8]) -> [&[u8]; 3] {
+    [name, unversioned(name), without_triplet(unversioned(name))]
+}
+
+/// Arguments with a space between them.
+pub(crate) fn joined(argv: &[u8]) -> Cow<'_, [u8]> {
+    let argv = &argv[..argv.len().min(ARGUMENTS_MAX)];
+    let argv = argv.strip_suffix(b"\0").unwrap_or(argv);
+    if !argv.contains(&0) {
+        return Cow::Borrowed(argv);
+    }
+    Cow::Owned(argv.iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect())
+}
+
+/// The value of an option: the next argument, or what follows the `=`.
+pub(crate) fn value_of<'a>(argv: &'a [u8], option: &[u8]) -> Option<&'a [u8]> {
+    let argv = &argv[..argv.len().min(ARGUMENTS_MAX)];
+    let mut arguments = argv.split(|byte| *byte == 0).skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.strip_prefix(option) {
+            Some([]) => return arguments.next().filter(|value| !value.is_empty()),
+            Some([b'=', value @ ..]) if !value.is_empty() => return Some(value),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// python for python3.11, gcc for gcc-12.
+fn unversioned(name: &[u8]) -> &[u8] {
+    let end = name
+        .iter()
+        .rposition(|byte| !(byte.is_ascii_digit() || matches!(byte, b'.' | b'-')))
+        .map_or(0, |at| at + 1);
+    if end == 0 { name } else { &name[..end] }
+}
+
+/// gcc for x86_64-linux-gnu-gcc.
+fn without_triplet(name: &[u8]) -> &[u8] {
+    match name.windows(5).rposition(|part| part == b"-gnu-") {
+        Some(at) => &name[at + 5..],
+        None => name,
+    }
+}
+
+/// What an interpreter is told to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Task<'a> {
+    /// This file or module.
+    Script(&'a [u8]),
+    /// This text.
+    Text(&'a [u8]),
+    /// Whatever it reads.
+    None,
+}
+
+/// The task among an interpreter's arguments: the first that is no option is a script; after `-m`
+/// comes a module's name, after `-c` and `-e` a text.
+fn task(argv: &[u8]) -> Task<'_> {
+    let mut arguments = argv.split(|byte| *byte == 0).skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument {
+            b"-m" => match arguments.next() {
+                Some(module) if !module.is_empty() => return Task::Script(module),
+                _ => return Task::None,
+            },
+            // options with a value of their own
+            b"-o" | b"+o" | b"-O" | b"+O" | b"-W" | b"-X" | b"-I" | b"--rcfile" => {
+                arguments.next();
+            }
+            // -c, or several letters in one: -ec, -xc
+            [b'-', letters @ ..] if are_letters(letters) && letters.contains(&b'c') => {
+                return text(arguments.next());
+            }
+            // `sh -ex script` stops at errors; `perl -ne text` cannot be told from it by this alone
+            [b'-', letters @ ..] if are_letters(letters) && letters.contains(&b'e') => {
+                let next = arguments.clone().next();
+                if next.is_none_or(|next| next.contains(&b' ') || next.contains(&b';')) {
+                    return text(next);
+                }
+            }
+            [b'-' | b'+', ..] => {}
+            b"" => return Task::None,
+            script => return Task::Script(script),
+        }
+    }
+    Task::None
+}
+
+fn text(argument: Option<&[u8]>) -> Task<'_> {
+    argument.filter(|text| !text.is_empty()).map_or(Task::None, Task::Text)
+}
+
+fn are_letters(option: &[u8]) -> bool {
+    !option.is_empty() && option.iter().all(u8::is_ascii_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(argv: &[&str]) -> Vec<u8> {
+        argv.iter().flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect()
+    }
+
+    #[test]
+    fn an_interpreters_task_is_found() {
+        for (argv, expected) in [
+            (&["bash", "-e", "/job/run.sh", "x"][..], Task::Script(b"/job/run.sh")),
+            (&["sh", "-ex", "run.sh"], Task::Script(b"run.sh")),
+            (&["perl", "-ne", "print; next"], Task::Text(b"print; next")),
+            (&["python3", "-u", "runner.py"], Task::Script(b"runner.py")),
+            (&["python3", "-m", "pytest"], Task::Script(b"pytest")),
+            (&["sh", "-c", "sed x"], Task::Text(b"sed x")),
+            (&["sh", "-ec", "x"], Task::Text(b"x")),
+            (&["perl", "-e", "print 1;"], Task::Text(b"print 1;")),
+            (&["sh", "-c"], Task::None),
+            (&["sh", "-e"], Task::None),
+            (&["sh"], Task::None),
+            (&["sh", "-"], Task::None),
+        ] {
+            assert_eq!(task(&of(argv)), expected, "{argv:?}");
+        }
+    }
+
+    #[test]
+    fn options_have_values() {
+        let argv = of(&["o2", "-b", "--id", "worker1", "--idle", "--port=7"]);
+        assert_eq!(value_of(&argv, b"--id"), Some(&b"worker1"[..]));
+        assert_eq!(value_of(&argv, b"--port"), Some(&b"7"[..]));
+        assert_eq!(value_of(&argv, b"--idle"), Some(&b"--port=7"[..]));
+        assert_eq!(value_of(&argv, b"--i"), None);
+        assert_eq!(value_of(&of(&["x", "--id"]), b"--id"), None);
+    }
+
+    #[test]
+    fn arguments_are_joined() {
+        assert_eq!(&*joined(&of(&["ps", "-p", "1"])), b"ps -p 1");
+        assert_eq!(&*joined(b""), b"");
+    }
+
+    #[test]
+    fn names_lose_versions_and_targets() {
+        assert_eq!(variants(b"python3.11"), [&b"python3.11"[..], b"python", b"python"]);
+        let variants = variants(b"x86_64-linux-gnu-gcc-12");
+        assert_eq!(variants[1..], [&b"x86_64-linux-gnu-gcc"[..], b"gcc"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_arguments_have_a_task(argv: Vec<u8>) {
+            let _ = task(&argv);
+            let _ = value_of(&argv, b"-c");
+            let _ = joined(&argv);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Execs against all rules while a trace is read: which of them hold, whatever packs will apply.
+//!
+//! Which packs apply is known only when all programs are, and a command line is not kept. So each
+//! exec leaves a verdict: the rules that it meets, in the order in which they are to be asked.
+
+use std::collections::HashMap;
+
+use proctrace_wire::Exec;
+
+use crate::classify::call::{Call, joined, value_of, variants};
+use crate::classify::pack::{Pack, Rule, Source, Tier};
+use crate::classify::pattern::Pattern;
+use crate::classify::rules::Rules;
+use crate::names::{Names, base, text};
+
+/// A rule by the numbers of its pack and of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct RuleNumber {
+    pub(crate) pack: u32,
+    pub(crate) rule: u32,
+}
+
+/// A program as its file, its name and its interpreter tell.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) name: Vec<u8>,
+    /// Rules that hold as far as arguments do not matter, in the order in which they are asked.
+    candidates: Vec<RuleNumber>,
+    /// Where no arguments matter.
+    verdict: Option<u32>,
+}
+
+/// What is to be said of an exec, up to what applies in the end.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Verdict {
+    /// Number of the program.
+    pub(crate) known: u32,
+    /// The rules that hold but for what they ask of the spawner, in order.
+    pub(crate) rules: Vec<RuleNumber>,
+}
+
+/// A role that an exec has if this rule is the one that counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RoleOfRun {
+    pub(crate) run: u32,
+    pub(crate) rule: RuleNumber,
+    pub(crate) role: u32,
+}
+
+/// Something that may tell a role of a process later on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clue {
+    pub(crate) process: u32,
+    /// The run that the process was in.
+    pub(crate) run: u32,
+    pub(crate) is_directory: bool,
+    /// Number of the text.
+    pub(crate) text: u32,
+}
+
+/// Looks at execs as they come.
+#[derive(Debug)]
+pub(crate) struct Examiner<'a> {
+    pub(crate) rules: &'a Rules,
+    key: Vec<u8>,
+    known_of: HashMap<Vec<u8>, u32>,
+    pub(crate) known: Vec<Known>,
+    verdict_of: HashMap<Verdict, u32>,
+    pub(crate) verdicts: Vec<Verdict>,
+    /// By run.
+    pub(crate) of_run: Vec<u32>,
+    pub(crate) roles_of_runs: Vec<RoleOfRun>,
+    pub(crate) clues: Vec<Clue>,
+    pub(crate) clue_texts: Names,
+    pub(crate) roles: Names,
+    reads_directories: bool,
+    reads_renames: bool,
+}
+
+impl<'a> Examiner<'a> {
+    pub(crate) fn new(rules: &'a Rules) -> Self {
+        let any_role = |of: fn(&Source) -> bool| {
+            let roles = rules.packs.iter().flat_map(|pack| &pack.rules);
+            roles.flat_map(|rule| &rule.roles).any(|role| of(&role.source))
+        };
+        Self {
+            rules,
+            key: Vec::new(),
+            known_of: HashMap::new(),
+            known: Vec::new(),
+            verdict_of: HashMap::new(),
+            verdicts: Vec::new(),
+            of_run: Vec::new(),
+            roles_of_runs: Vec::new(),
+            clues: Vec::new(),
+            clue_texts: Names::default(),
+            roles: Names::default(),
+            reads_directories: any_role(|source| matches!(source, Source::Directory(_))),
+            reads_renames: any_role(|source| matches!(source, Source::Rename(_))),
+        }
+    }
+
+    /// The exec that begins the next run.
+    pub(crate) fn exec(&mut self, exec: &Exec<'_>) {
+        let call = Call::of(exec, &self.rules.interpreters);
+        let known = self.known(&call);
+        let verdict = match self.known[known as usize].verdict {
+            Some(verdict) => verdict,
+            None => self.with_arguments(known, &call, exec),
+        };
+        self.of_run.push(verdict);
+    }
+
+    /// The directory a process works in that does not call exec.
+    pub(crate) fn directory(&mut self, process: u32, run: Option<u32>, path: &[u8]) {
+        if self.reads_directories {
+            self.clue(process, run, true, &text(base(path)));
+        }
+    }
+
+    /// The name a process gave itself.
+    pub(crate) fn rename(&mut self, process: u32, run: Option<u32>, name: &str) {
+        if self.reads_renames {
+            self.clue(process, run, false, name);
+        }
+    }
+
+    fn clue(&mut self, process: u32, run: Option<u32>, is_directory: bool, text: &str) {
+        let Some(run) = run else { return };
+        let text = self.clue_texts.number_of(text);
+        self.clues.push(Clue { process, run, is_directory, text });
+    }
+
+    fn known(&mut self, call: &Call<'_>) -> u32 {
+        self.key.clear();
+        let kind = [u8::from(call.is_script), u8::from(call.text.is_some())];
+        for part in [call.name, call.given, call.resolved, call.interpreter.unwrap_or(b"")] {
+            self.key.extend_from_slice(part);
+            self.key.push(0);
+        }
+        self.key.extend_from_slice(&kind);
+        if let Some(number) = self.known_of.get(&self.key) {
+            return *number;
+        }
+        let number = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
+        let candidates = candidates(self.rules, call);
+        let reads_arguments =
+            candidates.iter().any(|number| self.rules.rule(*number).reads_arguments());
+        let verdict = (!reads_arguments)
+            .then(|| self.verdict(Verdict { known: number, rules: candidates.clone() }));
+        self.known.push(Known { name: call.name.to_vec(), candidates, verdict });
+        self.known_of.insert(self.key.clone(), number);
+        number
+    }
+
+    fn with_arguments(&mut self, known: u32, call: &Call<'_>, exec: &Exec<'_>) -> u32 {
+        let arguments = joined(exec.argv);
+        let run = u32::try_from(self.of_run.len()).unwrap_or(u32::MAX);
+        let mut holding = Vec::new();
+        for number in &self.known[known as usize].candidates {
+            let rule = self.rules.rule(*number);
+            if !arguments_hold(rule, call, &arguments) {
+                continue;
+            }
+            holding.push(*number);
+            let role = rule.roles.iter().find_map(|role| {
+                let word = match &role.source {
+                    Source::Argument(option) => value_of(exec.argv, option),
+                    Source::Argv(pattern) => pattern.find(&arguments),
+                    Source::Directory(pattern) => pattern.find(base(exec.cwd)),
+                    Source::Rename(_) => None,
+                };
+                Some(role.called.replace("{}", &text(word?)))
+            });
+            if let Some(role) = role {
+                let role = self.roles.number_of(&role);
+                self.roles_of_runs.push(RoleOfRun { run, rule: *number, role });
+            }
+        }
+        self.verdict(Verdict { known, rules: holding })
+    }
+
+    fn verdict(&mut self, verdict: Verdict) -> u32 {
+        if let Some(number) = self.verdict_of.get(&verdict) {
+            return *number;
+        }
+        let number = u32::try_from(self.verdicts.len()).unwrap_or(u32::MAX);
+        self.verdicts.push(verdict.clone());
+        self.verdict_of.insert(verdict, number);
+        number
+    }
+}
+
+impl Rules {
+    pub(crate) fn rule(&self, number: RuleNumber) -> &Rule {
+        &self.packs[number.pack as usize].rules[number.rule as usize]
+    }
+}
+
+/// The rules that hold as far as file, name and interpreter tell, in the order in which they are
+/// asked: a user's; those of experiments by what is executed, then by scripts and texts that
+/// others read; generic ones.
+fn candidates(rules: &Rules, call: &Call<'_>) -> Vec<RuleNumber> {
+    let of_system = rules.of_system(call.resolved) || rules.of_system(call.given);
+    let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+    let mut found = Vec::new();
+    for (pack_at, pack) in rules.packs.iter().enumerate() {
+        for (rule_at, rule) in pack.rules.iter().enumerate() {
+            if holds_without_arguments(rule, call, of_system) {
+                let number = RuleNumber { pack: number(pack_at), rule: number(rule_at) };
+                found.push((pack.tier, rank(pack, rule, call), number));
+            }
+        }
+    }
+    found.sort_unstable();
+    found.into_iter().map(|(.., number)| number).collect()
+}
+
+fn rank(pack: &Pack, rule: &Rule, call: &Call<'_>) -> u8 {
+    let by_script = call.is_script && !rule.name.is_empty();
+    u8::from(pack.tier == Tier::Experiment && (by_script || !rule.text.is_empty()))
+}
+
+fn holds_without_arguments(rule: &Rule, call: &Call<'_>, of_system: bool) -> bool {
+    let met = |patterns: &[Pattern], texts: &[&[u8]]| {
+        patterns.is_empty()
+            || patterns.iter().any(|pattern| texts.iter().any(|text| pattern.matches(text)))
+    };
+    (of_system || !rule.system)
+        && (rule.text.is_empty() || call.text.is_some())
+        && met(&rule.file, &[call.given, call.resolved])
+        && met(&rule.name, &variants(call.name))
+        && match call.interpreter {
+            Some(interpreter) => met(&rule.interpreter, &variants(interpreter)),
+            None => rule.interpreter.is_empty(),
+        }
+}
+
+fn arguments_hold(rule: &Rule, call: &Call<'_>, arguments: &[u8]) -> bool {
+    let any = |patterns: &[Pattern], text: &[u8]| patterns.iter().any(|p| p.matches(text));
+    (rule.text.is_empty() || call.text.is_some_and(|text| any(&rule.text, text)))
+        && (rule.argv.is_empty() || any(&rule.argv, arguments))
+        && !any(&rule.without, arguments)
+}

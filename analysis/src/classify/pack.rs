@@ -1,0 +1,335 @@
+//! A pack of rules as it is written: TOML, with the place of whatever is wrong in it.
+
+use std::ops::Range;
+
+use proctrace_findings::Class;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::classify::pattern::Pattern;
+use crate::error::AnalysisError;
+
+/// When its rules are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Tier {
+    /// Before all others.
+    User,
+    /// Where a program of theirs occurs.
+    Experiment,
+    /// After all others.
+    Generic,
+}
+
+/// Rules that belong together.
+#[derive(Debug, Clone)]
+pub(crate) struct Pack {
+    /// Its name, or the path of its file.
+    pub(crate) name: String,
+    pub(crate) tier: Tier,
+    /// Whether it was asked for, so that its idle rules are worth a word.
+    pub(crate) asked_for: bool,
+    /// Names of programs that tell that it applies; None if it always does.
+    pub(crate) selected_by: Option<Vec<Pattern>>,
+    /// Programs whose first argument that is no option is what really runs.
+    pub(crate) interpreters: Vec<String>,
+    /// Directories of the system, each with its slash at the end.
+    pub(crate) directories: Vec<Vec<u8>>,
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// One rule: all its conditions must hold, and one pattern of each.
+#[derive(Debug, Clone)]
+pub(crate) struct Rule {
+    /// Where it is written.
+    pub(crate) line: usize,
+    pub(crate) group: String,
+    /// None: what the generic rules say.
+    pub(crate) class: Option<Class>,
+    /// What the program is called instead of its own name.
+    pub(crate) called: Option<String>,
+    pub(crate) name: Vec<Pattern>,
+    pub(crate) file: Vec<Pattern>,
+    pub(crate) interpreter: Vec<Pattern>,
+    pub(crate) system: bool,
+    pub(crate) text: Vec<Pattern>,
+    pub(crate) argv: Vec<Pattern>,
+    pub(crate) without: Vec<Pattern>,
+    pub(crate) spawner: Vec<Pattern>,
+    pub(crate) roles: Vec<Role>,
+}
+
+/// What tells processes of one program apart.
+#[derive(Debug, Clone)]
+pub(crate) struct Role {
+    pub(crate) source: Source,
+    /// The role, with `{}` for the word that was kept.
+    pub(crate) called: String,
+}
+
+/// Where a role is told.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// The value of this option.
+    Argument(Vec<u8>),
+    /// The arguments with a space between them.
+    Argv(Pattern),
+    /// The last component of the working directory.
+    Directory(Pattern),
+    /// The name a process gave itself.
+    Rename(Pattern),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    /// What it is for; for readers of the file.
+    #[serde(default, rename = "about")]
+    _about: Option<String>,
+    selected_by: Option<Vec<String>>,
+    class: Option<Spanned<String>>,
+    #[serde(default)]
+    interpreters: Vec<String>,
+    #[serde(default)]
+    directories: Vec<String>,
+    #[serde(default)]
+    rule: Vec<Spanned<FileRule>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileRule {
+    group: Spanned<String>,
+    class: Option<Spanned<String>>,
+    #[serde(rename = "as")]
+    called: Option<Spanned<String>>,
+    name: Option<Spanned<Vec<String>>>,
+    file: Option<Spanned<Vec<String>>>,
+    interpreter: Option<Spanned<Vec<String>>>,
+    #[serde(default)]
+    system: bool,
+    text: Option<Spanned<Vec<String>>>,
+    argv: Option<Spanned<Vec<String>>>,
+    without: Option<Spanned<Vec<String>>>,
+    spawner: Option<Spanned<Vec<String>>>,
+    #[serde(default)]
+    roles: Vec<Spanned<FileRole>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileRole {
+    argument: Option<String>,
+    argv: Option<String>,
+    directory: Option<String>,
+    rename: Option<String>,
+    #[serde(rename = "as")]
+    called: Option<String>,
+}
+
+/// A message and where it belongs.
+type Wrong = (Range<usize>, String);
+
+impl Pack {
+    /// A pack from its text; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// When it is not well-formed or a rule makes no sense, with line and column.
+    pub(crate) fn parse(name: &str, tier: Tier, toml: &str) -> Result<Self, AnalysisError> {
+        let wrong = |(span, message): Wrong| {
+            let (line, column) = place(toml, span.start);
+            AnalysisError::Rules { name: name.to_owned(), line, column, message }
+        };
+        let file: File = toml::from_str(toml).map_err(|error| {
+            wrong((error.span().unwrap_or_default(), error.message().to_owned()))
+        })?;
+        let class = file.class.as_ref().map(class_of).transpose().map_err(wrong)?;
+        let rules = file.rule.into_iter().map(|rule| {
+            let (line, _) = place(toml, rule.span().start);
+            checked(rule, line, class)
+        });
+        Ok(Self {
+            name: name.to_owned(),
+            tier,
+            asked_for: tier == Tier::User,
+            selected_by: file.selected_by.map(|names| patterns(&names)),
+            interpreters: file.interpreters,
+            directories: file
+                .directories
+                .into_iter()
+                .map(|directory| format!("{}/", directory.trim_end_matches('/')).into_bytes())
+                .collect(),
+            rules: rules.collect::<Result<_, _>>().map_err(wrong)?,
+        })
+    }
+}
+
+impl Rule {
+    /// Whether arguments decide, or tell a role: then each exec is looked at on its own.
+    pub(crate) fn reads_arguments(&self) -> bool {
+        !(self.text.is_empty()
+            && self.argv.is_empty()
+            && self.without.is_empty()
+            && self.roles.is_empty())
+    }
+}
+
+fn checked(rule: Spanned<FileRule>, line: usize, class: Option<Class>) -> Result<Rule, Wrong> {
+    let span = rule.span();
+    let rule = rule.into_inner();
+    if rule.group.get_ref().trim().is_empty() {
+        return Err((rule.group.span(), "a group needs a name".into()));
+    }
+    if let Some(called) = &rule.called
+        && called.get_ref().trim().is_empty()
+    {
+        return Err((called.span(), "`as` needs a name".into()));
+    }
+    if let Some(names) = &rule.name
+        && let Some(name) = names.get_ref().iter().find(|name| name.contains('/'))
+    {
+        let message = format!("a name has no slash, so {name:?} never matches; use `file`");
+        return Err((names.span(), message));
+    }
+    let lists = [
+        &rule.name,
+        &rule.file,
+        &rule.interpreter,
+        &rule.text,
+        &rule.argv,
+        &rule.without,
+        &rule.spawner,
+    ];
+    if let Some(empty) = lists.into_iter().flatten().find(|list| list.get_ref().is_empty()) {
+        return Err((empty.span(), "an empty list matches nothing".into()));
+    }
+    if lists.into_iter().all(|list| list.is_none()) && !rule.system {
+        let message = "a rule needs a condition: name, file, interpreter, text, argv, spawner";
+        return Err((span, message.into()));
+    }
+    let of = |list: &Option<Spanned<Vec<String>>>| {
+        list.as_ref().map_or_else(Vec::new, |list| patterns(list.get_ref()))
+    };
+    Ok(Rule {
+        line,
+        class: rule.class.as_ref().map(class_of).transpose()?.or(class),
+        called: rule.called.map(Spanned::into_inner),
+        name: of(&rule.name),
+        file: of(&rule.file),
+        interpreter: of(&rule.interpreter),
+        system: rule.system,
+        text: of(&rule.text),
+        argv: of(&rule.argv),
+        without: of(&rule.without),
+        spawner: of(&rule.spawner),
+        roles: rule.roles.into_iter().map(role).collect::<Result<_, _>>()?,
+        group: rule.group.into_inner(),
+    })
+}
+
+fn role(role: Spanned<FileRole>) -> Result<Role, Wrong> {
+    let span = role.span();
+    let role = role.into_inner();
+    let wrong = |message: &str| Err((span.clone(), message.to_owned()));
+    let pattern = |text: String| Pattern::new(&text);
+    let source = match (role.argument, role.argv, role.directory, role.rename) {
+        (Some(option), None, None, None) => Source::Argument(option.into_bytes()),
+        (None, Some(argv), None, None) => Source::Argv(pattern(argv)),
+        (None, None, Some(directory), None) => Source::Directory(pattern(directory)),
+        (None, None, None, Some(name)) => Source::Rename(pattern(name)),
+        _ => return wrong("a role is told by one of argument, argv, directory, rename"),
+    };
+    let words = match &source {
+        Source::Argument(_) => 1,
+        Source::Argv(pattern) | Source::Directory(pattern) | Source::Rename(pattern) => {
+            pattern.words()
+        }
+    };
+    match (words, role.called) {
+        (0 | 1, Some(called)) => Ok(Role { source, called }),
+        (1, None) => Ok(Role { source, called: "{}".into() }),
+        (0, None) => wrong("a role needs {} in its pattern, or `as`"),
+        _ => wrong("a role keeps one word: there is more than one {}"),
+    }
+}
+
+fn class_of(class: &Spanned<String>) -> Result<Class, Wrong> {
+    match class.get_ref().as_str() {
+        "command" => Ok(Class::Command),
+        "framework" => Ok(Class::Framework),
+        "program" => Ok(Class::Program),
+        other => Err((
+            class.span(),
+            format!("there is no class {other:?}; there are command, framework, program"),
+        )),
+    }
+}
+
+fn patterns(texts: &[String]) -> Vec<Pattern> {
+    texts.iter().map(|text| Pattern::new(text)).collect()
+}
+
+/// Line and column of a place, from 1.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(toml: &str) -> Result<Pack, String> {
+        Pack::parse("mine.toml", Tier::User, toml).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn whatever_is_wrong_says_where() {
+        for (toml, says) in [
+            ("directories = []\ninterpreters = 3\n", "mine.toml:2:16: "),
+            ("[[rule]]\ngroup = \"x\"\nnmae = [\"a\"]\n", "mine.toml:3:1: unknown field"),
+            ("[[rule]]\ngroup = \"x\"\n", "mine.toml:1:1: a rule needs a condition"),
+            ("[[rule]]\ngroup = \" \"\nname = [\"a\"]\n", "mine.toml:2:9: a group needs a name"),
+            ("[[rule]]\ngroup = \"x\"\nname = []\n", "mine.toml:3:8: an empty list"),
+            (
+                "[[rule]]\ngroup = \"x\"\nname = [\"/bin/a\"]\n",
+                "mine.toml:3:8: a name has no slash",
+            ),
+            ("class = \"comand\"\n", "mine.toml:1:9: there is no class \"comand\""),
+            (
+                "[[rule]]\ngroup = \"x\"\nname = [\"a\"]\nroles = [{ argv = \"x\" }]\n",
+                "mine.toml:4:10: a role needs {}",
+            ),
+            (
+                "[[rule]]\ngroup = \"x\"\nname = [\"a\"]\nroles = [{ argv = \"{} {}\" }]\n",
+                "mine.toml:4:10: a role keeps one word",
+            ),
+            (
+                "[[rule]]\ngroup = \"x\"\nname = [\"a\"]\nroles = [{ as = \"x\" }]\n",
+                "mine.toml:4:10: a role is told by one of",
+            ),
+        ] {
+            let error = parse(toml).unwrap_err();
+            assert!(error.starts_with(says), "{error} is not {says}");
+        }
+    }
+
+    #[test]
+    fn rules_know_their_lines() {
+        let pack = parse(
+            "class = \"framework\"\n\n[[rule]]\ngroup = \"a\"\nname = [\"x\"]\n\n\
+             [[rule]]\ngroup = \"b\"\nclass = \"program\"\ntext = [\"*y*\"]\n",
+        );
+        let rules = pack.unwrap().rules;
+        assert_eq!((rules[0].line, rules[0].class), (3, Some(Class::Framework)));
+        assert_eq!((rules[1].line, rules[1].class), (7, Some(Class::Program)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(toml in "(\\[\\[rule\\]\\]\n|group = \"[a-z*{}]*\"\n|name = \\[\"\\*\"\\]\n|[a-z\\[\\]=\" {}\u{e4}]{0,9}\n){0,8}") {
+            let _ = parse(&toml);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! From verdicts to programs, once it is known which packs apply and who started whom.
+
+use std::collections::HashMap;
+
+use proctrace_findings::Class;
+
+use crate::classify::Program;
+use crate::classify::examine::{Clue, Examiner, RuleNumber, Verdict};
+use crate::classify::pack::{Pack, Source, Tier};
+use crate::classify::rules::Rules;
+use crate::names::{Names, text};
+use crate::recording::{Process, Run};
+
+/// How the programs of a recording were told apart.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Classification {
+    /// In the order in which they are asked.
+    pub(crate) packs: Vec<PackUse>,
+    /// Programs and the rules that caught them.
+    pub(crate) outcomes: Vec<Outcome>,
+    /// Number of the outcome of each run.
+    pub(crate) of_run: Vec<u32>,
+}
+
+/// What became of a pack.
+#[derive(Debug, Clone)]
+pub(crate) struct PackUse {
+    pub(crate) name: String,
+    pub(crate) asked_for: bool,
+    pub(crate) applies: bool,
+    /// The program that told.
+    pub(crate) told_by: Option<String>,
+    /// Lines of its rules, and how many execs each caught.
+    pub(crate) rules: Vec<(usize, u64)>,
+}
+
+/// A program by the rule that caught it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Outcome {
+    pub(crate) program: u32,
+    /// None where no rule did.
+    pub(crate) rule: Option<RuleNumber>,
+}
+
+/// The programs of a recording, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Programs {
+    programs: Vec<Program>,
+    numbers: HashMap<Program, u32>,
+}
+
+impl Programs {
+    pub(crate) fn number_of(&mut self, program: Program) -> u32 {
+        if let Some(number) = self.numbers.get(&program) {
+            return *number;
+        }
+        let number = u32::try_from(self.programs.len()).unwrap_or(u32::MAX);
+        self.programs.push(program.clone());
+        self.numbers.insert(program, number);
+        number
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Program> {
+        self.programs.iter()
+    }
+
+    pub(crate) fn into_inner(self) -> Vec<Program> {
+        self.programs
+    }
+}
+
+impl Examiner<'_> {
+    /// Gives runs and processes their programs and roles; returns the names of the roles as well.
+    pub(crate) fn resolve(
+        self,
+        runs: &mut [Run],
+        processes: &mut [Process],
+        programs: &mut Programs,
+    ) -> (Classification, Names) {
+        let mut resolver = Resolver::new(&self, programs);
+        // A process is started in a run that came before its own.
+        for at in 0..runs.len().min(self.of_run.len()) {
+            let process = &processes[runs[at].process as usize];
+            let spawner = match process.spawned_in {
+                Some(run) => Some(runs[run as usize].program),
+                None => process.spawned_by.and_then(|program| u32::try_from(program).ok()),
+            };
+            runs[at].program = resolver.run(self.of_run[at], spawner);
+        }
+        for process in processes.iter_mut() {
+            if let Some(run) = process.run {
+                process.program = runs[run as usize].program as usize;
+            }
+            if let Some(run) = process.spawned_in {
+                process.spawned_by = Some(runs[run as usize].program as usize);
+            }
+        }
+        let classification = resolver.classification;
+        let mut roles = self.roles;
+        for found in &self.roles_of_runs {
+            let outcome = classification.outcome_of_run(found.run);
+            let process = &mut processes[runs[found.run as usize].process as usize];
+            if outcome.is_some_and(|outcome| outcome.rule == Some(found.rule))
+                && process.run == Some(found.run)
+            {
+                process.role = Some(found.role);
+            }
+        }
+        let texts = self.clue_texts.into_inner();
+        for clue in &self.clues {
+            let process = &mut processes[clue.process as usize];
+            if process.run == Some(clue.run)
+                && let Some(rule) = classification.outcome_of_run(clue.run).and_then(|o| o.rule)
+                && let Some(role) = role_by_clue(self.rules, rule, clue, &texts)
+            {
+                process.role = Some(roles.number_of(&role));
+            }
+        }
+        (classification, roles)
+    }
+}
+
+impl Classification {
+    pub(crate) fn outcome_of_run(&self, run: u32) -> Option<&Outcome> {
+        self.outcomes.get(*self.of_run.get(run as usize)? as usize)
+    }
+}
+
+struct Resolver<'a> {
+    rules: &'a Rules,
+    examiner: &'a Examiner<'a>,
+    programs: &'a mut Programs,
+    classification: Classification,
+    outcome_numbers: HashMap<Outcome, u32>,
+    /// By verdict, and by the spawner's program where that matters.
+    known: HashMap<(u32, Option<u32>), u32>,
+    asks_spawner: Vec<bool>,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(examiner: &'a Examiner<'a>, programs: &'a mut Programs) -> Self {
+        let rules = examiner.rules;
+        let asks = |verdict: &Verdict| {
+            verdict.rules.iter().any(|number| !rules.rule(*number).spawner.is_empty())
+        };
+        let packs = rules.packs.iter().map(|pack| pack_use(pack, examiner)).collect();
+        Self {
+            rules,
+            examiner,
+            programs,
+            classification: Classification { packs, ..Classification::default() },
+            outcome_numbers: HashMap::new(),
+            known: HashMap::new(),
+            asks_spawner: examiner.verdicts.iter().map(asks).collect(),
+        }
+    }
+
+    /// The program of the next run.
+    fn run(&mut self, verdict: u32, spawner: Option<u32>) -> u32 {
+        let key = (verdict, spawner.filter(|_| self.asks_spawner[verdict as usize]));
+        let number = match self.known.get(&key) {
+            Some(number) => *number,
+            None => {
+                let number = self.decide(&self.examiner.verdicts[verdict as usize], spawner);
+                self.known.insert(key, number);
+                number
+            }
+        };
+        let outcome = self.classification.outcomes[number as usize];
+        if let Some(rule) = outcome.rule {
+            let pack = &mut self.classification.packs[rule.pack as usize];
+            pack.rules[rule.rule as usize].1 += 1;
+        }
+        self.classification.of_run.push(number);
+        outcome.program
+    }
+
+    fn decide(&mut self, verdict: &Verdict, spawner: Option<u32>) -> u32 {
+        let spawner = spawner.map(|number| &self.programs.programs[number as usize]);
+        let holds = |number: &&RuleNumber| {
+            let patterns = &self.rules.rule(**number).spawner;
+            self.classification.packs[number.pack as usize].applies
+                && (patterns.is_empty()
+                    || spawner.is_some_and(|spawner| {
+                        patterns.iter().any(|pattern| {
+                            pattern.matches(spawner.name.as_bytes())
+                                || pattern.matches(spawner.group.as_bytes())
+                        })
+                    }))
+        };
+        let rule = verdict.rules.iter().find(holds).copied();
+        let generic_class = || {
+            let generic =
+                |number: &&RuleNumber| self.rules.packs[number.pack as usize].tier == Tier::Generic;
+            let rules = verdict.rules.iter().filter(generic).filter(holds);
+            rules.into_iter().find_map(|number| self.rules.rule(*number).class)
+        };
+        let own_name = || text(&self.examiner.known[verdict.known as usize].name);
+        let program = match rule.map(|number| self.rules.rule(number)) {
+            Some(rule) => Program {
+                class: rule.class.or_else(generic_class).unwrap_or(Class::Program),
+                group: rule.group.clone(),
+                name: rule.called.clone().unwrap_or_else(own_name),
+            },
+            None => Program::unknown(&own_name()),
+        };
+        let outcome = Outcome { program: self.programs.number_of(program), rule };
+        let outcomes = &mut self.classification.outcomes;
+        let next = u32::try_from(outcomes.len()).unwrap_or(u32::MAX);
+        *self.outcome_numbers.entry(outcome).or_insert_with(|| {
+            outcomes.push(outcome);
+            next
+        })
+    }
+}
+
+fn pack_use(pack: &Pack, examiner: &Examiner<'_>) -> PackUse {
+    let told_by = pack.selected_by.as_ref().and_then(|patterns| {
+        let tells = |name: &&Vec<u8>| patterns.iter().any(|pattern| pattern.matches(name));
+        examiner.known.iter().map(|known| &known.name).find(tells)
+    });
+    PackUse {
+        name: pack.name.clone(),
+        asked_for: pack.asked_for,
+        applies: pack.asked_for || pack.selected_by.is_none() || told_by.is_some(),
+        told_by: told_by.map(|name| text(name)),
+        rules: pack.rules.iter().map(|rule| (rule.line, 0)).collect(),
+    }
+}
+
+fn role_by_clue(rules: &Rules, rule: RuleNumber, clue: &Clue, texts: &[String]) -> Option<String> {
+    let found = texts.get(clue.text as usize)?;
+    rules.rule(rule).roles.iter().find_map(|role| {
+        let word = match &role.source {
+            Source::Directory(pattern) if clue.is_directory => pattern.find(found.as_bytes())?,
+            Source::Rename(pattern) if !clue.is_directory => pattern.find(found.as_bytes())?,
+            _ => return None,
+        };
+        Some(role.called.replace("{}", &String::from_utf8_lossy(word)))
+    })
+}

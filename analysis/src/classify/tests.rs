@@ -1,0 +1,312 @@
+//! What the packs say of execs as they occur.
+
+use proctrace_findings::Class;
+use proctrace_replay::CpuTime;
+use proctrace_wire::Exec;
+use proctrace_wire::layout::ExecFixed;
+use zerocopy::FromZeros;
+
+use super::*;
+use crate::recording::{Process, Run};
+
+fn argv(arguments: &[&str]) -> Vec<u8> {
+    arguments.iter().flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect()
+}
+
+/// A process of which nothing is known but its number.
+fn process(serial: u32) -> Process {
+    Process {
+        serial,
+        pid: i32::try_from(serial).unwrap_or(i32::MAX),
+        parent: None,
+        reaper: None,
+        spawned_by: None,
+        spawned_in: None,
+        run: None,
+        role: None,
+        depth: 0,
+        born_ns: 0,
+        ended_ns: None,
+        status: None,
+        last_parent_pid: None,
+        program: 0,
+        execs: 0,
+        tasks: Vec::new(),
+        cpu: CpuTime::default(),
+        before_ns: 0,
+        waited_before_ns: 0,
+        tail_ns: 0,
+        waited_ns: None,
+        autoreaped: false,
+        maxrss_bytes: 0,
+    }
+}
+
+/// A run of a process.
+fn run(process: u32, program: u32) -> Run {
+    Run {
+        time_ns: 0,
+        process,
+        program,
+        template: 0,
+        happened_here: true,
+        before_run_ns: 0,
+        before_user_ns: 0,
+        before_system_ns: 0,
+    }
+}
+
+/// One exec: path, interpreter of `#!`, file, arguments.
+type Given<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
+
+/// What execs that one process after another makes are classified as, each with its role. A
+/// spawner is the place of another exec.
+fn classify(rules: &Rules, execs: &[(Given<'_>, Option<usize>)]) -> Vec<(Program, Option<String>)> {
+    let mut examiner = Examiner::new(rules);
+    let mut runs = Vec::new();
+    let mut processes = Vec::new();
+    for (at, ((path, interp, exe, arguments), spawner)) in execs.iter().enumerate() {
+        let argv = argv(arguments);
+        examiner.exec(&Exec {
+            fixed: ExecFixed::new_zeroed(),
+            path: path.as_bytes(),
+            interp: interp.as_bytes(),
+            exe: exe.as_bytes(),
+            cwd: b"/work",
+            argv: &argv,
+        });
+        let number = u32::try_from(at).unwrap();
+        let mut made = process(number);
+        made.run = Some(number);
+        made.spawned_in = spawner.map(|at| u32::try_from(at).unwrap());
+        processes.push(made);
+        runs.push(run(number, number));
+    }
+    let mut programs = Programs::default();
+    let (_, roles) = examiner.resolve(&mut runs, &mut processes, &mut programs);
+    let programs = programs.into_inner();
+    let roles = roles.into_inner();
+    processes
+        .iter()
+        .map(|process| {
+            let role = process.role.map(|role| roles[role as usize].clone());
+            (programs[process.program].clone(), role)
+        })
+        .collect()
+}
+
+fn generic(path: &str, interp: &str, exe: &str, arguments: &[&str]) -> Program {
+    classify(&Rules::generic(), &[((path, interp, exe, arguments), None)]).remove(0).0
+}
+
+fn of(class: Class, group: &str, name: &str) -> Program {
+    Program { class, group: group.into(), name: name.into() }
+}
+
+fn command(group: &str, name: &str) -> Program {
+    of(Class::Command, group, name)
+}
+
+fn framework(group: &str, name: &str) -> Program {
+    of(Class::Framework, group, name)
+}
+
+#[test]
+fn commands_of_the_system_have_a_group() {
+    assert_eq!(generic("/bin/sed", "", "/usr/bin/sed", &["sed"]), command("text", "sed"));
+    assert_eq!(generic("/bin/sh", "", "/usr/bin/dash", &["sh"]), command("shell", "sh"));
+    let cc1 = "/usr/lib/gcc/x/12/cc1";
+    assert_eq!(generic(cc1, "", cc1, &["cc1"]), command("compiler", "cc1"));
+    let gcc = "/usr/bin/x86_64-linux-gnu-gcc-12";
+    assert_eq!(generic("/usr/bin/gcc", "", gcc, &["gcc"]), command("compiler", "gcc"));
+    assert_eq!(generic(gcc, "", gcc, &[]), command("compiler", "x86_64-linux-gnu-gcc-12"));
+}
+
+#[test]
+fn the_same_name_elsewhere_is_a_program() {
+    let own = "/opt/x/bin/sed";
+    assert_eq!(generic(own, "", own, &["sed"]), Program::unknown("sed"));
+    let sim = generic("./o2-sim", "", "/opt/o2/bin/o2-sim", &["o2-sim"]);
+    assert_eq!(sim, Program::unknown("o2-sim"));
+}
+
+#[test]
+fn scripts_go_by_their_own_name() {
+    let dash = "/usr/bin/dash";
+    for (given, name) in [
+        (("./configure", "/bin/sh", dash, &["./configure", "--prefix=/x"][..]), "configure"),
+        (("/bin/bash", "", "/usr/bin/bash", &["bash", "-e", "/job/run.sh", "x"]), "run.sh"),
+        (("/usr/bin/python3", "", "/usr/bin/python3.11", &["python3", "-u", "run.py"]), "run.py"),
+        (("/usr/bin/python3", "", "/usr/bin/python3.11", &["python3", "-m", "pytest"]), "pytest"),
+    ] {
+        let (path, interp, exe, argv) = given;
+        assert_eq!(generic(path, interp, exe, argv), Program::unknown(name));
+    }
+    let ldd = generic("/usr/bin/ldd", "/bin/bash", "/usr/bin/bash", &["ldd", "x"]);
+    assert_eq!(ldd, command("info", "ldd"));
+}
+
+#[test]
+fn text_given_to_a_shell_is_the_shell() {
+    for arguments in [&["sh", "-c", "sed x"][..], &["sh", "-ec", "x"], &["sh"], &["sh", "-"]] {
+        let got = generic("/bin/sh", "", "/usr/bin/dash", arguments);
+        assert_eq!(got, command("shell", "sh"), "{arguments:?}");
+    }
+    let perl = generic("/usr/bin/perl", "", "/usr/bin/perl", &["perl", "-e", "print 1;"]);
+    assert_eq!(perl, Program::unknown("perl"));
+}
+
+#[test]
+fn a_descriptor_goes_by_the_file_behind_it() {
+    assert_eq!(generic("/dev/fd/5", "", "/opt/tool", &["tool"]), Program::unknown("tool"));
+}
+
+/// A shell of O2DPG that polls, what it starts, and what its task starts.
+#[test]
+fn the_polls_of_a_taskwrapper_are_monitoring() {
+    let bash = ("/bin/bash", "", "/usr/bin/bash");
+    let wrapper = ". /o2/jobutils.sh; taskwrapper sgnsim_1.log o2-sim -n 5";
+    let wrapper = ["bash", "-c", wrapper];
+    let runner = ["python3", "/dpg/o2_dpg_workflow_runner.py"];
+    let ps = ("/bin/ps", "", "/usr/bin/ps", &["ps", "-p", "7"][..]);
+    let sed = ("/bin/sed", "", "/usr/bin/sed", &["sed", "-n"][..]);
+    let probe = ["sh", "-c", "LD_DEBUG=libs LD_PRELOAD=DOESNOTEXIST ls /tmp/DOESNOTEXIST | sed x"];
+    let sim = "/o2/bin/o2-sim";
+    let runner_sim = "/o2/bin/o2-sim-device-runner";
+    let got = classify(
+        &Rules::built_in(),
+        &[
+            (("/usr/bin/python3", "", "/usr/bin/python3.11", &runner), None),
+            ((bash.0, bash.1, bash.2, &wrapper), Some(0)),
+            (ps, Some(1)),
+            ((sim, "", sim, &["o2-sim", "-n", "5"]), Some(1)),
+            ((runner_sim, "", runner_sim, &["x", "--id", "worker3"]), Some(3)),
+            (("/bin/sh", "", "/usr/bin/dash", &probe), Some(3)),
+            (sed, Some(5)),
+            (sed, Some(3)),
+        ],
+    );
+    let (programs, roles): (Vec<_>, Vec<_>) = got.into_iter().unzip();
+    assert_eq!(
+        programs,
+        [
+            framework("o2 runner", "o2_dpg_workflow_runner.py"),
+            framework("o2 runner", "taskwrapper"),
+            command("monitoring", "ps"),
+            framework("o2 driver", "o2-sim"),
+            framework("o2 sim", "o2-sim-device-runner"),
+            command("root start-up", "sh"),
+            command("root start-up", "sed"),
+            command("text", "sed"),
+        ]
+    );
+    let role = |name: &str| Some(name.to_owned());
+    assert_eq!(roles, [None, role("sgnsim_1"), None, None, role("worker3"), None, None, None]);
+}
+
+#[test]
+fn drivers_and_devices_are_told_apart() {
+    let tpc = "/o2/bin/o2-tpc-reco-workflow";
+    let got = classify(
+        &Rules::built_in(),
+        &[
+            ((tpc, "", tpc, &["o2-tpc-reco-workflow", "--run"]), None),
+            ((tpc, "", tpc, &["o2-tpc-reco-workflow", "--id", "tpc-tracker", "--run"]), Some(0)),
+            ((tpc, "", tpc, &["o2-tpc-reco-workflow", "--id=writer"]), Some(0)),
+        ],
+    );
+    assert_eq!(got[0], (framework("o2 driver", "o2-tpc-reco-workflow"), None));
+    let device = |role: &str| (framework("o2 reco", "o2-tpc-reco-workflow"), Some(role.to_owned()));
+    assert_eq!(got[1..], [device("tpc-tracker"), device("writer")]);
+}
+
+#[test]
+fn every_experiment_knows_its_own() {
+    let python = ("/usr/bin/python3", "", "/usr/bin/python3.11");
+    for (name, expected) in [
+        ("/x/Reco_tf.py", framework("athena transform", "Reco_tf.py")),
+        ("/x/athena.py", framework("athena", "athena.py")),
+        ("/x/gaudirun.py", framework("gaudi", "gaudirun.py")),
+        ("/x/cmsDriver.py", framework("cms driver", "cmsDriver.py")),
+    ] {
+        let arguments = ["python", "-tt", name];
+        let given = ((python.0, python.1, python.2, &arguments[..]), None);
+        assert_eq!(classify(&Rules::built_in(), &[given])[0].0, expected);
+        assert_eq!(classify(&Rules::generic(), &[given])[0].0.class, Class::Program);
+    }
+    let given = (("cmsRun", "", "/cms/bin/cmsRun", &["cmsRun", "x.py"][..]), None);
+    assert_eq!(classify(&Rules::built_in(), &[given])[0].0, framework("cmsrun", "cmsRun"));
+}
+
+#[test]
+fn a_pack_applies_only_where_a_program_of_it_occurs() {
+    let java = (("/usr/bin/java", "", "/usr/bin/java", &["java", "alien.JobAgent"][..]), None);
+    let sim = (("/o2/o2-sim", "", "/o2/o2-sim", &["o2-sim"][..]), None);
+    assert_eq!(classify(&Rules::built_in(), &[java])[0].0, Program::unknown("java"));
+    let asked = Rules::built_in().with_pack("alice-o2").unwrap();
+    assert_eq!(classify(&asked, &[java])[0].0, framework("jalien", "java"));
+    // Even one that comes later.
+    assert_eq!(classify(&Rules::built_in(), &[java, sim])[0].0, framework("jalien", "java"));
+}
+
+#[test]
+fn a_users_rules_come_first() {
+    let mine = "[[rule]]\ngroup = \"mine\"\nname = [\"sed\"]\nargv = [\"* -n*\"]\n\
+                [[rule]]\ngroup = \"scripts\"\ninterpreter = [\"bash\"]\n\
+                [[rule]]\ngroup = \"opt\"\nclass = \"framework\"\nfile = [\"/opt/*\"]\nas = \"tool\"\n";
+    let rules = Rules::built_in().with("mine.toml", mine).unwrap();
+    let got = classify(
+        &rules,
+        &[
+            (("/bin/sed", "", "/usr/bin/sed", &["sed", "-n", "x"]), None),
+            (("/bin/sed", "", "/usr/bin/sed", &["sed", "x"]), None),
+            (("/bin/bash", "", "/usr/bin/bash", &["bash", "job.sh"]), None),
+            (("o2-sim", "", "/opt/o2/o2-sim", &["o2-sim"]), None),
+        ],
+    );
+    let programs: Vec<Program> = got.into_iter().map(|(program, _)| program).collect();
+    // The class is what it would be without that rule.
+    assert_eq!(
+        programs,
+        [
+            command("mine", "sed"),
+            command("text", "sed"),
+            of(Class::Program, "scripts", "job.sh"),
+            framework("opt", "tool"),
+        ]
+    );
+}
+
+#[test]
+fn forked_workers_are_known_by_their_directory() {
+    let rules = Rules::built_in();
+    let mut examiner = Examiner::new(&rules);
+    let argv = argv(&["python", "athena.py"]);
+    examiner.exec(&Exec {
+        fixed: ExecFixed::new_zeroed(),
+        path: b"/usr/bin/python3",
+        interp: b"",
+        exe: b"/usr/bin/python3",
+        cwd: b"/work",
+        argv: &argv,
+    });
+    let mut processes: Vec<_> = (0..4).map(process).collect();
+    for forked in &mut processes[1..] {
+        forked.spawned_in = Some(0);
+    }
+    for (at, directory) in
+        ["/work", "/work/mp/worker_12", "/work/mp/shared_writer"].iter().enumerate()
+    {
+        examiner.directory(u32::try_from(at).unwrap() + 1, Some(0), directory.as_bytes());
+    }
+    for process in &mut processes {
+        process.run = Some(0);
+    }
+    let mut runs = [run(0, 0)];
+    let mut programs = Programs::default();
+    let (_, roles) = examiner.resolve(&mut runs, &mut processes, &mut programs);
+    let roles = roles.into_inner();
+    let found: Vec<_> =
+        processes.iter().map(|process| process.role.map(|role| &*roles[role as usize])).collect();
+    assert_eq!(found, [None, None, Some("worker 12"), Some("SharedWriter")]);
+}

@@ -1,0 +1,198 @@
+//! How many processes and threads of which kind: what ALICE's multicore paper counts in its
+//! figure 2.
+
+use proctrace_findings::{Axis, Bars, Chart, ChartBody, Class, Series, Table, Unit};
+
+use crate::error::AnalysisError;
+use crate::recording::Recording;
+use crate::sections::{Content, Options};
+use crate::tally::{self, Tally, class_name};
+
+/// As many of a class have a bar of their own.
+const BARS_MAX: usize = 16;
+/// Axes whose largest value is so many times the median are logarithmic.
+const LOGARITHMIC_FROM: f64 = 100.0;
+
+pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
+    let categories =
+        tally::by(recording, |program| Some((program.class, program.category().to_owned())));
+    let programs = tally::by(recording, |program| {
+        Some((program.class, program.category().to_owned(), program.name.clone()))
+    });
+    let rate = Rate::of(recording, options);
+    let total = sum(categories.iter().map(|(_, tally)| tally));
+    let n = format!(
+        "{} processes and {} threads. A process that never called exec counts where its parent \
+         does, a thread where its process does.",
+        total.processes, total.threads
+    );
+
+    let table = Table::new("counts", "Processes and threads by category")
+        .text("class", "class", categories.iter().map(|((class, _), _)| class_name(*class)))
+        .text("category", "category", categories.iter().map(|((_, name), _)| &**name));
+    let by_category = figures(table, categories.iter().map(|(_, tally)| *tally), &rate).note(&n);
+    let table = Table::new("programs", "Processes and threads by program")
+        .text("category", "category", programs.iter().map(|((_, name, _), _)| &**name))
+        .text("program", "program", programs.iter().map(|((.., name), _)| &**name));
+    let by_program = figures(table, programs.iter().map(|(_, tally)| *tally), &rate).note(&n);
+    let tables = vec![by_category.note(rate.says()), by_program.note(rate.says())];
+
+    let kinds = Chart::new("counts", "Processes and threads", bars(&kinds(recording))).note(
+        "Commands of the system and other programs by name, an experiment's software by category.",
+    );
+    let rows: Vec<_> = categories.into_iter().map(|((_, name), tally)| (name, tally)).collect();
+    let charts = vec![
+        kinds.note(&n),
+        Chart::new("categories", "Processes and threads by category", bars(&rows)).note(&n),
+    ];
+    Ok(Content { tables, charts })
+}
+
+fn figures(table: Table, rows: impl Iterator<Item = Tally> + Clone, rate: &Rate) -> Table {
+    table
+        .whole("processes", "processes", Unit::Count, rows.clone().map(|tally| tally.processes))
+        .whole("forked", "no exec", Unit::Count, rows.clone().map(|tally| tally.forked))
+        .whole("threads", "threads", Unit::Count, rows.clone().map(|tally| tally.threads))
+        .real(
+            "per_second",
+            "rate",
+            Unit::PerSecond,
+            rows.clone().map(|tally| rate.per_second(tally.processes)),
+        )
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, rows.clone().map(|tally| tally.cpu_ns()))
+        .real("system_percent", "system", Unit::Percent, rows.map(|tally| tally.system_percent()))
+}
+
+/// The rows of the paper's figure: system commands by name, the experiment's software by what it
+/// is for, everything else by name; what is rare comes together.
+fn kinds(recording: &Recording) -> Vec<(String, Tally)> {
+    let mut rows = Vec::new();
+    for (class, rest) in [
+        (Class::Framework, "other categories"),
+        (Class::Command, "other commands"),
+        (Class::Program, "other programs"),
+    ] {
+        let mut of_class = tally::by(recording, |program| {
+            let by_category = class == Class::Framework;
+            let name = if by_category { program.category() } else { &*program.name };
+            (program.class == class).then(|| name.to_owned())
+        });
+        if of_class.len() > BARS_MAX + 1 {
+            let tail = of_class.split_off(BARS_MAX);
+            let name = format!("{} {rest}", tail.len());
+            of_class.push((name, sum(tail.iter().map(|(_, tally)| tally))));
+        }
+        rows.extend(of_class);
+    }
+    rows
+}
+
+fn bars(rows: &[(String, Tally)]) -> ChartBody {
+    let processes: Vec<u64> = rows.iter().map(|(_, tally)| tally.processes).collect();
+    let threads: Vec<u64> = rows.iter().map(|(_, tally)| tally.threads).collect();
+    let logarithmic = needs_logarithm(processes.iter().chain(&threads).copied());
+    let series = |name: &str, counts: &[u64]| Series {
+        name: name.to_owned(),
+        // Nothing has no place on a logarithmic axis.
+        values: counts.iter().map(|n| (*n > 0 || !logarithmic).then_some(*n as f64)).collect(),
+    };
+    ChartBody::Bars(Bars {
+        rows: rows.iter().map(|(name, _)| name.clone()).collect(),
+        axis: Axis { title: "number".into(), unit: Unit::Count, logarithmic },
+        series: vec![series("processes", &processes), series("threads", &threads)],
+        stacked: false,
+    })
+}
+
+/// Whether the largest would leave nothing to see of the others.
+fn needs_logarithm(counts: impl Iterator<Item = u64>) -> bool {
+    let mut counts: Vec<u64> = counts.filter(|count| *count > 0).collect();
+    let largest = counts.iter().max().copied().unwrap_or(0) as f64;
+    let median = crate::summary::median(&mut counts).unwrap_or(0) as f64;
+    largest > LOGARITHMIC_FROM * median
+}
+
+fn sum<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Tally {
+    tallies.fold(Tally::default(), |mut sum, tally| {
+        sum.add(tally);
+        sum
+    })
+}
+
+/// Numbers per second, of the recording or of a run that was not recorded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rate {
+    wall_ns: u64,
+    native: bool,
+}
+
+impl Rate {
+    pub(crate) fn of(recording: &Recording, options: &Options) -> Self {
+        match options.native_wall_ns {
+            Some(wall_ns) => Self { wall_ns, native: true },
+            None => Self { wall_ns: recording.wall_ns(), native: false },
+        }
+    }
+
+    /// None of no time at all.
+    pub(crate) fn per_second(&self, count: u64) -> Option<f64> {
+        (self.wall_ns > 0).then(|| count as f64 * 1e9 / self.wall_ns as f64)
+    }
+
+    pub(crate) fn says(&self) -> String {
+        let seconds = self.wall_ns as f64 / 1e9;
+        if self.native {
+            format!("Rates are per second of {seconds:.2} s, the wall time without recording.")
+        } else {
+            format!(
+                "Rates are per second of {seconds:.2} s, the wall time while recording; \
+                 --native-wall gives that without."
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{S, Scene, real};
+
+    fn scene() -> Scene {
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, "/o2/o2-sim", (0, 0));
+        // A command, one that never calls exec and has a thread, and one that exits at once.
+        scene.fork(S, 1, 2).exec(S, 2, "/bin/sed", (0, 0)).exit(2 * S, 2, (S / 4, S / 4));
+        scene.fork(S, 1, 3).thread(S, 3, 4).exit(2 * S, 4, (S, 0)).exit(3 * S, 3, (S, 0));
+        scene.fork(S, 1, 5).exec(S, 5, "/bin/sed", (0, 0)).exit(2 * S, 5, (S / 4, S / 4));
+        scene.exit(4 * S, 1, (0, 0));
+        scene
+    }
+
+    #[test]
+    fn everything_counts_once() {
+        let recording = scene().load(Some((4 * S, 0, 0)));
+        let content = section(&recording, &Options::default()).unwrap();
+        let counts = &content.tables[0];
+        let of = |category: &str, column: &str| real(counts, "category", category, column);
+        assert_eq!(of("text", "processes"), Some(2.0));
+        assert_eq!(of("text", "per_second"), Some(0.5));
+        assert_eq!(of("text", "system_percent"), Some(50.0));
+        assert_eq!(of("o2 driver", "processes"), Some(2.0));
+        assert_eq!(of("o2 driver", "forked"), Some(1.0));
+        assert_eq!(of("o2 driver", "threads"), Some(1.0));
+        assert_eq!(of("o2 driver", "cpu_ns"), Some(2e9));
+        let native = Options { native_wall_ns: Some(2 * S), ..Options::default() };
+        let content = section(&recording, &native).unwrap();
+        assert_eq!(real(&content.tables[0], "category", "text", "per_second"), Some(1.0));
+        let ChartBody::Bars(bars) = &content.charts[0].body else { panic!("no bars") };
+        assert_eq!(bars.rows, ["o2 driver", "sed"]);
+        assert_eq!(bars.series[1].values, [Some(1.0), Some(0.0)]);
+    }
+
+    #[test]
+    fn an_axis_is_logarithmic_where_it_must() {
+        assert!(!needs_logarithm([].into_iter()));
+        assert!(!needs_logarithm([100, 1, 0, 0].into_iter()));
+        assert!(needs_logarithm([101, 1, 1, 0].into_iter()));
+    }
+}

@@ -1,0 +1,19 @@
+//! `proctrace classify`: which rule caught which program.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use proctrace_analysis::classification;
+
+use crate::args::ClassifyArgs;
+use crate::{print, rules};
+
+pub(crate) fn run(args: &ClassifyArgs) -> Result<ExitCode> {
+    let recording = rules::load(&args.trace, &args.rules)?;
+    let style = print::style((!args.all).then_some(args.top));
+    let mut out = stdout().lock();
+    print::tables(&mut out, &[classification(&recording)], args.format, style)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

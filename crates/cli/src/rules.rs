@@ -1,0 +1,37 @@
+//! The rules that `--rules` asks for, and what became of them.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use proctrace_analysis::{Recording, Rules};
+
+use crate::args::RulesArgs;
+use crate::say;
+
+/// Reads a trace with the rules that were asked for, and says which of these caught nothing.
+pub(crate) fn load(trace: &Path, args: &RulesArgs) -> Result<Recording> {
+    let recording = Recording::load(trace, &chosen(args)?)?;
+    for note in recording.idle_rules() {
+        say::note(&note);
+    }
+    Ok(recording)
+}
+
+/// The packs that come with proctrace, and those of `--rules`.
+pub(crate) fn chosen(args: &RulesArgs) -> Result<Rules> {
+    args.rules.iter().try_fold(Rules::built_in(), |rules, asked| {
+        if Rules::names().any(|name| name == asked) {
+            return rules.with_pack(asked).context("a pack is not there");
+        }
+        let path = Path::new(asked);
+        if !asked.contains(['/', '.']) && !path.exists() {
+            let names: Vec<&str> = Rules::names().collect();
+            bail!(
+                "there is no pack of rules {asked:?} and no such file; there are {}",
+                names.join(", ")
+            );
+        }
+        let toml = std::fs::read_to_string(path).with_context(|| format!("cannot read {asked}"))?;
+        Ok(rules.with(asked, &toml)?)
+    })
+}

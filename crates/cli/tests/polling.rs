@@ -1,0 +1,150 @@
+//! A job of the shape that ALICE found by hand: shells that watch over their tasks by starting
+//! commands all the time. The report must name them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use common::{Recorded, Recorder, proctrace, text, u64_of};
+use serde_json::Value;
+
+const TASKS: u64 = 3;
+const TICKS: u64 = 5;
+
+/// What every task's shell does while its command runs: so many commands per tick, no `$(...)`.
+const UTILITIES: &str = r#"
+taskwrapper() {
+  log=$1; shift
+  "$@" >"$log" 2>&1 &
+  for tick in 1 2 3 4 5; do
+    grep -q fatal "$log"
+    ps -o pid= -p $$ | sed -e 's/ //' | awk '{ print }' >/dev/null
+    sleep 0.01
+  done
+  wait
+}
+"#;
+
+/// A driver that looks where the loader searches, as ROOT does, and starts itself again as two
+/// devices.
+const DRIVER: &str = r#"#!/bin/sh
+case "$*" in *--id*) exit 0 ;; esac
+sh -c "LD_DEBUG=libs LD_PRELOAD=DOESNOTEXIST ls /tmp/DOESNOTEXIST 2>&1 | grep path | sed -e s/a/b/"
+"$0" --id worker1 &
+"$0" --id hitmerger &
+wait
+"#;
+
+fn put(path: &Path, contents: &str) {
+    fs::write(path, contents).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn record() -> Recorded {
+    let recorder = Recorder::new();
+    let directory = recorder.directory.path().to_owned();
+    put(&directory.join("jobutils.sh"), UTILITIES);
+    put(&directory.join("o2-sim"), DRIVER);
+    let runner: String = (1..=TASKS)
+        .map(|n| format!("bash -c '. ./jobutils.sh; taskwrapper sim_{n}.log ./o2-sim -n 5'\n"))
+        .collect();
+    // Whoever runs it, this is what it is.
+    put(&directory.join("o2_dpg_workflow_runner.py"), &format!("#!/bin/bash\n{runner}"));
+    recorder.run(["./o2_dpg_workflow_runner.py"])
+}
+
+fn rows(trace: &Path, arguments: &[&str], table: usize) -> Vec<Value> {
+    let output =
+        proctrace().args(arguments).arg(trace).args(["--format", "json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tables: Value = serde_json::from_slice(&output.stdout).unwrap();
+    tables[table]["rows"].as_array().unwrap().clone()
+}
+
+fn find<'a>(rows: &'a [Value], keys: &[(&str, &str)]) -> &'a Value {
+    rows.iter()
+        .find(|row| keys.iter().all(|(key, value)| row[key] == *value))
+        .unwrap_or_else(|| panic!("no {keys:?} in {rows:#?}"))
+}
+
+#[test]
+fn the_wrapper_is_named_as_the_source_of_the_commands() {
+    let recorded = record();
+    recorded.sound(0);
+    let trace = recorded.trace();
+
+    let sources = rows(&trace, &["report", "--section", "spawners"], 0);
+    assert_eq!(text(&sources[0]["parent"]), "taskwrapper");
+    // grep, ps, sed, awk and sleep at each tick of each task.
+    assert_eq!(u64_of(&sources[0]["commands"]), 5 * TICKS * TASKS);
+    assert!(text(&sources[0]["command_line"]).contains("taskwrapper sim_#.log"));
+
+    let edges = rows(&trace, &["report", "--section", "spawners"], 1);
+    for command in ["grep", "ps", "sed", "awk", "sleep"] {
+        let edge = find(&edges, &[("parent", "taskwrapper"), ("child", command)]);
+        assert_eq!(u64_of(&edge["processes"]), TICKS * TASKS, "{command}");
+    }
+
+    let chains = rows(&trace, &["report", "--section", "ancestry"], 0);
+    let chain = find(&chains, &[("stack", "o2_dpg_workflow_runner.py;taskwrapper;ps")]);
+    assert_eq!(u64_of(&chain["processes"]), TICKS * TASKS);
+    let chain = "o2_dpg_workflow_runner.py;taskwrapper;o2-sim;sh;ls";
+    assert_eq!(u64_of(&find(&chains, &[("stack", chain)])["processes"]), TASKS);
+}
+
+#[test]
+fn categories_and_roles_are_those_of_the_experiment() {
+    let recorded = record();
+    recorded.sound(0);
+    let trace = recorded.trace();
+    let counts = rows(&trace, &["report", "--section", "counts"], 0);
+    let processes = |category: &str| u64_of(&find(&counts, &[("category", category)])["processes"]);
+    assert_eq!(processes("monitoring"), 5 * TICKS * TASKS);
+    // The shell, ls, grep and sed.
+    assert_eq!(processes("root start-up"), 4 * TASKS);
+    assert_eq!(processes("o2 driver"), TASKS);
+    assert_eq!(processes("o2 sim"), 2 * TASKS);
+    // The runner and the shells of its tasks.
+    assert_eq!(processes("o2 runner"), 1 + TASKS);
+    assert_eq!(counts.len(), 5, "{counts:#?}");
+
+    let caught = rows(&trace, &["classify"], 0);
+    let wrapper = find(&caught, &[("program", "taskwrapper")]);
+    assert_eq!(text(&wrapper["roles"]), "sim_1, sim_2, sim_3");
+    let device = find(&caught, &[("program", "o2-sim"), ("group", "o2 sim")]);
+    assert_eq!(text(&device["roles"]), "hitmerger, worker1");
+    assert!(text(&device["rule"]).starts_with("alice-o2:"));
+}
+
+#[test]
+fn rules_of_ones_own_come_first_and_idle_ones_are_told() {
+    let recorded = record();
+    recorded.sound(0);
+    let rules = recorded.directory.path().join("mine.toml");
+    fs::write(
+        &rules,
+        "[[rule]]\ngroup = \"mine\"\nname = [\"ps\"]\n\n[[rule]]\ngroup = \"no one's\"\nname = [\"nothing\"]\n",
+    )
+    .unwrap();
+    let classify = |rules: &Path| {
+        let mut command = proctrace();
+        command.arg("classify").arg(recorded.trace()).arg("--rules").arg(rules);
+        command.args(["--format", "json"]).output().unwrap()
+    };
+    let output = classify(&rules);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("mine.toml: the rule in line 5 caught nothing"), "{stderr}");
+    let tables: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ps = find(tables[0]["rows"].as_array().unwrap(), &[("program", "ps")]).clone();
+    assert_eq!((text(&ps["group"]), text(&ps["class"])), ("mine", "command"));
+
+    fs::write(&rules, "[[rule]]\ngroup = \"mine\"\nname = []\n").unwrap();
+    let output = classify(&rules);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("mine.toml:3:8: an empty list"), "{stderr}");
+}
