@@ -1,0 +1,46 @@
+//! The binary `proctrace-payload`: parses, dispatches, and turns errors into messages and exit codes.
+
+mod args;
+mod run;
+mod say;
+mod show;
+mod supervise;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // If that cannot be printed, there is no one to tell.
+            let _ = error.print();
+            return if error.use_stderr() { 2.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let result = match cli.command {
+        Command::List => show::list().map(|()| ExitCode::SUCCESS),
+        Command::Declare(args) => show::declare(&args).map(|()| ExitCode::SUCCESS),
+        Command::Run(args) => run::run(&args),
+    };
+    match result {
+        Ok(code) => code,
+        // Whoever reads our output has had enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            say::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,0 +1,129 @@
+//! `run`: puts a plan into a directory, has it carried out, and says how it went.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use proctrace_payload::{Declaration, Events, stage};
+use tempfile::TempDir;
+
+use crate::args::RunArgs;
+use crate::{say, show, supervise};
+
+/// What a shell has for PATH where it is not set.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Runs a scenario and passes on how it ended.
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
+    let (scenario, request) = args.size.read()?;
+    let plan = scenario.plan(request)?;
+    let declaration = plan.declare()?;
+    if let Some(path) = &args.declare {
+        let text = serde_json::to_string_pretty(&declaration)? + "\n";
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let work = Work::make(args)?;
+    let search = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    let staged = stage(&plan, &work.path, &search)?;
+    if !args.quiet {
+        say::note(&announcement(&declaration));
+    }
+    let start = Instant::now();
+    let ending = supervise::run(&staged).with_context(|| {
+        format!("cannot run {}; if that is on a noexec mount, give --work", staged.path.display())
+    })?;
+    let wall = start.elapsed();
+    if ending == supervise::Ending::Well && !args.quiet {
+        show::print(&summary(plan.events.as_ref(), &staged.directory, wall)?)?;
+    }
+    work.end()?;
+    Ok(match ending {
+        supervise::Ending::Well => ExitCode::SUCCESS,
+        supervise::Ending::Badly(status) => {
+            say::note(&format!("the payload did not do what was planned: {status}"));
+            ExitCode::FAILURE
+        }
+        supervise::Ending::Stopped(signal) => {
+            u8::try_from(128 + signal).map_or(ExitCode::FAILURE, ExitCode::from)
+        }
+    })
+}
+
+fn announcement(declared: &Declaration) -> String {
+    format!(
+        "{} at scale {}, {} workers, seed {}: {} processes, {} threads, {} execs",
+        declared.scenario,
+        declared.scale,
+        declared.workers,
+        declared.seed,
+        declared.processes,
+        declared.threads,
+        declared.execs
+    )
+}
+
+/// The workers' own words on their events, and events per second of the whole.
+fn summary(events: Option<&Events>, directory: &Path, wall: Duration) -> Result<String> {
+    let seconds = wall.as_secs_f64();
+    let Some(events) = events else { return Ok(format!("{seconds:.2} s\n")) };
+    let mut text = String::new();
+    for log in &events.logs {
+        let path = directory.join(log);
+        let lines =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        text += &format!("{log}: {}\n", lines.trim_end());
+    }
+    let rate = events.total as f64 / seconds;
+    Ok(text + &format!("{} events in {seconds:.2} s: {rate:.2} events/s\n", events.total))
+}
+
+/// The work directory, and whether it stays.
+struct Work {
+    path: PathBuf,
+    /// Removes it.
+    temporary: Option<TempDir>,
+    keep: bool,
+    quiet: bool,
+}
+
+impl Work {
+    fn make(args: &RunArgs) -> Result<Self> {
+        let (path, temporary) = match &args.work {
+            None => {
+                let temporary = tempfile::Builder::new()
+                    .prefix("proctrace-payload-")
+                    .tempdir()
+                    .context("cannot make a temporary directory; give --work")?;
+                (temporary.path().to_owned(), Some(temporary))
+            }
+            Some(path) => {
+                let name = path.display();
+                fs::create_dir_all(path).with_context(|| format!("cannot make {name}"))?;
+                let entries = fs::read_dir(path).with_context(|| format!("cannot read {name}"))?;
+                ensure!(entries.count() == 0, "{name} is not empty: give a new directory");
+                (path.clone(), None)
+            }
+        };
+        let path =
+            path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
+        Ok(Self { path, temporary, keep: args.keep, quiet: args.quiet })
+    }
+
+    /// Removes it, unless it is to be kept.
+    fn end(self) -> Result<()> {
+        if self.keep {
+            self.temporary.map(TempDir::keep);
+            if !self.quiet {
+                say::note(&format!("kept {}", self.path.display()));
+            }
+            return Ok(());
+        }
+        let removed = match self.temporary {
+            Some(temporary) => temporary.close(),
+            None => fs::remove_dir_all(&self.path),
+        };
+        removed.with_context(|| format!("cannot remove {}", self.path.display()))
+    }
+}
