@@ -23,6 +23,8 @@ mod error;
 mod gantt;
 mod laws;
 mod load;
+mod loading;
+mod membership;
 mod memory;
 mod names;
 mod recording;
@@ -32,8 +34,11 @@ mod spots;
 mod summary;
 mod tables;
 mod template;
+#[cfg(test)]
+mod testing;
 mod tracks;
 mod usage;
+mod watch;
 
 pub use classify::{Program, Rules};
 pub use correlate::pearson;

@@ -1,0 +1,301 @@
+//! Recordings made by hand, for tests whose truth is arithmetic: records are written as the
+//! recorder does, into a trace that is read like any other.
+
+use std::collections::HashMap;
+
+use proctrace_trace::{Ended, Header, Outcome, PayloadUsage, RecorderUsage, Trailer, Writer};
+use proctrace_wire::layout::{
+    self, ATTACH_ROOT, Attach, EXIT_PROCESS, ExecFixed, Exit, Fork, Head, MissFixed, Tick,
+};
+use proctrace_wire::{Call, IntoBytes, Kind, Stream};
+use zerocopy::FromZeros;
+
+use crate::classify::Rules;
+use crate::recording::Recording;
+
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const S: u64 = 1_000 * MS;
+/// When every recording begins: clocks do not begin at 0.
+pub(crate) const BEGIN_NS: u64 = 1_000 * S;
+
+/// The pid of a task: no serial is one.
+pub(crate) fn pid_of(task: u32) -> i32 {
+    1_000 + i32::try_from(task).unwrap()
+}
+
+/// A recording in the making. Times are in nanoseconds since its beginning, tasks are serials; the
+/// command is task 1 and begins at 0.
+pub(crate) struct Scene {
+    header: Header,
+    streams: [(Vec<u8>, u64); 3],
+    /// Process, parent and end of each task.
+    tasks: HashMap<u32, Known>,
+    last_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    process: u32,
+    parent: u32,
+    ended: bool,
+    /// CPU time of children it has waited for.
+    waited: (u64, u64),
+}
+
+impl Scene {
+    /// On a machine with so many CPUs, with ticks so far apart.
+    pub(crate) fn new(cpus: u32, interval_ns: u64) -> Self {
+        let header = Header {
+            wire_version: proctrace_wire::WIRE_VERSION,
+            recorder: "0".into(),
+            backend: "hand".into(),
+            command: vec!["job".into()],
+            scope: "command".into(),
+            cgroup: None,
+            cwd: "/".into(),
+            host: "host".into(),
+            kernel: "6.18".into(),
+            machine: "x86_64".into(),
+            cpus,
+            page_bytes: 4096,
+            memory_bytes: 1 << 30,
+            started_unix_ns: 0,
+            started_ns: BEGIN_NS,
+            interval_ns,
+            memory_interval_ns: None,
+            ring_bytes: 1 << 20,
+            on_full: "drop".into(),
+            misses: Vec::new(),
+            env_names: Vec::new(),
+            hooks: Vec::new(),
+        };
+        let known = Known { process: 1, parent: 0, ended: false, waited: (0, 0) };
+        let mut scene = Self {
+            header,
+            streams: [(Vec::new(), 0), (Vec::new(), 0), (Vec::new(), 0)],
+            tasks: HashMap::from([(1, known)]),
+            last_ns: 0,
+        };
+        let mut attach = Attach::new_zeroed();
+        attach.head = scene.head(Kind::Attach, size_of::<Attach>(), 1, 0);
+        (attach.process, attach.tgid, attach.tid) = (1, pid_of(1), pid_of(1));
+        attach.bits = ATTACH_ROOT;
+        attach.comm[..3].copy_from_slice(b"job");
+        scene.put(Stream::Lifecycle, attach.as_bytes(), &[]);
+        scene
+    }
+
+    fn head(&mut self, kind: Kind, size: usize, task: u32, at_ns: u64) -> Head {
+        self.last_ns = self.last_ns.max(at_ns);
+        Head {
+            kind: kind as u16,
+            size: u16::try_from(size).unwrap(),
+            task,
+            time_ns: BEGIN_NS + at_ns,
+        }
+    }
+
+    fn put(&mut self, stream: Stream, fixed: &[u8], rest: &[u8]) {
+        let (bytes, records) = &mut self.streams[stream as usize - 1];
+        bytes.extend_from_slice(fixed);
+        bytes.extend_from_slice(rest);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        *records += 1;
+    }
+
+    /// A process is born.
+    pub(crate) fn fork(&mut self, at_ns: u64, parent: u32, child: u32) -> &mut Self {
+        self.born(at_ns, parent, child, child)
+    }
+
+    /// A thread is born.
+    pub(crate) fn thread(&mut self, at_ns: u64, task: u32, thread: u32) -> &mut Self {
+        let process = self.tasks[&task].process;
+        self.born(at_ns, task, thread, process)
+    }
+
+    fn born(&mut self, at_ns: u64, parent: u32, child: u32, process: u32) -> &mut Self {
+        let forker = self.tasks[&parent].process;
+        let parent_process = if process == child { forker } else { self.tasks[&forker].parent };
+        let known = Known { process, parent: parent_process, ended: false, waited: (0, 0) };
+        assert!(self.tasks.insert(child, known).is_none());
+        let mut fork = Fork::new_zeroed();
+        fork.head = self.head(Kind::Fork, size_of::<Fork>(), parent, at_ns);
+        (fork.process, fork.tgid, fork.tid) = (forker, pid_of(forker), pid_of(parent));
+        (fork.child, fork.child_process) = (child, process);
+        (fork.child_tgid, fork.child_tid) = (pid_of(process), pid_of(child));
+        fork.parent_tgid = pid_of(forker);
+        fork.start_ns = fork.head.time_ns;
+        self.put(Stream::Lifecycle, fork.as_bytes(), &[]);
+        self
+    }
+
+    /// A process begins a program, having used so much in user mode and in the kernel.
+    pub(crate) fn exec(
+        &mut self,
+        at_ns: u64,
+        task: u32,
+        path: &str,
+        used: (u64, u64),
+    ) -> &mut Self {
+        let process = self.tasks[&task].process;
+        let size = (size_of::<ExecFixed>() + 3 * path.len() + 1).next_multiple_of(8);
+        let mut exec = ExecFixed::new_zeroed();
+        exec.head = self.head(Kind::Exec, size, task, at_ns);
+        (exec.process, exec.tgid, exec.tid) = (process, pid_of(process), pid_of(process));
+        exec.argc = 1;
+        exec.argv_bytes = u32::try_from(path.len()).unwrap() + 1;
+        exec.argv_here = exec.argv_bytes;
+        exec.path_bytes = u16::try_from(path.len()).unwrap();
+        exec.exe_bytes = exec.path_bytes;
+        (exec.utime_ns, exec.stime_ns) = used;
+        exec.run_ns = used.0 + used.1;
+        let rest = [path, path, path, "\0"].concat();
+        self.put(Stream::Lifecycle, exec.as_bytes(), rest.as_bytes());
+        self
+    }
+
+    /// A look at what a task has used by then.
+    pub(crate) fn sample(&mut self, at_ns: u64, task: u32, used: (u64, u64)) -> &mut Self {
+        let process = self.tasks[&task].process;
+        let mut sample = layout::Sample::new_zeroed();
+        sample.head = self.head(Kind::Sample, size_of::<layout::Sample>(), task, at_ns);
+        (sample.process, sample.tgid, sample.tid) = (process, pid_of(process), pid_of(task));
+        sample.state = u16::from(b'R');
+        (sample.utime_ns, sample.stime_ns) = used;
+        sample.run_ns = used.0 + used.1;
+        self.put(Stream::Samples, sample.as_bytes(), &[]);
+        self
+    }
+
+    /// A pass over all tasks: so many running, asleep and in uninterruptible sleep.
+    pub(crate) fn tick(&mut self, at_ns: u64, states: [u32; 3]) -> &mut Self {
+        let mut tick = Tick::new_zeroed();
+        tick.head = self.head(Kind::Tick, size_of::<Tick>(), 0, at_ns);
+        [tick.running, tick.sleeping, tick.uninterruptible] = states;
+        tick.tasks = states.iter().sum();
+        self.put(Stream::Samples, tick.as_bytes(), &[]);
+        self
+    }
+
+    /// A failed open.
+    pub(crate) fn open_failed(&mut self, at_ns: u64, task: u32, path: &str) -> &mut Self {
+        self.look_up_failed(at_ns, task, Call::Openat, path)
+    }
+
+    /// A failed look-up.
+    pub(crate) fn look_up_failed(
+        &mut self,
+        at_ns: u64,
+        task: u32,
+        call: Call,
+        path: &str,
+    ) -> &mut Self {
+        let size = (size_of::<MissFixed>() + path.len()).next_multiple_of(8);
+        let mut miss = MissFixed::new_zeroed();
+        miss.head = self.head(Kind::LookupFailed, size, task, at_ns);
+        (miss.call, miss.error) = (call as u16, 2);
+        miss.path_bytes = u16::try_from(path.len()).unwrap();
+        self.put(Stream::Lookups, miss.as_bytes(), path.as_bytes());
+        self
+    }
+
+    /// A task ends, having used so much in all.
+    pub(crate) fn exit(&mut self, at_ns: u64, task: u32, used: (u64, u64)) -> &mut Self {
+        self.exit_with(at_ns, task, used, |_| ())
+    }
+
+    /// The same, with more to say about it. A parent that lives waits for its child; the child of
+    /// one that is gone belongs to init.
+    pub(crate) fn exit_with(
+        &mut self,
+        at_ns: u64,
+        task: u32,
+        used: (u64, u64),
+        more: impl FnOnce(&mut Exit),
+    ) -> &mut Self {
+        let known = self.tasks[&task];
+        let waited = self.tasks[&known.process].waited;
+        let mut exit = Exit::new_zeroed();
+        exit.head = self.head(Kind::Exit, size_of::<Exit>(), task, at_ns);
+        (exit.process, exit.tgid, exit.tid) =
+            (known.process, pid_of(known.process), pid_of(task));
+        let last = !self
+            .tasks
+            .iter()
+            .any(|(other, known)| *other != task && known.process == exit.process && !known.ended);
+        if last {
+            exit.bits |= EXIT_PROCESS;
+        }
+        (exit.waited_utime_ns, exit.waited_stime_ns) = waited;
+        (exit.utime_ns, exit.stime_ns) = used;
+        exit.run_ns = used.0 + used.1;
+        exit.run_at_exit_ns = exit.run_ns;
+        let parent = self.tasks.get(&known.parent).filter(|parent| !parent.ended);
+        exit.parent_tgid = if parent.is_some() { pid_of(known.parent) } else { 1 };
+        more(&mut exit);
+        if let Some(parent) = self.tasks.get_mut(&known.parent).filter(|_| last)
+            && exit.parent_tgid == pid_of(known.parent)
+        {
+            parent.waited.0 += exit.utime_ns + exit.waited_utime_ns;
+            parent.waited.1 += exit.stime_ns + exit.waited_stime_ns;
+        }
+        self.tasks.get_mut(&task).unwrap().ended = true;
+        self.put(Stream::Lifecycle, exit.as_bytes(), &[]);
+        self
+    }
+
+    /// The recording, with what wait4(2) says of the command if it was waited for: when it exited,
+    /// user and system time.
+    pub(crate) fn load(&self, waited: Option<(u64, u64, u64)>) -> Recording {
+        let payload = waited.map(|(exited_ns, user_ns, system_ns)| PayloadUsage {
+            outcome: Outcome::Code(0),
+            exited_ns: BEGIN_NS + exited_ns,
+            user_ns,
+            system_ns,
+            maxrss_bytes: 0,
+        });
+        let trailer = Trailer {
+            ended_ns: BEGIN_NS + self.last_ns,
+            ended: Ended::TreeExited,
+            payload,
+            tasks: self.tasks.len() as u64,
+            records: Default::default(),
+            losses: Vec::new(),
+            cgroup: None,
+            recorder: RecorderUsage::default(),
+            programs: Vec::new(),
+        };
+        let mut writer = Writer::new(Vec::new(), &self.header).unwrap();
+        for (stream, (bytes, records)) in Stream::ALL.into_iter().zip(&self.streams) {
+            let last_ns = BEGIN_NS + self.last_ns;
+            let records = u32::try_from(*records).unwrap();
+            writer.append(stream, records, BEGIN_NS, last_ns, bytes).unwrap();
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), writer.finish(&trailer).unwrap().0).unwrap();
+        let recording = Recording::load(file.path(), &Rules::generic()).unwrap();
+        assert_eq!(recording.undecodable, 0);
+        assert!(recording.damage.is_empty());
+        recording
+    }
+}
+
+/// The value of a column in the row whose column `key` says `name`.
+pub(crate) fn real(
+    table: &proctrace_findings::Table,
+    key: &str,
+    name: &str,
+    column: &str,
+) -> Option<f64> {
+    use proctrace_findings::Cell;
+    let keys = &table.named(key).unwrap().values;
+    let row = (0..table.height())
+        .find(|row| keys.get(*row) == Cell::Text(name))
+        .unwrap_or_else(|| panic!("no row {name} in {table:#?}"));
+    match table.named(column).unwrap().values.get(row) {
+        Cell::Whole(number) => Some(number as f64),
+        Cell::Real(number) => Some(number),
+        _ => None,
+    }
+}
