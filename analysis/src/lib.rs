@@ -17,6 +17,7 @@ mod accounting;
 mod bins;
 mod blind;
 mod classify;
+mod concurrency;
 mod correlate;
 mod detached;
 mod error;
@@ -26,12 +27,17 @@ mod load;
 mod loading;
 mod membership;
 mod memory;
+mod methods;
 mod names;
 mod recording;
+mod samplers;
 mod sections;
 mod serials;
 mod spots;
+mod startup;
+mod stats;
 mod summary;
+mod switches;
 mod tables;
 mod template;
 #[cfg(test)]
@@ -41,11 +47,11 @@ mod usage;
 mod watch;
 
 pub use classify::{Program, Rules};
-pub use correlate::pearson;
 pub use error::AnalysisError;
 pub use gantt::gantt;
 pub use recording::{End, Process, Recording, Task};
 pub use sections::{Content, Options, Section};
+pub use stats::pearson;
 pub use usage::Usage;
 
 use proctrace_findings::{Findings, Health};

@@ -236,6 +236,7 @@ impl<'a> Loader<'a> {
             process: number(process),
             program: number(program),
             template: self.templates.number_of(&template(exec.argv)),
+            begun_here: happened_here,
             before_run_ns: exec.fixed.run_ns,
             before_user_ns: exec.fixed.utime_ns,
             before_system_ns: exec.fixed.stime_ns,
@@ -505,8 +506,7 @@ impl<'a> Loader<'a> {
             .map(|payload| payload.exited_ns)
             .or_else(|| self.processes.first().filter(|_| launched)?.ended_ns)
             .unwrap_or(self.last_ns);
-        self.watch =
-            Watch::new(&self.processes, membership, &self.bins, self.last_ns, until_ns);
+        self.watch = Watch::new(&self.processes, membership, &self.bins, self.last_ns, until_ns);
     }
 
     /// Bins for everything that the other streams tell; the lives of tasks are known by now.

@@ -106,6 +106,8 @@ pub(crate) struct Run {
     pub(crate) program: u32,
     /// Number of the shape of its command line.
     pub(crate) template: u32,
+    /// Whether it began in the recording, and not before.
+    pub(crate) begun_here: bool,
     /// What the task had used before, in nanoseconds.
     pub(crate) before_run_ns: u64,
     pub(crate) before_user_ns: u64,

@@ -218,8 +218,7 @@ impl Scene {
         let waited = self.tasks[&known.process].waited;
         let mut exit = Exit::new_zeroed();
         exit.head = self.head(Kind::Exit, size_of::<Exit>(), task, at_ns);
-        (exit.process, exit.tgid, exit.tid) =
-            (known.process, pid_of(known.process), pid_of(task));
+        (exit.process, exit.tgid, exit.tid) = (known.process, pid_of(known.process), pid_of(task));
         let last = !self
             .tasks
             .iter()

@@ -44,18 +44,26 @@ impl Sampler {
 /// What a process used when it was out of sight of each sampler, in nanoseconds.
 #[derive(Debug, Clone, Default)]
 struct Tail {
-    /// After the last look: user and system time. They are short stretches: no need for f64.
-    after: [(f32, f32); SAMPLERS],
+    /// After the last look: user and system time.
+    after: [(f64, f64); SAMPLERS],
     /// After it had left the tree, or the command had ended.
     outside: (f64, f64),
+}
+
+/// When a process could be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Life {
+    born_ns: u64,
+    until_ns: u64,
+    /// Whether that is its end, and not its way out of the tree or the end of the command.
+    whole: bool,
 }
 
 /// What the samplers did not see.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watch {
     start_ns: u64,
-    /// Birth of each process, and until when it could be seen: its end or its way out of the tree.
-    lives: Vec<(u64, u64)>,
+    lives: Vec<Life>,
     /// Index of each process's tail.
     tail_of: Vec<u32>,
     tails: Vec<Tail>,
@@ -80,8 +88,10 @@ impl Watch {
             .iter()
             .zip(&membership.leaves_ns)
             .map(|(process, leaves_ns)| {
-                let ended_ns = process.ended_ns.unwrap_or(last_ns);
-                (process.born_ns, ended_ns.min(*leaves_ns).min(until_ns).max(process.born_ns))
+                let born_ns = process.born_ns;
+                let ended_ns = process.ended_ns.unwrap_or(last_ns).max(born_ns);
+                let until_ns = ended_ns.min(*leaves_ns).min(until_ns).max(born_ns);
+                Life { born_ns, until_ns, whole: until_ns == ended_ns }
             })
             .collect();
         Self {
@@ -104,7 +114,12 @@ impl Watch {
         (from_ns, to_ns): (u64, u64),
         used: CpuTime,
     ) {
-        let Some((born_ns, until_ns)) = self.lives.get(process).copied() else { return };
+        let Some(Life { born_ns, until_ns, whole }) = self.lives.get(process).copied() else {
+            return;
+        };
+        // A task that is about to go can be sampled after the moment at which it exited.
+        let (from_ns, to_ns) =
+            if whole { (from_ns.min(until_ns), to_ns.min(until_ns)) } else { (from_ns, to_ns) };
         // Every sampler looks once more after this, unless the process has ended by then.
         if to_ns.saturating_add(PERIOD_MAX_NS) <= until_ns || used == CpuTime::default() {
             return;
@@ -131,8 +146,8 @@ impl Watch {
         let (user_ns, system_ns) = (used.user_ns as f64, used.system_ns as f64);
         let tail = self.tail(process);
         for (after, share) in tail.after.iter_mut().zip(shares) {
-            after.0 += (user_ns * share) as f32;
-            after.1 += (system_ns * share) as f32;
+            after.0 += user_ns * share;
+            after.1 += system_ns * share;
         }
         if outside > 0.0 {
             tail.outside.0 += user_ns * outside;
@@ -169,12 +184,9 @@ impl Watch {
     /// User and system time after the sampler's last look at a process; None if it never looked
     /// at it.
     pub(crate) fn after_last_look(&self, sampler: Sampler, process: usize) -> Option<(f64, f64)> {
-        let (born_ns, until_ns) = *self.lives.get(process)?;
+        let Life { born_ns, until_ns, .. } = *self.lives.get(process)?;
         last_look(sampler, self.start_ns, until_ns).filter(|look_ns| *look_ns >= born_ns)?;
-        Some(self.tail_if_any(process).map_or((0.0, 0.0), |tail| {
-            let (user, system) = tail.after[sampler.index()];
-            (f64::from(user), f64::from(system))
-        }))
+        Some(self.tail_if_any(process).map_or((0.0, 0.0), |tail| tail.after[sampler.index()]))
     }
 }
 
