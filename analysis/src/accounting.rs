@@ -19,6 +19,9 @@ pub(crate) struct Accounting {
     /// Processes that the kernel credits with more CPU time of children than their children had:
     /// there must be none.
     pub(crate) overdrawn: u64,
+    /// Processes that did not wait for children that ended before them, by index, and the CPU time
+    /// of these.
+    pub(crate) negligent: Vec<(usize, u64)>,
 }
 
 /// The kernel scales user and system time of a process apart: each child may differ by so much.
@@ -64,7 +67,7 @@ impl Accounting {
                 None => books.unwaited_ns = books.unwaited_ns.saturating_add(with_children_ns),
             }
         }
-        for (process, due) in processes.iter().zip(&due) {
+        for (at, (process, due)) in processes.iter().zip(&due).enumerate() {
             // What a process that is still alive has waited for is not known yet.
             let Some(waited_ns) = process.waited_ns else { continue };
             let waited_ns = waited_ns.saturating_sub(process.waited_before_ns);
@@ -75,6 +78,7 @@ impl Accounting {
             let missing_ns = due.ns.saturating_sub(waited_ns);
             if missing_ns > rounding_ns.saturating_add(due.tail_ns) {
                 books.unwaited_ns = books.unwaited_ns.saturating_add(missing_ns);
+                books.negligent.push((at, missing_ns));
             }
         }
         books

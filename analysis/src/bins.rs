@@ -129,6 +129,11 @@ impl Point {
         point_of!(end.time_ns, end.record)
     }
 
+    /// The CPU time of the task since an earlier moment.
+    pub(crate) fn cpu_since(&self, before: &Self) -> CpuTime {
+        self.cpu - before.cpu
+    }
+
     /// Neither part of the CPU time may fall when the split is estimated anew; the kernel keeps
     /// its own estimates apart in the same way (cputime_adjust).
     fn after(mut self, before: &Self) -> Self {
@@ -261,7 +266,11 @@ impl Bins {
     }
 
     /// The bins that a stretch of time touches, and the share of it in each; they add up to 1.
-    fn shares(&self, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (usize, f64)> + use<> {
+    pub(crate) fn shares(
+        &self,
+        from_ns: u64,
+        to_ns: u64,
+    ) -> impl Iterator<Item = (usize, f64)> + use<> {
         let (from_ns, to_ns) = (from_ns.max(self.start_ns), to_ns.max(from_ns).max(self.start_ns));
         let (first, last) = (self.bin_of(from_ns), self.bin_of(to_ns));
         let length = (to_ns - from_ns) as f64;

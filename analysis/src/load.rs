@@ -17,12 +17,15 @@ use crate::blind::Blindness;
 use crate::classify::{Classification, Examiner, Program, Programs, Rules};
 use crate::error::AnalysisError;
 use crate::fast::FastMap;
+use crate::loading::{Loading, Missed, Start};
+use crate::membership::Membership;
 use crate::names::{Names, comm, directory};
 use crate::recording::{Counts, End, Look, Miss, Process, Recording, Run, Task};
 use crate::serials::Serials;
 use crate::template::template;
 use crate::tracks::Tracks;
 use crate::usage::Usage;
+use crate::watch::Watch;
 
 /// errno(3).
 const EINVAL: u16 = 22;
@@ -39,13 +42,15 @@ impl Recording {
         loader.read_lifecycle(&mut reader);
         loader.note_damage(&reader);
         let (classification, roles) = loader.classify();
+        loader.end_processes();
+        loader.find_reapers();
         loader.prepare_bins();
         loader.read_lookups(&mut reader);
         loader.note_damage(&reader);
+        loader.prepare_watch(&reader);
         loader.read_samples(&mut reader);
         loader.note_damage(&reader);
         loader.sum_up_processes();
-        loader.find_reapers();
         Ok(loader.finish(&reader, classification, roles))
     }
 }
@@ -67,12 +72,14 @@ struct Loader<'a> {
     directories: Vec<Vec<u8>>,
     misses: FastMap<Miss, u32>,
     runs: Vec<Run>,
+    starts: Vec<Start>,
     templates: Names,
     categories: Names,
     category_of: Vec<usize>,
     fork_times: Vec<u64>,
     bins: Bins,
     tracks: Tracks,
+    watch: Watch,
     ticks: Vec<layout::Tick>,
     blind: Blindness,
     looks: Vec<Look>,
@@ -103,12 +110,14 @@ impl<'a> Loader<'a> {
             directories: Vec::new(),
             misses: FastMap::default(),
             runs: Vec::new(),
+            starts: Vec::new(),
             templates: Names::default(),
             categories: Names::default(),
             category_of: Vec::new(),
             fork_times: Vec::new(),
             bins: Bins::default(),
             tracks: Tracks::default(),
+            watch: Watch::default(),
             ticks: Vec::new(),
             blind: Blindness::default(),
             looks: Vec::new(),
@@ -395,28 +404,13 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// From the tasks' figures to the processes'.
-    fn sum_up_processes(&mut self) {
+    /// From the ends of tasks to those of processes.
+    fn end_processes(&mut self) {
         for process in &mut self.processes {
             let tasks = || process.tasks.iter().map(|task| &self.tasks[*task]);
-            let used = tasks().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
-            process.cpu = scale(used.run_ns, used.utime_ns, used.stime_ns);
-            process.before_ns = tasks()
-                .filter_map(|task| task.before.as_ref())
-                .fold(0, |sum: u64, before| sum.saturating_add(before.run_ns));
-            process.tail_ns = tasks()
-                .filter_map(|task| task.end.as_ref())
-                .filter(|end| end.record.bits & EXIT_RELEASED != 0)
-                .map(|end| end.record.run_ns.saturating_sub(end.record.run_at_exit_ns))
-                .fold(0, u64::saturating_add);
             if tasks().all(|task| task.end.is_some() || task.zombie) {
                 process.ended_ns = tasks().filter_map(|task| Some(task.end?.time_ns)).max();
             }
-            process.maxrss_bytes = tasks()
-                .filter_map(|task| Some(task.seen.as_ref()?.rss_pages))
-                .max()
-                .unwrap_or(0)
-                .saturating_mul(self.page_bytes);
             // Kernels before 6.16 may call several threads the last; the latest is right.
             let last = tasks()
                 .filter_map(|task| task.end.as_ref())
@@ -434,18 +428,44 @@ impl<'a> Loader<'a> {
         }
     }
 
+    /// From the tasks' figures to the processes'.
+    fn sum_up_processes(&mut self) {
+        for process in &mut self.processes {
+            let tasks = || process.tasks.iter().map(|task| &self.tasks[*task]);
+            let used = tasks().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
+            process.cpu = scale(used.run_ns, used.utime_ns, used.stime_ns);
+            process.before_ns = tasks()
+                .filter_map(|task| task.before.as_ref())
+                .fold(0, |sum: u64, before| sum.saturating_add(before.run_ns));
+            process.tail_ns = tasks()
+                .filter_map(|task| task.end.as_ref())
+                .filter(|end| end.record.bits & EXIT_RELEASED != 0)
+                .map(|end| end.record.run_ns.saturating_sub(end.record.run_at_exit_ns))
+                .fold(0, u64::saturating_add);
+            // The end of a process has told it, if there was one.
+            if process.status.is_none() {
+                process.maxrss_bytes = tasks()
+                    .filter_map(|task| Some(task.seen.as_ref()?.rss_pages))
+                    .max()
+                    .unwrap_or(0)
+                    .saturating_mul(self.page_bytes);
+            }
+        }
+    }
+
     fn read_lookups(&mut self, reader: &mut Reader<BufReader<File>>) {
         reader.rewind();
         let mut numbers: FastMap<Vec<u8>, u32> = FastMap::default();
-        let Self { task_of_serial, tasks, counts, directories, misses, bins, .. } = self;
+        let Self {
+            task_of_serial, tasks, counts, directories, misses, bins, runs, processes, ..
+        } = self;
+        let mut loading = Loading::new(runs, processes.len());
         let decoded = records(reader, Stream::Lookups, |record| {
             let Record::LookupFailed(miss, path) = record else { return };
             counts.lookups_failed += 1;
-            let family = Family::of(Call::from_number(miss.call));
-            let family = Family::ALL.iter().position(|known| Some(*known) == family);
-            if Family::of(Call::from_number(miss.call)) == Some(Family::Readlink)
-                && miss.error == EINVAL
-            {
+            let known = Family::of(Call::from_number(miss.call));
+            let family = Family::ALL.iter().position(|family| Some(*family) == known);
+            if known == Some(Family::Readlink) && miss.error == EINVAL {
                 // The path was found: nothing was looked for in vain.
                 counts.not_links += 1;
                 return;
@@ -468,12 +488,28 @@ impl<'a> Loader<'a> {
                     number
                 }
             };
+            let time_ns = miss.head.time_ns;
+            let missed = Missed { time_ns, family: known, path, directory: number };
+            loading.add(tasks[task].process, missed, directories);
             let process = u32::try_from(tasks[task].process).unwrap_or(u32::MAX);
             let family = family.and_then(|family| u8::try_from(family).ok()).unwrap_or(u8::MAX);
             let miss = Miss { process, directory: number, errno: miss.error, family };
             *misses.entry(miss).or_insert(0) += 1;
         });
+        self.starts = loading.into_inner();
         self.undecodable += decoded.undecodable;
+    }
+
+    /// Whom samplers of the command's tree could see, and until when.
+    fn prepare_watch(&mut self, reader: &Reader<BufReader<File>>) {
+        let launched = !reader.header().command.is_empty();
+        let membership = Membership::of(&self.processes, launched);
+        let payload = reader.trailer().and_then(|trailer| trailer.payload.as_ref());
+        let until_ns = payload
+            .map(|payload| payload.exited_ns)
+            .or_else(|| self.processes.first().filter(|_| launched)?.ended_ns)
+            .unwrap_or(self.last_ns);
+        self.watch = Watch::new(&self.processes, membership, &self.bins, self.last_ns, until_ns);
     }
 
     /// Bins for everything that the other streams tell; the lives of tasks are known by now.
@@ -520,11 +556,15 @@ impl<'a> Loader<'a> {
             looks,
             ticks,
             peak_running,
+            watch,
             ..
         } = self;
         let mut grow = |bins: &mut Bins, process: usize, from: &Point, to: Point| {
             let category = category_of[processes[process].program];
-            bins.add_growth(from, to, category, |bin, cpu_ns| tracks.add(process, bin, cpu_ns))
+            let to =
+                bins.add_growth(from, to, category, |bin, cpu_ns| tracks.add(process, bin, cpu_ns));
+            watch.add(bins, process, (from.time_ns, to.time_ns), to.cpu_since(from));
+            to
         };
         let decoded = records(reader, Stream::Samples, |record| match record {
             Record::Sample(sample) => {
@@ -582,6 +622,7 @@ impl<'a> Loader<'a> {
             processes: self.processes,
             tasks: self.tasks,
             runs: self.runs,
+            starts: self.starts,
             templates: self.templates.into_inner(),
             roles: roles.into_inner(),
             categories: self.categories.into_inner(),
@@ -591,6 +632,7 @@ impl<'a> Loader<'a> {
             misses: self.misses,
             bins: self.bins,
             tracks: self.tracks.into_inner(),
+            watch: self.watch,
             ticks: self.ticks,
             blind: self.blind,
             looks: self.looks,

@@ -9,8 +9,10 @@ use crate::bins::Bins;
 use crate::blind::Blindness;
 use crate::classify::{Classification, Program};
 use crate::fast::FastMap;
+use crate::loading::Start;
 use crate::tracks::Track;
 use crate::usage::Usage;
+use crate::watch::Watch;
 
 /// What one trace holds, read once.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub struct Recording {
     pub tasks: Vec<Task>,
     /// Every exec, in order of time.
     pub(crate) runs: Vec<Run>,
+    /// What each run looked up in vain, while it was loading and in all.
+    pub(crate) starts: Vec<Start>,
     /// Shapes of command lines, by number.
     pub(crate) templates: Vec<String>,
     /// Roles of processes, by number.
@@ -49,6 +53,8 @@ pub struct Recording {
     pub(crate) bins: Bins,
     /// The processes that used most, over time.
     pub(crate) tracks: Vec<Track>,
+    /// What samplers of /proc would not have seen.
+    pub(crate) watch: Watch,
     /// Every pass of samples.
     pub(crate) ticks: Vec<proctrace_wire::layout::Tick>,
     /// What could not be seen.

@@ -4,6 +4,7 @@ use proctrace_findings::{Chart, Table};
 
 use crate::error::AnalysisError;
 use crate::recording::Recording;
+use crate::{concurrency, correlate, methods, startup, switches};
 
 /// What a reader may ask for, beside the recording.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,6 +65,31 @@ impl Section {
             name: "ancestry",
             help: "chains of programs from the command down",
             analyse: crate::ancestry::section,
+        },
+        Self {
+            name: "accounting",
+            help: "exact CPU time, and what time, prmon and ps would have said",
+            analyse: methods::section,
+        },
+        Self {
+            name: "correlations",
+            help: "what goes with what over time",
+            analyse: correlate::section,
+        },
+        Self {
+            name: "switches",
+            help: "context switches against efficiency",
+            analyse: switches::section,
+        },
+        Self {
+            name: "concurrency",
+            help: "how many tasks run, wait and sleep; the serial part",
+            analyse: concurrency::section,
+        },
+        Self {
+            name: "startup",
+            help: "what programs cost until their libraries are loaded",
+            analyse: startup::section,
         },
     ];
 

@@ -344,15 +344,29 @@ pub struct BlindSpot {
     pub programs: Vec<String>,
 }
 
-/// Pearson's r between series over equal bins of time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// What goes with what over time: Pearson's r between series over equal bins, and how far it can
+/// be believed. All matrices have the order of `series`, and None where a series never changes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Correlations {
     /// Names of the series, in the order of rows and columns.
     pub series: Vec<String>,
-    /// The matrix; None where a series never changes.
+    /// The matrix.
     pub r: Vec<Vec<Option<f64>>>,
     /// Bins: the n of every coefficient.
     pub n: usize,
     /// Width of a bin.
     pub bin_ns: u64,
+    /// How many independent bins would tell as much.
+    pub n_effective: Vec<Vec<Option<f64>>>,
+    /// Lower end of the 95 % interval of r; None for three independent bins or fewer.
+    pub r_low: Vec<Vec<Option<f64>>>,
+    /// Its upper end.
+    pub r_high: Vec<Vec<Option<f64>>>,
+    /// By how many bins the column's series is behind the row's where their correlation is
+    /// strongest.
+    pub lag_bins: Vec<Vec<Option<i64>>>,
+    /// Pearson's r there.
+    pub r_at_lag: Vec<Vec<Option<f64>>>,
+    /// Spearman's rho: the r of ranks.
+    pub spearman: Vec<Vec<Option<f64>>>,
 }

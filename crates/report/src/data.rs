@@ -72,6 +72,7 @@ pub(crate) fn real_text(number: f64, unit: Unit) -> String {
         Unit::Percent => format!("{} %", digits(number)),
         Unit::PerSecond => format!("{}/s", digits(number)),
         Unit::Coefficient => format!("{number:+.2}"),
+        Unit::Ratio if size >= 99.5 => digits(number),
         Unit::Ratio => format!("{number:.3}"),
         Unit::Count | Unit::Cores | Unit::Text | Unit::Flag => digits(number),
     }
@@ -253,6 +254,8 @@ mod tests {
         assert_eq!(real_text(0.0123, Unit::Percent), "0.012 %");
         assert_eq!(real_text(123456.7, Unit::PerSecond), "123,457/s");
         assert_eq!(real_text(-0.5, Unit::Coefficient), "-0.50");
+        assert_eq!(real_text(0.12345, Unit::Ratio), "0.123");
+        assert_eq!(real_text(12345.678, Unit::Ratio), "12,346");
         assert_eq!(real_text(-2e9, Unit::Nanoseconds), "-2.00 s");
     }
 }

@@ -195,14 +195,16 @@ pub(crate) fn push_correlations(out: &mut String, style: Style, correlations: &C
         let _ = writeln!(out, "  too short to tell: a smaller --interval gives more bins");
         return;
     }
-    let column = 9;
+    let (first, column) = (12, 9);
+    // The first matter most; --section shows all.
+    let shown = (style.width.saturating_sub(first) / column).min(correlations.series.len());
     let _ = write!(out, "  {:<10}", "");
-    for name in &correlations.series {
+    for name in &correlations.series[..shown] {
         let short = name.replace("system CPU", "sys CPU");
         let _ = write!(out, "{:>column$}", shorten(&short, column - 1));
     }
     out.push('\n');
-    for (row, name) in correlations.series.iter().enumerate() {
+    for (row, name) in correlations.series[..shown].iter().enumerate() {
         let _ = write!(out, "  {name:<10}");
         for r in &correlations.r[row][..=row] {
             let _ = match r {
@@ -216,4 +218,5 @@ pub(crate) fn push_correlations(out: &mut String, style: Style, correlations: &C
     }
     let _ =
         writeln!(out, "  read and write are storage traffic; - means that a series never changes");
+    let _ = writeln!(out, "  intervals, lags and more series: --section correlations");
 }

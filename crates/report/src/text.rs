@@ -403,6 +403,7 @@ mod tests {
                 r: vec![vec![Some(1.0), Some(-1.0)], vec![Some(-1.0), None]],
                 n: 9,
                 bin_ns: n,
+                ..Correlations::default()
             },
         }
     }

@@ -1,0 +1,402 @@
+//! What samplers of /proc would have said of the CPU time of a tree.
+
+use crate::accounting::Accounting;
+use crate::recording::Recording;
+use crate::watch::{PHASES, Sampler};
+
+/// /proc/PID/stat counts in these: proc_pid_stat(5), sysconf(_SC_CLK_TCK) is 100 everywhere.
+const TICK_NS: f64 = 10_000_000.0;
+/// prmon writes whole seconds.
+const SECOND_NS: f64 = 1_000_000_000.0;
+
+/// User and system time in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Cpu {
+    pub(crate) user_ns: f64,
+    pub(crate) system_ns: f64,
+}
+
+impl Cpu {
+    pub(crate) fn total_ns(self) -> f64 {
+        self.user_ns + self.system_ns
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { user_ns: self.user_ns + other.user_ns, system_ns: self.system_ns + other.system_ns }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self.plus(other.times(-1.0))
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self { user_ns: self.user_ns * factor, system_ns: self.system_ns * factor }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            user_ns: self.user_ns.max(other.user_ns),
+            system_ns: self.system_ns.max(other.system_ns),
+        }
+    }
+
+    /// In whole units, each part for itself, as they are counted and printed.
+    fn whole(self, unit_ns: f64) -> Self {
+        // A sum of shares may fall short of a whole unit by the rounding of floats.
+        let whole = |ns: f64| ((ns + 0.5).max(0.0) / unit_ns).floor() * unit_ns;
+        Self { user_ns: whole(self.user_ns), system_ns: whole(self.system_ns) }
+    }
+}
+
+impl From<(f64, f64)> for Cpu {
+    fn from((user_ns, system_ns): (f64, f64)) -> Self {
+        Self { user_ns, system_ns }
+    }
+}
+
+/// CPU time that a sampler missed, and why.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Missed {
+    /// Of processes that no look found.
+    pub(crate) unseen_ns: f64,
+    /// How many these are.
+    pub(crate) unseen: f64,
+    /// After the last look.
+    pub(crate) late_ns: f64,
+    /// Of processes that were not in the tree any more.
+    pub(crate) outside_ns: f64,
+    /// Parts of ticks or seconds.
+    pub(crate) rounding_ns: f64,
+}
+
+impl Missed {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            unseen_ns: self.unseen_ns + other.unseen_ns,
+            unseen: self.unseen + other.unseen,
+            late_ns: self.late_ns + other.late_ns,
+            outside_ns: self.outside_ns + other.outside_ns,
+            rounding_ns: self.rounding_ns + other.rounding_ns,
+        }
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self {
+            unseen_ns: self.unseen_ns * factor,
+            unseen: self.unseen * factor,
+            late_ns: self.late_ns * factor,
+            outside_ns: self.outside_ns * factor,
+            rounding_ns: self.rounding_ns * factor,
+        }
+    }
+}
+
+/// What a kind of sampler said: one that begins to look at some time and those that begin later.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Said {
+    pub(crate) mean: Cpu,
+    pub(crate) least_ns: f64,
+    pub(crate) most_ns: f64,
+    /// By the one that first looks when the command begins.
+    pub(crate) launched_ns: f64,
+    /// Looks, in the mean.
+    pub(crate) looks: f64,
+    pub(crate) missed: Missed,
+}
+
+impl Said {
+    fn of(each: impl Iterator<Item = (Cpu, u64, Missed)>) -> Self {
+        let share = 1.0 / PHASES as f64;
+        let mut said = Self { least_ns: f64::INFINITY, ..Self::default() };
+        for (phase, (cpu, looks, missed)) in each.enumerate() {
+            let total_ns = cpu.total_ns();
+            said.mean = said.mean.plus(cpu.times(share));
+            said.least_ns = said.least_ns.min(total_ns);
+            said.most_ns = said.most_ns.max(total_ns);
+            if phase == 0 {
+                said.launched_ns = total_ns;
+            }
+            said.looks += looks as f64 * share;
+            said.missed = said.missed.plus(missed.times(share));
+        }
+        said
+    }
+}
+
+/// Looks of a sampler while the command runs.
+fn looks(recording: &Recording, sampler: Sampler) -> impl Iterator<Item = u64> + use<> {
+    let until_ns = recording.watch.until_ns;
+    let first_ns = recording.first_ns.checked_add(sampler.first_ns());
+    let next = move |at_ns: &u64| at_ns.checked_add(sampler.period_ns());
+    std::iter::successors(first_ns, next).take_while(move |at_ns| *at_ns < until_ns)
+}
+
+fn phases(period: usize) -> impl Iterator<Item = Sampler> {
+    (0..PHASES).map(move |phase| Sampler { period, phase })
+}
+
+/// Sums what each process that a look finds has used since the look before: it knows nothing of
+/// children that have ended.
+pub(crate) fn ps_like(recording: &Recording, period: usize) -> Said {
+    Said::of(phases(period).map(|sampler| {
+        let (mut sum, mut missed) = (Cpu::default(), Missed::default());
+        for (at, process) in recording.processes.iter().enumerate() {
+            let cpu = Cpu::from((process.cpu.user_ns as f64, process.cpu.system_ns as f64));
+            let outside = Cpu::from(recording.watch.outside_of(at));
+            missed.outside_ns += outside.total_ns();
+            let inside = cpu.minus(outside);
+            match recording.watch.after_last_look(sampler, at) {
+                None => {
+                    missed.unseen += 1.0;
+                    missed.unseen_ns += inside.total_ns();
+                }
+                Some(after) => {
+                    let after = Cpu::from(after);
+                    let seen = inside.minus(after);
+                    let said = seen.whole(TICK_NS);
+                    missed.late_ns += after.total_ns();
+                    missed.rounding_ns += seen.total_ns() - said.total_ns();
+                    sum = sum.plus(said);
+                }
+            }
+        }
+        (sum, looks(recording, sampler).count() as u64, missed)
+    }))
+}
+
+/// Sums what all processes of the tree and the children they have waited for have used; what a
+/// look finds to have fallen stays as it was.
+pub(crate) fn prmon_like(recording: &Recording, books: &Accounting, period: usize) -> Said {
+    let course = Course::of(recording, books);
+    let all = course.all(u64::MAX);
+    Said::of(phases(period).map(|sampler| {
+        let (mut most, mut count, mut last_ns) = (Cpu::default(), 0, None);
+        let mut gone = Gone::default();
+        for at_ns in looks(recording, sampler) {
+            most = most.max(course.visible(at_ns, &mut gone));
+            (count, last_ns) = (count + 1, Some(at_ns));
+        }
+        let known = last_ns.map_or(Cpu::default(), |last_ns| course.all(last_ns));
+        let said = most.whole(SECOND_NS);
+        let missed = Missed {
+            late_ns: all.total_ns() - known.total_ns(),
+            outside_ns: known.total_ns() - most.total_ns(),
+            rounding_ns: most.total_ns() - said.total_ns(),
+            ..Missed::default()
+        };
+        (said, count, missed)
+    }))
+}
+
+/// The CPU time of the tree as it grows.
+struct Course {
+    start_ns: u64,
+    width_ns: u64,
+    /// All of it and that of processes out of the tree, at the edges of bins.
+    all: Vec<Cpu>,
+    outside: Vec<Cpu>,
+    /// What falls out of every figure of the tree, in order of time.
+    gone: Vec<(u64, Cpu)>,
+}
+
+/// How far the list has been gone through, and what that came to.
+#[derive(Debug, Default)]
+struct Gone {
+    next: usize,
+    sum: Cpu,
+}
+
+impl Course {
+    fn of(recording: &Recording, books: &Accounting) -> Self {
+        use crate::bins::Quantity;
+        let (bins, watch) = (&recording.bins, &recording.watch);
+        let cumulated = |user: &[f64], system: &[f64]| {
+            let mut sum = Cpu::default();
+            let mut edges = vec![sum];
+            edges.extend(user.iter().zip(system).map(|(user, system)| {
+                sum = sum.plus(Cpu::from((*user, *system)));
+                sum
+            }));
+            edges
+        };
+        let until_ns = watch.until_ns;
+        let mut gone: Vec<(u64, Cpu)> = Vec::new();
+        for (at, process) in recording.processes.iter().enumerate() {
+            let Some(when_ns) = watch.membership.forgotten_ns.get(at) else { continue };
+            if *when_ns < until_ns {
+                let cpu = Cpu::from((process.cpu.user_ns as f64, process.cpu.system_ns as f64));
+                gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(at)))));
+            }
+        }
+        // Zombies are found until their parent ends.
+        for (at, ns) in &books.negligent {
+            let ended_ns = recording.processes[*at].ended_ns.unwrap_or(u64::MAX);
+            if ended_ns < until_ns {
+                gone.push((ended_ns, Cpu { user_ns: *ns as f64, system_ns: 0.0 }));
+            }
+        }
+        gone.sort_by_key(|(when_ns, _)| *when_ns);
+        Self {
+            start_ns: bins.start_ns,
+            width_ns: bins.width_ns.max(1),
+            all: cumulated(bins.of(Quantity::User), bins.of(Quantity::System)),
+            outside: cumulated(&watch.outside.0, &watch.outside.1),
+            gone,
+        }
+    }
+
+    fn at(&self, edges: &[Cpu], at_ns: u64) -> Cpu {
+        let since_ns = at_ns.saturating_sub(self.start_ns);
+        let bin = usize::try_from(since_ns / self.width_ns).unwrap_or(usize::MAX);
+        let last = edges.last().copied().unwrap_or_default();
+        let (Some(before), Some(after)) = (edges.get(bin), edges.get(bin.saturating_add(1))) else {
+            return last;
+        };
+        let share = (since_ns % self.width_ns) as f64 / self.width_ns as f64;
+        before.plus(after.minus(*before).times(share))
+    }
+
+    /// What all processes have used by a moment.
+    fn all(&self, at_ns: u64) -> Cpu {
+        self.at(&self.all, at_ns)
+    }
+
+    /// What of it is in a figure of a member of the tree. To be asked in order of time.
+    fn visible(&self, at_ns: u64, gone: &mut Gone) -> Cpu {
+        while let Some((when_ns, cpu)) = self.gone.get(gone.next)
+            && *when_ns <= at_ns
+        {
+            gone.sum = gone.sum.plus(*cpu);
+            gone.next += 1;
+        }
+        self.all(at_ns).minus(self.at(&self.outside, at_ns)).minus(gone.sum).max(Cpu::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MS, S, Scene};
+
+    const HALF_MINUTES: usize = 0;
+    const SECONDS: usize = 1;
+
+    fn prmon(recording: &Recording, period: usize) -> Said {
+        prmon_like(recording, &Accounting::of(recording), period)
+    }
+
+    /// A command that lives for 100 s and runs ten children of 10 s, one after the other, each of
+    /// which uses 5 s in user mode and 2 s in the kernel.
+    fn ten_children() -> Recording {
+        let mut scene = Scene::new(2, 100 * MS);
+        for at in 0..10 {
+            let task = 2 + u32::try_from(at).unwrap();
+            scene.fork(at * 10 * S, 1, task);
+            scene.exit((at + 1) * 10 * S, task, (5 * S, 2 * S));
+        }
+        scene.exit(100 * S, 1, (0, 0)).load(Some((100 * S, 50 * S, 20 * S)))
+    }
+
+    #[test]
+    fn prmon_loses_what_comes_after_its_last_look() {
+        // Looks at 0, 30, 60, 90 or 7.5, 37.5, 67.5, 97.5 or 15, ... 75 or 22.5, ... 82.5 s.
+        let said = prmon(&ten_children(), HALF_MINUTES);
+        assert_eq!(said.launched_ns, 63e9);
+        // 97.5 s: 48.75 and 19.5; 75 s: 37.5 and 15; 82.5 s: 41.25 and 16.5, all in whole seconds.
+        assert_eq!((said.least_ns, said.most_ns), (52e9, 67e9));
+        let mean = (63.0 + 67.0 + 52.0 + 57.0) / 4.0 * 1e9;
+        assert!((said.mean.total_ns() - mean).abs() < 1.0);
+        assert!((said.looks - (4.0 + 4.0 + 3.0 + 3.0) / 4.0).abs() < 1e-9);
+        // 10 + 2.5 + 25 + 17.5 s at 0.7
+        assert!((said.missed.late_ns / 1e9 - 0.7 * 55.0 / 4.0).abs() < 1e-6, "{said:?}");
+        assert!(said.missed.outside_ns.abs() < 1.0);
+    }
+
+    #[test]
+    fn ps_loses_each_childs_last_part() {
+        let said = ps_like(&ten_children(), HALF_MINUTES);
+        // At 0, 30, 60, 90 s a child has just begun.
+        assert_eq!(said.launched_ns, 0.0);
+        // 7.5, 37.5, ...: four children of which 7.5 s are seen: 3.75 + 1.5 s each. 15, ...: three
+        // with 2.5 + 1. 22.5, ...: three with 1.25 + 0.5.
+        let all = [0.0, 4.0 * 5.25, 3.0 * 3.5, 3.0 * 1.75];
+        assert_eq!(said.most_ns, all[1] * 1e9);
+        assert!((said.mean.total_ns() / 1e9 - all.iter().sum::<f64>() / 4.0).abs() < 1e-6);
+        // Each second of each child but the last, or the part of it that the phase leaves.
+        let said = ps_like(&ten_children(), SECONDS);
+        let missed = 10.0 * 0.7 * (1.0 + 0.75 + 0.5 + 0.25) / 4.0;
+        assert!(((70.0 - said.mean.total_ns() / 1e9) - missed).abs() < 0.3, "{said:?}");
+    }
+
+    #[test]
+    fn samples_tell_when_it_was_used() {
+        // All of its CPU time in the last 5 of 50 s: a sampler that looks every 30 s from the
+        // beginning has seen none.
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.fork(0, 1, 2).sample(45 * S, 2, (0, 0)).exit(50 * S, 2, (5 * S, 0));
+        let recording = scene.exit(50 * S, 1, (0, 0)).load(Some((50 * S, 5 * S, 0)));
+        assert_eq!(ps_like(&recording, HALF_MINUTES).most_ns, 0.0);
+        assert_eq!(prmon(&recording, HALF_MINUTES).most_ns, 0.0);
+        // 45, 46, ... 49 s; 49.25; 49.5; 49.75 s
+        let said = ps_like(&recording, SECONDS);
+        assert_eq!(said.launched_ns, 4e9);
+        assert_eq!(said.most_ns, 4.75e9);
+        assert_eq!(prmon(&recording, SECONDS).launched_ns, 4e9);
+    }
+
+    #[test]
+    fn a_process_that_detaches_is_lost_at_once_and_what_was_said_stays() {
+        // It uses 10 s while its parent lives, and 10 s after; the command goes on idly.
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.fork(0, 1, 2).fork(0, 2, 3).sample(10 * S, 3, (10 * S, 0));
+        scene.exit(10 * S, 2, (0, 0)).exit(20 * S, 3, (20 * S, 0)).exit(40 * S, 1, (0, 0));
+        let recording = scene.load(Some((40 * S, 0, 0)));
+        let said = prmon(&recording, SECONDS);
+        // The last look before 10 s finds it with 9 s, in whole seconds at any phase.
+        assert_eq!((said.least_ns, said.most_ns), (9e9, 9e9));
+        // 11 s at phase 0; a quarter of a second less for each later phase, but whole seconds
+        assert!(said.missed.late_ns.abs() < 1.0, "{said:?}");
+        assert!((said.missed.outside_ns - (20e9 - 9.375e9)).abs() < 1e3, "{said:?}");
+        let said = ps_like(&recording, SECONDS);
+        assert_eq!((said.launched_ns, said.most_ns), (9e9, 9.75e9));
+        assert!((said.missed.outside_ns - 10e9).abs() < 1e3);
+    }
+
+    #[test]
+    fn children_that_no_one_waits_for_are_lost() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.fork(0, 1, 2);
+        scene.exit_with(10 * S, 2, (10 * S, 0), |exit| {
+            exit.bits |= proctrace_wire::layout::EXIT_AUTOREAP;
+        });
+        let recording = scene
+            .exit_with(40 * S, 1, (0, 0), |exit| exit.waited_utime_ns = 0)
+            .load(Some((40 * S, 0, 0)));
+        assert_eq!(prmon(&recording, SECONDS).most_ns, 9e9);
+        assert_eq!(prmon(&recording, HALF_MINUTES).launched_ns, 0.0);
+    }
+
+    #[test]
+    fn ticks_and_seconds_hide_parts_of_them() {
+        // 39 ms at 990 ms: three ticks to one sampler, no second to the other.
+        let mut scene = Scene::new(1, 10 * MS);
+        let recording = scene.exit(S, 1, (39 * MS, 0)).load(Some((S, 39 * MS, 0)));
+        let said = ps_like(&recording, SECONDS);
+        assert_eq!((said.launched_ns, said.most_ns), (0.0, 20e6));
+        assert_eq!(prmon(&recording, SECONDS).most_ns, 0.0);
+        let missed = said.missed;
+        let sum = missed.unseen_ns + missed.late_ns + missed.outside_ns + missed.rounding_ns;
+        assert!((sum + said.mean.total_ns() - 39e6).abs() < 10.0, "{said:?}");
+    }
+
+    #[test]
+    fn a_sample_after_the_end_is_of_no_one_else() {
+        // The last slice of a task that exits comes after the moment of its exit.
+        let mut scene = Scene::new(1, 10 * MS);
+        scene.fork(0, 1, 2).sample(101 * MS, 2, (60 * MS, 0)).exit(100 * MS, 2, (70 * MS, 0));
+        let recording = scene.exit(4 * S, 1, (0, 0)).load(Some((4 * S, 70 * MS, 0)));
+        let said = ps_like(&recording, SECONDS);
+        assert_eq!((said.missed.outside_ns, said.missed.unseen_ns), (0.0, 0.75 * 70e6));
+        assert!((said.missed.late_ns - 0.25 * 70e6).abs() < 1.0);
+    }
+}

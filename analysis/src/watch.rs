@@ -1,0 +1,250 @@
+//! What samplers of /proc would have seen, collected while the samples of a trace are read.
+//!
+//! A sampler knows of a process what it had used at the last look while it lived. So only what a
+//! process used after that look is kept, for each of a few samplers: those with long lives and no
+//! end in sight cost nothing.
+
+use proctrace_replay::CpuTime;
+
+use crate::bins::Bins;
+use crate::membership::Membership;
+use crate::recording::Process;
+
+/// Pauses between looks: what prmon does by default, and the least it can be told.
+pub(crate) const PERIODS_NS: [u64; 2] = [30_000_000_000, 1_000_000_000];
+/// Samplers of each pause: they begin to look at different times, this many parts of it apart.
+pub(crate) const PHASES: usize = 4;
+const SAMPLERS: usize = PERIODS_NS.len() * PHASES;
+const PERIOD_MAX_NS: u64 = PERIODS_NS[0];
+
+/// Which sampler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sampler {
+    /// Index of `PERIODS_NS`.
+    pub(crate) period: usize,
+    /// Less than `PHASES`.
+    pub(crate) phase: usize,
+}
+
+impl Sampler {
+    pub(crate) fn period_ns(self) -> u64 {
+        PERIODS_NS[self.period]
+    }
+
+    /// From the beginning of the recording to its first look.
+    pub(crate) fn first_ns(self) -> u64 {
+        self.period_ns() / PHASES as u64 * self.phase as u64
+    }
+
+    fn index(self) -> usize {
+        self.period * PHASES + self.phase
+    }
+}
+
+/// What a process used when it was out of sight of each sampler, in nanoseconds.
+#[derive(Debug, Clone, Default)]
+struct Tail {
+    /// After the last look: user and system time.
+    after: [(f64, f64); SAMPLERS],
+    /// After it had left the tree, or the command had ended.
+    outside: (f64, f64),
+}
+
+/// When a process could be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Life {
+    born_ns: u64,
+    until_ns: u64,
+    /// Whether that is its end, and not its way out of the tree or the end of the command.
+    whole: bool,
+}
+
+/// What the samplers did not see.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watch {
+    start_ns: u64,
+    lives: Vec<Life>,
+    /// Index of each process's tail.
+    tail_of: Vec<u32>,
+    tails: Vec<Tail>,
+    /// CPU time outside of the tree, or after the command's end, by bin: user and system.
+    pub(crate) outside: (Vec<f64>, Vec<f64>),
+    pub(crate) membership: Membership,
+    /// When the command ended, and its samplers with it.
+    pub(crate) until_ns: u64,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Watch {
+    pub(crate) fn new(
+        processes: &[Process],
+        membership: Membership,
+        bins: &Bins,
+        last_ns: u64,
+        until_ns: u64,
+    ) -> Self {
+        let lives = processes
+            .iter()
+            .zip(&membership.leaves_ns)
+            .map(|(process, leaves_ns)| {
+                let born_ns = process.born_ns;
+                let ended_ns = process.ended_ns.unwrap_or(last_ns).max(born_ns);
+                let until_ns = ended_ns.min(*leaves_ns).min(until_ns).max(born_ns);
+                Life { born_ns, until_ns, whole: until_ns == ended_ns }
+            })
+            .collect();
+        Self {
+            start_ns: bins.start_ns,
+            lives,
+            tail_of: vec![NONE; processes.len()],
+            tails: Vec::new(),
+            outside: (vec![0.0; bins.len()], vec![0.0; bins.len()]),
+            membership,
+            until_ns,
+        }
+    }
+
+    /// A task of a process has used so much from one moment to another.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        bins: &Bins,
+        process: usize,
+        (from_ns, to_ns): (u64, u64),
+        used: CpuTime,
+    ) {
+        let Some(Life { born_ns, until_ns, whole }) = self.lives.get(process).copied() else {
+            return;
+        };
+        // A task that is about to go can be sampled after the moment at which it exited.
+        let (from_ns, to_ns) =
+            if whole { (from_ns.min(until_ns), to_ns.min(until_ns)) } else { (from_ns, to_ns) };
+        // Every sampler looks once more after this, unless the process has ended by then.
+        if to_ns.saturating_add(PERIOD_MAX_NS) <= until_ns || used == CpuTime::default() {
+            return;
+        }
+        let outside = share_after(until_ns, from_ns, to_ns);
+        let mut shares = [0.0; SAMPLERS];
+        let mut any = outside > 0.0;
+        for period in 0..PERIODS_NS.len() {
+            for phase in 0..PHASES {
+                let sampler = Sampler { period, phase };
+                let Some(look_ns) = last_look(sampler, self.start_ns, until_ns) else { continue };
+                // What was never looked at needs no tail.
+                if look_ns < born_ns || to_ns <= look_ns {
+                    continue;
+                }
+                let after = share_after(look_ns, from_ns, to_ns) - outside;
+                shares[sampler.index()] = after;
+                any |= after > 0.0;
+            }
+        }
+        if !any {
+            return;
+        }
+        let (user_ns, system_ns) = (used.user_ns as f64, used.system_ns as f64);
+        let tail = self.tail(process);
+        for (after, share) in tail.after.iter_mut().zip(shares) {
+            after.0 += user_ns * share;
+            after.1 += system_ns * share;
+        }
+        if outside > 0.0 {
+            tail.outside.0 += user_ns * outside;
+            tail.outside.1 += system_ns * outside;
+            for (bin, share) in bins.shares(from_ns.max(until_ns), to_ns) {
+                self.outside.0[bin] += user_ns * outside * share;
+                self.outside.1[bin] += system_ns * outside * share;
+            }
+        }
+    }
+
+    fn tail(&mut self, process: usize) -> &mut Tail {
+        let at = self.tail_of[process];
+        let at = if at == NONE {
+            let at = u32::try_from(self.tails.len()).unwrap_or(NONE);
+            self.tail_of[process] = at;
+            self.tails.push(Tail::default());
+            at
+        } else {
+            at
+        };
+        &mut self.tails[at as usize]
+    }
+
+    fn tail_if_any(&self, process: usize) -> Option<&Tail> {
+        self.tails.get(*self.tail_of.get(process)? as usize)
+    }
+
+    /// User and system time that a process used where no sampler of the tree could see it.
+    pub(crate) fn outside_of(&self, process: usize) -> (f64, f64) {
+        self.tail_if_any(process).map_or((0.0, 0.0), |tail| tail.outside)
+    }
+
+    /// User and system time after the sampler's last look at a process; None if it never looked
+    /// at it.
+    pub(crate) fn after_last_look(&self, sampler: Sampler, process: usize) -> Option<(f64, f64)> {
+        let Life { born_ns, until_ns, .. } = *self.lives.get(process)?;
+        last_look(sampler, self.start_ns, until_ns).filter(|look_ns| *look_ns >= born_ns)?;
+        Some(self.tail_if_any(process).map_or((0.0, 0.0), |tail| tail.after[sampler.index()]))
+    }
+}
+
+/// The last look before a moment.
+fn last_look(sampler: Sampler, start_ns: u64, before_ns: u64) -> Option<u64> {
+    // At the moment of its end a process is not there any more.
+    let first_ns = start_ns.saturating_add(sampler.first_ns());
+    let since_ns = before_ns.checked_sub(first_ns)?.checked_sub(1)?;
+    Some(before_ns - 1 - since_ns % sampler.period_ns())
+}
+
+/// How much of a stretch of time lies after a moment.
+fn share_after(moment_ns: u64, from_ns: u64, to_ns: u64) -> f64 {
+    if to_ns <= moment_ns {
+        0.0
+    } else if from_ns >= moment_ns {
+        1.0
+    } else {
+        (to_ns - moment_ns) as f64 / (to_ns - from_ns) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_last_look_is_before_the_end() {
+        let second = |phase| Sampler { period: 1, phase };
+        let s = 1_000_000_000;
+        assert_eq!(last_look(second(0), 7, 7), None);
+        assert_eq!(last_look(second(0), 7, 8), Some(7));
+        assert_eq!(last_look(second(0), 7, 7 + s), Some(7));
+        assert_eq!(last_look(second(0), 7, 8 + s), Some(7 + s));
+        assert_eq!(last_look(second(2), 7, 7 + s / 2), None);
+        assert_eq!(last_look(second(2), 7, 8 + 5 * s / 2), Some(7 + 5 * s / 2));
+    }
+
+    proptest! {
+        #[test]
+        fn looks_are_on_their_grid(
+            period in 0..PERIODS_NS.len(),
+            phase in 0..PHASES,
+            start: u64,
+            before: u64,
+        ) {
+            let sampler = Sampler { period, phase };
+            if let Some(look) = last_look(sampler, start, before) {
+                prop_assert!(look < before && before - look <= sampler.period_ns());
+                prop_assert_eq!((look - start - sampler.first_ns()) % sampler.period_ns(), 0);
+            }
+        }
+
+        #[test]
+        fn shares_are_shares(moment: u64, from: u64, to: u64) {
+            let share = share_after(moment, from.min(to), from.max(to));
+            prop_assert!((0.0..=1.0).contains(&share));
+        }
+    }
+}
