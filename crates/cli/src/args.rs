@@ -286,6 +286,10 @@ pub(crate) struct ReportArgs {
     /// Print all rows of each table.
     #[arg(long, conflicts_with = "top")]
     pub(crate) all: bool,
+
+    /// What the Gantt chart shows.
+    #[command(flatten)]
+    pub(crate) chart: crate::report::GanttArgs,
 }
 
 /// How to print a section.
@@ -373,7 +377,7 @@ fn parse_misses(text: &str) -> Result<Misses, String> {
 }
 
 /// A number with a unit: 100ms, 5s, 2m, 1h.
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; say it like 100ms or 5s"))
 }
 
