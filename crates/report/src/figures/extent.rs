@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use crate::escape::xml;
+
 /// Advances of the printable ASCII characters, in thousandths of the font size.
 const ADVANCES: [u16; 95] = [
     318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, 636, 636, 636,
@@ -41,18 +43,20 @@ impl Font {
         Self { size, bold: true }
     }
 
-    /// Width of a text in one line, in pixels.
+    /// Width of a text in one line, in pixels; as it is written, with what is harmful made visible.
     pub fn width(self, text: &str) -> f64 {
-        let thousandths: u64 = text.chars().map(|c| u64::from(advance(c))).sum();
+        let thousandths: u64 = xml(text).chars().map(|c| u64::from(advance(c))).sum();
         thousandths as f64 / 1000.0 * self.size * if self.bold { BOLD } else { 1.0 }
     }
 
-    /// A text that fits into so many pixels: cut, with an ellipsis, if it has to be.
+    /// A text as it is written that fits into so many pixels: cut, with an ellipsis, if it has to
+    /// be.
     pub fn fit(self, text: &str, width: f64) -> Cow<'_, str> {
+        let text = xml(text);
         // A name may be megabytes long; no more than this can fit.
         let longest = (width / self.size.max(1.0) * 4.0).max(0.0) as usize + 1;
-        if text.len() <= longest.saturating_mul(4) && self.width(text) <= width {
-            return text.into();
+        if text.len() <= longest.saturating_mul(4) && self.width(&text) <= width {
+            return text;
         }
         let mut kept = String::new();
         let mut room = width - self.width("…");

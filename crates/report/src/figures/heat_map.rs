@@ -80,7 +80,8 @@ fn colour(r: f64) -> String {
 }
 
 fn number(r: f64) -> String {
-    let text = format!("{r:.2}");
+    // Beyond 1 is wrong, and shown as it is.
+    let text = if r.abs() < 10.0 { format!("{r:.2}") } else { format!("{r:.0e}") };
     match text.strip_prefix('-') {
         Some("0.00") => "0.00".to_owned(),
         Some(rest) => format!("−{rest}"),

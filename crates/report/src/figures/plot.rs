@@ -3,7 +3,7 @@
 
 use proctrace_findings::Mark;
 
-use super::look::{AXIS, FAINT_INK, GAP, GRID, LABEL, LINE, MARGIN, MARK, TICK};
+use super::look::{AXIS, GAP, GRID, LABEL, LINE, MARGIN, MARK, PAPER, TICK};
 use super::page::Page;
 use super::scale::{Scale, Tick};
 use super::svg::Pen;
@@ -30,8 +30,9 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) x_ticks: Option<Vec<Tick>>,
 }
 
-/// Names of lines are no longer than this.
-const NAME_MAX: f64 = 170.0;
+/// Names of lines are no longer than this, at the right and above.
+const NAME_MAX: f64 = 240.0;
+const MOMENT_MAX: f64 = 340.0;
 const MARK_PEN: Pen = Pen::dashed(MARK, 1.2);
 
 impl Plot {
@@ -59,7 +60,7 @@ impl Plot {
             .moments
             .iter()
             .filter(|moment| x.covers(moment.at))
-            .map(|moment| (x_at(moment.at), LABEL.fit(&moment.name, NAME_MAX).into_owned()))
+            .map(|moment| (x_at(moment.at), LABEL.fit(&moment.name, MOMENT_MAX).into_owned()))
             .collect();
         let rows = stagger(&moments, left, page.width - MARGIN);
         let above = rows.iter().map(|(row, _)| row + 1).max().unwrap_or(0) as f64 * LINE;
@@ -69,10 +70,15 @@ impl Plot {
 
         let x_ticks = around.x_ticks.clone().unwrap_or_else(|| plot.x.ticks());
         plot.draw_grid(page, &x_ticks, &y_ticks);
-        for ((x, name), (row, middle)) in moments.iter().zip(rows) {
-            let y = top - LINE * (row as f64 + 0.5) - 2.0;
-            page.svg.line((*x, y + LINE / 2.0), (*x, top), MARK_PEN);
-            page.svg.text(middle, y, name, LABEL.middle());
+        let y_of = |row: usize| top - LINE * (row as f64 + 0.5) - 2.0;
+        for ((x, _), (row, _)) in moments.iter().zip(&rows) {
+            page.svg.line((*x, y_of(*row) + LINE / 2.0), (*x, top), MARK_PEN);
+        }
+        for ((_, name), (row, middle)) in moments.iter().zip(&rows) {
+            // The lines of names further up pass behind.
+            let width = LABEL.width(name) + 4.0;
+            page.svg.rect(middle - width / 2.0, y_of(*row) - 7.0, width, 14.0, PAPER);
+            page.svg.text(*middle, y_of(*row), name, LABEL.middle());
         }
         page.y = bottom + 6.0 + LINE;
         let title = plot.x.title();
@@ -113,7 +119,7 @@ impl Plot {
         let title = self.y.title();
         let title = LABEL.fit(&title, self.bottom - self.top);
         let (x, y) = (MARGIN + LABEL.size, (self.top + self.bottom) / 2.0);
-        svg.text(x, y, &title, LABEL.middle().colour(FAINT_INK).turned(-90.0));
+        svg.text(x, y, &title, LABEL.middle().turned(-90.0));
     }
 
     /// Horizontal lines with their names, over what was drawn.

@@ -18,7 +18,7 @@ pub(super) fn draw(chart: &Chart, waterfall: &Waterfall) -> String {
     page.legend(&[
         (Swatch::Area(look::series(0, 2)), "value".to_owned()),
         (Swatch::Area(MORE), "more than before".to_owned()),
-        (Swatch::Area(LESS), "less".to_owned()),
+        (Swatch::Area(LESS), "less than before".to_owned()),
     ]);
     // Name, begin, end, colour, text.
     let mut axis = waterfall.axis.clone();

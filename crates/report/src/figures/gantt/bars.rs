@@ -7,7 +7,6 @@ use proctrace_findings::{Bar, Gantt, GanttOrder};
 
 use super::rows::Rows;
 use super::{TimeAxis, colour};
-use crate::figures::look::AXIS;
 use crate::figures::page::Page;
 use crate::figures::svg::Pen;
 
@@ -15,6 +14,8 @@ use crate::figures::svg::Pen;
 const LENGTH_MIN: i64 = 10;
 /// Threads are thinner than processes by so much, and paler.
 const THREAD: f64 = 0.55;
+/// Lines that only lead the eye.
+const FAINT: &str = "#cccccc";
 
 /// A piece of a row, in tenths of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,7 +119,7 @@ fn draw_births(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &TimeAxis
             let _ = write!(path, "M{x:.1} {:.1}V{:.1}", top + parent, top + y);
         }
     }
-    page.svg.stroke(&path, Pen::of(AXIS, 0.5));
+    page.svg.stroke(&path, Pen::of(FAINT, 0.7));
 }
 
 /// The same hue, half way to white.

@@ -3,7 +3,7 @@
 use proctrace_findings::{Bar, Gantt, GanttOrder};
 
 use super::rows::Rows;
-use super::{NAMES_MAX, RIGHT_COLUMN, TimeAxis};
+use super::{NAMES_MAX, TimeAxis};
 use crate::figures::look::{FAINT_INK, GAP, INK, MARGIN, TICK};
 use crate::figures::page::Page;
 use crate::number::time;
@@ -62,11 +62,13 @@ pub(super) fn draw_longest(
 ) {
     for (bar, y) in rows.named.iter().map(|at| (&gantt.bars[*at], top + rows.y[*at])) {
         let x = time_axis.x_at(bar.end_ns) + GAP;
-        let life = time(bar.end_ns - bar.begin_ns);
-        let room = RIGHT_COLUMN - 2.0 * GAP - TICK.width(&life);
         let label = label(gantt, bar);
-        let shown = TICK.fit(&label, room);
+        let shown = TICK.fit(&label, page.width - MARGIN - x);
         page.svg.text(x, y, &shown, TICK);
-        page.svg.text(x + TICK.width(&shown) + GAP, y, &life, TICK.colour(FAINT_INK));
+        let life = time(bar.end_ns - bar.begin_ns);
+        let beside = x + TICK.width(&shown) + GAP;
+        if beside + TICK.width(&life) < page.width - MARGIN {
+            page.svg.text(beside, y, &life, TICK.colour(FAINT_INK));
+        }
     }
 }

@@ -168,7 +168,11 @@ fn draw_legend(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis) {
             lane.processes + lane.threads > 0 || gantt.strips.iter().any(|strip| strip.by_lane)
         })
         .map(|(at, lane)| {
-            (Swatch::Area(colour(gantt, at)), format!("{} ({})", lane.name, count(lane.processes)))
+            let name = match lane.processes {
+                0 => lane.name.clone(),
+                n => format!("{} ({})", lane.name, count(n)),
+            };
+            (Swatch::Area(colour(gantt, at)), name)
         })
         .collect();
     if gantt.lanes.iter().any(|lane| lane.threads > 0) {

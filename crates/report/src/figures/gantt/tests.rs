@@ -54,6 +54,17 @@ fn drawn(svg: &str, colour: &str) -> Vec<(i64, i64, i64)> {
     found
 }
 
+/// Where the axis of time begins and ends: a line of its own above its numbers.
+fn edges(svg: &str) -> (f64, f64) {
+    let line =
+        svg.lines().find(|line| line.contains("stroke=\"#888888\" stroke-width=\"1\"")).unwrap();
+    let number = |name: &str| {
+        let rest = line.split_once(&format!("{name}=\"")).unwrap().1;
+        rest.split('"').next().unwrap().parse::<f64>().unwrap()
+    };
+    (number("x1"), number("x2"))
+}
+
 #[test]
 fn every_process_is_drawn_and_long_enough_to_see() {
     for processes in [1_u64, 10, 120, 121, 5_000, 70_000] {
@@ -72,19 +83,23 @@ fn every_process_is_drawn_and_long_enough_to_see() {
                 - rows.y.iter().copied().fold(f64::INFINITY, f64::min);
             let mut sorted = pieces.clone();
             sorted.iter_mut().for_each(|pieces| pieces.sort_unstable());
+            // What the axis says of 0 and 1,000,000 ns.
+            let (left, right) = (edges(&svg).0 * 10.0, edges(&svg).1 * 10.0);
             for (bar, y) in bars.iter().zip(&rows.y) {
                 let y = ((top + y) * 10.0).round() as i64;
                 let of_lane = &sorted[bar.lane as usize];
                 let near = of_lane.partition_point(|piece| piece.0 < y - 1);
-                let found = of_lane[near..].iter().take_while(|piece| piece.0 <= y + 1);
-                let right = (1_400.0 - MARGIN - RIGHT_COLUMN) * 10.0;
+                let x = |ns: u64| left + (right - left) * ns.min(1_000_000) as f64 / 1e6;
+                let (from, to) = (x(bar.begin_ns) as i64, x(bar.end_ns) as i64);
+                let mut found = of_lane[near..].iter().take_while(|piece| piece.0 <= y + 1);
+                let is_drawn = found.any(|(_, begin, end)| {
+                    // At the right end there is room to the left only.
+                    let begins = *begin <= from + 1 || from + 10 > right as i64;
+                    begins && *end >= to - 1 && *end >= from && end - begin >= 10
+                });
                 assert!(
-                    found.clone().any(|(_, begin, end)| {
-                        let from = 10.0 * (1_400.0 - MARGIN - RIGHT_COLUMN);
-                        let _ = (from, right);
-                        end - begin >= 8
-                    }),
-                    "{bar:?} of {processes} at {y}"
+                    is_drawn,
+                    "{bar:?} of {processes}, {order:?}: not from {from} to {to} at {y}"
                 );
             }
             assert!(svg.len() < 3_000_000, "{} bytes for {processes}", svg.len());
