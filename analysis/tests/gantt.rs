@@ -1,5 +1,7 @@
 //! What a Gantt chart shows of a real recording, against the recording itself.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -235,7 +235,9 @@ pub(crate) struct CheckArgs {
     after_long_help = "Examples:\n  \
         proctrace report\n  \
         proctrace report before.ptrace --gantt before.svg\n  \
-        proctrace report --json | jq -r '.categories[:3][].name'"
+        proctrace report --gantt tree.svg --gantt-order tree --gantt-min-life 10ms\n  \
+        proctrace report --json | jq -r '.categories[:3][].name'",
+    group(clap::ArgGroup::new("drawn").args(["gantt", "out"]).multiple(true))
 )]
 pub(crate) struct ReportArgs {
     /// The trace.

@@ -12,31 +12,31 @@ use crate::args::parse_duration;
 #[command(next_help_heading = "Gantt chart (with --gantt or --out)")]
 pub(crate) struct GanttArgs {
     /// Rows in order of birth, each below its parent, or packed by category.
-    #[arg(long, value_enum, value_name = "ORDER", default_value = "time")]
+    #[arg(long, value_enum, value_name = "ORDER", default_value = "time", requires = "drawn")]
     pub(crate) gantt_order: Order,
 
     /// Threads have bars of their own.
-    #[arg(long)]
+    #[arg(long, requires = "drawn")]
     pub(crate) gantt_threads: bool,
 
     /// Only processes of this category, or that ended as this program. Can be given several times.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "drawn")]
     pub(crate) gantt_only: Vec<String>,
 
     /// Only processes with this pid, or that ran this program, and what is below them.
-    #[arg(long, value_name = "PID|PROGRAM")]
+    #[arg(long, value_name = "PID|PROGRAM", requires = "drawn")]
     pub(crate) gantt_subtree: Option<String>,
 
     /// Only what lived after this time, from the start of the recording.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "drawn")]
     pub(crate) gantt_from: Option<Duration>,
 
     /// Only what lived before this time.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "drawn")]
     pub(crate) gantt_until: Option<Duration>,
 
     /// Only what lived at least so long.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "drawn")]
     pub(crate) gantt_min_life: Option<Duration>,
 }
 

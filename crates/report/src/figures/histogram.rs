@@ -23,12 +23,13 @@ pub(super) fn draw(chart: &Chart, histogram: &Histogram) -> String {
         page.legend(&entries);
     }
     let bins = histogram.edges.len().saturating_sub(1);
-    let mut tops = vec![vec![0.0; bins]; many + 1];
-    for (at, series) in histogram.series.iter().enumerate() {
-        for bin in 0..bins {
-            let value = series.values.get(bin).copied().flatten().filter(|v| v.is_finite());
-            tops[at + 1][bin] = tops[at][bin] + value.unwrap_or(0.0).max(0.0);
-        }
+    let mut tops = vec![vec![0.0; bins]];
+    for series in &histogram.series {
+        let value = |bin: usize| {
+            series.values.get(bin).copied().flatten().filter(|v| v.is_finite()).unwrap_or(0.0)
+        };
+        let below = tops[tops.len() - 1].iter().enumerate();
+        tops.push(below.map(|(bin, below)| below + value(bin).max(0.0)).collect());
     }
     // Sums of logarithms are no logarithms of sums.
     let logarithmic = histogram.count_axis.logarithmic && many < 2;
@@ -44,15 +45,14 @@ pub(super) fn draw(chart: &Chart, histogram: &Histogram) -> String {
     let x = Scale::of(&histogram.axis, edges, 12).between(low, high * 1.05);
     let around = Surroundings { moments: &histogram.marks, ..Surroundings::default() };
     let plot = Plot::new(&mut page, HEIGHT, x, y, &around);
-    for at in 0..many {
+    for (at, levels) in tops.windows(2).enumerate() {
         let mut path = String::new();
-        for bin in 0..bins {
-            let (below, top) = (tops[at][bin], tops[at + 1][bin]);
+        let bars = levels[0].iter().copied().zip(levels[1].iter().copied());
+        for ((below, top), edges) in bars.zip(histogram.edges.windows(2)) {
             if top <= below {
                 continue;
             }
-            let begin = plot.x_at(histogram.edges[bin]);
-            let end = plot.x_at(histogram.edges[bin + 1]);
+            let (begin, end) = (plot.x_at(edges[0]), plot.x_at(edges[1]));
             let (base, top) = (plot.y_at(below), plot.y_at(top));
             // A hair of paper between neighbours, but never nothing of a bar.
             let width = (end - begin - 0.8).max((end - begin) * 0.5);

@@ -16,14 +16,14 @@ use self::structure::Picture;
 
 fn directory() -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("figures");
-    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::create_dir_all(&directory).expect("a directory of its own");
     directory
 }
 
 /// Draws a figure, keeps it, and checks what must hold for any.
 fn picture(name: &str, chart: &Chart) -> Picture {
     let svg = chart_svg(chart);
-    std::fs::write(directory().join(format!("{name}.svg")), &svg).unwrap();
+    std::fs::write(directory().join(format!("{name}.svg")), &svg).expect("a file in it");
     let picture = Picture::parse(&svg);
     picture.nothing_sticks_out(name);
     picture.nothing_overlaps(name);

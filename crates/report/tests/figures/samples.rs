@@ -269,9 +269,8 @@ fn switches() -> Sample {
 fn phases() -> Sample {
     let x: Vec<f64> = (0..3_000).map(|at| f64::from(at) * 1e8).collect();
     let level = |at: usize| match at {
-        ..600 => 1.0,
-        ..2_600 => 8.0,
-        ..2_800 => 3.0,
+        600..2_600 => 8.0,
+        2_600..2_800 => 3.0,
         _ => 1.0,
     };
     let cpu: Vec<f64> = (0..3_000).map(|at| level(at) * (0.9 + 0.2 * noise(at))).collect();

@@ -44,7 +44,7 @@ impl Picture {
                 };
                 let turned = node.attribute("transform").map_or(0.0, |transform| {
                     let inside = transform.trim_start_matches("rotate(");
-                    inside.split(' ').next().unwrap().parse().unwrap()
+                    inside.split(' ').next().and_then(|text| text.parse().ok()).expect("an angle")
                 });
                 let (top, bottom) = (y - size * 0.74, y + size * 0.2);
                 let (sin, cos) = f64::to_radians(turned).sin_cos();

@@ -74,7 +74,7 @@ pub(super) fn draw(gantt: &Gantt, notes: &[String]) -> String {
 
     let left = MARGIN
         + if rows.labelled {
-            callouts::names_width(gantt).min(NAMES_MAX).max(LEFT_COLUMN)
+            callouts::names_width(gantt).clamp(LEFT_COLUMN, NAMES_MAX)
         } else {
             LEFT_COLUMN
         };
