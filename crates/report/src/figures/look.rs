@@ -5,10 +5,10 @@ use super::extent::Font;
 /// A colour as SVG writes it.
 pub(crate) type Colour = &'static str;
 
-/// Paul Tol's bright scheme: colours that people with any kind of colour vision can tell apart,
-/// on white and when printed in black and white in this order.
-const BRIGHT: [Colour; 7] =
-    ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb"];
+/// Paul Tol's vibrant scheme: colours that people with any kind of colour vision can tell apart.
+/// Neither of the first two is like those of the categories below.
+const VIBRANT: [Colour; 7] =
+    ["#0077bb", "#ee7733", "#33bbee", "#ee3377", "#009988", "#cc3311", "#bbbbbb"];
 
 /// His muted scheme, for more kinds of things than that.
 const MUTED: [Colour; 9] = [
@@ -63,7 +63,7 @@ pub(crate) const LINE: f64 = 16.0;
 
 /// The colour of a series. Up to seven take the scheme with the strongest contrast.
 pub(crate) fn series(at: usize, of: usize) -> Colour {
-    if of <= BRIGHT.len() { BRIGHT[at % BRIGHT.len()] } else { category(at) }
+    if of <= VIBRANT.len() { VIBRANT[at % VIBRANT.len()] } else { category(at) }
 }
 
 /// The colour of a category; grey for those beyond the scheme.

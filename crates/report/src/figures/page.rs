@@ -22,8 +22,6 @@ pub(crate) struct Page {
 pub(crate) enum Swatch {
     /// An area of this colour.
     Area(&'static str),
-    /// An area of this colour that is drawn translucent.
-    Shade(&'static str),
     /// A line.
     Line(Pen),
 }
@@ -92,7 +90,6 @@ impl Page {
     pub(crate) fn swatch(&mut self, x: f64, y: f64, swatch: Swatch) {
         match swatch {
             Swatch::Area(colour) => self.svg.rect(x, y - 5.0, SWATCH, 10.0, colour),
-            Swatch::Shade(colour) => self.svg.faint_rect(x, y - 5.0, SWATCH, 10.0, colour, 0.45),
             Swatch::Line(pen) => self.svg.line((x, y), (x + SWATCH, y), pen),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use proctrace_findings::{Chart, Point, Scatter};
 
-use super::look::{FAINT_INK, LABEL, TICK};
+use super::look::{self, FAINT_INK, LABEL, TICK};
 use super::page::Page;
 use super::plot::{Plot, Surroundings};
 use super::scale::Scale;
@@ -13,7 +13,6 @@ use super::svg::px;
 const HEIGHT: f64 = 420.0;
 const RADIUS_MIN: f64 = 2.5;
 const RADIUS_MAX: f64 = 13.0;
-const COLOUR: &str = "#4477aa";
 /// As many are labelled, if there is room for their names.
 const LABELS_MAX: usize = 40;
 const NAME_MAX: f64 = 150.0;
@@ -38,7 +37,7 @@ pub(super) fn draw(chart: &Chart, scatter: &Scatter) -> String {
         let _ = write!(path, "M{} {}", px(x), px(y));
         let _ = write!(path, "m-{r} 0a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0 -{across} 0");
     }
-    page.svg.fill(&path, COLOUR, 0.55);
+    page.svg.fill(&path, look::series(0, 1), 0.5);
 
     // A name goes where it covers neither another name nor one of the larger points.
     let mut taken: Vec<Box4> = points

@@ -116,19 +116,7 @@ impl Svg {
     }
 
     pub(crate) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, fill: &str) {
-        let _ = writeln!(self.out, "{}/>", rect(x, y, width, height, fill, 1.0));
-    }
-
-    pub(crate) fn faint_rect(
-        &mut self,
-        x: f64,
-        y: f64,
-        width: f64,
-        height: f64,
-        fill: &str,
-        opacity: f64,
-    ) {
-        let _ = writeln!(self.out, "{}/>", rect(x, y, width, height, fill, opacity));
+        let _ = writeln!(self.out, "{}/>", rect(x, y, width, height, fill));
     }
 
     /// A rectangle that says what it is when pointed at.
@@ -138,7 +126,7 @@ impl Svg {
         fill: &str,
         what: &str,
     ) {
-        let rect = rect(x, y, width, height, fill, 1.0);
+        let rect = rect(x, y, width, height, fill);
         let _ = writeln!(self.out, "{rect}><title>{}</title></rect>", markup(what));
     }
 
@@ -183,14 +171,13 @@ impl Svg {
     }
 }
 
-fn rect(x: f64, y: f64, width: f64, height: f64, fill: &str, opacity: f64) -> String {
+fn rect(x: f64, y: f64, width: f64, height: f64, fill: &str) -> String {
     format!(
-        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{fill}\"{}",
+        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{fill}\"",
         px(x),
         px(y),
         px(width.max(0.0)),
         px(height.max(0.0)),
-        opacity_attribute(opacity)
     )
 }
 

@@ -30,24 +30,28 @@ pub(super) fn draw(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &Time
         draw_births(page, gantt, rows, time_axis, top);
     }
     let lanes = gantt.lanes.len().max(1);
-    // By lane: threads, processes, and those whose rows are high.
-    let mut pieces = vec![[const { Vec::new() }; 3]; lanes];
+    // By lane: processes and threads, then those whose rows are high.
+    let mut pieces = vec![[const { Vec::new() }; 4]; lanes];
     let mut named = rows.named.iter().copied().peekable();
     for (at, (bar, y)) in gantt.bars.iter().zip(&rows.y).enumerate() {
-        let kind = if named.next_if_eq(&at).is_some() { 2 } else { usize::from(!bar.is_thread) };
+        let named = if named.next_if_eq(&at).is_some() { 2 } else { 0 };
         let lane = (bar.lane as usize).min(lanes - 1);
+        let kind = named + usize::from(bar.is_thread);
         pieces[lane][kind].push(piece(bar, top + y, time_axis));
     }
     // Those with most bars first: the rare ones are not to be hidden below them.
     let mut order: Vec<usize> = (0..lanes).collect();
-    order.sort_by_key(|lane| Reverse(pieces[*lane][1].len()));
+    order.sort_by_key(|lane| Reverse(pieces[*lane][0].len()));
     for lane in order {
         let colour = colour(gantt, lane);
-        let [threads, processes, named] = std::mem::take(&mut pieces[lane]);
-        let thin = Pen::of(pale(colour), (rows.thickness * THREAD).max(1.0));
-        page.svg.stroke(&path(threads), thin);
-        page.svg.stroke(&path(processes), Pen::of(colour, rows.thickness));
-        page.svg.stroke(&path(named), Pen::of(colour, rows.named_thickness));
+        for (kind, pieces) in pieces[lane].iter_mut().enumerate() {
+            let thick = if kind < 2 { rows.thickness } else { rows.named_thickness };
+            let pen = match kind % 2 {
+                0 => Pen::of(colour, thick),
+                _ => Pen::of(pale(colour), (thick * THREAD).max(1.0)),
+            };
+            page.svg.stroke(&path(std::mem::take(pieces)), pen);
+        }
     }
 }
 
@@ -123,7 +127,7 @@ fn draw_births(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &TimeAxis
 }
 
 /// The same hue, half way to white.
-fn pale(colour: &'static str) -> &'static str {
+pub(super) fn pale(colour: &'static str) -> &'static str {
     match colour {
         "#332288" => "#9990c3",
         "#cc6677" => "#e5b2bb",

@@ -137,10 +137,10 @@ fn subtitle(gantt: &Gantt) -> Vec<String> {
     let view = &gantt.view;
     let mut filters = Vec::new();
     if !view.only.is_empty() {
-        filters.push(format!("only {}", view.only.join(", ")));
+        filters.push(format!("only “{}”", view.only.join("”, “")));
     }
     if let Some(root) = &view.subtree {
-        filters.push(format!("only {root} and what is below it"));
+        filters.push(format!("only “{root}” and what is below it"));
     }
     if view.from_ns.is_some() || view.until_ns.is_some() {
         filters.push(format!("only from {} to {}", time(gantt.from_ns), time(gantt.until_ns)));
@@ -176,7 +176,8 @@ fn draw_legend(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis) {
         })
         .collect();
     if gantt.lanes.iter().any(|lane| lane.threads > 0) {
-        entries.push((Swatch::Shade("#555555"), "paler and thinner: threads".to_owned()));
+        let pen = Pen::of(bars::pale(look::category(0)), 5.0);
+        entries.push((Swatch::Line(pen), "threads: paler and thinner".to_owned()));
     }
     page.legend_within(time_axis.left, WIDTH - MARGIN, &entries);
 }

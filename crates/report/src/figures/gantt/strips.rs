@@ -54,7 +54,7 @@ fn draw_strip(page: &mut Page, gantt: &Gantt, strip: &Strip, time_axis: &TimeAxi
         is_over = total.iter().any(|total| *total > limit * SLACK);
         if is_over {
             let path = steps(&vec![limit; over.len()], &over);
-            page.svg.fill(&path, MORE, 0.45);
+            page.svg.fill(&path, MORE, 0.8);
             page.svg.stroke(&path, Pen::of(MORE, 0.8));
         }
         page.svg.line((time_axis.left, y_at(limit)), (time_axis.right, y_at(limit)), LIMIT);
@@ -79,7 +79,7 @@ fn draw_strip(page: &mut Page, gantt: &Gantt, strip: &Strip, time_axis: &TimeAxi
         entries.push((Swatch::Line(LIMIT), &limit.name));
     }
     if is_over {
-        entries.push((Swatch::Shade(MORE), "more than that"));
+        entries.push((Swatch::Area(MORE), "more than that"));
     }
     for (swatch, name) in entries {
         y += LINE;
