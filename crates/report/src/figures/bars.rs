@@ -8,7 +8,7 @@ use super::scale::Scale;
 use super::svg::Pen;
 
 /// More rows would be a table.
-const ROWS_MAX: usize = 60;
+const ROWS_MAX: usize = 130;
 const NAME_MAX: f64 = 280.0;
 
 pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {

@@ -11,21 +11,30 @@ use super::scale::{Scale, Tick};
 use super::svg::{Pen, px};
 
 const HEIGHT: f64 = 340.0;
-/// More values than this cannot be told apart over the width.
+/// More values than this cannot be told apart over the width: of neighbours only the lowest and
+/// the highest are drawn, so that no spike is lost.
 const VALUES_MAX: usize = 1200;
+const NEIGHBOURHOODS: usize = VALUES_MAX / 2;
 /// With so few measurements each has its number on the axis.
 const TICKS_OF_POINTS_MAX: usize = 12;
 
 pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
     let mut notes = chart.notes.clone();
-    let merged = lines.x.len().div_ceil(VALUES_MAX).max(1);
-    let x = means(&lines.x.iter().map(|x| Some(*x)).collect::<Vec<_>>(), merged);
-    let series: Vec<Vec<Option<f64>>> =
-        lines.series.iter().map(|series| means(&series.values, merged)).collect();
-    if merged > 1 {
-        notes.push(format!("Each value is the mean of {merged} of the data."));
+    let finite = |value: &Option<f64>| value.filter(|value| value.is_finite());
+    let series = lines.series.iter().map(|series| series.values.iter().map(finite).collect());
+    let series: Vec<Vec<Option<f64>>> = series.collect();
+    let mut tops = if lines.stacked { stack(&series) } else { series };
+    let mut x: Vec<Option<f64>> = lines.x.iter().map(|x| finite(&Some(*x))).collect();
+    if x.len() > VALUES_MAX {
+        let of = x.len().div_ceil(NEIGHBOURHOODS);
+        let shown = extremes(&tops, x.len(), of);
+        let pick = |values: &[Option<f64>]| -> Vec<Option<f64>> {
+            shown.iter().map(|at| values.get(*at).copied().flatten()).collect()
+        };
+        x = pick(&x);
+        tops = tops.iter().map(|values| pick(values)).collect();
+        notes.push(format!("Of each {of} neighbours the lowest and the highest value are drawn."));
     }
-    let tops = if lines.stacked { stack(&series) } else { series };
     let mut page = Page::of(chart);
     let many = lines.series.len();
     let entries: Vec<_> = lines
@@ -153,14 +162,46 @@ fn stack(series: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64>>> {
         .collect()
 }
 
-/// Means of so many neighbours each, without those that are missing.
-fn means(values: &[Option<f64>], of: usize) -> Vec<Option<f64>> {
-    values
-        .chunks(of)
-        .map(|chunk| {
-            let known: Vec<f64> =
-                chunk.iter().flatten().copied().filter(|v| v.is_finite()).collect();
-            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-        })
-        .collect()
+/// Where the lowest and the highest value of each series are among so many neighbours.
+fn extremes(series: &[Vec<Option<f64>>], len: usize, of: usize) -> Vec<usize> {
+    let mut shown = Vec::new();
+    for begin in (0..len).step_by(of.max(1)) {
+        let first = shown.len();
+        for values in series {
+            let known = (begin..(begin + of).min(len))
+                .filter_map(|at| values.get(at).copied().flatten().map(|value| (at, value)));
+            shown.extend(known.clone().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at));
+            shown.extend(known.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at));
+        }
+        // Where nothing is known there is a gap.
+        if shown.len() == first {
+            shown.push(begin);
+        }
+        shown[first..].sort_unstable();
+    }
+    shown.dedup();
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_spike_is_lost() {
+        let mut values = vec![Some(1.0); 10];
+        values[3] = Some(99.0);
+        values[8] = Some(-5.0);
+        values[9] = None;
+        let shown = extremes(&[values], 10, 5);
+        assert!(shown.contains(&3) && shown.contains(&8), "{shown:?}");
+        assert!(shown.len() <= 4 && shown.is_sorted());
+        assert_eq!(extremes(&[vec![None; 6]], 6, 3), [0, 3]);
+    }
+
+    #[test]
+    fn areas_stand_on_each_other() {
+        let series = [vec![Some(1.0), None], vec![Some(2.0), Some(3.0)]];
+        assert_eq!(stack(&series), [[Some(1.0), Some(0.0)], [Some(3.0), Some(3.0)]]);
+    }
 }
