@@ -23,4 +23,12 @@ pub enum AnalysisError {
     /// A table could not be computed.
     #[error("cannot compute a table")]
     Table(#[from] polars::error::PolarsError),
+    /// A view of something that the recording does not have.
+    #[error("cannot show {what}: {why}")]
+    View {
+        /// What was asked for.
+        what: String,
+        /// Why that cannot be, and what can.
+        why: String,
+    },
 }

@@ -1,77 +1,191 @@
 //! The life of every process, with what the tree did meanwhile.
 
-use std::collections::HashMap;
+mod lanes;
+mod strips;
+mod view;
 
-use proctrace_findings::{Bar, Gantt, Lane};
+use proctrace_findings::{Bar, Gantt, GanttOrder, GanttView};
 
-use crate::bins::Quantity;
+use self::lanes::Lanes;
+use self::strips::Strips;
+use self::view::Chosen;
+use crate::error::AnalysisError;
 use crate::recording::Recording;
-
-/// As many programs have a lane of their own; the others share one.
-const LANES: usize = 24;
-
-/// Strips are drawn in at most so many bins: one to a pixel or two.
-const STRIP_BINS: usize = 600;
+use crate::sections::Options;
 
 /// Every process as a bar, and the strips above them.
-pub fn gantt(recording: &Recording) -> Gantt {
-    let mut counts: HashMap<usize, u64> = HashMap::new();
-    for process in &recording.processes {
-        *counts.entry(process.program).or_default() += 1;
-    }
-    let mut ranked: Vec<(usize, u64)> = counts.into_iter().collect();
-    ranked.sort_by_key(|(program, count)| (std::cmp::Reverse(*count), *program));
-
-    let shown = if ranked.len() > LANES + 1 { LANES } else { ranked.len() };
-    let mut lanes: Vec<Lane> = ranked[..shown]
-        .iter()
-        .map(|(program, count)| Lane {
-            name: recording.programs[*program].name.clone(),
-            processes: *count,
-        })
-        .collect();
-    let lane_of: HashMap<usize, usize> =
-        ranked[..shown].iter().enumerate().map(|(lane, (program, _))| (*program, lane)).collect();
-    let rest: u64 = ranked[shown..].iter().map(|(_, count)| count).sum();
-    if rest > 0 {
-        let name = format!("of {} other programs", ranked.len() - shown);
-        lanes.push(Lane { name, processes: rest });
-    }
-
-    let begin = recording.first_ns;
-    let length = recording.recorded_ns();
-    let bars = recording
-        .processes
-        .iter()
-        .map(|process| Bar {
-            lane: lane_of.get(&process.program).copied().unwrap_or(shown),
-            name: recording.program_of(process).name.clone(),
-            pid: process.pid,
-            begin_ns: process.born_ns.saturating_sub(begin),
-            end_ns: process.ended_ns.map_or(length, |end| end.saturating_sub(begin)),
-            depth: process.depth,
-        })
-        .collect();
-
-    let bins = &recording.bins;
-    let merged = bins.len().div_ceil(STRIP_BINS).max(1);
-    let bin_ns = bins.width_ns.saturating_mul(merged as u64);
-    let per_second = |values: &[f64]| -> Vec<f64> {
-        let seconds = bin_ns as f64 / 1e9;
-        values.chunks(merged).map(|chunk| chunk.iter().sum::<f64>() / seconds).collect()
-    };
-    let cores = |values: &[f64]| -> Vec<f64> {
-        per_second(values).into_iter().map(|ns_per_second| ns_per_second / 1e9).collect()
-    };
-    Gantt {
+///
+/// # Errors
+/// When the view asks for a category, a process or a time that the recording does not have.
+pub fn gantt(
+    recording: &Recording,
+    view: &GanttView,
+    options: &Options,
+) -> Result<Gantt, AnalysisError> {
+    let chosen = Chosen::of(recording, view)?;
+    let lanes = Lanes::of(recording, &chosen.processes);
+    let bars = bars(recording, view, &chosen, &lanes);
+    let strips = Strips::of(recording, chosen.from_ns, chosen.until_ns);
+    let threads = bars.iter().filter(|bar| bar.is_thread).count();
+    let all_threads = recording.tasks.iter().filter(|task| task.is_thread).count();
+    Ok(Gantt {
         title: recording.header.command.join(" "),
-        wall_ns: length,
-        cores: recording.header.cpus,
-        lanes,
+        view: view.clone(),
+        left_out_processes: (recording.processes.len() - (bars.len() - threads)) as u64,
+        left_out_threads: if view.threads { (all_threads - threads) as u64 } else { 0 },
+        from_ns: chosen.from_ns,
+        until_ns: chosen.until_ns,
+        strips: strips.all(recording, &lanes, options.cores(recording)),
+        lanes: lanes.counted(&bars),
+        names: recording.programs.iter().map(|program| program.name.clone()).collect(),
         bars,
-        bin_ns,
-        user_cores: cores(bins.of(Quantity::User)),
-        system_cores: cores(bins.of(Quantity::System)),
-        forks_per_second: per_second(bins.of(Quantity::Forks)),
+        edges_ns: strips.edges_ns,
+    })
+}
+
+/// The bars of what was chosen, from the first row to the last.
+fn bars(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes) -> Vec<Bar> {
+    let parents = nearest_chosen(recording, &chosen.processes);
+    let rows = match view.order {
+        GanttOrder::Tree => depth_first(&chosen.processes, &parents),
+        _ => (0..parents.len()).filter(|at| chosen.processes[*at]).collect(),
+    };
+    let mut bars: Vec<Bar> = Vec::with_capacity(rows.len());
+    let mut bar_of: Vec<Option<u32>> = vec![None; parents.len()];
+    for at in rows {
+        let process = &recording.processes[at];
+        // A parent's row comes first in either order.
+        let parent = parents[at].and_then(|parent| bar_of[parent]);
+        let depth = parent.map_or(0, |parent| bars[parent as usize].depth + 1);
+        let (begin_ns, end_ns) = life(recording, process.born_ns, process.ended_ns);
+        let bar = Bar {
+            lane: lanes.of_process(recording, process),
+            name: number(process.program),
+            pid: process.pid,
+            begin_ns,
+            end_ns,
+            depth,
+            parent,
+            is_thread: false,
+        };
+        let row = number(bars.len());
+        bar_of[at] = Some(row);
+        bars.push(bar);
+        if !view.threads {
+            continue;
+        }
+        let tasks = process.tasks.iter().map(|task| &recording.tasks[*task]);
+        for task in tasks.filter(|task| task.is_thread) {
+            let ended_ns = task.end.as_ref().map(|end| end.time_ns);
+            let (begin_ns, end_ns) = life(recording, task.born_ns, ended_ns);
+            if chosen.is_in_time(begin_ns, end_ns) {
+                let parent = Some(row);
+                bars.push(Bar {
+                    begin_ns,
+                    end_ns,
+                    depth: depth + 1,
+                    parent,
+                    is_thread: true,
+                    ..bar
+                });
+            }
+        }
+    }
+    if view.threads && view.order != GanttOrder::Tree { by_birth(bars) } else { bars }
+}
+
+/// When something lived, from the start of the recording.
+fn life(recording: &Recording, born_ns: u64, ended_ns: Option<u64>) -> (u64, u64) {
+    let begin_ns = born_ns.saturating_sub(recording.first_ns);
+    let end_ns = ended_ns.unwrap_or(recording.last_ns).saturating_sub(recording.first_ns);
+    (begin_ns, end_ns.max(begin_ns))
+}
+
+fn number(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// The nearest ancestor of each process that was chosen; a parent is known before its children.
+fn nearest_chosen(recording: &Recording, chosen: &[bool]) -> Vec<Option<usize>> {
+    let mut nearest: Vec<Option<usize>> = Vec::with_capacity(chosen.len());
+    for (at, process) in recording.processes.iter().enumerate() {
+        let parent = process.parent.filter(|parent| *parent < at);
+        nearest.push(parent.and_then(
+            |parent| {
+                if chosen[parent] { Some(parent) } else { nearest[parent] }
+            },
+        ));
+    }
+    nearest
+}
+
+/// Every process that was chosen, each before its children, which follow in order of birth.
+fn depth_first(chosen: &[bool], parents: &[Option<usize>]) -> Vec<usize> {
+    let mut first_child = vec![None; parents.len()];
+    let mut next_sibling = vec![None; parents.len()];
+    let mut first_root = None;
+    for at in (0..parents.len()).rev().filter(|at| chosen[*at]) {
+        let first = match parents[at] {
+            Some(parent) => &mut first_child[parent],
+            None => &mut first_root,
+        };
+        next_sibling[at] = first.replace(at);
+    }
+    let mut rows = Vec::with_capacity(parents.len());
+    let mut to_do: Vec<usize> = first_root.into_iter().collect();
+    while let Some(at) = to_do.pop() {
+        rows.push(at);
+        to_do.extend(next_sibling[at]);
+        to_do.extend(first_child[at]);
+    }
+    rows
+}
+
+/// The same bars, those that were born first in front.
+fn by_birth(bars: Vec<Bar>) -> Vec<Bar> {
+    let mut rows: Vec<usize> = (0..bars.len()).collect();
+    rows.sort_by_key(|row| bars[*row].begin_ns);
+    let mut new_row = vec![0; bars.len()];
+    for (new, old) in rows.iter().enumerate() {
+        new_row[*old] = number(new);
+    }
+    rows.iter()
+        .map(|row| {
+            let bar = bars[*row];
+            Bar { parent: bar.parent.map(|parent| new_row[parent as usize]), ..bar }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_stand_below_their_parent() {
+        // 0 -> 1 -> 3, 0 -> 2 -> 4, 5 has no parent that is known
+        let parents = [None, Some(0), Some(0), Some(1), Some(2), None];
+        assert_eq!(depth_first(&[true; 6], &parents), [0, 1, 3, 2, 4, 5]);
+        let without_2 = [true, true, false, true, true, true];
+        let parents = [None, Some(0), Some(0), Some(1), Some(0), None];
+        assert_eq!(depth_first(&without_2, &parents), [0, 1, 3, 4, 5]);
+    }
+
+    #[test]
+    fn rows_by_birth_keep_their_parents() {
+        let bar = |begin_ns, parent| Bar {
+            lane: 0,
+            name: 0,
+            pid: 1,
+            begin_ns,
+            end_ns: 9,
+            depth: 0,
+            parent,
+            is_thread: false,
+        };
+        let sorted =
+            by_birth(vec![bar(0, None), bar(7, Some(0)), bar(3, Some(0)), bar(5, Some(2))]);
+        let found: Vec<_> = sorted.iter().map(|bar| (bar.begin_ns, bar.parent)).collect();
+        assert_eq!(found, [(0, None), (3, Some(0)), (5, Some(1)), (7, Some(0))]);
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use proctrace_analysis::{
     Options, Recording, Rules, Section, analyse, classification, gantt, metrics,
 };
+use proctrace_findings::{GanttOrder, GanttView};
 use proctrace_replay::Replay;
 use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
 use proctrace_wire::{Frames, Stream};
@@ -43,8 +44,14 @@ fn write(header: &Header, trailer: Option<&Trailer>, blocks: &[Block], path: &Pa
 fn read_all(path: &Path) {
     let recording = Recording::load(path, &Rules::built_in()).unwrap();
     let findings = analyse(&recording).unwrap();
-    let chart = gantt(&recording);
-    assert_eq!(chart.bars.len() as u64, findings.summary.processes);
+    for order in [GanttOrder::Time, GanttOrder::Tree] {
+        let view = GanttView { order, ..GanttView::default() };
+        let chart = gantt(&recording, &view, &Options::default()).unwrap();
+        assert_eq!(chart.bars.len() as u64, findings.summary.processes);
+        let view = GanttView { threads: true, ..view };
+        let chart = gantt(&recording, &view, &Options::default()).unwrap();
+        assert_eq!(chart.bars.len(), recording.tasks.len());
+    }
     for section in Section::ALL {
         let content = section.of(&recording, &Options::default()).unwrap();
         for table in &content.tables {

@@ -237,7 +237,9 @@ pub(crate) struct CheckArgs {
     after_long_help = "Examples:\n  \
         proctrace report\n  \
         proctrace report before.ptrace --gantt before.svg\n  \
-        proctrace report --json | jq -r '.categories[:3][].name'"
+        proctrace report --gantt tree.svg --gantt-order tree --gantt-min-life 10ms\n  \
+        proctrace report --json | jq -r '.categories[:3][].name'",
+    group(clap::ArgGroup::new("drawn").args(["gantt", "out"]).multiple(true))
 )]
 pub(crate) struct ReportArgs {
     /// The trace.
@@ -291,6 +293,10 @@ pub(crate) struct ReportArgs {
     /// Print all rows of each table.
     #[arg(long, conflicts_with = "top")]
     pub(crate) all: bool,
+
+    /// What the Gantt chart shows.
+    #[command(flatten)]
+    pub(crate) chart: crate::report::GanttArgs,
 }
 
 /// Which rules tell programs apart.
@@ -425,7 +431,7 @@ fn parse_misses(text: &str) -> Result<Misses, String> {
 }
 
 /// A number with a unit: 100ms, 5s, 2m, 1h.
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; say it like 100ms or 5s"))
 }
 

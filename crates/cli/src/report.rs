@@ -1,16 +1,19 @@
 //! `proctrace report`: what ran, what it cost and what was wasted.
 
 mod directory;
+mod gantt;
 
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use proctrace_analysis::{Options, Section, analyse, gantt};
+use proctrace_analysis::{Options, Section, analyse};
 use proctrace_report::{full, gantt_svg, summary};
 
 use crate::args::ReportArgs;
 use crate::{print, rules, say};
+
+pub(crate) use self::gantt::GanttArgs;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     if args.section.iter().any(|name| name == "list") {
@@ -18,11 +21,6 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     }
     let sections = args.section.iter().map(|name| named(name)).collect::<Result<Vec<_>>>()?;
     let recording = rules::load(&args.trace, &args.rules)?;
-    if let Some(path) = &args.gantt {
-        let svg = gantt_svg(&gantt(&recording))?;
-        std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
-        say::note(&format!("the Gantt chart is in {}", path.display()));
-    }
     let options = Options {
         native_wall_ns: args
             .native_wall
@@ -30,8 +28,14 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         cores: args.cores,
         pool: args.pool.clone(),
     };
+    let view = args.chart.view();
+    if let Some(path) = &args.gantt {
+        let svg = gantt_svg(&proctrace_analysis::gantt(&recording, &view, &options)?);
+        std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
+        say::note(&format!("the Gantt chart is in {}", path.display()));
+    }
     if let Some(path) = &args.out {
-        directory::write(path, &recording, &options)?;
+        directory::write(path, &recording, &options, &view)?;
         say::note(&format!("all of it is in {}; begin with index.md", path.display()));
         return Ok(ExitCode::SUCCESS);
     }

@@ -36,6 +36,8 @@ pub enum ChartBody {
     Gantt(Box<Gantt>),
     /// Stacks, folded: frames joined by `;`, a space, a weight.
     Flame(Flame),
+    /// From one value to another in steps.
+    Waterfall(Waterfall),
 }
 
 /// An axis.
@@ -156,6 +158,28 @@ pub struct Flame {
     pub weighs: String,
     /// Frames from the root, joined by `;`, then a space and the weight.
     pub folded: Vec<String>,
+}
+
+/// From one value to another in steps: what made the difference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Waterfall {
+    /// The values.
+    pub axis: Axis,
+    /// The value before.
+    pub start: Mark,
+    /// What was added, or taken away; in the order in which they are shown.
+    pub steps: Vec<Step>,
+    /// The value after: the one before and all steps.
+    pub end: Mark,
+}
+
+/// A part of a difference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// What it is.
+    pub name: String,
+    /// How much it adds; negative if it takes away.
+    pub change: f64,
 }
 
 impl Chart {

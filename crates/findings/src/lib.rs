@@ -12,8 +12,9 @@ mod table;
 
 pub use chart::{
     Axis, Bars, Chart, ChartBody, Flame, HeatMap, Histogram, Lines, Mark, Point, Scatter, Series,
+    Step, Waterfall,
 };
-pub use gantt::{Bar, Gantt, Lane};
+pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Worse};
 use std::collections::BTreeMap;
 pub use table::{Cell, Column, Table, Unit, Values};

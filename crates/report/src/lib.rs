@@ -5,9 +5,8 @@
 
 mod data;
 pub mod escape;
-mod figures;
-mod gantt;
-mod layout;
+pub mod figures;
+
 pub mod number;
 mod style;
 mod table;
@@ -15,7 +14,6 @@ mod tables;
 mod text;
 
 pub use data::{table_csv, table_json, table_markdown, table_text};
-pub use figures::chart_svg;
-pub use gantt::{GanttError, gantt_svg};
+pub use figures::{chart_svg, gantt_svg};
 pub use style::Style;
 pub use text::{full, summary};

@@ -5,12 +5,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use proctrace_analysis::{Options, Recording, Section, analyse, gantt};
-use proctrace_findings::{Chart, ChartBody};
+use proctrace_findings::{Chart, ChartBody, GanttView};
 use proctrace_report::{Style, chart_svg, full, table_csv, table_json, table_text};
 
 /// Writes tables/NAME.txt, .json and .csv, figures/NAME.svg, report.txt, findings.json and
 /// index.md, which shows and links them.
-pub(crate) fn write(path: &Path, recording: &Recording, options: &Options) -> Result<()> {
+pub(crate) fn write(
+    path: &Path,
+    recording: &Recording,
+    options: &Options,
+    view: &GanttView,
+) -> Result<()> {
     for directory in [path.to_owned(), path.join("tables"), path.join("figures")] {
         fs::create_dir_all(&directory)
             .with_context(|| format!("cannot make {}", directory.display()))?;
@@ -22,7 +27,11 @@ pub(crate) fn write(path: &Path, recording: &Recording, options: &Options) -> Re
 
     let command = proctrace_report::escape::markdown(&findings.run.command.join(" "));
     let mut index = format!("# {command}\n\n[Report](report.txt) · [findings](findings.json)\n");
-    let life = Chart::new("gantt", "Every process", ChartBody::Gantt(Box::new(gantt(recording))));
+    let life = Chart::new(
+        "gantt",
+        "Every process",
+        ChartBody::Gantt(Box::new(gantt(recording, view, options)?)),
+    );
     put_chart(path, &life, &mut index)?;
     for section in Section::ALL {
         let content = section.of(recording, options)?;
@@ -51,7 +60,7 @@ pub(crate) fn write(path: &Path, recording: &Recording, options: &Options) -> Re
 
 fn put_chart(path: &Path, chart: &Chart, index: &mut String) -> Result<()> {
     let file = format!("figures/{}.svg", chart.name);
-    put(&path.join(&file), chart_svg(chart)?.as_bytes())?;
+    put(&path.join(&file), chart_svg(chart).as_bytes())?;
     let title = proctrace_report::escape::markdown(&chart.title);
     index.push_str(&format!("\n![{title}]({file})\n"));
     Ok(())

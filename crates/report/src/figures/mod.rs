@@ -1,16 +1,41 @@
 //! Figures as SVG: one file per kind, one look for all.
+//!
+//! They are written directly, not with a plotting library: only who knows the width of every text
+//! before it is drawn can promise that nothing is cut and nothing overlaps, and a chart of 70,000
+//! processes needs paths that no library makes.
 
-use proctrace_findings::{Chart, ChartBody};
+mod bars;
+pub mod extent;
+mod flame;
+mod gantt;
+mod heat_map;
+mod histogram;
+mod lines;
+mod look;
+mod page;
+mod plot;
+mod scale;
+mod scatter;
+mod svg;
+mod waterfall;
 
-use crate::gantt::{GanttError, gantt_svg};
+use proctrace_findings::{Chart, ChartBody, Gantt};
 
 /// A figure as SVG.
-///
-/// # Errors
-/// When plotters refuses, which would be a fault of ours.
-pub fn chart_svg(chart: &Chart) -> Result<String, GanttError> {
+pub fn chart_svg(chart: &Chart) -> String {
     match &chart.body {
-        ChartBody::Gantt(gantt) => gantt_svg(gantt),
-        _ => Err(GanttError::new("no one draws this kind of figure yet")),
+        ChartBody::Bars(bars) => bars::draw(chart, bars),
+        ChartBody::Lines(lines) => lines::draw(chart, lines),
+        ChartBody::Histogram(histogram) => histogram::draw(chart, histogram),
+        ChartBody::HeatMap(map) => heat_map::draw(chart, map),
+        ChartBody::Scatter(scatter) => scatter::draw(chart, scatter),
+        ChartBody::Gantt(gantt) => gantt::draw(gantt, &chart.notes),
+        ChartBody::Flame(flame) => flame::draw(chart, flame),
+        ChartBody::Waterfall(waterfall) => waterfall::draw(chart, waterfall),
     }
+}
+
+/// The life of every process as SVG.
+pub fn gantt_svg(gantt: &Gantt) -> String {
+    gantt::draw(gantt, &[])
 }

@@ -1,0 +1,86 @@
+//! Which categories have a colour of their own.
+
+use proctrace_findings::{Bar, Lane};
+
+use super::number;
+use crate::recording::{Process, Recording};
+
+/// As many categories have a lane, and so a colour, of their own; the others share one. More
+/// colours than that cannot be told apart.
+const LANES_MAX: usize = 9;
+
+/// The lanes, and the categories in them.
+pub(super) struct Lanes {
+    lanes: Vec<Lane>,
+    /// By number of the category.
+    of_category: Vec<u32>,
+}
+
+impl Lanes {
+    /// A lane for each category that has most of the processes that were chosen, or of the CPU
+    /// time.
+    pub(super) fn of(recording: &Recording, chosen: &[bool]) -> Self {
+        let categories = recording.categories.len();
+        let mut processes = vec![0_u64; categories];
+        let mut cpu_ns = vec![0_u64; categories];
+        for (process, chosen) in recording.processes.iter().zip(chosen) {
+            let category = recording.category_of(process);
+            if *chosen && category < categories {
+                processes[category] += 1;
+                cpu_ns[category] = cpu_ns[category].saturating_add(process.cpu.total_ns());
+            }
+        }
+        let share = |of: &[u64], at: usize| of[at] as f64 / of.iter().sum::<u64>().max(1) as f64;
+        let weight = |at: usize| share(&processes, at).max(share(&cpu_ns, at));
+        let mut ranked: Vec<usize> = (0..categories).filter(|at| processes[*at] > 0).collect();
+        ranked.sort_by(|a, b| weight(*b).total_cmp(&weight(*a)).then(a.cmp(b)));
+        ranked.truncate(LANES_MAX);
+        ranked.sort_by_key(|at| (std::cmp::Reverse(processes[*at]), *at));
+
+        let mut of_category = vec![number(ranked.len()); categories];
+        let mut lanes = Vec::with_capacity(ranked.len() + 1);
+        for category in &ranked {
+            of_category[*category] = number(lanes.len());
+            lanes.push(Lane {
+                name: recording.categories[*category].clone(),
+                processes: 0,
+                threads: 0,
+                is_rest: false,
+            });
+        }
+        if ranked.len() < categories {
+            let name = "other categories".to_owned();
+            lanes.push(Lane { name, processes: 0, threads: 0, is_rest: true });
+        }
+        Self { lanes, of_category }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
+    pub(super) fn name(&self, lane: usize) -> &str {
+        &self.lanes[lane].name
+    }
+
+    pub(super) fn of_category(&self, category: usize) -> usize {
+        self.of_category.get(category).map_or(0, |lane| *lane as usize)
+    }
+
+    pub(super) fn of_process(&self, recording: &Recording, process: &Process) -> u32 {
+        number(self.of_category(recording.category_of(process)))
+    }
+
+    /// The lanes, with the bars in each.
+    pub(super) fn counted(mut self, bars: &[Bar]) -> Vec<Lane> {
+        for bar in bars {
+            let lane = &mut self.lanes[bar.lane as usize];
+            if bar.is_thread {
+                lane.threads += 1;
+            } else {
+                lane.processes += 1;
+            }
+        }
+        self.lanes
+    }
+}

@@ -1,0 +1,159 @@
+//! What the whole tree did over time, in bins that can be seen.
+
+use proctrace_findings::{Mark, Series, Strip, Unit};
+
+use super::lanes::Lanes;
+use crate::bins::Quantity;
+use crate::recording::Recording;
+
+/// At most so many bins: one to a pixel or two.
+const BINS_MAX: usize = 600;
+
+/// The bins of the strips.
+pub(super) struct Strips {
+    /// From the start of the recording.
+    pub(super) edges_ns: Vec<u64>,
+    /// The recording's bins in each.
+    bins: Vec<std::ops::Range<usize>>,
+}
+
+impl Strips {
+    /// Bins for a window of time.
+    pub(super) fn of(recording: &Recording, from_ns: u64, until_ns: u64) -> Self {
+        let bins = &recording.bins;
+        let start_ns = recording.first_ns;
+        let first = bins.bin_of(start_ns.saturating_add(from_ns));
+        let end = bins.bin_of(start_ns.saturating_add(until_ns.saturating_sub(1))) + 1;
+        let merged = (end - first).div_ceil(BINS_MAX).max(1);
+        let mut ranges: Vec<_> =
+            (first..end).step_by(merged).map(|begin| begin..(begin + merged).min(end)).collect();
+        let edge_ns = |bin: usize| {
+            (bin as u64).saturating_mul(bins.width_ns).min(recording.recorded_ns().max(1))
+        };
+        // A sliver of a bin at the end would turn one event into a storm.
+        if let [.., before, last] = &mut *ranges
+            && edge_ns(last.end) - edge_ns(last.start) < bins.width_ns * merged as u64 / 2
+        {
+            before.end = last.end;
+            ranges.pop();
+        }
+        let edges_ns = ranges.iter().map(|range| range.start).chain([end]).map(edge_ns).collect();
+        Self { edges_ns, bins: ranges }
+    }
+
+    /// Every strip in which there is something.
+    pub(super) fn all(&self, recording: &Recording, lanes: &Lanes, cores: u32) -> Vec<Strip> {
+        let of = |quantity: Quantity| recording.bins.of(quantity);
+        let cores_mark = Mark {
+            at: f64::from(cores),
+            name: format!("{cores} {}", if cores == 1 { "core" } else { "cores" }),
+        };
+        let busy = |name: &str, ns: &[f64]| series(name, self.per_ns(ns));
+        let rate = |name: &str, events: &[f64]| series(name, self.per_second(events));
+
+        let mut cpu_ns = vec![vec![0.0; recording.bins.len()]; lanes.len()];
+        let mut births = cpu_ns.clone();
+        for (category, bins) in recording.bins.categories.iter().enumerate() {
+            let lane = lanes.of_category(category);
+            if lane < lanes.len() {
+                add(&mut cpu_ns[lane], &bins.user_ns);
+                add(&mut cpu_ns[lane], &bins.system_ns);
+                add(&mut births[lane], &bins.processes);
+            }
+        }
+        let by_lane = |values: &[Vec<f64>], make: &dyn Fn(&str, &[f64]) -> Series| {
+            values.iter().enumerate().map(|(lane, values)| make(lanes.name(lane), values)).collect()
+        };
+        let strip = |title: &str, unit: Unit, series: Vec<Series>| Strip {
+            title: title.to_owned(),
+            unit,
+            series,
+            by_lane: false,
+            limit: None,
+        };
+        let mut strips = vec![
+            Strip {
+                limit: Some(cores_mark.clone()),
+                ..strip(
+                    "CPU",
+                    Unit::Cores,
+                    vec![busy("user", of(Quantity::User)), busy("system", of(Quantity::System))],
+                )
+            },
+            Strip {
+                limit: Some(cores_mark),
+                by_lane: true,
+                ..strip("CPU by category", Unit::Cores, by_lane(&cpu_ns, &busy))
+            },
+            strip(
+                "Tasks",
+                Unit::Count,
+                vec![
+                    series("running or runnable", self.mean(of(Quantity::Running))),
+                    series("uninterruptible", self.mean(of(Quantity::Uninterruptible))),
+                ],
+            ),
+            Strip {
+                by_lane: true,
+                ..strip("New processes", Unit::PerSecond, by_lane(&births, &rate))
+            },
+            strip(
+                "Switches",
+                Unit::PerSecond,
+                vec![
+                    rate("voluntary", of(Quantity::SwitchesVoluntary)),
+                    rate("involuntary", of(Quantity::SwitchesInvoluntary)),
+                ],
+            ),
+            strip(
+                "Storage per second",
+                Unit::Bytes,
+                vec![
+                    rate("read", of(Quantity::ReadBytes)),
+                    rate("written", of(Quantity::WriteBytes)),
+                ],
+            ),
+        ];
+        strips.retain(|strip| {
+            strip
+                .series
+                .iter()
+                .flat_map(|series| &series.values)
+                .flatten()
+                .any(|value| *value > 0.0)
+        });
+        strips
+    }
+
+    fn sums<'a>(
+        &'a self,
+        values: &'a [f64],
+    ) -> impl Iterator<Item = (f64, &'a std::ops::Range<usize>, u64)> {
+        self.bins.iter().zip(self.edges_ns.windows(2)).map(move |(range, edges)| {
+            let sum = values.get(range.clone()).unwrap_or(&[]).iter().sum();
+            (sum, range, edges[1].saturating_sub(edges[0]).max(1))
+        })
+    }
+
+    fn per_ns(&self, values: &[f64]) -> Vec<f64> {
+        self.sums(values).map(|(sum, _, ns)| sum / ns as f64).collect()
+    }
+
+    fn per_second(&self, values: &[f64]) -> Vec<f64> {
+        self.sums(values).map(|(sum, _, ns)| sum / (ns as f64 / 1e9)).collect()
+    }
+
+    fn mean(&self, values: &[f64]) -> Vec<f64> {
+        self.sums(values).map(|(sum, range, _)| sum / range.len().max(1) as f64).collect()
+    }
+}
+
+fn add(to: &mut [f64], values: &[f64]) {
+    for (to, value) in to.iter_mut().zip(values) {
+        *to += value;
+    }
+}
+
+fn series(name: &str, values: Vec<f64>) -> Series {
+    Series { name: name.to_owned(), values: values.into_iter().map(Some).collect() }
+}

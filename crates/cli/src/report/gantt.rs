@@ -1,0 +1,74 @@
+//! `proctrace report --gantt`: what the chart shows, as options.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use proctrace_findings::{GanttOrder, GanttView};
+
+use crate::args::parse_duration;
+
+/// What a Gantt chart shows, and how.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Gantt chart (with --gantt or --out)")]
+pub(crate) struct GanttArgs {
+    /// Rows in order of birth, each below its parent, or packed by category.
+    #[arg(long, value_enum, value_name = "ORDER", default_value = "time", requires = "drawn")]
+    pub(crate) gantt_order: Order,
+
+    /// Threads have bars of their own.
+    #[arg(long, requires = "drawn")]
+    pub(crate) gantt_threads: bool,
+
+    /// Only processes of this category, or that ended as this program. Can be given several times.
+    #[arg(long, value_name = "NAME", requires = "drawn")]
+    pub(crate) gantt_only: Vec<String>,
+
+    /// Only processes with this pid, or that ran this program, and what is below them.
+    #[arg(long, value_name = "PID|PROGRAM", requires = "drawn")]
+    pub(crate) gantt_subtree: Option<String>,
+
+    /// Only what lived after this time, from the start of the recording.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "drawn")]
+    pub(crate) gantt_from: Option<Duration>,
+
+    /// Only what lived before this time.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "drawn")]
+    pub(crate) gantt_until: Option<Duration>,
+
+    /// Only what lived at least so long.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "drawn")]
+    pub(crate) gantt_min_life: Option<Duration>,
+}
+
+/// How rows follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// In order of birth.
+    Time,
+    /// Children below their parent.
+    Tree,
+    /// By category; those that do not overlap share a row.
+    Category,
+}
+
+impl GanttArgs {
+    /// The same as plain data.
+    pub(crate) fn view(&self) -> GanttView {
+        let ns = |time: Option<Duration>| {
+            time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+        };
+        GanttView {
+            order: match self.gantt_order {
+                Order::Time => GanttOrder::Time,
+                Order::Tree => GanttOrder::Tree,
+                Order::Category => GanttOrder::Category,
+            },
+            threads: self.gantt_threads,
+            only: self.gantt_only.clone(),
+            subtree: self.gantt_subtree.clone(),
+            from_ns: ns(self.gantt_from),
+            until_ns: ns(self.gantt_until),
+            min_life_ns: ns(self.gantt_min_life),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `proctrace report --gantt` on a trace that never changes: what its options show and refuse.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+use std::process::Output;
+
+use common::proctrace;
+
+fn draw(svg: &Path, options: &[&str]) -> Output {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-2.ptrace");
+    let mut report = proctrace();
+    report.arg("report").arg(trace).args(options);
+    if !svg.as_os_str().is_empty() {
+        report.arg("--gantt").arg(svg);
+    }
+    report.output().unwrap()
+}
+
+#[test]
+fn what_is_left_out_stands_in_the_picture() {
+    let directory = tempfile::tempdir().unwrap();
+    let svg = directory.path().join("out.svg");
+    let drawn = |options: &[&str]| {
+        let output = draw(&svg, options);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        std::fs::read_to_string(&svg).unwrap()
+    };
+    let whole = drawn(&[]);
+    assert!(whole.contains("in order of birth") && !whole.contains("leave out"));
+    assert!(drawn(&["--gantt-order", "tree"]).contains("each below its parent"));
+    assert!(drawn(&["--gantt-threads"]).contains("thread"));
+    let filtered = drawn(&["--gantt-min-life", "10ms", "--gantt-from", "1ms"]);
+    assert!(filtered.contains("only what lived at least 10.0 ms"), "{filtered}");
+    assert!(filtered.contains("They leave out"), "{filtered}");
+}
+
+#[test]
+fn what_cannot_be_shown_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let svg = directory.path().join("out.svg");
+    for (options, why) in [
+        (["--gantt-only", "nobody"], "no category or program has this name"),
+        (["--gantt-subtree", "nobody"], "no process has this pid"),
+        (["--gantt-from", "9h"], "the recording goes from 0 s to"),
+    ] {
+        let output = draw(&svg, &options);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(why), "{said}");
+        assert!(!svg.exists());
+    }
+    // Nothing would show that such an option was in vain.
+    let output = draw(Path::new(""), &["--gantt-threads"]);
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -1,0 +1,146 @@
+//! Stacks with weights: who is above whom, and how much of the whole.
+//!
+//! Every frame is as wide as the weight of all stacks that begin like it, and stands on the frame
+//! it belongs to (B. Gregg, "The Flame Graph", CACM 59(6), 2016).
+
+use std::collections::HashMap;
+
+use proctrace_findings::{Chart, Flame};
+
+use super::look::{AXIS, FAINT_INK, LABEL, LIGHT, LINE, MARGIN, TICK};
+use super::page::Page;
+use super::svg::Pen;
+use crate::number::{count, percent};
+
+const WIDTH: f64 = 1200.0;
+const FRAME: f64 = 18.0;
+/// Narrower ones cannot be seen; how many that are is said.
+const WIDTH_MIN: f64 = 0.3;
+/// Higher stacks are cut, and that is said: a chain of ten thousand forks is no picture.
+const DEPTH_MAX: usize = 80;
+
+/// A frame with everything that begins like it.
+struct Frame<'a> {
+    name: &'a str,
+    weight: u64,
+    children: Vec<usize>,
+}
+
+pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
+    let (frames, cut) = tree(&flame.folded);
+    let total = frames[0].weight;
+    let mut page = Page::new(WIDTH, &chart.title);
+    let unit = (WIDTH - 2.0 * MARGIN) / total.max(1) as f64;
+
+    // Where each is: depth first, without recursion, the heaviest first.
+    let mut placed: Vec<(usize, usize, f64)> = Vec::new();
+    let mut narrow = 0_u64;
+    let mut to_do = vec![(0, 0, MARGIN)];
+    while let Some((at, depth, x)) = to_do.pop() {
+        placed.push((at, depth, x));
+        let mut children = frames[at].children.clone();
+        children.sort_by(|a, b| {
+            frames[*b].weight.cmp(&frames[*a].weight).then(frames[*a].name.cmp(frames[*b].name))
+        });
+        let mut x = x;
+        for child in children {
+            let width = frames[child].weight as f64 * unit;
+            if width >= WIDTH_MIN {
+                to_do.push((child, depth + 1, x));
+            } else {
+                narrow += 1;
+            }
+            x += width;
+        }
+    }
+    let depth = placed.iter().map(|(_, depth, _)| depth + 1).max().unwrap_or(1);
+    let top = page.take(depth as f64 * FRAME + 4.0);
+    let bottom = top + depth as f64 * FRAME;
+    for (at, depth, x) in placed {
+        let frame = &frames[at];
+        let (width, y) = (frame.weight as f64 * unit, bottom - (depth + 1) as f64 * FRAME);
+        let weight =
+            format!("{} {}, {}", count(frame.weight), flame.weighs, percent(frame.weight, total));
+        let fill = if at == 0 { "#dddddd" } else { colour(frame.name) };
+        let shape = (x, y + 0.5, (width - 0.5).max(WIDTH_MIN), FRAME - 1.0);
+        page.svg.told_rect(shape, fill, &format!("{}: {weight}", frame.name));
+        let text = if at == 0 { format!("all: {weight}") } else { frame.name.to_owned() };
+        let room = width - 6.0;
+        // Two letters of a name tell nothing.
+        if room > 24.0 {
+            page.svg.text(x + 3.0, y + FRAME / 2.0, &TICK.fit(&text, room), TICK);
+        }
+    }
+    page.svg.line((MARGIN, bottom), (WIDTH - MARGIN, bottom), Pen::of(AXIS, 1.0));
+    let weighs = format!("width: {}; each frame was started by the one below it", flame.weighs);
+    let y = page.take(LINE + 4.0) + LINE / 2.0 + 2.0;
+    page.svg.text(MARGIN, y, &LABEL.fit(&weighs, page.inner()), LABEL.colour(FAINT_INK));
+    let mut notes = chart.notes.clone();
+    if narrow > 0 {
+        notes.push(format!(
+            "{} frames, with what stands on them, are too narrow to be drawn.",
+            count(narrow)
+        ));
+    }
+    if cut > 0 {
+        notes.push(format!("{} stacks are cut at {DEPTH_MAX} frames.", count(cut)));
+    }
+    page.finish(&notes)
+}
+
+/// The stacks as a tree, its root first; and how many stacks were cut.
+fn tree(folded: &[String]) -> (Vec<Frame<'_>>, u64) {
+    let mut frames = vec![Frame { name: "all", weight: 0, children: Vec::new() }];
+    let mut known: HashMap<(usize, &str), usize> = HashMap::new();
+    let mut cut = 0;
+    for line in folded {
+        let Some((stack, weight)) = line.rsplit_once(' ') else { continue };
+        let Ok(weight) = weight.parse::<u64>() else { continue };
+        frames[0].weight = frames[0].weight.saturating_add(weight);
+        let mut at = 0;
+        for (depth, name) in stack.split(';').enumerate() {
+            if depth + 1 >= DEPTH_MAX {
+                cut += 1;
+                break;
+            }
+            let next = frames.len();
+            let child = *known.entry((at, name)).or_insert(next);
+            if child == next {
+                frames.push(Frame { name, weight: 0, children: Vec::new() });
+                frames[at].children.push(child);
+            }
+            frames[child].weight = frames[child].weight.saturating_add(weight);
+            at = child;
+        }
+    }
+    (frames, cut)
+}
+
+/// The same colour for the same name, in this and every other figure (FNV-1a).
+fn colour(name: &str) -> &'static str {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    LIGHT[(hash >> 32) as usize % LIGHT.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_that_begin_alike_share_their_frames() {
+        let folded = ["a;b 3", "a;c 2", "a 1", "d;b 4", "nonsense", "x y"].map(String::from);
+        let (frames, cut) = tree(&folded);
+        let found: Vec<_> = frames.iter().map(|frame| (frame.name, frame.weight)).collect();
+        assert_eq!(found, [("all", 10), ("a", 6), ("b", 3), ("c", 2), ("d", 4), ("b", 4)]);
+        assert_eq!(cut, 0);
+    }
+
+    #[test]
+    fn a_long_chain_is_cut() {
+        let deep = format!("{} 5", ["fork"; 10_000].join(";"));
+        let (frames, cut) = tree(std::slice::from_ref(&deep));
+        assert_eq!((frames.len(), cut), (DEPTH_MAX, 1));
+    }
+}

@@ -1,0 +1,229 @@
+//! The Gantt chart: every process as a bar, with strips above that show on the same axis of time
+//! what the whole tree did.
+//!
+//! The bars of a category are one path with a short segment each, so that 70,000 processes make a
+//! file that a browser opens. None is left out, and none is drawn shorter or thinner than can be
+//! seen.
+
+mod bars;
+mod callouts;
+mod rows;
+mod strips;
+
+use proctrace_findings::{Axis, Gantt, GanttOrder, Unit};
+
+use self::rows::{Band, Rows};
+use super::look::{self, AXIS, FAINT_INK, GAP, GRID, HEADING, LABEL, LINE, MARGIN, REST, TICK};
+use super::page::{Page, Swatch};
+use super::scale::{Scale, Tick};
+use super::svg::Pen;
+use crate::number::{count, counted, time};
+
+const WIDTH: f64 = 1400.0;
+/// What the strips mean stands here, and the names of long bars.
+const RIGHT_COLUMN: f64 = 220.0;
+/// Numbers of the strips, and a title.
+const LEFT_COLUMN: f64 = 56.0;
+/// Names of labelled rows.
+const NAMES_MAX: f64 = 250.0;
+
+/// The axis of time that strips and bars share.
+struct TimeAxis {
+    scale: Scale,
+    ticks: Vec<Tick>,
+    left: f64,
+    right: f64,
+}
+
+impl TimeAxis {
+    fn x_at(&self, ns: u64) -> f64 {
+        self.left + (self.right - self.left) * self.scale.part(ns as f64)
+    }
+
+    fn draw_grid(&self, page: &mut Page, top: f64, bottom: f64) {
+        for tick in &self.ticks {
+            let x = self.x_at(tick.at as u64);
+            page.svg.line((x, top), (x, bottom), Pen::of(GRID, 1.0));
+        }
+    }
+
+    fn draw_numbers(&self, page: &mut Page) {
+        let y = page.take(LINE + 4.0) + LINE / 2.0 + 2.0;
+        page.svg.line((self.left, y - 10.0), (self.right, y - 10.0), Pen::of(AXIS, 1.0));
+        for tick in &self.ticks {
+            page.svg.text(self.x_at(tick.at as u64), y, &tick.label, TICK.middle());
+        }
+        page.svg.text(self.right + 2.0 * GAP + 8.0, y, &self.scale.title(), TICK.colour(FAINT_INK));
+    }
+}
+
+/// The colour of a lane.
+fn colour(gantt: &Gantt, lane: usize) -> look::Colour {
+    match gantt.lanes.get(lane) {
+        Some(known) if !known.is_rest => look::category(lane),
+        _ => REST,
+    }
+}
+
+pub(super) fn draw(gantt: &Gantt, notes: &[String]) -> String {
+    let rows = Rows::of(gantt);
+    let title = if gantt.title.is_empty() { "Every process" } else { &gantt.title };
+    let mut page = Page::new(WIDTH, title);
+    page.notes(subtitle(gantt).iter().map(String::as_str));
+    page.y += 8.0;
+
+    let left = MARGIN
+        + if rows.labelled {
+            callouts::names_width(gantt).clamp(LEFT_COLUMN, NAMES_MAX)
+        } else {
+            LEFT_COLUMN
+        };
+    let axis = Axis::linear("time since the start", Unit::Nanoseconds);
+    let (from, until) = (gantt.from_ns as f64, gantt.until_ns as f64);
+    let scale = Scale::exact(&axis, [from, until], 12).between(from, until);
+    let ticks = scale.ticks().into_iter().filter(|tick| scale.covers(tick.at)).collect();
+    let time_axis = TimeAxis { scale, ticks, left, right: WIDTH - MARGIN - RIGHT_COLUMN };
+
+    strips::draw(&mut page, gantt, &time_axis);
+    time_axis.draw_numbers(&mut page);
+    page.y += 10.0;
+    draw_legend(&mut page, gantt, &time_axis);
+
+    let top = page.take(rows.height);
+    if rows.labelled {
+        draw_stripes(&mut page, gantt, &time_axis, top);
+    }
+    time_axis.draw_grid(&mut page, top, top + rows.height);
+    bars::draw(&mut page, gantt, &rows, &time_axis, top);
+    if rows.labelled {
+        callouts::draw_names(&mut page, gantt, &rows, &time_axis, top);
+    } else if rows.bands.is_empty() {
+        draw_rank(&mut page, gantt, &rows, &time_axis, top);
+        callouts::draw_longest(&mut page, gantt, &rows, &time_axis, top);
+    } else {
+        draw_bands(&mut page, gantt, &rows.bands, &time_axis, top);
+    }
+    time_axis.draw_numbers(&mut page);
+    let mut notes = notes.to_vec();
+    if !rows.labelled {
+        notes.push(
+            "No bar is drawn shorter or thinner than can be seen, however short the life."
+                .to_owned(),
+        );
+    }
+    if gantt.left_out_processes > 0 && !gantt.strips.is_empty() {
+        notes.push("The strips above show all processes, also those that have no bar.".to_owned());
+    }
+    page.finish(&notes)
+}
+
+/// What is shown and what is not.
+fn subtitle(gantt: &Gantt) -> Vec<String> {
+    let (mut processes, mut threads) = (0_u64, 0_u64);
+    for lane in &gantt.lanes {
+        processes += lane.processes;
+        threads += lane.threads;
+    }
+    let order = match gantt.view.order {
+        GanttOrder::Time => "in order of birth",
+        GanttOrder::Tree => "each below its parent",
+        GanttOrder::Category => "by category",
+    };
+    let mut shown = counted(processes, "process", "processes");
+    if gantt.view.threads {
+        shown = format!("{shown} and {}", counted(threads, "thread", "threads"));
+    }
+    let mut lines = vec![format!("{shown}, {order}")];
+    let view = &gantt.view;
+    let mut filters = Vec::new();
+    if !view.only.is_empty() {
+        filters.push(format!("only “{}”", view.only.join("”, “")));
+    }
+    if let Some(root) = &view.subtree {
+        filters.push(format!("only “{root}” and what is below it"));
+    }
+    if view.from_ns.is_some() || view.until_ns.is_some() {
+        filters.push(format!("only from {} to {}", time(gantt.from_ns), time(gantt.until_ns)));
+    }
+    if let Some(life_ns) = view.min_life_ns {
+        filters.push(format!("only what lived at least {}", time(life_ns)));
+    }
+    if !filters.is_empty() {
+        let mut left_out = counted(gantt.left_out_processes, "process", "processes");
+        if gantt.left_out_threads > 0 {
+            left_out =
+                format!("{left_out} and {}", counted(gantt.left_out_threads, "thread", "threads"));
+        }
+        lines.push(format!("Filters: {}. They leave out {left_out}.", filters.join("; ")));
+    }
+    lines
+}
+
+fn draw_legend(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis) {
+    let mut entries: Vec<(Swatch, String)> = gantt
+        .lanes
+        .iter()
+        .enumerate()
+        .filter(|(_, lane)| {
+            lane.processes + lane.threads > 0 || gantt.strips.iter().any(|strip| strip.by_lane)
+        })
+        .map(|(at, lane)| {
+            let name = match lane.processes {
+                0 => lane.name.clone(),
+                n => format!("{} ({})", lane.name, count(n)),
+            };
+            (Swatch::Area(colour(gantt, at)), name)
+        })
+        .collect();
+    if gantt.lanes.iter().any(|lane| lane.threads > 0) {
+        let pen = Pen::of(bars::pale(look::category(0)), 5.0);
+        entries.push((Swatch::Line(pen), "threads: paler and thinner".to_owned()));
+    }
+    page.legend_within(time_axis.left, WIDTH - MARGIN, &entries);
+}
+
+/// Every other row is shaded, so that names can be followed to their bars.
+fn draw_stripes(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis, top: f64) {
+    for row in (0..gantt.bars.len()).step_by(2) {
+        let y = top + row as f64 * rows::LABELLED_ROW;
+        page.svg.rect(MARGIN, y, time_axis.right - MARGIN, rows::LABELLED_ROW, "#f6f6f6");
+    }
+}
+
+/// How many rows there are above: in order of birth, how many had been born by then.
+fn draw_rank(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &TimeAxis, top: f64) {
+    let height = rows.height;
+    let (title, numbered) = match gantt.view.order {
+        GanttOrder::Tree => ("each row a process, below its parent", false),
+        _ if gantt.view.threads => ("processes and threads born", true),
+        _ => ("processes born", true),
+    };
+    if numbered {
+        let axis = Axis::linear("", Unit::Count);
+        let scale = Scale::exact(&axis, [gantt.bars.len() as f64], 8);
+        for tick in scale.ticks() {
+            let y = top + rows.y.get(tick.at as usize).copied().unwrap_or(height);
+            page.svg.line((time_axis.left - 4.0, y), (time_axis.left, y), Pen::of(AXIS, 1.0));
+            page.svg.text(time_axis.left - GAP - 2.0, y, &tick.label, TICK.end());
+        }
+    }
+    page.svg.line((time_axis.left, top), (time_axis.left, top + height), Pen::of(AXIS, 1.0));
+    let style = LABEL.middle().colour(FAINT_INK).turned(-90.0);
+    page.svg.text(MARGIN + 4.0, top + height / 2.0, title, style);
+}
+
+fn draw_bands(page: &mut Page, gantt: &Gantt, bands: &[Band], time_axis: &TimeAxis, top: f64) {
+    for (at, (lane, band)) in gantt.lanes.iter().zip(bands).enumerate() {
+        if lane.processes + lane.threads == 0 {
+            continue;
+        }
+        let x = time_axis.right + 2.0 * GAP;
+        let middle = top + (band.top + band.bottom) / 2.0;
+        page.svg.rect(x - GAP, top + band.top, 3.0, band.bottom - band.top, colour(gantt, at));
+        let name = HEADING.fit(&lane.name, RIGHT_COLUMN - 3.0 * GAP);
+        page.svg.text(x + 2.0, middle, &name, LABEL);
+    }
+}
+
+#[cfg(test)]
+mod tests;

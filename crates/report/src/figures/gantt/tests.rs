@@ -1,0 +1,115 @@
+//! What must hold for every Gantt chart.
+
+use proctrace_findings::{Bar, GanttView, Lane};
+
+use super::*;
+use crate::figures::gantt_svg;
+
+/// A bar from and to so many nanoseconds.
+pub(super) fn bar(lane: u32, begin_ns: u64, end_ns: u64) -> Bar {
+    Bar { lane, name: 0, pid: 100, begin_ns, end_ns, depth: 0, parent: None, is_thread: false }
+}
+
+/// A chart of a million nanoseconds.
+pub(super) fn gantt(lanes: usize, bars: Vec<Bar>) -> Gantt {
+    let lane = |at| Lane {
+        name: format!("lane {at}"),
+        processes: bars.iter().filter(|bar| bar.lane as usize == at).count() as u64,
+        threads: 0,
+        is_rest: false,
+    };
+    Gantt {
+        title: "job".to_owned(),
+        view: GanttView::default(),
+        left_out_processes: 0,
+        left_out_threads: 0,
+        from_ns: 0,
+        until_ns: 1_000_000,
+        lanes: (0..lanes).map(lane).collect(),
+        names: vec!["sed".to_owned()],
+        bars,
+        edges_ns: vec![0, 1_000_000],
+        strips: Vec::new(),
+    }
+}
+
+/// Stretches of the paths of one colour: y, begin and end in tenths of a pixel. An SVG reader of
+/// its own, for the few commands that are used.
+fn drawn(svg: &str, colour: &str) -> Vec<(i64, i64, i64)> {
+    let tenths = |text: &str| (text.parse::<f64>().unwrap() * 10.0).round() as i64;
+    let mut found = Vec::new();
+    for line in svg.lines().filter(|line| line.contains(&format!("stroke=\"{colour}\""))) {
+        let Some(path) = line.strip_prefix("<path d=\"m") else { continue };
+        let (mut x, mut y) = (0, 0);
+        for piece in path.split('"').next().unwrap().split('m') {
+            let (place, length) = piece.split_once('h').unwrap();
+            let second = place[1..].find([' ', '-']).unwrap() + 1;
+            x += tenths(&place[..second]);
+            y += tenths(place[second..].trim());
+            let end = x + tenths(length);
+            found.push((y, x, end));
+            x = end;
+        }
+    }
+    found
+}
+
+/// Where the axis of time begins and ends: a line of its own above its numbers.
+fn edges(svg: &str) -> (f64, f64) {
+    let line =
+        svg.lines().find(|line| line.contains("stroke=\"#888888\" stroke-width=\"1\"")).unwrap();
+    let number = |name: &str| {
+        let rest = line.split_once(&format!("{name}=\"")).unwrap().1;
+        rest.split('"').next().unwrap().parse::<f64>().unwrap()
+    };
+    (number("x1"), number("x2"))
+}
+
+#[test]
+fn every_process_is_drawn_and_long_enough_to_see() {
+    for processes in [1_u64, 10, 120, 121, 5_000, 70_000] {
+        let bars: Vec<Bar> = (0..processes)
+            .map(|n| n * 999_999 / processes)
+            .map(|begin| bar((begin % 2) as u32, begin, begin + 1 + begin % 7 * 30_000))
+            .collect();
+        for order in [GanttOrder::Time, GanttOrder::Tree, GanttOrder::Category] {
+            let mut gantt = gantt(2, bars.clone());
+            gantt.view.order = order;
+            let svg = gantt_svg(&gantt);
+            let rows = Rows::of(&gantt);
+            let pieces = [0, 1].map(|lane| drawn(&svg, colour(&gantt, lane)));
+            // The first bar tells where the plot begins.
+            let top = pieces.iter().flatten().map(|piece| piece.0).min().unwrap() as f64 / 10.0
+                - rows.y.iter().copied().fold(f64::INFINITY, f64::min);
+            let mut sorted = pieces.clone();
+            sorted.iter_mut().for_each(|pieces| pieces.sort_unstable());
+            // What the axis says of 0 and 1,000,000 ns.
+            let (left, right) = (edges(&svg).0 * 10.0, edges(&svg).1 * 10.0);
+            for (bar, y) in bars.iter().zip(&rows.y) {
+                let y = ((top + y) * 10.0).round() as i64;
+                let of_lane = &sorted[bar.lane as usize];
+                let near = of_lane.partition_point(|piece| piece.0 < y - 1);
+                let x = |ns: u64| left + (right - left) * ns.min(1_000_000) as f64 / 1e6;
+                let (from, to) = (x(bar.begin_ns) as i64, x(bar.end_ns) as i64);
+                let mut found = of_lane[near..].iter().take_while(|piece| piece.0 <= y + 1);
+                let is_drawn = found.any(|(_, begin, end)| {
+                    // At the right end there is room to the left only.
+                    let begins = *begin <= from + 1 || from + 10 > right as i64;
+                    begins && *end >= to - 1 && *end >= from && end - begin >= 10
+                });
+                assert!(
+                    is_drawn,
+                    "{bar:?} of {processes}, {order:?}: not from {from} to {to} at {y}"
+                );
+            }
+            assert!(svg.len() < 3_000_000, "{} bytes for {processes}", svg.len());
+        }
+    }
+}
+
+#[test]
+fn a_million_processes_make_a_file_that_opens() {
+    let bars = (0..1_000_000).map(|n| bar((n % 9) as u32, n, n + 1_000)).collect();
+    let svg = gantt_svg(&gantt(9, bars));
+    assert!(svg.len() < 3_000_000, "{} bytes", svg.len());
+}

@@ -1,0 +1,75 @@
+//! A number of things by size.
+
+use std::fmt::Write as _;
+
+use proctrace_findings::{Axis, Chart, Histogram};
+
+use super::look;
+use super::page::{Page, Swatch};
+use super::plot::{Plot, Surroundings};
+use super::scale::Scale;
+use super::svg::px;
+
+const HEIGHT: f64 = 320.0;
+
+pub(super) fn draw(chart: &Chart, histogram: &Histogram) -> String {
+    let mut page = Page::of(chart);
+    let many = histogram.series.len();
+    if many > 1 {
+        let entries = histogram.series.iter().enumerate();
+        let entries: Vec<_> = entries
+            .map(|(at, series)| (Swatch::Area(look::series(at, many)), series.name.clone()))
+            .collect();
+        page.legend(&entries);
+    }
+    let bins = histogram.edges.len().saturating_sub(1);
+    let mut tops = vec![vec![0.0; bins]];
+    for series in &histogram.series {
+        let value = |bin: usize| {
+            series.values.get(bin).copied().flatten().filter(|v| v.is_finite()).unwrap_or(0.0)
+        };
+        let below = tops[tops.len() - 1].iter().enumerate();
+        tops.push(below.map(|(bin, below)| below + value(bin).max(0.0)).collect());
+    }
+    // Sums of logarithms are no logarithms of sums.
+    let logarithmic = histogram.count_axis.logarithmic && many < 2;
+    let count_axis = Axis { logarithmic, ..histogram.count_axis.clone() };
+    let y = Scale::of(&count_axis, tops[many].iter().copied(), 6).with_foot();
+    let edges = histogram.edges.iter().copied().filter(|edge| edge.is_finite());
+    let (low, high) =
+        edges.clone().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), edge| {
+            (low.min(edge), high.max(edge))
+        });
+    let marks = histogram.marks.iter().map(|mark| mark.at).filter(|at| at.is_finite());
+    let high = marks.fold(high, f64::max);
+    let x = Scale::of(&histogram.axis, edges, 12).between(low, high * 1.05);
+    let around = Surroundings { moments: &histogram.marks, ..Surroundings::default() };
+    let plot = Plot::new(&mut page, HEIGHT, x, y, &around);
+    for (at, levels) in tops.windows(2).enumerate() {
+        let mut path = String::new();
+        let bars = levels[0].iter().copied().zip(levels[1].iter().copied());
+        for ((below, top), edges) in bars.zip(histogram.edges.windows(2)) {
+            if top <= below {
+                continue;
+            }
+            let (begin, end) = (plot.x_at(edges[0]), plot.x_at(edges[1]));
+            let (base, top) = (plot.y_at(below), plot.y_at(top));
+            // A hair of paper between neighbours, but never nothing of a bar.
+            let width = (end - begin - 0.8).max((end - begin) * 0.5);
+            let height = (base - top).max(0.8);
+            // Writing to a String cannot fail.
+            let _ = write!(
+                path,
+                "M{} {}h{}v{}h-{}Z",
+                px(begin),
+                px(base - height),
+                px(width),
+                px(height),
+                px(width)
+            );
+        }
+        page.svg.fill(&path, look::series(at, many), 1.0);
+    }
+    plot.draw_moments(&mut page, &histogram.marks);
+    page.finish(&chart.notes)
+}

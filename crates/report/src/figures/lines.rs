@@ -1,0 +1,207 @@
+//! Values over a continuous axis: lines, areas on top of each other, or measurements as points.
+
+use std::fmt::Write as _;
+
+use proctrace_findings::{Chart, Lines};
+
+use super::look;
+use super::page::{Page, Swatch};
+use super::plot::{Plot, Surroundings};
+use super::scale::{Scale, Tick};
+use super::svg::{Pen, px};
+
+const HEIGHT: f64 = 340.0;
+/// More values than this cannot be told apart over the width: of neighbours only the lowest and
+/// the highest are drawn, so that no spike is lost.
+const VALUES_MAX: usize = 1200;
+const NEIGHBOURHOODS: usize = VALUES_MAX / 2;
+/// With so few measurements each has its number on the axis.
+const TICKS_OF_POINTS_MAX: usize = 12;
+
+pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
+    let mut notes = chart.notes.clone();
+    let finite = |value: &Option<f64>| value.filter(|value| value.is_finite());
+    let series = lines.series.iter().map(|series| series.values.iter().map(finite).collect());
+    let series: Vec<Vec<Option<f64>>> = series.collect();
+    let mut tops = if lines.stacked { stack(&series) } else { series };
+    let mut x: Vec<Option<f64>> = lines.x.iter().map(|x| finite(&Some(*x))).collect();
+    if x.len() > VALUES_MAX {
+        let of = x.len().div_ceil(NEIGHBOURHOODS);
+        let shown = extremes(&tops, x.len(), of);
+        let pick = |values: &[Option<f64>]| -> Vec<Option<f64>> {
+            shown.iter().map(|at| values.get(*at).copied().flatten()).collect()
+        };
+        x = pick(&x);
+        tops = tops.iter().map(|values| pick(values)).collect();
+        notes.push(format!("Of each {of} neighbours the lowest and the highest value are drawn."));
+    }
+    let mut page = Page::of(chart);
+    let many = lines.series.len();
+    let entries: Vec<_> = lines
+        .series
+        .iter()
+        .enumerate()
+        .map(|(at, series)| {
+            let colour = look::series(at, many);
+            let pen = Pen::of(colour, 2.5);
+            (
+                if lines.stacked { Swatch::Area(colour) } else { Swatch::Line(pen) },
+                series.name.clone(),
+            )
+        })
+        .collect();
+    if many > 1 || !lines.marks.is_empty() {
+        page.legend(&entries);
+    }
+
+    let y_values = tops.iter().flatten().flatten().copied();
+    let y_scale =
+        Scale::of(&lines.y_axis, y_values.chain(lines.marks.iter().map(|mark| mark.at)), 6);
+    let known: Vec<f64> = x.iter().flatten().copied().collect();
+    let moments = lines.moments.iter().map(|moment| moment.at);
+    let x_scale = Scale::exact(&lines.x_axis, known.iter().copied().chain(moments), 9);
+    // Measurements stand apart from the edge.
+    let x_scale = match (lines.points, lines.x_axis.logarithmic, known.first(), known.last()) {
+        (true, true, Some(first), Some(last)) => x_scale.between(first / 1.2, last * 1.2),
+        (true, false, _, Some(last)) => x_scale.between(0.0, last * 1.05),
+        _ => x_scale,
+    };
+    let x_ticks = (lines.points && known.len() <= TICKS_OF_POINTS_MAX)
+        .then(|| known.iter().map(|at| Tick { at: *at, label: x_scale.value(*at) }).collect());
+    let around = Surroundings { marks: &lines.marks, moments: &lines.moments, x_ticks };
+    let plot = Plot::new(&mut page, HEIGHT, x_scale, y_scale, &around);
+    let place = |at: usize, value: f64| Some((plot.x_at((*x.get(at)?)?), plot.y_at(value)));
+    for (at, values) in tops.iter().enumerate() {
+        let colour = look::series(at, many);
+        if lines.stacked {
+            let below = at.checked_sub(1).map(|below| &tops[below]);
+            let base = |i: usize| below.and_then(|b| b.get(i).copied().flatten()).unwrap_or(0.0);
+            let path = area(values, &place, &base);
+            page.svg.fill(&path, colour, 0.85);
+            continue;
+        }
+        let mut path = String::new();
+        let mut drawing = false;
+        for (i, value) in values.iter().enumerate() {
+            let Some((x, y)) = value.and_then(|value| place(i, value)) else {
+                drawing = false;
+                continue;
+            };
+            // Writing to a String cannot fail, here and below.
+            let _ = write!(path, "{}{} {}", if drawing { 'L' } else { 'M' }, px(x), px(y));
+            drawing = true;
+        }
+        page.svg.stroke(&path, Pen::of(colour, 2.0));
+        if lines.points {
+            let mut shapes = String::new();
+            for (x, y) in values.iter().enumerate().filter_map(|(i, value)| place(i, (*value)?)) {
+                shapes.push_str(&shape(at, x, y));
+            }
+            page.svg.fill(&shapes, colour, 1.0);
+        }
+    }
+    plot.draw_moments(&mut page, &lines.moments);
+    plot.draw_marks(&mut page, &lines.marks);
+    page.finish(&notes)
+}
+
+/// A shape of its own for each series, for those who cannot see colours: a circle, a square, a
+/// triangle, a diamond.
+fn shape(series: usize, x: f64, y: f64) -> String {
+    let at = |dx: f64, dy: f64| format!("{} {}", px(x + dx), px(y + dy));
+    match series % 4 {
+        0 => format!("M{}a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0Z", at(-4.5, 0.0)),
+        1 => format!("M{}h8v8h-8Z", at(-4.0, -4.0)),
+        2 => format!("M{}L{}L{}Z", at(0.0, -5.5), at(5.0, 4.0), at(-5.0, 4.0)),
+        _ => format!("M{}L{}L{}L{}Z", at(0.0, -6.0), at(5.0, 0.0), at(0.0, 6.0), at(-5.0, 0.0)),
+    }
+}
+
+/// Each stretch of known values as an area above its base.
+fn area(
+    values: &[Option<f64>],
+    place: &dyn Fn(usize, f64) -> Option<(f64, f64)>,
+    base: &dyn Fn(usize) -> f64,
+) -> String {
+    let mut path = String::new();
+    let known = |i: usize| values.get(i).copied().flatten();
+    let mut i = 0;
+    while i < values.len() {
+        let begin = i;
+        while known(i).is_some() {
+            i += 1;
+        }
+        let upper = (begin..i).filter_map(|i| place(i, known(i)?));
+        let lower = (begin..i).rev().filter_map(|i| place(i, base(i)));
+        for (n, (x, y)) in upper.chain(lower).enumerate() {
+            let _ = write!(path, "{}{} {}", if n > 0 { 'L' } else { 'M' }, px(x), px(y));
+        }
+        if begin < i {
+            path.push('Z');
+        }
+        i += 1;
+    }
+    path
+}
+
+/// Sums from the first series to each.
+fn stack(series: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64>>> {
+    let mut sums: Vec<f64> = vec![0.0; series.iter().map(Vec::len).max().unwrap_or(0)];
+    series
+        .iter()
+        .map(|values| {
+            values
+                .iter()
+                .zip(&mut sums)
+                .map(|(value, sum)| {
+                    *sum += value.unwrap_or(0.0);
+                    Some(*sum)
+                })
+                .collect()
+        })
+        .collect()
+}
+
+/// Where the lowest and the highest value of each series are among so many neighbours.
+fn extremes(series: &[Vec<Option<f64>>], len: usize, of: usize) -> Vec<usize> {
+    let mut shown = Vec::new();
+    for begin in (0..len).step_by(of.max(1)) {
+        let first = shown.len();
+        for values in series {
+            let known = (begin..(begin + of).min(len))
+                .filter_map(|at| values.get(at).copied().flatten().map(|value| (at, value)));
+            shown.extend(known.clone().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at));
+            shown.extend(known.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at));
+        }
+        // Where nothing is known there is a gap.
+        if shown.len() == first {
+            shown.push(begin);
+        }
+        shown[first..].sort_unstable();
+    }
+    shown.dedup();
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_spike_is_lost() {
+        let mut values = vec![Some(1.0); 10];
+        values[3] = Some(99.0);
+        values[8] = Some(-5.0);
+        values[9] = None;
+        let shown = extremes(&[values], 10, 5);
+        assert!(shown.contains(&3) && shown.contains(&8), "{shown:?}");
+        assert!(shown.len() <= 4 && shown.is_sorted());
+        assert_eq!(extremes(&[vec![None; 6]], 6, 3), [0, 3]);
+    }
+
+    #[test]
+    fn areas_stand_on_each_other() {
+        let series = [vec![Some(1.0), None], vec![Some(2.0), Some(3.0)]];
+        assert_eq!(stack(&series), [[Some(1.0), Some(0.0)], [Some(3.0), Some(3.0)]]);
+    }
+}

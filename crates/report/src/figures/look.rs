@@ -1,0 +1,72 @@
+//! The one look that all figures have: colours, sizes of type, distances.
+
+use super::extent::Font;
+
+/// A colour as SVG writes it.
+pub(crate) type Colour = &'static str;
+
+/// Paul Tol's vibrant scheme: colours that people with any kind of colour vision can tell apart.
+/// Neither of the first two is like those of the categories below.
+const VIBRANT: [Colour; 7] =
+    ["#0077bb", "#ee7733", "#33bbee", "#ee3377", "#009988", "#cc3311", "#bbbbbb"];
+
+/// His muted scheme, for more kinds of things than that.
+const MUTED: [Colour; 9] = [
+    "#332288", "#cc6677", "#44aa99", "#ddcc77", "#88ccee", "#882255", "#117733", "#aa4499",
+    "#999933",
+];
+
+/// His light scheme: what dark text can stand on.
+pub(crate) const LIGHT: [Colour; 8] =
+    ["#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00"];
+
+/// His diverging scheme from blue over white to red, as red, green, blue.
+pub(crate) const DIVERGING: [[u8; 3]; 9] = [
+    [0x21, 0x66, 0xac],
+    [0x43, 0x93, 0xc3],
+    [0x92, 0xc5, 0xde],
+    [0xd1, 0xe5, 0xf0],
+    [0xf7, 0xf7, 0xf7],
+    [0xfd, 0xdb, 0xc7],
+    [0xf4, 0xa5, 0x82],
+    [0xd6, 0x60, 0x4d],
+    [0xb2, 0x18, 0x2b],
+];
+
+/// What is left over, and what has no value.
+pub(crate) const REST: Colour = "#bbbbbb";
+pub(crate) const INK: Colour = "#222222";
+pub(crate) const FAINT_INK: Colour = "#595959";
+pub(crate) const AXIS: Colour = "#888888";
+pub(crate) const GRID: Colour = "#e4e4e4";
+pub(crate) const PAPER: Colour = "#ffffff";
+/// Lines at a value that was asked for, and moments.
+pub(crate) const MARK: Colour = "#444444";
+/// What is more than was asked for; in a waterfall, what was added.
+pub(crate) const MORE: Colour = "#cc3311";
+/// What was taken away.
+pub(crate) const LESS: Colour = "#009988";
+
+pub(crate) const TITLE: Font = Font::bold(17.0);
+pub(crate) const HEADING: Font = Font::bold(12.0);
+pub(crate) const LABEL: Font = Font::regular(12.0);
+pub(crate) const TICK: Font = Font::regular(11.0);
+pub(crate) const NOTE: Font = Font::regular(11.0);
+
+/// Width of a figure, and the margin around it.
+pub(crate) const WIDTH: f64 = 960.0;
+pub(crate) const MARGIN: f64 = 16.0;
+/// Between a label and what it belongs to.
+pub(crate) const GAP: f64 = 6.0;
+/// From one line of small type to the next.
+pub(crate) const LINE: f64 = 16.0;
+
+/// The colour of a series. Up to seven take the scheme with the strongest contrast.
+pub(crate) fn series(at: usize, of: usize) -> Colour {
+    if of <= VIBRANT.len() { VIBRANT[at % VIBRANT.len()] } else { category(at) }
+}
+
+/// The colour of a category; grey for those beyond the scheme.
+pub(crate) fn category(at: usize) -> Colour {
+    MUTED.get(at).copied().unwrap_or(REST)
+}

@@ -1,0 +1,126 @@
+//! Every kind of figure, from data that is made up: well-formed, whole, and nothing on top of
+//! anything else. The pictures are left in CARGO_TARGET_TMPDIR/figures, to be looked at.
+
+mod samples;
+mod structure;
+
+use std::path::PathBuf;
+
+use proctrace_findings::{
+    Axis, Bars, Chart, ChartBody, Flame, HeatMap, Histogram, Lines, Mark, Point, Scatter, Series,
+    Step, Unit, Waterfall,
+};
+use proctrace_report::chart_svg;
+
+use self::structure::Picture;
+
+fn directory() -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("figures");
+    std::fs::create_dir_all(&directory).expect("a directory of its own");
+    directory
+}
+
+/// Draws a figure, keeps it, and checks what must hold for any.
+fn picture(name: &str, chart: &Chart) -> Picture {
+    let svg = chart_svg(chart);
+    std::fs::write(directory().join(format!("{name}.svg")), &svg).expect("a file in it");
+    let picture = Picture::parse(&svg);
+    picture.nothing_sticks_out(name);
+    picture.nothing_overlaps(name);
+    picture
+}
+
+#[test]
+fn each_kind_shows_everything_it_was_given() {
+    for (name, chart, texts) in samples::all() {
+        let picture = picture(name, &chart);
+        for text in texts {
+            assert!(picture.says(&text), "{name} does not say {text:?}:\n{:?}", picture.texts());
+        }
+        for note in &chart.notes {
+            assert!(picture.says_in_lines(note), "{name} does not say {note:?}");
+        }
+    }
+}
+
+#[test]
+fn names_from_outside_are_only_text() {
+    for (what, name) in [
+        ("markup", "</text><script>alert(1)</script>\"'&amp;<!--".to_owned()),
+        ("control", "a\u{1b}[31m\u{0}\u{202e}b\u{fffe}\r\n".to_owned()),
+        ("long", "very-long-name".repeat(4000)),
+        ("wide", "漢字WWWWWWWWWWWWWWWWWWWW@@@@".repeat(9)),
+        ("empty", String::new()),
+    ] {
+        for (kind, chart) in samples::named(&name) {
+            let picture = picture(&format!("{kind}-{what}"), &chart);
+            assert!(picture.elements.iter().all(|element| element != "script"), "{kind} {what}");
+        }
+    }
+}
+
+#[test]
+fn no_data_is_a_picture_too() {
+    let odd = [None, Some(f64::NAN), Some(f64::INFINITY), Some(-1e300), Some(0.0)];
+    for logarithmic in [false, true] {
+        let axis = Axis { title: "nothing".into(), unit: Unit::Bytes, logarithmic };
+        for (case, values) in [Vec::new(), odd.to_vec()].into_iter().enumerate() {
+            let many = values.len();
+            let series = vec![Series { name: "none".into(), values: values.clone() }; many.min(2)];
+            let plain: Vec<f64> = values.iter().flatten().copied().collect();
+            let bodies = [
+                ChartBody::Bars(Bars {
+                    rows: vec!["row".into(); many],
+                    axis: axis.clone(),
+                    series: series.clone(),
+                    stacked: false,
+                }),
+                ChartBody::Lines(Lines {
+                    x_axis: axis.clone(),
+                    y_axis: axis.clone(),
+                    x: plain.clone(),
+                    series: series.clone(),
+                    stacked: false,
+                    points: true,
+                    marks: plain.iter().map(|at| Mark { at: *at, name: "m".into() }).collect(),
+                    moments: plain.iter().map(|at| Mark { at: *at, name: "m".into() }).collect(),
+                }),
+                ChartBody::Histogram(Histogram {
+                    axis: axis.clone(),
+                    count_axis: axis.clone(),
+                    edges: plain.clone(),
+                    series,
+                    marks: plain.iter().map(|at| Mark { at: *at, name: "m".into() }).collect(),
+                }),
+                ChartBody::HeatMap(HeatMap {
+                    names: vec!["a".into(); many],
+                    values: vec![values.clone(); many.saturating_sub(1)],
+                }),
+                ChartBody::Scatter(Scatter {
+                    x_axis: axis.clone(),
+                    y_axis: axis.clone(),
+                    points: plain
+                        .iter()
+                        .map(|at| Point { x: *at, y: *at, weight: *at, name: "p".into() })
+                        .collect(),
+                }),
+                ChartBody::Flame(Flame {
+                    weighs: "processes".into(),
+                    folded: vec![String::new(), ";;; 0".into(), "x".into(), " 1".into()],
+                }),
+                ChartBody::Waterfall(Waterfall {
+                    axis: axis.clone(),
+                    start: Mark { at: plain.first().copied().unwrap_or(0.0), name: "from".into() },
+                    steps: plain
+                        .iter()
+                        .map(|change| Step { name: "step".into(), change: *change })
+                        .collect(),
+                    end: Mark { at: 0.0, name: "to".into() },
+                }),
+            ];
+            for (at, body) in bodies.into_iter().enumerate() {
+                picture(&format!("odd-{logarithmic}-{case}-{at}"), &Chart::new("odd", "Odd", body));
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A picture as a viewer sees it: which texts there are, and where.
+
+use proctrace_report::figures::extent::Font;
+
+/// A text and its box: it is turned around a point, and so is the box.
+#[derive(Debug, Clone)]
+struct Label {
+    text: String,
+    turned: f64,
+    /// Left, right, top and bottom; before it is turned.
+    corners: [(f64, f64); 4],
+}
+
+/// What an SVG shows.
+pub(crate) struct Picture {
+    pub(crate) elements: Vec<String>,
+    width: f64,
+    height: f64,
+    labels: Vec<Label>,
+}
+
+impl Picture {
+    /// Reads a picture; panics if it is not well-formed.
+    pub(crate) fn parse(svg: &str) -> Self {
+        let document = roxmltree::Document::parse(svg).expect("well-formed XML");
+        let number = |node: &roxmltree::Node<'_, '_>, name: &str| -> f64 {
+            node.attribute(name).map_or(0.0, |text| text.parse().expect("a number"))
+        };
+        let root = document.root_element();
+        let labels = document
+            .descendants()
+            .filter(|node| node.has_tag_name("text"))
+            .map(|node| {
+                let text = node.text().unwrap_or("").to_owned();
+                let size = number(&node, "font-size");
+                assert!(size >= 10.0, "{text:?} is too small to read");
+                let bold = node.attribute("font-weight") == Some("bold");
+                let width = if bold { Font::bold(size) } else { Font::regular(size) }.width(&text);
+                let (x, y) = (number(&node, "x"), number(&node, "y"));
+                let left = match node.attribute("text-anchor") {
+                    None => x,
+                    Some("middle") => x - width / 2.0,
+                    Some(_) => x - width,
+                };
+                let turned = node.attribute("transform").map_or(0.0, |transform| {
+                    let inside = transform.trim_start_matches("rotate(");
+                    inside.split(' ').next().and_then(|text| text.parse().ok()).expect("an angle")
+                });
+                let (top, bottom) = (y - size * 0.74, y + size * 0.2);
+                let (sin, cos) = f64::to_radians(turned).sin_cos();
+                let turn = |(px, py): (f64, f64)| {
+                    let (dx, dy) = (px - x, py - y);
+                    (x + dx * cos - dy * sin, y + dx * sin + dy * cos)
+                };
+                let right = left + width;
+                let corners =
+                    [(left, top), (right, top), (right, bottom), (left, bottom)].map(turn);
+                Label { text, turned, corners }
+            })
+            .filter(|label| !label.text.is_empty())
+            .collect();
+        Self {
+            elements: document
+                .descendants()
+                .filter(roxmltree::Node::is_element)
+                .map(|node| node.tag_name().name().to_owned())
+                .collect(),
+            width: number(&root, "width"),
+            height: number(&root, "height"),
+            labels,
+        }
+    }
+
+    pub(crate) fn texts(&self) -> Vec<&str> {
+        self.labels.iter().map(|label| &*label.text).collect()
+    }
+
+    /// Whether this stands somewhere as a whole.
+    pub(crate) fn says(&self, text: &str) -> bool {
+        self.labels.iter().any(|label| label.text == text)
+    }
+
+    /// Whether this stands somewhere, broken into lines.
+    pub(crate) fn says_in_lines(&self, text: &str) -> bool {
+        self.texts().join(" ").contains(text)
+    }
+
+    pub(crate) fn nothing_sticks_out(&self, name: &str) {
+        for label in &self.labels {
+            for (x, y) in label.corners {
+                let inside = (0.0..=self.width).contains(&x) && (0.0..=self.height).contains(&y);
+                assert!(
+                    inside,
+                    "{name}: {:?} reaches ({x}, {y}), outside of the picture",
+                    label.text
+                );
+            }
+        }
+    }
+
+    pub(crate) fn nothing_overlaps(&self, name: &str) {
+        for (at, a) in self.labels.iter().enumerate() {
+            for b in &self.labels[at + 1..] {
+                assert!(!overlap(a, b), "{name}: {a:?} and {b:?} overlap");
+            }
+        }
+    }
+}
+
+/// Whether two boxes share an area: unless one of their four directions tells them apart.
+fn overlap(a: &Label, b: &Label) -> bool {
+    [a.turned, a.turned + 90.0, b.turned, b.turned + 90.0].iter().all(|degrees| {
+        let (sin, cos) = degrees.to_radians().sin_cos();
+        let range = |label: &Label| {
+            let places = label.corners.map(|(x, y)| x * cos + y * sin);
+            (
+                places.iter().copied().fold(f64::INFINITY, f64::min),
+                places.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            )
+        };
+        let ((a_from, a_to), (b_from, b_to)) = (range(a), range(b));
+        // A hundredth of a pixel is what rounding makes.
+        a_from + 0.05 < b_to && b_from + 0.05 < a_to
+    })
+}
