@@ -3,6 +3,8 @@
 use proctrace_findings::{Chart, Table};
 
 use crate::error::AnalysisError;
+use crate::events::EventLog;
+use crate::pool;
 use crate::recording::Recording;
 
 /// What a reader may ask for, beside the recording.
@@ -14,6 +16,8 @@ pub struct Options {
     pub cores: Option<u32>,
     /// Program whose children are the workers of a pool; found by itself if not given.
     pub pool: Option<String>,
+    /// What the logs of a pool's workers say of events.
+    pub event_logs: Vec<EventLog>,
 }
 
 impl Options {
@@ -44,7 +48,11 @@ pub struct Section {
 
 impl Section {
     /// Every section, in the order of a report.
-    pub const ALL: &'static [Self] = &[];
+    pub const ALL: &'static [Self] = &[Self {
+        name: "pool",
+        help: "workers side by side: phases, balance, memory that they share",
+        analyse: pool::section,
+    }];
 
     /// The section of that name.
     pub fn named(name: &str) -> Option<&'static Self> {

@@ -271,6 +271,17 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) pool: Option<String>,
 
+    /// Read events per worker from these files: a pattern as `worker_*/AthenaMP.log`, relative to
+    /// the directory in which the command was recorded.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) events_log: Option<String>,
+
+    /// What a line looks like that tells events: a regular expression whose first group is their
+    /// number, and whose second, if there is one, the seconds they took. The default is what
+    /// AthenaMP writes.
+    #[arg(long, value_name = "REGEX", requires = "events_log")]
+    pub(crate) events_regex: Option<String>,
+
     /// Print everything as JSON.
     #[arg(long, conflicts_with_all = ["summary", "top", "all"])]
     pub(crate) json: bool,

@@ -5,6 +5,8 @@ mod args;
 mod check;
 mod doctor;
 mod dump;
+#[cfg(feature = "analyse")]
+mod event_logs;
 mod exit_code;
 mod invoker;
 mod manual;

@@ -1,22 +1,26 @@
 //! `proctrace report`: what ran, what it cost and what was wasted.
 
-mod directory;
+pub(crate) mod directory;
 
 use std::io::{IsTerminal, Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use proctrace_analysis::{Options, Recording, Rules, Section, analyse, gantt};
+use proctrace_analysis::{
+    ATHENA_EVENTS, EventPattern, Options, Recording, Rules, Section, analyse, gantt,
+};
+use proctrace_findings::Table;
 use proctrace_report::{Style, full, gantt_svg, summary, table_csv, table_json, table_text};
 
 use crate::args::{ReportArgs, SectionFormat};
-use crate::say;
+use crate::{event_logs, say};
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     if args.section.iter().any(|name| name == "list") {
         return list_sections();
     }
     let sections = args.section.iter().map(|name| named(name)).collect::<Result<Vec<_>>>()?;
+    let events = event_pattern(args.events_regex.as_deref())?;
     let recording = Recording::load(&args.trace, &Rules::generic())?;
     if let Some(path) = &args.gantt {
         let svg = gantt_svg(&gantt(&recording))?;
@@ -29,6 +33,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
             .map(|wall| u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX)),
         cores: args.cores,
         pool: args.pool.clone(),
+        event_logs: match &args.events_log {
+            Some(pattern) => event_logs::of_recording(&recording, pattern, &events)?,
+            None => Vec::new(),
+        },
     };
     if let Some(path) = &args.out {
         directory::write(path, &recording, &options)?;
@@ -36,12 +44,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = stdout().lock();
-    let style = Style {
-        width: 80,
-        rows: if args.all { usize::MAX } else { args.top },
-        // no-color.org: any value that is not empty
-        colour: out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
-    };
+    let style = terminal_style(if args.all { usize::MAX } else { args.top });
     if !sections.is_empty() {
         print_sections(&mut out, &sections, &recording, &options, args.format, style)?;
     } else {
@@ -56,6 +59,18 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// For a terminal, if stdout is one.
+pub(crate) fn terminal_style(rows: usize) -> Style {
+    // no-color.org: any value that is not empty
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    Style { width: 80, rows, colour: stdout().is_terminal() && !refused }
+}
+
+/// How a line tells events: as the user says, or as AthenaMP writes it.
+pub(crate) fn event_pattern(regex: Option<&str>) -> Result<EventPattern> {
+    Ok(EventPattern::new(regex.unwrap_or(ATHENA_EVENTS))?)
 }
 
 fn named(name: &str) -> Result<&'static Section> {
@@ -88,6 +103,16 @@ fn print_sections(
     for section in sections {
         tables.extend(section.of(recording, options)?.tables);
     }
+    print_tables(out, &tables, format, style)
+}
+
+/// Tables one after the other.
+pub(crate) fn print_tables(
+    out: &mut impl Write,
+    tables: &[Table],
+    format: SectionFormat,
+    style: Style,
+) -> Result<()> {
     match format {
         SectionFormat::Json => {
             let tables: Vec<_> = tables.iter().map(table_json).collect();
