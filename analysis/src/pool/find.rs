@@ -74,7 +74,7 @@ pub(crate) fn pools(recording: &Recording, options: &Options, fewest: usize) -> 
         .filter(|pool| pool.workers.len() >= fewest)
         .collect();
     pools.sort_by_cached_key(|pool| {
-        (std::cmp::Reverse(pool.own_cpu_ns(recording)), pool.workers[0].process)
+        (std::cmp::Reverse(pool.cpu_ns(recording)), pool.workers[0].process)
     });
     pools
 }
@@ -147,7 +147,8 @@ pub(crate) fn is_writer(role: &str) -> bool {
 }
 
 impl Pool {
-    fn own_cpu_ns(&self, recording: &Recording) -> u64 {
+    /// CPU time of the workers themselves.
+    pub(crate) fn cpu_ns(&self, recording: &Recording) -> u64 {
         self.workers
             .iter()
             .map(|worker| recording.processes[worker.process].cpu.total_ns())

@@ -9,7 +9,8 @@ pub(crate) mod testing;
 mod tree;
 mod workers;
 
-pub(crate) use find::{Pool, pools};
+use find::Pool;
+pub(crate) use find::pools;
 
 use proctrace_findings::{Mark, Table, Unit};
 

@@ -15,6 +15,10 @@ mod record;
 #[cfg(feature = "analyse")]
 mod report;
 mod say;
+#[cfg(feature = "analyse")]
+mod series;
+#[cfg(feature = "analyse")]
+mod startup;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -32,6 +36,10 @@ fn main() -> ExitCode {
         Command::Record(args) => (exit_code::RECORDING_FAILED, record::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Report(args) => (exit_code::FAILED, report::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Series(args) => (exit_code::FAILED, series::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Startup(args) => (exit_code::FAILED, startup::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Check(args) => (exit_code::FAILED, check::run(&args)),
         Command::Dump(args) => (exit_code::FAILED, dump::run(&args)),
