@@ -144,7 +144,9 @@ mod tests {
             tape.fork(100, 1, child).exit(900, child, Used::ms(500));
         }
         for (at_ms, pss) in [(200, 20), (400, 30)] {
-            (2..=4).for_each(|child| drop(tape.memory(at_ms, child, (30, pss, 10))));
+            for child in 2..=4 {
+                tape.memory(at_ms, child, (30, pss, 10));
+            }
         }
         let recording = tape.exit(1000, 1, Used::ms(100)).recording();
         let log = |events| EventLog {

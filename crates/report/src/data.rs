@@ -73,6 +73,10 @@ pub fn real_text(number: f64, unit: Unit) -> String {
         Unit::PerSecond => format!("{}/s", digits(number)),
         Unit::Coefficient => format!("{number:+.2}"),
         Unit::Ratio => format!("{number:.3}"),
+        // Half a process may be a mean, but a whole number of them has no decimals.
+        Unit::Count if number.fract() == 0.0 && size < 1e15 => {
+            format!("{sign}{}", count(size as u64))
+        }
         Unit::Count | Unit::Cores | Unit::Text | Unit::Flag => digits(number),
     }
 }
@@ -222,5 +226,7 @@ mod tests {
         assert_eq!(real_text(123456.7, Unit::PerSecond), "123,457/s");
         assert_eq!(real_text(-0.5, Unit::Coefficient), "-0.50");
         assert_eq!(real_text(-2e9, Unit::Nanoseconds), "-2.00 s");
+        assert_eq!(real_text(-15.0, Unit::Count), "-15");
+        assert_eq!(real_text(1.5, Unit::Count), "1.5");
     }
 }
