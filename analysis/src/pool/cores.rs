@@ -5,7 +5,7 @@ use proctrace_findings::{Axis, Chart, ChartBody, Lines, Mark, Series, Table, Uni
 use crate::bins::Quantity;
 use crate::pool::find::{Pool, end_ns};
 use crate::pool::moments;
-use crate::pool::phases::Moments;
+use crate::pool::phases::{Moments, Phase};
 use crate::pool::tree::Tree;
 use crate::recording::Recording;
 
@@ -21,6 +21,33 @@ const BUSY_PERCENT: f64 = 95.0;
 /// The bins of the recording that a pool lives in.
 fn bins_of(recording: &Recording, at: &Moments) -> std::ops::Range<usize> {
     recording.bins.bin_of(at.begin_ns)..recording.bins.bin_of(at.end_ns) + 1
+}
+
+/// Less says nothing about a job.
+const OUTSIDE_MIN_PERCENT: u64 = 1;
+
+/// What was recorded in a stretch outside the pool's life, as a phase; None if that is short.
+pub(crate) fn outside(
+    recording: &Recording,
+    name: &'static str,
+    begin_ns: u64,
+    end_ns: u64,
+) -> Option<Phase> {
+    let least_ns = recording.recorded_ns() / 100 * OUTSIDE_MIN_PERCENT;
+    if end_ns.saturating_sub(begin_ns) <= least_ns {
+        return None;
+    }
+    let bins = &recording.bins;
+    let (user, system) = (bins.of(Quantity::User), bins.of(Quantity::System));
+    let cpu_ns = (bins.bin_of(begin_ns)..=bins.bin_of(end_ns))
+        .map(|bin| {
+            let from_ns = bins.start_ns.saturating_add(bins.width_ns.saturating_mul(bin as u64));
+            let to_ns = from_ns.saturating_add(bins.width_ns);
+            let overlap_ns = to_ns.min(end_ns).saturating_sub(from_ns.max(begin_ns));
+            (user[bin] + system[bin]) * overlap_ns as f64 / bins.width_ns as f64
+        })
+        .sum();
+    Some(Phase { name, begin_ns, end_ns, cpu_ns, workers_cpu_ns: 0.0, parallel: false })
 }
 
 /// What CPUs were in use beyond what was asked for.
@@ -228,7 +255,7 @@ pub(crate) fn chart(
 mod tests {
     use super::*;
     use crate::pool::find::pools;
-    use crate::pool::testing::{Tape, Used};
+    use crate::pool::testing::{MS, Tape, Used};
     use crate::sections::Options;
 
     /// Two workers and a writer that all use a CPU each from 100 to 900 ms, and half of one after.
@@ -277,6 +304,17 @@ mod tests {
             table.named("role").unwrap().values.get(0),
             proctrace_findings::Cell::Text("shared_writer")
         );
+    }
+
+    #[test]
+    fn what_lies_outside_has_the_cpu_time_of_its_bins() {
+        let recording = recording();
+        let at = |ms: u64| recording.first_ns + ms * MS;
+        // Three CPUs from 855 to 900 ms, and half of each after.
+        let found = outside(&recording, "after", at(855), at(1000)).unwrap();
+        assert!((found.cpu_ns / 1e6 - (135.0 + 150.0)).abs() < 1e-6, "{found:?}");
+        assert_eq!(outside(&recording, "after", at(1000), at(1005)), None);
+        assert_eq!(outside(&recording, "after", at(1000), at(900)), None);
     }
 
     #[test]

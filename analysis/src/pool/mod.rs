@@ -39,9 +39,9 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
     let tree = Tree::of(recording, pool);
     let moments = Moments::of(recording, pool);
     let phases = phases::phases(recording, &moments, &tree);
-    let accounts = workers::accounts(recording, pool, &tree, &moments, &options.event_logs);
+    let accounts = workers::accounts(recording, pool, &tree, &options.event_logs);
     content.tables.extend([
-        phase_table(&phases, &moments),
+        phase_table(recording, &phases, &moments),
         scaling_table(&phases, &moments, pool),
         workers::work_table(&accounts),
         workers::resources_table(
@@ -128,29 +128,45 @@ fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) 
     }
 }
 
-fn phase_table(phases: &[Phase], moments: &Moments) -> Table {
-    let all_ns = moments.end_ns - moments.begin_ns;
+/// The phases, and what the job did before the parent was there and after it had gone.
+fn phase_table(recording: &Recording, phases: &[Phase], moments: &Moments) -> Table {
+    let job_end_ns = recording.first_ns.saturating_add(recording.wall_ns());
+    let outside = [
+        cores::outside(recording, "job before", recording.first_ns, moments.begin_ns),
+        cores::outside(recording, "job after", moments.end_ns, job_end_ns),
+    ];
+    let [before, after] = &outside;
+    let rows: Vec<&Phase> = before.iter().chain(phases).chain(after).collect();
+    let all_ns: u64 = rows.iter().map(|phase| phase.wall_ns()).sum();
     let percent =
-        |phase: &Phase| (all_ns > 0).then(|| 100.0 * phase.wall_ns() as f64 / all_ns as f64);
-    let table = Table::new("pool_phases", "Phases of the pool")
-        .text("phase", "phase", phases.iter().map(|phase| phase.name))
-        .whole(
-            "begin_ns",
-            "begins",
-            Unit::Nanoseconds,
-            phases.iter().map(|phase| phase.begin_ns - moments.begin_ns),
-        )
-        .whole("wall_ns", "wall", Unit::Nanoseconds, phases.iter().map(Phase::wall_ns))
-        .real("wall_percent", "share", Unit::Percent, phases.iter().map(percent))
-        .real("cpu_ns", "CPU", Unit::Nanoseconds, phases.iter().map(|phase| phase.cpu_ns))
-        .real("cores", "cores used", Unit::Cores, phases.iter().map(Phase::cores))
+        |phase: &&Phase| (all_ns > 0).then(|| 100.0 * phase.wall_ns() as f64 / all_ns as f64);
+    let begin = |phase: &&Phase| phase.begin_ns.saturating_sub(recording.first_ns);
+    let mut table = Table::new("pool_phases", "Phases of the pool")
+        .text("phase", "phase", rows.iter().map(|phase| phase.name))
+        .whole("begin_ns", "begins", Unit::Nanoseconds, rows.iter().map(begin))
+        .whole("wall_ns", "wall", Unit::Nanoseconds, rows.iter().map(|phase| phase.wall_ns()))
+        .real("wall_percent", "share", Unit::Percent, rows.iter().map(percent))
+        .real("cpu_ns", "CPU", Unit::Nanoseconds, rows.iter().map(|phase| phase.cpu_ns))
+        .real("cores", "cores used", Unit::Cores, rows.iter().map(|phase| phase.cores()))
         .note(
             "init: from the parent's birth to the first fork; fork: to the last; loop: to the first \
              worker's exit; tail: to the last one's; then the parent merges and finalises.",
         )
-        .note("CPU is that of the whole pool; within a phase it is exact up to the pause between samples.");
+        .note(
+            "CPU is that of the whole pool; within a phase it is exact up to the pause between \
+             samples.",
+        );
+    if outside.iter().any(Option::is_some) {
+        let serial: u64 =
+            rows.iter().filter(|phase| !phase.parallel).map(|phase| phase.wall_ns()).sum();
+        table = table.note(format!(
+            "job before, job after: what was recorded before the parent's birth and from its end to the \
+             command's. With these, {:.0} % of the wall time is without workers.",
+            100.0 * serial as f64 / all_ns.max(1) as f64
+        ));
+    }
     if moments.renewed {
-        return table.note(
+        table = table.note(
             "Workers were forked after others had ended: the loop is empty, and what follows the \
              first exit is the tail.",
         );

@@ -4,7 +4,6 @@ use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit};
 
 use crate::events::{EventLog, Events};
 use crate::pool::find::{Pool, end_ns};
-use crate::pool::phases::Moments;
 use crate::pool::tree::Tree;
 use crate::recording::Recording;
 
@@ -15,7 +14,7 @@ const MIGRATIONS_SINCE: u32 = 3;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Account {
     pub(crate) name: String,
-    /// Since the parent's birth.
+    /// Since the start of the recording.
     pub(crate) begin_ns: u64,
     pub(crate) end_ns: u64,
     pub(crate) user_ns: u64,
@@ -47,7 +46,6 @@ pub(crate) fn accounts(
     recording: &Recording,
     pool: &Pool,
     tree: &Tree,
-    moments: &Moments,
     logs: &[EventLog],
 ) -> Vec<Account> {
     let mut place = vec![None; recording.processes.len()];
@@ -62,8 +60,8 @@ pub(crate) fn accounts(
             let process = &recording.processes[worker.process];
             Account {
                 name: worker.name.clone(),
-                begin_ns: process.born_ns.saturating_sub(moments.begin_ns),
-                end_ns: end_ns(recording, process).saturating_sub(moments.begin_ns),
+                begin_ns: process.born_ns.saturating_sub(recording.first_ns),
+                end_ns: end_ns(recording, process).saturating_sub(recording.first_ns),
                 migrations: Some(0),
                 events,
                 ..Account::default()
@@ -148,7 +146,7 @@ pub(crate) fn work_table(accounts: &[Account]) -> Table {
         .whole("end_ns", "ends", Unit::Nanoseconds, accounts.iter().map(|a| a.end_ns))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, accounts.iter().map(Account::cpu_ns))
         .real("cpu_to_first", "to first", Unit::Ratio, cpu_to_first(accounts))
-        .note("Times count from the parent's birth. CPU is that of a worker and all it started.");
+        .note("Times count from the start of the recording. CPU is that of a worker and all it started.");
     if events(accounts).all(|events| events.is_none()) {
         return table.note(
             "Events are not known: --events-log GLOB names the workers' logs. CPU time stands in \
@@ -222,8 +220,7 @@ mod tests {
 
     fn of(recording: &Recording, logs: &[EventLog]) -> Vec<Account> {
         let pool = &pools(recording, &Options::default(), 2)[0];
-        let moments = Moments::of(recording, pool);
-        accounts(recording, pool, &Tree::of(recording, pool), &moments, logs)
+        accounts(recording, pool, &Tree::of(recording, pool), logs)
     }
 
     #[test]

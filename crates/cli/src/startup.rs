@@ -132,7 +132,7 @@ fn says(outcome: Outcome) -> String {
 }
 
 fn progress(turn: u32, runs: u32) {
-    if stderr().is_terminal() && turn > 0 && (turn == 1 || turn % 5 == 0) {
+    if stderr().is_terminal() && turn > 0 && (turn == 1 || turn.is_multiple_of(5)) {
         say::note(&format!("turn {turn} of {runs}"));
     }
 }
