@@ -11,6 +11,8 @@ mod exit_code;
 mod invoker;
 mod manual;
 mod output;
+#[cfg(feature = "analyse")]
+mod print;
 mod record;
 #[cfg(feature = "analyse")]
 mod report;

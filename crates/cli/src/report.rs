@@ -2,18 +2,17 @@
 
 pub(crate) mod directory;
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_analysis::{
     ATHENA_EVENTS, EventPattern, Options, Recording, Rules, Section, analyse, gantt,
 };
-use proctrace_findings::Table;
-use proctrace_report::{Style, full, gantt_svg, summary, table_csv, table_json, table_text};
+use proctrace_report::{full, gantt_svg, summary};
 
-use crate::args::{ReportArgs, SectionFormat};
-use crate::{event_logs, say};
+use crate::args::ReportArgs;
+use crate::{event_logs, print, say};
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     if args.section.iter().any(|name| name == "list") {
@@ -44,9 +43,13 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = stdout().lock();
-    let style = terminal_style(if args.all { usize::MAX } else { args.top });
+    let style = print::style((!args.all).then_some(args.top));
     if !sections.is_empty() {
-        print_sections(&mut out, &sections, &recording, &options, args.format, style)?;
+        let mut tables = Vec::new();
+        for section in sections {
+            tables.extend(section.of(&recording, &options)?.tables);
+        }
+        print::tables(&mut out, &tables, args.format, style)?;
     } else {
         let findings = analyse(&recording)?;
         if args.json {
@@ -59,13 +62,6 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// For a terminal, if stdout is one.
-pub(crate) fn terminal_style(rows: usize) -> Style {
-    // no-color.org: any value that is not empty
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    Style { width: 80, rows, colour: stdout().is_terminal() && !refused }
 }
 
 /// How a line tells events: as the user says, or as AthenaMP writes it.
@@ -89,52 +85,4 @@ fn list_sections() -> Result<ExitCode> {
         writeln!(out, "{:14}{}", section.name, section.help)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn print_sections(
-    out: &mut impl Write,
-    sections: &[&Section],
-    recording: &Recording,
-    options: &Options,
-    format: SectionFormat,
-    style: Style,
-) -> Result<()> {
-    let mut tables = Vec::new();
-    for section in sections {
-        tables.extend(section.of(recording, options)?.tables);
-    }
-    print_tables(out, &tables, format, style)
-}
-
-/// Tables one after the other.
-pub(crate) fn print_tables(
-    out: &mut impl Write,
-    tables: &[Table],
-    format: SectionFormat,
-    style: Style,
-) -> Result<()> {
-    match format {
-        SectionFormat::Json => {
-            let tables: Vec<_> = tables.iter().map(table_json).collect();
-            serde_json::to_writer_pretty(&mut *out, &tables).map_err(std::io::Error::from)?;
-            out.write_all(b"\n")?;
-        }
-        SectionFormat::Csv => {
-            for (at, table) in tables.iter().enumerate() {
-                if at > 0 {
-                    out.write_all(b"\r\n")?;
-                }
-                table_csv(table, out)?;
-            }
-        }
-        SectionFormat::Text => {
-            for (at, table) in tables.iter().enumerate() {
-                if at > 0 {
-                    out.write_all(b"\n")?;
-                }
-                out.write_all(table_text(table, style).as_bytes())?;
-            }
-        }
-    }
-    Ok(())
 }

@@ -9,8 +9,8 @@ use proctrace_analysis::{Options, Recording, Rules, SeriesOptions, SeriesRun, he
 use proctrace_wire::escape::to_text;
 
 use crate::args::SeriesArgs;
-use crate::report::{directory, event_pattern, print_tables, terminal_style};
-use crate::{event_logs, say};
+use crate::report::{directory, event_pattern};
+use crate::{event_logs, print, say};
 
 /// A recording as it was named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = stdout().lock();
-    print_tables(&mut out, &content.tables, args.format, terminal_style(usize::MAX))?;
+    print::tables(&mut out, &content.tables, args.format, print::style(None))?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

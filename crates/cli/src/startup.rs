@@ -15,8 +15,7 @@ use rustix::stdio;
 
 use crate::args::StartupArgs;
 use crate::record::{self, Job};
-use crate::report::{print_tables, terminal_style};
-use crate::{invoker, say};
+use crate::{invoker, print, say};
 
 type Environment = Vec<(OsString, OsString)>;
 
@@ -72,7 +71,7 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
     drop(silence);
     let tables = environments(&of_job, &of_clean);
     let mut out = stdout().lock();
-    print_tables(&mut out, &tables, args.format, terminal_style(usize::MAX))?;
+    print::tables(&mut out, &tables, args.format, print::style(None))?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

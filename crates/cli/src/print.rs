@@ -1,0 +1,53 @@
+//! Tables on stdout, in the format asked for.
+
+use std::io::{IsTerminal, Write, stdout};
+
+use anyhow::Result;
+use proctrace_findings::Table;
+use proctrace_report::{Style, table_csv, table_json, table_text};
+
+use crate::args::SectionFormat;
+
+/// How text is laid out, with so many rows of each table; None for all.
+pub(crate) fn style(rows: Option<usize>) -> Style {
+    Style {
+        width: 80,
+        rows: rows.unwrap_or(usize::MAX),
+        // no-color.org: any value that is not empty
+        colour: stdout().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+    }
+}
+
+/// One table after the other.
+pub(crate) fn tables(
+    out: &mut impl Write,
+    tables: &[Table],
+    format: SectionFormat,
+    style: Style,
+) -> Result<()> {
+    match format {
+        SectionFormat::Json => {
+            let tables: Vec<_> = tables.iter().map(table_json).collect();
+            serde_json::to_writer_pretty(&mut *out, &tables).map_err(std::io::Error::from)?;
+            out.write_all(b"\n")?;
+        }
+        SectionFormat::Csv => {
+            for (at, table) in tables.iter().enumerate() {
+                if at > 0 {
+                    out.write_all(b"\r\n")?;
+                }
+                table_csv(table, out)?;
+            }
+        }
+        SectionFormat::Text => {
+            for (at, table) in tables.iter().enumerate() {
+                if at > 0 {
+                    out.write_all(b"\n")?;
+                }
+                out.write_all(table_text(table, style).as_bytes())?;
+            }
+        }
+    }
+    Ok(())
+}
