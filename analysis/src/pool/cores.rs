@@ -47,7 +47,15 @@ pub(crate) fn outside(
             (user[bin] + system[bin]) * overlap_ns as f64 / bins.width_ns as f64
         })
         .sum();
-    Some(Phase { name, begin_ns, end_ns, cpu_ns, workers_cpu_ns: 0.0, parallel: false })
+    Some(Phase {
+        name,
+        begin_ns,
+        end_ns,
+        cpu_ns,
+        workers_cpu_ns: 0.0,
+        others_cpu_ns: 0.0,
+        parallel: false,
+    })
 }
 
 /// What CPUs were in use beyond what was asked for.
@@ -134,15 +142,22 @@ pub(crate) fn writer(
     let full = busy[in_loop.clone()].iter().filter(|busy| **busy >= BUSY_PERCENT).count();
     let full_percent = (!in_loop.is_empty()).then(|| 100.0 * full as f64 / in_loop.len() as f64);
     let cpu_ns = tree.cpu_of_heads(recording).get(&writer).copied().unwrap_or(0);
+    let wanted_ns =
+        process.tasks.iter().map(|task| recording.tasks[*task].used()).fold(0, |sum: u64, used| {
+            sum.saturating_add(used.run_ns).saturating_add(used.run_delay_ns)
+        });
+    let life_ns = end_ns(recording, process) - process.born_ns;
+    let wanted_percent = (life_ns > 0).then(|| 100.0 * wanted_ns as f64 / life_ns as f64);
     let table = Table::new("pool_writer", "The writer")
         .text("role", "role", [name.clone()])
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, [cpu_ns])
         .real("busy_percent", "busy", Unit::Percent, [mean(life)])
         .real("busy_in_loop_percent", "in the loop", Unit::Percent, [mean(in_loop.clone())])
         .real("full_percent", "no time left", Unit::Percent, [full_percent])
+        .real("wanted_percent", "or waiting", Unit::Percent, [wanted_percent])
         .note(format!(
             "busy: CPU time over wall time, 100 % for one CPU. no time left: share of the loop's {} bins with at \
-             least {BUSY_PERCENT:.0} %; then the workers wait for it.",
+             least {BUSY_PERCENT:.0} %; then the workers wait for it. or waiting: time in which its tasks ran or waited for a CPU.",
             in_loop.len()
         ));
     let shown = bins_of(recording, at);
@@ -248,7 +263,7 @@ pub(crate) fn chart(
             moments: moments(recording, at),
         }),
     )
-    .note("Each area has what a process started in it.")
+    .note("Each area includes what the process started.")
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ fn life_ns(recording: &Recording, process: &Process) -> u64 {
     end_ns(recording, process) - process.born_ns
 }
 
-/// Every pool of at least `fewest` workers, the one whose workers used most CPU time first.
+/// Every pool of at least `fewest` workers, the one that used most CPU time first.
 pub(crate) fn pools(recording: &Recording, options: &Options, fewest: usize) -> Vec<Pool> {
     let mut families: HashMap<(usize, Option<usize>), Vec<usize>> = HashMap::new();
     for (at, process) in recording.processes.iter().enumerate() {
@@ -147,11 +147,12 @@ pub(crate) fn is_writer(role: &str) -> bool {
 }
 
 impl Pool {
-    /// CPU time of the workers themselves.
+    /// CPU time of the workers and those beside them, without what they started.
     pub(crate) fn cpu_ns(&self, recording: &Recording) -> u64 {
-        self.workers
-            .iter()
-            .map(|worker| recording.processes[worker.process].cpu.total_ns())
+        let workers = self.workers.iter().map(|worker| worker.process);
+        workers
+            .chain(self.others.iter().copied())
+            .map(|child| recording.processes[child].cpu.total_ns())
             .fold(0, u64::saturating_add)
     }
 

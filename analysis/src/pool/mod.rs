@@ -121,7 +121,7 @@ fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) 
                 return table;
             }
             table.note(format!(
-                "What follows is about the first of {found}, whose workers used most CPU time. --pool PROGRAM \
+                "What follows is about the first of {found}, which used most CPU time. --pool PROGRAM \
                  chooses by the parent's program."
             ))
         }
@@ -188,12 +188,13 @@ fn scaling_table(phases: &[Phase], moments: &Moments, pool: &Pool) -> Table {
         .whole("exit_spread_ns", "exits spread", Unit::Nanoseconds, [spread_ns])
         .real("exit_spread_percent", "of parallel", Unit::Percent, [spread_percent])
         .note(format!(
-            "serial: init, merge and finalise. speed-up: against one worker, who would take the serial time and \
-             {} of CPU time, that of all {} workers. possible: with each on a CPU of its own and all ending at once. \
-             bound: with any number of them (Amdahl). These are estimates: they take the serial part for the same \
-             with any number.",
-            seconds(scaling.work_ns),
-            pool.workers.len()
+            "serial: init, merge and finalise. speed-up: against a single process, who would take the serial time \
+             and {}, the CPU time of {} workers{}. possible: if each had a CPU for itself and all ended at once. bound: \
+             with any number of them (Amdahl). These are estimates: they take the serial part for the same with any \
+             number.",
+            seconds(scaling.work_ns + scaling.beside_ns),
+            pool.workers.len(),
+            if pool.others.is_empty() { "" } else { " and of those beside them" }
         ))
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Phase {
     pub(crate) cpu_ns: f64,
     /// Of it, that of the workers and what they started.
     pub(crate) workers_cpu_ns: f64,
+    /// That of a writer and other siblings of the workers.
+    pub(crate) others_cpu_ns: f64,
     /// Whether workers run in it.
     pub(crate) parallel: bool,
 }
@@ -115,6 +117,7 @@ pub(crate) fn phases(recording: &Recording, moments: &Moments, tree: &Tree) -> V
             end_ns,
             cpu_ns: used.iter().sum(),
             workers_cpu_ns: used[Part::Worker as usize],
+            others_cpu_ns: used[Part::Other as usize],
             parallel,
         })
         .collect()
@@ -126,8 +129,10 @@ pub(crate) struct Scaling {
     pub(crate) wall_ns: u64,
     /// Wall time in which no worker ran.
     pub(crate) serial_ns: u64,
-    /// CPU time of the workers: what one of them would have had to do alone.
+    /// CPU time of the workers, which can be divided among them.
     pub(crate) work_ns: f64,
+    /// CPU time of a writer and other siblings beside them, which is not.
+    pub(crate) beside_ns: f64,
     pub(crate) workers: u64,
 }
 
@@ -144,6 +149,7 @@ impl Scaling {
             wall_ns: wall(None),
             serial_ns: wall(Some(false)),
             work_ns: phases.iter().map(|phase| phase.workers_cpu_ns).sum(),
+            beside_ns: phases.iter().map(|phase| phase.others_cpu_ns).sum(),
             workers,
         }
     }
@@ -153,25 +159,29 @@ impl Scaling {
         (self.wall_ns > 0).then(|| 100.0 * self.serial_ns as f64 / self.wall_ns as f64)
     }
 
-    /// With one worker.
+    /// With a single process, which would do all one after the other.
     pub(crate) fn alone_ns(&self) -> f64 {
-        self.serial_ns as f64 + self.work_ns
+        self.serial_ns as f64 + self.work_ns + self.beside_ns
     }
 
-    /// How many times faster than with one worker it was.
+    /// How many times faster than a single process it was.
     pub(crate) fn reached(&self) -> Option<f64> {
         (self.wall_ns > 0).then(|| self.alone_ns() / self.wall_ns as f64)
     }
 
-    /// How many times faster so many workers could be (Amdahl 1967), each on a CPU of its own.
+    /// How many times faster so many workers could be, if each and the writer had a CPU for itself.
     pub(crate) fn possible(&self) -> Option<f64> {
-        let at_best_ns = self.serial_ns as f64 + self.work_ns / self.workers.max(1) as f64;
-        (at_best_ns > 0.0).then(|| self.alone_ns() / at_best_ns)
+        self.faster(self.work_ns / self.workers.max(1) as f64)
     }
 
-    /// The same with any number of workers; None without a serial part, where there is no bound.
+    /// The same with any number of workers (Amdahl 1967); None where there is no bound.
     pub(crate) fn bound(&self) -> Option<f64> {
-        (self.serial_ns > 0).then(|| self.alone_ns() / self.serial_ns as f64)
+        self.faster(0.0)
+    }
+
+    fn faster(&self, work_ns: f64) -> Option<f64> {
+        let at_best_ns = self.serial_ns as f64 + work_ns.max(self.beside_ns);
+        (at_best_ns > 0.0).then(|| self.alone_ns() / at_best_ns)
     }
 }
 
@@ -235,6 +245,10 @@ mod tests {
         near(scaling.reached(), 990.0 / 900.0);
         near(scaling.possible(), 990.0 / 645.0);
         near(scaling.bound(), 3.3);
+        // A writer with 600 ms of its own is in nobody's way with one worker, and is with any more.
+        let written = Scaling { beside_ns: 600e6, ..scaling };
+        near(written.possible(), 1590.0 / 900.0);
+        near(written.bound(), 1590.0 / 900.0);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{Group, SeriesRun, label};
 
 pub(super) fn charts(groups: &[Group<'_>], knee_percent: f64) -> Vec<Chart> {
     let rate = SeriesRun::rate_per_worker;
-    let throughput = by_workers(groups, Axis::linear("per worker", Unit::PerSecond), rate).map(|lines| {
+    let throughput = by_workers(groups, Axis::linear("events per worker", Unit::PerSecond), rate).map(|lines| {
         let ideal = groups.iter().filter_map(|group| {
             let (workers, rate) = group.means(rate).into_iter().next()?;
             let of = if groups.len() > 1 { format!(" ({})", label(group.name)) } else { String::new() };
@@ -25,12 +25,15 @@ pub(super) fn charts(groups: &[Group<'_>], knee_percent: f64) -> Vec<Chart> {
                  {knee_percent} %."
             ))
     });
-    let memory =
-        by_workers(groups, Axis::linear("per worker", Unit::Bytes), SeriesRun::memory_per_worker)
-            .map(|lines| {
-                Chart::new("series_memory", "Memory per worker", ChartBody::Lines(lines))
-                    .note("The mean over all looks, or where there were none the peak.")
-            });
+    let memory = by_workers(
+        groups,
+        Axis::linear("memory per worker", Unit::Bytes),
+        SeriesRun::memory_per_worker,
+    )
+    .map(|lines| {
+        Chart::new("series_memory", "Memory per worker", ChartBody::Lines(lines))
+            .note("The mean over all looks, or where there were none the peak.")
+    });
     [throughput, memory, throughput_by_memory(groups)].into_iter().flatten().collect()
 }
 
@@ -86,7 +89,7 @@ fn throughput_by_memory(groups: &[Group<'_>]) -> Option<Chart> {
     }
     let body = Scatter {
         x_axis: Axis::linear("memory per worker", Unit::Bytes),
-        y_axis: Axis::linear("per worker", Unit::PerSecond),
+        y_axis: Axis::linear("events per worker", Unit::PerSecond),
         points,
     };
     let title = "Events per second and worker, by memory";
