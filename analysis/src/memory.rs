@@ -8,12 +8,14 @@ use proctrace_wire::layout;
 use crate::recording::{Look, Recording};
 
 /// All processes at one tick.
-#[derive(Debug, Default, Clone, Copy)]
-struct Pass {
-    processes: u64,
-    rss_bytes: u64,
-    pss_bytes: u64,
-    uss_bytes: u64,
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct Pass {
+    /// When it began.
+    pub(crate) time_ns: u64,
+    pub(crate) processes: u64,
+    pub(crate) rss_bytes: u64,
+    pub(crate) pss_bytes: u64,
+    pub(crate) uss_bytes: u64,
 }
 
 pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
@@ -54,16 +56,20 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
     })
 }
 
-/// A pass ends where a process comes again, or after half an interval without a look.
-fn passes(looks: &[Look], interval_ns: u64) -> Vec<Pass> {
+/// A pass ends where a process comes again. It also does after half an interval without a look, if
+/// the next pass is due by then: on a busy machine there are such pauses within a pass.
+pub(crate) fn passes<'a>(looks: impl IntoIterator<Item = &'a Look>, interval_ns: u64) -> Vec<Pass> {
     let mut passes: Vec<Pass> = Vec::new();
     let mut seen: HashMap<usize, usize> = HashMap::new();
     let mut last_ns = 0;
     for look in looks {
         let now_ns = look.record.head.time_ns;
         let gap = now_ns.saturating_sub(last_ns) > interval_ns / 2;
-        if passes.is_empty() || gap || seen.get(&look.process) == Some(&passes.len()) {
-            passes.push(Pass::default());
+        let due = passes
+            .last()
+            .is_none_or(|pass: &Pass| gap && now_ns.saturating_sub(pass.time_ns) >= interval_ns);
+        if due || seen.get(&look.process) == Some(&passes.len()) {
+            passes.push(Pass { time_ns: now_ns, ..Pass::default() });
         }
         last_ns = now_ns;
         seen.insert(look.process, passes.len());
@@ -91,7 +97,7 @@ mod tests {
 
     #[test]
     fn looks_of_one_tick_are_added_up() {
-        let looks = [look(0, 10, 5), look(1, 12, 7), look(0, 110, 6), look(2, 300, 1)];
+        let looks = [look(0, 10, 5), look(1, 75, 7), look(0, 110, 6), look(2, 300, 1)];
         let passes = passes(&looks, 100);
         let sums: Vec<_> = passes.iter().map(|pass| (pass.processes, pass.pss_bytes)).collect();
         assert_eq!(sums, [(2, 12), (1, 6), (1, 1)]);

@@ -3,6 +3,8 @@
 use proctrace_findings::{Chart, Table};
 
 use crate::error::AnalysisError;
+use crate::events::EventLog;
+use crate::pool;
 use crate::recording::Recording;
 use crate::{concurrency, correlate, methods, startup, switches};
 
@@ -15,6 +17,8 @@ pub struct Options {
     pub cores: Option<u32>,
     /// Program whose children are the workers of a pool; found by itself if not given.
     pub pool: Option<String>,
+    /// What the logs of a pool's workers say of events.
+    pub event_logs: Vec<EventLog>,
 }
 
 impl Options {
@@ -90,6 +94,11 @@ impl Section {
             name: "startup",
             help: "what programs cost until their libraries are loaded",
             analyse: startup::section,
+        },
+        Self {
+            name: "pool",
+            help: "workers side by side: phases, balance, memory that they share",
+            analyse: pool::section,
         },
     ];
 

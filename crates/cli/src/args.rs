@@ -37,6 +37,10 @@ pub(crate) enum Command {
     #[cfg(feature = "analyse")]
     Report(ReportArgs),
     #[cfg(feature = "analyse")]
+    Series(SeriesArgs),
+    #[cfg(feature = "analyse")]
+    Startup(StartupArgs),
+    #[cfg(feature = "analyse")]
     Check(CheckArgs),
     #[cfg(feature = "analyse")]
     Classify(ClassifyArgs),
@@ -278,6 +282,17 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) pool: Option<String>,
 
+    /// Read events per worker from these files: a pattern as `worker_*/AthenaMP.log`, relative to
+    /// the directory in which the command was recorded.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) events_log: Option<String>,
+
+    /// What a line looks like that tells events: a regular expression whose first group is their
+    /// number, and whose second, if there is one, the seconds they took. The default is what
+    /// AthenaMP writes.
+    #[arg(long, value_name = "REGEX", requires = "events_log")]
+    pub(crate) events_regex: Option<String>,
+
     /// Print everything as JSON.
     #[arg(long, conflicts_with_all = ["summary", "top", "all"])]
     pub(crate) json: bool,
@@ -344,6 +359,113 @@ pub(crate) struct ClassifyArgs {
     /// Print all rows.
     #[arg(long, conflicts_with = "top")]
     pub(crate) all: bool,
+}
+
+/// Compare recordings of 1, 2, 4… workers or threads.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Compare recordings of 1, 2, 4… workers or threads: throughput and memory per worker, where \
+        it stops scaling, and core-time.\n\n\
+        Workers are found in each recording: those of a pool, or threads. RUN=N says how many there are. \
+        Events come from logs or are given.",
+    after_long_help = "Examples:\n  \
+        proctrace series t1.ptrace t2.ptrace t4.ptrace --events 100,200,400\n  \
+        proctrace series --group legacy=l8.ptrace,l16.ptrace --group new=n8.ptrace,n16.ptrace \\\n      \
+        --events-log 'worker_*/AthenaMP.log'\n  \
+        proctrace series mj.ptrace=8 --against mp.ptrace --events 1000 --format json"
+)]
+pub(crate) struct SeriesArgs {
+    /// Recordings, each as FILE or, if the number of its workers is known better, as FILE=N.
+    #[arg(value_name = "RUN", required_unless_present = "group")]
+    pub(crate) runs: Vec<String>,
+
+    /// Recordings of one variant, with commas between them, each as above. Can be given several
+    /// times; two variants are compared.
+    #[arg(long, value_name = "NAME=RUN[,RUN...]")]
+    pub(crate) group: Vec<String>,
+
+    /// Compare the core-time of each run, or group, with that of this recording.
+    #[arg(long, value_name = "RUN")]
+    pub(crate) against: Option<String>,
+
+    /// Events of each run, in the order in which runs are given, that of --against first; or one
+    /// number for all.
+    #[arg(long, value_name = "N[,N...]", value_delimiter = ',', conflicts_with = "events_log")]
+    pub(crate) events: Vec<u64>,
+
+    /// Read events from these files: a pattern relative to the directory in which each run was
+    /// recorded. Given as often as there are runs, each is for one of them.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) events_log: Vec<String>,
+
+    /// What a line looks like that tells events: a regular expression whose first group is their
+    /// number. The default is what AthenaMP writes.
+    #[arg(long, value_name = "REGEX", requires = "events_log")]
+    pub(crate) events_regex: Option<String>,
+
+    /// Program whose children are the workers of a pool. The default is to look for one.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) pool: Option<String>,
+
+    /// Efficiency in percent below which it does not scale any more.
+    #[arg(long, value_name = "PERCENT", default_value_t = 90.0)]
+    pub(crate) knee: f64,
+
+    /// How to print tables.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: SectionFormat,
+
+    /// Write every table as text, JSON and CSV, and every figure as SVG, into this directory, with
+    /// an index.md.
+    #[arg(long, value_name = "DIR", conflicts_with = "format")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// Measure what a command's start costs in this environment and in a clean one.
+#[cfg(feature = "analyse")]
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "proctrace startup [OPTIONS] [--] COMMAND [ARGUMENT]...",
+    long_about = "Measure what a command's start costs in this environment and in a clean one: runs it in both by \
+        turns, records each run, and says the difference in wall time, CPU time and look-ups.\n\n\
+        Choose a command that does nothing but start: sed --version, root -b -q. Its input is empty \
+        and its output is thrown away.",
+    after_long_help = "Examples:\n  \
+        sudo -E proctrace startup -- sed --version\n  \
+        sudo -E proctrace startup --clean ROOTSYS --runs 20 -- root -b -q\n  \
+        sudo -E proctrace startup --without LD_LIBRARY_PATH -- ./tool --help"
+)]
+pub(crate) struct StartupArgs {
+    /// Run it so often in each environment.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+
+    /// Add to the clean environment, which has PATH and HOME: NAME=VALUE, or NAME with the value it
+    /// has now. Can be given several times.
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub(crate) clean: Vec<OsString>,
+
+    /// Take this environment without NAME for the clean one. Can be given several times.
+    #[arg(long, value_name = "NAME", conflicts_with = "clean")]
+    pub(crate) without: Vec<OsString>,
+
+    /// Run the command as this user. Under sudo the default is the user who called it.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+
+    /// How to print tables.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: SectionFormat,
+
+    /// The command to run, and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// How to print a section.

@@ -7,6 +7,8 @@ mod check;
 mod classify;
 mod doctor;
 mod dump;
+#[cfg(feature = "analyse")]
+mod event_logs;
 mod exit_code;
 mod invoker;
 mod manual;
@@ -19,6 +21,10 @@ mod report;
 #[cfg(feature = "analyse")]
 mod rules;
 mod say;
+#[cfg(feature = "analyse")]
+mod series;
+#[cfg(feature = "analyse")]
+mod startup;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -36,6 +42,10 @@ fn main() -> ExitCode {
         Command::Record(args) => (exit_code::RECORDING_FAILED, record::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Report(args) => (exit_code::FAILED, report::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Series(args) => (exit_code::FAILED, series::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Startup(args) => (exit_code::FAILED, startup::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Check(args) => (exit_code::FAILED, check::run(&args)),
         #[cfg(feature = "analyse")]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use nix::sys::resource::{UsageWho, getrusage};
 use proctrace_probe::{
-    Command, Ended, Finished, LookupHook, LossCount, OnFull, Options, Outcome, OwnCgroup, Probe,
-    ProbeError, Scope, Wait, boot_ns, find_program, record, unix_ns,
+    Command, Ended, Finished, Identity, LookupHook, LossCount, OnFull, Options, Outcome, OwnCgroup,
+    Probe, ProbeError, Scope, Wait, boot_ns, find_program, record, unix_ns,
 };
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace as trace;
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         true => None,
         false => {
             let environment = environment.unwrap_or_else(|| std::env::vars_os().collect());
-            match command(args, environment) {
+            match command(&args.command, environment) {
                 Ok(command) => Some(command),
                 Err(error) => return Ok(cannot_execute(&error)),
             }
@@ -50,31 +51,86 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     };
 
     let options = options(args, own_cgroup.as_deref());
-    let probe = Probe::load(&options)?;
-    let header = header(args, &options, &probe)?;
-    let mut output = Output::create(&args.output, identity.as_ref(), &header)?
-        .announced(command.is_none() && !args.quiet);
-    let loading = usage(0);
-    let loading_ns = loading.user_ns.saturating_add(loading.system_ns);
-    match record(probe, command.as_ref(), &options, &mut output) {
-        Ok(finished) => finish(args, &header, output, finished, loading_ns),
-        Err(error @ ProbeError::Exec { .. }) => {
-            output.discard();
-            Ok(cannot_execute(&error.into()))
+    let job = Job {
+        arguments: &args.command,
+        command: command.as_ref(),
+        options: &options,
+        output: &args.output,
+        owner: identity.as_ref(),
+        announced: command.is_none() && !args.quiet,
+    };
+    match job.record() {
+        Ok(recorded) => finish(args, recorded),
+        Err(error) if matches!(error.downcast_ref(), Some(ProbeError::Exec { .. })) => {
+            Ok(cannot_execute(&error))
         }
-        Err(error @ (ProbeError::Launch(_) | ProbeError::Gone(_))) => {
-            output.discard();
-            Err(error.into())
+        Err(error) => Err(error),
+    }
+}
+
+/// A recording that is to be made.
+pub(crate) struct Job<'a> {
+    /// The command as it was called; empty where none is launched.
+    pub(crate) arguments: &'a [OsString],
+    pub(crate) command: Option<&'a Command>,
+    pub(crate) options: &'a Options,
+    /// Where the trace goes.
+    pub(crate) output: &'a Path,
+    /// Whom it is to belong to, if not us.
+    pub(crate) owner: Option<&'a Identity>,
+    /// Whether to say that it is under way.
+    pub(crate) announced: bool,
+}
+
+/// A recording that is over, but for the end of its trace.
+struct Recorded {
+    header: trace::Header,
+    output: Output,
+    finished: Finished,
+    loading_ns: u64,
+}
+
+impl Job<'_> {
+    fn record(&self) -> Result<Recorded> {
+        let probe = Probe::load(self.options)?;
+        let header = header(self.arguments, self.options, &probe)?;
+        let mut output =
+            Output::create(self.output, self.owner, &header)?.announced(self.announced);
+        let loading = usage(0);
+        let loading_ns = loading.user_ns.saturating_add(loading.system_ns);
+        match record(probe, self.command, self.options, &mut output) {
+            Ok(finished) => Ok(Recorded { header, output, finished, loading_ns }),
+            Err(error) => {
+                use ProbeError::{Exec, Gone, Launch};
+                if matches!(error, Exec { .. } | Launch(_) | Gone(_)) {
+                    output.discard();
+                }
+                Err(error.into())
+            }
         }
-        Err(error) => Err(error.into()),
+    }
+
+    /// Records without a word, and says how the command ended; None if it is still running.
+    #[cfg(feature = "analyse")]
+    pub(crate) fn record_quietly(&self) -> Result<Option<Outcome>> {
+        let Recorded { output, mut finished, loading_ns, .. } = self.record()?;
+        let sink_error = finished.sink_error.take();
+        output.finish(&trailer(&finished, loading_ns))?;
+        if let Some(error) = sink_error {
+            return Err(error).with_context(|| format!("cannot write {}", self.output.display()));
+        }
+        Ok(finished.payload.map(|payload| payload.outcome))
     }
 }
 
 /// The command, found along the PATH of the environment it will have.
-fn command(args: &RecordArgs, environment: Vec<(OsString, OsString)>) -> Result<Command> {
+pub(crate) fn command(
+    arguments: &[OsString],
+    environment: Vec<(OsString, OsString)>,
+) -> Result<Command> {
     let search_path = environment.iter().find(|(name, _)| name == "PATH");
-    let program = find_program(&args.command[0], search_path.map(|(_, path)| &**path))?;
-    Ok(Command::new(program, args.command.iter().cloned(), environment))
+    let program = find_program(&arguments[0], search_path.map(|(_, path)| &**path))?;
+    Ok(Command::new(program, arguments.iter().cloned(), environment))
 }
 
 /// Tells why, and chooses between a shell's two codes for it.
@@ -131,7 +187,7 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
     options
 }
 
-fn header(args: &RecordArgs, options: &Options, probe: &Probe) -> Result<trace::Header> {
+fn header(arguments: &[OsString], options: &Options, probe: &Probe) -> Result<trace::Header> {
     let uname = rustix::system::uname();
     let text = |text: &std::ffi::CStr| to_text(text.to_bytes()).into_owned();
     let os_text = |text: &OsString| to_text(text.as_bytes()).into_owned();
@@ -141,7 +197,7 @@ fn header(args: &RecordArgs, options: &Options, probe: &Probe) -> Result<trace::
         wire_version: proctrace_wire::WIRE_VERSION,
         recorder: env!("CARGO_PKG_VERSION").to_owned(),
         backend: "ebpf".to_owned(),
-        command: args.command.iter().map(os_text).collect(),
+        command: arguments.iter().map(os_text).collect(),
         scope: match options.scope {
             Scope::Launched => "command",
             Scope::Pids(_) => "pids",
@@ -186,13 +242,8 @@ fn nanoseconds(duration: Duration) -> u64 {
 }
 
 /// Completes the trace, tells how it went, and passes the command's exit status on.
-fn finish(
-    args: &RecordArgs,
-    header: &trace::Header,
-    output: Output,
-    mut finished: Finished,
-    loading_ns: u64,
-) -> Result<ExitCode> {
+fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
+    let Recorded { header, output, mut finished, loading_ns } = recorded;
     let sink_error = finished.sink_error.take();
     let written = output.finish(&trailer(&finished, loading_ns));
     let outcome = finished.payload.map(|payload| payload.outcome);
@@ -214,7 +265,7 @@ fn finish(
     if let Some(error) = sink_error {
         return Err(error).with_context(|| format!("cannot write {}", args.output.display()));
     }
-    tell(args, header, &finished, written);
+    tell(args, &header, &finished, written);
     Ok(match outcome {
         Some(Outcome::Code(code)) => u8::try_from(code).unwrap_or(u8::MAX).into(),
         Some(Outcome::Signal(signal)) => {

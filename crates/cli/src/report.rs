@@ -1,17 +1,17 @@
 //! `proctrace report`: what ran, what it cost and what was wasted.
 
-mod directory;
+pub(crate) mod directory;
 mod gantt;
 
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use proctrace_analysis::{Options, Section, analyse};
+use proctrace_analysis::{ATHENA_EVENTS, EventPattern, Options, Section, analyse};
 use proctrace_report::{full, gantt_svg, summary};
 
 use crate::args::ReportArgs;
-use crate::{print, rules, say};
+use crate::{event_logs, print, rules, say};
 
 pub(crate) use self::gantt::GanttArgs;
 
@@ -20,6 +20,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         return list_sections();
     }
     let sections = args.section.iter().map(|name| named(name)).collect::<Result<Vec<_>>>()?;
+    let events = event_pattern(args.events_regex.as_deref())?;
     let recording = rules::load(&args.trace, &args.rules)?;
     let options = Options {
         native_wall_ns: args
@@ -27,6 +28,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
             .map(|wall| u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX)),
         cores: args.cores,
         pool: args.pool.clone(),
+        event_logs: match &args.events_log {
+            Some(pattern) => event_logs::of_recording(&recording, pattern, &events)?,
+            None => Vec::new(),
+        },
     };
     let view = args.chart.view();
     if let Some(path) = &args.gantt {
@@ -59,6 +64,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How a line tells events: as the user says, or as AthenaMP writes it.
+pub(crate) fn event_pattern(regex: Option<&str>) -> Result<EventPattern> {
+    Ok(EventPattern::new(regex.unwrap_or(ATHENA_EVENTS))?)
 }
 
 fn named(name: &str) -> Result<&'static Section> {

@@ -74,6 +74,10 @@ pub(crate) fn real_text(number: f64, unit: Unit) -> String {
         Unit::Coefficient => format!("{number:+.2}"),
         Unit::Ratio if size >= 99.5 => digits(number),
         Unit::Ratio => format!("{number:.3}"),
+        // Half a process may be a mean, but a whole number of them has no decimals.
+        Unit::Count if number.fract() == 0.0 && size < 1e15 => {
+            format!("{sign}{}", count(size as u64))
+        }
         Unit::Count | Unit::Cores | Unit::Text | Unit::Flag => digits(number),
     }
 }
@@ -257,5 +261,7 @@ mod tests {
         assert_eq!(real_text(0.12345, Unit::Ratio), "0.123");
         assert_eq!(real_text(12345.678, Unit::Ratio), "12,346");
         assert_eq!(real_text(-2e9, Unit::Nanoseconds), "-2.00 s");
+        assert_eq!(real_text(-15.0, Unit::Count), "-15");
+        assert_eq!(real_text(1.5, Unit::Count), "1.5");
     }
 }

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use proctrace_analysis::{Options, Recording, Section, analyse, gantt};
+use proctrace_analysis::{Content, Options, Recording, Section, analyse, gantt};
 use proctrace_findings::{Chart, ChartBody, GanttView};
 use proctrace_report::{Style, chart_svg, full, table_csv, table_json, table_text};
+
+const STYLE: Style = Style { width: 100, rows: usize::MAX, colour: false };
 
 /// Writes tables/NAME.txt, .json and .csv, figures/NAME.svg, report.txt, findings.json and
 /// index.md, which shows and links them.
@@ -16,13 +18,9 @@ pub(crate) fn write(
     options: &Options,
     view: &GanttView,
 ) -> Result<()> {
-    for directory in [path.to_owned(), path.join("tables"), path.join("figures")] {
-        fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot make {}", directory.display()))?;
-    }
+    make_directories(path)?;
     let findings = analyse(recording)?;
-    let style = Style { width: 100, rows: usize::MAX, colour: false };
-    put(&path.join("report.txt"), full(&findings, style).as_bytes())?;
+    put(&path.join("report.txt"), full(&findings, STYLE).as_bytes())?;
     put(&path.join("findings.json"), &serde_json::to_vec_pretty(&findings)?)?;
 
     let command = proctrace_report::escape::markdown(&findings.run.command.join(" "));
@@ -36,26 +34,47 @@ pub(crate) fn write(
     for section in Section::ALL {
         let content = section.of(recording, options)?;
         index.push_str(&format!("\n## {}: {}\n", section.name, section.help));
-        for chart in &content.charts {
-            put_chart(path, chart, &mut index)?;
-        }
-        for table in &content.tables {
-            let file = |ending: &str| format!("tables/{}.{ending}", table.name);
-            put(&path.join(file("txt")), table_text(table, style).as_bytes())?;
-            put(&path.join(file("json")), &serde_json::to_vec_pretty(&table_json(table))?)?;
-            let mut csv = Vec::new();
-            table_csv(table, &mut csv)?;
-            put(&path.join(file("csv")), &csv)?;
-            index.push_str(&format!(
-                "\n{}: [text]({}), [JSON]({}), [CSV]({})\n",
-                proctrace_report::escape::markdown(&table.title),
-                file("txt"),
-                file("json"),
-                file("csv")
-            ));
-        }
+        put_content(path, &content, &mut index)?;
     }
     put(&path.join("index.md"), index.as_bytes())
+}
+
+/// The same for tables and figures that are no report's.
+pub(crate) fn write_content(path: &Path, title: &str, content: &Content) -> Result<()> {
+    make_directories(path)?;
+    let mut index = format!("# {}\n", proctrace_report::escape::markdown(title));
+    put_content(path, content, &mut index)?;
+    put(&path.join("index.md"), index.as_bytes())
+}
+
+fn make_directories(path: &Path) -> Result<()> {
+    for directory in [path.to_owned(), path.join("tables"), path.join("figures")] {
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+    }
+    Ok(())
+}
+
+fn put_content(path: &Path, content: &Content, index: &mut String) -> Result<()> {
+    for chart in &content.charts {
+        put_chart(path, chart, index)?;
+    }
+    for table in &content.tables {
+        let file = |ending: &str| format!("tables/{}.{ending}", table.name);
+        put(&path.join(file("txt")), table_text(table, STYLE).as_bytes())?;
+        put(&path.join(file("json")), &serde_json::to_vec_pretty(&table_json(table))?)?;
+        let mut csv = Vec::new();
+        table_csv(table, &mut csv)?;
+        put(&path.join(file("csv")), &csv)?;
+        index.push_str(&format!(
+            "\n{}: [text]({}), [JSON]({}), [CSV]({})\n",
+            proctrace_report::escape::markdown(&table.title),
+            file("txt"),
+            file("json"),
+            file("csv")
+        ));
+    }
+    Ok(())
 }
 
 fn put_chart(path: &Path, chart: &Chart, index: &mut String) -> Result<()> {

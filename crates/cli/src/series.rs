@@ -1,0 +1,137 @@
+//! `proctrace series`: recordings of 1, 2, 4… workers or threads against each other.
+
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use proctrace_analysis::{Options, Recording, Rules, SeriesOptions, SeriesRun, health, series};
+use proctrace_wire::escape::to_text;
+
+use crate::args::SeriesArgs;
+use crate::report::{directory, event_pattern};
+use crate::{event_logs, print, say};
+
+/// A recording as it was named on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Named {
+    path: PathBuf,
+    workers: Option<u64>,
+    group: String,
+}
+
+pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
+    if !args.knee.is_finite() || args.knee <= 0.0 {
+        bail!("--knee must be more than 0 percent");
+    }
+    let named = named(args)?;
+    let one_each = |count: usize, option: &str| match count {
+        0 | 1 => Ok(()),
+        count if count == named.len() => Ok(()),
+        count => Err(anyhow::anyhow!(
+            "{option} is given {count} times for {} runs; give it once, or once for each",
+            named.len()
+        )),
+    };
+    one_each(args.events.len(), "--events")?;
+    one_each(args.events_log.len(), "--events-log")?;
+    let pattern = event_pattern(args.events_regex.as_deref())?;
+
+    let mut runs = Vec::with_capacity(named.len());
+    for (at, run) in named.iter().enumerate() {
+        let recording = Recording::load(&run.path, &Rules::generic())
+            .with_context(|| run.path.display().to_string())?;
+        if !health(&recording).is_good() {
+            say::note(&format!(
+                "{} is not whole, or its books do not balance; proctrace check tells more",
+                run.path.display()
+            ));
+        }
+        let of_run = |len: usize| if len > 1 { at } else { 0 };
+        let logs = match args.events_log.get(of_run(args.events_log.len())) {
+            Some(log) => event_logs::of_recording(&recording, log, &pattern)?,
+            None => Vec::new(),
+        };
+        let options = Options { pool: args.pool.clone(), event_logs: logs, ..Options::default() };
+        let mut found = SeriesRun::of(&recording, &options, &name_of(&run.path));
+        found.group.clone_from(&run.group);
+        found.workers = run.workers.unwrap_or(found.workers);
+        found.events = args.events.get(of_run(args.events.len())).copied().or(found.events);
+        runs.push(found);
+    }
+    let content = series(
+        &runs,
+        &SeriesOptions { knee_percent: args.knee, against_first: args.against.is_some() },
+    );
+    if let Some(path) = &args.out {
+        directory::write_content(path, "Series of recordings", &content)?;
+        say::note(&format!("all of it is in {}; begin with index.md", path.display()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = stdout().lock();
+    print::tables(&mut out, &content.tables, args.format, print::style(None))?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What --against names first, then runs without a group, then groups.
+fn named(args: &SeriesArgs) -> Result<Vec<Named>> {
+    let mut all = Vec::new();
+    if let Some(against) = &args.against {
+        let (path, workers) = path_and_workers(against)?;
+        let group = format!("against {}", name_of(&path));
+        all.push(Named { path, workers, group });
+    }
+    for run in &args.runs {
+        let (path, workers) = path_and_workers(run)?;
+        all.push(Named { path, workers, group: String::new() });
+    }
+    for group in &args.group {
+        let Some((name, runs)) = group.split_once('=') else {
+            bail!("--group {group} has no name; say it like mp=one.ptrace,two.ptrace");
+        };
+        for run in runs.split(',').filter(|run| !run.is_empty()) {
+            let (path, workers) = path_and_workers(run)?;
+            all.push(Named { path, workers, group: name.to_owned() });
+        }
+    }
+    Ok(all)
+}
+
+/// FILE or FILE=N; a file that is there is meant as it is.
+fn path_and_workers(run: &str) -> Result<(PathBuf, Option<u64>)> {
+    if let Some((path, workers)) = run.rsplit_once('=')
+        && !Path::new(run).exists()
+    {
+        let workers: u64 = workers
+            .parse()
+            .ok()
+            .filter(|workers| *workers > 0)
+            .with_context(|| format!("in {run}, {workers:?} is no number of workers"))?;
+        return Ok((path.into(), Some(workers)));
+    }
+    Ok((run.into(), None))
+}
+
+fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or(path.as_os_str());
+    to_text(stem.as_encoded_bytes()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_may_say_how_many_workers_it_has() {
+        assert_eq!(path_and_workers("a.ptrace").unwrap(), ("a.ptrace".into(), None));
+        assert_eq!(path_and_workers("a=b.ptrace=8").unwrap(), ("a=b.ptrace".into(), Some(8)));
+        for wrong in ["a.ptrace=", "a.ptrace=0", "a.ptrace=many", "a.ptrace=-1"] {
+            assert!(path_and_workers(wrong).is_err(), "{wrong}");
+        }
+        let scratch = tempfile::tempdir().unwrap();
+        let odd = scratch.path().join("run=3");
+        std::fs::write(&odd, "").unwrap();
+        assert_eq!(path_and_workers(odd.to_str().unwrap()).unwrap(), (odd, None));
+    }
+}

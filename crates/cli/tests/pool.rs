@@ -1,0 +1,164 @@
+//! Pools of workers and series of them, against what the fixture `pool` declares.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{Recorded, Recorder, fixture, header, proctrace, report, text, u64_of};
+use serde_json::Value;
+
+/// The tables that a command prints as JSON.
+struct Tables(Vec<Value>);
+
+impl Tables {
+    fn of(command: &mut std::process::Command) -> Self {
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Self(serde_json::from_slice(&output.stdout).unwrap())
+    }
+
+    fn of_section(recorded: &Recorded, options: &[&str]) -> Self {
+        let mut command = proctrace();
+        command.args(["report", "--section", "pool", "--format", "json"]).args(options);
+        Self::of(command.arg(recorded.trace()))
+    }
+
+    fn rows(&self, name: &str) -> &Vec<Value> {
+        let table = self.0.iter().find(|table| table["name"] == name);
+        table.unwrap_or_else(|| panic!("no table {name}"))["rows"].as_array().unwrap()
+    }
+
+    fn column(&self, name: &str, column: &str) -> Vec<f64> {
+        self.rows(name)
+            .iter()
+            .map(|row| row[column].as_f64().unwrap_or_else(|| panic!("{column} in {row}")))
+            .collect()
+    }
+}
+
+const LOGS: [&str; 2] = ["--events-log", "worker_*/AthenaMP.log"];
+
+#[test]
+fn a_pool_is_as_the_program_declares() {
+    let recorded = Recorder::new()
+        .option(["--memory=30ms", "--interval", "10ms"])
+        .fixture("pool", &["4", "64", "150", "200", "100", "120"]);
+    recorded.sound(0);
+    let tables = Tables::of_section(&recorded, &LOGS);
+    let pool = &tables.rows("pools")[0];
+    assert_eq!((text(&pool["parent"]), text(&pool["workers_are"])), ("pool", "forks"));
+    assert_eq!(pool["workers"], 4);
+
+    // One event for each 10 ms of CPU.
+    assert_eq!(tables.column("pool_workers", "events"), [20.0, 30.0, 40.0, 50.0]);
+    assert_eq!(tables.column("pool_workers", "events_to_first"), [1.0, 1.5, 2.0, 2.5]);
+    let cpu_ms = tables.column("pool_workers", "cpu_ns").into_iter().map(|ns| ns / 1e6);
+    for (worker, cpu_ms) in cpu_ms.enumerate() {
+        // By the worker's own clock, and then it writes to 32 MiB.
+        let declared = 200.0 + 100.0 * worker as f64;
+        assert!((declared..declared + 300.0).contains(&cpu_ms), "{worker}: {cpu_ms}");
+    }
+    let page_bytes = u64_of(&header(&recorded.trace())["header"]["page_bytes"]) as f64;
+    let pages = f64::from(32 << 20) / page_bytes;
+    for faults in tables.column("pool_resources", "minor_faults") {
+        assert!((pages..pages + 1000.0).contains(&faults), "{faults} of {pages}");
+    }
+
+    let phases = tables.rows("pool_phases");
+    let names: Vec<&str> = phases.iter().map(|phase| text(&phase["phase"])).collect();
+    assert_eq!(names, ["init", "fork", "loop", "tail", "merge, finalise"]);
+    let cpu = tables.column("pool_phases", "cpu_ns");
+    assert!(cpu[0] >= 150e6, "{cpu:?}");
+    // What the parent burned in the end; a sample may lie 10 ms before.
+    assert!((100e6..220e6).contains(&cpu[4]), "{cpu:?}");
+    // Nothing but the pool was recorded, and nothing of it is left out.
+    let total = u64_of(&report(&recorded.trace())["summary"]["cpu_ns"]) as f64;
+    let sum: f64 = cpu.iter().sum();
+    assert!((sum / total - 1.0).abs() < 1e-3, "{sum} {total}");
+
+    // All is shared at first, and in the end each worker has half of it for itself.
+    let shared = |when: &str| {
+        let rows = tables.rows("pool_memory");
+        let row = rows.iter().find(|row| row["phase"] == when).unwrap();
+        (u64_of(&row["pss_bytes"]), row["shared_percent"].as_f64().unwrap())
+    };
+    let (calm, end) = (shared("loop, half the time"), shared("workers finalise"));
+    assert!(calm.1 > 90.0, "{calm:?}");
+    assert!(end.1 < 85.0 && end.0 > calm.0 + (24 << 20), "{calm:?} {end:?}");
+}
+
+#[test]
+fn programs_that_are_started_together_are_a_pool() {
+    let burn = fixture("burn");
+    let script = "for n in 1 2 3; do \"$0\" 300 & done; wait";
+    let recorded = Recorder::new().run(["sh", "-c", script, burn.to_str().unwrap()]);
+    recorded.sound(0);
+    let tables = Tables::of_section(&recorded, &[]);
+    let pool = &tables.rows("pools")[0];
+    assert_eq!((text(&pool["workers_are"]), &pool["workers"]), ("burn", &Value::from(3)));
+    assert_eq!(Tables::of_section(&recorded, &["--pool", "sh"]).rows("pools").len(), 1);
+    let none = Tables::of_section(&recorded, &["--pool", "athena.py"]);
+    assert_eq!(none.rows("pools").len(), 0);
+    assert!(none.0[0]["notes"][0].as_str().unwrap().contains("athena.py"));
+}
+
+#[test]
+fn threads_are_no_pool() {
+    let recorded = Recorder::new().fixture("threads", &["4", "100"]);
+    recorded.sound(0);
+    assert_eq!(Tables::of_section(&recorded, &[]).rows("pools").len(), 0);
+    // But they count as workers of a series.
+    let mut command = proctrace();
+    command.args(["series", "--format", "json", "--events", "7"]).arg(recorded.trace());
+    let series = Tables::of(&mut command);
+    assert_eq!(series.column("series", "workers"), [4.0]);
+    assert_eq!(series.column("series", "events"), [7.0]);
+}
+
+#[test]
+fn a_log_that_tells_nothing_is_an_error() {
+    let recorded = Recorder::new().fixture("pool", &["2", "1", "10", "200", "0", "10"]);
+    recorded.sound(0);
+    for (options, says) in [
+        (&["--events-log", "no/such*"][..], "no file"),
+        (&["--events-log", "worker_*/AthenaMP.log", "--events-regex", "x(1)"], "--events-regex"),
+        (&["--events-log", "worker_*/AthenaMP.log", "--events-regex", "("], "regular expression"),
+    ] {
+        let mut command = proctrace();
+        command.args(["report", "--section", "pool"]).args(options).arg(recorded.trace());
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr.contains(says), "{stderr}");
+    }
+}
+
+#[test]
+fn a_series_finds_workers_and_events_of_each_run() {
+    let runs: Vec<Recorded> = ["1", "2", "4"]
+        .map(|workers| Recorder::new().fixture("pool", &[workers, "1", "50", "200", "0", "50"]))
+        .into();
+    let series = |options: &[String]| {
+        let mut command = proctrace();
+        Tables::of(command.args(["series", "--format", "json"]).args(LOGS).args(options))
+    };
+    let path = |run: &Recorded| run.trace().display().to_string();
+    let found = series(&runs.iter().map(path).collect::<Vec<_>>());
+    assert_eq!(found.column("series", "workers"), [1.0, 2.0, 4.0]);
+    assert_eq!(found.column("series", "events"), [20.0, 40.0, 80.0]);
+    assert_eq!(found.column("series", "efficiency_percent")[0], 100.0);
+    let core_time: Vec<f64> = found
+        .rows("series")
+        .iter()
+        .map(|row| u64_of(&row["wall_ns"]) as f64 * u64_of(&row["workers"]) as f64)
+        .collect();
+
+    // The same as variants: one job of four, against four of one each.
+    let groups =
+        [format!("--group=mp={}", path(&runs[2])), format!("--group=mj={}=1", path(&runs[0]))];
+    let ratio = series(&groups).column("series_core_time", "to_first");
+    assert!((ratio[1] - core_time[0] / core_time[2]).abs() < 1e-9, "{ratio:?}");
+    let against = [path(&runs[0]), format!("--against={}", path(&runs[2]))];
+    let ratio = series(&against).column("series_core_time", "to_first");
+    assert!((ratio[1] - core_time[0] / core_time[2]).abs() < 1e-9, "{ratio:?}");
+}
