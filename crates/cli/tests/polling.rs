@@ -120,6 +120,22 @@ fn categories_and_roles_are_those_of_the_experiment() {
     assert!(text(&device["rule"]).starts_with("alice-o2:"));
 }
 
+/// AthenaMP forks its workers, which never call exec: only where they work tells them apart.
+#[test]
+fn forked_workers_are_known_by_their_directory() {
+    let recorder = Recorder::new();
+    let directory = recorder.directory.path().to_owned();
+    let workers = "for n in 0 1 2; do (mkdir -p worker_$n; cd worker_$n; :) & done\n\
+                   (mkdir shared_writer; cd shared_writer; :) &\nwait\n";
+    put(&directory.join("athena.py"), &format!("#!/bin/bash\n{workers}"));
+    let recorded = recorder.run(["./athena.py"]);
+    recorded.sound(0);
+    let caught = rows(&recorded.trace(), &["classify"], 0);
+    let athena = find(&caught, &[("program", "athena.py")]);
+    assert_eq!(text(&athena["roles"]), "SharedWriter, worker 0, worker 1, … (4)");
+    assert_eq!((u64_of(&athena["processes"]), u64_of(&athena["execs"])), (5, 1));
+}
+
 #[test]
 fn rules_of_ones_own_come_first_and_idle_ones_are_told() {
     let recorded = record();
