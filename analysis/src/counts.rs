@@ -15,10 +15,10 @@ const LOGARITHMIC_FROM: f64 = 100.0;
 
 pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
     let categories =
-        tally::by(recording, |program| Some((program.class, program.category().to_owned())));
-    let programs = tally::by(recording, |program| {
+        ran(tally::by(recording, |program| Some((program.class, program.category().to_owned()))));
+    let programs = ran(tally::by(recording, |program| {
         Some((program.class, program.category().to_owned(), program.name.clone()))
-    });
+    }));
     let rate = Rate::of(recording, options);
     let total = sum(categories.iter().map(|(_, tally)| tally));
     let n = format!(
@@ -48,6 +48,12 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
     Ok(Content { tables, charts })
 }
 
+/// Without what no process ran last: a program that only executed another.
+fn ran<K>(mut rows: Vec<(K, Tally)>) -> Vec<(K, Tally)> {
+    rows.retain(|(_, tally)| tally.processes > 0);
+    rows
+}
+
 fn figures(table: Table, rows: impl Iterator<Item = Tally> + Clone, rate: &Rate) -> Table {
     table
         .whole("processes", "processes", Unit::Count, rows.clone().map(|tally| tally.processes))
@@ -72,11 +78,11 @@ fn kinds(recording: &Recording) -> Vec<(String, Tally)> {
         (Class::Command, "other commands"),
         (Class::Program, "other programs"),
     ] {
-        let mut of_class = tally::by(recording, |program| {
+        let mut of_class = ran(tally::by(recording, |program| {
             let by_category = class == Class::Framework;
             let name = if by_category { program.category() } else { &*program.name };
             (program.class == class).then(|| name.to_owned())
-        });
+        }));
         if of_class.len() > BARS_MAX + 1 {
             let tail = of_class.split_off(BARS_MAX);
             let name = format!("{} {rest}", tail.len());

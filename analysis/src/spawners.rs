@@ -1,6 +1,7 @@
 //! Who starts what: from the program and command line that forked to what the child came to run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Class, Series, Table, Unit};
 
@@ -13,6 +14,8 @@ use crate::tally::share_percent;
 
 /// As many sources have a bar of their own.
 const BARS_MAX: usize = 12;
+/// As many children of a source are named.
+const CHILDREN_SHOWN: usize = 3;
 
 /// What was at work when a process was forked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,15 +69,19 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
     edges.sort_by(|(a_key, a), (b_key, b)| {
         (b.processes, b.cpu_ns()).cmp(&(a.processes, a.cpu_ns())).then_with(|| a_key.cmp(b_key))
     });
-    let sources = sources(recording, &edges);
     let started: u64 = edges.iter().map(|(_, edge)| edge.processes).sum();
-    let chart = chart(recording, &sources);
-    let note = "Digits and random characters of command lines are written as #.";
+    // One wrapper may watch over a hundred tasks, each with a command line of its own.
+    let programs = sums(recording, &edges, |source| &*recording.programs[source.program].name);
+    let lines = sums(recording, &edges, |source| source);
+    let chart = chart(&programs);
+    let commands = "Commands are those of the system among what was started, CPU is what all that \
+                    used.";
+    let digits = "Digits and random characters of command lines are written as #.";
+    let by_program = programs_table(recording, &programs, started, &rate).note(commands);
+    let by_line = lines_table(recording, &lines, &rate).note(commands).note(digits);
+    let edges = edges_table(recording, edges, &rate).note(digits);
     Ok(Content {
-        tables: vec![
-            sources_table(recording, &sources, &rate).note(note).note(rate.says()),
-            edges_table(recording, edges, &rate).note(note).note(rate.says()),
-        ],
+        tables: [by_program, by_line, edges].map(|table| table.note(rate.says())).into(),
         charts: vec![chart.note(format!("{started} processes that were forked while recording."))],
     })
 }
@@ -91,39 +98,81 @@ fn child_name(recording: &Recording, child: Child) -> String {
 
 /// A source with all that it started.
 #[derive(Debug)]
-struct Sum {
-    source: Source,
+struct Sum<K> {
+    source: K,
     processes: u64,
     /// Of them, commands of the system.
     commands: u64,
     cpu_ns: u64,
+    children: BTreeMap<Child, u64>,
 }
 
-/// The busiest first.
-fn sources(recording: &Recording, edges: &[((Source, Child), Edge)]) -> Vec<Sum> {
-    let mut sums: HashMap<Source, Sum> = HashMap::new();
+/// What is started by each, the busiest first.
+fn sums<K: Copy + Ord + Hash>(
+    recording: &Recording,
+    edges: &[((Source, Child), Edge)],
+    key: impl Fn(Source) -> K,
+) -> Vec<Sum<K>> {
+    let mut sums: HashMap<K, Sum<K>> = HashMap::new();
     for ((source, child), edge) in edges {
-        let sum = sums.entry(*source).or_insert_with(|| Sum {
-            source: *source,
+        let source = key(*source);
+        let sum = sums.entry(source).or_insert_with(|| Sum {
+            source,
             processes: 0,
             commands: 0,
             cpu_ns: 0,
+            children: BTreeMap::new(),
         });
         sum.processes += edge.processes;
         if !child.forked && recording.programs[child.program].class == Class::Command {
             sum.commands += edge.processes;
         }
         sum.cpu_ns = sum.cpu_ns.saturating_add(edge.cpu_ns());
+        *sum.children.entry(*child).or_default() += edge.processes;
     }
-    let mut sums: Vec<Sum> = sums.into_values().collect();
+    let mut sums: Vec<Sum<K>> = sums.into_values().collect();
     sums.sort_by(|a, b| {
         (b.processes, b.cpu_ns).cmp(&(a.processes, a.cpu_ns)).then_with(|| a.source.cmp(&b.source))
     });
     sums
 }
 
-fn sources_table(recording: &Recording, sums: &[Sum], rate: &Rate) -> Table {
+/// The most frequent children, with their numbers.
+fn children<K>(recording: &Recording, sum: &Sum<K>) -> String {
+    let mut children: Vec<(&Child, &u64)> = sum.children.iter().collect();
+    children.sort_by(|a, b| b.1.cmp(a.1));
+    let shown = children.iter().take(CHILDREN_SHOWN);
+    let mut text: Vec<String> =
+        shown.map(|(child, n)| format!("{} {n}", child_name(recording, **child))).collect();
+    if children.len() > CHILDREN_SHOWN {
+        text.push("…".into());
+    }
+    text.join(", ")
+}
+
+fn programs_table(recording: &Recording, sums: &[Sum<&str>], started: u64, rate: &Rate) -> Table {
     Table::new("spawn_sources", "Who starts most")
+        .whole("processes", "processes", Unit::Count, sums.iter().map(|sum| sum.processes))
+        .real(
+            "share_percent",
+            "of all",
+            Unit::Percent,
+            sums.iter().map(|sum| share_percent(sum.processes, started)),
+        )
+        .real(
+            "per_second",
+            "rate",
+            Unit::PerSecond,
+            sums.iter().map(|sum| rate.per_second(sum.processes)),
+        )
+        .whole("commands", "commands", Unit::Count, sums.iter().map(|sum| sum.commands))
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, sums.iter().map(|sum| sum.cpu_ns))
+        .text("parent", "started by", sums.iter().map(|sum| sum.source))
+        .text("children", "what", sums.iter().map(|sum| children(recording, sum)))
+}
+
+fn lines_table(recording: &Recording, sums: &[Sum<Source>], rate: &Rate) -> Table {
+    Table::new("spawn_lines", "Which command lines start most")
         .whole("processes", "processes", Unit::Count, sums.iter().map(|sum| sum.processes))
         .real(
             "per_second",
@@ -143,7 +192,6 @@ fn sources_table(recording: &Recording, sums: &[Sum], rate: &Rate) -> Table {
             "its command line",
             sums.iter().map(|sum| template(recording, sum.source)),
         )
-        .note("Commands are those of the system among what was started, CPU is what all that used.")
 }
 
 fn edges_table(recording: &Recording, edges: Vec<((Source, Child), Edge)>, rate: &Rate) -> Table {
@@ -181,20 +229,9 @@ fn edges_table(recording: &Recording, edges: Vec<((Source, Child), Edge)>, rate:
         .note("Half of them lived less than the time given.")
 }
 
-/// The sources by program: a command line is too long for an axis.
-fn chart(recording: &Recording, sums: &[Sum]) -> Chart {
-    let mut by_program: HashMap<&str, (u64, u64)> = HashMap::new();
-    for sum in sums {
-        let name = &*recording.programs[sum.source.program].name;
-        let (processes, commands) = by_program.entry(name).or_default();
-        *processes += sum.processes;
-        *commands += sum.commands;
-    }
-    let mut rows: Vec<(String, u64, u64)> = by_program
-        .into_iter()
-        .map(|(name, (processes, commands))| (name.to_owned(), processes, commands))
-        .collect();
-    rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+fn chart(sums: &[Sum<&str>]) -> Chart {
+    let mut rows: Vec<(String, u64, u64)> =
+        sums.iter().map(|sum| (sum.source.to_owned(), sum.processes, sum.commands)).collect();
     if rows.len() > BARS_MAX + 1 {
         let tail = rows.split_off(BARS_MAX);
         let (processes, commands) =
@@ -251,10 +288,14 @@ mod tests {
         assert_eq!(real(sources, "parent", "taskwrapper", "processes"), Some(21.0));
         assert_eq!(real(sources, "parent", "taskwrapper", "commands"), Some(20.0));
         assert_eq!(real(sources, "parent", "taskwrapper", "per_second"), Some(10.5));
-        let line = sources.named("command_line").unwrap().values.get(0);
+        assert_eq!(
+            sources.named("children").unwrap().values.get(0),
+            Cell::Text("ps 10, grep 10, o2-sim 1")
+        );
+        let line = content.tables[1].named("command_line").unwrap().values.get(0);
         assert_eq!(line, Cell::Text("bash -c . x; taskwrapper sim_#.log o#-sim"));
 
-        let edges = &content.tables[1];
+        let edges = &content.tables[2];
         assert_eq!(edges.height(), 4);
         assert_eq!(real(edges, "child", "ps", "processes"), Some(10.0));
         assert_eq!(real(edges, "child", "ps", "cpu_ns"), Some(4e7));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use proctrace_analysis::{
     Options, Recording, Rules, Section, analyse, classification, gantt, metrics,
 };
-use proctrace_findings::{GanttOrder, GanttView};
+use proctrace_findings::{Cell, GanttOrder, GanttView};
 use proctrace_replay::Replay;
 use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
 use proctrace_wire::{Frames, Stream};
@@ -59,8 +59,13 @@ fn read_all(path: &Path) {
             assert!(table.columns.iter().all(|column| column.values.len() == height));
         }
     }
+    // Every process is caught once.
     let caught = classification(&recording);
-    assert!(caught.height() > 0 || findings.summary.processes == 0);
+    let processes = &caught.named("processes").unwrap().values;
+    let caught: u64 = (0..caught.height())
+        .map(|row| if let Cell::Whole(number) = processes.get(row) { number } else { 0 })
+        .sum();
+    assert_eq!(caught, findings.summary.processes);
     assert!(metrics(&recording, &findings).metrics.iter().all(|metric| metric.value.is_finite()));
     let mut replay = Replay::open(path).unwrap();
     for event in replay.by_ref() {

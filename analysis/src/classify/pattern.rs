@@ -7,7 +7,7 @@ enum Piece {
     Literal(Vec<u8>),
     /// Any bytes, or none.
     Any,
-    /// One byte or more, without white space.
+    /// One byte or more, neither white space nor a slash.
     Word,
 }
 
@@ -63,6 +63,10 @@ impl Pattern {
     }
 }
 
+fn is_of_word(byte: u8) -> bool {
+    !byte.is_ascii_whitespace() && byte != b'/'
+}
+
 /// Backtracking that never looks twice at what failed before, so that the time is at most the
 /// product of both lengths: what is searched was written by others.
 struct Search<'a> {
@@ -86,7 +90,7 @@ impl Search<'_> {
         let ends = if *first == Piece::Any {
             at..=self.text.len()
         } else {
-            let word = self.text[at..].iter().take_while(|byte| !byte.is_ascii_whitespace());
+            let word = self.text[at..].iter().take_while(|byte| is_of_word(**byte));
             at + 1..=at + word.count()
         };
         let last = *ends.end();
@@ -130,6 +134,8 @@ mod tests {
         assert_eq!(find("*taskwrapper {}.log*", ". x.sh; taskwrapper tpc_1.log o2"), Some("tpc_1"));
         assert_eq!(find("*taskwrapper {}.log*", "taskwrapper() { }; taskwrapper a.log"), Some("a"));
         assert_eq!(find("*taskwrapper {}.log*", "taskwrapper a b.log"), None);
+        assert_eq!(find("*taskwrapper *{}.log*", "taskwrapper tf1/a_1.log x"), Some("a_1"));
+        assert_eq!(find("*/{}.sh", "bash /a/b/c.sh"), Some("c"));
         assert_eq!(find("worker_{}", "worker_12"), Some("12"));
         assert_eq!(find("worker_{}", "worker_"), None);
         assert_eq!(find("shared_writer", "shared_writer"), Some("shared_writer"));
@@ -149,7 +155,7 @@ mod tests {
             [] => text.is_empty(),
             [b'*', rest @ ..] => (0..=text.len()).any(|at| defined(rest, &text[at..])),
             [b'{', b'}', rest @ ..] => (1..=text.len())
-                .take_while(|at| !text[at - 1].is_ascii_whitespace())
+                .take_while(|at| is_of_word(text[at - 1]))
                 .any(|at| defined(rest, &text[at..])),
             [byte, rest @ ..] => text.first() == Some(byte) && defined(rest, &text[1..]),
         }
@@ -157,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_what_is_defined(pattern in "([ab ]|\\*|\\{\\}){0,7}", text in "[ab ]{0,12}") {
+        fn it_does_what_is_defined(pattern in "([ab/ ]|\\*|\\{\\}){0,7}", text in "[ab/ ]{0,12}") {
             prop_assert_eq!(
                 Pattern::new(&pattern).matches(text.as_bytes()),
                 defined(pattern.as_bytes(), text.as_bytes())

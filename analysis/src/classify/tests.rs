@@ -277,11 +277,14 @@ fn a_users_rules_come_first() {
     );
 }
 
-#[test]
-fn forked_workers_are_known_by_their_directory() {
-    let rules = Rules::built_in();
-    let mut examiner = Examiner::new(&rules);
-    let argv = argv(&["python", "athena.py"]);
+/// Roles of processes that one exec founded and that never called exec, by what is told of them.
+fn roles_of_forked(
+    rules: &Rules,
+    name: &str,
+    tell: impl Fn(&mut Examiner<'_>, u32),
+) -> Vec<Option<String>> {
+    let mut examiner = Examiner::new(rules);
+    let argv = argv(&["python", name]);
     examiner.exec(&Exec {
         fixed: ExecFixed::new_zeroed(),
         path: b"/usr/bin/python3",
@@ -291,22 +294,71 @@ fn forked_workers_are_known_by_their_directory() {
         argv: &argv,
     });
     let mut processes: Vec<_> = (0..4).map(process).collect();
-    for forked in &mut processes[1..] {
-        forked.spawned_in = Some(0);
-    }
-    for (at, directory) in
-        ["/work", "/work/mp/worker_12", "/work/mp/shared_writer"].iter().enumerate()
-    {
-        examiner.directory(u32::try_from(at).unwrap() + 1, Some(0), directory.as_bytes());
+    for forked in 1..4 {
+        processes[forked as usize].spawned_in = Some(0);
+        tell(&mut examiner, forked);
     }
     for process in &mut processes {
         process.run = Some(0);
     }
-    let mut runs = [run(0, 0)];
     let mut programs = Programs::default();
-    let (_, roles) = examiner.resolve(&mut runs, &mut processes, &mut programs);
+    let (_, roles) = examiner.resolve(&mut [run(0, 0)], &mut processes, &mut programs);
     let roles = roles.into_inner();
-    let found: Vec<_> =
-        processes.iter().map(|process| process.role.map(|role| &*roles[role as usize])).collect();
-    assert_eq!(found, [None, None, Some("worker 12"), Some("SharedWriter")]);
+    processes.iter().map(|process| process.role.map(|role| roles[role as usize].clone())).collect()
+}
+
+#[test]
+fn forked_workers_are_known_by_their_directory() {
+    let directories = ["/work", "/work/mp/worker_12", "/work/mp/shared_writer"];
+    let roles = roles_of_forked(&Rules::built_in(), "athena.py", |examiner, process| {
+        let directory = directories[process as usize - 1];
+        examiner.directory(process, Some(0), directory.as_bytes());
+    });
+    assert_eq!(roles, [None, None, Some("worker 12".into()), Some("SharedWriter".into())]);
+}
+
+#[test]
+fn forked_workers_are_known_by_the_name_they_take() {
+    let mine = "[[rule]]\ngroup = \"pool\"\nname = [\"pool.py\"]\n\
+                roles = [{ rename = \"eater-{}\", as = \"eater {}\" }]\n";
+    let rules = Rules::built_in().with("mine.toml", mine).unwrap();
+    let roles = roles_of_forked(&rules, "pool.py", |examiner, process| {
+        examiner.rename(process, Some(0), &format!("eater-{process}"));
+        if process == 3 {
+            // What is left of it is not what the rule asks for, and the last word so stays.
+            examiner.rename(process, Some(0), "python3");
+        }
+        // In another run it was something else.
+        examiner.rename(process, None, "eater-9");
+    });
+    let role = |text: &str| Some(text.to_owned());
+    assert_eq!(roles, [None, role("eater 1"), role("eater 2"), role("eater 3")]);
+}
+
+#[test]
+fn every_stage_of_o2_has_its_group() {
+    for (name, group) in [
+        ("o2-sim-hit-merger-runner", "o2 sim"),
+        ("o2-sim-primary-server-device-runner", "o2 sim"),
+        ("o2-sim-serial", "o2 sim"),
+        ("o2-sim-digitizer-workflow", "o2 digi"),
+        ("o2-sim-mctracks-to-aod", "o2 aod"),
+        ("o2-aod-producer-workflow", "o2 aod"),
+        ("o2-its-reco-workflow", "o2 reco"),
+        ("o2-tpc-reco-workflow", "o2 reco"),
+        ("o2-tof-entropy-encoder-workflow", "o2 reco"),
+        ("o2-tpcits-match-workflow", "o2 match"),
+        ("o2-tof-matcher-workflow", "o2 match"),
+        ("o2-primary-vertexing-workflow", "o2 vertex"),
+        ("o2-secondary-vertexing-workflow", "o2 vertex"),
+        ("o2-ccdb-downloadccdbfile", "o2 ccdb"),
+        ("o2-calibration-tof-calib-workflow", "o2 calib"),
+        ("o2-tpc-cluster-qc", "o2 qc"),
+        ("o2-eve", "o2 other"),
+    ] {
+        let path = format!("/o2/bin/{name}");
+        let given = ((&*path, "", &*path, &[name, "--id", "x"][..]), None);
+        let (program, _) = classify(&Rules::built_in(), &[given]).remove(0);
+        assert_eq!(program, framework(group, name));
+    }
 }

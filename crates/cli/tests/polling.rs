@@ -12,7 +12,8 @@ use std::path::Path;
 use common::{Recorded, Recorder, proctrace, text, u64_of};
 use serde_json::Value;
 
-const TASKS: u64 = 3;
+const NAMES: [&str; 3] = ["generation", "simulation", "reconstruction"];
+const TASKS: u64 = NAMES.len() as u64;
 const TICKS: u64 = 5;
 
 /// What every task's shell does while its command runs: so many commands per tick, no `$(...)`.
@@ -49,8 +50,9 @@ fn record() -> Recorded {
     let directory = recorder.directory.path().to_owned();
     put(&directory.join("jobutils.sh"), UTILITIES);
     put(&directory.join("o2-sim"), DRIVER);
-    let runner: String = (1..=TASKS)
-        .map(|n| format!("bash -c '. ./jobutils.sh; taskwrapper sim_{n}.log ./o2-sim -n 5'\n"))
+    let runner: String = NAMES
+        .iter()
+        .map(|name| format!("bash -c '. ./jobutils.sh; taskwrapper {name}_1.log ./o2-sim -n 5'\n"))
         .collect();
     // Whoever runs it, this is what it is.
     put(&directory.join("o2_dpg_workflow_runner.py"), &format!("#!/bin/bash\n{runner}"));
@@ -81,12 +83,19 @@ fn the_wrapper_is_named_as_the_source_of_the_commands() {
     assert_eq!(text(&sources[0]["parent"]), "taskwrapper");
     // grep, ps, sed, awk and sleep at each tick of each task.
     assert_eq!(u64_of(&sources[0]["commands"]), 5 * TICKS * TASKS);
-    assert!(text(&sources[0]["command_line"]).contains("taskwrapper sim_#.log"));
 
-    let edges = rows(&trace, &["report", "--section", "spawners"], 1);
-    for command in ["grep", "ps", "sed", "awk", "sleep"] {
-        let edge = find(&edges, &[("parent", "taskwrapper"), ("child", command)]);
-        assert_eq!(u64_of(&edge["processes"]), TICKS * TASKS, "{command}");
+    // Each task has a command line of its own.
+    let lines = rows(&trace, &["report", "--section", "spawners"], 1);
+    let edges = rows(&trace, &["report", "--section", "spawners"], 2);
+    for name in NAMES {
+        let says = format!("taskwrapper {name}_#.log");
+        let of_task = |row: &&Value| text(&row["command_line"]).contains(&says);
+        let line = lines.iter().find(of_task).unwrap();
+        assert_eq!(u64_of(&line["commands"]), 5 * TICKS);
+        for command in ["grep", "ps", "sed", "awk", "sleep"] {
+            let edge = edges.iter().filter(of_task).find(|row| row["child"] == command).unwrap();
+            assert_eq!(u64_of(&edge["processes"]), TICKS, "{command}");
+        }
     }
 
     let chains = rows(&trace, &["report", "--section", "ancestry"], 0);
@@ -114,10 +123,26 @@ fn categories_and_roles_are_those_of_the_experiment() {
 
     let caught = rows(&trace, &["classify"], 0);
     let wrapper = find(&caught, &[("program", "taskwrapper")]);
-    assert_eq!(text(&wrapper["roles"]), "sim_1, sim_2, sim_3");
+    assert_eq!(text(&wrapper["roles"]), "generation_1, reconstruction_1, simulation_1");
     let device = find(&caught, &[("program", "o2-sim"), ("group", "o2 sim")]);
     assert_eq!(text(&device["roles"]), "hitmerger, worker1");
     assert!(text(&device["rule"]).starts_with("alice-o2:"));
+}
+
+/// AthenaMP forks its workers, which never call exec: only where they work tells them apart.
+#[test]
+fn forked_workers_are_known_by_their_directory() {
+    let recorder = Recorder::new();
+    let directory = recorder.directory.path().to_owned();
+    let workers = "for n in 0 1 2; do (mkdir -p worker_$n; cd worker_$n; :) & done\n\
+                   (mkdir shared_writer; cd shared_writer; :) &\nwait\n";
+    put(&directory.join("athena.py"), &format!("#!/bin/bash\n{workers}"));
+    let recorded = recorder.run(["./athena.py"]);
+    recorded.sound(0);
+    let caught = rows(&recorded.trace(), &["classify"], 0);
+    let athena = find(&caught, &[("program", "athena.py")]);
+    assert_eq!(text(&athena["roles"]), "SharedWriter, worker 0, worker 1, … (4)");
+    assert_eq!((u64_of(&athena["processes"]), u64_of(&athena["execs"])), (5, 1));
 }
 
 #[test]
