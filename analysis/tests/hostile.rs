@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proctrace_analysis::{Recording, Rules, analyse, gantt};
+use proctrace_analysis::{Options, Recording, Rules, Section, analyse, gantt};
 use proctrace_replay::Replay;
 use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
 use proctrace_wire::{Frames, Stream};
@@ -43,6 +43,9 @@ fn read_all(path: &Path) {
     let findings = analyse(&recording).unwrap();
     let chart = gantt(&recording);
     assert_eq!(chart.bars.len() as u64, findings.summary.processes);
+    for section in Section::ALL {
+        section.of(&recording, &Options::default()).unwrap();
+    }
     let mut replay = Replay::open(path).unwrap();
     for event in replay.by_ref() {
         let json = event.to_json();
