@@ -177,7 +177,7 @@ fn pairs(found: &Correlations) -> Table {
         .note(
             "r is Pearson's, from and to its 95 % interval (Fisher's z) for n eff. independent \
              bins: what follows its own past counts for less (Bartlett 1935; Pyper and Peterman \
-             1998, over lags up to n/5 and at most 1,000). Spearman's rho is that of ranks.",
+             1998, over lags up to n/5). Spearman's rho is that of ranks.",
         )
         .note(
             "A correlation says that two things happen together, not that one makes the other. \

@@ -123,14 +123,6 @@ impl Said {
     }
 }
 
-/// Looks of a sampler while the command runs.
-fn looks(recording: &Recording, sampler: Sampler) -> impl Iterator<Item = u64> + use<> {
-    let until_ns = recording.watch.until_ns;
-    let first_ns = recording.first_ns.checked_add(sampler.first_ns());
-    let next = move |at_ns: &u64| at_ns.checked_add(sampler.period_ns());
-    std::iter::successors(first_ns, next).take_while(move |at_ns| *at_ns < until_ns)
-}
-
 fn phases(period: usize) -> impl Iterator<Item = Sampler> {
     (0..PHASES).map(move |phase| Sampler { period, phase })
 }
@@ -160,7 +152,7 @@ pub(crate) fn ps_like(recording: &Recording, period: usize) -> Said {
                 }
             }
         }
-        (sum, looks(recording, sampler).count() as u64, missed)
+        (sum, sampler.looks(recording.first_ns, recording.watch.until_ns), missed)
     }))
 }
 
@@ -170,11 +162,19 @@ pub(crate) fn prmon_like(recording: &Recording, books: &Accounting, period: usiz
     let course = Course::of(recording, books);
     let all = course.all(u64::MAX);
     Said::of(phases(period).map(|sampler| {
-        let (mut most, mut count, mut last_ns) = (Cpu::default(), 0, None);
+        let (start_ns, until_ns) = (recording.first_ns, recording.watch.until_ns);
+        let mut most = Cpu::default();
         let mut gone = Gone::default();
-        for at_ns in looks(recording, sampler) {
-            most = most.max(course.visible(at_ns, &mut gone));
-            (count, last_ns) = (count + 1, Some(at_ns));
+        // It grows but for when something falls out of it: the most is at the last look, or at the
+        // last one before that.
+        let falls = course.gone.iter().map(|(when_ns, _)| *when_ns);
+        let mut last_ns = None;
+        for before_ns in falls.chain([until_ns]) {
+            let look_ns = sampler.last_look_ns(start_ns, before_ns);
+            if let Some(at_ns) = look_ns.filter(|_| look_ns != last_ns) {
+                most = most.max(course.visible(at_ns, &mut gone));
+                last_ns = look_ns;
+            }
         }
         let known = last_ns.map_or(Cpu::default(), |last_ns| course.all(last_ns));
         let said = most.whole(SECOND_NS);
@@ -184,7 +184,7 @@ pub(crate) fn prmon_like(recording: &Recording, books: &Accounting, period: usiz
             rounding_ns: most.total_ns() - said.total_ns(),
             ..Missed::default()
         };
-        (said, count, missed)
+        (said, sampler.looks(start_ns, until_ns), missed)
     }))
 }
 

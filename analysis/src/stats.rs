@@ -1,7 +1,5 @@
 //! Correlation of two series in time, and how far it can be believed.
 
-/// Lags beyond this say nothing about load that is worth the time.
-const AUTOCORRELATION_LAGS_MAX: usize = 1_000;
 /// Best lags are looked for among so many bins before and after.
 pub(crate) const LAGS: i64 = 10;
 /// Of the normal distribution: 95 % lie within.
@@ -53,21 +51,65 @@ pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
 /// Autocorrelation at lags from 1 to a fifth of the series, scaled for the values that have no
 /// partner: n / (n - lag) (Pyper and Peterman, Can. J. Fish. Aquat. Sci. 55, 1998).
 pub(crate) fn autocorrelation(values: &[f64]) -> Vec<f64> {
-    let n = values.len();
+    let (n, lags) = (values.len(), values.len() / 5);
     let mean = mean(values);
-    let deviations: Vec<f64> = values.iter().map(|value| value - mean).collect();
-    let square: f64 = deviations.iter().map(|deviation| deviation * deviation).sum();
-    let lags = (n / 5).min(AUTOCORRELATION_LAGS_MAX);
+    // Followed by as many zeros as there are lags, so that the end does not meet the beginning.
+    let mut series = vec![(0.0, 0.0); (n + lags).next_power_of_two()];
+    for (at, value) in values.iter().enumerate() {
+        series[at].0 = value - mean;
+    }
+    let square: f64 = series.iter().map(|(deviation, _)| deviation * deviation).sum();
     if square <= 0.0 || !square.is_finite() {
         return vec![0.0; lags];
     }
+    // The transform of a power spectrum is the autocovariance (Wiener, Khinchin).
+    fourier(&mut series);
+    let size = series.len() as f64;
+    for (re, im) in &mut series {
+        (*re, *im) = ((*re * *re + *im * *im) / size, 0.0);
+    }
+    fourier(&mut series);
     (1..=lags)
         .map(|lag| {
-            let products: f64 = deviations.iter().zip(&deviations[lag..]).map(|(a, b)| a * b).sum();
-            let scaled = products / square * n as f64 / (n - lag) as f64;
+            let scaled = series[lag].0 / square * n as f64 / (n - lag) as f64;
             scaled.clamp(-1.0, 1.0)
         })
         .collect()
+}
+
+/// The discrete Fourier transform, in place, of a power of two of complex numbers (Cooley and Tukey,
+/// Math. Comput. 19, 1965).
+fn fourier(values: &mut [(f64, f64)]) {
+    let size = values.len();
+    if size < 2 {
+        return;
+    }
+    let bits = size.trailing_zeros();
+    for at in 0..size {
+        let mirrored = at.reverse_bits() >> (usize::BITS - bits);
+        if at < mirrored {
+            values.swap(at, mirrored);
+        }
+    }
+    let roots: Vec<(f64, f64)> = (0..size / 2)
+        .map(|at| {
+            let (sin, cos) = (-std::f64::consts::TAU * at as f64 / size as f64).sin_cos();
+            (cos, sin)
+        })
+        .collect();
+    let mut half = 1;
+    while half < size {
+        for block in values.chunks_exact_mut(2 * half) {
+            let (low, high) = block.split_at_mut(half);
+            let roots = roots.iter().step_by(size / (2 * half));
+            for ((low, high), (re, im)) in low.iter_mut().zip(high).zip(roots) {
+                let turned = (high.0 * re - high.1 * im, high.0 * im + high.1 * re);
+                *high = (low.0 - turned.0, low.1 - turned.1);
+                *low = (low.0 + turned.0, low.1 + turned.1);
+            }
+        }
+        half *= 2;
+    }
 }
 
 /// How many independent pairs of values would tell as much about a correlation as the `n` of two
@@ -103,17 +145,14 @@ pub(crate) fn interval(r: f64, n: f64) -> Option<(f64, f64)> {
 /// then. Of equals the shortest; only lags that leave three quarters of the series are tried.
 pub(crate) fn best_lag(x: &[f64], y: &[f64]) -> Option<(i64, f64)> {
     let n = x.len().min(y.len());
+    let (x, y) = (Centred::of(&x[..n]), Centred::of(&y[..n]));
     let most = LAGS.min(i64::try_from(n / 4).unwrap_or(LAGS));
     let mut lags: Vec<i64> = (-most..=most).collect();
     lags.sort_by_key(|lag| lag.abs());
     let mut best: Option<(i64, f64)> = None;
     for lag in lags {
-        let shift = usize::try_from(lag.abs()).unwrap_or(0);
-        let r = if lag >= 0 {
-            pearson(&x[..n - shift], &y[shift..n])
-        } else {
-            pearson(&x[shift..n], &y[..n - shift])
-        };
+        let shift = usize::try_from(lag.unsigned_abs()).unwrap_or(0);
+        let r = if lag >= 0 { x.with(&y, shift) } else { y.with(&x, shift) };
         if let Some(r) = r
             && best.is_none_or(|(_, best)| r.abs() > best.abs() + 1e-12)
         {
@@ -121,6 +160,58 @@ pub(crate) fn best_lag(x: &[f64], y: &[f64]) -> Option<(i64, f64)> {
         }
     }
     best
+}
+
+/// A series less its mean, with what is needed to correlate any part of it without adding it up.
+struct Centred {
+    values: Vec<f64>,
+    /// Sums of the first so many values, and of their squares.
+    sums: Vec<(f64, f64)>,
+}
+
+impl Centred {
+    fn of(values: &[f64]) -> Self {
+        let mean = mean(values);
+        let values: Vec<f64> = values.iter().map(|value| value - mean).collect();
+        let mut sum = (0.0, 0.0);
+        let mut sums = vec![sum];
+        sums.extend(values.iter().map(|value| {
+            sum = (sum.0 + value, sum.1 + value * value);
+            sum
+        }));
+        Self { values, sums }
+    }
+
+    /// Pearson's r of this and what is `later` by so many bins.
+    fn with(&self, later: &Self, shift: usize) -> Option<f64> {
+        let n = self.values.len().checked_sub(shift).filter(|n| *n >= 2)?;
+        let (x, y) = (&self.values[..n], &later.values[shift..]);
+        let ((sum_x, square_x), last) = (self.sums[n], later.sums[shift + n]);
+        let (sum_y, square_y) = (last.0 - later.sums[shift].0, last.1 - later.sums[shift].1);
+        let length = n as f64;
+        let xx = square_x - sum_x * sum_x / length;
+        let yy = square_y - sum_y * sum_y / length;
+        // What is left of a part that never changes is rounding.
+        if xx <= square_x * 1e-12 || yy <= square_y * 1e-12 {
+            return None;
+        }
+        let scale = xx.sqrt() * yy.sqrt();
+        let r = (product(x, y) - sum_x * sum_y / length) / scale;
+        (scale.is_finite() && r.is_finite()).then(|| r.clamp(-1.0, 1.0))
+    }
+}
+
+/// The sum of products, in four parts that do not wait for each other.
+fn product(x: &[f64], y: &[f64]) -> f64 {
+    let mut sums = [0.0; 4];
+    let (x, y) = (x.chunks_exact(4), y.chunks_exact(4));
+    let rest: f64 = x.remainder().iter().zip(y.remainder()).map(|(x, y)| x * y).sum();
+    for (x, y) in x.zip(y) {
+        for (sum, (x, y)) in sums.iter_mut().zip(x.iter().zip(y)) {
+            *sum += x * y;
+        }
+    }
+    sums.iter().sum::<f64>() + rest
 }
 
 #[cfg(test)]
@@ -220,6 +311,23 @@ mod tests {
     }
 
     #[test]
+    fn the_fast_way_finds_what_the_slow_way_finds() {
+        let mut normal = Normal(42);
+        for n in [5, 8, 13, 100, 511] {
+            let values = normal.ar1(0.9, n);
+            let mean = mean(&values);
+            let product = |lag: usize| -> f64 {
+                values.iter().zip(&values[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum()
+            };
+            for (at, found) in autocorrelation(&values).into_iter().enumerate() {
+                let lag = at + 1;
+                let slow = product(lag) / product(0) * n as f64 / (n - lag) as f64;
+                assert!((found - slow.clamp(-1.0, 1.0)).abs() < 1e-12, "{n} {lag}");
+            }
+        }
+    }
+
+    #[test]
     fn intervals_hold_what_they_should() {
         // Of independent but persistent series r is 0, and 95 in 100 intervals must say so. With
         // the plain n, half of them do not.
@@ -289,6 +397,18 @@ mod tests {
                 let again = pearson(&scaled, &y).unwrap();
                 prop_assert!((r - again).abs() < 1e-6, "{r} {again}");
             }
+        }
+
+        #[test]
+        fn parts_of_series_correlate_as_if_added_up(
+            pairs in proptest::collection::vec((-1e6f64..1e6, -1e6f64..1e6), 8..60),
+            shift in 0usize..5,
+        ) {
+            let (x, y): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+            let n = x.len() - shift;
+            let fast = Centred::of(&x).with(&Centred::of(&y), shift).unwrap();
+            let slow = pearson(&x[..n], &y[shift..]).unwrap();
+            prop_assert!((fast - slow).abs() < 1e-9, "{fast} {slow}");
         }
 
         #[test]

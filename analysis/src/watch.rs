@@ -36,6 +36,20 @@ impl Sampler {
         self.period_ns() / PHASES as u64 * self.phase as u64
     }
 
+    /// When it looks for the last time before a moment.
+    pub(crate) fn last_look_ns(self, start_ns: u64, before_ns: u64) -> Option<u64> {
+        let first_ns = start_ns.saturating_add(self.first_ns());
+        // At the moment of its end a process is not there any more.
+        let since_ns = before_ns.checked_sub(first_ns)?.checked_sub(1)?;
+        Some(before_ns - 1 - since_ns % self.period_ns())
+    }
+
+    /// How often it looks until then.
+    pub(crate) fn looks(self, start_ns: u64, before_ns: u64) -> u64 {
+        self.last_look_ns(start_ns, before_ns)
+            .map_or(0, |last_ns| (last_ns - start_ns - self.first_ns()) / self.period_ns() + 1)
+    }
+
     fn index(self) -> usize {
         self.period * PHASES + self.phase
     }
@@ -130,7 +144,7 @@ impl Watch {
         for period in 0..PERIODS_NS.len() {
             for phase in 0..PHASES {
                 let sampler = Sampler { period, phase };
-                let Some(look_ns) = last_look(sampler, self.start_ns, until_ns) else { continue };
+                let Some(look_ns) = sampler.last_look_ns(self.start_ns, until_ns) else { continue };
                 // What was never looked at needs no tail.
                 if look_ns < born_ns || to_ns <= look_ns {
                     continue;
@@ -185,17 +199,9 @@ impl Watch {
     /// at it.
     pub(crate) fn after_last_look(&self, sampler: Sampler, process: usize) -> Option<(f64, f64)> {
         let Life { born_ns, until_ns, .. } = *self.lives.get(process)?;
-        last_look(sampler, self.start_ns, until_ns).filter(|look_ns| *look_ns >= born_ns)?;
+        sampler.last_look_ns(self.start_ns, until_ns).filter(|look_ns| *look_ns >= born_ns)?;
         Some(self.tail_if_any(process).map_or((0.0, 0.0), |tail| tail.after[sampler.index()]))
     }
-}
-
-/// The last look before a moment.
-fn last_look(sampler: Sampler, start_ns: u64, before_ns: u64) -> Option<u64> {
-    // At the moment of its end a process is not there any more.
-    let first_ns = start_ns.saturating_add(sampler.first_ns());
-    let since_ns = before_ns.checked_sub(first_ns)?.checked_sub(1)?;
-    Some(before_ns - 1 - since_ns % sampler.period_ns())
 }
 
 /// How much of a stretch of time lies after a moment.
@@ -218,12 +224,16 @@ mod tests {
     fn the_last_look_is_before_the_end() {
         let second = |phase| Sampler { period: 1, phase };
         let s = 1_000_000_000;
-        assert_eq!(last_look(second(0), 7, 7), None);
-        assert_eq!(last_look(second(0), 7, 8), Some(7));
-        assert_eq!(last_look(second(0), 7, 7 + s), Some(7));
-        assert_eq!(last_look(second(0), 7, 8 + s), Some(7 + s));
-        assert_eq!(last_look(second(2), 7, 7 + s / 2), None);
-        assert_eq!(last_look(second(2), 7, 8 + 5 * s / 2), Some(7 + 5 * s / 2));
+        let last = |phase, before_ns| second(phase).last_look_ns(7, before_ns);
+        assert_eq!(last(0, 7), None);
+        assert_eq!(last(0, 8), Some(7));
+        assert_eq!(last(0, 7 + s), Some(7));
+        assert_eq!(last(0, 8 + s), Some(7 + s));
+        assert_eq!(last(2, 7 + s / 2), None);
+        assert_eq!(last(2, 8 + 5 * s / 2), Some(7 + 5 * s / 2));
+        let looks = |phase, before_ns| second(phase).looks(7, before_ns);
+        assert_eq!((looks(0, 7), looks(0, 8), looks(0, 7 + s), looks(0, 8 + s)), (0, 1, 1, 2));
+        assert_eq!((looks(2, 8), looks(2, 8 + s / 2)), (0, 1));
     }
 
     proptest! {
@@ -235,7 +245,7 @@ mod tests {
             before: u64,
         ) {
             let sampler = Sampler { period, phase };
-            if let Some(look) = last_look(sampler, start, before) {
+            if let Some(look) = sampler.last_look_ns(start, before) {
                 prop_assert!(look < before && before - look <= sampler.period_ns());
                 prop_assert_eq!((look - start - sampler.first_ns()) % sampler.period_ns(), 0);
             }

@@ -1,5 +1,14 @@
 //! The command line: one definition, from which help, man pages and completions are made.
 
+#[cfg(feature = "analyse")]
+mod compare;
+
+#[cfg(feature = "analyse")]
+pub(crate) use compare::{
+    Annotations, DiffArgs, DiffFormat, GateAction, GateArgs, GateOptions, GateRunArgs, MetricsArgs,
+    MetricsFormat,
+};
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,6 +45,12 @@ pub(crate) enum Command {
     Record(RecordArgs),
     #[cfg(feature = "analyse")]
     Report(ReportArgs),
+    #[cfg(feature = "analyse")]
+    Diff(DiffArgs),
+    #[cfg(feature = "analyse")]
+    Gate(GateArgs),
+    #[cfg(feature = "analyse")]
+    Metrics(MetricsArgs),
     #[cfg(feature = "analyse")]
     Series(SeriesArgs),
     #[cfg(feature = "analyse")]

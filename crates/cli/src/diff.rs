@@ -75,7 +75,7 @@ fn draw(diff: &Diff, path: &Path) -> Result<()> {
             end: Mark { at: waterfall.after, name: "after".to_owned() },
         }),
     );
-    std::fs::write(path, chart_svg(&chart)?)
+    std::fs::write(path, chart_svg(&chart))
         .with_context(|| format!("cannot write {}", path.display()))?;
     say::note(&format!("the waterfall is in {}", path.display()));
     Ok(())

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use proctrace_gate::{Budget, Code, Inconclusive, Options, Report, Run, explain, gate, init, render};
+use proctrace_gate::{
+    Budget, Code, Inconclusive, Options, Report, Run, explain, gate, init, render,
+};
 
 use crate::args::{Annotations, GateAction, GateArgs, GateOptions, RulesArgs};
 use crate::{exit_code, figures, say};
@@ -21,7 +23,8 @@ pub(crate) fn run(args: &GateArgs) -> Result<ExitCode> {
         None => {
             let Some(budget) = budget(&args.gate)? else { return Ok(exit_code::USAGE.into()) };
             let candidates = figures::of_files(&args.candidates, &args.gate.rules)?;
-            judge(&args.gate, &budget, &candidates)
+            let baselines = figures::of_files(&args.gate.baseline, &args.gate.rules)?;
+            judge(&args.gate, &budget, &baselines, &candidates)
         }
         Some(GateAction::Init { files, rules }) => write_budget(files, rules),
         Some(GateAction::Explain { code }) => say_what(code),
@@ -80,10 +83,14 @@ fn budget(args: &GateOptions) -> Result<Option<Budget>> {
 }
 
 /// Compares, reports, and makes an exit status of the verdict.
-fn judge(args: &GateOptions, budget: &Budget, candidates: &[Run]) -> Result<ExitCode> {
-    let baselines = figures::of_files(&args.baseline, &args.rules)?;
+fn judge(
+    args: &GateOptions,
+    budget: &Budget,
+    baselines: &[Run],
+    candidates: &[Run],
+) -> Result<ExitCode> {
     let options = Options { allow_doubts: args.allow_doubts };
-    let report = gate(budget, &baselines, candidates, options)?;
+    let report = gate(budget, baselines, candidates, options)?;
     write_reports(args, &report)?;
     let mut out = stdout().lock();
     out.write_all(render::text(&report, args.top).as_bytes())?;

@@ -5,13 +5,21 @@ mod args;
 mod check;
 #[cfg(feature = "analyse")]
 mod classify;
+#[cfg(feature = "analyse")]
+mod diff;
 mod doctor;
 mod dump;
 #[cfg(feature = "analyse")]
 mod event_logs;
 mod exit_code;
+#[cfg(feature = "analyse")]
+mod figures;
+#[cfg(feature = "analyse")]
+mod gate;
 mod invoker;
 mod manual;
+#[cfg(feature = "analyse")]
+mod metrics;
 mod output;
 #[cfg(feature = "analyse")]
 mod print;
@@ -42,6 +50,12 @@ fn main() -> ExitCode {
         Command::Record(args) => (exit_code::RECORDING_FAILED, record::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Report(args) => (exit_code::FAILED, report::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Diff(args) => (exit_code::FAILED, diff::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Gate(args) => (exit_code::FAILED, gate::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Metrics(args) => (exit_code::FAILED, metrics::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Series(args) => (exit_code::FAILED, series::run(&args)),
         #[cfg(feature = "analyse")]

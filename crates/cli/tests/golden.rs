@@ -91,6 +91,16 @@ fn findings_keep_their_keys() {
     for table in ["categories", "spawners", "lookups"] {
         findings[table].as_array_mut().unwrap().truncate(2);
     }
+    // Of matrices a corner; the report shows more.
+    for matrix in findings["correlations"].as_object_mut().unwrap().values_mut() {
+        for row in matrix.as_array_mut().into_iter().flatten().filter_map(|row| row.as_array_mut())
+        {
+            row.truncate(2);
+        }
+        if let Some(rows) = matrix.as_array_mut().filter(|rows| rows[0].is_array()) {
+            rows.truncate(2);
+        }
+    }
     insta::assert_json_snapshot!("findings", findings);
 }
 

@@ -13,8 +13,9 @@ use crate::record::{self, Job};
 use crate::{exit_code, figures, invoker, say};
 
 pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
-    // What is wrong with the budget is said before the command runs for hours.
+    // What is wrong with these is said before the command runs for hours.
     let Some(budget) = budget(&args.gate)? else { return Ok(exit_code::USAGE.into()) };
+    let baselines = figures::of_files(&args.gate.baseline, &args.gate.rules)?;
     let invoker = invoker::find(args.user.as_deref())?;
     let (identity, environment) = match invoker {
         Some(invoker) => (Some(invoker.identity), invoker.environment),
@@ -53,7 +54,7 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
         let metrics = figures::of_trace(&trace, &args.gate.rules)?;
         runs.push(Run { name: shown(&trace, args.keep.is_some(), name), metrics });
     }
-    judge(&args.gate, &budget, &runs)
+    judge(&args.gate, &budget, &baselines, &runs)
 }
 
 /// What a run is called in reports: its file, if that stays.
@@ -69,10 +70,14 @@ fn check(outcome: Option<Outcome>, number: u32, allow_failure: bool) -> Result<(
             bail!("run {number} was interrupted by signal {signal}")
         }
         Some(Outcome::Code(code)) if code != 0 && !allow_failure => {
-            bail!("the command exited with {code} in run {number}; --allow-failure judges it all the same")
+            bail!(
+                "the command exited with {code} in run {number}; --allow-failure judges it all the same"
+            )
         }
         Some(Outcome::Signal(signal)) if !allow_failure => {
-            bail!("signal {signal} killed the command in run {number}; --allow-failure judges it all the same")
+            bail!(
+                "signal {signal} killed the command in run {number}; --allow-failure judges it all the same"
+            )
         }
         Some(_) => Ok(()),
     }
