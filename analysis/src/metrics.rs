@@ -77,6 +77,7 @@ fn totals(figures: &mut Figures<'_>, recording: &Recording, findings: &Findings)
     for (family, value) in [
         ("total_processes", summary.processes),
         ("total_threads", summary.threads),
+        ("total_tasks", summary.processes.saturating_add(summary.threads)),
         ("total_execs", summary.execs),
         ("total_execs_failed", summary.execs_failed),
         ("total_commands", of_class(Class::Command)),

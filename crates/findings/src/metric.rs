@@ -120,6 +120,7 @@ macro_rules! family {
 pub const FAMILIES: &[MetricFamily] = &[
     family!("total_processes", [], Count, "", "Processes, the command included."),
     family!("total_threads", [], Count, "", "Threads, beside each process's first."),
+    family!("total_tasks", [], Count, "", "Processes and threads together."),
     family!("total_execs", [], Count, "", "Successful execs."),
     family!("total_execs_failed", [], Count, "", "Failed execs."),
     family!("total_commands", [], Count, "", "Processes that ran a command of the system."),

@@ -100,6 +100,7 @@ pub struct DirectoryChange {
 
 /// The rows of the whole: a heading and a metric.
 const ROWS: &[(&str, &str)] = &[
+    ("processes, threads", "total_tasks"),
     ("processes", "total_processes"),
     ("commands", "total_commands"),
     ("framework processes", "total_framework_processes"),
