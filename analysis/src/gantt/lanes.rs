@@ -30,10 +30,12 @@ impl Lanes {
                 cpu_ns[category] = cpu_ns[category].saturating_add(process.cpu.total_ns());
             }
         }
-        let share = |of: &[u64], at: usize| of[at] as f64 / of.iter().sum::<u64>().max(1) as f64;
-        let weight = |at: usize| share(&processes, at).max(share(&cpu_ns, at));
+        let weights: Vec<f64> = shares(&processes)
+            .zip(shares(&cpu_ns))
+            .map(|(of_processes, of_cpu)| f64::max(of_processes, of_cpu))
+            .collect();
         let mut ranked: Vec<usize> = (0..categories).filter(|at| processes[*at] > 0).collect();
-        ranked.sort_by(|a, b| weight(*b).total_cmp(&weight(*a)).then(a.cmp(b)));
+        ranked.sort_by(|a, b| weights[*b].total_cmp(&weights[*a]).then(a.cmp(b)));
         ranked.truncate(LANES_MAX);
         ranked.sort_by_key(|at| (std::cmp::Reverse(processes[*at]), *at));
 
@@ -83,4 +85,10 @@ impl Lanes {
         }
         self.lanes
     }
+}
+
+/// Parts of the whole. In floating point, because the times of a broken trace add up to anything.
+fn shares(of: &[u64]) -> impl Iterator<Item = f64> {
+    let whole = of.iter().map(|n| *n as f64).sum::<f64>().max(1.0);
+    of.iter().map(move |n| *n as f64 / whole)
 }

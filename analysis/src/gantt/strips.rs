@@ -32,7 +32,8 @@ impl Strips {
         };
         // A sliver of a bin at the end would turn one event into a storm.
         if let [.., before, last] = &mut *ranges
-            && edge_ns(last.end) - edge_ns(last.start) < bins.width_ns * merged as u64 / 2
+            && edge_ns(last.end) - edge_ns(last.start)
+                < bins.width_ns.saturating_mul(merged as u64) / 2
         {
             before.end = last.end;
             ranges.pop();

@@ -21,12 +21,15 @@ pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
     let value = |series: usize, row: usize| {
         bars.series[series].values.get(row).copied().flatten().filter(|value| value.is_finite())
     };
-    let several = bars.series.len() > 1;
-    if several {
+    let many = bars.series.len();
+    if many > 1 {
         let entries = bars.series.iter().enumerate();
         let entries: Vec<_> = entries
             .map(|(at, series)| {
-                (Swatch::Area(look::series(at, bars.series.len())), series.name.clone())
+                (
+                    Swatch::Area(look::series_named(&bars.series[at].name, at, bars.series.len())),
+                    series.name.clone(),
+                )
             })
             .collect();
         page.legend(&entries);
@@ -93,10 +96,17 @@ pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
             };
             let (begin, end) = (begin.min(end), begin.max(end));
             let what = format!("{name}, {}: {}", bars.series[at].name, scale.value(value));
-            let colour = look::series(at, bars.series.len());
+            let colour = look::series_named(&bars.series[at].name, at, bars.series.len());
             // What is there can be seen.
             let width = if value == 0.0 { 0.0 } else { (end - begin).max(0.8) };
             page.svg.told_rect((begin, y + 1.0, width, thick - 2.0), colour, &what);
+            if bars.stacked && many > 1 {
+                let text = scale.value(value);
+                if TICK.width(&text) + 2.0 * GAP < width {
+                    let style = TICK.middle().colour(look::ink_on(colour));
+                    page.svg.text((begin + end) / 2.0, middle, &text, style);
+                }
+            }
             if !bars.stacked {
                 let text = scale.value(value);
                 page.svg.text(end.max(foot) + GAP, y + thick / 2.0, &text, TICK.colour(FAINT_INK));

@@ -10,7 +10,7 @@ use proctrace_findings::{Chart, Flame};
 use super::look::{AXIS, FAINT_INK, LABEL, LIGHT, LINE, MARGIN, TICK};
 use super::page::Page;
 use super::svg::Pen;
-use crate::number::{count, percent};
+use crate::number::{count, percent, time};
 
 const WIDTH: f64 = 1200.0;
 const FRAME: f64 = 18.0;
@@ -31,6 +31,15 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
     let total = frames[0].weight;
     let mut page = Page::new(WIDTH, &chart.title);
     let unit = (WIDTH - 2.0 * MARGIN) / total.max(1) as f64;
+    // Microseconds by the million are seconds.
+    let (of_time, weighs) = match flame.weighs.strip_prefix("µs of ") {
+        Some(what) => (true, what),
+        None => (false, &*flame.weighs),
+    };
+    let said = |weight: u64| match of_time {
+        true => format!("{} of {weighs}", time(weight.saturating_mul(1_000))),
+        false => format!("{} {weighs}", count(weight)),
+    };
 
     // Where each is: depth first, without recursion, the heaviest first.
     let mut placed: Vec<(usize, usize, f64)> = Vec::new();
@@ -59,8 +68,7 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
     for (at, depth, x) in placed {
         let frame = &frames[at];
         let (width, y) = (frame.weight as f64 * unit, bottom - (depth + 1) as f64 * FRAME);
-        let weight =
-            format!("{} {}, {}", count(frame.weight), flame.weighs, percent(frame.weight, total));
+        let weight = format!("{}, {}", said(frame.weight), percent(frame.weight, total));
         let fill = if at == 0 { "#dddddd" } else { colour(frame.name) };
         let shape = (x, y + 0.5, (width - 0.5).max(WIDTH_MIN), FRAME - 1.0);
         page.svg.told_rect(shape, fill, &format!("{}: {weight}", frame.name));
@@ -72,7 +80,7 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
         }
     }
     page.svg.line((MARGIN, bottom), (WIDTH - MARGIN, bottom), Pen::of(AXIS, 1.0));
-    let weighs = format!("width: {}; each frame was started by the one below it", flame.weighs);
+    let weighs = format!("width: {weighs}; each frame was started by the one below it");
     let y = page.take(LINE + 4.0) + LINE / 2.0 + 2.0;
     page.svg.text(MARGIN, y, &LABEL.fit(&weighs, page.inner()), LABEL.colour(FAINT_INK));
     let mut notes = chart.notes.clone();

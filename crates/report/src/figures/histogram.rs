@@ -18,7 +18,9 @@ pub(super) fn draw(chart: &Chart, histogram: &Histogram) -> String {
     if many > 1 {
         let entries = histogram.series.iter().enumerate();
         let entries: Vec<_> = entries
-            .map(|(at, series)| (Swatch::Area(look::series(at, many)), series.name.clone()))
+            .map(|(at, series)| {
+                (Swatch::Area(look::series_named(&series.name, at, many)), series.name.clone())
+            })
             .collect();
         page.legend(&entries);
     }
@@ -68,7 +70,7 @@ pub(super) fn draw(chart: &Chart, histogram: &Histogram) -> String {
                 px(width)
             );
         }
-        page.svg.fill(&path, look::series(at, many), 1.0);
+        page.svg.fill(&path, look::series_named(&histogram.series[at].name, at, many), 1.0);
     }
     plot.draw_moments(&mut page, &histogram.marks);
     page.finish(&chart.notes)

@@ -42,7 +42,7 @@ pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
         .iter()
         .enumerate()
         .map(|(at, series)| {
-            let colour = look::series(at, many);
+            let colour = look::series_named(&series.name, at, many);
             let pen = Pen::of(colour, 2.5);
             (
                 if lines.stacked { Swatch::Area(colour) } else { Swatch::Line(pen) },
@@ -72,7 +72,7 @@ pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
     let plot = Plot::new(&mut page, HEIGHT, x_scale, y_scale, &around);
     let place = |at: usize, value: f64| Some((plot.x_at((*x.get(at)?)?), plot.y_at(value)));
     for (at, values) in tops.iter().enumerate() {
-        let colour = look::series(at, many);
+        let colour = look::series_named(&lines.series[at].name, at, many);
         if lines.stacked {
             let below = at.checked_sub(1).map(|below| &tops[below]);
             let base = |i: usize| below.and_then(|b| b.get(i).copied().flatten()).unwrap_or(0.0);

@@ -16,9 +16,9 @@ const MUTED: [Colour; 9] = [
     "#999933",
 ];
 
-/// His light scheme: what dark text can stand on.
-pub(crate) const LIGHT: [Colour; 8] =
-    ["#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00"];
+/// His light scheme, without its darkest: what dark text can stand on.
+pub(crate) const LIGHT: [Colour; 7] =
+    ["#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33"];
 
 /// His diverging scheme from blue over white to red, as red, green, blue.
 pub(crate) const DIVERGING: [[u8; 3]; 9] = [
@@ -64,6 +64,17 @@ pub(crate) const LINE: f64 = 16.0;
 /// The colour of a series. Up to seven take the scheme with the strongest contrast.
 pub(crate) fn series(at: usize, of: usize) -> Colour {
     if of <= VIBRANT.len() { VIBRANT[at % VIBRANT.len()] } else { category(at) }
+}
+
+/// The same, but grey for what is not there or has no name of its own.
+pub(crate) fn series_named(name: &str, at: usize, of: usize) -> Colour {
+    if matches!(name, "missing" | "other" | "others" | "idle") { REST } else { series(at, of) }
+}
+
+/// What can be read on such a colour.
+pub(crate) fn ink_on(colour: Colour) -> Colour {
+    let bright = matches!(colour, "#ee7733" | "#33bbee" | "#bbbbbb" | "#ddcc77" | "#88ccee");
+    if bright { INK } else { PAPER }
 }
 
 /// The colour of a category; grey for those beyond the scheme.

@@ -124,3 +124,34 @@ fn no_data_is_a_picture_too() {
         }
     }
 }
+
+#[test]
+fn a_gantt_chart_of_nonsense_is_a_picture() {
+    for (name, mut chart, _) in samples::all() {
+        let ChartBody::Gantt(gantt) = &mut chart.body else { continue };
+        for (at, bar) in gantt.bars.iter_mut().enumerate() {
+            match at % 5 {
+                0 => (bar.begin_ns, bar.end_ns) = (u64::MAX, 0),
+                1 => (bar.begin_ns, bar.end_ns) = (0, u64::MAX),
+                2 => (bar.lane, bar.name) = (u32::MAX, u32::MAX),
+                3 => (bar.parent, bar.depth) = (Some(u32::MAX), u32::MAX),
+                _ => bar.pid = i32::MIN,
+            }
+        }
+        for strip in &mut gantt.strips {
+            strip.series.iter_mut().for_each(|series| series.values.truncate(7));
+            strip.series[0].values[1] = Some(f64::NAN);
+            strip.series[0].values[2] = Some(f64::INFINITY);
+            strip.series[0].values[3] = Some(-1e300);
+        }
+        picture(&format!("nonsense-{name}"), &chart);
+        let ChartBody::Gantt(gantt) = &mut chart.body else { continue };
+        (gantt.from_ns, gantt.until_ns) = (0, u64::MAX);
+        gantt.edges_ns = vec![u64::MAX, 0];
+        picture(&format!("nonsense-{name}-for-ever"), &chart);
+        let ChartBody::Gantt(gantt) = &mut chart.body else { continue };
+        (gantt.from_ns, gantt.until_ns) = (u64::MAX, 0);
+        (gantt.edges_ns, gantt.lanes) = (Vec::new(), Vec::new());
+        picture(&format!("nonsense-{name}-at-no-time"), &chart);
+    }
+}

@@ -151,10 +151,11 @@ fn accounting() -> Sample {
     expected.extend(texts(["user", "system", "CPU time (min)", "2 h 05 min"]));
     let user = [5.1e12, 4.9e12, 4.4e12, 3.2e12, 2.9e12];
     let system = [2.4e12, 2.2e12, 1.1e12, 0.4e12, 0.3e12];
+    let missing = [0.0, 0.4e12, 2.0e12, 3.9e12, 4.3e12];
     let body = ChartBody::Bars(Bars {
         rows,
         axis: Axis::linear("CPU time", Unit::Nanoseconds),
-        series: vec![series("user", user), series("system", system)],
+        series: vec![series("user", user), series("system", system), series("missing", missing)],
         stacked: true,
     });
     ("accounting", Chart::new("accounting", "What others would have counted", body), expected)

@@ -47,7 +47,7 @@ pub(super) fn draw_names(
         let shown = TICK.fit(&label, time_axis.left - GAP - x);
         page.svg.text(x, y, &shown, TICK.colour(if bar.is_thread { FAINT_INK } else { INK }));
         let end = time_axis.x_at(bar.end_ns);
-        let life = time(bar.end_ns - bar.begin_ns);
+        let life = time(bar.end_ns.saturating_sub(bar.begin_ns));
         page.svg.text(end + GAP, y, &life, TICK.colour(FAINT_INK));
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn draw_longest(
         let label = label(gantt, bar);
         let shown = TICK.fit(&label, page.width - MARGIN - x);
         page.svg.text(x, y, &shown, TICK);
-        let life = time(bar.end_ns - bar.begin_ns);
+        let life = time(bar.end_ns.saturating_sub(bar.begin_ns));
         let beside = x + TICK.width(&shown) + GAP;
         if beside + TICK.width(&life) < page.width - MARGIN {
             page.svg.text(beside, y, &life, TICK.colour(FAINT_INK));

@@ -97,7 +97,7 @@ pub(super) fn draw(gantt: &Gantt, notes: &[String]) -> String {
     bars::draw(&mut page, gantt, &rows, &time_axis, top);
     if rows.labelled {
         callouts::draw_names(&mut page, gantt, &rows, &time_axis, top);
-    } else if rows.bands.is_empty() {
+    } else if gantt.view.order != GanttOrder::Category {
         draw_rank(&mut page, gantt, &rows, &time_axis, top);
         callouts::draw_longest(&mut page, gantt, &rows, &time_axis, top);
     } else {
