@@ -133,7 +133,7 @@ fn throughput_table(groups: &[Group<'_>]) -> Table {
         .real("efficiency_percent", "efficiency", Unit::Percent, efficiencies)
         .note(format!(
             "workers: as given by RUN=N, or those of the pool that used most of the CPU time, or else threads of \
-             the busiest process that used at least {BUSY_PERCENT} % of what its busiest one did."
+             the busiest process that used more than {BUSY_PERCENT} % of what its busiest one did."
         ))
         .note(
             "rate: events per second of wall time. efficiency: per worker, against the fewest \

@@ -103,16 +103,31 @@ fn workers_of_pool(recording: &Recording, options: &Options, all_ns: u64) -> Opt
     (options.pool.is_some() || theirs_ns >= all_ns / 2).then_some(pool.workers.len() as u64)
 }
 
-/// Of the process that used most CPU time.
+/// Of the process that used most CPU time. Its first thread may be one that works (OpenMP), or one
+/// that only initialises and then waits for the others: it counts if as many tasks were seen running
+/// at a time.
 fn busy_threads(recording: &Recording) -> u64 {
     let Some(process) = recording.processes.iter().max_by_key(|process| process.cpu.total_ns())
     else {
         return 1;
     };
-    let used: Vec<u64> =
-        process.tasks.iter().map(|task| recording.tasks[*task].used().run_ns).collect();
-    let least_ns = used.iter().copied().max().unwrap_or(0) / 100 * BUSY_PERCENT;
-    used.iter().filter(|used_ns| **used_ns >= least_ns).count().max(1) as u64
+    let tasks = || process.tasks.iter().map(|task| &recording.tasks[*task]);
+    let most_ns = |threads: bool| {
+        let used = tasks().filter(|task| task.is_thread == threads).map(|task| task.used().run_ns);
+        used.max().unwrap_or(0)
+    };
+    let least_ns = most_ns(true) / 100 * BUSY_PERCENT;
+    let threads =
+        tasks().filter(|task| task.is_thread && task.used().run_ns > least_ns).count() as u64;
+    let first_is_one = most_ns(false) > least_ns && running_often(recording) > threads;
+    (threads + u64::from(first_is_one)).max(1)
+}
+
+/// In a tenth of the samples at least so many tasks were running or runnable.
+fn running_often(recording: &Recording) -> u64 {
+    let mut running: Vec<u32> = recording.ticks.iter().map(|tick| tick.running).collect();
+    running.sort_unstable();
+    running.get(running.len() * 9 / 10).map_or(0, |running| u64::from(*running))
 }
 
 #[cfg(test)]
@@ -120,6 +135,7 @@ mod tests {
     use super::*;
     use crate::events::{EventLog, Events};
     use crate::pool::testing::{MS, PAGE_BYTES, Tape, Used};
+    use zerocopy::FromZeros;
 
     #[test]
     fn threads_that_work_are_counted() {
@@ -134,6 +150,22 @@ mod tests {
         assert_eq!((run.workers, run.wall_ns, run.cpu_ns), (4, 1000 * MS, 2823 * MS));
         assert_eq!((run.peak_bytes, run.mean_bytes), (Some(100 * PAGE_BYTES), None));
         assert_eq!((run.events, run.written_bytes), (None, 4000));
+    }
+
+    #[test]
+    fn the_first_thread_counts_if_it_works_beside_the_others() {
+        let mut tape = Tape::new("cmsRun");
+        for thread in 2..=4 {
+            tape.thread(500, 1, thread).thread_exit(900, 1, thread, Used::ms(350));
+        }
+        let mut recording = tape.exit(1000, 1, Used::ms(400)).recording();
+        let mut with_running = |running: u32| {
+            let mut tick = proctrace_wire::layout::Tick::new_zeroed();
+            tick.running = running;
+            recording.ticks = vec![tick; 20];
+            SeriesRun::of(&recording, &Options::default(), "x").workers
+        };
+        assert_eq!((with_running(3), with_running(4)), (3, 4));
     }
 
     #[test]

@@ -386,7 +386,7 @@ pub(crate) struct ClassifyArgs {
         Events come from logs or are given.",
     after_long_help = "Examples:\n  \
         proctrace series t1.ptrace t2.ptrace t4.ptrace --events 100,200,400\n  \
-        proctrace series --group legacy=l8.ptrace,l16.ptrace --group new=n8.ptrace,n16.ptrace \\\n      \
+        proctrace series --group old=a.ptrace,b.ptrace --group new=c.ptrace,d.ptrace \\\n      \
         --events-log 'worker_*/AthenaMP.log'\n  \
         proctrace series mj.ptrace=8 --against mp.ptrace --events 1000 --format json"
 )]
