@@ -14,6 +14,7 @@
 //! ```
 
 mod accounting;
+mod amdahl;
 mod bins;
 mod blind;
 mod classify;
@@ -35,6 +36,7 @@ mod sections;
 mod serials;
 mod spots;
 mod startup;
+mod states;
 mod stats;
 mod summary;
 mod switches;
