@@ -14,6 +14,7 @@
 //! ```
 
 mod accounting;
+mod amdahl;
 mod ancestry;
 mod bins;
 mod blind;
@@ -47,6 +48,7 @@ pub mod series;
 mod spawners;
 mod spots;
 mod startup;
+mod states;
 mod stats;
 mod summary;
 mod switches;

@@ -509,7 +509,8 @@ impl<'a> Loader<'a> {
             .map(|payload| payload.exited_ns)
             .or_else(|| self.processes.first().filter(|_| launched)?.ended_ns)
             .unwrap_or(self.last_ns);
-        self.watch = Watch::new(&self.processes, membership, &self.bins, self.last_ns, until_ns);
+        self.watch =
+            Watch::new(self.processes.len(), &membership, &self.bins, self.last_ns, until_ns);
     }
 
     /// Bins for everything that the other streams tell; the lives of tasks are known by now.
@@ -563,7 +564,12 @@ impl<'a> Loader<'a> {
             let category = category_of[processes[process].program];
             let to =
                 bins.add_growth(from, to, category, |bin, cpu_ns| tracks.add(process, bin, cpu_ns));
-            watch.add(bins, process, (from.time_ns, to.time_ns), to.cpu_since(from));
+            watch.add(
+                bins,
+                (process, &processes[process]),
+                (from.time_ns, to.time_ns),
+                to.cpu_since(from),
+            );
             to
         };
         let decoded = records(reader, Stream::Samples, |record| match record {

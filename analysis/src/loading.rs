@@ -23,11 +23,24 @@ pub(crate) struct Start {
     pub(crate) loading: u32,
     /// Of these, those of libraries, the rest being of their directories.
     pub(crate) libraries: u32,
-    /// The last of them, after the exec.
-    pub(crate) loaded_ns: u64,
-    /// Where the last library was missed.
-    directory: u32,
-    over: bool,
+    /// The last of them, in microseconds after the exec.
+    pub(crate) loaded_us: u32,
+}
+
+impl Start {
+    /// The last of the look-ups while it was loading, after the exec.
+    pub(crate) fn loaded_ns(&self) -> u64 {
+        u64::from(self.loaded_us) * 1_000
+    }
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Begun,
+    /// A library was last missed in the directory of this number.
+    Searched(u32),
+    Loaded,
 }
 
 const NONE: u32 = u32::MAX;
@@ -37,6 +50,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Loading<'a> {
     runs: &'a [Run],
     starts: Vec<Start>,
+    stages: Vec<Stage>,
     /// The first run of each process, then the one it is in.
     now: Vec<u32>,
     /// The next run of the same process.
@@ -52,7 +66,9 @@ impl<'a> Loading<'a> {
                 next[at] = std::mem::replace(first, u32::try_from(at).unwrap_or(NONE));
             }
         }
-        Self { runs, starts: vec![Start::default(); runs.len()], now: first, next }
+        let starts = vec![Start::default(); runs.len()];
+        let stages = vec![Stage::Begun; runs.len()];
+        Self { runs, starts, stages, now: first, next }
     }
 
     /// A process looked `path` up in vain.
@@ -72,10 +88,13 @@ impl<'a> Loading<'a> {
             run = next;
         }
         let start = &mut self.starts[*now as usize];
+        let stage = &mut self.stages[*now as usize];
         start.lookups = start.lookups.saturating_add(1);
-        if start.over {
-            return;
-        }
+        let place = match *stage {
+            Stage::Begun => None,
+            Stage::Searched(directory) => directories.get(directory as usize),
+            Stage::Loaded => return,
+        };
         let since_ns = time_ns - run.time_ns;
         let library = is_library(base(missed.path));
         let of_loader = library
@@ -83,21 +102,20 @@ impl<'a> Loading<'a> {
                 // ld.so(8): /etc/ld.so.preload
                 Some(Family::Access) => missed.path.starts_with(b"/etc/ld.so."),
                 // After the first miss in a directory, glibc asks whether it is there at all.
-                Some(Family::Stat) => directories
-                    .get(start.directory as usize)
-                    .is_some_and(|directory| start.libraries > 0 && directory == missed.path),
+                Some(Family::Stat) => place.is_some_and(|directory| directory == missed.path),
                 _ => false,
             };
-        if !of_loader || since_ns > start.loaded_ns.saturating_add(PAUSE_MAX_NS) {
-            start.over = true;
+        if !of_loader || since_ns > start.loaded_ns().saturating_add(PAUSE_MAX_NS) {
+            *stage = Stage::Loaded;
             return;
         }
-        start.loading += 1;
+        start.loading = start.loading.saturating_add(1);
         if library {
-            start.libraries += 1;
-            start.directory = missed.directory;
+            start.libraries = start.libraries.saturating_add(1);
+            *stage = Stage::Searched(missed.directory);
         }
-        start.loaded_ns = start.loaded_ns.max(since_ns);
+        let since_us = u32::try_from(since_ns / 1_000).unwrap_or(u32::MAX);
+        start.loaded_us = start.loaded_us.max(since_us);
     }
 
     pub(crate) fn into_inner(self) -> Vec<Start> {
@@ -159,7 +177,7 @@ mod tests {
         let recording = scene.exit(11 * S, 2, (0, 0)).exit(12 * S, 1, (0, 0)).load(None);
         let of = |at: usize| {
             let start: &Start = &recording.starts[at];
-            (start.lookups, start.loading, start.libraries, start.loaded_ns)
+            (start.lookups, start.loading, start.libraries, start.loaded_ns())
         };
         assert_eq!(recording.starts.len(), 2);
         // A stat elsewhere ends it, and what follows only counts in total.

@@ -135,6 +135,9 @@ fn by_command<'a>(figures: &mut Figures<'a>, recording: &'a Recording, findings:
             figures.add("command_cpu_seconds", &[name], seconds(tally.cpu_ns()));
         }
     }
+    for detached in &findings.detached {
+        figures.add("detached_processes", &[&detached.program], 1.0);
+    }
     for category in findings.categories.iter().filter(|category| category.lookups_failed > 0) {
         let lookups = category.lookups_failed as f64;
         figures.add("command_failed_lookups", &[&category.name], lookups);

@@ -137,7 +137,7 @@ pub(crate) fn ps_like(recording: &Recording, period: usize) -> Said {
             let outside = Cpu::from(recording.watch.outside_of(at));
             missed.outside_ns += outside.total_ns();
             let inside = cpu.minus(outside);
-            match recording.watch.after_last_look(sampler, at) {
+            match recording.watch.after_last_look(sampler, at, process) {
                 None => {
                     missed.unseen += 1.0;
                     missed.unseen_ns += inside.total_ns();
@@ -221,11 +221,11 @@ impl Course {
         };
         let until_ns = watch.until_ns;
         let mut gone: Vec<(u64, Cpu)> = Vec::new();
-        for (at, process) in recording.processes.iter().enumerate() {
-            let Some(when_ns) = watch.membership.forgotten_ns.get(at) else { continue };
+        for (at, when_ns) in &watch.forgotten_ns {
             if *when_ns < until_ns {
-                let cpu = Cpu::from((process.cpu.user_ns as f64, process.cpu.system_ns as f64));
-                gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(at)))));
+                let cpu = recording.processes[*at].cpu;
+                let cpu = Cpu::from((cpu.user_ns as f64, cpu.system_ns as f64));
+                gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(*at)))));
             }
         }
         // Zombies are found until their parent ends.

@@ -71,7 +71,7 @@ fn sums(recording: &Recording) -> Vec<Sums> {
             sum.loading_execs += 1;
             sum.libraries += u64::from(start.libraries);
             // The last tick before the end may be that of the look-up.
-            let loaded_ns = start.loaded_ns.min(life_ns);
+            let loaded_ns = start.loaded_ns().min(life_ns);
             sum.loading_ns = sum.loading_ns.saturating_add(loaded_ns);
             sum.loading_life_ns = sum.loading_life_ns.saturating_add(life_ns);
             sum.loading_cpu_ns = sum.loading_cpu_ns.saturating_add(loaded_ns.min(cpu.total_ns()));

@@ -267,9 +267,9 @@ mod tests {
         let angle = |at: usize| std::f64::consts::TAU * 7.0 * at as f64 / n as f64;
         let x: Vec<f64> = (0..n).map(|at| angle(at).sin()).collect();
         let z: Vec<f64> = (0..n).map(|at| angle(at).cos()).collect();
-        for (a, b) in [(3.0, 4.0), (-5.0, 12.0), (1.0, 0.0), (0.0, 2.0), (1e-3, 1.0)] {
+        for (a, b) in [(3.0f64, 4.0), (-5.0, 12.0), (1.0, 0.0), (0.0, 2.0), (1e-3, 1.0)] {
             let y: Vec<f64> = x.iter().zip(&z).map(|(x, z)| 17.0 + a * x + b * z).collect();
-            let expected = a / (a * a + b * b as f64).sqrt();
+            let expected = a / (a * a + b * b).sqrt();
             let r = pearson(&x, &y).unwrap();
             assert!((r - expected).abs() < 1e-12, "{r} {expected}");
         }

@@ -4,6 +4,8 @@
 //! process used after that look is kept, for each of a few samplers: those with long lives and no
 //! end in sight cost nothing.
 
+use std::collections::HashMap;
+
 use proctrace_replay::CpuTime;
 
 use crate::bins::Bins;
@@ -64,59 +66,61 @@ struct Tail {
     outside: (f64, f64),
 }
 
-/// When a process could be seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Life {
-    born_ns: u64,
-    until_ns: u64,
-    /// Whether that is its end, and not its way out of the tree or the end of the command.
-    whole: bool,
-}
-
 /// What the samplers did not see.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watch {
     start_ns: u64,
-    lives: Vec<Life>,
+    last_ns: u64,
+    /// When the command ended, and its samplers with it.
+    pub(crate) until_ns: u64,
+    /// When processes left the tree, for the few that did.
+    leaves_ns: HashMap<usize, u64>,
+    /// When what processes had used was in no figure of the tree any more, likewise.
+    pub(crate) forgotten_ns: Vec<(usize, u64)>,
     /// Index of each process's tail.
     tail_of: Vec<u32>,
     tails: Vec<Tail>,
     /// CPU time outside of the tree, or after the command's end, by bin: user and system.
     pub(crate) outside: (Vec<f64>, Vec<f64>),
-    pub(crate) membership: Membership,
-    /// When the command ended, and its samplers with it.
-    pub(crate) until_ns: u64,
 }
 
 const NONE: u32 = u32::MAX;
 
 impl Watch {
     pub(crate) fn new(
-        processes: &[Process],
-        membership: Membership,
+        processes: usize,
+        membership: &Membership,
         bins: &Bins,
         last_ns: u64,
         until_ns: u64,
     ) -> Self {
-        let lives = processes
-            .iter()
-            .zip(&membership.leaves_ns)
-            .map(|(process, leaves_ns)| {
-                let born_ns = process.born_ns;
-                let ended_ns = process.ended_ns.unwrap_or(last_ns).max(born_ns);
-                let until_ns = ended_ns.min(*leaves_ns).min(until_ns).max(born_ns);
-                Life { born_ns, until_ns, whole: until_ns == ended_ns }
-            })
-            .collect();
+        let few = |times: &[u64]| -> Vec<(usize, u64)> {
+            let times = times.iter().copied().enumerate();
+            times.filter(|(_, time_ns)| *time_ns < u64::MAX).collect()
+        };
         Self {
             start_ns: bins.start_ns,
-            lives,
-            tail_of: vec![NONE; processes.len()],
+            last_ns,
+            until_ns,
+            leaves_ns: few(&membership.leaves_ns).into_iter().collect(),
+            forgotten_ns: few(&membership.forgotten_ns),
+            tail_of: vec![NONE; processes],
             tails: Vec::new(),
             outside: (vec![0.0; bins.len()], vec![0.0; bins.len()]),
-            membership,
-            until_ns,
         }
+    }
+
+    /// Until when a process could be seen, and whether that is its end, and not its way out of the
+    /// tree or the end of the command.
+    fn until(&self, at: usize, process: &Process) -> (u64, bool) {
+        let ended_ns = process.ended_ns.unwrap_or(self.last_ns).max(process.born_ns);
+        let leaves_ns = if self.leaves_ns.is_empty() {
+            u64::MAX
+        } else {
+            self.leaves_ns.get(&at).copied().unwrap_or(u64::MAX)
+        };
+        let until_ns = ended_ns.min(leaves_ns).min(self.until_ns).max(process.born_ns);
+        (until_ns, until_ns == ended_ns)
     }
 
     /// A task of a process has used so much from one moment to another.
@@ -124,13 +128,11 @@ impl Watch {
     pub(crate) fn add(
         &mut self,
         bins: &Bins,
-        process: usize,
+        (at, process): (usize, &Process),
         (from_ns, to_ns): (u64, u64),
         used: CpuTime,
     ) {
-        let Some(Life { born_ns, until_ns, whole }) = self.lives.get(process).copied() else {
-            return;
-        };
+        let (until_ns, whole) = self.until(at, process);
         // A task that is about to go can be sampled after the moment at which it exited.
         let (from_ns, to_ns) =
             if whole { (from_ns.min(until_ns), to_ns.min(until_ns)) } else { (from_ns, to_ns) };
@@ -146,7 +148,7 @@ impl Watch {
                 let sampler = Sampler { period, phase };
                 let Some(look_ns) = sampler.last_look_ns(self.start_ns, until_ns) else { continue };
                 // What was never looked at needs no tail.
-                if look_ns < born_ns || to_ns <= look_ns {
+                if look_ns < process.born_ns || to_ns <= look_ns {
                     continue;
                 }
                 let after = share_after(look_ns, from_ns, to_ns) - outside;
@@ -158,7 +160,7 @@ impl Watch {
             return;
         }
         let (user_ns, system_ns) = (used.user_ns as f64, used.system_ns as f64);
-        let tail = self.tail(process);
+        let tail = self.tail(at);
         for (after, share) in tail.after.iter_mut().zip(shares) {
             after.0 += user_ns * share;
             after.1 += system_ns * share;
@@ -197,10 +199,16 @@ impl Watch {
 
     /// User and system time after the sampler's last look at a process; None if it never looked
     /// at it.
-    pub(crate) fn after_last_look(&self, sampler: Sampler, process: usize) -> Option<(f64, f64)> {
-        let Life { born_ns, until_ns, .. } = *self.lives.get(process)?;
-        sampler.last_look_ns(self.start_ns, until_ns).filter(|look_ns| *look_ns >= born_ns)?;
-        Some(self.tail_if_any(process).map_or((0.0, 0.0), |tail| tail.after[sampler.index()]))
+    pub(crate) fn after_last_look(
+        &self,
+        sampler: Sampler,
+        at: usize,
+        process: &Process,
+    ) -> Option<(f64, f64)> {
+        let (until_ns, _) = self.until(at, process);
+        let look_ns = sampler.last_look_ns(self.start_ns, until_ns);
+        look_ns.filter(|look_ns| *look_ns >= process.born_ns)?;
+        Some(self.tail_if_any(at).map_or((0.0, 0.0), |tail| tail.after[sampler.index()]))
     }
 }
 

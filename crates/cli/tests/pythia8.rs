@@ -53,9 +53,8 @@ fn a_job_of_real_physics_software_does_what_it_declares() {
     let (jets, again) = (assert_books_of_jets(&first), assert_books_of_jets(&second));
     assert_eq!(jets, again, "the same seed gives the same jets");
     assert!(jets.iter().all(|jets| *jets > 0), "{jets:?}");
-    let events = |recorded: &Recorded| {
-        fs::read(recorded.directory.path().join("events.hepmc")).unwrap()
-    };
+    let events =
+        |recorded: &Recorded| fs::read(recorded.directory.path().join("events.hepmc")).unwrap();
     assert!(events(&first) == events(&second), "the same seed gives the same events");
 }
 
@@ -65,8 +64,7 @@ fn assert_as_declared(recorded: &Recorded, declared: &Value) {
     assert_eq!(events.forks(false).len() as u64 + 1, u64_of(&declared["processes"]));
     assert_eq!(events.forks(true).len() as u64, u64_of(&declared["threads"]));
     assert_eq!(events.count("exec_failed") as u64, u64_of(&declared["failed_execs"]));
-    let execs: BTreeMap<String, u64> =
-        serde_json::from_value(declared["execs"].clone()).unwrap();
+    let execs: BTreeMap<String, u64> = serde_json::from_value(declared["execs"].clone()).unwrap();
     assert_eq!(programs(&events), execs);
     let summary = &report(&recorded.trace())["summary"];
     assert_eq!(summary["detached_processes"], declared["detached"]);
@@ -113,7 +111,8 @@ fn events_written(directory: &Path) -> u64 {
 
 /// The jets of each worker, after checking that the merged sum and the summary tell of as many.
 fn assert_books_of_jets(recorded: &Recorded) -> Vec<u64> {
-    let json = |path: PathBuf| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
+    let json =
+        |path: PathBuf| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
     let directory = recorded.directory.path();
     let jets: Vec<u64> = (0..3)
         .map(|rank| u64_of(&json(directory.join(format!("worker_{rank}/jets.json")))["jets"]))
@@ -121,7 +120,8 @@ fn assert_books_of_jets(recorded: &Recorded) -> Vec<u64> {
     let sum: u64 = jets.iter().sum();
     assert_eq!(json(directory.join("merged.json"))["jets"], sum);
     let says = String::from_utf8_lossy(&recorded.output.stdout).into_owned();
-    let total = says.lines().find(|line| line.starts_with("all ")).unwrap_or_else(|| panic!("{says}"));
+    let total =
+        says.lines().find(|line| line.starts_with("all ")).unwrap_or_else(|| panic!("{says}"));
     let words: Vec<&str> = total.split_whitespace().collect();
     assert_eq!(words, ["all", "62", &sum.to_string()], "{says}");
     jets

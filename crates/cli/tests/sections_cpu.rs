@@ -4,7 +4,9 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use common::{Recorder, fixture, proctrace, report, u64_of};
 use serde_json::Value;
@@ -160,4 +162,82 @@ fn each_directory_searched_for_libraries_costs_the_same() {
     assert_eq!(twenty.0 - ten.0, 2 * (ten.0 - five.0));
     // All that the path costs is paid while loading.
     assert_eq!(five.1 - five.0, twenty.1 - twenty.0);
+}
+
+/// What /proc/PID/stat says: the parent, and user and system time, first its own and then that of
+/// the children it waited for, in ticks.
+struct Stat {
+    name: String,
+    parent: u32,
+    own: u64,
+    waited: u64,
+}
+
+fn stats() -> BTreeMap<u32, Stat> {
+    let of = |pid: u32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, rest) = text.split_once('(')?.1.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        // proc_pid_stat(5): the state is field 3.
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let parent = u32::try_from(field(4)?).ok()?;
+        let (own, waited) = (field(14)? + field(15)?, field(16)? + field(17)?);
+        Some((pid, Stat { name: name.to_owned(), parent, own, waited }))
+    };
+    let entries = std::fs::read_dir("/proc").unwrap();
+    entries.filter_map(|entry| of(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+#[test]
+fn a_sampler_of_proc_says_what_it_is_said_to_say() {
+    let burn = fixture("burn").display().to_string();
+    let script = format!(
+        "for i in 1 2; do {burn} 700 300; ({burn} 900 100 &) ; {burn} 1500 0; done; {burn} 600 0"
+    );
+    let mut recorder = Recorder::new().option(["--grace", "120s"]);
+    recorder.command.args(["--", "/bin/sh", "-c", &script]);
+    let trace = recorder.trace();
+    let mut running = recorder.command.spawn().unwrap();
+    let root = loop {
+        let child = |(pid, stat): (u32, Stat)| {
+            (stat.parent == running.id() && stat.name == "sh").then_some(pid)
+        };
+        if let Some(pid) = stats().into_iter().find_map(child) {
+            break pid;
+        }
+        assert!(running.try_wait().unwrap().is_none(), "the recorder ended");
+    };
+    // Once a second, as a sampler does: each process's last figure, and the most that all of the
+    // tree and those it waited for came to.
+    let (mut last, mut most) = (BTreeMap::new(), 0);
+    loop {
+        let stats = stats();
+        if !stats.contains_key(&root) {
+            break;
+        }
+        let mut tree = vec![root];
+        let mut at = 0;
+        while let Some(parent) = tree.get(at).copied() {
+            tree.extend(stats.iter().filter(|(_, s)| s.parent == parent).map(|(pid, _)| *pid));
+            at += 1;
+        }
+        last.extend(tree.iter().map(|pid| (*pid, stats[pid].own)));
+        most = most.max(tree.iter().map(|pid| stats[pid].own + stats[pid].waited).sum());
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    assert!(running.wait().unwrap().success());
+
+    let looks = &section(&trace, "accounting")["accounting_looks"];
+    let tick = 0.01;
+    // Its looks come when they come, at some phase between those that are computed. prmon would
+    // print whole seconds of user and of system time.
+    for (method, found, whole) in [
+        ("ps-like, 1 s", last.values().sum::<u64>() as f64 * tick, 0.0),
+        ("prmon-like, 1 s", most as f64 * tick, 2.0),
+    ] {
+        let row = row(looks, "method", method);
+        let (least, most) = (real(&row["least_ns"]) / 1e9, real(&row["most_ns"]) / 1e9);
+        let within = (least * 0.85 - 0.1)..=(most * 1.15 + 0.1 + whole);
+        assert!(within.contains(&found), "{method}: {found} {row}");
+    }
 }

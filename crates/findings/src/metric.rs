@@ -194,6 +194,13 @@ pub const FAMILIES: &[MetricFamily] = &[
     family!("execs", ["command"], Count, "", "Successful execs, by what was run."),
     family!("command_processes", ["command"], Count, "", "Processes, by what they ran last."),
     family!(
+        "detached_processes",
+        ["command"],
+        Count,
+        "",
+        "Processes that outlived their parent, by what they ran last."
+    ),
+    family!(
         "command_cpu_seconds",
         ["command"],
         Cpu,

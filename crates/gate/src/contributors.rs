@@ -18,12 +18,12 @@ fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str
         "total_processes"
         | "total_commands"
         | "total_framework_processes"
-        | "total_detached"
         | "processes"
         | "peak_processes"
         | "peak_tasks" => {
             vec![("command_processes", None), ("spawns", None)]
         }
+        "total_detached" | "detached_cpu_seconds" => vec![("detached_processes", None)],
         "total_threads" => vec![("threads", None)],
         "total_execs" | "total_execs_failed" | "total_opens" => {
             vec![("execs", None), ("spawns", None)]
