@@ -213,7 +213,8 @@ mod tests {
         scene.fork(S, 1, 2).exec(S, 2, "/bin/env", (0, 0)).exec(S, 2, "/bin/sed", (0, 0));
         scene.exit(2 * S, 2, (S / 4, S / 4));
         scene.fork(S, 1, 3).thread(S, 3, 4).exit(2 * S, 4, (0, 0));
-        scene.exit(3 * S, 3, (2 * S, 0));
+        // Its parent is gone before it.
+        scene.fork(2 * S, 3, 6).exit(3 * S, 3, (2 * S, 0)).exit(7 * S / 2, 6, (0, 0));
         // The same name as a command of the system and as a program of its own.
         scene.fork(S, 1, 5).exec(S, 5, "/own/sed", (0, 0)).exit(2 * S, 5, (0, S));
         scene.exit_with(4 * S, 1, (0, 0), |exit| exit.lookups_failed = 3);
@@ -254,15 +255,17 @@ mod tests {
     fn figures_are_what_happened() {
         let metrics = scene();
         for (metric, expected) in [
-            ("total_processes", 4.0),
+            ("total_processes", 5.0),
+            ("total_tasks", 6.0),
+            ("total_detached", 1.0),
             ("total_threads", 1.0),
             ("total_execs", 4.0),
             ("total_commands", 1.0),
-            ("total_framework_processes", 2.0),
+            ("total_framework_processes", 3.0),
             ("total_failed_lookups", 3.0),
             ("total_cpu_seconds", 3.5),
             ("wall_seconds", 4.0),
-            ("processes{category=\"o2 driver\"}", 2.0),
+            ("processes{category=\"o2 driver\"}", 3.0),
             ("processes{category=\"other\"}", 1.0),
             ("threads{category=\"o2 driver\"}", 1.0),
             ("cpu_user_seconds{category=\"o2 driver\"}", 2.0),
@@ -275,7 +278,8 @@ mod tests {
             ("command_failed_lookups{command=\"o2-sim\"}", 3.0),
             ("directory_failed_lookups{directory=\"/lib\",kind=\"stat\"}", 1.0),
             ("spawns{parent=\"o2-sim\",child=\"sed\"}", 2.0),
-            ("spawns{parent=\"o2-sim\",child=\"o2-sim\"}", 1.0),
+            ("spawns{parent=\"o2-sim\",child=\"o2-sim\"}", 2.0),
+            ("detached_processes{command=\"o2-sim\"}", 1.0),
         ] {
             assert_eq!(value(&metrics, metric), Some(expected), "{metric}");
         }
@@ -297,6 +301,7 @@ mod tests {
             ("cpu_system_seconds", "total_cpu_system_seconds"),
             ("execs", "total_execs"),
             ("command_processes", "total_processes"),
+            ("detached_processes", "total_detached"),
             ("command_cpu_seconds", "total_cpu_seconds"),
             ("failed_lookups", "total_failed_lookups"),
             ("command_failed_lookups", "total_failed_lookups"),

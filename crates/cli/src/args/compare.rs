@@ -226,7 +226,7 @@ pub(crate) enum GateAction {
     #[command(
         after_long_help = "Example:\n  proctrace gate run --runs 5 --budget gate.toml --baseline good.json -- ./job.sh"
     )]
-    Run(GateRunArgs),
+    Run(Box<GateRunArgs>),
 }
 
 /// Record a command several times, and judge these runs.
