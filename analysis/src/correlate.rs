@@ -137,7 +137,8 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
 fn sampling(found: &Correlations) -> String {
     let bin_s = found.bin_ns as f64 / 1e9;
     format!(
-        "n = {} bins of {bin_s} s; rates of CPU time, events and bytes, means of tasks.",
+        "n = {} bins of {bin_s} s; rates of CPU time, events and bytes, means of tasks. forks: births \
+         of processes and threads; read and write: storage; look-ups: failed ones.",
         found.n
     )
 }
