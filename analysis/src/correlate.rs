@@ -112,8 +112,12 @@ fn correlate(set: &SeriesSet) -> Correlations {
         for b in a..size {
             let (x, y) = (&set.values[a], &set.values[b]);
             let Some(r) = pearson(x, y) else { continue };
-            let effective = effective_n(n, &own[a], &own[b]);
-            let (low, high) = interval(r, effective).unzip();
+            // Transcendental functions differ in the last digits from one machine to another; what
+            // is printed shall not.
+            let effective = rounded(effective_n(n, &own[a], &own[b]), 1e2);
+            let (low, high) = interval(r, effective)
+                .map(|(low, high)| (rounded(low, 1e6), rounded(high, 1e6)))
+                .unzip();
             let rho = pearson(&ranks[a], &ranks[b]);
             let (lag, at_lag) = best_lag(x, y).unzip();
             for (row, column, sign) in [(b, a, -1), (a, b, 1)] {
@@ -127,6 +131,10 @@ fn correlate(set: &SeriesSet) -> Correlations {
         }
     }
     found
+}
+
+fn rounded(number: f64, per_one: f64) -> f64 {
+    (number * per_one).round() / per_one
 }
 
 pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, AnalysisError> {
