@@ -112,8 +112,12 @@ fn correlate(set: &SeriesSet) -> Correlations {
         for b in a..size {
             let (x, y) = (&set.values[a], &set.values[b]);
             let Some(r) = pearson(x, y) else { continue };
-            let effective = effective_n(n, &own[a], &own[b]);
-            let (low, high) = interval(r, effective).unzip();
+            // Transcendental functions differ in the last digits from one machine to another; what
+            // is printed shall not.
+            let effective = rounded(effective_n(n, &own[a], &own[b]), 1e2);
+            let (low, high) = interval(r, effective)
+                .map(|(low, high)| (rounded(low, 1e6), rounded(high, 1e6)))
+                .unzip();
             let rho = pearson(&ranks[a], &ranks[b]);
             let (lag, at_lag) = best_lag(x, y).unzip();
             for (row, column, sign) in [(b, a, -1), (a, b, 1)] {
@@ -129,6 +133,10 @@ fn correlate(set: &SeriesSet) -> Correlations {
     found
 }
 
+fn rounded(number: f64, per_one: f64) -> f64 {
+    (number * per_one).round() / per_one
+}
+
 pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, AnalysisError> {
     let found = correlations(recording);
     Ok(Content { tables: vec![pairs(&found), lags(&found), signs(&found)], charts: chart(&found) })
@@ -137,7 +145,8 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
 fn sampling(found: &Correlations) -> String {
     let bin_s = found.bin_ns as f64 / 1e9;
     format!(
-        "n = {} bins of {bin_s} s; rates of CPU time, events and bytes, means of tasks.",
+        "n = {} bins of {bin_s} s; rates of CPU time, events and bytes, means of tasks. forks: births \
+         of processes and threads; read and write: storage; look-ups: failed ones.",
         found.n
     )
 }

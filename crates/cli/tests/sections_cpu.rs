@@ -68,7 +68,7 @@ fn only_the_recording_sees_what_a_daemon_uses() {
 }
 
 #[test]
-fn what_is_missed_is_told_to_the_last_nanosecond() {
+fn what_is_said_and_what_is_missed_add_up() {
     let recorded = Recorder::new().fixture("spawn", &["1500", "/bin/true"]);
     recorded.sound(0);
     let tables = section(&recorded.trace(), "accounting");
