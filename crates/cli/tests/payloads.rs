@@ -8,38 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
-use common::{Recorder, proctrace, text, u64_of};
+use common::{Recorder, payload, proctrace, text, u64_of};
 use proctrace_payload::catalog;
 use serde_json::{Value, json};
-
-/// `proctrace-payload`, beside the binary under test. cargo builds no programs of other packages
-/// for a test, so that this one asks it to. Under sudo it does not, as files would be root's; a
-/// test of the whole workspace has built it by then.
-fn payload() -> &'static Path {
-    static PAYLOAD: OnceLock<PathBuf> = OnceLock::new();
-    PAYLOAD.get_or_init(|| {
-        let directory = Path::new(env!("CARGO_BIN_EXE_proctrace")).parent().unwrap();
-        let program = directory.join("proctrace-payload");
-        if std::env::var_os("SUDO_UID").is_some() && program.is_file() {
-            return program;
-        }
-        let profile = match directory.file_name().unwrap().to_str().unwrap() {
-            "debug" => "dev",
-            other => other,
-        };
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "proctrace-payload", "--profile", profile])
-            .arg("--target-dir")
-            .arg(directory.parent().unwrap())
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .unwrap();
-        assert!(status.success(), "cannot build proctrace-payload");
-        program
-    })
-}
 
 /// What a recording shows, in the words of a declaration.
 fn recorded(trace: &Path, work: &Path) -> Value {
