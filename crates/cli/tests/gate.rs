@@ -54,7 +54,7 @@ fn the_difference_is_that_of_the_paper() {
     ] {
         let row =
             diff["rows"].as_array().unwrap().iter().find(|row| row["metric"] == metric).unwrap();
-        let found = row["numbers"]["relative_percent"].as_f64().unwrap();
+        let found = row["numbers"]["change_percent"].as_f64().unwrap();
         assert!((found - percent).abs() < 0.5, "{metric}: {found}");
     }
     let detached =
@@ -312,9 +312,13 @@ fn figures_do_as_well_as_traces() {
         output
     };
     fs::write(&figures, metrics("json").stdout).unwrap();
-    let output =
-        poll.gate().args(["--limit", "execs{command=\"*\"}=0%", "--baseline"]).args([&figures, &trace]);
-    assert_code(&output.output().unwrap(), 0);
+    let output = poll
+        .gate()
+        .args(["--limit", "execs{command=\"*\"}=0%", "--baseline"])
+        .args([&figures, &trace])
+        .output()
+        .unwrap();
+    assert_code(&output, 0);
     let text = says(&metrics("openmetrics"));
     assert!(text.ends_with("# EOF\n"), "{text}");
     assert!(text.contains("execs{command=\"sed\"} 15"), "{text}");
