@@ -38,6 +38,12 @@ pub(crate) const EVERYTHING: &[Tool] = &[
     BUILD[3],
     Tool { there: || exists("bpftool"), debian: "bpftool", rhel: "bpftool" },
     Tool { there: || exists("strace"), debian: "strace", rhel: "strace" },
+    // what payloads run
+    Tool { there: || exists("bash"), debian: "bash", rhel: "bash" },
+    Tool { there: || exists("ps") && exists("pgrep"), debian: "procps", rhel: "procps-ng" },
+    Tool { there: || exists("awk"), debian: "mawk", rhel: "gawk" },
+    // other people's readers of what a gate writes
+    PYTHON[0],
 ];
 
 /// For payloads in Python. RHEL's python3 may be too old, and has venv in it.
