@@ -191,7 +191,7 @@ fn the_polls_of_a_taskwrapper_are_monitoring() {
         programs,
         [
             framework("o2 runner", "o2_dpg_workflow_runner.py"),
-            command("o2 runner", "taskwrapper"),
+            command("o2 task", "taskwrapper"),
             command("monitoring", "ps"),
             framework("o2 driver", "o2-sim"),
             framework("o2 sim", "o2-sim-device-runner"),

@@ -75,9 +75,9 @@ fn a_full_disk_stops_the_recording_and_not_the_command() {
     let directory = tempfile::tempdir().unwrap();
     let (small, finished) = (directory.path().join("small"), directory.path().join("finished"));
     fs::create_dir(&small).unwrap();
-    // A file system of 64 KiB, which only this shell and its children see.
+    // A file system of 32 KiB, which only this shell and its children see.
     let script = format!(
-        "mount -t tmpfs -o size=64k tmpfs {small} && \
+        "mount -t tmpfs -o size=32k tmpfs {small} && \
          exec {proctrace} record --no-env -o {small}/full.ptrace -- \
          sh -c '{misses} 3000000; echo yes > {finished}'",
         small = small.display(),

@@ -117,9 +117,10 @@ fn categories_and_roles_are_those_of_the_experiment() {
     assert_eq!(processes("root start-up"), 4 * TASKS);
     assert_eq!(processes("o2 driver"), TASKS);
     assert_eq!(processes("o2 sim"), 2 * TASKS);
-    // The runner and the shells of its tasks.
-    assert_eq!(processes("o2 runner"), 1 + TASKS);
-    assert_eq!(counts.len(), 5, "{counts:#?}");
+    assert_eq!(processes("o2 runner"), 1);
+    // The shells of its tasks.
+    assert_eq!(processes("o2 task"), TASKS);
+    assert_eq!(counts.len(), 6, "{counts:#?}");
 
     let caught = rows(&trace, &["classify"], 0);
     let wrapper = find(&caught, &[("program", "taskwrapper")]);
