@@ -1,4 +1,4 @@
-//! Making the trace that is committed for later versions to read.
+//! Making the traces that are committed, for later versions to read and to analyse.
 
 use std::fs;
 use std::path::Path;
@@ -28,20 +28,76 @@ const PROGRAMS: &[&str] = &[
 /// A place whose name tells nothing of the machine.
 const PLACE: &str = "/tmp/tour";
 
-/// Records the tour into fixtures/traces.
+/// The same for the payloads.
+const PAYLOAD_PLACE: &str = "/tmp/alice";
+
+/// Recordings of each ALICE payload: two, so that a comparison has a spread.
+const PAYLOAD_RUNS: [(&str, &str); 4] = [
+    ("alice-o2-before", "alice-o2-before"),
+    ("alice-o2-before", "alice-o2-before-2"),
+    ("alice-o2-after", "alice-o2-after"),
+    ("alice-o2-after", "alice-o2-after-2"),
+];
+
+/// Records what is missing in fixtures/traces: what is there is kept for ever.
 pub(crate) fn run() -> Result<()> {
-    setup::run(setup::BUILD)?;
-    let packages = ["--package", "proctrace", "--package", "proctrace-fixtures"];
+    setup::run(setup::EVERYTHING)?;
+    let packages = [
+        "--package",
+        "proctrace",
+        "--package",
+        "proctrace-fixtures",
+        "--package",
+        "proctrace-payload",
+    ];
     execute(cargo().args(["build", "--release"]).args(packages))?;
     let release = target_dir()?.join("release");
-    let place = Path::new(PLACE);
-    fs::create_dir(place).with_context(|| format!("cannot make {PLACE}"))?;
-    let made = record(&release, place);
-    fs::remove_dir_all(place).with_context(|| format!("cannot remove {PLACE}"))?;
+    let tour = format!("tour-{}", proctrace_wire::WIRE_VERSION);
+    if is_missing(&tour) {
+        within(PLACE, |place| record_tour(&release, place, &tour))?;
+    }
+    for (scenario, name) in PAYLOAD_RUNS {
+        if is_missing(name) {
+            within(PAYLOAD_PLACE, |place| record_payload(&release, place, scenario, name))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_missing(name: &str) -> bool {
+    !committed(name).exists()
+}
+
+fn committed(name: &str) -> std::path::PathBuf {
+    root().join("fixtures/traces").join(format!("{name}.ptrace"))
+}
+
+/// Does something in a directory that is there for it alone.
+fn within(place: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    fs::create_dir(place).with_context(|| format!("cannot make {place}"))?;
+    let made = work(Path::new(place));
+    fs::remove_dir_all(place).with_context(|| format!("cannot remove {place}"))?;
     made
 }
 
-fn record(release: &Path, place: &Path) -> Result<()> {
+fn record_payload(release: &Path, place: &Path, scenario: &str, name: &str) -> Result<()> {
+    fs::copy(release.join("proctrace-payload"), place.join("proctrace-payload"))?;
+    let raw = place.join("raw.ptrace");
+    let status = as_root("env")
+        .args(["-i", "PATH=/usr/bin:/bin"])
+        .arg(release.join("proctrace"))
+        .args(["record", "--interval", "200ms", "--output"])
+        .arg(&raw)
+        .args(["--", "./proctrace-payload", "run", scenario, "--scale", "0.01", "--work"])
+        .arg(place.join("work"))
+        .current_dir(place)
+        .status()
+        .context("cannot run proctrace")?;
+    ensure!(status.success(), "{scenario} ended with {status}");
+    publish(&raw, name)
+}
+
+fn record_tour(release: &Path, place: &Path, name: &str) -> Result<()> {
     for program in PROGRAMS {
         let path = output(Command::new(release.join("fixture-path")).arg(program))?;
         fs::copy(String::from_utf8(path)?.trim_end(), place.join(program))?;
@@ -59,8 +115,12 @@ fn record(release: &Path, place: &Path) -> Result<()> {
         .context("cannot run proctrace")?;
     ensure!(status.code() == Some(3), "the tour ended with {status}");
 
-    // Block by block into a trace that does not say where it was made.
-    let mut reader = Reader::open(&raw)?;
+    publish(&raw, name)
+}
+
+/// Copies a trace block by block into one that does not say where it was made.
+fn publish(raw: &Path, name: &str) -> Result<()> {
+    let mut reader = Reader::open(raw)?;
     let mut header = reader.header().clone();
     header.host = "example".to_owned();
     header.kernel = "6.18.0".to_owned();
@@ -71,8 +131,7 @@ fn record(release: &Path, place: &Path) -> Result<()> {
     }
     let trailer = reader.trailer().context("the recording is not complete")?;
     let (bytes, _) = writer.finish(trailer)?;
-    let name = format!("tour-{}.ptrace", proctrace_wire::WIRE_VERSION);
-    let path = root().join("fixtures/traces").join(name);
+    let path = committed(name);
     println!("{}: {} bytes", path.display(), bytes.len());
     fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

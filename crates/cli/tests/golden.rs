@@ -140,3 +140,19 @@ fn man_pages_and_completions_are_made_from_the_same() {
         assert!(script.contains("ring-size"), "{shell}");
     }
 }
+
+#[test]
+fn sections_of_the_payloads_read_the_same() {
+    let list = printed(&["report", "--section", "list"]);
+    let sections: Vec<&str> =
+        list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(sections.len() >= 10, "{list}");
+    for payload in ["alice-o2-before", "alice-o2-after"] {
+        let trace = repository().join(format!("fixtures/traces/{payload}.ptrace"));
+        for section in &sections {
+            let text = printed(&["report", trace.to_str().unwrap(), "--section", section]);
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{section}:\n{text}");
+            insta::assert_snapshot!(format!("{payload}_{section}"), text);
+        }
+    }
+}

@@ -97,3 +97,28 @@ fn the_example_works() {
     let true_line = text.lines().find(|line| line.ends_with("/usr/bin/true")).unwrap();
     assert_eq!(true_line.trim(), "17  /usr/bin/true");
 }
+
+/// What the payloads declared when these were recorded: processes, threads, execs.
+const PAYLOADS: [(&str, [usize; 3]); 4] = [
+    ("alice-o2-before", [380, 347, 377]),
+    ("alice-o2-before-2", [380, 347, 377]),
+    ("alice-o2-after", [93, 292, 91]),
+    ("alice-o2-after-2", [93, 292, 91]),
+];
+
+#[test]
+fn payloads_are_read_as_they_were_declared() {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces");
+    for (name, declared) in PAYLOADS {
+        let mut found = [0; 3];
+        for event in Replay::open(traces.join(format!("{name}.ptrace"))).unwrap() {
+            match event.body {
+                Body::Attach(_) => found[0] += 1,
+                Body::Fork(fork) => found[usize::from(fork.is_thread())] += 1,
+                Body::Exec(_) => found[2] += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(found, declared, "{name}");
+    }
+}
