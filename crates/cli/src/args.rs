@@ -573,6 +573,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Rates are per second of it.
+#[cfg(feature = "analyse")]
 fn parse_wall(text: &str) -> Result<Duration, String> {
     let wall = parse_duration(text)?;
     if wall.is_zero() { Err("must be more than 0".into()) } else { Ok(wall) }
@@ -626,6 +627,11 @@ mod tests {
         }
         assert!(parse_interval("0s").is_err());
         assert!(parse_interval("2h").is_err());
+    }
+
+    #[cfg(feature = "analyse")]
+    #[test]
+    fn no_wall_time_is_none_to_divide_by() {
         assert!(parse_wall("0").is_err() && parse_wall("0s").is_err());
         assert_eq!(parse_wall("1ms"), Ok(Duration::from_millis(1)));
     }
