@@ -9,6 +9,9 @@ use crate::concurrency::{SPILL, Slice, percent};
 
 /// Cores of the projection.
 const CORES_MAX: u32 = 128;
+/// If tasks wait for a CPU for more of the time in which they could run, bins show how many CPUs were
+/// to be had, not how many the job could use.
+const STARVED_PERCENT: f64 = 20.0;
 
 /// The part of the wall time in which at most one CPU was used, and the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -49,10 +52,47 @@ impl Serial {
     }
 }
 
-pub(crate) fn serial_table(serial: &Serial, looks: &BTreeMap<u32, u64>, bin_ns: u64) -> Table {
+/// Of the looks, those that found at most one task running or runnable.
+fn serial_share(looks: &BTreeMap<u32, u64>) -> Option<f64> {
     let all: u64 = looks.values().sum();
     let alone: u64 = looks.range(..=1).map(|(_, count)| count).sum();
-    let share = (all > 0).then(|| alone as f64 / all as f64);
+    (all > 0).then(|| alone as f64 / all as f64)
+}
+
+fn starved(waiting_percent: Option<f64>) -> Option<f64> {
+    waiting_percent.filter(|percent| *percent > STARVED_PERCENT)
+}
+
+/// What no number of cores could do better: by bins, or by looks where tasks wait for a CPU.
+fn conclusion(
+    serial: &Serial,
+    looks: &BTreeMap<u32, u64>,
+    waiting_percent: Option<f64>,
+) -> Option<String> {
+    let bound = serial.bound();
+    let Some(waiting) = starved(waiting_percent) else {
+        return Some(format!("No number of cores makes it more than {:.2} times as fast.", bound?));
+    };
+    let mut says = format!(
+        "Tasks waited for a CPU in {waiting:.0} % of the time in which they could run: bins take for \
+         serial what would have run at once, and this table says too little."
+    );
+    match serial_share(looks) {
+        Some(share) if share > 0.0 => says.push_str(&format!(
+            " By looks at tasks {:.0} % of the wall time is serial: no number of cores makes it more than \
+             {:.1} times as fast as it was here.",
+            100.0 * share,
+            1.0 / share
+        )),
+        Some(_) => says.push_str(" By looks at tasks nothing of it is serial."),
+        None => says.push_str(" Without samples nothing better is known."),
+    }
+    Some(says)
+}
+
+pub(crate) fn serial_table(serial: &Serial, looks: &BTreeMap<u32, u64>, bin_ns: u64) -> Table {
+    let all: u64 = looks.values().sum();
+    let share = serial_share(looks);
     let looked_ns = share.map(|share| share * serial.wall_ns());
     let faster = |serial_ns: f64| (serial_ns > 0.0).then(|| serial.wall_ns() / serial_ns);
     let cpus = (serial.parallel_ns > 0.0).then(|| serial.parallel_cpu_ns / serial.parallel_ns);
@@ -94,13 +134,18 @@ fn projected(cores: u32) -> Vec<u32> {
     all
 }
 
-pub(crate) fn table(serial: &Serial, cores: u32) -> Table {
+pub(crate) fn table(
+    serial: &Serial,
+    cores: u32,
+    looks: &BTreeMap<u32, u64>,
+    waiting_percent: Option<f64>,
+) -> Table {
     let rows = projected(cores);
     let faster = |n: u32| {
         let on_ns = serial.on_ns(n);
         (on_ns > 0.0).then(|| serial.on_ns(1) / on_ns)
     };
-    let mut table = Table::new("amdahl", "How much faster more cores could make it, at best")
+    let table = Table::new("amdahl", "How much faster more cores could make it, at best")
         .whole("cores", "cores", Unit::Cores, rows.iter().map(|n| u64::from(*n)))
         .real("wall_ns", "wall", Unit::Nanoseconds, rows.iter().map(|n| serial.on_ns(*n)))
         .real("speedup", "faster than one", Unit::Ratio, rows.iter().map(|n| faster(*n)))
@@ -115,14 +160,13 @@ pub(crate) fn table(serial: &Serial, cores: u32) -> Table {
              rest over the cores. It assumes that the rest can be divided at will at no cost, and \
              that the serial part stays as long as it is, waiting included.",
         );
-    if let Some(bound) = serial.bound() {
-        table =
-            table.note(format!("No number of cores makes it more than {bound:.2} times as fast."));
+    match conclusion(serial, looks, waiting_percent) {
+        Some(says) => table.note(says),
+        None => table,
     }
-    table
 }
 
-pub(crate) fn chart(serial: &Serial, cores: u32) -> Chart {
+pub(crate) fn chart(serial: &Serial, cores: u32, waiting_percent: Option<f64>) -> Chart {
     let rows = projected(cores);
     let speedup = |n: &u32| {
         let on_ns = serial.on_ns(*n);
@@ -148,8 +192,18 @@ pub(crate) fn chart(serial: &Serial, cores: u32) -> Chart {
         marks: marks.into_iter().collect(),
         moments: vec![Mark { at: f64::from(cores), name: "asked for".into() }],
     };
-    Chart::new("amdahl", "How much faster more cores could make it", ChartBody::Lines(body))
-        .note("Serial and parallel part as measured in this run; nothing is lost by dividing it.")
+    let chart =
+        Chart::new("amdahl", "How much faster more cores could make it", ChartBody::Lines(body))
+            .note(
+                "Serial and parallel part as measured in this run; nothing is lost by dividing it.",
+            );
+    match starved(waiting_percent) {
+        Some(waiting) => chart.note(format!(
+            "Tasks waited for a CPU in {waiting:.0} % of the time in which they could run: more cores \
+             could make it faster than this."
+        )),
+        None => chart,
+    }
 }
 
 #[cfg(test)]
@@ -173,12 +227,23 @@ mod tests {
         let serial = four_and_four();
         assert_eq!((serial.on_ns(1), serial.on_ns(4)), (16.0 * S, 7.0 * S));
         assert_eq!(serial.bound(), Some(4.0));
-        let table = table(&serial, 3);
+        let table = table(&serial, 3, &BTreeMap::new(), Some(STARVED_PERCENT));
         let cores = &table.named("cores").unwrap().values;
         assert_eq!((cores.len(), cores.get(2)), (9, proctrace_findings::Cell::Whole(3)));
         let speedup = &table.named("speedup").unwrap().values;
         assert_eq!(speedup.get(2), proctrace_findings::Cell::Real(2.0));
         assert!(table.notes[1].contains("4.00 times"));
+    }
+
+    #[test]
+    fn a_starved_run_is_judged_by_looks() {
+        let looks = BTreeMap::from([(1, 10), (8, 30)]);
+        let says = conclusion(&four_and_four(), &looks, Some(61.0)).unwrap();
+        assert!(says.starts_with("Tasks waited for a CPU in 61 %"), "{says}");
+        assert!(says.contains("25 % of the wall time is serial"), "{says}");
+        assert!(says.contains("more than 4.0 times as fast as it was here"), "{says}");
+        let chart = chart(&four_and_four(), 3, Some(61.0));
+        assert!(chart.notes.iter().any(|note| note.contains("61 %")));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proctrace_findings::{Chart, ChartBody, Flame, Table, Unit};
+use proctrace_findings::{Chart, ChartBody, Flame, Table, Unit, count, counted};
 
 use crate::error::AnalysisError;
 use crate::recording::Recording;
@@ -41,8 +41,12 @@ impl Tree {
         let mut above: Vec<Option<u32>> = Vec::with_capacity(recording.processes.len());
         let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
         for process in &recording.processes {
-            // Parents come before their children.
-            let spawner = process.parent.and_then(|parent| above.get(parent).copied());
+            // With CLONE_PARENT the forker is not the parent (clone(2)). A forker that never called
+            // exec is in the run of one above it, and so in the same chain. Forkers come before what
+            // they fork.
+            let run = process.spawned_in.and_then(|run| recording.runs.get(run as usize));
+            let forker = run.map(|run| run.process as usize).or(process.parent);
+            let spawner = forker.and_then(|forker| above.get(forker).copied());
             let own = match (spawner, process.spawned_by) {
                 (Some(above), Some(program)) => Some(tree.child(above, number(program))),
                 _ => None,
@@ -152,8 +156,9 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
         );
     if rest > 0 {
         table = table.note(format!(
-            "The {} most frequent chains; {rest} processes are in others.",
-            heavy.len()
+            "The {} most frequent chains; {} in others.",
+            count(heavy.len() as u64),
+            counted(rest, "process is", "processes are"),
         ));
     }
     Ok(Content { tables: vec![table], charts })
@@ -209,6 +214,21 @@ mod tests {
         assert_eq!(folded(&content, 1), ["bash;sed 4000", "bash;time 1000", "bash;time;a,b 1000"]);
         assert_eq!(folded(&content, 2), ["bash;sed 2000", "bash;time;a,b 1000"]);
         assert_eq!(content.tables[0].height(), 4);
+    }
+
+    #[test]
+    fn a_sibling_hangs_below_its_forker() {
+        let mut scene = Scene::new(1, S);
+        scene.exec(0, 1, "/x/tour.sh", (0, 0));
+        // Forked with CLONE_PARENT, by the command and by a child of it.
+        scene.sibling(MS, 1, 2).exec(MS, 2, "/x/birth", (0, 0));
+        scene.fork(MS, 1, 3).exec(MS, 3, "/x/helper", (0, 0));
+        scene.sibling(2 * MS, 3, 4).exec(2 * MS, 4, "/x/birth", (0, 0));
+        let content = section(&scene.load(None), &Options::default()).unwrap();
+        assert_eq!(
+            folded(&content, 0),
+            ["tour.sh 1", "tour.sh;birth 1", "tour.sh;helper 1", "tour.sh;helper;birth 1"]
+        );
     }
 
     #[test]

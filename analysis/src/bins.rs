@@ -39,7 +39,8 @@ pub(crate) enum Quantity {
     Exits,
     LookupsFailed,
     /// Tasks running or runnable, asleep, in uninterruptible sleep: the mean of the ticks in a
-    /// bin, or the last known where it has none.
+    /// bin, or the last known where it has none. Before the first tick nothing is known, see
+    /// `Bins::known_from`.
     Running,
     Sleeping,
     Uninterruptible,
@@ -172,6 +173,17 @@ impl Bins {
 
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// The first bin in which a quantity is known: that of the first tick for what only ticks tell,
+    /// or the number of bins where there is none. What stands in the bins before means nothing.
+    pub(crate) fn known_from(&self, quantity: Quantity) -> usize {
+        match quantity {
+            Quantity::Running | Quantity::Sleeping | Quantity::Uninterruptible => {
+                self.ticks.iter().position(|ticks| *ticks > 0).unwrap_or(self.len)
+            }
+            _ => 0,
+        }
     }
 
     /// The values of a quantity, one per bin.
@@ -332,7 +344,10 @@ mod tests {
             bins.add_tick(&tick);
         }
         bins.finish_ticks();
-        assert_eq!(bins.of(Quantity::Running), [0.0, 4.0, 4.0, 1.0]);
+        assert_eq!(bins.of(Quantity::Running)[1..], [4.0, 4.0, 1.0]);
+        assert_eq!(bins.known_from(Quantity::Running), 1);
+        assert_eq!(bins.known_from(Quantity::User), 0);
+        assert_eq!(Bins::new(0, 40 * MS, 10 * MS, 0).known_from(Quantity::Running), 4);
     }
 
     #[test]

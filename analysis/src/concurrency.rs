@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit};
+use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, count};
 
 use crate::amdahl::Serial;
 use crate::bins::Quantity;
@@ -12,8 +12,10 @@ use crate::recording::Recording;
 use crate::sections::{Content, Options};
 use crate::{amdahl, states};
 
-/// A bin in which so many CPUs were used at most counts as serial: samples of several tasks are not
-/// taken at once, so one may spill a little into the next bin.
+/// A bin counts as beyond a number of CPUs only if more than so many times that number were used:
+/// samples of several tasks are not taken at once, so one may spill a little into the next bin.
+/// With one CPU that is where a bin stops to be serial, with the cores that were asked for, where it
+/// is over-committed.
 pub(crate) const SPILL: f64 = 1.05;
 /// Each number up to this has a bar of its own; then they double.
 const SINGLE_BARS: u64 = 8;
@@ -32,13 +34,18 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
     let levels = levels(&slices, &looks);
     let serial = Serial::of(&slices);
     let states = states::states(recording);
+    let waiting = states::waiting_percent(recording);
     Ok(Content {
-        charts: vec![states::chart(&states), levels_chart(&levels), amdahl::chart(&serial, cores)],
+        charts: vec![
+            states::chart(&states),
+            levels_chart(&levels),
+            amdahl::chart(&serial, cores, waiting),
+        ],
         tables: vec![
             states::table(&states, recording),
             levels_table(&levels, &slices, &looks, recording.bins.width_ns),
             amdahl::serial_table(&serial, &looks, recording.bins.width_ns),
-            amdahl::table(&serial, cores),
+            amdahl::table(&serial, cores, &looks, waiting),
             overcommit(&slices, &looks, cores),
         ],
     })
@@ -130,9 +137,10 @@ fn levels_table(
         .note(format!(
             "CPUs used: CPU time over wall time of each of {} bins of {} s while the command ran, \
              rounded to a whole number; exact but for what was used between two samples. Looks: \
-             tasks running or runnable in each of {all_looks} samples; an estimate.",
-            slices.len(),
-            bin_ns as f64 / 1e9
+             tasks running or runnable in each of {} samples; an estimate.",
+            count(slices.len() as u64),
+            bin_ns as f64 / 1e9,
+            count(all_looks)
         ))
 }
 
@@ -156,9 +164,11 @@ fn overcommit(slices: &[Slice], looks: &BTreeMap<u32, u64>, cores: u32) -> Table
         .real("peak_cpus", "peak", Unit::Cores, [peak])
         .real("crowded_percent", "crowded", Unit::Percent, [percent(crowded as f64, all as f64)])
         .note(format!(
-            "Over: bins with more than {SPILL} times the cores in use. CPU above: what was used in \
+            "Over: bins with more than {SPILL} times the cores in use: samples of several tasks are not \
+             taken at once. CPU above: what was used in \
              these beyond the cores. Crowded: looks that found more tasks running or runnable than \
-             cores; n = {all}, an estimate."
+             cores; n = {}, an estimate.",
+            count(all)
         ))
 }
 
@@ -209,7 +219,8 @@ fn levels_chart(levels: &BTreeMap<u64, Level>) -> Chart {
         stacked: false,
     };
     Chart::new("concurrency", "How many at once", ChartBody::Bars(body)).note(format!(
-        "CPUs used are exact, over bins of time; tasks are an estimate, n = {all_looks} looks."
+        "CPUs used are exact, over bins of time; tasks are an estimate, n = {} looks.",
+        count(all_looks)
     ))
 }
 

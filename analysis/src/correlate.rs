@@ -1,6 +1,8 @@
 //! What goes with what over time: every pair of series, and how far it can be believed.
 
-use proctrace_findings::{Chart, ChartBody, Correlations, HeatMap, Table, Unit};
+use std::collections::{BTreeMap, BTreeSet};
+
+use proctrace_findings::{Chart, ChartBody, Correlations, HeatMap, Table, Unit, count, counted};
 
 use crate::bins::{Bins, Quantity};
 use crate::error::AnalysisError;
@@ -30,6 +32,8 @@ struct SeriesSet {
     bin_ns: u64,
     names: Vec<&'static str>,
     values: Vec<Vec<f64>>,
+    /// The first bin in which each is known.
+    known_from: Vec<usize>,
 }
 
 impl SeriesSet {
@@ -46,14 +50,14 @@ impl SeriesSet {
         // Only whole bins: a rate over a part of one is another quantity.
         let n = usize::try_from(recorded_ns / bin_ns).unwrap_or(0);
         let merged = usize::try_from(merged).unwrap_or(1);
-        let (names, values) = series(bins)
-            .into_iter()
-            .map(|(name, values)| {
-                let sums = values.chunks_exact(merged).map(|bins| bins.iter().sum());
-                (name, sums.take(n).collect::<Vec<f64>>())
-            })
-            .unzip();
-        Self { bin_ns, names, values }
+        let mut set = Self { bin_ns, names: vec![], values: vec![], known_from: vec![] };
+        for (name, values, known_from) in series(bins) {
+            let sums = values.chunks_exact(merged).map(|bins| bins.iter().sum());
+            set.names.push(name);
+            set.values.push(sums.take(n).collect());
+            set.known_from.push(known_from.div_ceil(merged).min(n));
+        }
+        set
     }
 
     fn len(&self) -> usize {
@@ -61,9 +65,10 @@ impl SeriesSet {
     }
 }
 
-/// Sums or means over bins: for a correlation that is the same. The first are what `report` shows.
-fn series(bins: &Bins) -> Vec<(&'static str, Vec<f64>)> {
-    let of = |quantity| bins.of(quantity).to_vec();
+/// Sums or means over bins, for a correlation that is the same, and the first bin in which they are
+/// known. The first are what `report` shows.
+fn series(bins: &Bins) -> Vec<(&'static str, Vec<f64>, usize)> {
+    let of = |name, quantity| (name, bins.of(quantity).to_vec(), bins.known_from(quantity));
     let switches = bins
         .of(Quantity::SwitchesVoluntary)
         .iter()
@@ -71,19 +76,19 @@ fn series(bins: &Bins) -> Vec<(&'static str, Vec<f64>)> {
         .map(|(voluntary, involuntary)| voluntary + involuntary)
         .collect();
     vec![
-        ("system CPU", of(Quantity::System)),
-        ("user CPU", of(Quantity::User)),
-        ("forks", of(Quantity::Forks)),
-        ("switches", switches),
-        ("running", of(Quantity::Running)),
-        ("read", of(Quantity::ReadBytes)),
-        ("write", of(Quantity::WriteBytes)),
-        ("execs", of(Quantity::Execs)),
-        ("exits", of(Quantity::Exits)),
-        ("voluntary", of(Quantity::SwitchesVoluntary)),
-        ("involuntary", of(Quantity::SwitchesInvoluntary)),
-        ("live tasks", of(Quantity::Live)),
-        ("look-ups", of(Quantity::LookupsFailed)),
+        of("system CPU", Quantity::System),
+        of("user CPU", Quantity::User),
+        of("forks", Quantity::Forks),
+        ("switches", switches, 0),
+        of("running", Quantity::Running),
+        of("read", Quantity::ReadBytes),
+        of("write", Quantity::WriteBytes),
+        of("execs", Quantity::Execs),
+        of("exits", Quantity::Exits),
+        of("voluntary", Quantity::SwitchesVoluntary),
+        of("involuntary", Quantity::SwitchesInvoluntary),
+        of("live tasks", Quantity::Live),
+        of("look-ups", Quantity::LookupsFailed),
     ]
 }
 
@@ -98,6 +103,7 @@ fn correlate(set: &SeriesSet) -> Correlations {
         series: set.names.iter().map(|name| (*name).to_owned()).collect(),
         r: empty.clone(),
         n,
+        known_from_bin: set.known_from.clone(),
         bin_ns: set.bin_ns,
         n_effective: empty.clone(),
         r_low: empty.clone(),
@@ -106,15 +112,19 @@ fn correlate(set: &SeriesSet) -> Correlations {
         r_at_lag: empty.clone(),
         spearman: empty,
     };
-    let own: Vec<Vec<f64>> = set.values.iter().map(|values| autocorrelation(values)).collect();
-    let ranks: Vec<Vec<f64>> = set.values.iter().map(|values| ranks(values)).collect();
+    // What a series is before it is known is no value: pairs begin where both are known.
+    let starts: BTreeSet<usize> = set.known_from.iter().copied().collect();
+    let views: BTreeMap<usize, View<'_>> =
+        starts.into_iter().map(|from| (from, View::of(set, from))).collect();
     for a in 0..size {
         for b in a..size {
-            let (x, y) = (&set.values[a], &set.values[b]);
+            let from = set.known_from[a].max(set.known_from[b]);
+            let Some(View { values, own, ranks }) = views.get(&from) else { continue };
+            let (x, y) = (values[a], values[b]);
             let Some(r) = pearson(x, y) else { continue };
             // Transcendental functions differ in the last digits from one machine to another; what
             // is printed shall not.
-            let effective = rounded(effective_n(n, &own[a], &own[b]), 1e2);
+            let effective = rounded(effective_n(x.len(), &own[a], &own[b]), 1e2);
             let (low, high) = interval(r, effective)
                 .map(|(low, high)| (rounded(low, 1e6), rounded(high, 1e6)))
                 .unzip();
@@ -133,6 +143,23 @@ fn correlate(set: &SeriesSet) -> Correlations {
     found
 }
 
+/// Every series from one bin on.
+struct View<'a> {
+    values: Vec<&'a [f64]>,
+    own: Vec<Vec<f64>>,
+    ranks: Vec<Vec<f64>>,
+}
+
+impl<'a> View<'a> {
+    fn of(set: &'a SeriesSet, from: usize) -> Self {
+        let values: Vec<&[f64]> =
+            set.values.iter().map(|values| values.get(from..).unwrap_or(&[])).collect();
+        let own = values.iter().map(|values| autocorrelation(values)).collect();
+        let ranks = values.iter().map(|values| ranks(values)).collect();
+        Self { values, own, ranks }
+    }
+}
+
 fn rounded(number: f64, per_one: f64) -> f64 {
     (number * per_one).round() / per_one
 }
@@ -144,11 +171,20 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
 
 fn sampling(found: &Correlations) -> String {
     let bin_s = found.bin_ns as f64 / 1e9;
-    format!(
+    let mut says = format!(
         "n = {} bins of {bin_s} s; rates of CPU time, events and bytes, means of tasks. forks: births \
-         of processes and threads; read and write: storage; look-ups: failed ones.",
-        found.n
-    )
+         of processes and threads; read and write: storage; look-ups: failed ones. running: the mean \
+         of the looks in a bin, or the last known where it has none",
+        count(found.n as u64)
+    );
+    match found.known_from_bin.iter().max() {
+        Some(unknown) if *unknown > 0 => says.push_str(&format!(
+            "; its pairs leave out {} before the first look.",
+            counted(*unknown as u64, "bin", "bins")
+        )),
+        _ => says.push('.'),
+    }
+    says
 }
 
 /// Pairs of different series, strongest first; those of which one never changes are left out.
@@ -316,6 +352,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_before_the_first_look_is_not_none_running() {
+        let bin = 100 * MS;
+        let mut scene = Scene::new(1, bin);
+        let mut task = 2;
+        for at in 0..10u64 {
+            let begin = at * bin;
+            // The first two bins have the most forks, and no look.
+            for _ in 0..if at < 2 { 50 } else { at } {
+                scene.fork(begin + MS, 1, task).exit(begin + 2 * MS, task, (0, 0));
+                task += 1;
+            }
+            if at >= 2 {
+                scene.tick(begin + 50 * MS, [u32::try_from(at).unwrap(), 0, 0]);
+            }
+        }
+        let found = correlations(&scene.exit(10 * bin, 1, (0, 0)).load(None));
+        let at = |name: &str| found.series.iter().position(|series| series == name).unwrap();
+        assert!((found.r[at("running")][at("forks")].unwrap() - 1.0).abs() < 1e-9);
+        assert_eq!(found.known_from_bin[at("running")], 2);
+        assert_eq!((found.n, found.known_from_bin[at("forks")]), (10, 0));
+        assert!(sampling(&found).contains("leave out 2 bins"), "{}", sampling(&found));
+    }
+
+    #[test]
     fn long_runs_are_looked_at_by_the_second() {
         let mut scene = Scene::new(1, 100 * MS);
         scene.sample(60_000 * MS, 1, (MS, MS));
@@ -327,7 +387,8 @@ mod tests {
     #[test]
     fn a_mirror_image_says_the_same() {
         let values = vec![vec![1.0, 5.0, 2.0, 8.0, 3.0, 9.0, 1.0, 4.0]; 2];
-        let mut set = SeriesSet { bin_ns: 1, names: vec!["a", "b"], values };
+        let names = vec!["a", "b"];
+        let mut set = SeriesSet { bin_ns: 1, names, values, known_from: vec![0; 2] };
         set.values[1].rotate_left(1);
         let found = correlate(&set);
         assert_eq!(found.r[0][1], found.r[1][0]);

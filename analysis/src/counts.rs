@@ -1,9 +1,10 @@
 //! How many processes and threads of which kind: what ALICE's multicore paper counts in its
 //! figure 2.
 
-use proctrace_findings::{Axis, Bars, Chart, ChartBody, Class, Series, Table, Unit};
+use proctrace_findings::{Axis, Bars, Chart, ChartBody, Class, Series, Table, Unit, counted};
 
 use crate::error::AnalysisError;
+use crate::labels::told_apart;
 use crate::recording::Recording;
 use crate::sections::{Content, Options};
 use crate::tally::{self, Tally, class_name};
@@ -22,9 +23,10 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
     let rate = Rate::of(recording, options);
     let total = sum(categories.iter().map(|(_, tally)| tally));
     let n = format!(
-        "{} processes and {} threads. A process that never called exec counts where its parent \
+        "{} and {}. A process that never called exec counts where its parent \
          does, a thread where its process does.",
-        total.processes, total.threads
+        counted(total.processes, "process", "processes"),
+        counted(total.threads, "thread", "threads")
     );
 
     let table = Table::new("counts", "Processes and threads by category")
@@ -40,7 +42,10 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
     let kinds = Chart::new("counts", "Processes and threads", bars(&kinds(recording))).note(
         "Commands of the system and other programs by name, an experiment's software by category.",
     );
-    let rows: Vec<_> = categories.into_iter().map(|((_, name), tally)| (name, tally)).collect();
+    let names: Vec<_> =
+        categories.iter().map(|((class, name), _)| [&**name, class_name(*class)]).collect();
+    let rows: Vec<_> =
+        told_apart(&names).into_iter().zip(categories.iter().map(|(_, tally)| *tally)).collect();
     let charts = vec![
         kinds.note(&n),
         Chart::new("categories", "Processes and threads by category", bars(&rows)).note(&n),
@@ -88,9 +93,10 @@ fn kinds(recording: &Recording) -> Vec<(String, Tally)> {
             let name = format!("{} {rest}", tail.len());
             of_class.push((name, sum(tail.iter().map(|(_, tally)| tally))));
         }
-        rows.extend(of_class);
+        rows.extend(of_class.into_iter().map(|(name, tally)| (name, class_name(class), tally)));
     }
-    rows
+    let names: Vec<_> = rows.iter().map(|(name, class, _)| [&**name, class]).collect();
+    told_apart(&names).into_iter().zip(rows.iter().map(|(.., tally)| *tally)).collect()
 }
 
 fn bars(rows: &[(String, Tally)]) -> ChartBody {
@@ -193,6 +199,17 @@ mod tests {
         let ChartBody::Bars(bars) = &content.charts[0].body else { panic!("no bars") };
         assert_eq!(bars.rows, ["o2 driver", "sed"]);
         assert_eq!(bars.series[1].values, [Some(1.0), Some(0.0)]);
+    }
+
+    #[test]
+    fn a_name_in_two_classes_says_the_class() {
+        let mut scene = Scene::new(1, S);
+        scene.exec(0, 1, "/o2/o2-sim", (0, 0));
+        // A command that bears the name of a category of the experiment's.
+        scene.fork(0, 1, 2).exec(0, 2, "/opt/o2 driver", (0, 0));
+        let content = section(&scene.load(None), &Options::default()).unwrap();
+        let ChartBody::Bars(bars) = &content.charts[0].body else { panic!("no bars") };
+        assert_eq!(bars.rows, ["o2 driver (framework)", "o2 driver (program)"]);
     }
 
     #[test]

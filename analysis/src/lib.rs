@@ -29,6 +29,7 @@ mod error;
 mod events;
 mod fast;
 mod gantt;
+mod labels;
 mod laws;
 mod lifetimes;
 mod load;

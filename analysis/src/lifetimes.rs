@@ -1,6 +1,8 @@
 //! How long processes live, and what a sampler would have missed of them.
 
-use proctrace_findings::{Axis, Chart, ChartBody, Class, Histogram, Mark, Series, Table, Unit};
+use proctrace_findings::{
+    Axis, Chart, ChartBody, Class, Histogram, Mark, Series, Table, Unit, counted,
+};
 
 use crate::error::AnalysisError;
 use crate::recording::Recording;
@@ -40,8 +42,9 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
         .collect();
     let alive = recording.processes.len() - lives.len();
     let n = format!(
-        "n = {} processes that ended; {alive} were alive at the end and are not in it.",
-        lives.len()
+        "n = {} that ended; {} alive at the end and not in it.",
+        counted(lives.len() as u64, "process", "processes"),
+        counted(alive as u64, "was", "were")
     );
     let tables = vec![samplers(&lives).note(&n), by_program(recording, &lives).note(&n)];
     Ok(Content { tables, charts: vec![histogram(recording, &lives).note(&n)] })

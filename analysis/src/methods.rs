@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 
-use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit};
+use proctrace_findings::{
+    Axis, Bars, Chart, ChartBody, Series, Table, Unit, count as figure, counted,
+};
 
 use crate::accounting::Accounting;
 use crate::detached::is_detached;
@@ -128,9 +130,9 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
         .real("missing_percent", "of it", Unit::Percent, missing().map(|ns| percent(ns?, exact_ns)))
         .real("efficiency_percent", "efficient", Unit::Percent, efficiency)
         .note(format!(
-            "{} processes; CPU time over wall time and {cores} cores: of the recording for what \
+            "{}; CPU time over wall time and {cores} cores: of the recording for what \
              is exact, of the command for the others.",
-            recording.processes.len()
+            counted(recording.processes.len() as u64, "process", "processes")
         ))
         .note(
             "prmon-like: the sum over processes of the tree and the children they waited for, at \
@@ -223,8 +225,8 @@ fn processes(recording: &Recording) -> Table {
         "n = {} of {} processes, with {:.1} % of all CPU time. CPU/life can be more than 100 %: \
          with threads, and for the shortest, as what the kernel does after exit is CPU time but \
          not life.",
-        rows.len(),
-        all.len(),
+        figure(rows.len() as u64),
+        figure(all.len() as u64),
         if all_ns > 0.0 { 100.0 * shown_ns / all_ns } else { 0.0 }
     ))
 }
@@ -280,8 +282,9 @@ fn detached(recording: &Recording) -> Table {
         ),
     )
     .note(format!(
-        "n = {count}, with {:.3} s of CPU time. Waited: one of the recording adopted it \
+        "n = {}, with {:.3} s of CPU time. Waited: one of the recording adopted it \
          (PR_SET_CHILD_SUBREAPER), so time sees it all the same.",
+        figure(count as u64),
         sum_ns as f64 / 1e9
     ))
 }

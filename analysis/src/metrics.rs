@@ -73,7 +73,7 @@ fn totals(figures: &mut Figures<'_>, recording: &Recording, findings: &Findings)
         let found = findings.categories.iter().filter(|category| category.class == class);
         found.map(|category| category.processes).sum::<u64>()
     };
-    let lookups = summary.lookups_failed.saturating_sub(summary.lookups_of_no_link);
+    let lookups = summary.lookups_in_vain;
     for (family, value) in [
         ("total_processes", summary.processes),
         ("total_threads", summary.threads),

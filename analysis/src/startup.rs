@@ -3,10 +3,11 @@
 
 use std::cmp::Reverse;
 
-use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit};
+use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, counted};
 use proctrace_replay::{CpuTime, scale};
 
 use crate::error::AnalysisError;
+use crate::labels;
 use crate::recording::{Recording, Run};
 use crate::sections::{Content, Options};
 
@@ -37,9 +38,10 @@ struct Sums {
 
 pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, AnalysisError> {
     let sums = sums(recording);
+    let names = names(recording, &sums);
     Ok(Content {
-        tables: vec![means(recording, &sums), totals(recording, &sums)],
-        charts: vec![chart(recording, &sums)],
+        tables: vec![means(&names, &sums), totals(&names, &sums)],
+        charts: vec![chart(&names, &sums)],
     })
 }
 
@@ -118,18 +120,18 @@ fn used(recording: &Recording, run: &Run, next: Option<&Run>) -> CpuTime {
     scale(run_ns, user_ns, system_ns)
 }
 
-fn name_of<'a>(recording: &'a Recording, sum: &Sums) -> &'a str {
-    &recording.programs[sum.program].name
+fn names(recording: &Recording, sums: &[Sums]) -> Vec<String> {
+    labels::of_programs(sums.iter().map(|sum| &recording.programs[sum.program]))
 }
 
 fn mean(sum: u64, n: u64) -> Option<f64> {
     (n > 0).then(|| sum as f64 / n as f64)
 }
 
-fn means(recording: &Recording, sums: &[Sums]) -> Table {
+fn means(names: &[String], sums: &[Sums]) -> Table {
     let of = || sums.iter();
     Table::new("startup", "What one start of each program costs")
-        .text("program", "program", of().map(|sum| name_of(recording, sum)))
+        .text("program", "program", names)
         .whole("execs", "execs", Unit::Count, of().map(|sum| sum.execs))
         .real(
             "loading_lookups_mean",
@@ -177,14 +179,14 @@ fn means(recording: &Recording, sums: &[Sums]) -> Table {
         )
 }
 
-fn totals(recording: &Recording, sums: &[Sums]) -> Table {
+fn totals(names: &[String], sums: &[Sums]) -> Table {
     let of = || sums.iter();
     let share = |sum: &Sums| {
         let (part, whole) = (sum.loading_ns as f64, sum.loading_life_ns as f64);
         (whole > 0.0).then(|| 100.0 * part / whole)
     };
     Table::new("startup_totals", "What all starts of each program cost")
-        .text("program", "program", of().map(|sum| name_of(recording, sum)))
+        .text("program", "program", names)
         .whole("loading_execs", "n", Unit::Count, of().map(|sum| sum.loading_execs))
         .whole("libraries", "libraries", Unit::Count, of().map(|sum| sum.libraries))
         .whole("loading_lookups", "loading", Unit::Count, of().map(|sum| sum.loading_lookups))
@@ -205,18 +207,21 @@ fn totals(recording: &Recording, sums: &[Sums]) -> Table {
         )
 }
 
-fn chart(recording: &Recording, sums: &[Sums]) -> Chart {
-    let mut shown: Vec<&Sums> = sums.iter().filter(|sum| sum.lookups > 0).collect();
+fn chart(names: &[String], sums: &[Sums]) -> Chart {
+    let mut shown: Vec<(&String, &Sums)> =
+        names.iter().zip(sums).filter(|(_, sum)| sum.lookups > 0).collect();
     let all = shown.len();
     shown.truncate(BARS_MAX);
+    let loading = |sum: &Sums| mean(sum.loading_lookups, sum.execs).unwrap_or(0.0);
+    shown.sort_by(|(_, a), (_, b)| loading(b).total_cmp(&loading(a)));
     let series = |name: &str, of: fn(&Sums) -> u64| Series {
         name: name.into(),
-        values: shown.iter().map(|sum| mean(of(sum), sum.execs)).collect(),
+        values: shown.iter().map(|(_, sum)| mean(of(sum), sum.execs)).collect(),
     };
     let body = Bars {
         rows: shown
             .iter()
-            .map(|sum| format!("{} ({})", name_of(recording, sum), sum.execs))
+            .map(|(name, sum)| format!("{name}, {}", counted(sum.execs, "exec", "execs")))
             .collect(),
         axis: Axis::linear("failed look-ups of one exec", Unit::Count),
         series: vec![
@@ -227,8 +232,8 @@ fn chart(recording: &Recording, sums: &[Sums]) -> Chart {
     };
     Chart::new("startup", "What one start of each program looks up in vain", ChartBody::Bars(body))
         .note(format!(
-            "{} of {all} programs that miss anything, with their execs; those with most failed \
-             look-ups while loading first.",
+            "{} of {all} programs that miss anything: those with most failed look-ups while loading \
+             over all their execs. In the order of what one exec looks up in vain while loading.",
             shown.len()
         ))
 }
@@ -236,7 +241,7 @@ fn chart(recording: &Recording, sums: &[Sums]) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{MS, Scene, real};
+    use crate::testing::{MS, S, Scene, real};
 
     #[test]
     fn starts_are_told_apart_by_program() {
@@ -275,5 +280,24 @@ mod tests {
         // Less than 3 ms and a tick: all that it used.
         assert_eq!(of(1, "second", "loading_cpu_most_ns"), ms(40.0));
         assert_eq!(of(1, "second", "libraries"), Some(10.0));
+    }
+
+    #[test]
+    fn bars_stand_in_the_order_of_their_length() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.exec(0, 1, "/opt/job", (0, 0));
+        // Ten starts that miss one library each, and one that misses five.
+        for task in 2..13u32 {
+            let (at, name, misses) = (u64::from(task) * 20 * MS, "/opt/often", 1);
+            let (name, misses) = if task == 12 { ("/opt/once", 5) } else { (name, misses) };
+            scene.fork(at, 1, task).exec(at, task, name, (0, 0));
+            for _ in 0..misses {
+                scene.open_failed(at + MS, task, "/a/libc.so.6");
+            }
+            scene.exit(at + 5 * MS, task, (MS, 0));
+        }
+        let content = section(&scene.exit(S, 1, (0, 0)).load(None), &Options::default()).unwrap();
+        let ChartBody::Bars(bars) = &content.charts[0].body else { panic!("no bars") };
+        assert_eq!(bars.rows, ["once, 1 exec", "often, 10 execs"]);
     }
 }

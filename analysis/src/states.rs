@@ -1,6 +1,6 @@
 //! What tasks do with their time: run, wait for a CPU, sleep.
 
-use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit};
+use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, count, counted};
 
 use crate::concurrency::percent;
 use crate::recording::Recording;
@@ -40,6 +40,13 @@ pub(crate) fn states(recording: &Recording) -> Vec<State> {
     ]
 }
 
+/// Of the time in which tasks could have run, the part in which they waited for a CPU.
+pub(crate) fn waiting_percent(recording: &Recording) -> Option<f64> {
+    let used = recording.tasks.iter().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
+    let waited_ns = used.run_delay_ns as f64;
+    percent(waited_ns, waited_ns + used.run_ns as f64)
+}
+
 pub(crate) fn table(states: &[State], recording: &Recording) -> Table {
     let all_ns: f64 = states.iter().map(|state| state.time_ns).sum();
     let recorded_ns = recording.recorded_ns().max(1) as f64;
@@ -66,13 +73,13 @@ pub(crate) fn table(states: &[State], recording: &Recording) -> Table {
             }),
         )
         .note(format!(
-            "{} tasks, threads included, with {:.1} s of life in all; tasks: how many on average. \
+            "{}, threads included, with {:.1} s of life in all; tasks: how many on average. \
              Running is CPU time; runnable is the wait for a CPU (run_delay of \
              /proc/PID/schedstat). The rest of their lives is divided as {} looks at all tasks \
              found them.",
-            recording.tasks.len(),
+            counted(recording.tasks.len() as u64, "task", "tasks"),
             all_ns / 1e9,
-            recording.ticks.len()
+            count(recording.ticks.len() as u64)
         ))
 }
 
@@ -116,5 +123,6 @@ mod tests {
         assert!((of("sleeping") - 0.9).abs() < 1e-9);
         assert!((of("uninterruptible") - 0.3).abs() < 1e-9);
         assert_eq!(of("stopped"), 0.0);
+        assert_eq!(waiting_percent(&recording), Some(37.5));
     }
 }

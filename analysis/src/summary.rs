@@ -67,6 +67,7 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
         median_life_ns: median(&mut lives),
         lookups_failed: recording.counts.lookups_failed,
         lookups_of_no_link: recording.counts.not_links,
+        lookups_in_vain: recording.counts.lookups_failed.saturating_sub(recording.counts.not_links),
         lookups_failed_by_family: Family::ALL
             .into_iter()
             .zip(recording.counts.by_family)

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use proctrace_findings::{Axis, Chart, ChartBody, Point, Scatter, Table, Unit};
 
 use crate::error::AnalysisError;
+use crate::labels;
 use crate::recording::Recording;
 use crate::sections::{Content, Options};
 
@@ -42,8 +43,19 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
     let by_category = sums(recording, categories, |program| {
         recording.category_of.get(program).copied().unwrap_or(usize::MAX)
     });
-    let names: Vec<String> =
-        recording.programs.iter().map(|program| program.name.clone()).collect();
+    // Only programs that something ran last have a row, and so a name to be told apart.
+    let mut last: Vec<bool> = vec![false; recording.programs.len()];
+    for process in &recording.processes {
+        if let Some(last) = last.get_mut(process.program) {
+            *last = true;
+        }
+    }
+    let shown = || recording.programs.iter().zip(&last).filter(|(_, last)| **last);
+    let mut labels = labels::of_programs(shown().map(|(program, _)| program)).into_iter();
+    let names: Vec<String> = last
+        .iter()
+        .map(|last| if *last { labels.next().unwrap_or_default() } else { String::new() })
+        .collect();
     let by_program = sums(recording, &names, |program| program);
     let chart = chart(&by_program);
     Ok(Content {

@@ -1,5 +1,7 @@
 //! The tables: counts by category, who started whom, look-ups by directory.
 
+use std::cmp::Reverse;
+
 use polars::prelude::*;
 use proctrace_findings::{Category, DirectoryMisses, Spawner};
 use proctrace_wire::Family;
@@ -7,6 +9,7 @@ use proctrace_wire::Family;
 use crate::error::AnalysisError;
 use crate::names::{errno, text};
 use crate::recording::Recording;
+use crate::tally;
 
 /// The spawner of the command itself, and of what nothing is known.
 const NO_ONE: &str = "-";
@@ -27,7 +30,6 @@ fn processes(recording: &Recording) -> Result<DataFrame, AnalysisError> {
             "threads".into(),
             rows.iter().map(|p| p.tasks.len() as u64 - 1).collect::<Vec<_>>(),
         ),
-        Column::new("execs".into(), rows.iter().map(|p| u64::from(p.execs)).collect::<Vec<_>>()),
         Column::new("user_ns".into(), rows.iter().map(|p| p.cpu.user_ns).collect::<Vec<_>>()),
         Column::new("system_ns".into(), rows.iter().map(|p| p.cpu.system_ns).collect::<Vec<_>>()),
         Column::new(
@@ -68,7 +70,6 @@ pub(crate) fn categories(recording: &Recording) -> Result<Vec<Category>, Analysi
             len().alias("processes"),
             col("forked").sum(),
             col("threads").sum(),
-            col("execs").sum(),
             col("user_ns").sum(),
             col("system_ns").sum(),
             col("lookups").sum(),
@@ -91,12 +92,16 @@ pub(crate) fn categories(recording: &Recording) -> Result<Vec<Category>, Analysi
     };
     let (processes, forked, threads) =
         (number("processes")?, number("forked")?, number("threads")?);
-    let (execs, user_ns, system_ns) = (number("execs")?, number("user_ns")?, number("system_ns")?);
+    let (user_ns, system_ns) = (number("user_ns")?, number("system_ns")?);
     let (lookups, maxrss) = (number("lookups")?, number("maxrss_bytes")?);
     let spawned = number("spawned")?;
-    (0..table.height())
+    // An exec counts for what was executed, whatever the process ran after that.
+    let mut execs: Vec<u64> =
+        tally::by_program(recording).into_iter().map(|tally| tally.execs).collect();
+    let mut categories = (0..table.height())
         .map(|row| {
-            let program = &recording.programs[program.get(row).unwrap_or(0) as usize];
+            let number = program.get(row).unwrap_or(0) as usize;
+            let program = &recording.programs[number];
             let life = lives.get_as_series(row).map(|lives| lower_median(&lives)).transpose()?;
             Ok(Category {
                 class: program.class,
@@ -105,7 +110,7 @@ pub(crate) fn categories(recording: &Recording) -> Result<Vec<Category>, Analysi
                 processes: processes[row],
                 forked: forked[row],
                 threads: threads[row],
-                execs: execs[row],
+                execs: execs.get_mut(number).map_or(0, std::mem::take),
                 user_ns: user_ns[row],
                 system_ns: system_ns[row],
                 lookups_failed: lookups[row],
@@ -114,6 +119,37 @@ pub(crate) fn categories(recording: &Recording) -> Result<Vec<Category>, Analysi
                 main_spawner: name_of(recording, spawned_by.get(row)),
                 main_spawner_processes: spawned[row],
             })
+        })
+        .collect::<Result<Vec<_>, AnalysisError>>()?;
+    categories.extend(only_executed(recording, &execs));
+    Ok(categories)
+}
+
+/// Programs that no process ran last, with those of their execs that are not counted yet: what only
+/// executed another program. The most frequent first.
+fn only_executed(recording: &Recording, execs: &[u64]) -> Vec<Category> {
+    let mut rows: Vec<(usize, u64)> =
+        execs.iter().copied().enumerate().filter(|(_, execs)| *execs > 0).collect();
+    rows.sort_by_key(|(program, execs)| (Reverse(*execs), *program));
+    rows.into_iter()
+        .map(|(program, execs)| {
+            let program = &recording.programs[program];
+            Category {
+                class: program.class,
+                group: program.group.clone(),
+                name: program.name.clone(),
+                processes: 0,
+                forked: 0,
+                threads: 0,
+                execs,
+                user_ns: 0,
+                system_ns: 0,
+                lookups_failed: 0,
+                median_life_ns: None,
+                maxrss_bytes: 0,
+                main_spawner: NO_ONE.to_owned(),
+                main_spawner_processes: 0,
+            }
         })
         .collect()
 }
@@ -222,4 +258,26 @@ pub(crate) fn lookups(recording: &Recording) -> Result<Vec<DirectoryMisses>, Ana
             processes: processes.get(row).unwrap_or(0),
         })
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MS, S, Scene};
+
+    #[test]
+    fn an_exec_counts_for_what_was_executed() {
+        let mut scene = Scene::new(1, S);
+        scene.exec(0, 1, "/bin/bash", (0, 0));
+        // env runs sed in its own place.
+        scene.fork(MS, 1, 2).exec(MS, 2, "/usr/bin/env", (0, 0));
+        scene.exec(2 * MS, 2, "/bin/sed", (0, 0)).exit(3 * MS, 2, (MS, 0));
+        let recording = scene.exit(4 * MS, 1, (0, 0)).load(None);
+        let found = categories(&recording).unwrap();
+        let mut rows: Vec<(&str, u64, u64)> =
+            found.iter().map(|row| (&*row.name, row.processes, row.execs)).collect();
+        rows.sort_unstable();
+        assert_eq!(rows, [("bash", 1, 1), ("env", 0, 1), ("sed", 1, 1)]);
+        assert_eq!(rows.iter().map(|row| row.2).sum::<u64>(), recording.counts.execs);
+    }
 }

@@ -108,6 +108,14 @@ impl Scene {
         self.born(at_ns, parent, child, child)
     }
 
+    /// A process is born as the child of its forker's parent (CLONE_PARENT).
+    pub(crate) fn sibling(&mut self, at_ns: u64, forker: u32, child: u32) -> &mut Self {
+        let parent = self.tasks[&forker].parent;
+        let known = Known { process: child, parent, ended: false, waited: (0, 0) };
+        assert!(self.tasks.insert(child, known).is_none());
+        self.put_fork(at_ns, forker, child, child, pid_of(parent))
+    }
+
     /// A thread is born.
     pub(crate) fn thread(&mut self, at_ns: u64, task: u32, thread: u32) -> &mut Self {
         let process = self.tasks[&task].process;
@@ -119,12 +127,24 @@ impl Scene {
         let parent_process = if process == child { forker } else { self.tasks[&forker].parent };
         let known = Known { process, parent: parent_process, ended: false, waited: (0, 0) };
         assert!(self.tasks.insert(child, known).is_none());
+        self.put_fork(at_ns, parent, child, process, pid_of(forker))
+    }
+
+    fn put_fork(
+        &mut self,
+        at_ns: u64,
+        task: u32,
+        child: u32,
+        process: u32,
+        parent_tgid: i32,
+    ) -> &mut Self {
+        let forker = self.tasks[&task].process;
         let mut fork = Fork::new_zeroed();
-        fork.head = self.head(Kind::Fork, size_of::<Fork>(), parent, at_ns);
-        (fork.process, fork.tgid, fork.tid) = (forker, pid_of(forker), pid_of(parent));
+        fork.head = self.head(Kind::Fork, size_of::<Fork>(), task, at_ns);
+        (fork.process, fork.tgid, fork.tid) = (forker, pid_of(forker), pid_of(task));
         (fork.child, fork.child_process) = (child, process);
         (fork.child_tgid, fork.child_tid) = (pid_of(process), pid_of(child));
-        fork.parent_tgid = pid_of(forker);
+        fork.parent_tgid = parent_tgid;
         fork.start_ns = fork.head.time_ns;
         self.put(Stream::Lifecycle, fork.as_bytes(), &[]);
         self

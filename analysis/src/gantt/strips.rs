@@ -90,8 +90,8 @@ impl Strips {
                 "Tasks",
                 Unit::Count,
                 vec![
-                    series("running or runnable", self.mean(of(Quantity::Running))),
-                    series("uninterruptible", self.mean(of(Quantity::Uninterruptible))),
+                    self.tasks("running or runnable", recording, Quantity::Running),
+                    self.tasks("uninterruptible", recording, Quantity::Uninterruptible),
                 ],
             ),
             Strip {
@@ -126,26 +126,30 @@ impl Strips {
         strips
     }
 
-    fn sums<'a>(
-        &'a self,
-        values: &'a [f64],
-    ) -> impl Iterator<Item = (f64, &'a std::ops::Range<usize>, u64)> {
+    fn sums<'a>(&'a self, values: &'a [f64]) -> impl Iterator<Item = (f64, u64)> {
         self.bins.iter().zip(self.edges_ns.windows(2)).map(move |(range, edges)| {
             let sum = values.get(range.clone()).unwrap_or(&[]).iter().sum();
-            (sum, range, edges[1].saturating_sub(edges[0]).max(1))
+            (sum, edges[1].saturating_sub(edges[0]).max(1))
         })
     }
 
     fn per_ns(&self, values: &[f64]) -> Vec<f64> {
-        self.sums(values).map(|(sum, _, ns)| sum / ns as f64).collect()
+        self.sums(values).map(|(sum, ns)| sum / ns as f64).collect()
     }
 
     fn per_second(&self, values: &[f64]) -> Vec<f64> {
-        self.sums(values).map(|(sum, _, ns)| sum / (ns as f64 / 1e9)).collect()
+        self.sums(values).map(|(sum, ns)| sum / (ns as f64 / 1e9)).collect()
     }
 
-    fn mean(&self, values: &[f64]) -> Vec<f64> {
-        self.sums(values).map(|(sum, range, _)| sum / range.len().max(1) as f64).collect()
+    /// Means over the bins in which something is known; a gap before the first of them.
+    fn tasks(&self, name: &str, recording: &Recording, quantity: Quantity) -> Series {
+        let values = recording.bins.of(quantity);
+        let known_from = recording.bins.known_from(quantity);
+        let mean = |range: &std::ops::Range<usize>| {
+            let known = values.get(range.start.max(known_from)..range.end)?;
+            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        };
+        Series { name: name.to_owned(), values: self.bins.iter().map(mean).collect() }
     }
 }
 

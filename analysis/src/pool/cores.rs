@@ -1,8 +1,9 @@
 //! CPUs in use over time: of each worker, of a writer, and beyond what was asked for.
 
-use proctrace_findings::{Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit};
+use proctrace_findings::{Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count};
 
 use crate::bins::Quantity;
+use crate::concurrency::SPILL;
 use crate::pool::find::{Pool, end_ns};
 use crate::pool::moments;
 use crate::pool::phases::{Moments, Phase};
@@ -13,8 +14,6 @@ use crate::recording::Recording;
 const AREAS_MAX: usize = 8;
 /// A figure has at most so many points along time.
 const POINTS_MAX: usize = 600;
-/// So much beyond the cores that were asked for is the error of spreading, not over-commit.
-const TOLERANCE: f64 = 1.02;
 /// A writer that uses this share of a CPU has no time left.
 const BUSY_PERCENT: f64 = 95.0;
 
@@ -83,7 +82,7 @@ impl Overcommit {
             found.wall_ns += width_ns;
             found.mean += used * width_ns;
             found.peak = found.peak.max(used);
-            if used > f64::from(cores) * TOLERANCE {
+            if used > f64::from(cores) * SPILL {
                 found.over_ns += width_ns;
                 found.excess_ns += (used - f64::from(cores)) * width_ns;
             }
@@ -105,10 +104,10 @@ pub(crate) fn cores_table(recording: &Recording, at: &Moments, cores: u32) -> Ta
         .real("excess_ns", "excess CPU", Unit::Nanoseconds, [found.excess_ns])
         .note(format!(
             "Everything recorded while the pool lived, n = {} bins of {} ms. over-committed: time in which \
-             more cores were in use than asked for (--cores), by more than {:.0} %.",
-            bins_of(recording, at).len(),
+             more than {SPILL} times the cores that were asked for (--cores) were in use: samples of several \
+             tasks are not taken at once.",
+            count(bins_of(recording, at).len() as u64),
             recording.bins.width_ns / 1_000_000,
-            100.0 * (TOLERANCE - 1.0)
         ))
 }
 

@@ -41,7 +41,8 @@ fn life_ns(recording: &Recording, process: &Process) -> u64 {
     end_ns(recording, process) - process.born_ns
 }
 
-/// Every pool of at least `fewest` workers, the one that used most CPU time first.
+/// Every pool of at least `fewest` workers, the one first whose processes used most CPU time
+/// themselves.
 pub(crate) fn pools(recording: &Recording, options: &Options, fewest: usize) -> Vec<Pool> {
     let mut families: HashMap<(usize, Option<usize>), Vec<usize>> = HashMap::new();
     for (at, process) in recording.processes.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Memory of a pool over time: how much is shared, and what un-sharing at the end costs.
 
-use proctrace_findings::{Axis, Chart, ChartBody, Lines, Series, Table, Unit};
+use proctrace_findings::{Axis, Chart, ChartBody, Lines, Series, Table, Unit, count};
 
 use crate::memory::{Pass, passes};
 use crate::pool::moments;
@@ -159,7 +159,7 @@ pub(crate) fn charts(recording: &Recording, course: &Course, at: &Moments) -> Ve
         )
         .note(format!(
             "n = {} looks at the parent, its workers and all they started.",
-            course.all.len()
+            count(course.all.len() as u64)
         )),
     ];
     if !course.workers.is_empty() {
@@ -172,10 +172,10 @@ pub(crate) fn charts(recording: &Recording, course: &Course, at: &Moments) -> Ve
             Axis::linear("of RSS", Unit::Percent),
             vec![shared],
         );
-        charts.push(
-            Chart::new("pool_sharing", "Memory that workers share", body)
-                .note(format!("1 - USS/RSS, n = {} looks at the workers.", course.workers.len())),
-        );
+        charts.push(Chart::new("pool_sharing", "Memory that workers share", body).note(format!(
+            "1 - USS/RSS, n = {} looks at the workers.",
+            count(course.workers.len() as u64)
+        )));
     }
     charts
 }

@@ -12,7 +12,7 @@ mod workers;
 use find::Pool;
 pub(crate) use find::pools;
 
-use proctrace_findings::{Mark, Table, Unit};
+use proctrace_findings::{Mark, Table, Unit, count};
 
 use crate::error::AnalysisError;
 use crate::recording::Recording;
@@ -94,7 +94,13 @@ fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) 
             Unit::Count,
             pools.iter().map(|pool| pool.workers.len() as u64),
         )
-        .real("workers_cpu_ns", "their CPU", Unit::Nanoseconds, scalings.iter().map(|s| s.work_ns))
+        .whole(
+            "own_cpu_ns",
+            "own CPU",
+            Unit::Nanoseconds,
+            pools.iter().map(|pool| pool.cpu_ns(recording)),
+        )
+        .real("workers_cpu_ns", "work", Unit::Nanoseconds, scalings.iter().map(|s| s.work_ns))
         .whole("wall_ns", "wall", Unit::Nanoseconds, scalings.iter().map(|s| s.wall_ns))
         .real(
             "serial_percent",
@@ -114,15 +120,18 @@ fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) 
         (_, false) => {
             let table = table.note(format!(
                 "Children of one process that never called exec, or all executed the same program, and ran side by \
-                 side for {LIFE_PERCENT_MIN} % of the {} or longer.",
+                 side for {LIFE_PERCENT_MIN} % of the {} or longer. own CPU: CPU time of the workers \
+                 themselves and of a writer and others beside them. work: that of the workers alone \
+                 and of all they started.",
                 if options.pool.is_some() { "parent's life" } else { "recording" }
             ));
             if found == 1 {
                 return table;
             }
             table.note(format!(
-                "What follows is about the first of {found}, which used most CPU time. --pool PROGRAM \
-                 chooses by the parent's program."
+                "What follows is about the first of {}, by own CPU. --pool PROGRAM chooses by the \
+                 parent's program.",
+                count(found as u64)
             ))
         }
     }
@@ -190,12 +199,25 @@ fn scaling_table(phases: &[Phase], moments: &Moments, pool: &Pool) -> Table {
         .note(format!(
             "serial: init, merge and finalise. speed-up: against a single process, who would take the serial time \
              and {}, the CPU time of {} workers{}. possible: if each had a CPU for itself and all ended at once. bound: \
-             with any number of them (Amdahl). These are estimates: they take the serial part for the same with any \
+             with any number of them (Amdahl){}. These are estimates: they take the serial part for the same with any \
              number.",
             seconds(scaling.work_ns + scaling.beside_ns),
             pool.workers.len(),
-            if pool.others.is_empty() { "" } else { " and of those beside them" }
+            if pool.others.is_empty() { "" } else { " and of those beside them" },
+            beside(&scaling)
         ))
+}
+
+/// What more workers cannot take over from a writer.
+fn beside(scaling: &Scaling) -> String {
+    if scaling.beside_ns <= 0.0 {
+        return "; then only the serial time is left".to_owned();
+    }
+    format!(
+        "; then what is left is the serial time and {}, the CPU time of those beside the workers, \
+         which more workers do not divide",
+        seconds(scaling.beside_ns)
+    )
 }
 
 fn seconds(ns: f64) -> String {

@@ -286,7 +286,7 @@ pub(crate) struct ReportArgs {
     pub(crate) rules: RulesArgs,
 
     /// Wall time of the same command without recording: rates are per second of it.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_wall)]
     pub(crate) native_wall: Option<Duration>,
 
     /// CPUs that were asked for, if that is not what the machine has.
@@ -572,6 +572,13 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; say it like 100ms or 5s"))
 }
 
+/// Rates are per second of it.
+#[cfg(feature = "analyse")]
+fn parse_wall(text: &str) -> Result<Duration, String> {
+    let wall = parse_duration(text)?;
+    if wall.is_zero() { Err("must be more than 0".into()) } else { Ok(wall) }
+}
+
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let interval = parse_duration(text)?;
     if (Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&interval) {
@@ -620,6 +627,13 @@ mod tests {
         }
         assert!(parse_interval("0s").is_err());
         assert!(parse_interval("2h").is_err());
+    }
+
+    #[cfg(feature = "analyse")]
+    #[test]
+    fn no_wall_time_is_none_to_divide_by() {
+        assert!(parse_wall("0").is_err() && parse_wall("0s").is_err());
+        assert_eq!(parse_wall("1ms"), Ok(Duration::from_millis(1)));
     }
 
     #[test]

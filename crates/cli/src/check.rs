@@ -1,6 +1,7 @@
 //! `proctrace check`: can a recording be trusted?
 
 use std::io::{Write, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -10,7 +11,7 @@ use proctrace_report::escape::terminal;
 use proctrace_report::number::counted;
 
 use crate::args::CheckArgs;
-use crate::exit_code;
+use crate::{exit_code, say};
 
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     let recording = Recording::load(&args.trace, &Rules::generic())?;
@@ -23,6 +24,16 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         out.flush()?;
     }
     Ok(if health.is_good() { ExitCode::SUCCESS } else { exit_code::UNSOUND.into() })
+}
+
+/// Whoever prints figures of a recording that is not whole says so.
+pub(crate) fn warn(trace: &Path, recording: &Recording) {
+    if !health(recording).is_good() {
+        say::note(&format!(
+            "{} is not whole, or its books do not balance; proctrace check tells more",
+            trace.display()
+        ));
+    }
 }
 
 fn lines(health: &Health) -> Vec<String> {

@@ -7,10 +7,11 @@ use anyhow::Result;
 use proctrace_analysis::classification;
 
 use crate::args::ClassifyArgs;
-use crate::{print, rules};
+use crate::{check, print, rules};
 
 pub(crate) fn run(args: &ClassifyArgs) -> Result<ExitCode> {
     let recording = rules::load(&args.trace, &args.rules)?;
+    check::warn(&args.trace, &recording);
     let style = print::style((!args.all).then_some(args.top));
     let mut out = stdout().lock();
     print::tables(&mut out, &[classification(&recording)], args.format, style)?;

@@ -4,6 +4,22 @@
 pub(crate) const FAILED: u8 = 1;
 /// The arguments make no sense.
 pub(crate) const USAGE: u8 = 2;
+/// Arguments that can be read and still make no sense, as an error: where it is one of the causes the
+/// exit code is [`USAGE`].
+#[cfg(feature = "analyse")]
+#[derive(Debug)]
+pub(crate) struct Misuse(pub(crate) String);
+
+#[cfg(feature = "analyse")]
+impl std::fmt::Display for Misuse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(feature = "analyse")]
+impl std::error::Error for Misuse {}
+
 /// `check`: the trace is not whole, or its books do not balance.
 #[cfg(feature = "analyse")]
 pub(crate) const UNSOUND: u8 = 3;

@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             say::error(&error);
-            own_failure.into()
+            if is_misuse(&error) { exit_code::USAGE.into() } else { own_failure.into() }
         }
     }
 }
@@ -94,6 +94,17 @@ fn usage(error: &clap::Error) -> ExitCode {
     } else {
         exit_code::USAGE.into()
     }
+}
+
+#[cfg(feature = "analyse")]
+fn is_misuse(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<exit_code::Misuse>().is_some()
+}
+
+/// Commands that only record read nothing that could be asked for in vain.
+#[cfg(not(feature = "analyse"))]
+fn is_misuse(_: &anyhow::Error) -> bool {
+    false
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

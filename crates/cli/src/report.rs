@@ -11,7 +11,8 @@ use proctrace_analysis::{ATHENA_EVENTS, EventPattern, Options, Section, analyse}
 use proctrace_report::{full, gantt_svg, summary};
 
 use crate::args::ReportArgs;
-use crate::{event_logs, print, rules, say};
+use crate::exit_code::Misuse;
+use crate::{check, event_logs, print, rules, say};
 
 pub(crate) use self::gantt::GanttArgs;
 
@@ -22,6 +23,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let sections = args.section.iter().map(|name| named(name)).collect::<Result<Vec<_>>>()?;
     let events = event_pattern(args.events_regex.as_deref())?;
     let recording = rules::load(&args.trace, &args.rules)?;
+    // The report itself says so at its top, and --json has it as "health".
+    if !sections.is_empty() || args.out.is_some() || args.gantt.is_some() {
+        check::warn(&args.trace, &recording);
+    }
     let options = Options {
         native_wall_ns: args
             .native_wall
@@ -68,7 +73,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
 
 /// How a line tells events: as the user says, or as AthenaMP writes it.
 pub(crate) fn event_pattern(regex: Option<&str>) -> Result<EventPattern> {
-    Ok(EventPattern::new(regex.unwrap_or(ATHENA_EVENTS))?)
+    EventPattern::new(regex.unwrap_or(ATHENA_EVENTS))
+        .map_err(|error| Misuse(error.to_string()).into())
 }
 
 fn named(name: &str) -> Result<&'static Section> {
@@ -76,7 +82,7 @@ fn named(name: &str) -> Result<&'static Section> {
         Some(section) => Ok(section),
         None => {
             let names: Vec<&str> = Section::ALL.iter().map(|section| section.name).collect();
-            bail!("there is no section {name:?}; there are {}", names.join(", "))
+            bail!(Misuse(format!("there is no section {name:?}; there are {}", names.join(", "))))
         }
     }
 }

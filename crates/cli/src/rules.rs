@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use proctrace_analysis::{Recording, Rules};
 
 use crate::args::RulesArgs;
+use crate::exit_code::Misuse;
 use crate::say;
 
 /// Reads a trace with the rules that were asked for, and says which of these caught nothing.
@@ -26,10 +27,10 @@ pub(crate) fn chosen(args: &RulesArgs) -> Result<Rules> {
         let path = Path::new(asked);
         if !asked.contains(['/', '.']) && !path.exists() {
             let names: Vec<&str> = Rules::names().collect();
-            bail!(
+            bail!(Misuse(format!(
                 "there is no pack of rules {asked:?} and no such file; there are {}",
                 names.join(", ")
-            );
+            )));
         }
         let toml = std::fs::read_to_string(path).with_context(|| format!("cannot read {asked}"))?;
         Ok(rules.with(asked, &toml)?)

@@ -4,13 +4,14 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
-use proctrace_analysis::{Options, Recording, Rules, SeriesOptions, SeriesRun, health, series};
+use anyhow::{Result, bail};
+use proctrace_analysis::{Options, Recording, Rules, SeriesOptions, SeriesRun, series};
 use proctrace_wire::escape::to_text;
 
 use crate::args::SeriesArgs;
+use crate::exit_code::Misuse;
 use crate::report::{directory, event_pattern};
-use crate::{event_logs, print, say};
+use crate::{check, event_logs, print, say};
 
 /// A recording as it was named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,16 +23,16 @@ struct Named {
 
 pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
     if !args.knee.is_finite() || args.knee <= 0.0 {
-        bail!("--knee must be more than 0 percent");
+        bail!(Misuse("--knee must be more than 0 percent".into()));
     }
     let named = named(args)?;
     let one_each = |count: usize, option: &str| match count {
         0 | 1 => Ok(()),
         count if count == named.len() => Ok(()),
-        count => Err(anyhow::anyhow!(
+        count => Err(Misuse(format!(
             "{option} is given {count} times for {} runs; give it once, or once for each",
             named.len()
-        )),
+        ))),
     };
     one_each(args.events.len(), "--events")?;
     one_each(args.events_log.len(), "--events-log")?;
@@ -39,14 +40,8 @@ pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
 
     let mut runs = Vec::with_capacity(named.len());
     for (at, run) in named.iter().enumerate() {
-        let recording = Recording::load(&run.path, &Rules::generic())
-            .with_context(|| run.path.display().to_string())?;
-        if !health(&recording).is_good() {
-            say::note(&format!(
-                "{} is not whole, or its books do not balance; proctrace check tells more",
-                run.path.display()
-            ));
-        }
+        let recording = Recording::load(&run.path, &Rules::generic())?;
+        check::warn(&run.path, &recording);
         let of_run = |len: usize| if len > 1 { at } else { 0 };
         let logs = match args.events_log.get(of_run(args.events_log.len())) {
             Some(log) => event_logs::of_recording(&recording, log, &pattern)?,
@@ -88,7 +83,9 @@ fn named(args: &SeriesArgs) -> Result<Vec<Named>> {
     }
     for group in &args.group {
         let Some((name, runs)) = group.split_once('=') else {
-            bail!("--group {group} has no name; say it like mp=one.ptrace,two.ptrace");
+            bail!(Misuse(format!(
+                "--group {group} has no name; say it like mp=one.ptrace,two.ptrace"
+            )));
         };
         for run in runs.split(',').filter(|run| !run.is_empty()) {
             let (path, workers) = path_and_workers(run)?;
@@ -107,7 +104,7 @@ fn path_and_workers(run: &str) -> Result<(PathBuf, Option<u64>)> {
             .parse()
             .ok()
             .filter(|workers| *workers > 0)
-            .with_context(|| format!("in {run}, {workers:?} is no number of workers"))?;
+            .ok_or_else(|| Misuse(format!("in {run}, {workers:?} is no number of workers")))?;
         return Ok((path.into(), Some(workers)));
     }
     Ok((run.into(), None))

@@ -8,6 +8,7 @@
 mod chart;
 mod gantt;
 mod metric;
+mod number;
 mod table;
 
 pub use chart::{
@@ -16,6 +17,7 @@ pub use chart::{
 };
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Worse};
+pub use number::{count, counted};
 use std::collections::BTreeMap;
 pub use table::{Cell, Column, Table, Unit, Values};
 
@@ -173,12 +175,15 @@ pub struct Summary {
     pub peak_running: Option<u64>,
     /// Half of the processes lived shorter; None if none has ended.
     pub median_life_ns: Option<u64>,
-    /// Failed look-ups.
+    /// Failed look-ups, whatever they were for: all calls that failed, those of `lookups_of_no_link`
+    /// included.
     pub lookups_failed: u64,
     /// Of them, readlinks of what is there but no link: how realpath(3) finds its way, nothing in
     /// vain. Neither the figures by family nor those by directory count them.
     pub lookups_of_no_link: u64,
-    /// The others by family of calls: "open", "stat"; those that did not occur are not there.
+    /// The others, which looked for what is not there: what reports and metrics call failed look-ups.
+    pub lookups_in_vain: u64,
+    /// The same by family of calls: "open", "stat"; those that did not occur are not there.
     pub lookups_failed_by_family: BTreeMap<String, u64>,
     /// Successful opens.
     pub opens: u64,
@@ -225,19 +230,19 @@ pub struct Category {
     pub group: String,
     /// The command, program or script.
     pub name: String,
-    /// Processes.
+    /// Processes that ran it last; none where all went on to something else.
     pub processes: u64,
     /// Of them, those that never called exec and so count where their parent does.
     pub forked: u64,
     /// Their threads.
     pub threads: u64,
-    /// Successful execs of it.
+    /// Successful execs of it, also by processes that ran something else after it.
     pub execs: u64,
     /// CPU time in user mode.
     pub user_ns: u64,
     /// CPU time in the kernel.
     pub system_ns: u64,
-    /// Failed look-ups.
+    /// Failed look-ups in vain.
     pub lookups_failed: u64,
     /// Half of the processes lived shorter; None if none has ended.
     pub median_life_ns: Option<u64>,
@@ -353,8 +358,10 @@ pub struct Correlations {
     pub series: Vec<String>,
     /// The matrix.
     pub r: Vec<Vec<Option<f64>>>,
-    /// Bins: the n of every coefficient.
+    /// Bins: the n of every coefficient of series that are known from the first bin.
     pub n: usize,
+    /// The first bin in which each series is known; a pair leaves out the bins before both are.
+    pub known_from_bin: Vec<usize>,
     /// Width of a bin.
     pub bin_ns: u64,
     /// How many independent bins would tell as much.

@@ -1,22 +1,6 @@
 //! Numbers as people read them.
 
-/// 72500 as 72,500.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A count and its noun: "1 process", "2 processes".
-pub fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
-}
+pub use proctrace_findings::{count, counted};
 
 /// Bytes with a decimal unit, as disk sizes are given.
 pub fn bytes(bytes: u64) -> String {

@@ -256,8 +256,12 @@ fn unseen(s: &Summary) -> Option<String> {
     if s.detached_processes > 0 {
         let _ = write!(
             text,
-            " · {} outlived their parent ({})",
-            count(s.detached_processes),
+            " · {} ({})",
+            counted(
+                s.detached_processes,
+                "process outlived its parent",
+                "processes outlived their parents"
+            ),
             time(s.detached_cpu_ns),
         );
     } else {
@@ -267,14 +271,14 @@ fn unseen(s: &Summary) -> Option<String> {
 }
 
 fn concurrency(s: &Summary) -> String {
-    let mut text = format!("at most {} alive", count(s.peak_tasks));
+    let mut text = format!("up to {} alive", counted(s.peak_tasks, "task", "tasks"));
     if let Some(running) = s.peak_running {
         let _ = write!(text, ", {} running", count(running));
     }
     if let Some(life) = s.median_life_ns
         && s.processes > 2
     {
-        let _ = write!(text, " · half of the processes live < {}", time(life));
+        let _ = write!(text, " · half the processes live < {}", time(life));
     }
     if s.alive_processes > 0 {
         let _ = write!(text, " · {} never ended", count(s.alive_processes));
@@ -283,15 +287,14 @@ fn concurrency(s: &Summary) -> String {
 }
 
 fn wasted(s: &Summary) -> String {
-    let in_vain = s.lookups_failed.saturating_sub(s.lookups_of_no_link);
-    let mut text = counted(in_vain, "failed look-up", "failed look-ups");
+    let mut text = counted(s.lookups_in_vain, "failed look-up", "failed look-ups");
     let failed_opens = s.lookups_failed_by_family.get("open").copied().unwrap_or(0);
     let opens = failed_opens.saturating_add(s.opens);
     if opens > 0 {
         let _ = write!(text, " · {} of all opens", percent(failed_opens, opens));
     }
     if s.execs > 0 {
-        let _ = write!(text, " · {:.1} per exec", in_vain as f64 / s.execs as f64);
+        let _ = write!(text, " · {:.1} per exec", s.lookups_in_vain as f64 / s.execs as f64);
     }
     text
 }
@@ -361,6 +364,7 @@ mod tests {
                 median_life_ns: Some(n),
                 lookups_failed: n,
                 lookups_of_no_link: 0,
+                lookups_in_vain: n,
                 lookups_failed_by_family: [("open".to_owned(), n)].into(),
                 opens: n,
                 switches_voluntary: n,
@@ -440,6 +444,19 @@ mod tests {
         assert!(lines[4].contains("LOST: 12 records of kind fork (ring_full)"), "{}", lines[4]);
         assert!(lines[8].contains("and in 6 more places"), "{}", lines[8]);
         assert!(lines[9].contains("BOOKS"), "{}", lines[9]);
+    }
+
+    #[test]
+    fn counts_say_of_what_and_agree_with_their_nouns() {
+        let mut findings = extreme();
+        let s = &mut findings.summary;
+        (s.peak_tasks, s.detached_processes) = (119, 1);
+        (s.cpu_ns, s.unwaited_cpu_ns, s.detached_cpu_ns) = (10, 5, 5);
+        (s.lookups_failed, s.lookups_of_no_link, s.lookups_in_vain) = (9_000, 2_000, 7_000);
+        let text = summary(&findings, Style { width: 200, ..Style::default() });
+        assert!(text.contains("up to 119 tasks alive"), "{text}");
+        assert!(text.contains("1 process outlived its parent"), "{text}");
+        assert!(text.contains("7,000 failed look-ups"), "{text}");
     }
 
     #[test]

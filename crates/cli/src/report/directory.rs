@@ -25,6 +25,12 @@ pub(crate) fn write(
 
     let command = proctrace_report::escape::markdown(&findings.run.command.join(" "));
     let mut index = format!("# {command}\n\n[Report](report.txt) · [findings](findings.json)\n");
+    if !findings.health.is_good() {
+        index.push_str(
+            "\n**This recording is not whole, or its books do not balance:** see the top of the report, \
+             or `proctrace check`.\n",
+        );
+    }
     let life = Chart::new(
         "gantt",
         "Every process",

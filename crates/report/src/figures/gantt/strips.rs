@@ -13,6 +13,9 @@ use crate::figures::svg::{Pen, px};
 const HEIGHT: f64 = 66.0;
 const BETWEEN: f64 = 16.0;
 const LINE: f64 = 14.5;
+const UNKNOWN: &str = GRID;
+/// As many entries have room beside a strip, below its name.
+const ENTRIES_MAX: usize = 4;
 const LIMIT: Pen = Pen::dashed(MARK, 1.2);
 /// What rounding makes is not more than was asked for.
 const SLACK: f64 = 1.01;
@@ -23,6 +26,21 @@ pub(super) fn draw(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis) {
         draw_strip(page, gantt, strip, time_axis, top);
     }
     page.y -= BETWEEN / 2.0;
+}
+
+/// Stretches of bins in which no series has a value.
+fn unknown(strip: &Strip, bins: usize) -> Vec<std::ops::Range<usize>> {
+    let known = |bin: usize| {
+        strip.series.iter().any(|series| series.values.get(bin).is_some_and(Option::is_some))
+    };
+    let mut stretches: Vec<std::ops::Range<usize>> = Vec::new();
+    for bin in (0..bins).filter(|bin| !known(*bin)) {
+        match stretches.last_mut() {
+            Some(last) if last.end == bin => last.end += 1,
+            _ => stretches.push(bin..bin + 1),
+        }
+    }
+    stretches
 }
 
 fn draw_strip(page: &mut Page, gantt: &Gantt, strip: &Strip, time_axis: &TimeAxis, top: f64) {
@@ -44,6 +62,14 @@ fn draw_strip(page: &mut Page, gantt: &Gantt, strip: &Strip, time_axis: &TimeAxi
     let colour = |at: usize| {
         if strip.by_lane { colour(gantt, at) } else { look::series(at, many) }
     };
+    // What is not known is not nothing.
+    let unknown = unknown(strip, gantt.edges_ns.len().saturating_sub(1));
+    for bins in &unknown {
+        let edge =
+            |bin: usize| time_axis.x_at(gantt.edges_ns[bin].clamp(gantt.from_ns, gantt.until_ns));
+        let (left, right) = (edge(bins.start), edge(bins.end));
+        page.svg.rect(left, top, right - left, HEIGHT, UNKNOWN);
+    }
     let steps = |from: &[f64], to: &[f64]| steps(gantt, time_axis, &y_at, from, to);
     for at in 0..many {
         page.svg.fill(&steps(&tops[at], &tops[at + 1]), colour(at), 0.9);
@@ -80,6 +106,10 @@ fn draw_strip(page: &mut Page, gantt: &Gantt, strip: &Strip, time_axis: &TimeAxi
     }
     if is_over {
         entries.push((Swatch::Area(MORE), "more than that"));
+    }
+    // There is no room for more beside a strip; only what has no limit is unknown.
+    if !unknown.is_empty() && entries.len() < ENTRIES_MAX {
+        entries.push((Swatch::Area(UNKNOWN), "not known"));
     }
     for (swatch, name) in entries {
         y += LINE;
@@ -138,4 +168,27 @@ fn steps(
         path.push('Z');
     }
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proctrace_findings::{Series, Unit};
+
+    #[test]
+    fn bins_without_any_value_are_not_known() {
+        let series =
+            |values: &[Option<f64>]| Series { name: String::new(), values: values.to_vec() };
+        let strip = Strip {
+            title: "Tasks".into(),
+            unit: Unit::Count,
+            series: vec![
+                series(&[None, None, Some(1.0), None]),
+                series(&[None, None, None, Some(0.0)]),
+            ],
+            by_lane: false,
+            limit: None,
+        };
+        assert_eq!(unknown(&strip, 5), [0..2, 4..5]);
+    }
 }
