@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use proctrace_findings::{Category, Class, Findings, Outcome, Run, Summary};
 
+use crate::data::wrap;
 use crate::escape::terminal;
 use crate::number::{bytes, count, counted, percent, time};
 use crate::style::Style;
@@ -25,14 +26,37 @@ pub fn summary(findings: &Findings, style: Style) -> String {
         out.push('\n');
     }
     for (label, text) in figures(findings) {
-        let line = format!("  {label:<9}{text}");
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "{}", shorten(&line, style.width));
+        let lines = parts_in_lines(&text, style.width.saturating_sub(INDENT));
+        for (at, line) in lines.iter().enumerate() {
+            // Writing to a String cannot fail.
+            let label = if at == 0 { label } else { "" };
+            let _ = writeln!(out, "  {label:<9}{line}");
+        }
     }
     out.push('\n');
     let shown = SUMMARY_ROWS.min(style.rows);
     push_table(&mut out, style, "Most processes", &by_processes(&findings.categories, shown));
     out
+}
+
+/// Where the figures of the summary begin.
+const INDENT: usize = 11;
+
+/// A line of parts with " · " between them, broken there if it is too long: a figure that is cut is
+/// a wrong one.
+fn parts_in_lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in text.split(" · ") {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 3 + part.chars().count() <= width => {
+                line.push_str(" · ");
+                line.push_str(part);
+            }
+            _ if part.chars().count() > width => lines.extend(wrap(part, width)),
+            _ => lines.push(part.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The summary and every table.

@@ -248,7 +248,13 @@ pub(crate) fn value_of(unit: Unit, value: f64) -> String {
         Unit::Percent => format!("{} %", about(size)),
         Unit::PerSecond => format!("{}/s", about(size)),
         Unit::Coefficient => format!("{size:.2}"),
-        Unit::Text | Unit::Count | Unit::Cores | Unit::Ratio | Unit::Flag => about(size),
+        Unit::Text
+        | Unit::List
+        | Unit::Figure
+        | Unit::Count
+        | Unit::Cores
+        | Unit::Ratio
+        | Unit::Flag => about(size),
     };
     format!("{sign}{text}")
 }
