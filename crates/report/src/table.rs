@@ -120,7 +120,8 @@ fn take_prefix(rows: &mut [Vec<String>], column: usize) -> Option<String> {
     // At least two cells, and something is left of each.
     let end = first[column].as_bytes()[..end].iter().rposition(|byte| b"/ ".contains(byte))? + 1;
     let prefix = first[column][..end].to_owned();
-    if others.is_empty() || prefix.chars().count() < PREFIX_MIN {
+    // "taskwrapper (57 %)" is no path: of that the name is what matters.
+    if others.is_empty() || !prefix.contains('/') || prefix.chars().count() < PREFIX_MIN {
         return None;
     }
     for row in rows {
