@@ -14,8 +14,6 @@ use crate::tally::share_percent;
 
 /// As many sources have a bar of their own.
 const BARS_MAX: usize = 12;
-/// As many children of a source are named.
-const CHILDREN_SHOWN: usize = 3;
 
 /// What was at work when a process was forked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -137,17 +135,12 @@ fn sums<K: Copy + Ord + Hash>(
     sums
 }
 
-/// The most frequent children, with their numbers.
+/// All children with their numbers, the most frequent first: whoever prints them knows the room.
 fn children<K>(recording: &Recording, sum: &Sum<K>) -> String {
     let mut children: Vec<(&Child, &u64)> = sum.children.iter().collect();
     children.sort_by(|a, b| b.1.cmp(a.1));
-    let shown = children.iter().take(CHILDREN_SHOWN);
-    let mut text: Vec<String> =
-        shown.map(|(child, n)| format!("{} {n}", child_name(recording, **child))).collect();
-    if children.len() > CHILDREN_SHOWN {
-        text.push("…".into());
-    }
-    text.join(", ")
+    let texts = children.iter().map(|(child, n)| format!("{} {n}", child_name(recording, **child)));
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 fn programs_table(recording: &Recording, sums: &[Sum<&str>], started: u64, rate: &Rate) -> Table {
@@ -168,7 +161,7 @@ fn programs_table(recording: &Recording, sums: &[Sum<&str>], started: u64, rate:
         .whole("commands", "commands", Unit::Count, sums.iter().map(|sum| sum.commands))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, sums.iter().map(|sum| sum.cpu_ns))
         .text("parent", "started by", sums.iter().map(|sum| sum.source))
-        .text("children", "what", sums.iter().map(|sum| children(recording, sum)))
+        .lists("children", "what", sums.iter().map(|sum| children(recording, sum)))
 }
 
 fn lines_table(recording: &Recording, sums: &[Sum<Source>], rate: &Rate) -> Table {

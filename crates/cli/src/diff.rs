@@ -16,8 +16,8 @@ use crate::{figures, print, say};
 const STEPS: usize = 20;
 
 pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
-    let (before, after) = match &args.files[..] {
-        [before, after] => (std::slice::from_ref(before), std::slice::from_ref(after)),
+    let (before, after) = match (&args.before_file, &args.after_file) {
+        (Some(before), Some(after)) => (std::slice::from_ref(before), std::slice::from_ref(after)),
         _ => (&args.before[..], &args.after[..]),
     };
     let before = figures::of_files(before, &args.rules)?;
@@ -27,6 +27,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
         draw(&diff, path)?;
     }
     let mut out = stdout().lock();
+    // Of the parts; the first table is the whole, and shows every figure.
     let rows = (!args.all).then_some(args.top);
     match args.format {
         DiffFormat::Json => {
@@ -34,17 +35,18 @@ pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
             out.write_all(b"\n")?;
         }
         DiffFormat::Markdown => {
-            for table in &diff.tables() {
-                out.write_all(table_markdown(table, rows.unwrap_or(usize::MAX)).as_bytes())?;
+            for (at, table) in diff.tables().iter().enumerate() {
+                let rows = rows.filter(|_| at > 0).unwrap_or(usize::MAX);
+                out.write_all(table_markdown(table, rows).as_bytes())?;
                 out.write_all(b"\n")?;
             }
         }
-        DiffFormat::Text | DiffFormat::Csv => {
-            let format = match args.format {
-                DiffFormat::Csv => SectionFormat::Csv,
-                _ => SectionFormat::Text,
-            };
-            // The first table is the whole, a row for each figure.
+        DiffFormat::Csv => {
+            let tables = diff.tables_of_numbers();
+            print::tables(&mut out, &tables, SectionFormat::Csv, print::style(None))?;
+        }
+        DiffFormat::Text => {
+            let format = SectionFormat::Text;
             let tables = diff.tables();
             if let Some((whole, parts)) = tables.split_first() {
                 print::tables(&mut out, std::slice::from_ref(whole), format, print::style(None))?;

@@ -11,12 +11,26 @@ use crate::args::SectionFormat;
 /// How text is laid out, with so many rows of each table; None for all.
 pub(crate) fn style(rows: Option<usize>) -> Style {
     Style {
-        width: 80,
+        width: width(),
         rows: rows.unwrap_or(usize::MAX),
         // no-color.org: any value that is not empty
         colour: stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
     }
+}
+
+/// Tables are made for so many columns; lines that are much longer are hard to follow.
+const WIDTHS: std::ops::RangeInclusive<u16> = 80..=200;
+
+/// Columns of the terminal; of anything else as many as every terminal has, so that what is written
+/// to a file is the same everywhere.
+fn width() -> usize {
+    let (least, most) = (*WIDTHS.start(), *WIDTHS.end());
+    let columns = Some(stdout())
+        .filter(IsTerminal::is_terminal)
+        .and_then(|stdout| rustix::termios::tcgetwinsize(stdout).ok())
+        .map_or(least, |size| size.ws_col);
+    usize::from(columns.clamp(least, most))
 }
 
 /// One table after the other.

@@ -37,6 +37,10 @@ pub struct Column {
 pub enum Unit {
     /// Words.
     Text,
+    /// Items, with ", " between them.
+    List,
+    /// Numbers written out with their units, where those differ from row to row.
+    Figure,
     /// A number of things.
     Count,
     /// Nanoseconds.
@@ -141,6 +145,30 @@ impl Table {
     ) -> Self {
         let values = values.into_iter().map(|value| Some(value.into())).collect();
         self.column(name, title, Unit::Text, Values::Text(values))
+    }
+
+    /// With a column of numbers that are written out.
+    #[must_use]
+    pub fn figures(
+        self,
+        name: &'static str,
+        title: &'static str,
+        values: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let values = values.into_iter().map(Some).collect();
+        self.column(name, title, Unit::Figure, Values::Text(values))
+    }
+
+    /// With a column of lists, each written as one text.
+    #[must_use]
+    pub fn lists(
+        self,
+        name: &'static str,
+        title: &'static str,
+        values: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let values = values.into_iter().map(Some).collect();
+        self.column(name, title, Unit::List, Values::Text(values))
     }
 
     /// With a column of whole numbers.

@@ -91,33 +91,31 @@ pub fn gate(
     // In the order of the rules; within one in that of the figures.
     decided.sort_by_key(|(rule, _)| *rule);
 
-    let checks: Vec<(Key<'_>, Check)> =
-        decided.iter().map(|(rule, key)| (*key, sides.check(budget, *rule, *key))).collect();
-    let mut found: Vec<(Option<Key<'_>>, Finding)> = checks
+    let checks: Vec<(Key<'_>, Check, f64)> = decided
         .iter()
-        .filter_map(|(key, check)| Some((Some(*key), finding(budget, check)?)))
+        .map(|(rule, key)| {
+            let (check, beyond) = sides.check(budget, *rule, *key);
+            (*key, check, beyond)
+        })
         .collect();
-    found.extend(
-        (budget.rules.iter().zip(&use_of_rule).enumerate())
-            .filter_map(|(at, (rule, used))| Some((None, useless(at, rule, *used)?))),
-    );
-    found.extend(about_recordings(baselines, candidates, &doubtful).map(|finding| (None, finding)));
-    // The worst first; within one rule the greatest change.
-    found.sort_by(|(_, a), (_, b)| {
-        let size = |finding: &Finding| {
-            finding.numbers.and_then(|numbers| numbers.change).map_or(0.0, f64::abs)
-        };
-        (a.effect, a.rule.is_none(), a.rule)
-            .cmp(&(b.effect, b.rule.is_none(), b.rule))
-            .then(size(b).total_cmp(&size(a)))
-    });
-    for (key, finding) in found.iter_mut().take(EXPLAINED) {
+    let mut found: Vec<Found<'_>> = checks
+        .iter()
+        .filter_map(|(key, check, beyond)| {
+            Some(Found { key: Some(*key), finding: finding(budget, check)?, beyond: *beyond })
+        })
+        .collect();
+    let others = (budget.rules.iter().zip(&use_of_rule).enumerate())
+        .filter_map(|(at, (rule, used))| useless(at, rule, *used))
+        .chain(about_recordings(baselines, candidates, &doubtful));
+    found.extend(others.map(|finding| Found { key: None, finding, beyond: 0.0 }));
+    found.sort_by(Found::worst_first);
+    for Found { key, finding, .. } in found.iter_mut().take(EXPLAINED) {
         if let (Some(key), Some(rule)) = (key, finding.rule) {
             let worse = budget.rules[rule].worse.unwrap_or(key.family().worse);
             finding.contributors = contributors(*key, worse, sides.before, sides.after);
         }
     }
-    let findings: Vec<Finding> = found.into_iter().map(|(_, finding)| finding).collect();
+    let findings: Vec<Finding> = found.into_iter().map(|found| found.finding).collect();
     Ok(Report {
         verdict: match findings.iter().map(|finding| finding.effect).min() {
             Some(Effect::Fails) => Verdict::Regression,
@@ -129,8 +127,30 @@ pub fn gate(
         candidates: candidates.iter().map(|run| run.name.clone()).collect(),
         rules: budget.rules.iter().map(RuleInfo::of).collect(),
         findings,
-        checks: checks.into_iter().map(|(_, check)| check).collect(),
+        checks: checks.into_iter().map(|(_, check, _)| check).collect(),
     })
+}
+
+/// A finding, the figure it is about, and how far that lies beyond its limit, in parts of it.
+struct Found<'a> {
+    key: Option<Key<'a>>,
+    finding: Finding,
+    beyond: f64,
+}
+
+impl Found<'_> {
+    /// By what they mean for the verdict, then by how far they lie beyond the limit, then by how
+    /// much they changed; in the order of the rules where all that is alike.
+    fn worst_first(&self, other: &Self) -> std::cmp::Ordering {
+        let (a, b) = (&self.finding, &other.finding);
+        let size = |finding: &Finding| {
+            finding.numbers.and_then(|numbers| numbers.change).map_or(0.0, f64::abs)
+        };
+        (a.effect.cmp(&b.effect))
+            .then(other.beyond.total_cmp(&self.beyond))
+            .then(size(b).total_cmp(&size(a)))
+            .then((a.rule.is_none(), a.rule).cmp(&(b.rule.is_none(), b.rule)))
+    }
 }
 
 /// What a rule is good for.
@@ -147,7 +167,8 @@ struct Sides<'s, 'a> {
 }
 
 impl Sides<'_, '_> {
-    fn check(&self, budget: &Budget, at: usize, key: Key<'_>) -> Check {
+    /// A check, and how far the figure lies beyond its limit.
+    fn check(&self, budget: &Budget, at: usize, key: Key<'_>) -> (Check, f64) {
         let rule = &budget.rules[at];
         let family = key.family();
         let metric = key.to_string();
@@ -161,7 +182,7 @@ impl Sides<'_, '_> {
             Some((after, numbers))
         });
         let Some((after, numbers)) = measured else {
-            return Check {
+            let check = Check {
                 metric,
                 rule: at,
                 status: Status::Unjudged,
@@ -170,9 +191,10 @@ impl Sides<'_, '_> {
                 p_value: None,
                 message: "not measured in every run".into(),
             };
+            return (check, 0.0);
         };
         let judgement = judge(rule, family, before.as_deref(), &after, &numbers);
-        Check {
+        let check = Check {
             metric,
             rule: at,
             status: judgement.status,
@@ -180,7 +202,8 @@ impl Sides<'_, '_> {
             numbers: Some(numbers),
             p_value: judgement.p_value,
             message: judgement.message,
-        }
+        };
+        (check, judgement.beyond)
     }
 }
 

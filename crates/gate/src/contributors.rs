@@ -34,8 +34,8 @@ fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str
             vec![("directory_failed_lookups", None), ("command_failed_lookups", None)]
         }
         "failed_lookups" => vec![
+            // Commands are not counted by kind: those of all kinds would blame the wrong ones.
             ("directory_failed_lookups", same("kind", "kind")),
-            ("command_failed_lookups", None),
         ],
         "command_failed_lookups" => vec![
             ("directory_failed_lookups", None),
@@ -47,6 +47,10 @@ fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str
             ("command_failed_lookups", same("command", "command")),
             ("spawns", same("child", "command")),
         ],
+        // By command there is only the sum of both.
+        "total_cpu_system_seconds" => vec![("cpu_system_seconds", None)],
+        "total_cpu_user_seconds" => vec![("cpu_user_seconds", None)],
+        "cpu_system_seconds" | "cpu_user_seconds" => Vec::new(),
         name if name.ends_with("_seconds") => {
             vec![("command_cpu_seconds", None), ("command_processes", None)]
         }

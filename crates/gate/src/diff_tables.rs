@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::diff::{Diff, Fate, Row};
 use crate::numbers::{Numbers, Sample};
-use crate::words;
+use crate::words::{self, EXACT};
 
 /// A chart that leads from one total to another in steps. `before` and all changes add up to
 /// `after`.
@@ -42,20 +42,41 @@ impl Fate {
     }
 }
 
+/// For whom a table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// Figures are written out: with thousands, signs and units.
+    People,
+    /// Figures are numbers.
+    Programs,
+}
+
 impl Diff {
-    /// The tables: "diff" of the whole, whose figures are written out because they have different
-    /// units; and "diff_commands", "diff_spawns" and "diff_lookups" of what changed. Tables of
-    /// which nothing changed are left out.
+    /// The tables for people: "diff" of the whole; and "diff_commands", "diff_spawns" and
+    /// "diff_lookups" of what changed. Tables of which nothing changed are left out.
     pub fn tables(&self) -> Vec<Table> {
-        let mut tables = vec![self.whole()];
+        self.tables_for(For::People)
+    }
+
+    /// The same for programs: with numbers, and more columns. In "diff" each row has a unit of its
+    /// own, which is in a column beside them; a number without one is a count.
+    pub fn tables_of_numbers(&self) -> Vec<Table> {
+        self.tables_for(For::Programs)
+    }
+
+    fn tables_for(&self, whom: For) -> Vec<Table> {
+        let mut tables = vec![match whom {
+            For::People => self.whole(),
+            For::Programs => self.whole_numbers(),
+        }];
         if !self.commands.is_empty() {
-            tables.push(self.command_table());
+            tables.push(self.command_table(whom));
         }
         if !self.spawns.is_empty() {
-            tables.push(self.spawn_table());
+            tables.push(self.spawn_table(whom));
         }
         if !self.directories.is_empty() {
-            tables.push(self.directory_table());
+            tables.push(self.directory_table(whom));
         }
         tables
     }
@@ -66,89 +87,95 @@ impl Diff {
             (Some(family), Some(sample)) => words::value(family, sample.centre),
             _ => "not measured".into(),
         };
-        let numbers = |row: &Row, words: &dyn Fn(&'static MetricFamily, &Numbers) -> String| {
-            of(row)
-                .zip(row.numbers.as_ref())
-                .map(|(family, n)| words(family, n))
-                .unwrap_or_default()
+        let change = |row: &Row| {
+            let change = row.numbers.as_ref().and_then(|numbers| numbers.change);
+            of(row).zip(change).map_or_else(none, |(family, change)| words::change(family, change))
         };
-        let mut table = Table::new("diff", "Before and after")
-            .text("figure", "", self.rows.iter().map(|row| row.label))
-            .text("before", "before", self.rows.iter().map(|row| write(row, row.before)))
-            .text("after", "after", self.rows.iter().map(|row| write(row, row.after)))
-            .text(
-                "change",
-                "change",
-                self.rows.iter().map(|row| {
-                    numbers(row, &|family, n| words::change(family, n.change.unwrap_or(0.0)))
-                }),
-            )
-            .text(
-                "change_percent",
-                "relative",
-                self.rows.iter().map(|row| {
-                    numbers(row, &|_, n| n.change_percent.map(words::percent).unwrap_or_default())
-                }),
-            )
-            .text(
-                "certainty",
-                "how sure",
-                self.rows.iter().map(|row| {
-                    numbers(row, &|family, n| words::certainty(n, family.kind == Kind::Count))
-                }),
-            )
-            .note(format!(
-                "{} before, {} after; in brackets what holds the change in 95 of 100 cases",
-                runs(self.before.len()),
-                runs(self.after.len())
-            ));
-        for doubt in &self.doubts {
-            table = table.note(doubt.clone());
-        }
-        table
+        self.noted(
+            Table::new("diff", "Before and after")
+                .text("figure", "", self.rows.iter().map(|row| row.label))
+                .figures("before", "before", self.rows.iter().map(|row| write(row, row.before)))
+                .figures("after", "after", self.rows.iter().map(|row| write(row, row.after)))
+                .figures("change", "change", self.rows.iter().map(change))
+                .figures(
+                    "change_percent",
+                    "relative",
+                    self.rows.iter().map(|row| row.numbers.as_ref().map_or_else(none, relative)),
+                )
+                .text("certainty", "how sure", self.rows.iter().map(certainty)),
+        )
     }
 
-    fn command_table(&self) -> Table {
+    fn whole_numbers(&self) -> Table {
+        let unit = |row: &Row| MetricFamily::named(row.metric).map_or("", |family| family.unit);
+        let centre = |sample: Option<Sample>| sample.map(|sample| sample.centre);
+        let rows = &self.rows;
+        self.noted(
+            Table::new("diff", "Before and after")
+                .text("figure", "", rows.iter().map(|row| row.label))
+                .text("metric", "metric", rows.iter().map(|row| row.metric))
+                .text("unit", "unit", rows.iter().map(unit))
+                .real("before", "before", Unit::Count, rows.iter().map(|row| centre(row.before)))
+                .real("after", "after", Unit::Count, rows.iter().map(|row| centre(row.after)))
+                .real("change", "change", Unit::Count, rows.iter().map(|row| row.numbers?.change))
+                .real(
+                    "relative_percent",
+                    "relative",
+                    Unit::Percent,
+                    rows.iter().map(|row| row.numbers?.change_percent),
+                )
+                .text("certainty", "how sure", rows.iter().map(certainty)),
+        )
+    }
+
+    fn noted(&self, table: Table) -> Table {
+        let table = table.note(format!(
+            "{} before, {} after; in brackets what holds the change in 95 of 100 cases",
+            runs(self.before.len()),
+            runs(self.after.len())
+        ));
+        self.doubts.iter().fold(table, |table, doubt| table.note(doubt.clone()))
+    }
+
+    fn command_table(&self, whom: For) -> Table {
         let all = &self.commands;
-        let table = Table::new("diff_commands", "Commands whose number changed")
-            .text("command", "command", all.iter().map(|change| change.command.clone()))
-            .text("fate", "", all.iter().map(|change| change.fate.word()));
-        let ns = |seconds: f64| (seconds * 1e9).round();
+        let mut table = Table::new("diff_commands", "Programs whose number of processes changed")
+            .text("command", "program", all.iter().map(|change| change.command.clone()));
+        // For people the numbers say that, and the line has no room for it.
+        if whom == For::Programs {
+            table = table.text("fate", "", all.iter().map(|change| change.fate.word()));
+        }
+        let ns = |seconds: f64| (seconds * 1e9).round() as u64;
         let cpu = |value: fn(&Numbers) -> Option<f64>| {
             all.iter().map(move |change| change.cpu_seconds.as_ref().and_then(value).map(ns))
         };
-        counts(table, all.iter().map(|change| &change.processes))
+        counts(table, whom, all.iter().map(|change| &change.processes))
             .whole(
                 "cpu_before_ns",
                 "CPU before",
                 Unit::Nanoseconds,
-                cpu(|n| Some(n.before?.centre)).map(|ns| ns.map(|ns| ns as u64)),
+                cpu(|n| Some(n.before?.centre)),
             )
-            .whole(
-                "cpu_after_ns",
-                "CPU after",
-                Unit::Nanoseconds,
-                cpu(|n| Some(n.after.centre)).map(|ns| ns.map(|ns| ns as u64)),
-            )
+            .whole("cpu_after_ns", "CPU after", Unit::Nanoseconds, cpu(|n| Some(n.after.centre)))
             .note("By what each process ran last.")
     }
 
-    fn spawn_table(&self) -> Table {
+    fn spawn_table(&self, whom: For) -> Table {
         let all = &self.spawns;
         let table = Table::new("diff_spawns", "Who starts what, where the number changed")
             .text("parent", "started by", all.iter().map(|change| change.parent.clone()))
             .text("child", "what", all.iter().map(|change| change.child.clone()))
             .text("fate", "", all.iter().map(|change| change.fate.word()));
-        counts(table, all.iter().map(|change| &change.processes))
+        counts(table, whom, all.iter().map(|change| &change.processes))
     }
 
-    fn directory_table(&self) -> Table {
+    fn directory_table(&self, whom: For) -> Table {
         let all = &self.directories;
         let table = Table::new("diff_lookups", "Failed look-ups whose number changed")
             .text("directory", "directory", all.iter().map(|change| change.directory.clone()))
             .text("kind", "call", all.iter().map(|change| change.kind.clone()))
             .text("fate", "", all.iter().map(|change| change.fate.word()));
-        counts(table, all.iter().map(|change| &change.lookups))
+        counts(table, whom, all.iter().map(|change| &change.lookups))
     }
 
     /// From the processes before to those after, by command, with at most so many commands; None
@@ -176,17 +203,53 @@ fn runs(n: usize) -> String {
     if n == 1 { "1 run".into() } else { format!("{n} runs") }
 }
 
-/// With the columns that tables of counts have: before, after, change, relative, how sure.
-fn counts<'n>(table: Table, all: impl Iterator<Item = &'n Numbers> + Clone) -> Table {
-    table
+/// What stands where there is nothing to say.
+fn none() -> String {
+    "-".into()
+}
+
+fn relative(numbers: &Numbers) -> String {
+    numbers.change_percent.map_or_else(none, words::percent)
+}
+
+fn certainty(row: &Row) -> String {
+    let family = MetricFamily::named(row.metric).zip(row.numbers.as_ref());
+    family.map(|(family, n)| words::certainty(n, family.kind == Kind::Count)).unwrap_or_default()
+}
+
+/// With the columns that tables of counts have: before, after, change, relative, how sure. For
+/// people the last is a note if it is the same of all.
+fn counts<'n>(table: Table, whom: For, all: impl Iterator<Item = &'n Numbers> + Clone) -> Table {
+    let table = table
         .real(
             "before",
             "before",
             Unit::Count,
             all.clone().map(|n| n.before.map(|before| before.centre)),
         )
-        .real("after", "after", Unit::Count, all.clone().map(|n| Some(n.after.centre)))
-        .real("change", "change", Unit::Count, all.clone().map(|n| n.change))
-        .real("change_percent", "relative", Unit::Percent, all.clone().map(|n| n.change_percent))
-        .text("certainty", "how sure", all.map(|n| words::certainty(n, true)))
+        .real("after", "after", Unit::Count, all.clone().map(|n| Some(n.after.centre)));
+    let certainty = |n: &Numbers| words::certainty(n, true);
+    if whom == For::Programs {
+        return table
+            .real("change", "change", Unit::Count, all.clone().map(|n| n.change))
+            .real(
+                "change_percent",
+                "relative",
+                Unit::Percent,
+                all.clone().map(|n| n.change_percent),
+            )
+            .text("certainty", "how sure", all.map(certainty));
+    }
+    let table = table
+        .figures(
+            "change",
+            "change",
+            all.clone().map(|n| n.change.map_or_else(none, words::signed_count)),
+        )
+        .figures("change_percent", "relative", all.clone().map(relative));
+    if all.clone().all(|n| certainty(n) == EXACT) {
+        table.note("Exact: all runs of a side agree.")
+    } else {
+        table.text("certainty", "how sure", all.map(certainty))
+    }
 }

@@ -148,7 +148,8 @@ fn push_times(out: &mut String, side: &Side<'_>) {
 }
 
 const TIMES_COMMENT: &str = "
-# CPU time is loose: half as much again as was recorded, because machines differ and are shared.
+# CPU time is loose: 1.5 times what was recorded and 0.5 s more, because machines differ and are
+# shared, and jobs that hardly take any vary most.
 # It is also split between user and system by sampling, so that short jobs have little of either.
 # With 5 baselines and 5 candidates from the same machine it can be compared as tightly as noise
 # allows; replace the line by:

@@ -20,6 +20,9 @@ pub(crate) struct Judgement {
     pub(crate) code: Option<Code>,
     pub(crate) p_value: Option<f64>,
     pub(crate) message: String,
+    /// How far beyond the limit it lies, as a part of the limit; 0 where it is kept or there is
+    /// none. Of a count, a limit below 1 is taken for 1: two instead of none is not infinitely bad.
+    pub(crate) beyond: f64,
 }
 
 /// One part of a rule: against the baseline, or absolute.
@@ -28,6 +31,7 @@ struct Part {
     code: Code,
     p_value: Option<f64>,
     says: String,
+    beyond: f64,
 }
 
 /// Judges the values of one figure; both series hold a value for each run.
@@ -47,6 +51,7 @@ pub(crate) fn judge(
             code: Code::NoBaseline,
             p_value: None,
             says: format!("{} is allowed, and there is no baseline", figure.allowance(percent)),
+            beyond: 0.0,
         },
         Some(before) if is_exact(family.kind) => figure.count(percent, before, after),
         Some(before) => figure.measured(percent, before, after, interval),
@@ -65,10 +70,15 @@ pub(crate) fn judge(
             code: (part.status != Status::Passed).then_some(part.code),
             p_value: part.p_value,
             message: format!("{comparison}; {}", part.says),
+            beyond: part.beyond,
         },
-        None => {
-            Judgement { status: Status::Passed, code: None, p_value: None, message: comparison }
-        }
+        None => Judgement {
+            status: Status::Passed,
+            code: None,
+            p_value: None,
+            message: comparison,
+            beyond: 0.0,
+        },
     }
 }
 
@@ -86,6 +96,18 @@ impl Figure<'_> {
             Worse::Higher => value > limit + slack,
             Worse::Lower => value < limit - slack,
         }
+    }
+
+    /// How far beyond a limit the middle of these values is, as a part of the limit.
+    fn beyond(&self, after: &[f64], limit: f64) -> f64 {
+        let exact = is_exact(self.family.kind);
+        let centre = if exact { median(after) } else { mean(after) }.unwrap_or(limit);
+        let by = match self.worse {
+            Worse::Higher => centre - limit,
+            Worse::Lower => limit - centre,
+        };
+        let limit = if exact { limit.abs().max(1.0) } else { limit.abs() };
+        if by > 0.0 { by / limit } else { 0.0 }
     }
 
     /// What is allowed, relative to the baseline: 1.05 for 5 %.
@@ -146,7 +168,7 @@ impl Figure<'_> {
         } else {
             (Status::Passed, Code::Count, says)
         };
-        Part { status, code, p_value: None, says }
+        Part { status, code, p_value: None, says, beyond: self.beyond(after, limit) }
     }
 
     /// Any figure against an absolute limit.
@@ -161,7 +183,7 @@ impl Figure<'_> {
         } else {
             (Status::Passed, Code::Absolute, says)
         };
-        Part { status, code, p_value: None, says }
+        Part { status, code, p_value: None, says, beyond: self.beyond(after, limit) }
     }
 
     /// Something measured against the baselines: by the interval of the ratio of means, and by a
@@ -174,7 +196,6 @@ impl Figure<'_> {
         interval: Option<Interval>,
     ) -> Part {
         let allowed = self.allowance(percent);
-        let part = |status, code, p_value, says| Part { status, code, p_value, says };
         let centre = mean(before).unwrap_or(0.0);
         // Small changes are allowed whatever they are in percent.
         let small = |value: f64| match self.worse {
@@ -186,6 +207,8 @@ impl Figure<'_> {
             Worse::Lower if centre > 0.0 => self.factor(percent).min(small(centre) / centre),
             Worse::Higher | Worse::Lower => self.factor(percent),
         };
+        let beyond = self.beyond(after, centre * factor);
+        let part = |status, code, p_value, says| Part { status, code, p_value, says, beyond };
         if before.iter().chain(after).all(|value| *value == 0.0) {
             return part(Status::Passed, Code::Measured, None, format!("{allowed} is allowed"));
         }

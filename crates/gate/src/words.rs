@@ -11,17 +11,26 @@ pub(crate) fn value(family: &MetricFamily, value: f64) -> String {
         // Both casts saturate, and no recording lasts 584 years.
         "seconds" => time((value * 1e9).round() as u64),
         "bytes" => bytes(value.round() as u64),
-        unit => {
-            let number = if value.fract() == 0.0 && value < 9e15 {
-                count(value as u64)
-            } else if value > 99.95 && value < 9e15 {
-                count(value.round() as u64)
-            } else {
-                format!("{value:.1}")
-            };
-            if unit == "percent" { format!("{number} %") } else { number }
-        }
+        "percent" => format!("{} %", plain(value)),
+        _ => plain(value),
     }
+}
+
+/// A number without a unit, with thousands; a mean may have a decimal.
+fn plain(value: f64) -> String {
+    if value.fract() == 0.0 && value < 9e15 {
+        count(value as u64)
+    } else if value > 99.95 && value < 9e15 {
+        count(value.round() as u64)
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+/// A change of a count, with its sign.
+pub(crate) fn signed_count(change: f64) -> String {
+    let sign = if change < 0.0 { '-' } else { '+' };
+    if change == 0.0 { "0".into() } else { format!("{sign}{}", plain(change.abs())) }
 }
 
 /// A change of a family's value, with its sign and unit.
@@ -30,10 +39,26 @@ pub(crate) fn change(family: &MetricFamily, change: f64) -> String {
     if change == 0.0 { "0".into() } else { format!("{sign}{}", value(family, change.abs())) }
 }
 
-/// A change in percent, with its sign.
+/// A change in percent, with its sign. Rounding makes no change of one, nor nothing of what is
+/// left: "-100 %" and "0 %" stand for just that.
 pub(crate) fn percent(percent: f64) -> String {
-    format!("{} %", signed(percent))
+    let mut text = signed(percent);
+    for digits in 1..=DIGITS_MAX {
+        let hides = match text.parse() {
+            Ok(0.0) => percent != 0.0,
+            Ok(-100.0) => percent != -100.0,
+            _ => false,
+        };
+        if !hides {
+            break;
+        }
+        text = rounded(percent, digits);
+    }
+    format!("{text} %")
 }
+
+/// One in a hundred million can still be told from nothing.
+const DIGITS_MAX: usize = 6;
 
 fn signed(percent: f64) -> String {
     let digits = match percent.abs() {
@@ -41,10 +66,17 @@ fn signed(percent: f64) -> String {
         size if size >= 0.095 => 1,
         _ => 2,
     };
+    rounded(percent, digits)
+}
+
+fn rounded(percent: f64, digits: usize) -> String {
     let text = format!("{percent:+.digits$}");
     // Not -0.0, nor +0.0.
     if text.trim_start_matches(['+', '-', '0', '.']).is_empty() { "0".into() } else { text }
 }
+
+/// What is known of the size of a change that is the same in all runs.
+pub(crate) const EXACT: &str = "exact";
 
 /// What is known of a change's size: "exact", an interval, or why there is none.
 pub(crate) fn certainty(numbers: &Numbers, exact: bool) -> String {
@@ -63,7 +95,7 @@ pub(crate) fn certainty(numbers: &Numbers, exact: bool) -> String {
             }
         };
         if before.is_constant() && numbers.after.is_constant() {
-            return "exact".into();
+            return EXACT.into();
         }
         return format!("{runs}, {} to {}", spread(&before), spread(&numbers.after));
     }
@@ -115,7 +147,13 @@ mod tests {
         assert_eq!(percent(49.96), "+50 %");
         assert_eq!(percent(-0.4), "-0.4 %");
         assert_eq!(percent(-0.04), "-0.04 %");
-        assert_eq!(percent(-0.004), "0 %");
+        assert_eq!(percent(-0.004), "-0.004 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(-100.0), "-100 %");
+        assert_eq!(percent(100.0 * (2_056.0 - 527_413.0) / 527_413.0), "-99.6 %");
+        assert_eq!(percent(-99.97), "-99.97 %");
+        assert_eq!(percent(-99.4), "-99 %");
+        assert_eq!(percent(99.6), "+100 %");
     }
 
     #[test]

@@ -43,6 +43,14 @@ fn the_papers_table() {
     assert_eq!(column("change")[..2], ["-34,200", "-25,800"]);
     assert_eq!(column("change_percent"), ["-47 %", "-86 %", "-23 %", "-16 %", "-35 %"]);
     assert_eq!(column("certainty"), ["exact", "exact", "exact", "exact", "n=1, no interval"]);
+    let numbers = &diff.tables_of_numbers()[0];
+    let cell = |name: &str, row: usize| numbers.named(name).unwrap().values.get(row);
+    assert_eq!((cell("unit", 0), cell("unit", 4)), (Cell::Text(""), Cell::Text("seconds")));
+    assert_eq!(
+        (cell("before", 0), cell("change", 0)),
+        (Cell::Real(72_500.0), Cell::Real(-34_200.0))
+    );
+    assert_eq!(cell("relative_percent", 2), Cell::Real(-23.0));
 }
 
 #[test]
@@ -77,6 +85,9 @@ fn what_vanished_appeared_grew_and_shrank() {
     }
     assert_eq!(diff.waterfall(1).unwrap().steps[1].name, "all others");
     let table = &diff.tables()[1];
+    assert_eq!(table.named("change").unwrap().values.get(1), Cell::Text("+9"));
+    assert_eq!(table.named("change_percent").unwrap().values.get(1), Cell::Text("-"));
+    let table = &diff.tables_of_numbers()[1];
     assert_eq!((table.name, table.height()), ("diff_commands", 4));
     assert_eq!(table.named("change").unwrap().values.get(0), Cell::Real(-60.0));
     assert_eq!(table.named("change_percent").unwrap().values.get(1), Cell::Missing);

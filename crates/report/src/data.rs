@@ -17,7 +17,11 @@ pub fn table_text(table: &Table, style: Style) -> String {
         .columns
         .iter()
         .map(|column| {
-            let align = if column.unit == Unit::Text { Align::Left } else { Align::Right };
+            let align = match column.unit {
+                Unit::Text => Align::Left,
+                Unit::List => Align::List,
+                _ => Align::Right,
+            };
             (column.title, align)
         })
         .collect();
@@ -78,7 +82,9 @@ pub(crate) fn real_text(number: f64, unit: Unit) -> String {
         Unit::Count if number.fract() == 0.0 && size < 1e15 => {
             format!("{sign}{}", count(size as u64))
         }
-        Unit::Count | Unit::Cores | Unit::Text | Unit::Flag => digits(number),
+        Unit::Count | Unit::Cores | Unit::Text | Unit::List | Unit::Figure | Unit::Flag => {
+            digits(number)
+        }
     }
 }
 
@@ -168,7 +174,7 @@ pub fn table_markdown(table: &Table, rows: usize) -> String {
     let mut out = format!("### {}\n\n", markdown(&table.title));
     let titles: Vec<String> = table.columns.iter().map(|column| markdown(column.title)).collect();
     let rules = table.columns.iter().map(|column| match column.unit {
-        Unit::Text => "---",
+        Unit::Text | Unit::List => "---",
         _ => "---:",
     });
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
@@ -188,9 +194,10 @@ pub fn table_markdown(table: &Table, rows: usize) -> String {
 }
 
 /// Quoted where needed. What a spreadsheet would take for a formula begins with a quote mark
-/// instead (OWASP, CSV injection): names come from what was recorded.
+/// instead (OWASP, CSV injection): names come from what was recorded. A number is no formula.
 fn csv_field(text: &str) -> String {
-    let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+    let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
+    let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number {
         format!("'{text}")
     } else {
         text.to_owned()
@@ -234,6 +241,13 @@ mod tests {
             csv,
             "command,life_ns,share_percent\r\nsed,1500000,12.5\r\n\"'=cmd(\"\"x\"\"),\n\u{1b}[31m\",,\r\n"
         );
+    }
+
+    #[test]
+    fn a_number_is_no_formula() {
+        assert_eq!(csv_field("-525357"), "-525357");
+        assert_eq!(csv_field("+1.5"), "+1.5");
+        assert_eq!(csv_field("-1+cmd()"), "'-1+cmd()");
     }
 
     #[test]

@@ -4,11 +4,14 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
+    /// To the left, and cut between items.
+    List,
     Right,
 }
 
-/// A table that keeps to a width: every column is as wide as its text, and where that is too much,
-/// the widest left-aligned column gives way.
+/// A table that keeps to a width: every column is as wide as its text. Where that is too much, what
+/// all cells of a column begin with is said once below; then lists get shorter, then the widest
+/// column of words. Neither figures nor headings are ever cut.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<(&'static str, Align)>,
@@ -17,6 +20,10 @@ pub(crate) struct Table {
 
 const GAP: usize = 2;
 const INDENT: usize = 2;
+/// A column gives way to this width.
+const WIDTH_MIN: usize = 8;
+/// Shorter beginnings that cells share are no trouble.
+const PREFIX_MIN: usize = 6;
 
 impl Table {
     pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
@@ -27,46 +34,116 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The lines, heading first.
+    /// The lines, heading first; at the end, what stands for the beginnings left out.
     pub(crate) fn lines(&self, width: usize) -> Vec<String> {
-        let mut widths: Vec<usize> = (0..self.columns.len())
-            .map(|column| {
-                let cells = self.rows.iter().map(|row| row[column].chars().count());
-                cells.chain([self.columns[column].0.chars().count()]).max().unwrap_or(0)
-            })
-            .collect();
+        let mut rows = self.rows.clone();
+        let mut widths = self.widths(&rows);
         let taken = |widths: &[usize]| {
             INDENT + widths.iter().sum::<usize>() + GAP * (widths.len().saturating_sub(1))
         };
-        while taken(&widths) > width {
-            // The widest left-aligned column: figures are never cut.
-            let widest = (0..widths.len())
-                .filter(|column| self.columns[*column].1 == Align::Left)
-                .max_by_key(|column| widths[*column]);
-            match widest {
-                Some(column) if widths[column] > 8 => widths[column] -= 1,
-                _ => break,
+        let mut left_out = Vec::new();
+        let mut words: Vec<usize> = self.aligned(Align::Left).collect();
+        words.sort_by_key(|column| std::cmp::Reverse(widths[*column]));
+        for column in words {
+            if taken(&widths) <= width {
+                break;
+            }
+            if let Some(prefix) = take_prefix(&mut rows, column) {
+                left_out.push((column, prefix));
+                widths = self.widths(&rows);
+            }
+        }
+        for align in [Align::List, Align::Left] {
+            while taken(&widths) > width {
+                let least = |column: usize| self.columns[column].0.chars().count().max(WIDTH_MIN);
+                let widest = self
+                    .aligned(align)
+                    .filter(|column| widths[*column] > least(*column))
+                    .max_by_key(|column| widths[*column]);
+                let Some(column) = widest else { break };
+                widths[column] -= 1;
             }
         }
         let heading: Vec<String> = self.columns.iter().map(|(name, _)| (*name).into()).collect();
-        std::iter::once(&heading)
-            .chain(&self.rows)
-            .map(|cells| {
-                let mut line = " ".repeat(INDENT);
-                for (column, cell) in cells.iter().enumerate() {
-                    let text = shorten(cell, widths[column]);
-                    let pad = " ".repeat(widths[column] - text.chars().count());
-                    match self.columns[column].1 {
-                        Align::Left => line.extend([text, pad]),
-                        Align::Right => line.extend([pad, text]),
-                    }
-                    line.push_str(&" ".repeat(GAP));
-                }
-                line.truncate(line.trim_end().len());
-                line
+        let lines = std::iter::once(&heading).chain(&rows).map(|cells| self.line(cells, &widths));
+        let mut lines: Vec<String> = lines.collect();
+        for (column, prefix) in left_out {
+            let title = self.columns[column].0;
+            let before = if title.is_empty() { String::new() } else { format!("{title}: ") };
+            let room = width.saturating_sub(INDENT + before.chars().count() + 4);
+            lines.push(format!("{}{before}… = {}", " ".repeat(INDENT), shorten(&prefix, room)));
+        }
+        lines
+    }
+
+    fn aligned(&self, align: Align) -> impl Iterator<Item = usize> {
+        (0..self.columns.len()).filter(move |column| self.columns[*column].1 == align)
+    }
+
+    fn widths(&self, rows: &[Vec<String>]) -> Vec<usize> {
+        (0..self.columns.len())
+            .map(|column| {
+                let cells = rows.iter().map(|row| row[column].chars().count());
+                cells.chain([self.columns[column].0.chars().count()]).max().unwrap_or(0)
             })
             .collect()
     }
+
+    fn line(&self, cells: &[String], widths: &[usize]) -> String {
+        let mut line = " ".repeat(INDENT);
+        for (column, cell) in cells.iter().enumerate() {
+            let align = self.columns[column].1;
+            let text = match align {
+                Align::List => shorten_list(cell, widths[column]),
+                _ => shorten(cell, widths[column]),
+            };
+            let pad = " ".repeat(widths[column].saturating_sub(text.chars().count()));
+            match align {
+                Align::Left | Align::List => line.extend([text, pad]),
+                Align::Right => line.extend([pad, text]),
+            }
+            line.push_str(&" ".repeat(GAP));
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// Replaces what all cells of a column begin with, up to a slash or a space, by an ellipsis.
+fn take_prefix(rows: &mut [Vec<String>], column: usize) -> Option<String> {
+    let (first, others) = rows.split_first()?;
+    let mut end = first[column].len();
+    for row in others {
+        let same = first[column].bytes().zip(row[column].bytes()).take_while(|(a, b)| a == b);
+        end = end.min(same.count());
+    }
+    // At least two cells, and something is left of each.
+    let end = first[column].as_bytes()[..end].iter().rposition(|byte| b"/ ".contains(byte))? + 1;
+    let prefix = first[column][..end].to_owned();
+    // "taskwrapper (57 %)" is no path: of that the name is what matters.
+    if others.is_empty() || !prefix.contains('/') || prefix.chars().count() < PREFIX_MIN {
+        return None;
+    }
+    for row in rows {
+        row[column].replace_range(..end, "…");
+    }
+    Some(prefix)
+}
+
+/// Cut between items: "grep 57, ps 38, …".
+fn shorten_list(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    for item in text.split(", ") {
+        if out.chars().count() + item.chars().count() + ", …".chars().count() > width {
+            break;
+        }
+        out.push_str(item);
+        out.push_str(", ");
+    }
+    if out.is_empty() { shorten(text, width) } else { out + "…" }
 }
 
 /// Cut in the middle, because both ends of a path tell more than its middle.
@@ -93,6 +170,34 @@ mod tests {
         assert_eq!(shorten("/usr/lib/x86_64-linux-gnu", 13), "/usr…inux-gnu");
         assert_eq!(shorten("abc", 2), "ab");
         assert_eq!(shorten("grüße aus köln", 5).chars().count(), 5);
+    }
+
+    #[test]
+    fn lists_are_cut_between_items() {
+        assert_eq!(shorten_list("grep 57, ps 38", 14), "grep 57, ps 38");
+        assert_eq!(shorten_list("grep 57, ps 38, sed 3", 20), "grep 57, ps 38, …");
+        assert_eq!(shorten_list("grep 57, ps 38, sed 3", 16), "grep 57, …");
+        let mut table = Table::new(&[("name", Align::Left), ("what", Align::List)]);
+        table.row(["a".repeat(20), "grep 57, ps 38, sed 3".into()]);
+        assert!(table.lines(36)[1].ends_with("a  grep 57, …"), "{:?}", table.lines(36));
+    }
+
+    #[test]
+    fn what_cells_share_is_said_once() {
+        let mut table = Table::new(&[("directory", Align::Left)]);
+        for name in ["/opt/grüße/lib/00", "/opt/grüße/lib/01"] {
+            table.row([name.into()]);
+        }
+        assert_eq!(table.lines(40)[1], "  /opt/grüße/lib/00");
+        assert_eq!(table.lines(18)[1..3], ["  …00", "  …01"]);
+        assert!(table.lines(18)[3].starts_with("  directory: … = "));
+    }
+
+    #[test]
+    fn headings_are_never_cut() {
+        let mut table = Table::new(&[("its command line", Align::Left)]);
+        table.row(["a".repeat(90)]);
+        assert_eq!(table.lines(10)[0], "  its command line");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use proctrace_findings::{Category, Class, Findings, Outcome, Run, Summary};
 
+use crate::data::wrap;
 use crate::escape::terminal;
 use crate::number::{bytes, count, counted, percent, time};
 use crate::style::Style;
@@ -16,6 +17,8 @@ use crate::tables::{
 
 /// Rows of the summary's own table, so that it all fits a screen.
 const SUMMARY_ROWS: usize = 6;
+/// Lines of a screen.
+const SCREEN: usize = 24;
 
 /// The summary: at most 24 lines when all is well.
 pub fn summary(findings: &Findings, style: Style) -> String {
@@ -25,14 +28,39 @@ pub fn summary(findings: &Findings, style: Style) -> String {
         out.push('\n');
     }
     for (label, text) in figures(findings) {
-        let line = format!("  {label:<9}{text}");
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "{}", shorten(&line, style.width));
+        let lines = parts_in_lines(&text, style.width.saturating_sub(INDENT));
+        for (at, line) in lines.iter().enumerate() {
+            // Writing to a String cannot fail.
+            let label = if at == 0 { label } else { "" };
+            let _ = writeln!(out, "  {label:<9}{line}");
+        }
     }
     out.push('\n');
-    let shown = SUMMARY_ROWS.min(style.rows);
+    // An empty line, the title and the heading of the table are above its rows.
+    let room = SCREEN.saturating_sub(out.lines().count() + 2).max(1);
+    let shown = SUMMARY_ROWS.min(style.rows).min(room);
     push_table(&mut out, style, "Most processes", &by_processes(&findings.categories, shown));
     out
+}
+
+/// Where the figures of the summary begin.
+const INDENT: usize = 11;
+
+/// A line of parts with " · " between them, broken there if it is too long: a figure that is cut is
+/// a wrong one.
+fn parts_in_lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in text.split(" · ") {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 3 + part.chars().count() <= width => {
+                line.push_str(" · ");
+                line.push_str(part);
+            }
+            _ if part.chars().count() > width => lines.extend(wrap(part, width)),
+            _ => lines.push(part.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The summary and every table.
@@ -92,33 +120,26 @@ fn header(findings: &Findings, style: Style) -> Vec<String> {
     };
     let started = UNIX_EPOCH + Duration::from_nanos(run.started_unix_ns);
     let started = humantime::format_rfc3339_seconds(started).to_string();
-    let mut lines = vec![
-        style.bold(&shorten(&subject(run), style.width)),
-        shorten(
-            &format!(
-                "{} · {}{outcome}",
-                duration(run),
-                counted(u64::from(run.cores), "core", "cores"),
-            ),
-            style.width,
+    let mut lines = vec![style.bold(&shorten(&subject(run), style.width))];
+    let took =
+        format!("{} · {}{outcome}", duration(run), counted(u64::from(run.cores), "core", "cores"));
+    lines.extend(parts_in_lines(&took, style.width));
+    lines.push(shorten(
+        &format!(
+            "{} on {}, Linux {}",
+            started.replace('T', " ").replace('Z', " UTC"),
+            terminal(&run.host),
+            terminal(&run.kernel)
         ),
-        shorten(
-            &format!(
-                "{} on {}, Linux {}",
-                started.replace('T', " ").replace('Z', " UTC"),
-                terminal(&run.host),
-                terminal(&run.kernel)
-            ),
-            style.width,
-        ),
-    ];
+        style.width,
+    ));
     lines.extend(health(findings, style));
     for spot in &findings.blind_spots {
         let mut line = format!("Not seen: {}", spot.says);
         if !spot.programs.is_empty() {
             let _ = write!(line, " ({})", spot.programs.join(", "));
         }
-        lines.push(shorten(&terminal(&line), style.width));
+        lines.extend(wrap(&terminal(&line), style.width));
     }
     lines
 }
@@ -306,7 +327,11 @@ mod tests {
 
     /// Findings in which every number has as many digits as it can.
     fn extreme() -> Findings {
-        let n = u64::MAX / 2;
+        findings(u64::MAX / 2)
+    }
+
+    /// Findings in which every number is about this one.
+    fn findings(n: u64) -> Findings {
         let name = "a\u{1b}[31mname-".repeat(20);
         let category = Category {
             class: Class::Command,
@@ -414,12 +439,22 @@ mod tests {
 
     #[test]
     fn a_summary_fits_a_screen_whatever_it_says() {
+        for n in [1, 1_000_000, 99_000_000_000] {
+            let text = summary(&findings(n), Style::default());
+            assert!(text.lines().count() <= 24, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_figure_is_cut_whatever_it_is() {
         let text = summary(&extreme(), Style::default());
-        assert!(text.lines().count() <= 24, "{text}");
         assert!(!text.contains('\u{1b}'));
-        for line in text.lines().take(14) {
+        let end = text.lines().position(str::is_empty).unwrap();
+        for line in text.lines().take(end) {
             assert!(line.chars().count() <= 80, "{line}");
         }
+        assert!(text.contains("\n           9,223,372,036,854,775,807 threads\n"), "{text}");
+        assert_eq!(parts_in_lines("a 1 · b 2 · c 3", 9), ["a 1 · b 2", "c 3"]);
     }
 
     #[test]
@@ -439,11 +474,11 @@ mod tests {
         }];
         let text = full(&findings, Style { colour: true, ..Style::default() });
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[3].contains("INCOMPLETE"));
-        assert!(lines[3].starts_with("\u{1b}[1;31m"));
-        assert!(lines[4].contains("LOST: 12 records of kind fork (ring_full)"), "{}", lines[4]);
-        assert!(lines[8].contains("and in 6 more places"), "{}", lines[8]);
-        assert!(lines[9].contains("BOOKS"), "{}", lines[9]);
+        assert!(lines[4].contains("INCOMPLETE"));
+        assert!(lines[4].starts_with("\u{1b}[1;31m"));
+        assert!(lines[5].contains("LOST: 12 records of kind fork (ring_full)"), "{}", lines[5]);
+        assert!(lines[9].contains("and in 6 more places"), "{}", lines[9]);
+        assert!(lines[10].contains("BOOKS"), "{}", lines[10]);
     }
 
     #[test]

@@ -10,6 +10,8 @@ use super::RulesArgs;
 /// Compare two runs, or several before and after.
 #[derive(Debug, Args)]
 #[command(
+    override_usage = "proctrace diff [OPTIONS] <BEFORE> <AFTER>\n       \
+        proctrace diff [OPTIONS] --before <FILE>... --after <FILE>...",
     long_about = "Compare two runs, or several before and after: processes, commands, threads, failed \
         look-ups, CPU time, memory; then what vanished, appeared, grew and shrank, by command, by \
         who started it, and by directory searched.\n\n\
@@ -21,14 +23,22 @@ use super::RulesArgs;
         proctrace diff before.ptrace after.ptrace --format markdown --waterfall what.svg"
 )]
 pub(crate) struct DiffArgs {
-    /// The trace before, and the one after. Figures that `metrics` wrote will do as well.
+    /// The trace before. Figures that `metrics` wrote will do as well.
     #[arg(
-        value_name = "FILE",
-        num_args = 2,
-        required_unless_present_all = ["before", "after"],
+        value_name = "BEFORE",
+        required_unless_present_any = ["before", "after"],
+        conflicts_with_all = ["before", "after"],
+        requires = "after_file"
+    )]
+    pub(crate) before_file: Option<PathBuf>,
+
+    /// The one after.
+    #[arg(
+        value_name = "AFTER",
+        required_unless_present_any = ["before", "after"],
         conflicts_with_all = ["before", "after"]
     )]
-    pub(crate) files: Vec<PathBuf>,
+    pub(crate) after_file: Option<PathBuf>,
 
     /// A run before. Can be given several times.
     #[arg(long, value_name = "FILE", requires = "after")]

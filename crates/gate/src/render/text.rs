@@ -17,7 +17,9 @@ pub fn text(report: &Report, most: usize) -> String {
     }
     if report.findings.len() > most {
         let left = report.findings.len() - most;
-        push(&mut out, 0, &format!("\n{left} more findings are not shown here."));
+        let what = if left == 1 { "finding is" } else { "findings are" };
+        let all = report.findings.len();
+        push(&mut out, 0, &format!("\n{left} more {what} not shown: --top {all} shows all."));
     }
     let Some(first) = report.findings.first() else { return out };
     out.push('\n');
@@ -50,47 +52,95 @@ pub(super) fn push_finding(out: &mut String, report: &Report, finding: &Finding)
     if !finding.contributors.is_empty() {
         push(out, 2, contributors_heading(finding));
         for contributor in &finding.contributors {
-            push(out, 4, &format!("{}: {}", contributor.metric, contributor.message));
+            push_contributor(out, &contributor.metric, &contributor.message);
         }
     }
+}
+
+/// A figure with its value, which stay together: what comes after is broken as any other text.
+fn push_contributor(out: &mut String, metric: &str, message: &str) {
+    let (value, rest) = message.split_at(message.find(" (").unwrap_or(message.len()));
+    let (first, rest) = (terminal(metric), terminal(rest));
+    let first = format!("{first}: {}", terminal(value));
+    push_words(out, 4, std::iter::once(&*first).chain(words(rest.trim_start())));
 }
 
 /// Appends text in lines of at most 80 columns, broken at spaces where that is possible. Its own
 /// line feeds stay; every other control character becomes visible.
 fn push(out: &mut String, indent: usize, text: &str) {
     for line in text.split('\n') {
-        let line = terminal(line);
-        let mut column = 0;
-        for word in line.split(' ') {
-            let mut word: Vec<char> = word.chars().collect();
-            if column > 0 && column + 1 + word.len() > WIDTH {
-                out.push('\n');
-                column = 0;
-            } else if column > 0 {
-                out.push(' ');
-                column += 1;
-            }
-            // A path may be longer than a line.
-            while !word.is_empty() || column == 0 {
-                if column == 0 {
-                    out.push_str(&" ".repeat(indent));
-                    column = indent;
-                }
-                let rest = word.split_off(word.len().min(WIDTH - column));
-                column += word.len();
-                out.extend(word);
-                word = rest;
-                if word.is_empty() {
-                    break;
-                }
-                out.push('\n');
-                column = 0;
-            }
+        push_words(out, indent, words(&terminal(line)));
+    }
+}
+
+/// Appends one paragraph. A metric may be longer than a line: it can only be copied whole, so it
+/// is not broken, whereas other long words, as hostile names are, keep to the width.
+fn push_words<'w>(out: &mut String, indent: usize, words: impl Iterator<Item = &'w str>) {
+    let mut column = 0;
+    for word in words {
+        let whole = word.contains(LABEL);
+        let mut word: Vec<char> = word.chars().collect();
+        if column > indent && column + 1 + word.len() > WIDTH {
+            out.push('\n');
+            column = 0;
+        } else if column > indent {
+            out.push(' ');
+            column += 1;
         }
-        while out.ends_with(' ') {
-            out.pop();
+        while !word.is_empty() || column == 0 {
+            if column == 0 {
+                out.push_str(&" ".repeat(indent));
+                column = indent;
+            }
+            let room = if whole { word.len() } else { WIDTH.saturating_sub(column).max(1) };
+            let rest = word.split_off(word.len().min(room));
+            column += word.len();
+            out.extend(word);
+            word = rest;
+            if word.is_empty() {
+                break;
+            }
+            out.push('\n');
+            column = 0;
         }
-        out.push('\n');
+    }
+    while out.ends_with(' ') {
+        out.pop();
+    }
+    out.push('\n');
+}
+
+/// What stands before the value of a label.
+const LABEL: &str = "=\"";
+
+/// Words between spaces; the value of a label is no place to break, whatever is in it.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = word_end(text);
+        rest = text.get(end + 1..);
+        text.get(..end)
+    })
+}
+
+/// Where the first word ends, in bytes. A quote that nothing closes is a character like others.
+fn word_end(text: &str) -> usize {
+    let mut at = 0;
+    loop {
+        let space = text[at..].find(' ').map_or(text.len(), |found| at + found);
+        let Some(label) = text[at..space].find(LABEL) else { return space };
+        let value = at + label + LABEL.len();
+        let mut escaped = false;
+        let close = text[value..].find(|c| {
+            let closes = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            closes
+        });
+        match close {
+            Some(close) => at = value + close + 1,
+            None => return space,
+        }
     }
 }
 
@@ -109,7 +159,27 @@ mod tests {
     #[test]
     fn findings_beyond_the_wanted_number_are_counted() {
         let text = text(&sample::report("sed"), 1);
-        assert!(text.contains("more findings are not shown"), "{text}");
+        assert!(text.contains("3 more findings are not shown: --top 4 shows"), "{text}");
+    }
+
+    #[test]
+    fn a_metric_can_be_copied_with_its_value() {
+        let name = "a command whose name has spaces and is about as long as one line is wide";
+        let text = text(&sample::report(name), 10);
+        let spawns = format!("    spawns{{parent=\"poll.sh\",child=\"{name}\"}}: +600\n");
+        assert!(text.contains(&spawns), "{text}");
+        assert!(text.contains(&format!("  execs{{command=\"{name}\"}}\n")), "{text}");
+    }
+
+    #[test]
+    fn words_end_at_spaces_outside_of_labels() {
+        let words = |text: &'static str| words(text).collect::<Vec<_>>();
+        assert_eq!(words("a b"), ["a", "b"]);
+        assert_eq!(
+            words(r#"x{a="b c",d="e \" f"}: +1 g"#),
+            [r#"x{a="b c",d="e \" f"}:"#, "+1", "g"]
+        );
+        assert_eq!(words(r#"x{a="b c"#), [r#"x{a="b"#, "c"]);
     }
 
     proptest! {
@@ -117,7 +187,8 @@ mod tests {
         fn hostile_names_keep_to_the_width(name in "\\PC{0,300}|[\u{1b}\n \u{202e}a]{0,99}") {
             let text = text(&sample::report(&name), 10);
             for line in text.lines() {
-                prop_assert!(line.chars().count() <= WIDTH, "{}", line);
+                let fits = line.chars().count() <= WIDTH || line.contains(LABEL);
+                prop_assert!(fits, "{}", line);
                 let harmful = line.contains(|c: char| c.is_control() || c == '\u{202e}');
                 prop_assert!(!harmful, "{}", line);
             }

@@ -10,6 +10,8 @@ use super::svg::Pen;
 /// More rows would be a table.
 const ROWS_MAX: usize = 130;
 const NAME_MAX: f64 = 280.0;
+/// The series of what is not there.
+const MISSING: &str = "missing";
 
 pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
     let mut page = Page::of(chart);
@@ -40,6 +42,11 @@ pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
     let total = |row: usize| {
         let values: Vec<f64> = (0..bars.series.len()).filter_map(|at| value(at, row)).collect();
         if values.is_empty() { None } else { Some(values.iter().sum::<f64>()) }
+    };
+    // What a method does not see is drawn, but is no part of what it says.
+    let there = |row: usize| {
+        let seen = (0..bars.series.len()).filter(|at| bars.series[*at].name != MISSING);
+        total(row).map(|_| seen.filter_map(|at| value(at, row)).sum::<f64>())
     };
     let ends: Vec<f64> = if bars.stacked {
         (0..rows).filter_map(total).collect()
@@ -114,10 +121,10 @@ pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
             }
         }
         if bars.stacked
-            && let Some(total) = total(row)
+            && let Some(there) = there(row)
         {
             let end = x_at(from.max(0.0));
-            page.svg.text(end + GAP, middle, &scale.value(total), TICK.colour(FAINT_INK));
+            page.svg.text(end + GAP, middle, &scale.value(there), TICK.colour(FAINT_INK));
         }
     }
     page.svg.line((foot, top), (foot, bottom), Pen::of(AXIS, 1.0));

@@ -7,13 +7,14 @@ use std::collections::HashMap;
 
 use proctrace_findings::{Chart, Flame};
 
-use super::look::{AXIS, FAINT_INK, LABEL, LIGHT, LINE, MARGIN, TICK};
+use super::look::{self, AXIS, Colour, FAINT_INK, LABEL, LIGHT, LINE, MARGIN, TICK};
 use super::page::Page;
 use super::svg::Pen;
 use crate::number::{count, percent, time};
 
 const WIDTH: f64 = 1200.0;
 const FRAME: f64 = 18.0;
+const ROOT: Colour = "#dddddd";
 /// Narrower ones cannot be seen; how many that are is said.
 const WIDTH_MIN: f64 = 0.3;
 /// Higher stacks are cut, and that is said: a chain of ten thousand forks is no picture.
@@ -45,6 +46,7 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
     let mut placed: Vec<(usize, usize, f64)> = Vec::new();
     let mut narrow = 0_u64;
     let mut to_do = vec![(0, 0, MARGIN)];
+    let mut colours = vec![ROOT; frames.len()];
     while let Some((at, depth, x)) = to_do.pop() {
         placed.push((at, depth, x));
         let mut children = frames[at].children.clone();
@@ -52,9 +54,12 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
             frames[*b].weight.cmp(&frames[*a].weight).then(frames[*a].name.cmp(frames[*b].name))
         });
         let mut x = x;
+        let mut left = colours[at];
         for child in children {
             let width = frames[child].weight as f64 * unit;
             if width >= WIDTH_MIN {
+                left = colour(frames[child].name, [colours[at], left]);
+                colours[child] = left;
                 to_do.push((child, depth + 1, x));
             } else {
                 narrow += 1;
@@ -69,9 +74,8 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
         let frame = &frames[at];
         let (width, y) = (frame.weight as f64 * unit, bottom - (depth + 1) as f64 * FRAME);
         let weight = format!("{}, {}", said(frame.weight), percent(frame.weight, total));
-        let fill = if at == 0 { "#dddddd" } else { colour(frame.name) };
         let shape = (x, y + 0.5, (width - 0.5).max(WIDTH_MIN), FRAME - 1.0);
-        page.svg.told_rect(shape, fill, &format!("{}: {weight}", frame.name));
+        page.svg.told_rect(shape, colours[at], &format!("{}: {weight}", frame.name));
         let text = if at == 0 { format!("all: {weight}") } else { frame.name.to_owned() };
         let room = width - 6.0;
         // Two letters of a name tell nothing.
@@ -124,12 +128,14 @@ fn tree(folded: &[String]) -> (Vec<Frame<'_>>, u64) {
     (frames, cut)
 }
 
-/// The same colour for the same name, in this and every other figure (FNV-1a).
-fn colour(name: &str) -> &'static str {
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    LIGHT[(hash >> 32) as usize % LIGHT.len()]
+/// The colour of a name, in this and every other figure; the next one where that is what the frame
+/// below or the one to the left has.
+fn colour(name: &str, neighbours: [Colour; 2]) -> Colour {
+    let first = look::hash(name);
+    (0..LIGHT.len())
+        .map(|next| LIGHT[(first + next) % LIGHT.len()])
+        .find(|colour| !neighbours.contains(colour))
+        .unwrap_or(ROOT)
 }
 
 #[cfg(test)]
@@ -143,6 +149,14 @@ mod tests {
         let found: Vec<_> = frames.iter().map(|frame| (frame.name, frame.weight)).collect();
         assert_eq!(found, [("all", 10), ("a", 6), ("b", 3), ("c", 2), ("d", 4), ("b", 4)]);
         assert_eq!(cut, 0);
+    }
+
+    #[test]
+    fn neighbours_have_colours_of_their_own() {
+        let own = colour("sh", [ROOT, ROOT]);
+        let next = colour("sh", [own, ROOT]);
+        assert_ne!(own, next);
+        assert!(![own, next].contains(&colour("sh", [own, next])));
     }
 
     #[test]

@@ -15,6 +15,8 @@ const HEIGHT: f64 = 340.0;
 /// the highest are drawn, so that no spike is lost.
 const VALUES_MAX: usize = 1200;
 const NEIGHBOURHOODS: usize = VALUES_MAX / 2;
+/// More of the width than this is not left empty in front of the first value.
+const EMPTY_MAX: f64 = 1.0 / 3.0;
 /// With so few measurements each has its number on the axis.
 const TICKS_OF_POINTS_MAX: usize = 12;
 
@@ -59,7 +61,19 @@ pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
         Scale::of(&lines.y_axis, y_values.chain(lines.marks.iter().map(|mark| mark.at)), 6);
     let known: Vec<f64> = x.iter().flatten().copied().collect();
     let moments = lines.moments.iter().map(|moment| moment.at);
-    let x_scale = Scale::exact(&lines.x_axis, known.iter().copied().chain(moments), 9);
+    // What is stacked over time is sums of bins, and a bin is as high over all its width: a slope
+    // from one centre to the next would begin before the first bin that has anything.
+    let edges = (lines.stacked && !lines.points).then(|| edges(&x));
+    let ends = edges.iter().flatten().copied();
+    let x_scale =
+        Scale::exact(&lines.x_axis, known.iter().copied().chain(moments.clone()).chain(ends), 9);
+    let x_scale = match first_shown(&x, &tops, edges.as_deref(), moments) {
+        Some((first, last)) if !lines.points && !lines.x_axis.logarithmic => {
+            let empty = (first - x_scale.low()) / (last - x_scale.low());
+            if empty > EMPTY_MAX { x_scale.between(first, last) } else { x_scale }
+        }
+        _ => x_scale,
+    };
     // Measurements stand apart from the edge.
     let x_scale = match (lines.points, lines.x_axis.logarithmic, known.first(), known.last()) {
         (true, true, Some(first), Some(last)) => x_scale.between(first / 1.2, last * 1.2),
@@ -76,7 +90,14 @@ pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
         if lines.stacked {
             let below = at.checked_sub(1).map(|below| &tops[below]);
             let base = |i: usize| below.and_then(|b| b.get(i).copied().flatten()).unwrap_or(0.0);
-            let path = area(values, &place, &base);
+            let path = match &edges {
+                Some(edges) => area(values, &base, &|at, value| {
+                    let y = plot.y_at(value);
+                    let edge = |at: usize| edges.get(at).map(|edge| (plot.x_at(*edge), y));
+                    edge(at).into_iter().chain(edge(at + 1)).collect()
+                }),
+                None => area(values, &base, &|at, value| place(at, value).into_iter().collect()),
+            };
             page.svg.fill(&path, colour, 0.85);
             continue;
         }
@@ -117,11 +138,38 @@ fn shape(series: usize, x: f64, y: f64) -> String {
     }
 }
 
-/// Each stretch of known values as an area above its base.
+/// The edges of bins, one more than there are: half way between the middles. None is below zero.
+fn edges(middles: &[Option<f64>]) -> Vec<f64> {
+    let middles: Vec<f64> = middles.iter().map(|middle| middle.unwrap_or(0.0)).collect();
+    let between = middles.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0);
+    let half = |pair: Option<&[f64]>| pair.map_or(0.0, |pair| (pair[1] - pair[0]) / 2.0);
+    let first = middles.first().map(|first| (first - half(middles.windows(2).next())).max(0.0));
+    let last = middles.last().map(|last| last + half(middles.windows(2).last()));
+    first.into_iter().chain(between).chain(last).collect()
+}
+
+/// Where the first value that is not zero is, or the first moment if that is earlier; and the end.
+fn first_shown(
+    x: &[Option<f64>],
+    tops: &[Vec<Option<f64>>],
+    edges: Option<&[f64]>,
+    moments: impl Iterator<Item = f64>,
+) -> Option<(f64, f64)> {
+    let has =
+        |at: usize| tops.iter().any(|v| v.get(at).copied().flatten().is_some_and(|v| v != 0.0));
+    let at = (0..x.len()).find(|at| has(*at))?;
+    let first = edges.and_then(|edges| edges.get(at).copied()).or(x[at])?;
+    let last = edges.and_then(|edges| edges.last().copied()).or(*x.last()?)?;
+    let (first, last) = moments.fold((first, last), |(a, b), at| (a.min(at), b.max(at)));
+    Some((first, last))
+}
+
+/// Each stretch of known values as an area above its base. `corners` are those of a value, from
+/// left to right.
 fn area(
     values: &[Option<f64>],
-    place: &dyn Fn(usize, f64) -> Option<(f64, f64)>,
     base: &dyn Fn(usize) -> f64,
+    corners: &dyn Fn(usize, f64) -> Vec<(f64, f64)>,
 ) -> String {
     let mut path = String::new();
     let known = |i: usize| values.get(i).copied().flatten();
@@ -131,8 +179,8 @@ fn area(
         while known(i).is_some() {
             i += 1;
         }
-        let upper = (begin..i).filter_map(|i| place(i, known(i)?));
-        let lower = (begin..i).rev().filter_map(|i| place(i, base(i)));
+        let upper = (begin..i).flat_map(|i| known(i).map_or_else(Vec::new, |v| corners(i, v)));
+        let lower = (begin..i).rev().flat_map(|i| corners(i, base(i)).into_iter().rev());
         for (n, (x, y)) in upper.chain(lower).enumerate() {
             let _ = write!(path, "{}{} {}", if n > 0 { 'L' } else { 'M' }, px(x), px(y));
         }
@@ -197,6 +245,16 @@ mod tests {
         assert!(shown.contains(&3) && shown.contains(&8), "{shown:?}");
         assert!(shown.len() <= 4 && shown.is_sorted());
         assert_eq!(extremes(&[vec![None; 6]], 6, 3), [0, 3]);
+    }
+
+    #[test]
+    fn bins_have_edges_and_steps() {
+        assert_eq!(edges(&[Some(1.0), Some(3.0), Some(5.0)]), [0.0, 2.0, 4.0, 6.0]);
+        assert_eq!(edges(&[Some(1.0)]), [1.0, 1.0]);
+        assert!(edges(&[]).is_empty());
+        let corners = |at: usize, value: f64| vec![(at as f64, value), (at as f64 + 1.0, value)];
+        let path = area(&[Some(2.0), Some(1.0)], &|_| 0.0, &corners);
+        assert_eq!(path, "M0 2L1 2L1 1L2 1L2 0L1 0L1 0L0 0Z");
     }
 
     #[test]

@@ -77,7 +77,52 @@ pub(crate) fn ink_on(colour: Colour) -> Colour {
     if bright { INK } else { PAPER }
 }
 
+/// A number that is the same for the same name everywhere (FNV-1a).
+pub(crate) fn hash(name: &str) -> usize {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash >> 32) as usize
+}
+
+/// Colours of categories by their names, so that those of two figures agree whatever their order
+/// is: each takes the one of its name or the next that is free, in alphabetical order. Those beyond
+/// the scheme are grey.
+pub(crate) fn categories(names: &[&str]) -> Vec<Colour> {
+    let mut order: Vec<usize> = (0..names.len().min(MUTED.len())).collect();
+    order.sort_by_key(|at| names[*at]);
+    let mut colours = vec![REST; names.len()];
+    let mut taken = [false; MUTED.len()];
+    for at in order {
+        let first = hash(names[at]);
+        let free = (0..MUTED.len()).map(|next| (first + next) % MUTED.len()).find(|n| !taken[*n]);
+        if let Some(free) = free {
+            taken[free] = true;
+            colours[at] = MUTED[free];
+        }
+    }
+    colours
+}
+
 /// The colour of a category; grey for those beyond the scheme.
 pub(crate) fn category(at: usize) -> Colour {
     MUTED.get(at).copied().unwrap_or(REST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_go_by_name_and_differ() {
+        let (a, b) = (categories(&["sed", "awk", "o2-sim"]), categories(&["o2-sim", "sed", "awk"]));
+        assert_eq!([a[0], a[1], a[2]], [b[1], b[2], b[0]]);
+        let names: Vec<String> = (0..12).map(|n| format!("name-{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut all = categories(&names);
+        assert_eq!(all.split_off(MUTED.len()), [REST; 3]);
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), MUTED.len());
+    }
 }

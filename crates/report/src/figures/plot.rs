@@ -62,7 +62,9 @@ impl Plot {
             .filter(|moment| x.covers(moment.at))
             .map(|moment| (x_at(moment.at), LABEL.fit(&moment.name, MOMENT_MAX).into_owned()))
             .collect();
-        let rows = stagger(&moments, left, page.width - MARGIN);
+        // Names of marks stand at the right, from the top of the plot on.
+        let end = if names > 0.0 { right } else { page.width - MARGIN };
+        let rows = stagger(&moments, left, end);
         let above = rows.iter().map(|(row, _)| row + 1).max().unwrap_or(0) as f64 * LINE;
         let top = page.take(above) + above + 4.0;
         let bottom = top + height;

@@ -248,7 +248,13 @@ pub(crate) fn value_of(unit: Unit, value: f64) -> String {
         Unit::Percent => format!("{} %", about(size)),
         Unit::PerSecond => format!("{}/s", about(size)),
         Unit::Coefficient => format!("{size:.2}"),
-        Unit::Text | Unit::Count | Unit::Cores | Unit::Ratio | Unit::Flag => about(size),
+        Unit::Text
+        | Unit::List
+        | Unit::Figure
+        | Unit::Count
+        | Unit::Cores
+        | Unit::Ratio
+        | Unit::Flag => about(size),
     };
     format!("{sign}{text}")
 }
@@ -258,12 +264,13 @@ fn about(value: f64) -> String {
     if value >= 1e15 {
         return format!("{value:.0e}");
     }
-    if value >= 99.5 || value.fract() == 0.0 {
+    if value >= 99.95 || value.fract() == 0.0 {
         return number::count(value.round() as u64);
     }
     let decimals = match value {
-        9.95.. => 1,
-        0.995.. => 2,
+        9.995.. => 1,
+        // Not 1: 0.996 and 1 beside each other are not the same.
+        0.9995.. => 2,
         0.000_5.. => 3,
         _ if value == 0.0 => 0,
         _ => return format!("{value:.1e}"),

@@ -26,6 +26,19 @@ fn label(gantt: &Gantt, bar: &Bar) -> String {
     format!("{what} {} {}", name(gantt, bar), bar.pid).trim().to_owned()
 }
 
+/// The same in so many pixels: the name gets shorter, and the pid stays.
+fn label_within(gantt: &Gantt, bar: &Bar, room: f64) -> String {
+    let label = label(gantt, bar);
+    if TICK.width(&label) <= room {
+        return label;
+    }
+    let pid = format!(" {}", bar.pid);
+    let name = label.strip_suffix(&*pid).unwrap_or(&label);
+    let short = TICK.fit(name, (room - TICK.width(&pid)).max(0.0));
+    // What is fitted is written as it is shown already.
+    TICK.fit(&format!("{short}{pid}"), room).into_owned()
+}
+
 /// How wide the column of names is.
 pub(super) fn names_width(gantt: &Gantt) -> f64 {
     let width = |bar: &Bar| indent(gantt, bar) + TICK.width(&label(gantt, bar)) + 2.0 * GAP;
@@ -43,8 +56,7 @@ pub(super) fn draw_names(
     for (bar, y) in gantt.bars.iter().zip(&rows.y) {
         let y = top + y;
         let x = MARGIN + GAP / 2.0 + indent(gantt, bar);
-        let label = label(gantt, bar);
-        let shown = TICK.fit(&label, time_axis.left - GAP - x);
+        let shown = label_within(gantt, bar, time_axis.left - GAP - x);
         page.svg.text(x, y, &shown, TICK.colour(if bar.is_thread { FAINT_INK } else { INK }));
         let end = time_axis.x_at(bar.end_ns);
         let life = time(bar.end_ns.saturating_sub(bar.begin_ns));
@@ -62,8 +74,7 @@ pub(super) fn draw_longest(
 ) {
     for (bar, y) in rows.named.iter().map(|at| (&gantt.bars[*at], top + rows.y[*at])) {
         let x = time_axis.x_at(bar.end_ns) + GAP;
-        let label = label(gantt, bar);
-        let shown = TICK.fit(&label, page.width - MARGIN - x);
+        let shown = label_within(gantt, bar, page.width - MARGIN - x);
         page.svg.text(x, y, &shown, TICK);
         let life = time(bar.end_ns.saturating_sub(bar.begin_ns));
         let beside = x + TICK.width(&shown) + GAP;

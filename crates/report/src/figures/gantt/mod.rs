@@ -60,7 +60,12 @@ impl TimeAxis {
 /// The colour of a lane.
 fn colour(gantt: &Gantt, lane: usize) -> look::Colour {
     match gantt.lanes.get(lane) {
-        Some(known) if !known.is_rest => look::category(lane),
+        Some(known) if !known.is_rest => {
+            let named = gantt.lanes.iter().filter(|lane| !lane.is_rest);
+            let names: Vec<&str> = named.map(|lane| &*lane.name).collect();
+            let before = gantt.lanes[..lane].iter().filter(|lane| !lane.is_rest).count();
+            look::categories(&names).get(before).copied().unwrap_or(REST)
+        }
         _ => REST,
     }
 }
