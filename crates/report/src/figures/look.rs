@@ -93,6 +93,14 @@ pub(crate) fn categories(names: &[&str]) -> Vec<Colour> {
     order.sort_by_key(|at| names[*at]);
     let mut colours = vec![REST; names.len()];
     let mut taken = [false; MUTED.len()];
+    // First those that can have their own: who has to give way is not to push out another.
+    order.retain(|at| {
+        let own = hash(names[*at]) % MUTED.len();
+        if !taken[own] {
+            colours[*at] = MUTED[own];
+        }
+        std::mem::replace(&mut taken[own], true)
+    });
     for at in order {
         let first = hash(names[at]);
         let free = (0..MUTED.len()).map(|next| (first + next) % MUTED.len()).find(|n| !taken[*n]);
