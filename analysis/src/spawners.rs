@@ -212,13 +212,9 @@ fn edges_table(recording: &Recording, edges: Vec<((Source, Child), Edge)>, rate:
             edges.iter().map(|edge| share_percent(edge.2.system_ns, edge.2.cpu_ns())),
         )
         .whole("life_median_ns", "half <", Unit::Nanoseconds, edges.iter().map(|edge| edge.3))
-        .text("parent", "started by", edges.iter().map(|edge| parent(edge.0)))
+        .text("parent", "by", edges.iter().map(|edge| parent(edge.0)))
         .text("child", "what", edges.iter().map(|edge| child_name(recording, edge.1)))
-        .text(
-            "command_line",
-            "its command line",
-            edges.iter().map(|edge| template(recording, edge.0)),
-        )
+        .text("command_line", "command line", edges.iter().map(|edge| template(recording, edge.0)))
         .note("Half of them lived less than the time given.")
 }
 

@@ -20,7 +20,8 @@ pub(crate) fn template(argv: &[u8]) -> String {
         if at > 0 {
             out.push(' ');
         }
-        // Digits in a program's name are part of it.
+        // Digits in a program's name are part of it, and where it lies says little.
+        let word = if at == 0 { word.rsplit('/').next().unwrap_or(word) } else { word };
         shape(word, at > 0, &mut out);
         if out.len() > TEMPLATE_BYTES_MAX {
             cut = true;
@@ -94,6 +95,7 @@ mod tests {
             (b"sed\0-n\x003,17p\0log.7\0", "sed -n #,#p log.#"),
             (b"cat\0/tmp/tmp.aB3xQ9zzT1\0", "cat /tmp/tmp.#"),
             (b"git\0show\x009fceb02d0ae5\0", "git show #"),
+            (b"/usr/bin/env7\0x\0", "env7 x"),
             (b"sh\0-c\0 a  &&\n b \0", "sh -c a && b"),
             (b"o2-sim\0--id\0worker12\0", "o2-sim --id worker#"),
             (b"", ""),

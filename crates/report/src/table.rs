@@ -22,6 +22,9 @@ const GAP: usize = 2;
 const INDENT: usize = 2;
 /// A column gives way to this width.
 const WIDTH_MIN: usize = 8;
+/// And, while others can, to these.
+const LIST_FAIR: usize = 30;
+const WORDS_FAIR: usize = 14;
 /// Shorter beginnings that cells share are no trouble.
 const PREFIX_MIN: usize = 6;
 
@@ -53,9 +56,15 @@ impl Table {
                 widths = self.widths(&rows);
             }
         }
-        for align in [Align::List, Align::Left] {
+        // Some items of a list say more than whole names, and some of a name more than all items.
+        for (align, least) in [
+            (Align::List, LIST_FAIR),
+            (Align::Left, WORDS_FAIR),
+            (Align::List, WIDTH_MIN),
+            (Align::Left, WIDTH_MIN),
+        ] {
             while taken(&widths) > width {
-                let least = |column: usize| self.columns[column].0.chars().count().max(WIDTH_MIN);
+                let least = |column: usize| self.columns[column].0.chars().count().max(least);
                 let widest = self
                     .aligned(align)
                     .filter(|column| widths[*column] > least(*column))
@@ -179,7 +188,9 @@ mod tests {
         assert_eq!(shorten_list("grep 57, ps 38, sed 3", 16), "grep 57, …");
         let mut table = Table::new(&[("name", Align::Left), ("what", Align::List)]);
         table.row(["a".repeat(20), "grep 57, ps 38, sed 3".into()]);
-        assert!(table.lines(36)[1].ends_with("a  grep 57, …"), "{:?}", table.lines(36));
+        // First names give way, down to what still tells them apart, then lists.
+        assert!(table.lines(40)[1].ends_with("a  grep 57, ps 38, sed 3"), "{:?}", table.lines(40));
+        assert!(table.lines(30)[1].ends_with("a  grep 57, …"), "{:?}", table.lines(30));
     }
 
     #[test]
