@@ -40,7 +40,7 @@ pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
 
     let mut runs = Vec::with_capacity(named.len());
     for (at, run) in named.iter().enumerate() {
-        let recording = Recording::load(&run.path, &Rules::generic())?;
+        let recording = Recording::load(&run.path, &Rules::built_in())?;
         check::warn(&run.path, &recording);
         let of_run = |len: usize| if len > 1 { at } else { 0 };
         let logs = match args.events_log.get(of_run(args.events_log.len())) {
