@@ -69,7 +69,7 @@ fn a_difference_reads_as_text_markdown_csv_and_picture() {
     for (format, part) in [
         ("text", "taskwrapper"),
         ("markdown", "| threads | 347 | 292 | \\-55 |"),
-        ("csv", "threads,347,292"),
+        ("csv", "threads,total_threads,,347,292,-55"),
     ] {
         let output = proctrace()
             .args(["diff", "--format", format, "--waterfall"])

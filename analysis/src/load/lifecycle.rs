@@ -1,0 +1,281 @@
+//! Births, execs and ends: who there was, and what each ran.
+
+use std::fs::File;
+use std::io::BufReader;
+
+use proctrace_replay::{CpuTime, records, scale};
+use proctrace_trace::Reader;
+use proctrace_wire::layout::{self, ATTACH_ZOMBIE, EXEC_BEFORE};
+use proctrace_wire::{Record, Stream};
+
+use super::Loader;
+use crate::bins::Point;
+use crate::classify::{Classification, Examiner, Program};
+use crate::names::{Names, comm};
+use crate::recording::{End, Process, Run, Task};
+use crate::template::template;
+use crate::usage::Usage;
+
+impl Loader<'_> {
+    pub(super) fn read_lifecycle(&mut self, reader: &mut Reader<BufReader<File>>) {
+        let decoded = records(reader, Stream::Lifecycle, |record| self.take(record));
+        self.undecodable += decoded.undecodable;
+        // What is alive ran on to the end.
+        let ended_ns = reader.trailer().map(|trailer| trailer.ended_ns);
+        if self.tasks.iter().any(|task| task.end.is_none() && !task.zombie) {
+            self.last_ns = self.last_ns.max(ended_ns.unwrap_or(0));
+        }
+        if self.first_ns == u64::MAX {
+            self.first_ns = reader.header().started_ns;
+            self.last_ns = self.first_ns;
+        }
+    }
+
+    fn take(&mut self, record: Record<'_>) {
+        match record {
+            Record::Attach(attach) => self.attach(&attach),
+            Record::Fork(fork) => self.fork(&fork),
+            Record::Exec(exec) => self.exec(&exec),
+            Record::Exit(exit) => self.exit(&exit),
+            Record::ExecFailed(miss, _) => {
+                self.counts.execs_failed += 1;
+                if self.task_of_serial.get(miss.head.task).is_none() {
+                    self.counts.orphans += 1;
+                }
+            }
+            Record::Blind(blind) => {
+                if let Some(process) = self.process_of_serial.get(blind.process) {
+                    self.blind.note(process, blind.what);
+                }
+            }
+            Record::Rename(rename) => {
+                // Threads have names of their own.
+                if rename.head.task == rename.process
+                    && let Some(process) = self.process_of_serial.get(rename.process)
+                {
+                    let run = self.processes[process].run;
+                    self.examiner.rename(number(process), run, &comm(&rename.comm));
+                }
+            }
+            Record::Workdir(workdir, path) => {
+                if let Some(process) = self.process_of_serial.get(workdir.process) {
+                    let run = self.processes[process].run;
+                    self.examiner.directory(number(process), run, path);
+                }
+            }
+            Record::Loss(loss) => {
+                self.counts.losses.insert((loss.kind, loss.reason, loss.cpu), loss.count);
+            }
+            _ => {}
+        }
+    }
+
+    fn attach(&mut self, attach: &layout::Attach) {
+        self.counts.attaches += 1;
+        self.note_time(attach.head.time_ns);
+        let process = self.process_of_serial.get(attach.process);
+        let task = match process {
+            Some(process) if attach.head.task != attach.process => {
+                self.add_task(attach.head.task, process, attach.head.time_ns, true)
+            }
+            _ => {
+                let program = self.number_of(Program::unknown(&comm(&attach.comm)));
+                // Its parent, if that is followed, has been attached before it in nearly all cases.
+                let parent = self.process_of_pid.get(&attach.parent_tgid).copied();
+                let at = self.add_process(
+                    attach.head.task,
+                    attach.tgid,
+                    attach.head.time_ns,
+                    parent,
+                    program,
+                );
+                self.processes[at].waited_before_ns =
+                    attach.waited_utime_ns.saturating_add(attach.waited_stime_ns);
+                self.processes[at].tasks[0]
+            }
+        };
+        let before = Usage::from(attach);
+        if before != Usage::default() {
+            self.tasks[task].before = Some(Box::new(before));
+        }
+        self.tasks[task].zombie = attach.bits & ATTACH_ZOMBIE != 0;
+        self.attach_points.insert(task, Point::of_attach(attach));
+    }
+
+    fn exec(&mut self, exec: &proctrace_wire::Exec<'_>) {
+        let happened_here = exec.fixed.bits & EXEC_BEFORE == 0;
+        self.counts.execs += u64::from(happened_here);
+        self.note_time(exec.fixed.head.time_ns);
+        let process = match self.process_of_serial.get(exec.fixed.process) {
+            Some(process) => {
+                self.processes[process].execs += 1;
+                process
+            }
+            None => {
+                self.counts.orphans += 1;
+                let ExecHead { process, tgid, time_ns } = ExecHead::of(exec);
+                let program = self.number_of(Program::unknown(&comm(&exec.fixed.comm)));
+                self.add_process(process, tgid, time_ns, None, program)
+            }
+        };
+        self.blind.note_exec(process, exec);
+        self.examiner.exec(exec);
+        self.processes[process].run = Some(number(self.runs.len()));
+        self.runs.push(Run {
+            time_ns: exec.fixed.head.time_ns,
+            process: number(process),
+            // Known only when all have been seen.
+            program: 0,
+            template: self.templates.number_of(&template(exec.argv)),
+            happened_here,
+            before_run_ns: exec.fixed.run_ns,
+            before_user_ns: exec.fixed.utime_ns,
+            before_system_ns: exec.fixed.stime_ns,
+        });
+    }
+
+    /// Decides what each process ran, now that all programs are known.
+    pub(super) fn classify(&mut self) -> (Classification, Names) {
+        let examiner = std::mem::replace(&mut self.examiner, Examiner::new(self.rules));
+        examiner.resolve(&mut self.runs, &mut self.processes, &mut self.programs)
+    }
+
+    fn fork(&mut self, fork: &layout::Fork) {
+        self.counts.forks += 1;
+        self.note_time(fork.head.time_ns);
+        self.fork_times.push(fork.head.time_ns);
+        let forker = self.process_of_serial.get(fork.process);
+        if fork.child != fork.child_process
+            && let Some(process) = self.process_of_serial.get(fork.child_process)
+        {
+            self.add_task(fork.child, process, fork.head.time_ns, true);
+            return;
+        }
+        // CLONE_PARENT makes a sibling.
+        let parent = match forker {
+            Some(at) if self.processes[at].pid != fork.parent_tgid => self.processes[at].parent,
+            forker => forker,
+        };
+        let program = match forker {
+            Some(at) => self.processes[at].program,
+            None => self.number_of(Program::unknown(&comm(&fork.comm))),
+        };
+        let at = self.add_process(fork.child, fork.child_tgid, fork.head.time_ns, parent, program);
+        self.processes[at].spawned_by = forker.map(|at| self.processes[at].program);
+        self.processes[at].spawned_in = forker.and_then(|at| self.processes[at].run);
+        self.processes[at].run = self.processes[at].spawned_in;
+    }
+
+    fn exit(&mut self, exit: &layout::Exit) {
+        self.counts.exits += 1;
+        self.note_time(exit.head.time_ns);
+        let task = match self.task_of_serial.get(exit.head.task) {
+            Some(task) => task,
+            None => {
+                self.counts.orphan_exits += 1;
+                let process = self.process_of_serial.get(exit.process);
+                match process {
+                    Some(process) => self.add_task(exit.head.task, process, exit.start_ns, true),
+                    None => {
+                        let program = self.number_of(Program::unknown(&comm(&exit.comm)));
+                        self.add_process(exit.process, exit.tgid, exit.start_ns, None, program);
+                        match self.task_of_serial.get(exit.head.task) {
+                            Some(task) => task,
+                            None => {
+                                let process = self.processes.len() - 1;
+                                self.add_task(exit.head.task, process, exit.start_ns, true)
+                            }
+                        }
+                    }
+                }
+            }
+        };
+        let cpu = scale(exit.run_ns, exit.utime_ns, exit.stime_ns);
+        self.tasks[task].end = Some(End { time_ns: exit.head.time_ns, cpu, record: exit.into() });
+    }
+
+    fn add_process(
+        &mut self,
+        serial: u32,
+        pid: i32,
+        born_ns: u64,
+        parent: Option<usize>,
+        program: usize,
+    ) -> usize {
+        let at = self.processes.len();
+        self.processes.push(Process {
+            serial,
+            pid,
+            parent,
+            reaper: None,
+            spawned_by: None,
+            spawned_in: None,
+            run: None,
+            role: None,
+            depth: parent.map_or(0, |parent| self.processes[parent].depth + 1),
+            born_ns,
+            ended_ns: None,
+            status: None,
+            last_parent_pid: None,
+            program,
+            execs: 0,
+            tasks: Vec::with_capacity(1),
+            cpu: CpuTime::default(),
+            before_ns: 0,
+            waited_before_ns: 0,
+            tail_ns: 0,
+            waited_ns: None,
+            autoreaped: false,
+            maxrss_bytes: 0,
+        });
+        self.process_of_serial.insert(serial, at);
+        self.process_of_pid.insert(pid, at);
+        self.add_task(serial, at, born_ns, false);
+        at
+    }
+
+    fn add_task(&mut self, serial: u32, process: usize, born_ns: u64, is_thread: bool) -> usize {
+        let at = self.tasks.len();
+        self.tasks.push(Task {
+            serial,
+            process,
+            born_ns,
+            end: None,
+            seen: None,
+            is_thread,
+            before: None,
+            zombie: false,
+        });
+        self.task_of_serial.insert(serial, at);
+        self.processes[process].tasks.push(at);
+        at
+    }
+
+    fn number_of(&mut self, program: Program) -> usize {
+        self.programs.number_of(program) as usize
+    }
+
+    fn note_time(&mut self, time_ns: u64) {
+        self.first_ns = self.first_ns.min(time_ns);
+        self.last_ns = self.last_ns.max(time_ns);
+    }
+}
+
+/// What of an exec record a lost fork has to be made up from.
+struct ExecHead {
+    process: u32,
+    tgid: i32,
+    time_ns: u64,
+}
+
+impl ExecHead {
+    fn of(exec: &proctrace_wire::Exec<'_>) -> Self {
+        let fixed = &exec.fixed;
+        Self { process: fixed.process, tgid: fixed.tgid, time_ns: fixed.head.time_ns }
+    }
+}
+
+/// An index as it is kept where there are many.
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,90 @@
+//! From tasks to processes: when each ended, who could wait for it, what it used.
+
+use proctrace_replay::scale;
+use proctrace_wire::layout::{EXIT_AUTOREAP, EXIT_PROCESS, EXIT_RELEASED};
+
+use super::Loader;
+use crate::usage::Usage;
+
+impl Loader<'_> {
+    /// Finds who could wait for each process: pids are used again, so it must have been alive then.
+    pub(super) fn find_reapers(&mut self) {
+        let mut by_pid: Vec<(i32, u64, u32)> = self
+            .processes
+            .iter()
+            .enumerate()
+            .map(|(at, process)| {
+                (process.pid, process.born_ns, u32::try_from(at).unwrap_or(u32::MAX))
+            })
+            .collect();
+        by_pid.sort_unstable();
+        let reapers: Vec<Option<usize>> = self
+            .processes
+            .iter()
+            .map(|process| {
+                let parent_pid = process.last_parent_pid?;
+                let ended_ns = process.ended_ns?;
+                // The last of that pid that was there by then.
+                let after = by_pid.partition_point(|(pid, born_ns, _)| {
+                    (*pid, *born_ns) <= (parent_pid, ended_ns)
+                });
+                let (pid, _, at) = by_pid.get(after.checked_sub(1)?)?;
+                let parent = self.processes.get(*at as usize)?;
+                let lives = parent.ended_ns.is_none_or(|gone_ns| gone_ns >= ended_ns);
+                (*pid == parent_pid && lives).then_some(*at as usize)
+            })
+            .collect();
+        for (process, reaper) in self.processes.iter_mut().zip(reapers) {
+            process.reaper = reaper;
+        }
+    }
+
+    /// From the ends of tasks to those of processes.
+    pub(super) fn end_processes(&mut self) {
+        for process in &mut self.processes {
+            let tasks = || process.tasks.iter().map(|task| &self.tasks[*task]);
+            if tasks().all(|task| task.end.is_some() || task.zombie) {
+                process.ended_ns = tasks().filter_map(|task| Some(task.end?.time_ns)).max();
+            }
+            // Kernels before 6.16 may call several threads the last; the latest is right.
+            let last = tasks()
+                .filter_map(|task| task.end.as_ref())
+                .filter(|end| end.record.bits & EXIT_PROCESS != 0)
+                .max_by_key(|end| end.time_ns);
+            if let Some(last) = last {
+                let record = &last.record;
+                process.status = Some(record.status);
+                process.last_parent_pid = Some(record.parent_tgid);
+                process.autoreaped = record.bits & EXIT_AUTOREAP != 0;
+                process.waited_ns =
+                    Some(record.waited_utime_ns.saturating_add(record.waited_stime_ns));
+                process.maxrss_bytes = record.maxrss_pages.saturating_mul(self.page_bytes);
+            }
+        }
+    }
+
+    /// From the tasks' figures to the processes'.
+    pub(super) fn sum_up_processes(&mut self) {
+        for process in &mut self.processes {
+            let tasks = || process.tasks.iter().map(|task| &self.tasks[*task]);
+            let used = tasks().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
+            process.cpu = scale(used.run_ns, used.utime_ns, used.stime_ns);
+            process.before_ns = tasks()
+                .filter_map(|task| task.before.as_ref())
+                .fold(0, |sum: u64, before| sum.saturating_add(before.run_ns));
+            process.tail_ns = tasks()
+                .filter_map(|task| task.end.as_ref())
+                .filter(|end| end.record.bits & EXIT_RELEASED != 0)
+                .map(|end| end.record.run_ns.saturating_sub(end.record.run_at_exit_ns))
+                .fold(0, u64::saturating_add);
+            // The end of a process has told it, if there was one.
+            if process.status.is_none() {
+                process.maxrss_bytes = tasks()
+                    .filter_map(|task| Some(task.seen.as_ref()?.rss_pages))
+                    .max()
+                    .unwrap_or(0)
+                    .saturating_mul(self.page_bytes);
+            }
+        }
+    }
+}

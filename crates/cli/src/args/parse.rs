@@ -1,0 +1,62 @@
+//! Values of arguments: durations, sizes, families of calls.
+
+use std::time::Duration;
+
+use proctrace_probe::Misses;
+use proctrace_wire::Family;
+
+/// all, none, or names of families with commas between them.
+pub(crate) fn parse_misses(text: &str) -> Result<Misses, String> {
+    match text {
+        "all" => Ok(Misses::all()),
+        "none" => Ok(Misses::NONE),
+        list => list.split(',').try_fold(Misses::NONE, |misses, name| {
+            let family = Family::from_name(name).ok_or_else(|| {
+                let names = Family::ALL.map(Family::name).join(", ");
+                format!("there is no {name:?}; there are {names}, or all, or none")
+            })?;
+            Ok(misses.with(family))
+        }),
+    }
+}
+
+/// A number with a unit: 100ms, 5s, 2m, 1h.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; say it like 100ms or 5s"))
+}
+
+/// Rates are per second of it.
+#[cfg(feature = "analyse")]
+pub(crate) fn parse_wall(text: &str) -> Result<Duration, String> {
+    let wall = parse_duration(text)?;
+    if wall.is_zero() { Err("must be more than 0".into()) } else { Ok(wall) }
+}
+
+pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_duration(text)?;
+    if (Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&interval) {
+        Ok(interval)
+    } else {
+        Err("must lie between 1ms and 1h".into())
+    }
+}
+
+/// A number of bytes with a unit: 4096, 256KiB, 16MiB, 1GiB. K, M and G mean the same.
+pub(crate) fn parse_size(text: &str) -> Result<u32, String> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let number: u32 = number.parse().map_err(|_| String::from("say it like 256KiB or 16MiB"))?;
+    let factor = match unit {
+        "" | "B" => 1,
+        "K" | "KiB" => 1 << 10,
+        "M" | "MiB" => 1 << 20,
+        "G" | "GiB" => 1 << 30,
+        _ => return Err("needs a unit: KiB, MiB or GiB".into()),
+    };
+    let bytes = number.checked_mul(factor).ok_or("larger than 4 GiB")?;
+    if bytes.is_power_of_two() && (64 << 10..=1 << 30).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err("must be a power of two between 64KiB and 1GiB".into())
+    }
+}
