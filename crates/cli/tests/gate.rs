@@ -87,7 +87,7 @@ fn a_difference_reads_as_text_markdown_csv_and_picture() {
     }
     let svg = fs::read_to_string(picture).unwrap();
     assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{}", &svg[..80]);
-    assert!(svg.contains("before") && svg.contains("after") && svg.contains("monitoring"));
+    assert!(svg.contains("before") && svg.contains("after") && svg.contains("pgrep"));
 }
 
 /// The project's own gate.
@@ -101,7 +101,7 @@ fn gate_alice(scenario: &str) -> Output {
     assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
     let gates = repository().join("fixtures/gates");
     proctrace()
-        .args(["gate", "--budget"])
+        .args(["gate", "--top", "1000", "--budget"])
         .arg(gates.join("alice-o2-after.toml"))
         .arg("--baseline")
         .arg(gates.join("alice-o2-after.json"))
