@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Recorded, Recorder, fixture, header, proctrace, report, text, u64_of};
+use common::{Recorded, Recorder, fixture, header, payload, proctrace, report, text, u64_of};
 use serde_json::Value;
 
 /// The tables that a command prints as JSON.
@@ -161,4 +161,47 @@ fn a_series_finds_workers_and_events_of_each_run() {
     let against = [path(&runs[0]), format!("--against={}", path(&runs[2]))];
     let ratio = series(&against).column("series_core_time", "to_first");
     assert!((ratio[1] - core_time[0] / core_time[2]).abs() < 1e-9, "{ratio:?}");
+}
+
+/// What a worker of the payload said of itself: events and seconds of its loop.
+fn said(stdout: &str) -> Vec<(u64, f64)> {
+    let loops = stdout.lines().filter_map(|line| {
+        let (_, events) = line.split_once("Number of events processed: ")?;
+        let (events, seconds) = events.split_once(", Event Loop Time: ")?;
+        Some((events.parse().ok()?, seconds.trim_end_matches("sec.").parse().ok()?))
+    });
+    loops.collect()
+}
+
+#[test]
+fn the_payload_is_as_serial_and_as_parallel_as_it_says() {
+    let arguments = ["run", "athena-mp", "--scale", "0.25", "--workers", "2"];
+    let recorded = Recorder::new()
+        .run([payload().as_os_str()].into_iter().chain(arguments.iter().map(std::ffi::OsStr::new)));
+    recorded.sound(0);
+    let workers = said(&String::from_utf8_lossy(&recorded.output.stdout));
+    assert_eq!(workers.len(), 2);
+    assert_eq!(workers.iter().map(|(events, _)| events).sum::<u64>(), 100);
+
+    // Loop and tail are the workers' own loops, and what they finalise: at most a quarter more.
+    let tables = Tables::of_section(&recorded, &["--cores", "1"]);
+    let phase = |name: &str| -> f64 {
+        let row = tables.rows("pool_phases").iter().find(|row| row["phase"] == name).unwrap();
+        row["wall_ns"].as_f64().unwrap() / 1e9
+    };
+    let parallel = phase("loop") + phase("tail");
+    let longest = workers.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+    assert!((longest..longest * 1.25 + 0.1).contains(&parallel), "{parallel} {longest}");
+    let wall = phase("init") + phase("fork") + parallel + phase("merge, finalise");
+    let serial = tables.column("pool_scaling", "serial_percent")[0] / 100.0;
+    let expected = 1.0 - (phase("fork") + parallel) / wall;
+    assert!((serial - expected).abs() < 0.01, "{serial} {expected}");
+
+    // Had one core been asked for: what the kernel counted beyond one for all the time.
+    let usage = &header(&recorded.trace())["trailer"]["payload"];
+    let cpu = (u64_of(&usage["user_ns"]) + u64_of(&usage["system_ns"])) as f64 / 1e9;
+    let lived = report(&recorded.trace())["run"]["wall_ns"].as_f64().unwrap() / 1e9;
+    let excess = tables.column("pool_cores", "excess_ns")[0] / 1e9;
+    assert!(excess >= cpu - lived - 0.05 * cpu, "{excess} {cpu} {lived}");
+    assert!(excess <= cpu - 0.5 * parallel, "{excess} {cpu} {parallel}");
 }
