@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use proctrace_findings::{Chart, ChartBody, Flame, Table, Unit, count, counted};
 
 use crate::error::AnalysisError;
+use crate::options::{Content, Options};
 use crate::recording::Recording;
-use crate::sections::{Content, Options};
 use crate::tally::share_percent;
 
 /// As many stacks are told apart in each figure; the others come together.

@@ -7,7 +7,7 @@
 use proctrace_replay::{CpuTime, scale};
 use proctrace_wire::layout::{Attach, Sample, Tick};
 
-use crate::recording::End;
+use crate::exit::End;
 
 /// At most so many bins: a week at a tenth of a second would be six million.
 const BINS_MAX: u64 = 20_000;

@@ -8,8 +8,8 @@ use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, coun
 use crate::amdahl::Serial;
 use crate::bins::Quantity;
 use crate::error::AnalysisError;
+use crate::options::{Content, Options};
 use crate::recording::Recording;
-use crate::sections::{Content, Options};
 use crate::{amdahl, states};
 
 /// A bin counts as beyond a number of CPUs only if more than so many times that number were used:

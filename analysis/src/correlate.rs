@@ -6,8 +6,8 @@ use proctrace_findings::{Chart, ChartBody, Correlations, HeatMap, Table, Unit, c
 
 use crate::bins::{Bins, Quantity};
 use crate::error::AnalysisError;
+use crate::options::{Content, Options};
 use crate::recording::Recording;
-use crate::sections::{Content, Options};
 use crate::stats::{LAGS, autocorrelation, best_lag, effective_n, interval, pearson, ranks};
 
 /// Bins of a second, as the published figures have them, where there are so many of them.

@@ -5,8 +5,8 @@ use proctrace_findings::{Axis, Bars, Chart, ChartBody, Class, Series, Table, Uni
 
 use crate::error::AnalysisError;
 use crate::labels::told_apart;
+use crate::options::{Content, Options};
 use crate::recording::Recording;
-use crate::sections::{Content, Options};
 use crate::tally::{self, Tally, class_name};
 
 /// As many of a class have a bar of their own.

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 
 use proctrace_findings::Detached;
 
-use crate::recording::{Process, Recording};
+use crate::process::Process;
+use crate::recording::Recording;
 
 /// The one that used most CPU time first.
 pub(crate) fn detached(recording: &Recording) -> Vec<Detached> {

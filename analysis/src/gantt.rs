@@ -10,8 +10,8 @@ use self::lanes::Lanes;
 use self::strips::Strips;
 use self::view::Chosen;
 use crate::error::AnalysisError;
+use crate::options::Options;
 use crate::recording::Recording;
-use crate::sections::Options;
 
 /// Every process as a bar, and the strips above them.
 ///

@@ -80,7 +80,7 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
     // What each task counted for itself, against the records of it. A task that is alive has not
     // told its count.
     if alive == 0 {
-        let sum = |of: fn(&crate::recording::Exit) -> u32| {
+        let sum = |of: fn(&crate::exit::Exit) -> u32| {
             ends().map(|end| u64::from(of(&end.record))).sum::<u64>()
         };
         laws.push(equal(

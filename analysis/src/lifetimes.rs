@@ -5,8 +5,8 @@ use proctrace_findings::{
 };
 
 use crate::error::AnalysisError;
+use crate::options::{Content, Options};
 use crate::recording::Recording;
-use crate::sections::{Content, Options};
 use crate::summary::median;
 use crate::tally::share_percent;
 

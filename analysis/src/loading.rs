@@ -8,7 +8,7 @@
 use proctrace_wire::Family;
 
 use crate::names::base;
-use crate::recording::Run;
+use crate::process::Run;
 
 /// What is missed so long after the one before is not part of the start: plugins are loaded by the
 /// same loader.

@@ -1,7 +1,7 @@
 //! How long a process hangs on the command's tree, where a sampler finds it, and how long what it
 //! has used is counted there.
 
-use crate::recording::Process;
+use crate::process::Process;
 
 /// When each process, and what it used, is out of sight.
 #[derive(Debug, Clone, Default, PartialEq)]

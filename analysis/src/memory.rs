@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use proctrace_findings::{Memory, ProcessMemory};
 use proctrace_wire::layout;
 
-use crate::recording::{Look, Recording};
+use crate::process::Look;
+use crate::recording::Recording;
 
 /// All processes at one tick.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]

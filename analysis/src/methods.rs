@@ -9,9 +9,10 @@ use proctrace_findings::{
 use crate::accounting::Accounting;
 use crate::detached::is_detached;
 use crate::error::AnalysisError;
-use crate::recording::{Process, Recording};
+use crate::options::{Content, Options};
+use crate::process::Process;
+use crate::recording::Recording;
 use crate::samplers::{Cpu, Missed, Said, prmon_like, ps_like};
-use crate::sections::{Content, Options};
 use crate::watch::PERIODS_NS;
 
 /// As many processes have a row of their own: those that used most.

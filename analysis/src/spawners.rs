@@ -7,8 +7,9 @@ use proctrace_findings::{Axis, Bars, Chart, ChartBody, Class, Series, Table, Uni
 
 use crate::counts::Rate;
 use crate::error::AnalysisError;
-use crate::recording::{Process, Recording};
-use crate::sections::{Content, Options};
+use crate::options::{Content, Options};
+use crate::process::Process;
+use crate::recording::Recording;
 use crate::summary::median;
 use crate::tally::share_percent;
 

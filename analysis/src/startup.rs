@@ -8,8 +8,9 @@ use proctrace_replay::{CpuTime, scale};
 
 use crate::error::AnalysisError;
 use crate::labels;
-use crate::recording::{Recording, Run};
-use crate::sections::{Content, Options};
+use crate::options::{Content, Options};
+use crate::process::Run;
+use crate::recording::Recording;
 
 /// The longest pause between ticks of a scheduler, CONFIG_HZ=100: the times of look-ups are those of
 /// ticks.

@@ -6,8 +6,8 @@ use proctrace_findings::{Axis, Chart, ChartBody, Point, Scatter, Table, Unit};
 
 use crate::error::AnalysisError;
 use crate::labels;
+use crate::options::{Content, Options};
 use crate::recording::Recording;
-use crate::sections::{Content, Options};
 
 /// As many have a point in the figure: those that used most CPU time.
 const POINTS_MAX: usize = 200;

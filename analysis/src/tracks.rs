@@ -1,7 +1,7 @@
 //! The processes that matter one by one, and what CPU time each used when.
 
 use crate::bins::Bins;
-use crate::recording::{Process, Task};
+use crate::process::{Process, Task};
 
 /// As many have a series of their own: those that used most CPU time.
 const TRACKS_MAX: usize = 512;

@@ -2,7 +2,7 @@
 
 use proctrace_wire::layout::{Attach, Sample};
 
-use crate::recording::Exit;
+use crate::exit::Exit;
 
 /// A task's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use proctrace_replay::CpuTime;
 
 use crate::bins::Bins;
 use crate::membership::Membership;
-use crate::recording::Process;
+use crate::process::Process;
 
 /// Pauses between looks: what prmon does by default, and the least it can be told.
 pub(crate) const PERIODS_NS: [u64; 2] = [30_000_000_000, 1_000_000_000];

@@ -9,7 +9,7 @@ use crate::classify::examine::{Clue, Examiner, RuleNumber, Verdict};
 use crate::classify::pack::{Pack, Source, Tier};
 use crate::classify::rules::Rules;
 use crate::names::{Names, text};
-use crate::recording::{Process, Run};
+use crate::process::{Process, Run};
 
 /// How the programs of a recording were told apart.
 #[derive(Debug, Clone, Default)]

@@ -11,8 +11,9 @@ use proctrace_wire::{Record, Stream};
 use super::Loader;
 use crate::bins::Point;
 use crate::classify::{Classification, Examiner, Program};
+use crate::exit::End;
 use crate::names::{Names, comm};
-use crate::recording::{End, Process, Run, Task};
+use crate::process::{Process, Run, Task};
 use crate::template::template;
 use crate::usage::Usage;
 

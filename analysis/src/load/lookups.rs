@@ -13,7 +13,7 @@ use crate::bins::Quantity;
 use crate::fast::FastMap;
 use crate::loading::{Loading, Missed};
 use crate::names::directory;
-use crate::recording::Miss;
+use crate::process::Miss;
 
 /// errno(3).
 const EINVAL: u16 = 22;

@@ -10,7 +10,7 @@ use proctrace_wire::{Record, Stream};
 use super::Loader;
 use crate::bins::{Bins, Point, Quantity};
 use crate::membership::Membership;
-use crate::recording::Look;
+use crate::process::Look;
 use crate::tracks::Tracks;
 use crate::watch::Watch;
 

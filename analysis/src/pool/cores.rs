@@ -268,9 +268,9 @@ pub(crate) fn chart(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
     use crate::pool::find::pools;
     use crate::pool::testing::{MS, Tape, Used};
-    use crate::sections::Options;
 
     /// Two workers and a writer that all use a CPU each from 100 to 900 ms, and half of one after.
     fn recording() -> Recording {

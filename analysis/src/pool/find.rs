@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::recording::{Process, Recording};
-use crate::sections::Options;
+use crate::options::Options;
+use crate::process::Process;
+use crate::recording::Recording;
 
 /// A worker lives at least this share of the recording; where the parent was named, of its life.
 pub(crate) const LIFE_PERCENT_MIN: u64 = 5;

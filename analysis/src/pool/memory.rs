@@ -183,9 +183,9 @@ pub(crate) fn charts(recording: &Recording, course: &Course, at: &Moments) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
     use crate::pool::find::pools;
     use crate::pool::testing::{Tape, Used};
-    use crate::sections::Options;
 
     const MB: u64 = 1_000_000;
 

@@ -15,8 +15,8 @@ pub(crate) use find::pools;
 use proctrace_findings::{Mark, Table, Unit, count};
 
 use crate::error::AnalysisError;
+use crate::options::{Content, Options};
 use crate::recording::Recording;
-use crate::sections::{Content, Options};
 use find::LIFE_PERCENT_MIN;
 use memory::Course;
 use phases::{Moments, Phase, Scaling};

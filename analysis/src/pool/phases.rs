@@ -188,9 +188,9 @@ impl Scaling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
     use crate::pool::find::pools;
     use crate::pool::testing::{MS, Tape, Used};
-    use crate::sections::Options;
 
     fn found(recording: &Recording) -> (Moments, Vec<Phase>) {
         let pool = &pools(recording, &Options::default(), 2)[0];

@@ -209,9 +209,9 @@ pub(crate) fn chart(accounts: &[Account]) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
     use crate::pool::find::pools;
     use crate::pool::testing::{MS, PAGE_BYTES, Tape, Used};
-    use crate::sections::Options;
 
     fn log(path: &str, events: u64) -> EventLog {
         let events = Events { events: Some(events), loop_ns: Some(2_000 * MS), lines: 1 };

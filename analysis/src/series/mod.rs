@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use proctrace_findings::{Table, Unit};
 
-use crate::sections::Content;
+use crate::options::Content;
 use run::BUSY_PERCENT;
 
 /// How a series is judged.

@@ -1,9 +1,9 @@
 //! One recording of a series, in the figures that are compared.
 
 use crate::memory::passes;
+use crate::options::Options;
 use crate::pool::pools;
 use crate::recording::Recording;
-use crate::sections::Options;
 
 /// A thread counts if it used at least this share of what the busiest one used.
 pub(super) const BUSY_PERCENT: u64 = 10;

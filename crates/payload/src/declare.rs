@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::error::PlanError;
-use crate::plan::{MOST_TASKS, Phase, Plan};
+use crate::error::{MOST_TASKS, PlanError};
+use crate::plan::{Phase, Plan};
 use crate::step::{Exec, NodeId, Program, Step};
 
 /// The name of the process that carries a plan out.
@@ -194,6 +194,13 @@ fn count_exec(exec: &Exec, nodes: &[Tally]) -> Option<Tally> {
         started.add(&Tally::executed(&start.program, inside(start.node)?)?, start.times)?;
     }
     Tally::executed(&exec.program, &started)
+}
+
+impl Plan {
+    /// What a recording of it must show.
+    pub fn declare(&self) -> Result<Declaration, PlanError> {
+        Declaration::of(self)
+    }
 }
 
 impl Declaration {

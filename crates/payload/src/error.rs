@@ -1,7 +1,9 @@
 //! What can be wrong with a scenario, and with the size that is asked of it.
 
 use crate::place::field_at;
-use crate::plan::MOST_TASKS;
+
+/// No plan has more processes and threads than this.
+pub const MOST_TASKS: u64 = 5_000_000;
 
 /// A scenario file that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -20,7 +20,7 @@ mod step;
 mod storm;
 
 pub use declare::{Counts, Declaration, DeclaredEvents, FailedLookups, SUPERVISOR};
-pub use error::{PlanError, ScenarioError};
-pub use plan::{Events, Libraries, MOST_TASKS, Phase, Plan, Request};
+pub use error::{MOST_TASKS, PlanError, ScenarioError};
+pub use plan::{Events, Libraries, Phase, Plan, Request};
 pub use scenario::{About, MOST_BYTES, Scenario};
 pub use stage::{StageError, Staged, stage};

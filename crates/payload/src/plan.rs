@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::declare::Declaration;
-use crate::error::PlanError;
+use crate::error::{MOST_TASKS, PlanError};
 use crate::step::{Exec, NodeId, Program, Step};
 
 /// Rounds of the actor's loop in a unit of work: about 0.1 ms at 3 GHz.
@@ -11,9 +10,6 @@ pub(crate) const ROUNDS_PER_UNIT: f64 = 40_000.0;
 
 /// Reads of 64 KiB from /dev/zero in a unit of work in the kernel: about as long.
 pub(crate) const READS_PER_UNIT: f64 = 80.0;
-
-/// The most processes and threads of a plan.
-pub const MOST_TASKS: u64 = 5_000_000;
 
 /// The most of anything else that is counted before it is made: events, steps.
 pub(crate) const MOST_ITEMS: u64 = 1_000_000;
@@ -145,11 +141,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What a recording of it must show.
-    pub fn declare(&self) -> Result<Declaration, PlanError> {
-        Declaration::of(self)
-    }
-
     /// The nodes, as the actor reads them.
     pub(crate) fn scripts<'a>(
         &'a self,
