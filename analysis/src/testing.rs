@@ -211,6 +211,27 @@ impl Scene {
         self
     }
 
+    /// The header, for what `new` does not ask.
+    pub(crate) fn header(&mut self) -> &mut Header {
+        &mut self.header
+    }
+
+    /// A look at the memory of a process: resident, proportional, its own.
+    pub(crate) fn memory(
+        &mut self,
+        at_ns: u64,
+        process: u32,
+        (rss_bytes, pss_bytes, uss_bytes): (u64, u64, u64),
+    ) -> &mut Self {
+        let mut memory = layout::Memory::new_zeroed();
+        memory.head = self.head(Kind::Memory, size_of::<layout::Memory>(), process, at_ns);
+        (memory.process, memory.tgid) = (process, pid_of(process));
+        (memory.rss_bytes, memory.pss_bytes, memory.uss_bytes) = (rss_bytes, pss_bytes, uss_bytes);
+        memory.shared_bytes = rss_bytes - uss_bytes;
+        self.put(Stream::Samples, memory.as_bytes(), &[]);
+        self
+    }
+
     /// A failed open.
     pub(crate) fn open_failed(&mut self, at_ns: u64, task: u32, path: &str) -> &mut Self {
         self.look_up_failed(at_ns, task, Call::Openat, path)

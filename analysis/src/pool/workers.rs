@@ -228,7 +228,7 @@ mod tests {
         let mut tape = Tape::new("athena");
         tape.fork(100, 1, 2).fork(110, 1, 3).thread(200, 3, 4).fork(300, 2, 5);
         tape.exec(301, 5, "/usr/bin/sed").exit(310, 5, Used::ms(7));
-        tape.thread_exit(400, 3, 4, Used { user_ms: 30, migrations: 2, ..Used::default() });
+        tape.thread_exit(400, 4, Used { user_ms: 30, migrations: 2, ..Used::default() });
         let used = Used {
             user_ms: 100,
             system_ms: 20,

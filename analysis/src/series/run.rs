@@ -141,9 +141,9 @@ mod tests {
     fn threads_that_work_are_counted() {
         let mut tape = Tape::new("cmsRun");
         for thread in 2..=5 {
-            tape.thread(100, 1, thread).thread_exit(900, 1, thread, Used::ms(700));
+            tape.thread(100, 1, thread).thread_exit(900, thread, Used::ms(700));
         }
-        tape.thread(100, 1, 6).thread_exit(900, 1, 6, Used::ms(3));
+        tape.thread(100, 1, 6).thread_exit(900, 6, Used::ms(3));
         let used = Used { user_ms: 20, peak_pages: 100, written_bytes: 4000, ..Used::default() };
         let recording = tape.exit(1000, 1, used).recording();
         let run = SeriesRun::of(&recording, &Options::default(), "x");
@@ -156,7 +156,7 @@ mod tests {
     fn the_first_thread_counts_if_it_works_beside_the_others() {
         let mut tape = Tape::new("cmsRun");
         for thread in 2..=4 {
-            tape.thread(500, 1, thread).thread_exit(900, 1, thread, Used::ms(350));
+            tape.thread(500, 1, thread).thread_exit(900, thread, Used::ms(350));
         }
         let mut recording = tape.exit(1000, 1, Used::ms(400)).recording();
         let mut with_running = |running: u32| {

@@ -1,6 +1,5 @@
 //! `proctrace check`: can a recording be trusted?
 
-use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,17 +10,14 @@ use proctrace_report::escape::terminal;
 use proctrace_report::number::counted;
 
 use crate::args::CheckArgs;
-use crate::{exit_code, say};
+use crate::{exit_code, print, say};
 
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     let recording = Recording::load(&args.trace, &Rules::generic())?;
     let health = health(&recording);
     if !args.quiet {
-        let mut out = stdout().lock();
-        for line in lines(&health) {
-            writeln!(out, "{}", terminal(&line))?;
-        }
-        out.flush()?;
+        let lines = lines(&health).into_iter().map(|line| format!("{}\n", terminal(&line)));
+        print::verdict(&lines.collect::<String>())?;
     }
     Ok(if health.is_good() { ExitCode::SUCCESS } else { exit_code::UNSOUND.into() })
 }

@@ -10,7 +10,7 @@ use proctrace_gate::Diff;
 use proctrace_report::{chart_svg, table_markdown};
 
 use crate::args::{DiffArgs, DiffFormat, SectionFormat};
-use crate::{figures, print, say};
+use crate::{print, runs, say};
 
 /// As many steps of a waterfall can be told apart.
 const STEPS: usize = 20;
@@ -20,9 +20,12 @@ pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
         (Some(before), Some(after)) => (std::slice::from_ref(before), std::slice::from_ref(after)),
         _ => (&args.before[..], &args.after[..]),
     };
-    let before = figures::of_files(before, &args.rules)?;
-    let after = figures::of_files(after, &args.rules)?;
+    let before = runs::of_files(before, &args.rules)?;
+    let after = runs::of_files(after, &args.rules)?;
     let diff = Diff::of(&before, &after)?;
+    for doubt in &diff.doubts {
+        say::note(doubt);
+    }
     if let Some(path) = &args.waterfall {
         draw(&diff, path)?;
     }

@@ -7,13 +7,13 @@ use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use proctrace_gate::{
     Budget, Code, Inconclusive, Options, Report, Run, explain, gate, init, render,
 };
 
 use crate::args::{Annotations, GateAction, GateArgs, GateOptions, RulesArgs};
-use crate::{exit_code, figures, say};
+use crate::{exit_code, print, runs, say};
 
 /// The budget that is taken if none is named.
 const DEFAULT_BUDGET: &str = "gate.toml";
@@ -22,8 +22,8 @@ pub(crate) fn run(args: &GateArgs) -> Result<ExitCode> {
     match &args.action {
         None => {
             let Some(budget) = budget(&args.gate)? else { return Ok(exit_code::USAGE.into()) };
-            let candidates = figures::of_files(&args.candidates, &args.gate.rules)?;
-            let baselines = figures::of_files(&args.gate.baseline, &args.gate.rules)?;
+            let candidates = runs::of_files(&args.candidates, &args.gate.rules)?;
+            let baselines = runs::of_files(&args.gate.baseline, &args.gate.rules)?;
             judge(&args.gate, &budget, &baselines, &candidates)
         }
         Some(GateAction::Init { files, rules }) => write_budget(files, rules),
@@ -92,17 +92,16 @@ fn judge(
     let options = Options { allow_doubts: args.allow_doubts };
     let report = gate(budget, baselines, candidates, options)?;
     write_reports(args, &report)?;
-    let mut out = stdout().lock();
-    out.write_all(render::text(&report, args.top).as_bytes())?;
+    let mut text = render::text(&report, args.top);
     let in_github = || std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true");
     if match args.annotations {
         Annotations::Always => true,
         Annotations::Never => false,
         Annotations::Auto => in_github(),
     } {
-        out.write_all(render::annotations(&report).as_bytes())?;
+        text.push_str(&render::annotations(&report));
     }
-    out.flush()?;
+    print::verdict(&text)?;
     Ok(report.verdict.exit_code().into())
 }
 
@@ -129,11 +128,10 @@ fn write_reports(args: &GateOptions, report: &Report) -> Result<()> {
 }
 
 fn write_budget(files: &[std::path::PathBuf], rules: &RulesArgs) -> Result<ExitCode> {
-    let runs = figures::of_files(files, rules)?;
-    for run in &runs {
-        for doubt in &run.metrics.doubts {
-            say::note(&format!("{} cannot be trusted: {doubt}", run.name));
-        }
+    let runs = runs::of_files(files, rules)?;
+    // What was lost would be missing in the budget, and each good run would exceed it.
+    if let Some(run) = runs.iter().find(|run| !run.metrics.doubts.is_empty()) {
+        bail!("{} cannot be trusted: {}; record it again", run.name, run.metrics.doubts.join("; "));
     }
     stdout().lock().write_all(init(&runs).as_bytes())?;
     Ok(ExitCode::SUCCESS)

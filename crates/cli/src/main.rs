@@ -13,8 +13,6 @@ mod dump;
 mod event_logs;
 mod exit_code;
 #[cfg(feature = "analyse")]
-mod figures;
-#[cfg(feature = "analyse")]
 mod gate;
 mod invoker;
 mod manual;
@@ -28,6 +26,8 @@ mod record;
 mod report;
 #[cfg(feature = "analyse")]
 mod rules;
+#[cfg(feature = "analyse")]
+mod runs;
 mod say;
 #[cfg(feature = "analyse")]
 mod series;
@@ -74,8 +74,9 @@ fn main() -> ExitCode {
         // Whoever reads our output has had enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            say::error(&error);
-            if is_misuse(&error) { exit_code::USAGE.into() } else { own_failure.into() }
+            let code = if is_misuse(&error) { exit_code::USAGE } else { own_failure };
+            say::error(&with_place(error));
+            code.into()
         }
     }
 }
@@ -93,6 +94,16 @@ fn usage(error: &clap::Error) -> ExitCode {
         exit_code::RECORDING_FAILED.into()
     } else {
         exit_code::USAGE.into()
+    }
+}
+
+/// Files are named where they are written. An error that nobody has said a word about comes from what
+/// we print.
+fn with_place(error: anyhow::Error) -> anyhow::Error {
+    if error.chain().count() == 1 && error.is::<std::io::Error>() {
+        error.context("cannot write to standard output")
+    } else {
+        error
     }
 }
 

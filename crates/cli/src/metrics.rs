@@ -8,7 +8,7 @@ use proctrace_gate::{metrics_file, openmetrics};
 use proctrace_report::table_text;
 
 use crate::args::{MetricsArgs, MetricsFormat};
-use crate::{figures, print};
+use crate::{print, runs, say};
 
 pub(crate) fn run(args: &MetricsArgs) -> Result<ExitCode> {
     let mut out = stdout().lock();
@@ -16,7 +16,10 @@ pub(crate) fn run(args: &MetricsArgs) -> Result<ExitCode> {
         out.write_all(metrics_file::names().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let metrics = figures::of_file(&args.file, &args.rules)?;
+    let metrics = runs::of_file(&args.file, &args.rules)?;
+    for doubt in &metrics.doubts {
+        say::note(&format!("{} cannot be trusted: {doubt}", args.file.display()));
+    }
     let text = match args.format {
         MetricsFormat::Table => table_text(&metrics_file::table(&metrics), print::style(None)),
         MetricsFormat::Json => metrics_file::to_json(&metrics)?,

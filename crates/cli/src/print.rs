@@ -1,8 +1,8 @@
-//! Tables on stdout, in the format asked for.
+//! What goes to stdout: tables in the format asked for, and verdicts.
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stdout};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use proctrace_findings::Table;
 use proctrace_report::{Style, table_csv, table_json, table_text};
 
@@ -31,6 +31,16 @@ fn width() -> usize {
         .and_then(|stdout| rustix::termios::tcgetwinsize(stdout).ok())
         .map_or(least, |size| size.ws_col);
     usize::from(columns.clamp(least, most))
+}
+
+/// What a verdict says. Whoever has read enough of it does not change the verdict, so a pipe that is
+/// closed is no error here.
+pub(crate) fn verdict(text: &str) -> Result<()> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write to standard output"),
+    }
 }
 
 /// One table after the other.

@@ -7,7 +7,7 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use common::{Recorder, payload, proctrace};
 use serde_json::Value;
@@ -375,4 +375,52 @@ fn a_recording_with_losses_is_refused() {
     assert_code(&refused, 1);
     assert!(complains(&refused).contains("cannot be trusted"), "{}", complains(&refused));
     assert_code(&gate(&["--allow-doubts"]), 0);
+}
+
+#[test]
+fn a_reader_that_has_enough_does_not_change_the_verdict() {
+    // More than a pipe holds, to a reader that is gone.
+    let all = "spawns{parent=\"*\",child=\"*\"}=|0";
+    let mut gate = proctrace()
+        .args(["gate", "--top", "100000", "--limit", "execs{command=\"*\"}=|0"])
+        .args(["--limit", "directory_failed_lookups{directory=\"*\",kind=\"*\"}=|0"])
+        .args(["--limit", all])
+        .arg(alice("before"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(gate.stdout.take());
+    assert_eq!(gate.wait().unwrap().code(), Some(3));
+    // A disk that is full is an error of the gate's own.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = proctrace()
+        .args(["gate", "--limit", "total_execs=|99999"])
+        .arg(alice("after"))
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_code(&output, 1);
+    assert!(complains(&output).contains("standard output"), "{}", complains(&output));
+}
+
+#[test]
+fn what_is_not_whole_is_no_measure() {
+    let poll = Poll::new();
+    let cut = poll.directory.path().join("cut.ptrace");
+    let bytes = fs::read(alice("after")).unwrap();
+    fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
+    let output = poll.gate().arg("init").arg(&cut).output().unwrap();
+    assert_code(&output, 1);
+    assert!(complains(&output).contains("cannot be trusted"), "{}", complains(&output));
+    for arguments in [&["diff"][..], &["metrics"]] {
+        let mut command = proctrace();
+        command.args(arguments).arg(&cut);
+        if arguments == ["diff"] {
+            command.arg(alice("before"));
+        }
+        let output = command.output().unwrap();
+        assert_code(&output, 0);
+        assert!(complains(&output).contains("cannot be trusted"), "{}", complains(&output));
+        assert!(!says(&output).contains("exact"), "{}", says(&output));
+    }
 }

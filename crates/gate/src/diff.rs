@@ -38,6 +38,8 @@ pub struct Diff {
     pub spawns: Vec<SpawnChange>,
     /// Directories in which the number of failed look-ups changed, the greatest change first.
     pub directories: Vec<DirectoryChange>,
+    /// Whether all recordings are whole and their books balance.
+    pub trusted: bool,
     /// What must be known to believe it: recordings that cannot be trusted, other machines.
     pub doubts: Vec<String>,
 }
@@ -152,6 +154,7 @@ impl Diff {
             commands: sides.commands(),
             spawns: sides.spawns(),
             directories: sides.directories(),
+            trusted: before.iter().chain(after).all(|run| run.metrics.doubts.is_empty()),
             doubts: doubts(before, after),
         })
     }

@@ -42,6 +42,9 @@ impl Fate {
     }
 }
 
+/// What is known of a change where a recording cannot be trusted.
+const DOUBTFUL: &str = "in doubt";
+
 /// For whom a table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum For {
@@ -102,7 +105,7 @@ impl Diff {
                     "relative",
                     self.rows.iter().map(|row| row.numbers.as_ref().map_or_else(none, relative)),
                 )
-                .text("certainty", "how sure", self.rows.iter().map(certainty)),
+                .text("certainty", "how sure", self.rows.iter().map(|row| self.certainty(row))),
         )
     }
 
@@ -119,12 +122,12 @@ impl Diff {
                 .real("after", "after", Unit::Count, rows.iter().map(|row| centre(row.after)))
                 .real("change", "change", Unit::Count, rows.iter().map(|row| row.numbers?.change))
                 .real(
-                    "relative_percent",
+                    "change_percent",
                     "relative",
                     Unit::Percent,
                     rows.iter().map(|row| row.numbers?.change_percent),
                 )
-                .text("certainty", "how sure", rows.iter().map(certainty)),
+                .text("certainty", "how sure", rows.iter().map(|row| self.certainty(row))),
         )
     }
 
@@ -135,6 +138,14 @@ impl Diff {
             runs(self.after.len())
         ));
         self.doubts.iter().fold(table, |table, doubt| table.note(doubt.clone()))
+    }
+
+    fn certainty(&self, row: &Row) -> String {
+        match MetricFamily::named(row.metric).zip(row.numbers.as_ref()) {
+            Some(_) if !self.trusted => DOUBTFUL.into(),
+            Some((family, n)) => words::certainty(n, family.kind == Kind::Count),
+            None => String::new(),
+        }
     }
 
     fn command_table(&self, whom: For) -> Table {
@@ -149,7 +160,7 @@ impl Diff {
         let cpu = |value: fn(&Numbers) -> Option<f64>| {
             all.iter().map(move |change| change.cpu_seconds.as_ref().and_then(value).map(ns))
         };
-        counts(table, whom, all.iter().map(|change| &change.processes))
+        self.counts(table, whom, all.iter().map(|change| &change.processes))
             .whole(
                 "cpu_before_ns",
                 "CPU before",
@@ -166,7 +177,7 @@ impl Diff {
             .text("parent", "started by", all.iter().map(|change| change.parent.clone()))
             .text("child", "what", all.iter().map(|change| change.child.clone()))
             .text("fate", "", all.iter().map(|change| change.fate.word()));
-        counts(table, whom, all.iter().map(|change| &change.processes))
+        self.counts(table, whom, all.iter().map(|change| &change.processes))
     }
 
     fn directory_table(&self, whom: For) -> Table {
@@ -175,7 +186,51 @@ impl Diff {
             .text("directory", "directory", all.iter().map(|change| change.directory.clone()))
             .text("kind", "call", all.iter().map(|change| change.kind.clone()))
             .text("fate", "", all.iter().map(|change| change.fate.word()));
-        counts(table, whom, all.iter().map(|change| &change.lookups))
+        self.counts(table, whom, all.iter().map(|change| &change.lookups))
+    }
+
+    /// With the columns that tables of counts have: before, after, change, relative, how sure. For
+    /// people the last is a note if it is the same of all.
+    fn counts<'n>(
+        &self,
+        table: Table,
+        whom: For,
+        all: impl Iterator<Item = &'n Numbers> + Clone,
+    ) -> Table {
+        let table = table
+            .real(
+                "before",
+                "before",
+                Unit::Count,
+                all.clone().map(|n| n.before.map(|before| before.centre)),
+            )
+            .real("after", "after", Unit::Count, all.clone().map(|n| Some(n.after.centre)));
+        let certainty = |n: &Numbers| {
+            if self.trusted { words::certainty(n, true) } else { DOUBTFUL.into() }
+        };
+        if whom == For::Programs {
+            return table
+                .real("change", "change", Unit::Count, all.clone().map(|n| n.change))
+                .real(
+                    "change_percent",
+                    "relative",
+                    Unit::Percent,
+                    all.clone().map(|n| n.change_percent),
+                )
+                .text("certainty", "how sure", all.map(certainty));
+        }
+        let table = table
+            .figures(
+                "change",
+                "change",
+                all.clone().map(|n| n.change.map_or_else(none, words::signed_count)),
+            )
+            .figures("change_percent", "relative", all.clone().map(relative));
+        if all.clone().all(|n| certainty(n) == EXACT) {
+            table.note("Exact: all runs of a side agree.")
+        } else {
+            table.text("certainty", "how sure", all.map(certainty))
+        }
     }
 
     /// From the processes before to those after, by command, with at most so many commands; None
@@ -210,46 +265,4 @@ fn none() -> String {
 
 fn relative(numbers: &Numbers) -> String {
     numbers.change_percent.map_or_else(none, words::percent)
-}
-
-fn certainty(row: &Row) -> String {
-    let family = MetricFamily::named(row.metric).zip(row.numbers.as_ref());
-    family.map(|(family, n)| words::certainty(n, family.kind == Kind::Count)).unwrap_or_default()
-}
-
-/// With the columns that tables of counts have: before, after, change, relative, how sure. For
-/// people the last is a note if it is the same of all.
-fn counts<'n>(table: Table, whom: For, all: impl Iterator<Item = &'n Numbers> + Clone) -> Table {
-    let table = table
-        .real(
-            "before",
-            "before",
-            Unit::Count,
-            all.clone().map(|n| n.before.map(|before| before.centre)),
-        )
-        .real("after", "after", Unit::Count, all.clone().map(|n| Some(n.after.centre)));
-    let certainty = |n: &Numbers| words::certainty(n, true);
-    if whom == For::Programs {
-        return table
-            .real("change", "change", Unit::Count, all.clone().map(|n| n.change))
-            .real(
-                "change_percent",
-                "relative",
-                Unit::Percent,
-                all.clone().map(|n| n.change_percent),
-            )
-            .text("certainty", "how sure", all.map(certainty));
-    }
-    let table = table
-        .figures(
-            "change",
-            "change",
-            all.clone().map(|n| n.change.map_or_else(none, words::signed_count)),
-        )
-        .figures("change_percent", "relative", all.clone().map(relative));
-    if all.clone().all(|n| certainty(n) == EXACT) {
-        table.note("Exact: all runs of a side agree.")
-    } else {
-        table.text("certainty", "how sure", all.map(certainty))
-    }
 }

@@ -11,7 +11,7 @@ use crate::words;
 #[derive(Debug, thiserror::Error)]
 pub enum MetricsError {
     /// It is not JSON of this shape.
-    #[error("{file} is no output of `proctrace metrics --json`: {source}")]
+    #[error("{file} is no output of `proctrace metrics --format json`: {source}")]
     Json {
         /// What it is called.
         file: String,

@@ -50,7 +50,7 @@ fn the_papers_table() {
         (cell("before", 0), cell("change", 0)),
         (Cell::Real(72_500.0), Cell::Real(-34_200.0))
     );
-    assert_eq!(cell("relative_percent", 2), Cell::Real(-23.0));
+    assert_eq!(cell("change_percent", 2), Cell::Real(-23.0));
 }
 
 #[test]
@@ -111,4 +111,20 @@ fn several_runs_give_times_an_interval() {
     assert_eq!(diff.directories[0].directory, "/opt/lib2");
     assert_eq!(diff.directories[0].fate, Fate::Appeared);
     assert_eq!(Diff::of(&[], &side(1.0)), Err(DiffError::NothingBefore));
+}
+
+#[test]
+fn nothing_is_exact_of_a_recording_that_cannot_be_trusted() {
+    let (before, mut after) = (job("before", 10.0, 1.0, 1, 1.0), job("after", 10.0, 2.0, 1, 1.0));
+    after.metrics.doubts = vec!["the recording was cut short".into()];
+    let diff = Diff::of(&[before], &[after]).unwrap();
+    assert!(!diff.trusted);
+    for table in diff.tables().iter().chain(&diff.tables_of_numbers()) {
+        let values = &table.named("certainty").unwrap().values;
+        assert!(table.height() > 0);
+        for row in 0..table.height() {
+            assert_eq!(values.get(row), Cell::Text("in doubt"), "{}", table.name);
+        }
+    }
+    assert!(diff.tables()[0].notes.iter().any(|note| note.contains("cut short")));
 }

@@ -41,7 +41,8 @@ fn files_that_cannot_be_are_refused() {
         r#"base.json: execs{cmd="sed"}: its labels are not those of its family"#
     );
     let error = from_json("base.json", "{\n\"x\": 1").unwrap_err().to_string();
-    assert!(error.starts_with("base.json is no output of `proctrace metrics --json`: "), "{error}");
+    let says = "base.json is no output of `proctrace metrics --format json`: ";
+    assert!(error.starts_with(says), "{error}");
     assert!(error.contains("line 2"), "{error}");
     // of a later version
     let later = run("a", vec![metric("total_wishes", &[], 3.0)]).metrics;

@@ -10,12 +10,12 @@ use proctrace_probe::{Options, Outcome};
 use super::{budget, judge};
 use crate::args::GateRunArgs;
 use crate::record::{self, Job};
-use crate::{exit_code, figures, invoker, say};
+use crate::{exit_code, invoker, runs, say};
 
 pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
     // What is wrong with these is said before the command runs for hours.
     let Some(budget) = budget(&args.gate)? else { return Ok(exit_code::USAGE.into()) };
-    let baselines = figures::of_files(&args.gate.baseline, &args.gate.rules)?;
+    let baselines = runs::of_files(&args.gate.baseline, &args.gate.rules)?;
     let invoker = invoker::find(args.user.as_deref())?;
     let (identity, environment) = match invoker {
         Some(invoker) => (Some(invoker.identity), invoker.environment),
@@ -51,7 +51,7 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
             announced: false,
         };
         check(job.record_quietly()?, number, args.allow_failure)?;
-        let metrics = figures::of_trace(&trace, &args.gate.rules)?;
+        let metrics = runs::of_trace(&trace, &args.gate.rules)?;
         runs.push(Run { name: shown(&trace, args.keep.is_some(), name), metrics });
     }
     judge(&args.gate, &budget, &baselines, &runs)

@@ -1,4 +1,4 @@
-//! The figures of runs, from traces or from what `metrics` wrote.
+//! Runs that are compared: their figures, from traces or from what `metrics` wrote.
 
 use std::fs::File;
 use std::io::Read;
