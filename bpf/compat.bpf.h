@@ -99,15 +99,15 @@ static __always_inline __u64 mm_rss_pages(struct mm_struct *mm)
 		return positive(count[MM_FILEPAGES]) + positive(count[MM_ANONPAGES]) +
 		       positive(count[MM_SHMEMPAGES]);
 	}
-	return positive(mm->rss_stat[MM_FILEPAGES].count) +
-	       positive(mm->rss_stat[MM_ANONPAGES].count) +
-	       positive(mm->rss_stat[MM_SHMEMPAGES].count);
+	return positive(BPF_CORE_READ(mm, rss_stat[MM_FILEPAGES].count)) +
+	       positive(BPF_CORE_READ(mm, rss_stat[MM_ANONPAGES].count)) +
+	       positive(BPF_CORE_READ(mm, rss_stat[MM_SHMEMPAGES].count));
 }
 
 /* get_mm_hiwater_rss() */
 static __always_inline __u64 mm_peak_rss_pages(struct mm_struct *mm)
 {
-	__u64 now = mm_rss_pages(mm), peak = mm->hiwater_rss;
+	__u64 now = mm_rss_pages(mm), peak = BPF_CORE_READ(mm, hiwater_rss);
 
 	return peak > now ? peak : now;
 }

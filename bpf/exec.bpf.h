@@ -15,10 +15,12 @@
  * string by string costs a helper call per variable, and nearly every exec of a job has an
  * environment that was seen before. So its bytes are hashed, and scanned only when new. */
 
-#define HASH_CHUNK 4096
-#define HASH_CHUNKS_MAX 64
-#define ENV_STRINGS_A_STEP 32
-#define ENV_STEPS_MAX 128
+#define HASH_CHUNK 1024
+/* at each of two levels */
+#define HASH_CHUNKS 16
+#define ENV_BYTES_MAX (HASH_CHUNK * HASH_CHUNKS * HASH_CHUNKS)
+/* at each of three */
+#define ENV_STRINGS 16
 
 /* Hashes up to HASH_CHUNK bytes at user_at. */
 STEP int hash_chunk(void)
@@ -47,17 +49,34 @@ STEP int hash_chunk(void)
 	return w->user_at >= w->user_end ? STEP_DONE : STEP_ON;
 }
 
-static __always_inline bool env_wanted(const __u64 *word)
+STEP int hash_chunks(void)
+{
+	return REPEAT(HASH_CHUNKS, hash_chunk());
+}
+
+/* Whether the string at `at` in the record is that of the kth wanted variable. */
+STEP int env_matches(__u32 at, __u32 k)
+{
+	const volatile struct env_name *n;
+	struct scratch *w = get_scratch();
+	const __u64 *word;
+
+	if (!w || at > PT_ENV_MAX || k >= ENV_NAMES_MAX)
+		return false;
+	word = (__u64 *)&w->record[at];
+	n = &env_names[k];
+	return !((n->want[0] ^ (word[0] & n->mask[0])) | (n->want[1] ^ (word[1] & n->mask[1])) |
+		 (n->want[2] ^ (word[2] & n->mask[2])) | (n->want[3] ^ (word[3] & n->mask[3])));
+}
+
+STEP int env_wanted(__u32 at)
 {
 	__u32 k;
 
 	for (k = 0; k < ENV_NAMES_MAX; k++) {
-		const volatile struct env_name *n = &env_names[k];
-
 		if (k >= env_names_len)
 			break;
-		if ((word[0] & n->mask[0]) == n->want[0] && (word[1] & n->mask[1]) == n->want[1] &&
-		    (word[2] & n->mask[2]) == n->want[2] && (word[3] & n->mask[3]) == n->want[3])
+		if (env_matches(at, k))
 			return true;
 	}
 	return false;
@@ -80,7 +99,7 @@ STEP int scan_string(void)
 	len = bpf_probe_read_user_str(&w->record[to], PT_ENV_VALUE_MAX, (void *)w->user_at);
 	if (len <= 0)
 		return STEP_FAILED;
-	if (env_wanted((__u64 *)&w->record[to]))
+	if (env_wanted(to))
 		w->to = to + len;
 	w->user_at += len;
 	/* A longer string goes on behind what was read, as if it were another: a value that holds
@@ -92,11 +111,12 @@ STEP int scan_string(void)
 
 STEP int scan_strings(void)
 {
-	int i, step = STEP_ON;
+	return REPEAT(ENV_STRINGS, scan_string());
+}
 
-	for (i = 0; i < ENV_STRINGS_A_STEP && step == STEP_ON; i++)
-		step = scan_string();
-	return step;
+STEP int scan_more_strings(void)
+{
+	return REPEAT(ENV_STRINGS, scan_strings());
 }
 
 /* Writes the wanted ones of the strings between start and end. */
@@ -104,15 +124,12 @@ static __always_inline void write_environment(struct scratch *w, __u32 task, __u
 					      __u64 start, __u64 end, __u32 *bits, __u64 now)
 {
 	struct pt_env *r = (void *)w->record;
-	int i, step = STEP_ON;
 	__u32 to;
 
 	w->user_at = start;
 	w->user_end = end;
 	w->to = sizeof(*r);
-	for (i = 0; i < ENV_STEPS_MAX && step == STEP_ON; i++)
-		step = scan_strings();
-	if (step != STEP_DONE)
+	if (REPEAT(ENV_STRINGS, scan_more_strings()) != STEP_DONE)
 		*bits |= PT_EXEC_ENV_CUT;
 	to = w->to;
 	if (to < sizeof(*r))
@@ -135,21 +152,18 @@ static __always_inline __u64 note_environment(struct mm_struct *mm, struct scrat
 					      __u32 *bits, __u64 now)
 {
 	__u64 start = mm->env_start, end = mm->env_end, env_id;
-	int i, step = STEP_ON;
 	__u8 one = 1;
 
 	if (!env_names_len || end <= start)
 		return 0;
-	if (end - start > HASH_CHUNK * HASH_CHUNKS_MAX) {
-		end = start + HASH_CHUNK * HASH_CHUNKS_MAX;
+	if (end - start > ENV_BYTES_MAX) {
+		end = start + ENV_BYTES_MAX;
 		*bits |= PT_EXEC_ENV_CUT;
 	}
 	w->user_at = start;
 	w->user_end = end;
 	w->hash = end - start;
-	for (i = 0; i < HASH_CHUNKS_MAX && step == STEP_ON; i++)
-		step = hash_chunk();
-	if (step == STEP_FAILED) {
+	if (REPEAT(HASH_CHUNKS, hash_chunks()) == STEP_FAILED) {
 		*bits |= PT_EXEC_ENV_CUT;
 		return 0;
 	}
@@ -208,34 +222,32 @@ int on_exec(__u64 *ctx)
 	__u32 to = sizeof(struct pt_exec), argv_bytes, argv_here, bits = 0;
 	const struct path *root;
 	struct scratch *scratch;
-	struct signal_struct *signal;
+	struct mm_struct *mm = task->mm;
 	struct task_state *state;
-	struct file *exe_file;
 	struct fs_struct *fs;
-	struct mm_struct *mm;
 	struct pt_exec *r;
-	__u64 arg_start, env_id, now;
+	__u64 arg_start, env_id, now, maxrss_before_pages;
+	__u32 serial, process;
 	bool cut = false;
 
 	if (empty_programs)
 		return 0;
+	LOADED_HERE(mm);
 	state = state_of(task);
 	if (!state)
 		return 0;
-	mm = task->mm;
-	LOADED_HERE(mm);
-	fs = task->fs;
-	LOADED_HERE(fs);
-	signal = task->signal;
-	LOADED_HERE(signal);
 	scratch = get_scratch();
 	if (!scratch || !mm)
 		return 0;
-	exe_file = mm->exe_file;
-	LOADED_HERE(exe_file);
-	hold_up(&lifecycle);
 	now = bpf_ktime_get_boot_ns();
-	env_id = note_environment(mm, scratch, state->task, &bits, now);
+	serial = state->task;
+	process = state->process;
+	maxrss_before_pages = BPF_CORE_READ(task, signal, maxrss);
+	state->maxrss_before_pages = maxrss_before_pages;
+	state->born_in = 0;
+	stamp(state, task, now);
+	hold_up(&lifecycle);
+	env_id = note_environment(mm, scratch, serial, &bits, now);
 
 	r = (void *)scratch->record;
 	r->path_bytes = append_kernel_string(scratch, to, bprm->filename);
@@ -245,8 +257,9 @@ int on_exec(__u64 *ctx)
 		r->interp_bytes = append_kernel_string(scratch, to, bprm->interp);
 		to += r->interp_bytes;
 	}
+	fs = BPF_CORE_READ(task, fs);
 	root = &fs->root;
-	r->exe_bytes = append_path(&exe_file->f_path, root, scratch, to, &cut);
+	r->exe_bytes = append_path(&BPF_CORE_READ(mm, exe_file)->f_path, root, scratch, to, &cut);
 	to += r->exe_bytes;
 	r->cwd_bytes = append_path(&fs->pwd, root, scratch, to, &cut);
 	to += r->cwd_bytes;
@@ -276,8 +289,8 @@ int on_exec(__u64 *ctx)
 		return 0;
 	*(__u64 *)&scratch->record[to] = 0;
 
-	set_head(&r->head, PT_EXEC, ROUND_UP_8(to), state->task, now);
-	r->process = state->process;
+	set_head(&r->head, PT_EXEC, ROUND_UP_8(to), serial, now);
+	r->process = process;
 	r->tgid = task->tgid;
 	r->tid = task->pid;
 	r->old_tid = ctx[1];
@@ -287,23 +300,17 @@ int on_exec(__u64 *ctx)
 	r->run_ns = task->se.sum_exec_runtime;
 	r->utime_ns = task->utime;
 	r->stime_ns = task->stime;
-	r->maxrss_before_pages = signal->maxrss;
-	state->maxrss_before_pages = r->maxrss_before_pages;
-	state->born_in = 0;
-	stamp(state, task, now);
+	r->maxrss_before_pages = maxrss_before_pages;
 	copy_comm(r->comm, task);
 	output(&lifecycle, PT_EXEC, r, ROUND_UP_8(to));
 
 	if (argv_bytes > argv_here) {
-		int i, step = STEP_ON;
-
 		scratch->user_at = arg_start;
 		scratch->done = argv_here;
 		scratch->total = argv_bytes;
-		scratch->task = state->task;
+		scratch->task = serial;
 		scratch->now = now;
-		for (i = 0; i < PT_ARGV_CHUNKS && step == STEP_ON; i++)
-			step = write_args();
+		REPEAT(PT_ARGV_CHUNKS, write_args());
 	}
 	return 0;
 }

@@ -19,23 +19,23 @@
 #ifndef PROCTRACE_LIFECYCLE_BPF_H
 #define PROCTRACE_LIFECYCLE_BPF_H
 
-static __always_inline void write_fork(struct task_struct *forker, struct task_state *forker_state,
-				       struct task_struct *child, struct task_state *state,
+static __always_inline void write_fork(struct task_struct *forker, __u32 serial, __u32 process,
+				       struct task_struct *child, __u32 child_serial,
 				       __u64 clone_flags, __u64 now)
 {
 	struct pt_fork *r = reserve(lifecycle, PT_FORK, struct pt_fork);
 
 	if (!r)
 		return;
-	set_head(&r->head, PT_FORK, sizeof(*r), forker_state->task, now);
-	r->process = forker_state->process;
+	set_head(&r->head, PT_FORK, sizeof(*r), serial, now);
+	r->process = process;
 	r->tgid = forker->tgid;
 	r->tid = forker->pid;
-	r->child = state->task;
-	r->child_process = state->process;
+	r->child = child_serial;
+	r->child_process = clone_flags & CLONE_THREAD ? process : child_serial;
 	r->child_tgid = child->tgid;
 	r->child_tid = child->pid;
-	r->parent_tgid = child->real_parent->tgid;
+	r->parent_tgid = BPF_CORE_READ(child, real_parent, tgid);
 	read_ns_pids(child, &r->child_tgid_ns, &r->child_tid_ns);
 	r->call = call_of(REG_NR(current_regs(forker)));
 	r->exit_signal = child->exit_signal;
@@ -51,29 +51,31 @@ int on_newtask(__u64 *ctx)
 {
 	struct task_struct *child = (void *)ctx[0];
 	__u64 clone_flags = ctx[1];
-	struct task_state *state, *forker_state;
 	bool is_thread = clone_flags & CLONE_THREAD;
+	__u32 serial, process, child_serial;
 	struct task_struct *forker;
-	__u64 now;
+	struct task_state *state;
+	__u64 now, born_in = 0;
 
 	if (empty_programs)
 		return 0;
 	forker = bpf_get_current_task_btf();
-	forker_state = state_of(forker);
-	if (forker_state) {
-		hold_up(&lifecycle);
+	state = state_of(forker);
+	if (state) {
 		now = bpf_ktime_get_boot_ns();
-		stamp(forker_state, forker, now);
-		state = follow(child, is_thread ? forker_state->process : 0, PT_FORK);
-		if (state) {
-			if (!is_thread)
-				state->born_in = (__u64)BPF_CORE_READ(child, fs, pwd.dentry);
-			write_fork(forker, forker_state, child, state, clone_flags, now);
-		}
+		stamp(state, forker, now);
+		serial = state->task;
+		process = state->process;
+		hold_up(&lifecycle);
+		if (!is_thread)
+			born_in = (__u64)BPF_CORE_READ(child, fs, pwd.dentry);
+		child_serial = follow(child, is_thread ? process : 0, born_in, PT_FORK);
+		if (child_serial)
+			write_fork(forker, serial, process, child, child_serial, clone_flags, now);
 	} else if (is_launch(clone_flags)) {
-		state = follow(child, 0, PT_ATTACH);
-		if (state)
-			write_attach(child, state, PT_ATTACH_ROOT);
+		child_serial = follow(child, 0, BORN_ELSEWHERE, PT_ATTACH);
+		if (child_serial)
+			write_attach(child, child_serial, child_serial, PT_ATTACH_ROOT);
 	} else if (scope_cgroup && !is_thread &&
 		   is_in_cgroup(BPF_CORE_READ(child, cgroups, dfl_cgrp))) {
 		/* CLONE_INTO_CGROUP, or a member that no pass has found yet */
@@ -119,24 +121,28 @@ int on_rename(__u64 *ctx)
 }
 
 /* What wait4 would report: see wait_task_zombie() in kernel/exit.c. */
-static __always_inline __u32 process_status(struct signal_struct *signal,
-					    struct task_struct *leader)
+static __always_inline __u32 process_status(struct task_struct *task)
 {
-	if (signal->flags & SIGNAL_GROUP_EXIT)
-		return signal->group_exit_code;
-	return leader->exit_code;
+	struct signal_struct *signal = BPF_CORE_READ(task, signal);
+
+	if (BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT)
+		return BPF_CORE_READ(signal, group_exit_code);
+	return BPF_CORE_READ(task, group_leader, exit_code);
 }
 
-static __always_inline bool ignores_children(struct sighand_struct *sighand)
+static __always_inline bool ignores_children(struct task_struct *parent)
 {
+	struct sighand_struct *sighand = BPF_CORE_READ(parent, sighand);
+
 	if (!sighand)
 		return false;
-	return (unsigned long)sighand->action[SIGCHLD - 1].sa.sa_handler == SIG_IGN_PTR ||
-	       (sighand->action[SIGCHLD - 1].sa.sa_flags & SA_NOCLDWAIT);
+	return (__u64)BPF_CORE_READ(sighand, action[SIGCHLD - 1].sa.sa_handler) == SIG_IGN_PTR ||
+	       (BPF_CORE_READ(sighand, action[SIGCHLD - 1].sa.sa_flags) & SA_NOCLDWAIT);
 }
 
 /* A worker that was forked and never called exec is known by its directory, if by anything. */
-static __always_inline void tell_workdir(struct task_struct *task, struct task_state *state)
+static __always_inline void tell_workdir(struct task_struct *task, __u32 serial, __u32 process,
+					 __u64 born_in, __u64 now)
 {
 	struct scratch *scratch;
 	struct pt_workdir *r;
@@ -144,10 +150,10 @@ static __always_inline void tell_workdir(struct task_struct *task, struct task_s
 	bool cut = false;
 	__u32 size;
 
-	if (!state->born_in || task->pid != task->tgid)
+	if (!born_in || task->pid != task->tgid)
 		return;
 	fs = BPF_CORE_READ(task, fs);
-	if (!fs || (__u64)BPF_CORE_READ(fs, pwd.dentry) == state->born_in)
+	if (!fs || (__u64)BPF_CORE_READ(fs, pwd.dentry) == born_in)
 		return;
 	scratch = get_scratch();
 	if (!scratch)
@@ -159,8 +165,8 @@ static __always_inline void tell_workdir(struct task_struct *task, struct task_s
 		return; /* cannot be: a path is less */
 	*(__u64 *)&scratch->record[size] = 0;
 	size = ROUND_UP_8(size);
-	set_head(&r->head, PT_WORKDIR, size, state->task, state->exit_ns);
-	r->process = state->process;
+	set_head(&r->head, PT_WORKDIR, size, serial, now);
+	r->process = process;
 	r->tgid = task->tgid;
 	r->tid = task->pid;
 	r->bits = cut ? PT_WORKDIR_CUT : 0;
@@ -169,37 +175,31 @@ static __always_inline void tell_workdir(struct task_struct *task, struct task_s
 
 static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 {
-	struct task_state *state = state_of(task), *leader_state;
-	struct task_struct *leader, *parent;
-	struct sighand_struct *sighand;
-	struct signal_struct *signal;
+	struct task_struct *leader = task->group_leader, *parent;
+	struct task_state *state, *leader_state;
 	struct mm_struct *mm;
-	__u32 bits = 0;
+	__u32 bits = 0, serial, process;
+	__u64 now, born_in;
 
+	LOADED_HERE(leader);
+	state = state_of(task);
 	if (!state)
 		return 0;
-	signal = task->signal;
-	LOADED_HERE(signal);
-	leader = task->group_leader;
-	LOADED_HERE(leader);
-	parent = leader->real_parent;
-	LOADED_HERE(parent);
-	sighand = parent->sighand;
-	LOADED_HERE(sighand);
-	mm = task->mm;
-	LOADED_HERE(mm);
+	parent = BPF_CORE_READ(leader, real_parent);
+	mm = BPF_CORE_READ(task, mm);
 
 	/* for the record that the last switch will write, under the run queue's lock */
 	hold_up(&lifecycle);
-	state->exit_ns = bpf_ktime_get_boot_ns();
+	now = bpf_ktime_get_boot_ns();
+	state->exit_ns = now;
 	state->run_at_exit_ns = task->se.sum_exec_runtime;
 	state->exit_tid = task->pid;
-	state->parent_tgid = parent->tgid;
+	state->parent_tgid = BPF_CORE_READ(parent, tgid);
 	state->status = task->exit_code;
 	if (group_dead) {
 		bits |= PT_EXIT_PROCESS;
-		state->status = process_status(signal, leader);
-		if (ignores_children(sighand))
+		state->status = process_status(task);
+		if (ignores_children(parent))
 			bits |= PT_EXIT_AUTOREAP;
 	}
 	/* 6.16 moved the tracepoint before exit_mm() (3e816361e94a); until then only the
@@ -209,12 +209,15 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 		state->maxrss_pages = mm_peak_rss_pages(mm);
 	} else {
 		leader_state = state_of(leader);
-		state->maxrss_pages = signal->maxrss;
+		state->maxrss_pages = BPF_CORE_READ(task, signal, maxrss);
 		if (!leader_state || state->maxrss_pages <= leader_state->maxrss_before_pages)
 			bits |= PT_EXIT_RSS_BOUND;
 	}
 	state->exit_bits = bits;
-	tell_workdir(task, state);
+	serial = state->task;
+	process = state->process;
+	born_in = state->born_in;
+	tell_workdir(task, serial, process, born_in, now);
 	return 0;
 }
 
@@ -250,10 +253,8 @@ static __always_inline bool was_released(struct task_struct *task)
 }
 
 static __always_inline void fill_exit(struct pt_exit *r, struct task_struct *task,
-				      struct task_state *state)
+				      struct signal_struct *signal, struct task_state *state)
 {
-	struct signal_struct *signal = task->signal;
-
 	set_head(&r->head, PT_EXIT, sizeof(*r), state->task, state->exit_ns);
 	r->process = state->process;
 	r->tgid = task->tgid;
@@ -292,24 +293,35 @@ int on_switch(__u64 *ctx)
 	struct task_struct *task = (void *)ctx[1];
 	struct task_state *state;
 	struct counts *counts;
+	__u64 key = (__u64)task;
+	struct signal_struct *signal;
+	bool in_threads = false;
 	struct pt_exit *r;
 
 	if (empty_programs)
 		return 0;
 	if (!is_dead(task))
 		return 0;
-	state = state_of(task);
+	signal = task->signal;
+	LOADED_HERE(signal);
+	state = state_of_process(task);
+	if (!state) {
+		state = state_of_thread(task);
+		in_threads = true;
+	}
 	if (!state)
 		return 0;
 	r = reserve(lifecycle, PT_EXIT, struct pt_exit);
 	if (r) {
-		fill_exit(r, task, state);
+		fill_exit(r, task, signal, state);
 		submit(lifecycle, r);
 	}
 	/* after the record: the recorder waits for this count and then drains the ring */
 	counts = get_counts();
 	if (counts)
 		__sync_fetch_and_add(&counts->ended, 1);
+	if (in_threads)
+		bpf_map_delete_elem(&threads, &key);
 	return 0;
 }
 

@@ -106,8 +106,7 @@ static __always_inline __u32 gather_miss(struct scratch *scratch, const struct f
 
 /* ---- failed execs: few, and each is told in full ---- */
 
-static __always_inline void write_exec_failed(struct task_struct *task, struct task_state *state,
-					      const struct failed_call *f)
+static __always_inline void write_exec_failed(__u32 serial, __u64 now, const struct failed_call *f)
 {
 	struct scratch *scratch = get_scratch();
 	struct pt_miss *r;
@@ -116,10 +115,9 @@ static __always_inline void write_exec_failed(struct task_struct *task, struct t
 	if (!scratch)
 		return;
 	hold_up(&lifecycle);
-	size = gather_miss(scratch, f, PT_EXEC_FAILED, state->task, sizeof(*r));
+	size = gather_miss(scratch, f, PT_EXEC_FAILED, serial, sizeof(*r));
 	r = (void *)scratch->record;
-	r->head.time_ns = bpf_ktime_get_boot_ns();
-	stamp(state, task, r->head.time_ns);
+	r->head.time_ns = now;
 	output(&lifecycle, PT_EXEC_FAILED, r, size);
 }
 
@@ -150,13 +148,19 @@ struct {
 
 #define SEAL(hash) ((hash) * 0xd6e8feb86659fd93ULL)
 
-static __always_inline __u64 hash_miss(struct scratch *scratch, __u32 len)
+STEP __u64 hash_miss(__u32 len)
 {
-	struct pt_named *r = (void *)scratch->record;
-	/* two chains, because each step waits for the one before it */
-	__u64 a = mix(hash_seed, (__u64)r->flags << 32 | (__u32)r->dirfd);
-	__u64 b = mix(~hash_seed, (__u64)len << 32 | (__u32)r->call << 16 | r->error);
+	struct scratch *scratch = get_scratch();
+	struct pt_named *r;
+	__u64 a, b;
 	int i;
+
+	if (!scratch)
+		return 0;
+	r = (void *)scratch->record;
+	/* two chains, because each step waits for the one before it */
+	a = mix(hash_seed, (__u64)r->flags << 32 | (__u32)r->dirfd);
+	b = mix(~hash_seed, (__u64)len << 32 | (__u32)r->call << 16 | r->error);
 
 	for (i = 0; i < PT_NAMED_PATH_MAX / 16 && i * 16 < len; i++) {
 		a = mix(a, *(__u64 *)&scratch->record[sizeof(*r) + i * 16]);
@@ -181,8 +185,7 @@ static __always_inline struct named_lookup *place(__u32 slot)
 	return bpf_map_lookup_elem(&named_lookups, &slot);
 }
 
-static __always_inline void write_again(struct task_state *state, __u32 number, __u64 now,
-					__u64 flags)
+static __always_inline void write_again(__u32 serial, __u32 number, __u64 now, __u64 flags)
 {
 	struct pt_again *r = bpf_ringbuf_reserve(&lookups, sizeof(*r), 0);
 
@@ -190,33 +193,33 @@ static __always_inline void write_again(struct task_state *state, __u32 number, 
 		count_loss(PT_LOOKUP_FAILED, PT_LOSS_RING_FULL);
 		return;
 	}
-	set_head(&r->head, PT_LOOKUP_AGAIN, sizeof(*r), state->task, now);
+	set_head(&r->head, PT_LOOKUP_AGAIN, sizeof(*r), serial, now);
 	r->number = number;
 	r->pad = 0;
 	bpf_ringbuf_submit(r, flags);
 }
 
-static __always_inline void write_lookup(struct task_struct *task, struct task_state *state,
+/* The nth of a task. */
+static __always_inline void write_lookup(__u32 serial, __u64 now, __u32 nth,
 					 const struct failed_call *f)
 {
 	struct scratch *scratch = get_scratch();
 	struct named_lookup *named = NULL;
 	__u32 size, len, slot, number;
-	__u64 hash = 0, now, flags;
+	__u64 hash = 0, flags;
 	struct pt_named *r;
 
 	if (!scratch)
 		return;
 	hold_up(&lookups);
-	size = gather_miss(scratch, f, PT_LOOKUP_NAMED, state->task, sizeof(*r));
+	size = gather_miss(scratch, f, PT_LOOKUP_NAMED, serial, sizeof(*r));
 	r = (void *)scratch->record;
 	r->number = 0;
 	r->slot = 0;
-	now = coarse_now(state, task);
-	flags = seldom_wake_flags(&lookups, state->lookups_failed);
+	flags = seldom_wake_flags(&lookups, nth);
 	len = r->path_bytes;
 	if (len <= PT_NAMED_PATH_MAX && !r->bits) {
-		hash = hash_miss(scratch, len);
+		hash = hash_miss(len);
 		slot = hash & (PT_NAMED_SLOTS - 1);
 		named = place(slot);
 		number = named ? number_of(named, hash) : 0;
@@ -226,7 +229,7 @@ static __always_inline void write_lookup(struct task_struct *task, struct task_s
 			number = named ? number_of(named, hash) : 0;
 		}
 		if (number) {
-			write_again(state, number, now, flags);
+			write_again(serial, number, now, flags);
 			return;
 		}
 		if (named) {
@@ -252,6 +255,8 @@ static __always_inline int note_return(__u16 call, long ret)
 	struct failed_call f = { .call = call, .error = -ret };
 	struct task_struct *task;
 	struct task_state *state;
+	__u32 serial, nth;
+	__u64 now;
 
 	if (ret >= 0 && !is_open(call))
 		return 0;
@@ -263,13 +268,18 @@ static __always_inline int note_return(__u16 call, long ret)
 		state->opens++;
 		return 0;
 	}
-	read_arguments(&f, current_regs(task));
+	serial = state->task;
 	if (is_exec(call)) {
 		state->execs_failed++;
-		write_exec_failed(task, state, &f);
+		now = bpf_ktime_get_boot_ns();
+		stamp(state, task, now);
+		read_arguments(&f, current_regs(task));
+		write_exec_failed(serial, now, &f);
 	} else {
-		state->lookups_failed++;
-		write_lookup(task, state, &f);
+		nth = ++state->lookups_failed;
+		now = coarse_now(state, task);
+		read_arguments(&f, current_regs(task));
+		write_lookup(serial, now, nth, &f);
 	}
 	return 0;
 }

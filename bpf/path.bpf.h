@@ -60,22 +60,23 @@ STEP int walk_up(void)
 	return STEP_ON;
 }
 
+STEP int walk_to_root(void)
+{
+	return REPEAT(PATH_COMPONENTS_MAX, walk_up());
+}
+
 /* Leaves the name at walk[walk_at .. PT_PATH_MAX); sets *cut where its front is missing. */
 static __always_inline void walk_path(const struct path *path, const struct path *root,
 				      struct scratch *w, bool *cut)
 {
-	int i, step = STEP_ON;
+	int step;
 
 	w->dentry = BPF_CORE_READ(path, dentry);
 	w->mnt = BPF_CORE_READ(path, mnt);
 	w->root_dentry = BPF_CORE_READ(root, dentry);
 	w->root_mnt = BPF_CORE_READ(root, mnt);
 	w->walk_at = PT_PATH_MAX;
-	for (i = 0; i < PATH_COMPONENTS_MAX; i++) {
-		step = walk_up();
-		if (step != STEP_ON)
-			break;
-	}
+	step = walk_to_root();
 	if (step != STEP_DONE) {
 		*cut = true;
 	} else if (w->walk_at == PT_PATH_MAX) {

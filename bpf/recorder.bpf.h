@@ -73,6 +73,8 @@ struct task_state {
 	__s32 exit_tid;
 	/* signal->maxrss when the process ran its program; kept by its leader */
 	__u64 maxrss_before_pages;
+	/* task->start_boottime, to tell it from a later task at the same address */
+	__u64 born_ns;
 	/* where it worked when it was forked; 0 once it has called exec, whose record tells */
 	__u64 born_in;
 	/* the time of its last record, and what se.exec_start was then: see coarse_now() */
@@ -89,6 +91,26 @@ struct {
 	__type(key, int);
 	__type(value, struct task_state);
 } tasks SEC(".maps");
+
+/*
+ * Threads have theirs in a hash map, by their address: making storage costs 1.2 us, a twentieth of
+ * a short thread's life, and an entry here a tenth of that. What storage does by itself is done by
+ * hand for it: the last switch deletes the entry, and should that ever fail, the time of birth
+ * tells the dead from a later task at the same address. Processes stay with storage, because they
+ * can be zombies for long after their last switch, and are asked for as leaders and as parents.
+ * Where there are more threads than places, the rest have storage, too.
+ *
+ * To the verifier the two are pointers of different kinds, and it follows both for as long as one is
+ * in use. So programs read what they need of a state first, and let go of it before the long part.
+ */
+#define THREADS_MAX 4096
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, THREADS_MAX);
+	__type(key, __u64);
+	__type(value, struct task_state);
+} threads SEC(".maps");
 
 /* What has become of the tree; only the programs write here. */
 struct counts {
@@ -166,10 +188,20 @@ struct scratch {
  * The body of a long loop. The verifier follows every path through a loop, and a loop with a
  * few branches and live registers takes it past a million instructions. A global function is
  * verified once, on its own, and is a single step to its caller; it can take no pointers, so
- * its state is in scratch. (bpf_loop would do, too, from 5.17 on.)
+ * its state is in scratch. (bpf_loop would do, too, from 5.17 on.) A loop of many steps is two
+ * loops of few, one within the other, for the same reason.
  */
 #define STEP __attribute__((noinline))
 enum step { STEP_ON, STEP_DONE, STEP_FAILED };
+
+/* Takes a step up to so many times, as long as there is more to do. */
+#define REPEAT(times, take_step)                                            \
+	({                                                                  \
+		int i_, step_ = STEP_ON;                                    \
+		for (i_ = 0; i_ < (times) && step_ == STEP_ON; i_++)        \
+			step_ = take_step;                                  \
+		step_;                                                      \
+	})
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -181,8 +213,9 @@ struct {
 /*
  * Pins the load of a pointer to where it is written. Newer verifiers (seen on 6.18:
  * type_is_trusted() and its like) search all types of the kernel, for half a millisecond, each
- * time they meet the load of a pointer from a task, on every path that leads there; and clang
- * likes to move a load behind the branches.
+ * time they meet the load of a pointer to a struct, on every path that leads there; and clang
+ * likes to move a load behind the branches. So such loads come before the first branch, or are
+ * reads by a helper (BPF_CORE_READ), which take 10 ns more each time they run and nothing to verify.
  */
 #define LOADED_HERE(pointer) barrier_var(pointer)
 
@@ -211,9 +244,25 @@ static __always_inline struct scratch *get_scratch(void)
 	return bpf_map_lookup_elem(&scratches, &cpu);
 }
 
-static __always_inline struct task_state *state_of(struct task_struct *task)
+static __always_inline struct task_state *state_of_thread(struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	struct task_state *state = bpf_map_lookup_elem(&threads, &key);
+
+	/* A thread that calls exec takes over the earlier time of its leader. */
+	return state && task->start_boottime <= state->born_ns ? state : NULL;
+}
+
+static __always_inline struct task_state *state_of_process(struct task_struct *task)
 {
 	return bpf_task_storage_get(&tasks, task, NULL, 0);
+}
+
+static __always_inline struct task_state *state_of(struct task_struct *task)
+{
+	struct task_state *state = state_of_process(task);
+
+	return state ? state : state_of_thread(task);
 }
 
 static __always_inline void count_loss(__u32 kind, __u32 reason)
@@ -304,8 +353,7 @@ static __always_inline __u64 mix(__u64 hash, __u64 word)
  * Meanwhile the recorder runs on another CPU; where there is only one, it gets its turn when the
  * task returns from the kernel. Not called where locks are held: the last switch of a task, a rename.
  */
-#define SPIN_STEPS 128
-#define SPINS_A_STEP 1024
+#define SPINS_A_STEP 64 /* at each of three levels */
 
 STEP int spin(__u64 until_ns)
 {
@@ -315,6 +363,11 @@ STEP int spin(__u64 until_ns)
 		if (bpf_ktime_get_boot_ns() >= until_ns)
 			return STEP_DONE;
 	return STEP_ON;
+}
+
+STEP int spin_on(__u64 until_ns)
+{
+	return REPEAT(SPINS_A_STEP, spin(until_ns));
 }
 
 static __always_inline __u64 patience_ns(__u64 avail)
@@ -339,8 +392,8 @@ static __always_inline void hold_up(void *ring)
 	if (!patience)
 		return;
 	until_ns = bpf_ktime_get_boot_ns() + patience;
-	for (i = 0; i < SPIN_STEPS; i++)
-		if (spin(until_ns) == STEP_DONE ||
+	for (i = 0; i < SPINS_A_STEP; i++)
+		if (spin_on(until_ns) == STEP_DONE ||
 		    !patience_ns(bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA)))
 			break;
 }

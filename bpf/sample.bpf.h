@@ -43,13 +43,14 @@ static __always_inline int write_tick(struct seq_file *seq)
 }
 
 static __always_inline int write_sample(struct seq_file *seq, struct task_struct *task,
-					struct mm_struct *mm, struct task_state *state,
+					struct mm_struct *mm, __u32 serial, __u32 process,
 					char letter, bool final)
 {
+	struct task_state *state;
 	struct pt_sample s = {};
 
-	set_head(&s.head, PT_SAMPLE, sizeof(s), state->task, bpf_ktime_get_boot_ns());
-	s.process = state->process;
+	set_head(&s.head, PT_SAMPLE, sizeof(s), serial, bpf_ktime_get_boot_ns());
+	s.process = process;
 	s.tgid = task->tgid;
 	s.tid = task->pid;
 	s.state = letter;
@@ -67,11 +68,17 @@ static __always_inline int write_sample(struct seq_file *seq, struct task_struct
 	s.write_bytes = task->ioac.write_bytes;
 	s.run_delay_ns = task->sched_info.run_delay;
 	s.rss_pages = mm_rss_pages(mm);
-	/* when the buffer is full the kernel empties it and runs us again for the same task */
-	if (bpf_seq_write(seq, &s, sizeof(s)))
-		return 1;
+	/* the place of a thread that has ended meanwhile may be another's by now */
+	state = state_of(task);
+	if (!state || state->task != serial)
+		return 0;
 	state->sampled_run_ns = s.run_ns;
 	state->sampled_state = letter;
+	/* when the buffer is full the kernel empties it and runs us again for the same task */
+	if (bpf_seq_write(seq, &s, sizeof(s))) {
+		state->sampled_run_ns = ~0ULL;
+		return 1;
+	}
 	tick.sampled++;
 	return 0;
 }
@@ -84,7 +91,8 @@ int on_sample(struct bpf_iter__task *ctx)
 	struct task_state *state;
 	struct orders *orders;
 	struct mm_struct *mm;
-	__u32 pass;
+	__u32 pass, serial, process;
+	bool changed, ended;
 	char letter;
 
 	if (empty_programs)
@@ -95,20 +103,23 @@ int on_sample(struct bpf_iter__task *ctx)
 	}
 	if (!task)
 		return write_tick(seq);
+	mm = BPF_CORE_READ(task, mm);
+	letter = state_letter(task);
 	state = state_of(task);
 	if (!state)
 		return 0;
-	mm = task->mm;
-	LOADED_HERE(mm);
+	serial = state->task;
+	process = state->process;
+	/* a zombie has had its last word already */
+	ended = state->exit_ns;
+	changed = state->sampled_state != letter ||
+		  state->sampled_run_ns != task->se.sum_exec_runtime;
 	orders = get_orders();
 	pass = orders ? orders->pass : PASS_CHANGED;
-	letter = state_letter(task);
 
-	/* a zombie has had its last word already */
-	if ((pass != PASS_CHANGED && !state->exit_ns) || state->sampled_state != letter ||
-	    state->sampled_run_ns != task->se.sum_exec_runtime) {
-		if (write_sample(seq, task, mm, state, letter,
-				 pass == PASS_FINAL && !state->exit_ns))
+	if (changed || (pass != PASS_CHANGED && !ended)) {
+		if (write_sample(seq, task, mm, serial, process, letter,
+				 pass == PASS_FINAL && !ended))
 			return 0;
 	}
 	count_state(letter);

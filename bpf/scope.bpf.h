@@ -41,16 +41,13 @@ static __always_inline __u64 upid_at(__u64 pid, __u32 level)
 /* A task's ids in its own pid namespace. */
 static __always_inline void read_ns_pids(struct task_struct *task, __s32 *tgid_ns, __s32 *tid_ns)
 {
-	__u64 pid = 0, tgid_pid = 0;
-	__u32 level = 0;
+	__u64 pid = (__u64)BPF_CORE_READ(task, thread_pid), tgid_pid;
+	__u32 level = BPF_CORE_READ((struct pid *)pid, level);
 
 	*tid_ns = task->pid;
 	*tgid_ns = task->tgid;
-	if (task->thread_pid)
-		level = task->thread_pid->level;
 	if (level == 0)
 		return;
-	bpf_core_read(&pid, sizeof(pid), &task->thread_pid);
 	tgid_pid = (__u64)BPF_CORE_READ(task, group_leader, thread_pid);
 	bpf_probe_read_kernel(tid_ns, 4, (void *)upid_at(pid, level));
 	if (tgid_pid)
@@ -122,39 +119,44 @@ static __always_inline bool is_launch(__u64 clone_flags)
 
 /* ---- following a task ---- */
 
-/* Gives a task its serial; NULL and a counted loss if there is no memory. `process` is the
- * serial of its process, 0 if it founds one. */
-static __always_inline struct task_state *follow(struct task_struct *task, __u32 process, __u16 kind)
+/* Gives a task its serial and returns it; 0 and a counted loss if there is no memory. `process` is
+ * the serial of its process, 0 if it founds one. */
+static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u64 born_in,
+				    __u16 kind)
 {
 	struct counts *counts = get_counts();
-	struct task_state *state;
+	struct task_state fresh = {
+		.born_ns = task->start_boottime,
+		.born_in = born_in,
+		/* no sample can have said this, so the first one is always written */
+		.sampled_run_ns = ~0ULL,
+	};
+	__u64 key = (__u64)task;
 
 	if (!counts)
-		return NULL;
-	state = bpf_task_storage_get(&tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!state) {
-		count_loss(kind, PT_LOSS_STORAGE);
-		return NULL;
-	}
-	state->task = __sync_fetch_and_add(&counts->born, 1) + 1;
-	state->process = process ? process : state->task;
-	state->born_in = BORN_ELSEWHERE;
-	/* no sample can have said this, so the first one is always written */
-	state->sampled_run_ns = ~0ULL;
-	return state;
+		return 0;
+	fresh.task = __sync_fetch_and_add(&counts->born, 1) + 1;
+	fresh.process = process ? process : fresh.task;
+	if (process && !bpf_map_update_elem(&threads, &key, &fresh, BPF_ANY))
+		return fresh.task;
+	if (bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		return fresh.task;
+	__sync_fetch_and_add(&counts->ended, 1);
+	count_loss(kind, PT_LOSS_STORAGE);
+	return 0;
 }
 
 /* Says that a task is followed from here on, and what it had used before. It is rare, so pointers
  * are followed by helpers, which spare the verifier its searches (see LOADED_HERE). */
-static __always_inline void write_attach(struct task_struct *task, struct task_state *state,
+static __always_inline void write_attach(struct task_struct *task, __u32 serial, __u32 process,
 					 __u32 bits)
 {
 	struct pt_attach *r = reserve(lifecycle, PT_ATTACH, struct pt_attach);
 
 	if (!r)
 		return;
-	set_head(&r->head, PT_ATTACH, sizeof(*r), state->task, bpf_ktime_get_boot_ns());
-	r->process = state->process;
+	set_head(&r->head, PT_ATTACH, sizeof(*r), serial, bpf_ktime_get_boot_ns());
+	r->process = process;
 	r->tgid = task->tgid;
 	r->tid = task->pid;
 	r->parent_tgid = BPF_CORE_READ(task, group_leader, real_parent, tgid);
@@ -183,9 +185,9 @@ static __always_inline void write_attach(struct task_struct *task, struct task_s
 /* Follows a task that was there before. */
 static __always_inline void adopt(struct task_struct *task)
 {
-	struct task_state *state, *leader_state;
+	struct task_state *leader_state;
+	__u32 process = 0, serial;
 	struct counts *counts;
-	__u32 process = 0;
 
 	if (task->flags & PF_KTHREAD)
 		return;
@@ -199,10 +201,11 @@ static __always_inline void adopt(struct task_struct *task)
 			return;
 		process = leader_state->process;
 	}
-	state = follow(task, process, PT_ATTACH);
-	if (!state)
+	serial = follow(task, process, BORN_ELSEWHERE, PT_ATTACH);
+	if (!serial)
 		return;
-	write_attach(task, state, task->exit_state ? PT_ATTACH_ZOMBIE : 0);
+	write_attach(task, serial, process ? process : serial,
+		     task->exit_state ? PT_ATTACH_ZOMBIE : 0);
 	counts = get_counts();
 	if (task->exit_state && counts)
 		__sync_fetch_and_add(&counts->ended, 1);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use nix::sys::resource::{UsageWho, getrusage};
 use proctrace_probe::{
-    Command, Ended, Finished, Identity, LookupHook, LossCount, OnFull, Options, Outcome, OwnCgroup,
+    Command, Ended, Finished, Identity, Interval, LookupHook, LossCount, OnFull, Options, Outcome, OwnCgroup,
     Probe, ProbeError, Scope, Wait, boot_ns, find_program, record, unix_ns,
 };
 use proctrace_report::number::{bytes, count, counted, time};
@@ -167,8 +167,6 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
             WhenFull::Block => OnFull::Block,
         },
         duration: args.duration,
-        interval: args.interval,
-        ring_bytes: args.ring_size,
         wait: match args.wait {
             WaitFor::Tree => Wait::Tree,
             WaitFor::Root => Wait::Root,
@@ -176,6 +174,12 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
         grace: args.grace,
         ..Options::default()
     };
+    if let Some(interval) = args.interval {
+        options.interval = Interval::Fixed(interval);
+    }
+    if let Some(ring_bytes) = args.ring_size {
+        options.ring_bytes = ring_bytes;
+    }
     if args.no_env {
         options.env_names.clear();
     }
@@ -215,7 +219,7 @@ fn header(arguments: &[OsString], options: &Options, probe: &Probe) -> Result<tr
         memory_bytes: memory.totalram * u64::from(memory.mem_unit),
         started_unix_ns: unix_ns(),
         started_ns: boot_ns(),
-        interval_ns: nanoseconds(options.interval),
+        interval_ns: nanoseconds(options.interval.least()),
         memory_interval_ns: options.memory_interval.map(nanoseconds),
         ring_bytes: u64::from(options.ring_bytes),
         on_full: match options.on_full {

@@ -10,6 +10,7 @@ use proctrace_wire::{Call, Family};
 use crate::error::{ProbeError, not_permitted, root_cause};
 use crate::options::{LookupHook, Misses, Options, Scope};
 use crate::perf_event::{TracepointLink, attach_tracepoint};
+use crate::task_iterator::TaskIterator;
 use crate::tracefs::Tracefs;
 
 /// One event and the hook it is taken from.
@@ -109,10 +110,28 @@ pub(crate) const ADOPT_PROGRAM: &str = "on_adopt";
 
 /// The hooks in use, and what keeps the classic tracepoints attached; the others hang on their
 /// programs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Hooks {
     pub(crate) list: Vec<Hook>,
     pub(crate) links: Vec<TracepointLink>,
+    /// By their programs.
+    iterators: Vec<(&'static str, TaskIterator)>,
+}
+
+impl Hooks {
+    /// The iterator with this program, if the recording has one.
+    pub(crate) fn iterator(&self, program: &str) -> Option<&TaskIterator> {
+        self.iterators.iter().find(|(name, _)| *name == program).map(|(_, iterator)| iterator)
+    }
+}
+
+/// What keeps a hook where it is.
+#[derive(Debug)]
+pub(crate) enum Attached {
+    /// The program does.
+    Program,
+    Tracepoints(Vec<TracepointLink>),
+    Iterator(&'static str, TaskIterator),
 }
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -123,16 +142,20 @@ pub(crate) fn attach_all(
     btf: &Btf,
     options: &Options,
 ) -> Result<Hooks, ProbeError> {
-    let mut hooks = Hooks { list: Vec::new(), links: Vec::new() };
+    let mut hooks = Hooks::default();
     for event in EVENTS {
         let need = event.need(options);
         if need == Need::Not {
             continue;
         }
         match attach(event, ebpf, btf, options) {
-            Ok((hook, links)) => {
+            Ok((hook, attached)) => {
                 hooks.list.push(hook);
-                hooks.links.extend(links);
+                match attached {
+                    Attached::Program => {}
+                    Attached::Tracepoints(links) => hooks.links.extend(links),
+                    Attached::Iterator(name, iterator) => hooks.iterators.push((name, iterator)),
+                }
             }
             Err(_) if need == Need::May => {}
             Err(error) => return Err(error),
@@ -153,13 +176,13 @@ pub(crate) fn attach(
     ebpf: &mut Ebpf,
     btf: &Btf,
     options: &Options,
-) -> Result<(Hook, Vec<TracepointLink>), ProbeError> {
+) -> Result<(Hook, Attached), ProbeError> {
     let mut tried = Vec::new();
     let mut refused = None;
     for way in event.ways.iter().filter(|way| way.is_wanted(options)) {
         match way.attach(ebpf, btf, options) {
-            Ok(links) => {
-                return Ok((Hook { event: event.name, hook: way.describe() }, links));
+            Ok(attached) => {
+                return Ok((Hook { event: event.name, hook: way.describe() }, attached));
             }
             Err(error) => {
                 tried.push(format!("{}: {}", way.describe(), root_cause(&*error)));
@@ -202,7 +225,7 @@ impl Way {
         ebpf: &mut Ebpf,
         btf: &Btf,
         options: &Options,
-    ) -> Result<Vec<TracepointLink>, BoxError> {
+    ) -> Result<Attached, BoxError> {
         match self {
             Self::TpBtf(program, tracepoint) => {
                 let Program::BtfTracePoint(program) = find(ebpf, program)? else {
@@ -210,14 +233,14 @@ impl Way {
                 };
                 program.load(tracepoint, btf)?;
                 program.attach()?;
-                Ok(Vec::new())
+                Ok(Attached::Program)
             }
-            Self::TaskIterator(program) => {
-                let Program::Iter(program) = find(ebpf, program)? else {
-                    return Err(wrong_type(program));
+            Self::TaskIterator(name) => {
+                let Program::Iter(program) = find(ebpf, name)? else {
+                    return Err(wrong_type(name));
                 };
                 program.load("task", btf)?;
-                Ok(Vec::new())
+                Ok(Attached::Iterator(name, TaskIterator::new(program)?))
             }
             Self::Functions => {
                 let attached = attach_functions(ebpf, btf, options);
@@ -229,7 +252,7 @@ impl Way {
                         }
                     }
                 }
-                attached.map(|()| Vec::new())
+                attached.map(|()| Attached::Program)
             }
             Self::SysExits(program) => {
                 let tracefs = Tracefs::open()?;
@@ -251,7 +274,7 @@ impl Way {
                 if links.is_empty() {
                     return Err("this kernel has no tracepoints for system calls".into());
                 }
-                Ok(links)
+                Ok(Attached::Tracepoints(links))
             }
         }
     }

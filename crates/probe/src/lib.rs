@@ -1,4 +1,4 @@
-//! How records come to be: the BPF programs, the sampler, and the payload they follow.
+//! How records come to be: the BPF programs, the samples, and the payload they follow.
 //!
 //! ```no_run
 //! use proctrace_probe::{Command, Options, Probe, record};
@@ -39,12 +39,13 @@ mod loss;
 mod memory;
 mod object;
 mod options;
+mod pace;
 mod perf_event;
 mod program_info;
 mod rings;
-mod sampler;
 mod session;
 mod snapshot;
+mod task_iterator;
 mod tracefs;
 
 pub use cgroup::{CgroupUsage, OwnCgroup};
@@ -58,5 +59,6 @@ pub use object::Probe;
 pub use options::{
     ENV_NAME_MAX, ENV_NAMES_MAX, LookupHook, Misses, OnFull, Options, PIDS_MAX, Scope, Wait,
 };
+pub use pace::Interval;
 pub use program_info::Program;
 pub use session::{Alive, Ended, Finished, Outcome, Payload, Sink, record};

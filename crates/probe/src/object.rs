@@ -261,7 +261,7 @@ pub(crate) fn load_object(options: &Options, btf: &KernelBtf) -> Result<Ebpf, Pr
 
     // aya raises RLIMIT_MEMLOCK where an old kernel wants it; the payload must not inherit that.
     let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
-    let loaded = EbpfLoader::new()
+    let loaded = new_loader()
         .btf(Some(&btf.named))
         // task storage: aya creates it, and only the programs use it
         .allow_unsupported_maps()
@@ -294,6 +294,24 @@ pub(crate) fn load_object(options: &Options, btf: &KernelBtf) -> Result<Ebpf, Pr
         }
         (None, error) => ProbeError::Load(error.into()),
     })
+}
+
+/// A loader that knows no types yet.
+///
+/// `EbpfLoader::new` reads and parses all types of the kernel, for a default that we replace: 20 ms
+/// of CPU time and 40 MB. It does without where it cannot open the file, so for that moment no file
+/// can be opened; see [`Probe::load`] on threads. If it opens it all the same, only time is lost.
+fn new_loader() -> EbpfLoader<'static> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let none = Rlimit { current: Some(0), maximum: limit.maximum };
+    let closed = setrlimit(Resource::Nofile, none).is_ok();
+    let loader = EbpfLoader::new();
+    if closed {
+        // To what it was, so it cannot be refused.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+    loader
 }
 
 /// Tells the programs which processes were asked for by pid.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use proctrace_wire::{Call, Family};
 
+use crate::pace::Interval;
+
 /// What is recorded, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -19,7 +21,7 @@ pub struct Options {
     /// Attach programs that do nothing: what a run then costs is what the hooks themselves do.
     pub empty_programs: bool,
     /// Pause between two passes of samples.
-    pub interval: Duration,
+    pub interval: Interval,
     /// Pause between two looks at the memory of every process; None: never.
     pub memory_interval: Option<Duration>,
     /// Bytes of each of the two ring buffers: a power of two, at least a page.
@@ -130,9 +132,9 @@ impl Default for Options {
             misses: Misses::all(),
             lookup_hook: LookupHook::Auto,
             empty_programs: false,
-            interval: Duration::from_millis(100),
+            interval: Interval::Affordable,
             memory_interval: None,
-            ring_bytes: 8 << 20,
+            ring_bytes: ring_bytes_for(aya::util::nr_cpus().unwrap_or(1)),
             on_full: OnFull::Drop,
             env_names: ["PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "ROOTSYS"]
                 .map(String::from)
@@ -144,9 +146,26 @@ impl Default for Options {
     }
 }
 
+/// The size of a ring buffer for a machine with so many CPUs.
+///
+/// It has to hold what all of them can write until the recorder gets the CPU: 2 MiB are 20 ms of the
+/// worst storm, look-ups of paths that were never looked up before. The kernel clears it when it is
+/// made, 1 ms for each MiB, so it is not larger than that.
+fn ring_bytes_for(cpus: usize) -> u32 {
+    const A_CPU: u32 = 2 << 20;
+    let cpus = u32::try_from(cpus).unwrap_or(u32::MAX).clamp(2, 16);
+    A_CPU * cpus.next_power_of_two()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rings_are_powers_of_two() {
+        let sizes = [0, 1, 2, 3, 12, 16, 1024].map(|cpus| ring_bytes_for(cpus) >> 20);
+        assert_eq!(sizes, [4, 4, 4, 8, 32, 32, 32]);
+    }
 
     #[test]
     fn families_make_a_set_of_calls() {

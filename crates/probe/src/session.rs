@@ -22,9 +22,10 @@ use crate::launch::{LaunchError, launch};
 use crate::loss::LossCount;
 use crate::object::{Orders, Pass, Probe};
 use crate::options::{Options, Scope, Wait};
+use crate::pace::Pace;
 use crate::program_info::Program;
 use crate::rings::drain;
-use crate::{detach, memory, sampler, snapshot};
+use crate::{detach, memory, snapshot};
 
 /// Where records go.
 pub trait Sink {
@@ -240,7 +241,7 @@ impl Session<'_> {
         }
         let mut known = self.probe.maps.task_counts()?.born;
         loop {
-            sampler::pass(&mut self.probe.ebpf, ADOPT_PROGRAM, &mut self.samples)?;
+            self.pass(ADOPT_PROGRAM)?;
             self.drain_rings();
             let now_known = self.probe.maps.task_counts()?.born;
             if now_known == known {
@@ -258,7 +259,8 @@ impl Session<'_> {
     /// Until the tree has ended, or is not waited for any longer.
     fn follow(&mut self) -> Result<Ended, ProbeError> {
         let began = Instant::now();
-        let mut next_tick = began + self.options.interval;
+        let mut pace = Pace::new(self.options.interval);
+        let mut next_tick = began + pace.pause();
         let mut next_flush = began + FLUSH_INTERVAL;
         let mut next_memory = self.options.memory_interval.map(|interval| (began, interval));
         let time_over = self.options.duration.map(|duration| began + duration);
@@ -277,12 +279,14 @@ impl Session<'_> {
 
             let now = Instant::now();
             if now >= next_tick {
+                let before = cpu_time();
                 if self.is_open() {
                     self.adopt()?;
                 }
                 self.sample(Pass::Changed)?;
+                pace.note(cpu_time().saturating_sub(before));
                 // A late tick moves the later ones: a burst of them would say nothing.
-                next_tick = now + self.options.interval;
+                next_tick = now + pace.pause();
             }
             if let Some((due, interval)) = next_memory
                 && now >= due
@@ -377,6 +381,17 @@ impl Session<'_> {
         })
     }
 
+    /// Runs a program over all tasks, and keeps the records it writes in `samples`.
+    fn pass(&mut self, program: &str) -> Result<(), ProbeError> {
+        match self.probe.hooks.iterator(program) {
+            Some(iterator) => iterator.pass(&mut self.samples),
+            None => {
+                self.samples.clear();
+                Ok(())
+            }
+        }
+    }
+
     fn drain_rings(&mut self) {
         drain_all(Stream::Lifecycle, &mut self.probe.lifecycle, &mut self.intake);
         drain_all(Stream::Lookups, &mut self.probe.lookups, &mut self.intake);
@@ -387,7 +402,7 @@ impl Session<'_> {
         if pass != Pass::Changed {
             self.probe.maps.give_orders(Orders { launch_armed: 0, pass: pass as u32 })?;
         }
-        sampler::pass(&mut self.probe.ebpf, SAMPLE_PROGRAM, &mut self.samples)?;
+        self.pass(SAMPLE_PROGRAM)?;
         for frame in Frames::new(&self.samples).flatten() {
             self.intake.take(Stream::Samples, frame);
         }
@@ -508,6 +523,12 @@ fn push_losses(intake: &mut Intake<'_>, before: &[LossCount], now: &[LossCount])
         };
         intake.take_own(Stream::Lifecycle, record.as_bytes());
     }
+}
+
+/// What this thread has used.
+fn cpu_time() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(used).unwrap_or_default()
 }
 
 fn timeval_ns(time: libc::timeval) -> u64 {

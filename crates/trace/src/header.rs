@@ -40,7 +40,7 @@ pub struct Header {
     pub started_unix_ns: u64,
     /// CLOCK_BOOTTIME at the same moment: the records' clock.
     pub started_ns: u64,
-    /// Pause between samples.
+    /// The shortest pause between passes of samples.
     pub interval_ns: u64,
     /// Pause between looks at the memory of processes; None: there were none.
     pub memory_interval_ns: Option<u64>,

@@ -70,9 +70,10 @@ pub(crate) struct RecordArgs {
     #[arg(long, hide = true)]
     pub(crate) empty_programs: bool,
 
-    /// Take samples of every live task this often.
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_interval)]
-    pub(crate) interval: Duration,
+    /// Take samples of every live task this often. Without it every 100ms, or less often, down to
+    /// once a second, where that would take more than a thousandth of a CPU.
+    #[arg(long, value_name = "TIME", value_parser = parse_interval)]
+    pub(crate) interval: Option<Duration>,
 
     /// Look at the memory of every process this often, or every 5s (PSS, USS, shared). That makes the kernel
     /// walk each process's page tables, which stops its memory management for that time.
@@ -103,9 +104,10 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) grace: Duration,
 
-    /// Size of each of the two buffers between kernel and recorder: a power of two.
-    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = parse_size)]
-    pub(crate) ring_size: u32,
+    /// Size of each of the two buffers between kernel and recorder: a power of two. Without it
+    /// 2MiB for each CPU, but 4MiB at least and 32MiB at most.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) ring_size: Option<u32>,
 
     /// When a buffer is more than half full: drop what does not fit, and count it, or make those
     /// who fill it wait.

@@ -1,0 +1,87 @@
+//! How often all tasks are looked at.
+
+use std::time::Duration;
+
+/// Pause between two passes of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interval {
+    /// Always this.
+    Fixed(Duration),
+    /// A tenth of a second, or as much longer, up to a second, as keeps what the passes take below a
+    /// thousandth of one CPU. A pass goes through all tasks of the machine, so on one with thousands
+    /// of them it takes milliseconds.
+    Affordable,
+}
+
+const AFFORDABLE_LEAST: Duration = Duration::from_millis(100);
+const AFFORDABLE_MOST: Duration = Duration::from_secs(1);
+const PASSES_A_PAUSE: u32 = 1000;
+
+impl Interval {
+    /// The shortest pause there will be.
+    pub fn least(self) -> Duration {
+        match self {
+            Self::Fixed(pause) => pause,
+            Self::Affordable => AFFORDABLE_LEAST,
+        }
+    }
+}
+
+/// Sets the pauses by what passes have taken.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    interval: Interval,
+    /// CPU time of a pass: the mean of the last few, the last counting most.
+    usual: Option<Duration>,
+}
+
+impl Pace {
+    pub(crate) fn new(interval: Interval) -> Self {
+        Self { interval, usual: None }
+    }
+
+    /// After a pass that took so much CPU time.
+    pub(crate) fn note(&mut self, cost: Duration) {
+        self.usual = Some(self.usual.map_or(cost, |usual| (usual * 3 + cost) / 4));
+    }
+
+    /// The pause until the next pass.
+    pub(crate) fn pause(&self) -> Duration {
+        let affordable = self.usual.unwrap_or_default().saturating_mul(PASSES_A_PAUSE);
+        match self.interval {
+            Interval::Fixed(pause) => pause,
+            Interval::Affordable => affordable.clamp(AFFORDABLE_LEAST, AFFORDABLE_MOST),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pauses(interval: Interval, costs_us: &[u64]) -> Vec<u128> {
+        let mut pace = Pace::new(interval);
+        let mut after = |us: &u64| {
+            pace.note(Duration::from_micros(*us));
+            pace.pause().as_millis()
+        };
+        costs_us.iter().map(&mut after).collect()
+    }
+
+    #[test]
+    fn dear_passes_come_seldom() {
+        assert_eq!(Pace::new(Interval::Affordable).pause(), AFFORDABLE_LEAST);
+        // 0.4 ms: 400 ms; a dearer one counts a quarter; a second at most; back again
+        let costs = [400, 800, 90_000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let pauses = pauses(Interval::Affordable, &costs);
+        assert_eq!(pauses[..4], [400, 500, 1000, 1000]);
+        assert_eq!(pauses.last(), Some(&100));
+    }
+
+    #[test]
+    fn what_was_asked_for_is_kept() {
+        let interval = Interval::Fixed(Duration::from_millis(7));
+        assert_eq!(pauses(interval, &[1, 90_000]), [7, 7]);
+        assert_eq!((interval.least(), Interval::Affordable.least()), (Duration::from_millis(7), AFFORDABLE_LEAST));
+    }
+}
