@@ -116,6 +116,7 @@ struct {
 struct counts {
 	__u64 born;	/* tasks ever followed; also the last serial given */
 	__u64 ended;	/* of them, those whose exit record has been written */
+	__u64 lost;	/* records lost: the sum of all losses, so that they are read only if there are any */
 };
 
 /* The last number given to a look-up. */
@@ -269,29 +270,26 @@ static __always_inline void count_loss(__u32 kind, __u32 reason)
 {
 	__u32 key = kind * PT_LOSS_REASONS + reason;
 	__u64 *count = bpf_map_lookup_elem(&losses, &key);
+	struct counts *counts = get_counts();
 
 	if (count)
 		*count += 1;
+	if (counts)
+		__sync_fetch_and_add(&counts->lost, 1);
 }
 
-/* The recorder polls; it is woken only when a ring passes its mark, and once per passing:
- * a wake-up per record costs 3 us, several times the record itself. */
-static __always_inline __u64 wake_flags(void *ring, __u64 size)
+/* The recorder comes at its ticks; it is woken only while a ring is above its mark: a wake-up for
+ * every record costs 3 us, several times the record itself. */
+static __always_inline __u64 wake_flags(void *ring)
 {
-	__u64 avail = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
-
-	return avail >= wake_bytes && avail - size < wake_bytes + PT_RECORD_MAX ?
-		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
-}
-
-/* The same where records are small and many: every sixteenth of a task looks. It might look only
- * after the mark is long passed, so there is no upper end. */
-static __always_inline __u64 seldom_wake_flags(void *ring, __u32 nth)
-{
-	if (nth % 16 != 1)
-		return BPF_RB_NO_WAKEUP;
 	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= wake_bytes ?
 		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* The same where records are small and many: every sixteenth of a task looks. */
+static __always_inline __u64 seldom_wake_flags(void *ring, __u32 nth)
+{
+	return nth % 16 == 1 ? wake_flags(ring) : BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline void set_head(struct pt_head *head, __u16 kind, __u16 size, __u32 task,
@@ -312,7 +310,7 @@ static __always_inline void set_head(struct pt_head *head, __u16 kind, __u16 siz
 		r_;                                                         \
 	})
 
-#define submit(ring, record) bpf_ringbuf_submit(record, wake_flags(&(ring), sizeof(*(record))))
+#define submit(ring, record) bpf_ringbuf_submit(record, wake_flags(&(ring)))
 
 /*
  * The time of a look-up. Reading the clock costs 25 to 75 ns, a tenth of a failed open, so it is
@@ -336,7 +334,7 @@ static __always_inline __u64 coarse_now(struct task_state *state, struct task_st
 /* A record put together in scratch; `size` is already a multiple of 8. */
 static __always_inline void output(void *ring, __u32 kind, void *record, __u64 size)
 {
-	if (bpf_ringbuf_output(ring, record, size, wake_flags(ring, size)))
+	if (bpf_ringbuf_output(ring, record, size, wake_flags(ring)))
 		count_loss(kind, PT_LOSS_RING_FULL);
 }
 

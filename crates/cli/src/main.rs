@@ -120,8 +120,9 @@ fn is_misuse(_: &anyhow::Error) -> bool {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+        let by_io = cause.downcast_ref().map(std::io::Error::kind);
+        // which keeps it to itself
+        let by_json = cause.downcast_ref().and_then(serde_json::Error::io_error_kind);
+        by_io.or(by_json) == Some(std::io::ErrorKind::BrokenPipe)
     })
 }

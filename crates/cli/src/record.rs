@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use nix::sys::resource::{UsageWho, getrusage};
 use proctrace_probe::{
-    Command, Ended, Finished, Identity, Interval, LookupHook, LossCount, OnFull, Options, Outcome, OwnCgroup,
-    Probe, ProbeError, Scope, Wait, boot_ns, find_program, record, unix_ns,
+    Command, Ended, Finished, Identity, Interval, LookupHook, LossCount, OnFull, Options, Outcome,
+    OwnCgroup, Probe, ProbeError, Scope, Wait, boot_ns, find_program, record, unix_ns,
 };
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace as trace;

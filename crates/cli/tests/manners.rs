@@ -316,19 +316,20 @@ fn an_unnamed_trace_does_not_overwrite_the_last_one() {
 #[test]
 fn a_reader_who_has_had_enough_is_no_error() {
     let recorded = Recorder::new().fixture("spawn", &["300", "/bin/true"]);
-    let mut dump = proctrace()
-        .arg("dump")
-        .arg(recorded.trace())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut first = [0; 10];
-    dump.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
-    drop(dump.stdout.take());
-    let output = dump.wait_with_output().unwrap();
-    assert!(output.status.success());
-    assert_eq!(output.stderr, b"");
+    for arguments in [&["dump"][..], &["dump", "--header"]] {
+        // To a pipe that nobody reads.
+        let mut dump = proctrace()
+            .args(arguments)
+            .arg(recorded.trace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(dump.stdout.take());
+        let output = dump.wait_with_output().unwrap();
+        assert!(output.status.success());
+        assert_eq!(output.stderr, b"", "{arguments:?}");
+    }
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! What the recorder waits for: its rings, its signals, the next tick.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
+use rustix::event::{Timespec, epoll};
+
+use crate::ring::Ring;
 
 /// The signals a recorder handles itself; blocked while this lives, and delivered by descriptor.
 #[derive(Debug)]
@@ -58,22 +61,34 @@ impl Drop for Signals {
     }
 }
 
-/// Sleeps until a ring passes its mark, a signal comes, or the time is over.
-pub(crate) fn wait(
-    rings: [BorrowedFd<'_>; 2],
-    signals: &Signals,
-    timeout: Duration,
-) -> io::Result<()> {
-    let mut descriptors = [
-        PollFd::new(rings[0], PollFlags::POLLIN),
-        PollFd::new(rings[1], PollFlags::POLLIN),
-        PollFd::new(signals.descriptor.as_fd(), PollFlags::POLLIN),
-    ];
-    // Rounded up: waking a fraction too early would only mean another poll.
-    let timeout = timeout + Duration::from_micros(999);
-    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
-    match poll(&mut descriptors, timeout) {
-        Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
-        Err(errno) => Err(errno.into()),
+/// Wakes the recorder for what cannot wait for its next tick.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    epoll: OwnedFd,
+}
+
+impl Alarm {
+    /// Of signals, and of rings that pass their mark.
+    pub(crate) fn new(signals: &Signals, rings: [&Ring; 2]) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let none = epoll::EventData::new_u64(0);
+        epoll::add(&epoll, &signals.descriptor, none, epoll::EventFlags::IN)?;
+        for ring in rings {
+            // A ring counts as readable for as long as anything is in it. Under a storm that is
+            // always, and the recorder would never sleep; the programs wake it where it has to.
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::add(&epoll, ring, none, flags)?;
+        }
+        Ok(Self { epoll })
+    }
+
+    /// Sleeps until then, or until the time is over.
+    pub(crate) fn wait(&self, timeout: Duration) -> io::Result<()> {
+        let timeout = Timespec::try_from(timeout).unwrap_or_default();
+        let mut happened = [const { MaybeUninit::uninit() }; 3];
+        match epoll::wait(&self.epoll, &mut happened, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
     }
 }

@@ -220,12 +220,7 @@ impl Way {
         }
     }
 
-    fn attach(
-        &self,
-        ebpf: &mut Ebpf,
-        btf: &Btf,
-        options: &Options,
-    ) -> Result<Attached, BoxError> {
+    fn attach(&self, ebpf: &mut Ebpf, btf: &Btf, options: &Options) -> Result<Attached, BoxError> {
         match self {
             Self::TpBtf(program, tracepoint) => {
                 let Program::BtfTracePoint(program) = find(ebpf, program)? else {

@@ -42,7 +42,7 @@ mod options;
 mod pace;
 mod perf_event;
 mod program_info;
-mod rings;
+mod ring;
 mod session;
 mod snapshot;
 mod task_iterator;

@@ -3,18 +3,19 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::MetadataExt;
 
-use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
 use aya::programs::Program;
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel, include_bytes_aligned};
 use proctrace_wire::{Kind, LossReason};
 
 use crate::btf_extract::{Extracts, extract, names_in_object};
 use crate::error::{ProbeError, not_permitted, root_cause};
-use crate::events::Signals;
+use crate::events::{Alarm, Signals};
 use crate::hooks::{Hook, Hooks, NAMES_ATTACHED_TO, RETURN_PROGRAM, attach_all};
 use crate::loss::LossCount;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Options, PIDS_MAX, Scope};
 use crate::program_info::{self, Program as ProgramFigures};
+use crate::ring::Ring;
 
 pub(crate) static OBJECT: &[u8] =
     include_bytes_aligned!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o"));
@@ -27,8 +28,9 @@ pub struct Probe {
     pub(crate) signals: Signals,
     pub(crate) ebpf: Ebpf,
     pub(crate) hooks: Hooks,
-    pub(crate) lifecycle: RingBuf<MapData>,
-    pub(crate) lookups: RingBuf<MapData>,
+    pub(crate) lifecycle: Ring,
+    pub(crate) lookups: Ring,
+    pub(crate) alarm: Alarm,
     pub(crate) maps: Maps,
 }
 
@@ -45,6 +47,7 @@ pub(crate) struct Maps {
 pub(crate) struct TaskCounts {
     pub(crate) born: u64,
     pub(crate) ended: u64,
+    pub(crate) lost: u64,
 }
 
 /// `struct orders` of recorder.bpf.h.
@@ -98,13 +101,17 @@ impl Probe {
         let lifecycle = take("lifecycle")?;
         let lookups = take("lookups")?;
         let (counts, orders, losses) = (take("counts")?, take("orders")?, take("losses")?);
-        let ring = |map| RingBuf::try_from(map).map_err(ProbeError::set_up("rings"));
+        let ring = |map| Ring::new(map, options.ring_bytes).map_err(ProbeError::set_up("rings"));
+        let (lifecycle, lookups) = (ring(lifecycle)?, ring(lookups)?);
+        let alarm = Alarm::new(&signals, [&lifecycle, &lookups])
+            .map_err(ProbeError::system("wait for events"))?;
         Ok(Self {
             signals,
             ebpf,
             hooks,
-            lifecycle: ring(lifecycle)?,
-            lookups: ring(lookups)?,
+            lifecycle,
+            lookups,
+            alarm,
             maps: Maps {
                 counts: Array::try_from(counts).map_err(ProbeError::set_up("maps"))?,
                 orders: Array::try_from(orders).map_err(ProbeError::set_up("maps"))?,
@@ -159,6 +166,10 @@ impl Maps {
         // PT_LOSS_REASONS of wire.h
         const REASONS: u32 = LossReason::ALL.len() as u32 + 1;
         let mut losses = Vec::new();
+        // A hundred system calls, nearly always for nothing.
+        if self.task_counts()?.lost == 0 {
+            return Ok(losses);
+        }
         for kind in Kind::ALL {
             for reason in LossReason::ALL {
                 let key = kind as u32 * REASONS + reason as u32;

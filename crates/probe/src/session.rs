@@ -2,10 +2,8 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use aya::maps::{MapData, RingBuf};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proctrace_wire::layout::{ATTACH_ROOT, Attach, Head, LOSS_ANY_CPU, Loss, SAMPLE_FINAL, Sample};
@@ -16,7 +14,6 @@ use crate::clock::boot_ns;
 use crate::command::Command;
 use crate::count::Counts;
 use crate::error::ProbeError;
-use crate::events::wait;
 use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM};
 use crate::launch::{LaunchError, launch};
 use crate::loss::LossCount;
@@ -24,7 +21,7 @@ use crate::object::{Orders, Pass, Probe};
 use crate::options::{Options, Scope, Wait};
 use crate::pace::Pace;
 use crate::program_info::Program;
-use crate::rings::drain;
+use crate::ring::Ring;
 use crate::{detach, memory, snapshot};
 
 /// Where records go.
@@ -122,6 +119,10 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// While only the end of stragglers is awaited, they are looked for this often.
 const STRAGGLER_INTERVAL: Duration = Duration::from_millis(5);
+
+/// At the end a ring is emptied at most so often: one that is filled meanwhile is filled by tasks
+/// that go on, whose records nobody waits for.
+const DRAINS_AT_THE_END: usize = 1000;
 
 /// Records into `sink` whom the options say, and `command`, which it runs, with all descendants.
 ///
@@ -273,8 +274,10 @@ impl Session<'_> {
             if let Some(time_over) = time_over {
                 pause = pause.min(time_over.saturating_duration_since(Instant::now()));
             }
-            wait(ring_descriptors(&self.probe), &self.probe.signals, pause)
-                .map_err(ProbeError::system("wait for events"))?;
+            if self.is_behind() {
+                pause = Duration::ZERO;
+            }
+            self.probe.alarm.wait(pause).map_err(ProbeError::system("wait for events"))?;
             self.drain_rings();
 
             let now = Instant::now();
@@ -351,13 +354,19 @@ impl Session<'_> {
         let programs = self.probe.programs();
         // From here on no lifecycle record can be added, and look-ups only by tasks that go on
         // after the end: the programs are gone or about to go, their maps are still ours.
-        let Probe { signals: _signals, ebpf, hooks, mut lifecycle, mut lookups, maps } = self.probe;
+        let Probe { signals: _signals, ebpf, hooks, mut lifecycle, mut lookups, maps, .. } =
+            self.probe;
         drop(ebpf);
         detach::in_background(hooks.links);
         let intake = &mut self.intake;
         for (stream, ring) in [(Stream::Lifecycle, &mut lifecycle), (Stream::Lookups, &mut lookups)]
         {
-            drain_all(stream, ring, intake);
+            // Until nothing comes any more; not for ever, as those who go on add to it.
+            for _ in 0..DRAINS_AT_THE_END {
+                if drain(stream, ring, intake) == 0 {
+                    break;
+                }
+            }
         }
         intake.tell_attached();
         for loss in maps.losses()? {
@@ -393,9 +402,16 @@ impl Session<'_> {
     }
 
     fn drain_rings(&mut self) {
-        drain_all(Stream::Lifecycle, &mut self.probe.lifecycle, &mut self.intake);
-        drain_all(Stream::Lookups, &mut self.probe.lookups, &mut self.intake);
+        drain(Stream::Lifecycle, &mut self.probe.lifecycle, &mut self.intake);
+        drain(Stream::Lookups, &mut self.probe.lookups, &mut self.intake);
         self.intake.tell_attached();
+    }
+
+    /// Whether so much has come meanwhile that another look is due at once. Less than that is left to
+    /// the next tick, or to the programs, which wake us above a quarter of the ring.
+    fn is_behind(&self) -> bool {
+        let limit = self.options.ring_bytes as usize / 8;
+        self.probe.lifecycle.waiting_bytes() > limit || self.probe.lookups.waiting_bytes() > limit
     }
 
     fn sample(&mut self, pass: Pass) -> Result<(), ProbeError> {
@@ -484,22 +500,9 @@ fn leaders(samples: &[u8]) -> impl Iterator<Item = Sample> + '_ {
     })
 }
 
-fn drain_all(stream: Stream, ring: &mut RingBuf<MapData>, intake: &mut Intake<'_>) {
-    let Ok(_) = drain(ring, |frame| {
-        intake.take(stream, frame);
-        Ok::<_, std::convert::Infallible>(())
-    });
-}
-
-fn ring_descriptors(probe: &Probe) -> [BorrowedFd<'_>; 2] {
-    // SAFETY: both rings live as long as the probe that the result borrows. (aya gives AsFd only
-    // where it can lend the map.)
-    unsafe {
-        [
-            BorrowedFd::borrow_raw(probe.lifecycle.as_raw_fd()),
-            BorrowedFd::borrow_raw(probe.lookups.as_raw_fd()),
-        ]
-    }
+/// Takes what is in a ring; returns how many records there were.
+fn drain(stream: Stream, ring: &mut Ring, intake: &mut Intake<'_>) -> usize {
+    ring.drain(|frame| intake.take(stream, frame))
 }
 
 fn same_loss(a: &LossCount, b: &LossCount) -> bool {

@@ -89,7 +89,7 @@ pub(crate) fn value(difference: u64, before: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::gather::gather;
-    use crate::scatter::scatter;
+    use crate::scatter::Scatter;
     use proctrace_wire::Kind;
     use proptest::prelude::*;
 
@@ -122,7 +122,7 @@ mod tests {
 
     fn scattered(raw: &[u8]) -> Option<Vec<u8>> {
         let mut columns = Vec::new();
-        scatter(raw, &mut columns)?;
+        Scatter::default().scatter(raw, &mut columns)?;
         Some(columns)
     }
 
@@ -144,6 +144,16 @@ mod tests {
             prop_assert_eq!(gather(&columns, raw.len() + 8), None);
             if let Some(fewer) = raw.len().checked_sub(8) {
                 prop_assert_eq!(gather(&columns, fewer), None);
+            }
+        }
+
+        #[test]
+        fn a_block_owes_nothing_to_those_before_it(blocks in proptest::collection::vec(any_records(), 2..5)) {
+            let mut scatter = Scatter::default();
+            for raw in blocks {
+                let mut columns = Vec::new();
+                scatter.scatter(&raw, &mut columns).unwrap();
+                prop_assert_eq!(Some(columns), scattered(&raw));
             }
         }
 

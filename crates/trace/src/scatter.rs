@@ -5,107 +5,180 @@ use proctrace_wire::{Frames, Kind};
 
 use crate::columns::{Column, difference};
 
+/// Takes records apart, block after block: what it needs for one it keeps for the next, because
+/// memory that is given back and asked for anew costs more than taking the records apart.
+#[derive(Debug, Default)]
+pub(crate) struct Scatter {
+    shapes: Vec<Shape>,
+    order: Vec<u8>,
+    tails: Vec<u8>,
+    values: Values,
+}
+
 /// The records that have the same fields.
-struct Shape<'a> {
+#[derive(Debug)]
+struct Shape {
     /// None: only their head is known.
     kind: Option<Kind>,
-    rows: Vec<&'a [u8]>,
-}
-
-impl Shape<'_> {
     /// Bytes of each field of the fixed part.
-    fn widths(&self) -> Vec<usize> {
+    widths: Vec<usize>,
+    /// Where in the block they begin; none in a block that has none of them.
+    rows: Vec<usize>,
+}
+
+impl Shape {
+    fn of(kind: Option<Kind>) -> Self {
         // The first field of each kind is the head.
-        let body = self.kind.map_or(&[][..], |kind| &kind.layout().fields[1..]);
-        Head::LAYOUT.fields.iter().chain(body).map(|field| field.size).collect()
+        let body = kind.map_or(&[][..], |kind| &kind.layout().fields[1..]);
+        let widths = Head::LAYOUT.fields.iter().chain(body).map(|field| field.size).collect();
+        Self { kind, widths, rows: Vec::new() }
     }
 }
 
-/// Puts the columns of these records into `out`. None if the bytes are not all records.
-pub(crate) fn scatter(raw: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    let mut shapes: Vec<Shape<'_>> = Vec::new();
-    let mut order = Vec::new();
-    let mut tails = Vec::new();
-    for frame in Frames::new(raw) {
-        let frame = frame.ok()?;
-        // One too short for its kind is kept all the same: decoding it says what is wrong.
-        let kind = Kind::from_number(frame.head.kind)
-            .filter(|kind| kind.layout().size <= frame.bytes.len());
-        let fixed = kind.map_or(size_of::<Head>(), |kind| kind.layout().size);
-        let at = shapes.iter().position(|shape| shape.kind == kind).unwrap_or_else(|| {
-            shapes.push(Shape { kind, rows: Vec::new() });
-            shapes.len() - 1
-        });
-        order.push(u8::try_from(at).ok()?);
-        shapes[at].rows.push(frame.bytes);
-        tails.extend_from_slice(&frame.bytes[fixed..]);
-    }
-
-    out.clear();
-    out.extend_from_slice(&u32::try_from(order.len()).ok()?.to_le_bytes());
-    out.extend_from_slice(&order);
-    out.push(u8::try_from(shapes.len()).ok()?);
-    let mut values = Values::default();
-    for shape in &shapes {
-        let widths = shape.widths();
-        out.push(u8::try_from(widths.len()).ok()?);
-        let mut offset = 0;
-        for width in widths {
-            match width {
-                1 => values.scatter::<1>(&shape.rows, offset, out)?,
-                2 => values.scatter::<2>(&shape.rows, offset, out)?,
-                4 => values.scatter::<4>(&shape.rows, offset, out)?,
-                8 => values.scatter::<8>(&shape.rows, offset, out)?,
-                _ => {
-                    out.push(Column::Verbatim { width }.head()?);
-                    for row in &shape.rows {
-                        out.extend_from_slice(&row[offset..offset + width]);
+impl Scatter {
+    /// Puts the columns of these records into `out`. None if the bytes are not all records.
+    pub(crate) fn scatter(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let used = self.sort(raw)?;
+        out.clear();
+        out.extend_from_slice(&u32::try_from(self.order.len()).ok()?.to_le_bytes());
+        out.extend_from_slice(&self.order);
+        out.push(u8::try_from(used).ok()?);
+        for shape in &self.shapes[..used] {
+            out.push(u8::try_from(shape.widths.len()).ok()?);
+            let mut offset = 0;
+            for &width in &shape.widths {
+                let rows = Rows { raw, starts: &shape.rows, offset };
+                match width {
+                    1 => self.values.scatter::<1>(rows, out)?,
+                    2 => self.values.scatter::<2>(rows, out)?,
+                    4 => self.values.scatter::<4>(rows, out)?,
+                    8 => self.values.scatter::<8>(rows, out)?,
+                    _ => {
+                        out.push(Column::Verbatim { width }.head()?);
+                        for start in &shape.rows {
+                            out.extend_from_slice(&raw[start + offset..][..width]);
+                        }
                     }
                 }
+                offset += width;
             }
-            offset += width;
         }
+        out.extend_from_slice(&self.tails);
+        Some(())
     }
-    out.extend_from_slice(&tails);
-    Some(())
+
+    /// Finds out which record has which shape, and brings those that are used to the front, in the
+    /// order in which they appear; returns their number.
+    fn sort(&mut self, raw: &[u8]) -> Option<usize> {
+        self.order.clear();
+        self.tails.clear();
+        for shape in &mut self.shapes {
+            shape.rows.clear();
+        }
+        let mut used = 0;
+        let mut start = 0;
+        for frame in Frames::new(raw) {
+            let frame = frame.ok()?;
+            // One too short for its kind is kept all the same: decoding it says what is wrong.
+            let kind = Kind::from_number(frame.head.kind)
+                .filter(|kind| kind.layout().size <= frame.bytes.len());
+            let fixed = kind.map_or(size_of::<Head>(), |kind| kind.layout().size);
+            let known = self.shapes[..used].iter().position(|shape| shape.kind == kind);
+            let at = known.unwrap_or_else(|| {
+                let later = self.shapes[used..].iter().position(|shape| shape.kind == kind);
+                let from = later.map_or(self.shapes.len(), |later| used + later);
+                if later.is_none() {
+                    self.shapes.push(Shape::of(kind));
+                }
+                self.shapes.swap(used, from);
+                used += 1;
+                used - 1
+            });
+            self.order.push(u8::try_from(at).ok()?);
+            self.shapes[at].rows.push(start);
+            self.tails.extend_from_slice(&frame.bytes[fixed..]);
+            start += frame.bytes.len();
+        }
+        Some(used)
+    }
+}
+
+/// One field of records of a shape.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    raw: &'a [u8],
+    starts: &'a [usize],
+    offset: usize,
+}
+
+impl Rows<'_> {
+    #[inline]
+    fn number<const W: usize>(self, start: usize) -> u64 {
+        let mut word = [0; 8];
+        word[..W].copy_from_slice(&self.raw[start + self.offset..][..W]);
+        u64::from_le_bytes(word)
+    }
 }
 
 /// The numbers of one field.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Values {
     plain: Vec<u64>,
     differences: Vec<u64>,
 }
 
+/// What was seen in numbers.
+#[derive(Default)]
+struct Seen {
+    /// Their bits, together.
+    any: u64,
+    /// What they take without their leading zeros.
+    bits: u64,
+}
+
+impl Seen {
+    #[inline]
+    fn note(&mut self, value: u64) {
+        self.any |= value;
+        self.bits += u64::from(64 - value.leading_zeros());
+    }
+}
+
 impl Values {
     /// Puts a column of numbers of `W` bytes into `out`, in the form that has fewer bits.
-    fn scatter<const W: usize>(
-        &mut self,
-        rows: &[&[u8]],
-        offset: usize,
-        out: &mut Vec<u8>,
-    ) -> Option<()> {
+    fn scatter<const W: usize>(&mut self, rows: Rows<'_>, out: &mut Vec<u8>) -> Option<()> {
+        let first = rows.number::<W>(*rows.starts.first()?);
+        let mut changes = 0;
         self.plain.clear();
-        self.plain.extend(rows.iter().map(|row| {
-            let mut word = [0; 8];
-            word[..W].copy_from_slice(&row[offset..offset + W]);
-            u64::from_le_bytes(word)
+        self.plain.extend(rows.starts.iter().map(|start| {
+            let value = rows.number::<W>(*start);
+            changes |= value ^ first;
+            value
         }));
-        let first = *self.plain.first()?;
-        let mut before = first;
-        self.differences.clear();
-        self.differences.extend(self.plain.iter().map(|value| {
-            let difference = difference::<W>(*value, before);
-            before = *value;
-            difference
-        }));
+        // Many fields are the same all over a block, and done with here.
+        let (mut plain, mut differences) = (Seen::default(), Seen::default());
+        if changes == 0 {
+            plain.note(first);
+        } else {
+            let mut before = first;
+            self.differences.clear();
+            self.differences.extend(self.plain.iter().map(|value| {
+                let difference = difference::<W>(*value, before);
+                before = *value;
+                plain.note(*value);
+                differences.note(difference);
+                difference
+            }));
+        }
 
-        let differences = bits(&self.differences) < bits(&self.plain);
-        let values = if differences { &self.differences } else { &self.plain };
-        let planes = 8 - values.iter().fold(0, |all, value| all | value).leading_zeros() / 8;
-        let planes = planes as usize;
-        out.push(Column::Numbers { width: W, planes, differences }.head()?);
-        if differences {
+        let by_differences = differences.bits < plain.bits;
+        let (values, seen) = match by_differences {
+            true => (&self.differences, differences),
+            false => (&self.plain, plain),
+        };
+        let planes = 8 - seen.any.leading_zeros() as usize / 8;
+        out.push(Column::Numbers { width: W, planes, differences: by_differences }.head()?);
+        if by_differences {
             out.extend_from_slice(&first.to_le_bytes()[..W]);
         }
         for plane in 0..planes {
@@ -113,9 +186,4 @@ impl Values {
         }
         Some(())
     }
-}
-
-/// What these numbers take without their leading zeros.
-fn bits(values: &[u64]) -> u64 {
-    values.iter().map(|value| u64::from(64 - value.leading_zeros())).sum()
 }

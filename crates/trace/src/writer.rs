@@ -8,7 +8,7 @@ use zerocopy::IntoBytes;
 use crate::block::{BLOCK_MAGIC, CODEC_COLUMNS, CODEC_RAW, CODEC_ZSTD, RawHeader, TRAILER};
 use crate::error::WriteError;
 use crate::header::{HEADER_BYTES_MAX, Header, Trailer};
-use crate::scatter::scatter;
+use crate::scatter::Scatter;
 use crate::{FORMAT_VERSION, MAGIC, RAW_BYTES_MAX};
 
 /// zstd's fastest regular level: at the rate of a storm of look-ups (100 MB/s) a higher one would
@@ -24,6 +24,7 @@ pub struct Writer<W> {
     out: W,
     sequence: u32,
     written_bytes: u64,
+    scatter: Scatter,
     columns: Vec<u8>,
     buffer: Vec<u8>,
     compressor: zstd::bulk::Compressor<'static>,
@@ -51,6 +52,7 @@ impl<W: Write> Writer<W> {
             out,
             sequence: 0,
             written_bytes: prefix.len() as u64,
+            scatter: Scatter::default(),
             columns: Vec::new(),
             buffer: Vec::new(),
             compressor: zstd::bulk::Compressor::new(ZSTD_LEVEL)?,
@@ -105,26 +107,28 @@ impl<W: Write> Writer<W> {
         last_ns: u64,
         raw: &[u8],
     ) -> Result<(), WriteError> {
-        let scattered = scatter(raw, &mut self.columns).is_some();
+        let scattered = self.scatter.scatter(raw, &mut self.columns).is_some();
         let (codec, plain) = if scattered && self.columns.len() <= raw.len() {
             (CODEC_COLUMNS, &self.columns[..])
         } else {
             (CODEC_ZSTD, raw)
         };
         let head = size_of::<RawHeader>();
-        self.buffer.clear();
-        self.buffer.resize(head + zstd::zstd_safe::compress_bound(plain.len()), 0);
-        let compressed = self.compressor.compress_to_buffer(plain, &mut self.buffer[head..]);
+        // The buffer only grows: what was in it before is written over.
+        let room = head + zstd::zstd_safe::compress_bound(plain.len()).max(raw.len());
+        if self.buffer.len() < room {
+            self.buffer.resize(room, 0);
+        }
+        let compressed = self.compressor.compress_to_buffer(plain, &mut self.buffer[head..room]);
         let (codec, stored) = match compressed {
             Ok(bytes) if bytes < raw.len() => (codec, bytes),
             // What does not get smaller is kept as it is.
             _ => {
-                self.buffer.truncate(head);
-                self.buffer.extend_from_slice(raw);
+                self.buffer[head..head + raw.len()].copy_from_slice(raw);
                 (CODEC_RAW, raw.len())
             }
         };
-        self.buffer.truncate(head + stored);
+        let block = &mut self.buffer[..head + stored];
         let mut header = RawHeader {
             magic: BLOCK_MAGIC,
             stream,
@@ -136,14 +140,14 @@ impl<W: Write> Writer<W> {
             stored_bytes: u32::try_from(stored).unwrap_or(u32::MAX),
             first_ns,
             last_ns,
-            stored_crc: crc32c::crc32c(&self.buffer[head..]),
+            stored_crc: crc32c::crc32c(&block[head..]),
             header_crc: 0,
         };
         header.seal();
-        self.buffer[..head].copy_from_slice(header.as_bytes());
-        self.out.write_all(&self.buffer)?;
+        block[..head].copy_from_slice(header.as_bytes());
+        self.out.write_all(block)?;
         self.sequence += 1;
-        self.written_bytes += self.buffer.len() as u64;
+        self.written_bytes += block.len() as u64;
         Ok(())
     }
 }

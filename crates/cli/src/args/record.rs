@@ -71,7 +71,7 @@ pub(crate) struct RecordArgs {
     pub(crate) empty_programs: bool,
 
     /// Take samples of every live task this often. Without it every 100ms, or less often, down to
-    /// once a second, where that would take more than a thousandth of a CPU.
+    /// once a second, where that would take more than a two-thousandth of a CPU.
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     pub(crate) interval: Option<Duration>,
 
