@@ -86,29 +86,40 @@ static __always_inline __u64 positive(__s64 n)
 	return n > 0 ? n : 0;
 }
 
+static __always_inline __u64 old_rss_pages(struct mm_struct *mm)
+{
+	struct mm_struct___before_6_2 *old = (void *)mm;
+	/* read, not loaded: the verifiers of that time know no arrays of typedefs */
+	__s64 count[4] = {};
+
+	bpf_core_read(count, sizeof(count), &old->rss_stat.count);
+	return positive(count[MM_FILEPAGES]) + positive(count[MM_ANONPAGES]) +
+	       positive(count[MM_SHMEMPAGES]);
+}
+
+/* Of an address space that is only an address to the verifier. */
 static __always_inline __u64 mm_rss_pages(struct mm_struct *mm)
 {
 	if (!mm)
 		return 0;
-	if (bpf_core_type_exists(struct mm_rss_stat)) {
-		struct mm_struct___before_6_2 *old = (void *)mm;
-		/* read, not loaded: the verifiers of that time know no arrays of typedefs */
-		__s64 count[4] = {};
-
-		bpf_core_read(count, sizeof(count), &old->rss_stat.count);
-		return positive(count[MM_FILEPAGES]) + positive(count[MM_ANONPAGES]) +
-		       positive(count[MM_SHMEMPAGES]);
-	}
+	if (bpf_core_type_exists(struct mm_rss_stat))
+		return old_rss_pages(mm);
 	return positive(BPF_CORE_READ(mm, rss_stat[MM_FILEPAGES].count)) +
 	       positive(BPF_CORE_READ(mm, rss_stat[MM_ANONPAGES].count)) +
 	       positive(BPF_CORE_READ(mm, rss_stat[MM_SHMEMPAGES].count));
 }
 
-/* get_mm_hiwater_rss() */
+/* get_mm_hiwater_rss(), of one that was loaded. */
 static __always_inline __u64 mm_peak_rss_pages(struct mm_struct *mm)
 {
-	__u64 now = mm_rss_pages(mm), peak = BPF_CORE_READ(mm, hiwater_rss);
+	__u64 now, peak = mm->hiwater_rss;
 
+	if (bpf_core_type_exists(struct mm_rss_stat))
+		now = old_rss_pages(mm);
+	else
+		now = positive(mm->rss_stat[MM_FILEPAGES].count) +
+		      positive(mm->rss_stat[MM_ANONPAGES].count) +
+		      positive(mm->rss_stat[MM_SHMEMPAGES].count);
 	return peak > now ? peak : now;
 }
 

@@ -177,16 +177,16 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 {
 	struct task_struct *leader = task->group_leader, *parent;
 	struct task_state *state, *leader_state;
-	struct mm_struct *mm;
+	struct mm_struct *mm = task->mm;
 	__u32 bits = 0, serial, process;
 	__u64 now, born_in;
 
 	LOADED_HERE(leader);
+	LOADED_HERE(mm);
 	state = state_of(task);
 	if (!state)
 		return 0;
 	parent = BPF_CORE_READ(leader, real_parent);
-	mm = BPF_CORE_READ(task, mm);
 
 	/* for the record that the last switch will write, under the run queue's lock */
 	hold_up(&lifecycle);
@@ -295,7 +295,7 @@ int on_switch(__u64 *ctx)
 	struct counts *counts;
 	__u64 key = (__u64)task;
 	struct signal_struct *signal;
-	bool in_threads = false;
+	bool is_thread = false;
 	struct pt_exit *r;
 
 	if (empty_programs)
@@ -307,7 +307,7 @@ int on_switch(__u64 *ctx)
 	state = state_of_process(task);
 	if (!state) {
 		state = state_of_thread(task);
-		in_threads = true;
+		is_thread = true;
 	}
 	if (!state)
 		return 0;
@@ -320,7 +320,7 @@ int on_switch(__u64 *ctx)
 	counts = get_counts();
 	if (counts)
 		__sync_fetch_and_add(&counts->ended, 1);
-	if (in_threads)
+	if (is_thread)
 		bpf_map_delete_elem(&threads, &key);
 	return 0;
 }
