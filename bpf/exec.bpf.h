@@ -23,9 +23,9 @@
 #define ENV_STRINGS 16
 
 /* Hashes up to HASH_CHUNK bytes at user_at. */
-STEP int hash_chunk(void)
+STEP int hash_chunk(__u32 slot)
 {
-	struct scratch *w = get_scratch();
+	struct scratch *w = scratch_at(slot);
 	__u64 *words, hash, left;
 	__u32 len;
 	int i;
@@ -49,16 +49,16 @@ STEP int hash_chunk(void)
 	return w->user_at >= w->user_end ? STEP_DONE : STEP_ON;
 }
 
-STEP int hash_chunks(void)
+STEP int hash_chunks(__u32 slot)
 {
-	return REPEAT(HASH_CHUNKS, hash_chunk());
+	return REPEAT(HASH_CHUNKS, hash_chunk(slot));
 }
 
 /* Whether the string at `at` in the record is that of the kth wanted variable. */
-STEP int env_matches(__u32 at, __u32 k)
+STEP int env_matches(__u32 slot, __u32 at, __u32 k)
 {
 	const volatile struct env_name *n;
-	struct scratch *w = get_scratch();
+	struct scratch *w = scratch_at(slot);
 	const __u64 *word;
 
 	if (!w || at > PT_ENV_MAX || k >= ENV_NAMES_MAX)
@@ -69,23 +69,23 @@ STEP int env_matches(__u32 at, __u32 k)
 		 (n->want[2] ^ (word[2] & n->mask[2])) | (n->want[3] ^ (word[3] & n->mask[3])));
 }
 
-STEP int env_wanted(__u32 at)
+STEP int env_wanted(__u32 slot, __u32 at)
 {
 	__u32 k;
 
 	for (k = 0; k < ENV_NAMES_MAX; k++) {
 		if (k >= env_names_len)
 			break;
-		if (env_matches(at, k))
+		if (env_matches(slot, at, k))
 			return true;
 	}
 	return false;
 }
 
 /* Looks at one string at user_at and keeps it in the record if it is wanted. */
-STEP int scan_string(void)
+STEP int scan_string(__u32 slot)
 {
-	struct scratch *w = get_scratch();
+	struct scratch *w = scratch_at(slot);
 	__u32 to;
 	long len;
 
@@ -99,7 +99,7 @@ STEP int scan_string(void)
 	len = bpf_probe_read_user_str(&w->record[to], PT_ENV_VALUE_MAX, (void *)w->user_at);
 	if (len <= 0)
 		return STEP_FAILED;
-	if (env_wanted(to))
+	if (env_wanted(slot, to))
 		w->to = to + len;
 	w->user_at += len;
 	/* A longer string goes on behind what was read, as if it were another: a value that holds
@@ -109,18 +109,18 @@ STEP int scan_string(void)
 	return STEP_ON;
 }
 
-STEP int scan_strings(void)
+STEP int scan_strings(__u32 slot)
 {
-	return REPEAT(ENV_STRINGS, scan_string());
+	return REPEAT(ENV_STRINGS, scan_string(slot));
 }
 
-STEP int scan_more_strings(void)
+STEP int scan_more_strings(__u32 slot)
 {
-	return REPEAT(ENV_STRINGS, scan_strings());
+	return REPEAT(ENV_STRINGS, scan_strings(slot));
 }
 
 /* Writes the wanted ones of the strings between start and end. */
-static __always_inline void write_environment(struct scratch *w, __u32 task, __u64 env_id,
+static __always_inline void write_environment(struct scratch *w, __u32 slot, __u32 task, __u64 env_id,
 					      __u64 start, __u64 end, __u32 *bits, __u64 now)
 {
 	struct pt_env *r = (void *)w->record;
@@ -129,7 +129,7 @@ static __always_inline void write_environment(struct scratch *w, __u32 task, __u
 	w->user_at = start;
 	w->user_end = end;
 	w->to = sizeof(*r);
-	if (REPEAT(ENV_STRINGS, scan_more_strings()) != STEP_DONE)
+	if (REPEAT(ENV_STRINGS, scan_more_strings(slot)) != STEP_DONE)
 		*bits |= PT_EXEC_ENV_CUT;
 	to = w->to;
 	if (to < sizeof(*r))
@@ -148,8 +148,8 @@ static __always_inline void write_environment(struct scratch *w, __u32 task, __u
 }
 
 /* Returns the id under which the search variables stand in the trace. */
-static __always_inline __u64 note_environment(struct mm_struct *mm, struct scratch *w, __u32 task,
-					      __u32 *bits, __u64 now)
+static __always_inline __u64 note_environment(struct mm_struct *mm, struct scratch *w, __u32 slot,
+					      __u32 task, __u32 *bits, __u64 now)
 {
 	__u64 start = mm->env_start, end = mm->env_end, env_id;
 	__u8 one = 1;
@@ -163,7 +163,7 @@ static __always_inline __u64 note_environment(struct mm_struct *mm, struct scrat
 	w->user_at = start;
 	w->user_end = end;
 	w->hash = end - start;
-	if (REPEAT(HASH_CHUNKS, hash_chunks()) == STEP_FAILED) {
+	if (REPEAT(HASH_CHUNKS, hash_chunks(slot)) == STEP_FAILED) {
 		*bits |= PT_EXEC_ENV_CUT;
 		return 0;
 	}
@@ -171,16 +171,16 @@ static __always_inline __u64 note_environment(struct mm_struct *mm, struct scrat
 	if (bpf_map_lookup_elem(&environments, &env_id))
 		return env_id;
 	bpf_map_update_elem(&environments, &env_id, &one, BPF_ANY);
-	write_environment(w, task, env_id, start, end, bits, now);
+	write_environment(w, slot, task, env_id, start, end, bits, now);
 	return env_id;
 }
 
 /* ---- argv beyond the first record ---- */
 
 /* Writes the argv bytes from `done` on, up to PT_ARGV_CHUNK of them. */
-STEP int write_args(void)
+STEP int write_args(__u32 slot)
 {
-	struct scratch *w = get_scratch();
+	struct scratch *w = scratch_at(slot);
 	struct pt_exec_args *r;
 	__u32 len, size;
 
@@ -214,40 +214,27 @@ static __always_inline __u32 append_kernel_string(struct scratch *scratch, __u32
 	return len > 0 ? len - 1 : 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int on_exec(__u64 *ctx)
+/* What is told of an exec. */
+struct exec_told {
+	__u32 serial;
+	__u32 process;
+	__u64 now;
+	__u64 maxrss_before_pages;
+	__u32 old_tid;
+};
+
+static __always_inline void write_exec(struct scratch *scratch, __u32 slot,
+				       struct task_struct *task, struct mm_struct *mm,
+				       struct linux_binprm *bprm, const struct exec_told *told)
 {
-	struct task_struct *task = (void *)ctx[0];
-	struct linux_binprm *bprm = (void *)ctx[2];
 	__u32 to = sizeof(struct pt_exec), argv_bytes, argv_here, bits = 0;
 	const struct path *root;
-	struct scratch *scratch;
-	struct mm_struct *mm = task->mm;
-	struct task_state *state;
 	struct fs_struct *fs;
+	__u64 arg_start, env_id;
 	struct pt_exec *r;
-	__u64 arg_start, env_id, now, maxrss_before_pages;
-	__u32 serial, process;
 	bool cut = false;
 
-	if (empty_programs)
-		return 0;
-	LOADED_HERE(mm);
-	state = state_of(task);
-	if (!state)
-		return 0;
-	scratch = get_scratch();
-	if (!scratch || !mm)
-		return 0;
-	now = bpf_ktime_get_boot_ns();
-	serial = state->task;
-	process = state->process;
-	maxrss_before_pages = BPF_CORE_READ(task, signal, maxrss);
-	state->maxrss_before_pages = maxrss_before_pages;
-	state->born_in = 0;
-	stamp(state, task, now);
-	hold_up(&lifecycle);
-	env_id = note_environment(mm, scratch, serial, &bits, now);
+	env_id = note_environment(mm, scratch, slot, told->serial, &bits, told->now);
 
 	r = (void *)scratch->record;
 	r->path_bytes = append_kernel_string(scratch, to, bprm->filename);
@@ -259,9 +246,10 @@ int on_exec(__u64 *ctx)
 	}
 	fs = BPF_CORE_READ(task, fs);
 	root = &fs->root;
-	r->exe_bytes = append_path(&BPF_CORE_READ(mm, exe_file)->f_path, root, scratch, to, &cut);
+	r->exe_bytes = append_path(&BPF_CORE_READ(mm, exe_file)->f_path, root, scratch, slot, to,
+				   &cut);
 	to += r->exe_bytes;
-	r->cwd_bytes = append_path(&fs->pwd, root, scratch, to, &cut);
+	r->cwd_bytes = append_path(&fs->pwd, root, scratch, slot, to, &cut);
 	to += r->cwd_bytes;
 	if (cut)
 		bits |= PT_EXEC_PATH_CUT;
@@ -277,7 +265,7 @@ int on_exec(__u64 *ctx)
 	}
 	argv_here = argv_bytes > PT_ARGV_FIRST ? PT_ARGV_FIRST : argv_bytes;
 	if (to > PT_RECORD_MAX - PT_ARGV_FIRST)
-		return 0; /* cannot be: four paths and the body are less */
+		return; /* cannot be: four paths and the body are less */
 	if (bpf_probe_read_user(&scratch->record[to], argv_here, (void *)arg_start)) {
 		bits |= PT_EXEC_ARGV_FAULT;
 		argv_here = 0;
@@ -286,21 +274,21 @@ int on_exec(__u64 *ctx)
 	r->argv_here = argv_here;
 	to += argv_here;
 	if (to > PT_RECORD_MAX - 8)
-		return 0;
+		return;
 	*(__u64 *)&scratch->record[to] = 0;
 
-	set_head(&r->head, PT_EXEC, ROUND_UP_8(to), serial, now);
-	r->process = process;
+	set_head(&r->head, PT_EXEC, ROUND_UP_8(to), told->serial, told->now);
+	r->process = told->process;
 	r->tgid = task->tgid;
 	r->tid = task->pid;
-	r->old_tid = ctx[1];
+	r->old_tid = told->old_tid;
 	r->bits = bits;
 	r->argc = bprm->argc;
 	r->env_id = env_id;
 	r->run_ns = task->se.sum_exec_runtime;
 	r->utime_ns = task->utime;
 	r->stime_ns = task->stime;
-	r->maxrss_before_pages = maxrss_before_pages;
+	r->maxrss_before_pages = told->maxrss_before_pages;
 	copy_comm(r->comm, task);
 	output(&lifecycle, PT_EXEC, r, ROUND_UP_8(to));
 
@@ -308,10 +296,42 @@ int on_exec(__u64 *ctx)
 		scratch->user_at = arg_start;
 		scratch->done = argv_here;
 		scratch->total = argv_bytes;
-		scratch->task = serial;
-		scratch->now = now;
-		REPEAT(PT_ARGV_CHUNKS, write_args());
+		scratch->task = told->serial;
+		scratch->now = told->now;
+		REPEAT(PT_ARGV_CHUNKS, write_args(slot));
 	}
+}
+
+SEC("tp_btf/sched_process_exec")
+int on_exec(__u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct linux_binprm *bprm = (void *)ctx[2];
+	struct exec_told told = { .old_tid = ctx[1] };
+	struct mm_struct *mm = task->mm;
+	struct task_state *state;
+	struct scratch *scratch;
+	__u32 slot;
+
+	if (empty_programs)
+		return 0;
+	LOADED_HERE(mm);
+	state = state_of(task);
+	if (!state || !mm)
+		return 0;
+	told.serial = state->task;
+	told.process = state->process;
+	told.now = bpf_ktime_get_boot_ns();
+	told.maxrss_before_pages = BPF_CORE_READ(task, signal, maxrss);
+	state->maxrss_before_pages = told.maxrss_before_pages;
+	state->born_in = 0;
+	stamp(state, task, told.now);
+	hold_up(&lifecycle);
+	scratch = take_scratch(&slot, PT_EXEC);
+	if (!scratch)
+		return 0;
+	write_exec(scratch, slot, task, mm, bprm, &told);
+	give_scratch(scratch);
 	return 0;
 }
 

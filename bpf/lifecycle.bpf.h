@@ -148,21 +148,21 @@ static __always_inline void tell_workdir(struct task_struct *task, __u32 serial,
 	struct pt_workdir *r;
 	struct fs_struct *fs;
 	bool cut = false;
-	__u32 size;
+	__u32 size, slot;
 
 	if (!born_in || task->pid != task->tgid)
 		return;
 	fs = BPF_CORE_READ(task, fs);
 	if (!fs || (__u64)BPF_CORE_READ(fs, pwd.dentry) == born_in)
 		return;
-	scratch = get_scratch();
+	scratch = take_scratch(&slot, PT_WORKDIR);
 	if (!scratch)
 		return;
 	r = (void *)scratch->record;
-	r->path_bytes = append_path(&fs->pwd, &fs->root, scratch, sizeof(*r), &cut);
+	r->path_bytes = append_path(&fs->pwd, &fs->root, scratch, slot, sizeof(*r), &cut);
 	size = sizeof(*r) + r->path_bytes;
 	if (size > PT_RECORD_MAX - 8)
-		return; /* cannot be: a path is less */
+		goto out; /* cannot be: a path is less */
 	*(__u64 *)&scratch->record[size] = 0;
 	size = ROUND_UP_8(size);
 	set_head(&r->head, PT_WORKDIR, size, serial, now);
@@ -171,6 +171,8 @@ static __always_inline void tell_workdir(struct task_struct *task, __u32 serial,
 	r->tid = task->pid;
 	r->bits = cut ? PT_WORKDIR_CUT : 0;
 	output(&lifecycle, PT_WORKDIR, r, size);
+out:
+	give_scratch(scratch);
 }
 
 static __always_inline int note_exit(struct task_struct *task, bool group_dead)
@@ -311,6 +313,13 @@ int on_switch(__u64 *ctx)
 	}
 	if (!state)
 		return 0;
+	/* Its exit was not noted: the program ran on this CPU already, which is counted as a loss. Let
+	 * the record at least be of this time and task. */
+	if (!state->exit_ns) {
+		state->exit_ns = bpf_ktime_get_boot_ns();
+		state->exit_tid = task->pid;
+		state->status = task->exit_code;
+	}
 	r = reserve(lifecycle, PT_EXIT, struct pt_exit);
 	if (r) {
 		fill_exit(r, task, signal, state);

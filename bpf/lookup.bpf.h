@@ -108,17 +108,19 @@ static __always_inline __u32 gather_miss(struct scratch *scratch, const struct f
 
 static __always_inline void write_exec_failed(__u32 serial, __u64 now, const struct failed_call *f)
 {
-	struct scratch *scratch = get_scratch();
+	struct scratch *scratch;
 	struct pt_miss *r;
-	__u32 size;
+	__u32 size, slot;
 
+	hold_up(&lifecycle);
+	scratch = take_scratch(&slot, PT_EXEC_FAILED);
 	if (!scratch)
 		return;
-	hold_up(&lifecycle);
 	size = gather_miss(scratch, f, PT_EXEC_FAILED, serial, sizeof(*r));
 	r = (void *)scratch->record;
 	r->head.time_ns = now;
 	output(&lifecycle, PT_EXEC_FAILED, r, size);
+	give_scratch(scratch);
 }
 
 /*
@@ -148,9 +150,9 @@ struct {
 
 #define SEAL(hash) ((hash) * 0xd6e8feb86659fd93ULL)
 
-STEP __u64 hash_miss(__u32 len)
+STEP __u64 hash_miss(__u32 slot, __u32 len)
 {
-	struct scratch *scratch = get_scratch();
+	struct scratch *scratch = scratch_at(slot);
 	struct pt_named *r;
 	__u64 a, b;
 	int i;
@@ -200,18 +202,14 @@ static __always_inline void write_again(__u32 serial, __u32 number, __u64 now, _
 }
 
 /* The nth of a task. */
-static __always_inline void write_lookup(__u32 serial, __u64 now, __u32 nth,
-					 const struct failed_call *f)
+static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __u32 serial,
+					 __u64 now, __u32 nth, const struct failed_call *f)
 {
-	struct scratch *scratch = get_scratch();
 	struct named_lookup *named = NULL;
 	__u32 size, len, slot, number;
 	__u64 hash = 0, flags;
 	struct pt_named *r;
 
-	if (!scratch)
-		return;
-	hold_up(&lookups);
 	size = gather_miss(scratch, f, PT_LOOKUP_NAMED, serial, sizeof(*r));
 	r = (void *)scratch->record;
 	r->number = 0;
@@ -219,7 +217,7 @@ static __always_inline void write_lookup(__u32 serial, __u64 now, __u32 nth,
 	flags = seldom_wake_flags(&lookups, nth);
 	len = r->path_bytes;
 	if (len <= PT_NAMED_PATH_MAX && !r->bits) {
-		hash = hash_miss(len);
+		hash = hash_miss(mine, len);
 		slot = hash & (PT_NAMED_SLOTS - 1);
 		named = place(slot);
 		number = named ? number_of(named, hash) : 0;
@@ -254,8 +252,9 @@ static __always_inline int note_return(__u16 call, long ret)
 {
 	struct failed_call f = { .call = call, .error = -ret };
 	struct task_struct *task;
+	struct scratch *scratch;
 	struct task_state *state;
-	__u32 serial, nth;
+	__u32 serial, nth, slot;
 	__u64 now;
 
 	if (ret >= 0 && !is_open(call))
@@ -279,7 +278,12 @@ static __always_inline int note_return(__u16 call, long ret)
 		nth = ++state->lookups_failed;
 		now = coarse_now(state, task);
 		read_arguments(&f, current_regs(task));
-		write_lookup(serial, now, nth, &f);
+		hold_up(&lookups);
+		scratch = take_scratch(&slot, PT_LOOKUP_FAILED);
+		if (!scratch)
+			return 0;
+		write_lookup(scratch, slot, serial, now, nth, &f);
+		give_scratch(scratch);
 	}
 	return 0;
 }

@@ -18,9 +18,9 @@ static __always_inline struct mount *mount_of(struct vfsmount *mnt)
 }
 
 /* One name, or one mount point, further up. */
-STEP int walk_up(void)
+STEP int walk_up(__u32 slot)
 {
-	struct scratch *w = get_scratch();
+	struct scratch *w = scratch_at(slot);
 	struct dentry *dentry, *parent;
 	const unsigned char *name;
 	struct vfsmount *mnt;
@@ -60,14 +60,14 @@ STEP int walk_up(void)
 	return STEP_ON;
 }
 
-STEP int walk_to_root(void)
+STEP int walk_to_root(__u32 slot)
 {
-	return REPEAT(PATH_COMPONENTS_MAX, walk_up());
+	return REPEAT(PATH_COMPONENTS_MAX, walk_up(slot));
 }
 
 /* Leaves the name at walk[walk_at .. PT_PATH_MAX); sets *cut where its front is missing. */
 static __always_inline void walk_path(const struct path *path, const struct path *root,
-				      struct scratch *w, bool *cut)
+				      struct scratch *w, __u32 slot, bool *cut)
 {
 	int step;
 
@@ -76,7 +76,7 @@ static __always_inline void walk_path(const struct path *path, const struct path
 	w->root_dentry = BPF_CORE_READ(root, dentry);
 	w->root_mnt = BPF_CORE_READ(root, mnt);
 	w->walk_at = PT_PATH_MAX;
-	step = walk_to_root();
+	step = walk_to_root(slot);
 	if (step != STEP_DONE) {
 		*cut = true;
 	} else if (w->walk_at == PT_PATH_MAX) {
@@ -88,9 +88,9 @@ static __always_inline void walk_path(const struct path *path, const struct path
 /* Copies the name to the record at offset `to`; returns its length. A function of its own, because
  * with on_exec's registers around it clang checks one copy of `to` and uses another, which
  * verifiers before 6.2 do not follow through the stack. */
-STEP int copy_walk(void)
+STEP int copy_walk(__u32 slot)
 {
-	struct scratch *w = get_scratch();
+	struct scratch *w = scratch_at(slot);
 	__u64 at;
 	__u32 len, to;
 
@@ -107,11 +107,12 @@ STEP int copy_walk(void)
 
 /* Appends the name to the record at offset `to`; returns its length. */
 static __always_inline __u16 append_path(const struct path *path, const struct path *root,
-					 struct scratch *scratch, __u32 to, bool *cut)
+					 struct scratch *scratch, __u32 slot, __u32 to,
+					 bool *cut)
 {
-	walk_path(path, root, scratch, cut);
+	walk_path(path, root, scratch, slot, cut);
 	scratch->to = to;
-	return copy_walk();
+	return copy_walk(slot);
 }
 
 #endif

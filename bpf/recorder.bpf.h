@@ -122,8 +122,11 @@ struct counts {
 /* The last number given to a look-up. */
 static __u64 lookups_numbered;
 
+/* The recorder looks at them without a system call: while one reads or writes a map, the kernel skips
+ * all programs on tracepoints of that CPU (bpf_disable_instrumentation()), and it can be preempted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct counts);
@@ -163,10 +166,18 @@ struct {
 	__type(value, __u8);
 } environments SEC(".maps");
 
-/* Where variable-size records are put together: one per CPU (set by the loader), because a
- * record of up to 64 KiB fits neither the stack nor a per-CPU map (PCPU_MIN_UNIT_SIZE).
- * The programs that use it run in task context with preemption off, so they never meet. */
+/*
+ * Where variable-size records are put together: for each CPU two (their number is set by the loader),
+ * because a record of up to 64 KiB fits neither the stack nor a per-CPU map (PCPU_MIN_UNIT_SIZE).
+ *
+ * A program stays on its CPU, but another may run there before it is done: trampolines (fexit) only
+ * disable migration, and from 7.0 on tracepoints do so, too, where the kernel is preemptible. So a
+ * scratch is taken and given back, and there is a second one for who comes in between.
+ */
+#define SCRATCHES_A_CPU 2
+
 struct scratch {
+	__u64 taken;
 	__u8 record[PT_RECORD_MAX + 8];
 	__u8 walk[2 * PT_PATH_MAX];
 	/* What the steps below work on; see STEP. */
@@ -189,7 +200,7 @@ struct scratch {
  * The body of a long loop. The verifier follows every path through a loop, and a loop with a
  * few branches and live registers takes it past a million instructions. A global function is
  * verified once, on its own, and is a single step to its caller; it can take no pointers, so
- * its state is in scratch. (bpf_loop would do, too, from 5.17 on.) A loop of many steps is two
+ * its state is in scratch, and it is told which. (bpf_loop would do, too, from 5.17 on.) A loop of many steps is two
  * loops of few, one within the other, for the same reason.
  */
 #define STEP __attribute__((noinline))
@@ -238,13 +249,6 @@ static __always_inline struct orders *get_orders(void)
 	return bpf_map_lookup_elem(&orders, &zero);
 }
 
-static __always_inline struct scratch *get_scratch(void)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-
-	return bpf_map_lookup_elem(&scratches, &cpu);
-}
-
 static __always_inline struct task_state *state_of_thread(struct task_struct *task)
 {
 	__u64 key = (__u64)task;
@@ -276,6 +280,34 @@ static __always_inline void count_loss(__u32 kind, __u32 reason)
 		*count += 1;
 	if (counts)
 		__sync_fetch_and_add(&counts->lost, 1);
+}
+
+/* The scratch with this number; steps are told it, for they can take no pointers. */
+static __always_inline struct scratch *scratch_at(__u32 slot)
+{
+	return bpf_map_lookup_elem(&scratches, &slot);
+}
+
+/* A scratch for this program alone, and its number; NULL and a counted loss if there is none. */
+static __always_inline struct scratch *take_scratch(__u32 *slot, __u32 kind)
+{
+	struct scratch *scratch;
+
+	*slot = bpf_get_smp_processor_id() * SCRATCHES_A_CPU;
+	scratch = scratch_at(*slot);
+	if (scratch && !__sync_lock_test_and_set(&scratch->taken, 1))
+		return scratch;
+	*slot += 1;
+	scratch = scratch_at(*slot);
+	if (scratch && !__sync_lock_test_and_set(&scratch->taken, 1))
+		return scratch;
+	count_loss(kind, PT_LOSS_RECURSION);
+	return NULL;
+}
+
+static __always_inline void give_scratch(struct scratch *scratch)
+{
+	scratch->taken = 0;
 }
 
 /* The recorder comes at its ticks; it is woken only while a ring is above its mark: a wake-up for

@@ -10,6 +10,7 @@ use proctrace_wire::{Call, Family};
 use crate::error::{ProbeError, not_permitted, root_cause};
 use crate::options::{LookupHook, Misses, Options, Scope};
 use crate::perf_event::{TracepointLink, attach_tracepoint};
+use crate::preemption;
 use crate::task_iterator::TaskIterator;
 use crate::tracefs::Tracefs;
 
@@ -168,6 +169,16 @@ impl Event {
     pub(crate) fn need(&self, options: &Options) -> Need {
         (self.needed)(options)
     }
+
+    /// The best way first. Where programs can be interrupted, one on a function is the last
+    /// resort: it is cheaper than a tracepoint, but runs of it would be skipped.
+    fn ways_in_order(&self) -> impl Iterator<Item = &Way> {
+        let mut ways: Vec<&Way> = self.ways.iter().collect();
+        if self.ways.iter().any(|way| matches!(way, Way::Functions)) && preemption::is_full() {
+            ways.sort_by_key(|way| matches!(way, Way::Functions));
+        }
+        ways.into_iter()
+    }
 }
 
 /// Attaches the best hook for one event.
@@ -179,7 +190,7 @@ pub(crate) fn attach(
 ) -> Result<(Hook, Attached), ProbeError> {
     let mut tried = Vec::new();
     let mut refused = None;
-    for way in event.ways.iter().filter(|way| way.is_wanted(options)) {
+    for way in event.ways_in_order().filter(|way| way.is_wanted(options)) {
         match way.attach(ebpf, btf, options) {
             Ok(attached) => {
                 return Ok((Hook { event: event.name, hook: way.describe() }, attached));

@@ -1,18 +1,24 @@
 //! The compiled BPF object: loaded with the options of a recording, and its maps.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::Ordering;
 
-use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
 use aya::programs::Program;
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel, include_bytes_aligned};
 use proctrace_wire::{Kind, LossReason};
+use rustix::mm::ProtFlags;
+use rustix::param::page_size;
 
 use crate::btf_extract::{Extracts, extract, names_in_object};
 use crate::error::{ProbeError, not_permitted, root_cause};
 use crate::events::{Alarm, Signals};
 use crate::hooks::{Hook, Hooks, NAMES_ATTACHED_TO, RETURN_PROGRAM, attach_all};
 use crate::loss::LossCount;
+use crate::mapping::Mapping;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Options, PIDS_MAX, Scope};
 use crate::program_info::{self, Program as ProgramFigures};
 use crate::ring::Ring;
@@ -36,14 +42,13 @@ pub struct Probe {
 
 /// The maps that are read and written by hand.
 pub(crate) struct Maps {
-    counts: Array<MapData, TaskCounts>,
+    counts: Mapping,
     orders: Array<MapData, Orders>,
     losses: PerCpuArray<MapData, u64>,
 }
 
 /// `struct counts` of recorder.bpf.h.
 #[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
 pub(crate) struct TaskCounts {
     pub(crate) born: u64,
     pub(crate) ended: u64,
@@ -75,11 +80,12 @@ struct EnvName {
 }
 
 // SAFETY: repr(C) structs of integers without padding: any bytes are values, and all are initialised.
-unsafe impl aya::Pod for TaskCounts {}
-// SAFETY: as above.
 unsafe impl aya::Pod for Orders {}
 // SAFETY: as above.
 unsafe impl aya::Pod for EnvName {}
+
+/// As recorder.bpf.h has it.
+const SCRATCHES_A_CPU: u32 = 2;
 
 impl Probe {
     /// Loads the programs and attaches each to the best hook this kernel gives it.
@@ -113,7 +119,7 @@ impl Probe {
             lookups,
             alarm,
             maps: Maps {
-                counts: Array::try_from(counts).map_err(ProbeError::set_up("maps"))?,
+                counts: map_counts(&counts).map_err(ProbeError::set_up("maps"))?,
                 orders: Array::try_from(orders).map_err(ProbeError::set_up("maps"))?,
                 losses: PerCpuArray::try_from(losses).map_err(ProbeError::set_up("maps"))?,
             },
@@ -154,8 +160,11 @@ impl std::fmt::Debug for Probe {
 }
 
 impl Maps {
-    pub(crate) fn task_counts(&self) -> Result<TaskCounts, ProbeError> {
-        self.counts.get(&0, 0).map_err(ProbeError::set_up("maps"))
+    pub(crate) fn task_counts(&self) -> TaskCounts {
+        let count = |nth: usize| self.counts.position(nth * 8).load(Ordering::Acquire) as u64;
+        // In this order: who has ended was born before.
+        let ended = count(1);
+        TaskCounts { born: count(0), ended, lost: count(2) }
     }
 
     pub(crate) fn give_orders(&mut self, orders: Orders) -> Result<(), ProbeError> {
@@ -167,7 +176,7 @@ impl Maps {
         const REASONS: u32 = LossReason::ALL.len() as u32 + 1;
         let mut losses = Vec::new();
         // A hundred system calls, nearly always for nothing.
-        if self.task_counts()?.lost == 0 {
+        if self.task_counts().lost == 0 {
             return Ok(losses);
         }
         for kind in Kind::ALL {
@@ -183,8 +192,14 @@ impl Maps {
     }
 }
 
+fn map_counts(map: &Map) -> io::Result<Mapping> {
+    let Map::Array(map) = map else {
+        return Err(io::Error::other("a map is not the array it should be"));
+    };
+    Mapping::new(map.fd().as_fd(), ProtFlags::READ, 0, page_size())
+}
+
 fn program_fd(program: &Program) -> Result<std::os::fd::BorrowedFd<'_>, ()> {
-    use std::os::fd::AsFd;
     match program {
         Program::BtfTracePoint(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
         Program::FExit(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
@@ -280,7 +295,7 @@ pub(crate) fn load_object(options: &Options, btf: &KernelBtf) -> Result<Ebpf, Pr
         .verifier_log_level(VerifierLogLevel::DEBUG | VerifierLogLevel::STATS)
         .map_max_entries("lifecycle", ring_bytes)
         .map_max_entries("lookups", ring_bytes)
-        .map_max_entries("scratches", u32::try_from(cpus).unwrap_or(u32::MAX))
+        .map_max_entries("scratches", SCRATCHES_A_CPU * u32::try_from(cpus).unwrap_or(1))
         .override_global("recorder_pid", &pid, true)
         .override_global("recorder_pidns_dev", &namespace_dev, true)
         .override_global("recorder_pidns_ino", &namespace_ino, true)

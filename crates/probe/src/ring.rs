@@ -6,12 +6,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use aya::maps::{Map, MapData};
 use proctrace_wire::{Frame, Frames};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::ProtFlags;
+
+use crate::mapping::Mapping;
 
 /// Set while a producer is still writing a record.
 const BUSY: u32 = 1 << 31;
@@ -49,7 +50,7 @@ impl Ring {
         let consumer = Mapping::new(descriptor, write, 0, page_bytes)?;
         let bytes = page_bytes + 2 * data_bytes;
         let producer = Mapping::new(descriptor, ProtFlags::READ, page_bytes, bytes)?;
-        let read = consumer.position().load(Ordering::Acquire);
+        let read = consumer.position(0).load(Ordering::Acquire);
         Ok(Self { map, consumer, producer, page_bytes, data_bytes, read, told: read })
     }
 
@@ -57,7 +58,7 @@ impl Ring {
     pub(crate) fn drain(&mut self, mut take: impl FnMut(Frame<'_>)) -> usize {
         let mut taken = 0;
         // Those that come meanwhile are for the next time, so that nobody is kept here for ever.
-        let end = self.producer.position().load(Ordering::Acquire);
+        let end = self.producer.position(0).load(Ordering::Acquire);
         while self.read != end {
             let at = self.page_bytes + (self.read & (self.data_bytes - 1));
             let header = self.producer.word(at).load(Ordering::Acquire);
@@ -90,13 +91,13 @@ impl Ring {
 
     /// Bytes that have come since we last looked.
     pub(crate) fn waiting_bytes(&self) -> usize {
-        self.producer.position().load(Ordering::Acquire).wrapping_sub(self.read)
+        self.producer.position(0).load(Ordering::Acquire).wrapping_sub(self.read)
     }
 
     /// Gives what was read back to the producers.
     fn tell(&mut self) {
         if self.told != self.read {
-            self.consumer.position().store(self.read, Ordering::Release);
+            self.consumer.position(0).store(self.read, Ordering::Release);
             self.told = self.read;
         }
     }
@@ -105,56 +106,5 @@ impl Ring {
 impl AsFd for Ring {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.map.fd().as_fd()
-    }
-}
-
-/// Memory that is shared with the kernel.
-#[derive(Debug)]
-struct Mapping {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the memory belongs to the process, not to a thread, and is read as atomics or through
-// `&mut Ring`.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    fn new(map: BorrowedFd<'_>, access: ProtFlags, at: usize, bytes: usize) -> io::Result<Self> {
-        let null = std::ptr::null_mut();
-        // SAFETY: the kernel chooses an address where nothing is mapped.
-        let start = unsafe { mmap(null, bytes, access, MapFlags::SHARED, map, at as u64)? };
-        // Forks need no part in it, and would take the longer for it.
-        // SAFETY: it changes what a fork does, not what the memory holds.
-        let _ = unsafe { madvise(start, bytes, Advice::LinuxDontFork) };
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(Self { start, bytes })
-    }
-
-    /// A position stands at the start of each mapping.
-    fn position(&self) -> &AtomicUsize {
-        // SAFETY: a mapping begins at a page, so it is aligned, and is larger than a word. The kernel
-        // writes it as one word (unsigned long).
-        unsafe { self.start.cast().as_ref() }
-    }
-
-    fn word(&self, at: usize) -> &AtomicU32 {
-        assert!(at.is_multiple_of(4) && at + 4 <= self.bytes, "{at} is no place for a word");
-        // SAFETY: it lies within the mapping and is aligned; the kernel writes it as one word.
-        unsafe { self.start.add(at).cast().as_ref() }
-    }
-
-    fn bytes(&self, at: usize, len: usize) -> &[u8] {
-        assert!(at + len <= self.bytes, "{len} bytes at {at} are too many");
-        // SAFETY: they lie within the mapping, and a record that was committed is not written
-        // to before its place is given back, which takes `&mut Ring`.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: it is ours, and everything borrowed from it is gone.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

@@ -240,11 +240,11 @@ impl Session<'_> {
         if self.options.scope == Scope::Launched && self.options.cgroup.is_none() {
             return Ok(());
         }
-        let mut known = self.probe.maps.task_counts()?.born;
+        let mut known = self.probe.maps.task_counts().born;
         loop {
             self.pass(ADOPT_PROGRAM)?;
             self.drain_rings();
-            let now_known = self.probe.maps.task_counts()?.born;
+            let now_known = self.probe.maps.task_counts().born;
             if now_known == known {
                 return Ok(());
             }
@@ -327,7 +327,7 @@ impl Session<'_> {
                 self.reap(root)?;
             }
             if self.payload.is_some() || (self.root.is_none() && !self.is_open()) {
-                let counts = self.probe.maps.task_counts()?;
+                let counts = self.probe.maps.task_counts();
                 if counts.ended >= counts.born {
                     return Ok(Ended::TreeExited);
                 }

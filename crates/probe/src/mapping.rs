@@ -1,0 +1,71 @@
+//! Memory that is shared with the kernel.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+
+/// A part of a map's memory.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the memory belongs to the process, not to a thread, and is read as atomics, or as what
+// nobody writes to.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps so many bytes of a map's memory from `at` on.
+    pub(crate) fn new(
+        map: BorrowedFd<'_>,
+        access: ProtFlags,
+        at: usize,
+        bytes: usize,
+    ) -> io::Result<Self> {
+        let null = std::ptr::null_mut();
+        // SAFETY: the kernel chooses an address where nothing is mapped.
+        let start = unsafe { mmap(null, bytes, access, MapFlags::SHARED, map, at as u64)? };
+        // Forks need no part in it, and would take the longer for it.
+        // SAFETY: it changes what a fork does, not what the memory holds.
+        let _ = unsafe { madvise(start, bytes, Advice::LinuxDontFork) };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(Self { start, bytes })
+    }
+
+    /// A word that the kernel writes as a whole (unsigned long).
+    pub(crate) fn position(&self, at: usize) -> &AtomicUsize {
+        let bytes = size_of::<usize>();
+        assert!(
+            at.is_multiple_of(bytes) && at + bytes <= self.bytes,
+            "{at} is no place for a word"
+        );
+        // SAFETY: it lies within the mapping, which begins at a page, and is aligned.
+        unsafe { self.start.add(at).cast().as_ref() }
+    }
+
+    /// The same of half the size.
+    pub(crate) fn word(&self, at: usize) -> &AtomicU32 {
+        assert!(at.is_multiple_of(4) && at + 4 <= self.bytes, "{at} is no place for a word");
+        // SAFETY: it lies within the mapping and is aligned; the kernel writes it as one word.
+        unsafe { self.start.add(at).cast().as_ref() }
+    }
+
+    /// Bytes that nobody writes to while they are borrowed.
+    pub(crate) fn bytes(&self, at: usize, len: usize) -> &[u8] {
+        assert!(at + len <= self.bytes, "{len} bytes at {at} are too many");
+        // SAFETY: they lie within the mapping, and a record that was committed is not written
+        // to before its place is given back, which takes `&mut Ring`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and everything borrowed from it is gone.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
