@@ -67,6 +67,17 @@ fn ten_thousand_threads_are_one_process() {
 }
 
 #[test]
+fn more_threads_can_live_than_have_places() {
+    // The map that threads are kept in holds 4096; the rest are kept otherwise (recorder.bpf.h).
+    let recorded = Recorder::new().fixture("threads", &["12000", "0", "6000"]);
+    let events = recorded.sound(0);
+    assert_eq!(events.forks(true).len(), 12_000);
+    assert_eq!(events.count("exit"), 12_001);
+    let findings = report(&recorded.trace());
+    assert!(u64_of(&findings["summary"]["peak_tasks"]) > 5_000, "{}", findings["summary"]);
+}
+
+#[test]
 fn a_chain_of_five_thousand_is_followed_to_its_end() {
     let events = Recorder::new().fixture("chain", &["5000"]).sound(7);
     let forks = events.forks(false);

@@ -32,7 +32,7 @@ pub enum Verdict {
 
 /// Looks at everything a recording depends on, and tries every hook.
 pub fn examine() -> Vec<Check> {
-    let mut checks = vec![kernel(), btf(), privileges(), lockdown(), tracepoints()];
+    let mut checks = vec![kernel(), btf(), privileges(), lockdown(), tracepoints(), preemption()];
     checks.extend(hooks());
     checks
 }
@@ -136,6 +136,15 @@ fn tracepoints() -> Check {
             "recordings use the dearer hook tp_btf/sys_exit; root, or CAP_SYS_ADMIN, avoids that",
         ),
     }
+}
+
+fn preemption() -> Check {
+    let found = if crate::preemption::is_full() {
+        "full: look-ups are taken from tracepoints, for functions would miss some"
+    } else {
+        "not everywhere in the kernel"
+    };
+    Check::good("preemption", found)
 }
 
 fn hooks() -> Vec<Check> {
