@@ -267,7 +267,8 @@ impl Session<'_> {
         let time_over = self.options.duration.map(|duration| began + duration);
         let mut give_up = None;
         loop {
-            let mut pause = next_tick.saturating_duration_since(Instant::now());
+            let due = next_memory.map_or(next_tick, |(due, _)| due.min(next_tick)).min(next_flush);
+            let mut pause = due.saturating_duration_since(Instant::now());
             if self.payload.is_some() {
                 pause = pause.min(STRAGGLER_INTERVAL);
             }
