@@ -15,6 +15,7 @@ use proctrace_probe::{
 };
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace as trace;
+use proctrace_wire::LossReason;
 use proctrace_wire::escape::to_text;
 
 use crate::args::{RecordArgs, WaitFor, WhenFull, WhichHook};
@@ -373,7 +374,9 @@ fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_
         say::note(&loss);
     }
     if lost > 0 {
-        say::note("the trace is not complete; a larger --ring-size may help");
+        let full = finished.losses.iter().any(|loss| loss.reason == LossReason::RingFull);
+        let advice = if full { "; a larger --ring-size may help" } else { "" };
+        say::note(&format!("the trace is not complete{advice}"));
     }
     // What was running before is expected to run on.
     if !finished.alive.is_empty() && !args.command.is_empty() {

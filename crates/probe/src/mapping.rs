@@ -14,8 +14,7 @@ pub(crate) struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: the memory belongs to the process, not to a thread, and is read as atomics, or as what
-// nobody writes to.
+// SAFETY: the memory belongs to the process, not to a thread.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
@@ -54,11 +53,13 @@ impl Mapping {
         unsafe { self.start.add(at).cast().as_ref() }
     }
 
-    /// Bytes that nobody writes to while they are borrowed.
-    pub(crate) fn bytes(&self, at: usize, len: usize) -> &[u8] {
+    /// Bytes of it.
+    ///
+    /// # Safety
+    /// Nobody writes to them while they are borrowed.
+    pub(crate) unsafe fn bytes(&self, at: usize, len: usize) -> &[u8] {
         assert!(at + len <= self.bytes, "{len} bytes at {at} are too many");
-        // SAFETY: they lie within the mapping, and a record that was committed is not written
-        // to before its place is given back, which takes `&mut Ring`.
+        // SAFETY: they lie within the mapping, and the caller knows that they stay as they are.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) }
     }
 }

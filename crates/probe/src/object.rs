@@ -325,7 +325,7 @@ pub(crate) fn load_object(options: &Options, btf: &KernelBtf) -> Result<Ebpf, Pr
 /// A loader that knows no types yet.
 ///
 /// `EbpfLoader::new` reads and parses all types of the kernel, for a default that we replace: 20 ms
-/// of CPU time and 40 MB. It does without where it cannot open the file, so for that moment no file
+/// of CPU time and 8 MB. It does without where it cannot open the file, so for that moment no file
 /// can be opened; see [`Probe::load`] on threads. If it opens it all the same, only time is lost.
 fn new_loader() -> EbpfLoader<'static> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -74,7 +74,9 @@ impl Ring {
             if header & DISCARDED == 0 {
                 // One item is one record; anything else would be a fault of our own programs, and
                 // the size in its head is checked before it is believed.
-                let bytes = self.producer.bytes(at + HEADER_BYTES, len);
+                // SAFETY: a record that was committed is not written to before its place is
+                // given back, which is done below.
+                let bytes = unsafe { self.producer.bytes(at + HEADER_BYTES, len) };
                 if let Some(Ok(frame)) = Frames::new(bytes).next() {
                     take(frame);
                 }

@@ -120,6 +120,9 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// While only the end of stragglers is awaited, they are looked for this often.
 const STRAGGLER_INTERVAL: Duration = Duration::from_millis(5);
 
+/// No signal tells of the end of processes that are not our children.
+const END_INTERVAL: Duration = Duration::from_millis(100);
+
 /// At the end a ring is emptied at most so often: one that is filled meanwhile is filled by tasks
 /// that go on, whose records nobody waits for.
 const DRAINS_AT_THE_END: usize = 1000;
@@ -271,6 +274,8 @@ impl Session<'_> {
             let mut pause = due.saturating_duration_since(Instant::now());
             if self.payload.is_some() {
                 pause = pause.min(STRAGGLER_INTERVAL);
+            } else if self.root.is_none() {
+                pause = pause.min(END_INTERVAL);
             }
             if let Some(time_over) = time_over {
                 pause = pause.min(time_over.saturating_duration_since(Instant::now()));
