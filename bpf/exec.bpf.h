@@ -37,7 +37,7 @@ STEP int hash_chunk(__u32 slot)
 	if (!len)
 		return STEP_DONE;
 	/* the tail of the last word counts as zero */
-	*(__u64 *)&w->record[(len - 1) & (HASH_CHUNK - 8)] = 0;
+	*word_at(&w->record[(len - 1) & (HASH_CHUNK - 8)]) = 0;
 	if (bpf_probe_read_user(w->record, len, (void *)w->user_at))
 		return STEP_FAILED;
 	words = (__u64 *)w->record;
@@ -139,7 +139,7 @@ static __always_inline void write_environment(struct scratch *w, __u32 slot, __u
 	barrier_var(to);
 	if (to > PT_RECORD_MAX - 8)
 		return;
-	*(__u64 *)&w->record[to] = 0;
+	*word_at(&w->record[to]) = 0;
 	set_head(&r->head, PT_ENV, ROUND_UP_8(to), task, now);
 	r->env_id = env_id;
 	r->bytes = to - sizeof(*r);
@@ -192,7 +192,7 @@ STEP int write_args(__u32 slot)
 		len = PT_ARGV_CHUNK;
 	if (bpf_probe_read_user(w->record + sizeof(*r), len, (void *)(w->user_at + w->done)))
 		return STEP_FAILED; /* readers see that the argv is shorter than announced */
-	*(__u64 *)&w->record[sizeof(*r) + len] = 0;
+	*word_at(&w->record[sizeof(*r) + len]) = 0;
 	size = ROUND_UP_8(sizeof(*r) + len);
 	set_head(&r->head, PT_EXEC_ARGS, size, w->task, w->now);
 	r->offset = w->done;
@@ -275,7 +275,7 @@ static __always_inline void write_exec(struct scratch *scratch, __u32 slot,
 	to += argv_here;
 	if (to > PT_RECORD_MAX - 8)
 		return;
-	*(__u64 *)&scratch->record[to] = 0;
+	*word_at(&scratch->record[to]) = 0;
 
 	set_head(&r->head, PT_EXEC, ROUND_UP_8(to), told->serial, told->now);
 	r->process = told->process;

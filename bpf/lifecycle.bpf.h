@@ -163,7 +163,7 @@ static __always_inline void tell_workdir(struct task_struct *task, __u32 serial,
 	size = sizeof(*r) + r->path_bytes;
 	if (size > PT_RECORD_MAX - 8)
 		goto out; /* cannot be: a path is less */
-	*(__u64 *)&scratch->record[size] = 0;
+	*word_at(&scratch->record[size]) = 0;
 	size = ROUND_UP_8(size);
 	set_head(&r->head, PT_WORKDIR, size, serial, now);
 	r->process = process;

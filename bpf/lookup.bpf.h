@@ -92,8 +92,8 @@ static __always_inline __u32 gather_miss(struct scratch *scratch, const struct f
 	len = (len - 1) & (PT_PATH_MAX - 1);
 	to += len;
 	/* what pads the record, and the last words of hash_miss() */
-	*(__u64 *)&scratch->record[to] = 0;
-	*(__u64 *)&scratch->record[to + 8] = 0;
+	*word_at(&scratch->record[to]) = 0;
+	*word_at(&scratch->record[to + 8]) = 0;
 	set_head(&r->head, kind, ROUND_UP_8(to), task, 0);
 	r->call = f->call;
 	r->error = f->error;
@@ -150,6 +150,19 @@ struct {
 
 #define SEAL(hash) ((hash) * 0xd6e8feb86659fd93ULL)
 
+/*
+ * The same once more, each at the place of its number. Look-ups come in the order in which they
+ * came before (a library is sought in directory after directory, by one process after the other),
+ * so the one that follows the last is tried first. It lies next to it in memory, where a place by
+ * hash is as good as never in the cache, nor its page in the TLB: 45 ns of the 500 that all of this takes.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PT_NAMED_SLOTS);
+	__type(key, __u32);
+	__type(value, struct named_lookup);
+} lookups_in_order SEC(".maps");
+
 STEP __u64 hash_miss(__u32 slot, __u32 len)
 {
 	struct scratch *scratch = scratch_at(slot);
@@ -165,8 +178,8 @@ STEP __u64 hash_miss(__u32 slot, __u32 len)
 	b = mix(~hash_seed, (__u64)len << 32 | (__u32)r->call << 16 | r->error);
 
 	for (i = 0; i < PT_NAMED_PATH_MAX / 16 && i * 16 < len; i++) {
-		a = mix(a, *(__u64 *)&scratch->record[sizeof(*r) + i * 16]);
-		b = mix(b, *(__u64 *)&scratch->record[sizeof(*r) + i * 16 + 8]);
+		a = mix(a, *word_at(&scratch->record[sizeof(*r) + i * 16]));
+		b = mix(b, *word_at(&scratch->record[sizeof(*r) + i * 16 + 8]));
 	}
 	return mix(a, b);
 }
@@ -185,6 +198,37 @@ static __always_inline __u32 number_of(const struct named_lookup *named, __u64 h
 static __always_inline struct named_lookup *place(__u32 slot)
 {
 	return bpf_map_lookup_elem(&named_lookups, &slot);
+}
+
+static __always_inline struct named_lookup *place_in_order(__u32 number)
+{
+	__u32 at = number & (PT_NAMED_SLOTS - 1);
+
+	return bpf_map_lookup_elem(&lookups_in_order, &at);
+}
+
+static __always_inline void put(struct named_lookup *named, __u64 hash, __u32 number)
+{
+	named->hash = hash;
+	named->sealed = SEAL(hash) ^ number;
+}
+
+/* Gives a place to a look-up with a new number; whoever had it is not found by number any more,
+ * because readers forget it, too. */
+static __always_inline void replace(struct named_lookup *named, __u64 hash, __u32 number)
+{
+	struct named_lookup *in_order;
+	__u64 old_hash = named->hash;
+
+	if (old_hash) {
+		in_order = place_in_order(named->sealed ^ SEAL(old_hash));
+		if (in_order && in_order->hash == old_hash)
+			in_order->hash = 0;
+	}
+	put(named, hash, number);
+	in_order = place_in_order(number);
+	if (in_order)
+		put(in_order, hash, number);
 }
 
 static __always_inline void write_again(__u32 serial, __u32 number, __u64 now, __u64 flags)
@@ -218,6 +262,13 @@ static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __
 	len = r->path_bytes;
 	if (len <= PT_NAMED_PATH_MAX && !r->bits) {
 		hash = hash_miss(mine, len);
+		named = place_in_order(scratch->last_number + 1);
+		number = named ? number_of(named, hash) : 0;
+		if (number) {
+			scratch->last_number = number;
+			write_again(serial, number, now, flags);
+			return;
+		}
 		slot = hash & (PT_NAMED_SLOTS - 1);
 		named = place(slot);
 		number = named ? number_of(named, hash) : 0;
@@ -227,12 +278,14 @@ static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __
 			number = named ? number_of(named, hash) : 0;
 		}
 		if (number) {
+			scratch->last_number = number;
 			write_again(serial, number, now, flags);
 			return;
 		}
 		if (named) {
 			r->number = __sync_fetch_and_add(&lookups_numbered, 1) + 1;
 			r->slot = slot;
+			scratch->last_number = r->number;
 		}
 	}
 	r->head.time_ns = now;
@@ -241,10 +294,8 @@ static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __
 		return;
 	}
 	/* not before the record is in the ring: who finds the number comes after it there */
-	if (named) {
-		named->hash = hash;
-		named->sealed = SEAL(hash) ^ r->number;
-	}
+	if (named)
+		replace(named, hash, r->number);
 }
 
 /* A call that was asked for has returned. */
