@@ -42,7 +42,7 @@ pub(crate) fn names_in_object(elf: &[u8]) -> Option<HashSet<Vec<u8>>> {
     let object = object::File::parse(elf).ok()?;
     let section = object.section_by_name(".BTF")?;
     let btf = RawBtf::parse(section.data().ok()?)?;
-    let names = btf.types.iter().map(|raw| btf.name(raw.name));
+    let names = btf.types().map(|raw| btf.name(raw.name));
     Some(names.filter(|name| !name.is_empty()).map(|name| flavourless(name).to_vec()).collect())
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn names_in_object(elf: &[u8]) -> Option<HashSet<Vec<u8>>> {
 pub(crate) struct Extracts {
     /// Types of the wanted names, and what their members are, with ids of their own.
     pub(crate) named: Vec<u8>,
-    /// Every type with its id, and with its name only if that begins as was asked for.
+    /// Those whose names begin as was asked for, each with its id.
     pub(crate) attachable: Vec<u8>,
 }
 
@@ -62,8 +62,8 @@ pub(crate) fn extract(
 ) -> Option<Extracts> {
     let btf = RawBtf::parse(btf)?;
     let filter = Filter::new(names);
-    let (mut wanted, mut attachable) = (Vec::new(), vec![false; btf.types.len()]);
-    for (at, raw) in btf.types.iter().enumerate() {
+    let (mut wanted, mut attachable) = (Vec::new(), Vec::new());
+    for (at, raw) in btf.types().enumerate() {
         if raw.name == 0 || !raw.can_be_asked_for() {
             continue;
         }
@@ -71,7 +71,7 @@ pub(crate) fn extract(
         if filter.may_hold(name) && names.contains(flavourless(name)) {
             wanted.push(at);
         } else if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
-            attachable[at] = true;
+            attachable.push(at);
         }
     }
     Some(Extracts { named: btf.write_named(&wanted), attachable: btf.write_names(&attachable) })
@@ -109,7 +109,9 @@ impl Filter {
 }
 
 struct RawBtf<'a> {
-    types: Vec<RawType<'a>>,
+    types: &'a [u8],
+    /// Where each type begins, and that all of it is there has been seen.
+    starts: Vec<u32>,
     strings: &'a [u8],
 }
 
@@ -123,7 +125,20 @@ struct RawType<'a> {
     rest: &'a [u8],
 }
 
-impl RawType<'_> {
+impl<'a> RawType<'a> {
+    /// The type that begins here. None where it does not end, or is of no known kind.
+    fn read(types: &'a [u8], at: usize) -> Option<Self> {
+        let (name, info) = (word(types, at)?, word(types, at + 4)?);
+        let size_or_type = word(types, at + 8)?;
+        let (kind, members) = (info >> 24 & 0x1f, info as usize & 0xffff);
+        if kind == 0 || kind > kind::ENUM64 {
+            return None;
+        }
+        let more = Self::fixed_bytes(kind) + members * Self::member_bytes(kind);
+        let rest = types.get(at + TYPE_BYTES..at + TYPE_BYTES + more)?;
+        Some(Self { name, info, size_or_type, rest })
+    }
+
     fn kind(&self) -> u32 {
         self.info >> 24 & 0x1f
     }
@@ -187,21 +202,24 @@ impl<'a> RawBtf<'a> {
         let body = bytes.get(header(4)?..)?;
         let (types_at, types_bytes) = (header(8)?, header(12)?);
         let (strings_at, strings_bytes) = (header(16)?, header(20)?);
-        let mut rest = body.get(types_at..types_at.checked_add(types_bytes)?)?;
+        let types = body.get(types_at..types_at.checked_add(types_bytes)?)?;
         let strings = body.get(strings_at..strings_at.checked_add(strings_bytes)?)?;
-        let mut types = Vec::with_capacity(rest.len() / 16);
-        while !rest.is_empty() {
-            let (name, info, size_or_type) = (word(rest, 0)?, word(rest, 4)?, word(rest, 8)?);
-            let (kind, members) = (info >> 24 & 0x1f, info as usize & 0xffff);
-            if kind == 0 || kind > kind::ENUM64 {
-                return None;
-            }
-            let more = RawType::fixed_bytes(kind) + members * RawType::member_bytes(kind);
-            let end = TYPE_BYTES + more;
-            types.push(RawType { name, info, size_or_type, rest: rest.get(TYPE_BYTES..end)? });
-            rest = &rest[end..];
+        let mut starts = Vec::with_capacity(types.len() / 24);
+        let mut at = 0;
+        while at < types.len() {
+            starts.push(u32::try_from(at).ok()?);
+            at += TYPE_BYTES + RawType::read(types, at)?.rest.len();
         }
-        Some(Self { types, strings })
+        Some(Self { types, starts, strings })
+    }
+
+    fn types(&self) -> impl Iterator<Item = RawType<'a>> {
+        (0..self.starts.len()).filter_map(|at| self.get(at))
+    }
+
+    /// The type at a place of the list; never None of those that are there.
+    fn get(&self, at: usize) -> Option<RawType<'a>> {
+        RawType::read(self.types, *self.starts.get(at)? as usize)
     }
 
     fn name(&self, at: u32) -> &'a [u8] {
@@ -212,20 +230,26 @@ impl<'a> RawBtf<'a> {
 
     /// The place of a type in the list; ids begin with 1, for 0 is void.
     fn place(&self, id: u32) -> Option<usize> {
-        (id as usize).checked_sub(1).filter(|at| *at < self.types.len())
+        (id as usize).checked_sub(1).filter(|at| *at < self.starts.len())
     }
 
-    /// Each type without members, and without a name but for those to be kept.
-    fn write_names(&self, keep: &[bool]) -> Vec<u8> {
-        let mut out = Writer::new(self, self.types.len() * 13);
-        for (raw, keep) in self.types.iter().zip(keep) {
-            let kind = raw.kind();
-            let hollow = RawType::member_bytes(kind) > 0;
+    /// The types at these places, without members. What fills the places before them says nothing.
+    fn write_names(&self, keep: &[usize]) -> Vec<u8> {
+        let places = keep.last().map_or(0, |last| last + 1);
+        let mut out = Writer::new(self, places * TYPE_BYTES);
+        let mut keep = keep.iter().peekable();
+        for place in 0..places {
+            let kept = keep.next_if_eq(&&place).and_then(|at| self.get(*at));
+            let Some(raw) = kept else {
+                out.head(0, kind::FORWARD << 24, 0);
+                continue;
+            };
+            let hollow = RawType::member_bytes(raw.kind()) > 0;
             // The low half is the number of members, or of what else, by kind.
             let info = if hollow { raw.info & !0xffff } else { raw.info };
-            out.head(if *keep { raw.name } else { 0 }, info, raw.size_or_type);
+            out.head(raw.name, info, raw.size_or_type);
             if !hollow {
-                out.types.extend_from_slice(raw.rest);
+                out.bytes.extend_from_slice(raw.rest);
             }
         }
         out.finish()
@@ -247,8 +271,8 @@ impl<'a> RawBtf<'a> {
             for id in self.references(at, whole) {
                 let Some(part) = self.place(id) else { continue };
                 ids.entry(part).or_insert_with(|| {
-                    let raw = &self.types[part];
-                    let nameless = raw.name == 0 || !raw.is_aggregate();
+                    let nameless =
+                        self.get(part).is_none_or(|raw| raw.name == 0 || !raw.is_aggregate());
                     list.push((part, nameless));
                     u32::try_from(list.len()).unwrap_or(u32::MAX)
                 });
@@ -256,8 +280,7 @@ impl<'a> RawBtf<'a> {
         }
         let new_id = |id: u32| self.place(id).and_then(|at| ids.get(&at)).copied().unwrap_or(0);
         let mut out = Writer::new(self, list.len() * 64);
-        for (at, whole) in list {
-            let raw = &self.types[at];
+        for (raw, whole) in list.iter().filter_map(|(at, whole)| Some((self.get(*at)?, *whole))) {
             let kind = raw.kind();
             let member_bytes = RawType::member_bytes(kind);
             let info = if whole { raw.info } else { raw.info & !0xffff };
@@ -282,10 +305,10 @@ impl<'a> RawBtf<'a> {
                 kind::ENUM | kind::ENUM64 if whole => {
                     for member in raw.rest.chunks_exact(member_bytes) {
                         out.string(word(member, 0).unwrap_or(0));
-                        out.types.extend_from_slice(&member[4..]);
+                        out.bytes.extend_from_slice(&member[4..]);
                     }
                 }
-                kind::INT => out.types.extend_from_slice(raw.rest),
+                kind::INT => out.bytes.extend_from_slice(raw.rest),
                 _ => {}
             }
         }
@@ -294,7 +317,7 @@ impl<'a> RawBtf<'a> {
 
     /// The types that this one is made of.
     fn references(&self, at: usize, whole: bool) -> Vec<u32> {
-        let raw = &self.types[at];
+        let Some(raw) = self.get(at) else { return Vec::new() };
         match raw.kind() {
             kind::STRUCT | kind::UNION if whole => {
                 raw.rest.chunks_exact(12).filter_map(|member| word(member, 4)).collect()
@@ -309,18 +332,23 @@ impl<'a> RawBtf<'a> {
 
 /// Type information being put together.
 struct Writer<'a, 'b> {
-    types: Vec<u8>,
+    /// Room for the header, then the types.
+    bytes: Vec<u8>,
     strings: Strings<'a, 'b>,
 }
 
 impl<'a, 'b> Writer<'a, 'b> {
+    /// With room for so many bytes of types.
     fn new(of: &'b RawBtf<'a>, bytes: usize) -> Self {
         let strings = Strings { of, new: vec![0], known: HashMap::new() };
-        Self { types: Vec::with_capacity(bytes), strings }
+        // Strings take their place behind the types; a few KB, however large the rest.
+        let mut room = Vec::with_capacity(HEADER_BYTES + bytes + (64 << 10));
+        room.resize(HEADER_BYTES, 0);
+        Self { bytes: room, strings }
     }
 
     fn word(&mut self, word: u32) {
-        self.types.extend_from_slice(&word.to_le_bytes());
+        self.bytes.extend_from_slice(&word.to_le_bytes());
     }
 
     fn string(&mut self, at: u32) {
@@ -335,16 +363,15 @@ impl<'a, 'b> Writer<'a, 'b> {
     }
 
     fn finish(self) -> Vec<u8> {
-        let (types, strings) = (self.types, self.strings.new);
-        let mut out = Vec::with_capacity(HEADER_BYTES + types.len() + strings.len());
-        out.extend_from_slice(&MAGIC.to_le_bytes());
-        out.extend_from_slice(&[1, 0]);
-        let bytes = |list: &[u8]| u32::try_from(list.len()).unwrap_or(u32::MAX);
-        for word in [HEADER_BYTES as u32, 0, bytes(&types), bytes(&types), bytes(&strings)] {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
-        out.extend_from_slice(&types);
+        let (mut out, strings) = (self.bytes, self.strings.new);
+        let bytes = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+        let types = bytes(out.len() - HEADER_BYTES);
         out.extend_from_slice(&strings);
+        let magic = u32::from(MAGIC) | 1 << 16; // and the version
+        let header = [magic, HEADER_BYTES as u32, 0, types, types, bytes(strings.len())];
+        for (to, word) in out.chunks_exact_mut(4).zip(header) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
         out
     }
 }

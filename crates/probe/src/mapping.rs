@@ -1,4 +1,4 @@
-//! Memory that is shared with the kernel.
+//! Memory of the kernel's.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-/// A part of a map's memory.
+/// A part of a map's memory, or of a file that the kernel makes up.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -25,9 +25,24 @@ impl Mapping {
         at: usize,
         bytes: usize,
     ) -> io::Result<Self> {
+        Self::map(map, access, MapFlags::SHARED, at, bytes)
+    }
+
+    /// Maps so many bytes of a file, as they are now.
+    pub(crate) fn of_file(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
+        Self::map(file, ProtFlags::READ, MapFlags::PRIVATE, 0, bytes)
+    }
+
+    fn map(
+        file: BorrowedFd<'_>,
+        access: ProtFlags,
+        flags: MapFlags,
+        at: usize,
+        bytes: usize,
+    ) -> io::Result<Self> {
         let null = std::ptr::null_mut();
         // SAFETY: the kernel chooses an address where nothing is mapped.
-        let start = unsafe { mmap(null, bytes, access, MapFlags::SHARED, map, at as u64)? };
+        let start = unsafe { mmap(null, bytes, access, flags, file, at as u64)? };
         // Forks need no part in it, and would take the longer for it.
         // SAFETY: it changes what a fork does, not what the memory holds.
         let _ = unsafe { madvise(start, bytes, Advice::LinuxDontFork) };
