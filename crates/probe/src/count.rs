@@ -34,18 +34,21 @@ impl Counts {
             .collect()
     }
 
+    #[inline]
     pub(crate) fn add(&mut self, frame: Frame<'_>) {
-        let Some(kind) = Kind::from_number(frame.head.kind) else { return };
-        self.records[kind as usize - 1] += 1;
-        match kind {
-            Kind::Attach | Kind::Fork => match Record::decode(frame) {
+        // Kinds are numbered from 1 on.
+        let Some(count) = self.records.get_mut(usize::from(frame.head.kind).wrapping_sub(1)) else {
+            return;
+        };
+        *count += 1;
+        if [Kind::Attach as u16, Kind::Fork as u16].contains(&frame.head.kind) {
+            match Record::decode(frame) {
                 Ok(Record::Fork(fork)) if fork.child != fork.child_process => self.threads += 1,
                 Ok(Record::Attach(attach)) if attach.head.task != attach.process => {
                     self.threads += 1;
                 }
                 _ => self.processes += 1,
-            },
-            _ => {}
+            }
         }
     }
 }

@@ -75,31 +75,45 @@ impl Scatter {
         for shape in &mut self.shapes {
             shape.rows.clear();
         }
-        let mut used = 0;
-        let mut start = 0;
+        let (mut used, mut start) = (0, 0);
+        // Most records are like the one before: its number of kind, fixed bytes and shape.
+        let mut like = (0, usize::MAX, 0);
         for frame in Frames::new(raw) {
             let frame = frame.ok()?;
-            // One too short for its kind is kept all the same: decoding it says what is wrong.
-            let kind = Kind::from_number(frame.head.kind)
-                .filter(|kind| kind.layout().size <= frame.bytes.len());
-            let fixed = kind.map_or(size_of::<Head>(), |kind| kind.layout().size);
-            let known = self.shapes[..used].iter().position(|shape| shape.kind == kind);
-            let at = known.unwrap_or_else(|| {
-                let later = self.shapes[used..].iter().position(|shape| shape.kind == kind);
-                let from = later.map_or(self.shapes.len(), |later| used + later);
-                if later.is_none() {
-                    self.shapes.push(Shape::of(kind));
-                }
-                self.shapes.swap(used, from);
-                used += 1;
-                used - 1
-            });
+            let (fixed, at) = if frame.head.kind == like.0 && frame.bytes.len() >= like.1 {
+                (like.1, like.2)
+            } else {
+                // One too short for its kind is kept all the same: decoding it says what is wrong.
+                let kind = Kind::from_number(frame.head.kind)
+                    .filter(|kind| kind.layout().size <= frame.bytes.len());
+                let at = self.shape_of(kind, &mut used);
+                let fixed = kind.map(|kind| kind.layout().size);
+                like = (frame.head.kind, fixed.unwrap_or(usize::MAX), at);
+                (fixed.unwrap_or(size_of::<Head>()), at)
+            };
             self.order.push(u8::try_from(at).ok()?);
             self.shapes[at].rows.push(start);
-            self.tails.extend_from_slice(&frame.bytes[fixed..]);
+            if frame.bytes.len() > fixed {
+                self.tails.extend_from_slice(&frame.bytes[fixed..]);
+            }
             start += frame.bytes.len();
         }
         Some(used)
+    }
+
+    /// Which of the first `used` shapes this is; if none, it becomes the next.
+    fn shape_of(&mut self, kind: Option<Kind>, used: &mut usize) -> usize {
+        let known = self.shapes[..*used].iter().position(|shape| shape.kind == kind);
+        known.unwrap_or_else(|| {
+            let later = self.shapes[*used..].iter().position(|shape| shape.kind == kind);
+            let from = later.map_or(self.shapes.len(), |later| *used + later);
+            if later.is_none() {
+                self.shapes.push(Shape::of(kind));
+            }
+            self.shapes.swap(*used, from);
+            *used += 1;
+            *used - 1
+        })
     }
 }
 
@@ -114,8 +128,9 @@ struct Rows<'a> {
 impl Rows<'_> {
     #[inline]
     fn number<const W: usize>(self, start: usize) -> u64 {
+        let at = start + self.offset;
         let mut word = [0; 8];
-        word[..W].copy_from_slice(&self.raw[start + self.offset..][..W]);
+        word[..W].copy_from_slice(&self.raw[at..at + W]);
         u64::from_le_bytes(word)
     }
 }
@@ -148,36 +163,39 @@ impl Values {
     /// Puts a column of numbers of `W` bytes into `out`, in the form that has fewer bits.
     fn scatter<const W: usize>(&mut self, rows: Rows<'_>, out: &mut Vec<u8>) -> Option<()> {
         let first = rows.number::<W>(*rows.starts.first()?);
-        let mut changes = 0;
-        self.plain.clear();
-        self.plain.extend(rows.starts.iter().map(|start| {
-            let value = rows.number::<W>(*start);
-            changes |= value ^ first;
-            value
-        }));
-        // Many fields are the same all over a block, and done with here.
+        let head = |seen: &Seen, differences| {
+            let planes = 8 - seen.any.leading_zeros() as usize / 8;
+            Some((planes, Column::Numbers { width: W, planes, differences }.head()?))
+        };
         let (mut plain, mut differences) = (Seen::default(), Seen::default());
-        if changes == 0 {
+        // Many fields are the same all over a block, and done with here.
+        if rows.starts.iter().all(|start| rows.number::<W>(*start) == first) {
             plain.note(first);
-        } else {
-            let mut before = first;
-            self.differences.clear();
-            self.differences.extend(self.plain.iter().map(|value| {
-                let difference = difference::<W>(*value, before);
-                before = *value;
-                plain.note(*value);
-                differences.note(difference);
-                difference
-            }));
+            let (planes, head) = head(&plain, false)?;
+            out.push(head);
+            for plane in 0..planes {
+                out.resize(out.len() + rows.starts.len(), (first >> (8 * plane)) as u8);
+            }
+            return Some(());
         }
-
+        self.plain.clear();
+        self.differences.clear();
+        let mut before = first;
+        self.plain.extend(rows.starts.iter().map(|start| rows.number::<W>(*start)));
+        self.differences.extend(self.plain.iter().map(|value| {
+            let difference = difference::<W>(*value, before);
+            before = *value;
+            plain.note(*value);
+            differences.note(difference);
+            difference
+        }));
         let by_differences = differences.bits < plain.bits;
         let (values, seen) = match by_differences {
             true => (&self.differences, differences),
             false => (&self.plain, plain),
         };
-        let planes = 8 - seen.any.leading_zeros() as usize / 8;
-        out.push(Column::Numbers { width: W, planes, differences: by_differences }.head()?);
+        let (planes, head) = head(&seen, by_differences)?;
+        out.push(head);
         if by_differences {
             out.extend_from_slice(&first.to_le_bytes()[..W]);
         }
