@@ -298,19 +298,22 @@ static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __
 		replace(named, hash, r->number);
 }
 
-/* A call that was asked for has returned. */
-static __always_inline int note_return(__u16 call, long ret)
+/* Whether anything is done about a call that was asked for: successful opens are counted. */
+static __always_inline bool matters(__u16 call, long ret)
+{
+	return ret < 0 || is_open(call);
+}
+
+/* A call that matters has returned. */
+static __always_inline int note_return(struct task_struct *task, struct pt_regs *regs, __u16 call,
+				       long ret)
 {
 	struct failed_call f = { .call = call, .error = -ret };
-	struct task_struct *task;
 	struct scratch *scratch;
 	struct task_state *state;
 	__u32 serial, nth, slot;
 	__u64 now;
 
-	if (ret >= 0 && !is_open(call))
-		return 0;
-	task = bpf_get_current_task_btf();
 	state = state_of(task);
 	if (!state)
 		return 0;
@@ -323,12 +326,12 @@ static __always_inline int note_return(__u16 call, long ret)
 		state->execs_failed++;
 		now = bpf_ktime_get_boot_ns();
 		stamp(state, task, now);
-		read_arguments(&f, current_regs(task));
+		read_arguments(&f, regs ? regs : current_regs(task));
 		write_exec_failed(serial, now, &f);
 	} else {
 		nth = ++state->lookups_failed;
 		now = coarse_now(state, task);
-		read_arguments(&f, current_regs(task));
+		read_arguments(&f, regs ? regs : current_regs(task));
 		hold_up(&lookups);
 		scratch = take_scratch(&slot, PT_LOOKUP_FAILED);
 		if (!scratch)
@@ -343,9 +346,12 @@ static __always_inline int note_return(__u16 call, long ret)
 SEC("tracepoint/syscalls/sys_exit")
 int on_return(struct sys_exit_ctx *ctx)
 {
-	if (empty_programs)
+	__u16 call = call_of(ctx->nr);
+	long ret = ctx->ret;
+
+	if (empty_programs || !matters(call, ret))
 		return 0;
-	return note_return(call_of(ctx->nr), ctx->ret);
+	return note_return(bpf_get_current_task_btf(), NULL, call, ret);
 }
 
 /* Entered for every system call of the machine. */
@@ -354,12 +360,15 @@ int on_sys_exit(__u64 *ctx)
 {
 	struct pt_regs *regs = (void *)ctx[0];
 	__u16 call = call_of(REG_NR(regs));
+	struct task_struct *task;
+	long ret = ctx[1];
 
-	if (empty_programs)
+	if (empty_programs || !(wanted_calls & 1U << call) || !matters(call, ret))
 		return 0;
-	if (!(wanted_calls & 1U << call) || is_compat(bpf_get_current_task_btf()->mm))
+	task = bpf_get_current_task_btf();
+	if (is_compat(task->mm))
 		return 0;
-	return note_return(call, ctx[1]);
+	return note_return(task, regs, call, ret);
 }
 
 /* Attached to the function that serves the call, one program to each: what it attaches to is
@@ -368,9 +377,12 @@ int on_sys_exit(__u64 *ctx)
 	SEC("fexit")                                                        \
 	int on_return_of_##name(__u64 *ctx)                                 \
 	{                                                                   \
-		if (empty_programs)                                         \
+		long ret = ctx[1];                                          \
+									    \
+		if (empty_programs || !matters(call, ret))                  \
 			return 0;                                           \
-		return note_return(call, (long)ctx[1]);                     \
+		return note_return(bpf_get_current_task_btf(), NULL, call,  \
+				   ret);                                    \
 	}
 
 RETURN_OF(open, PT_CALL_OPEN)
