@@ -129,10 +129,12 @@ static __always_inline void write_exec_failed(__u32 serial, __u64 now, const str
  * A look-up is told in full once, with a number; then the number will do. That is a sixth of the
  * bytes for the recorder to read and to write, and costs the task no more: what hashing takes,
  * the smaller record saves. Which numbers are valid stands in a table with two places for each
- * hash; a new look-up takes the first if it is free, else the second. Two tasks may write to one
- * place at once: the number is stored so that it can be read with its own hash only, and what
- * cannot be read is told in full again. Two look-ups with the same 64-bit hash would be taken for
- * one; the seed is random, so nobody can make two.
+ * hash; a new look-up takes the first if it is free, else the second. Who gives a number owns the
+ * place from before its record is in the ring until it can be found, and whoever comes meanwhile is
+ * told without a number: so what can be found is what the last record of that place told. The number
+ * is stored so that it can be read with its own hash only, and what cannot be read, because it is just
+ * being written, is told in full again. Two look-ups with the same 64-bit hash would be taken for one;
+ * the seed is random, so nobody can make two.
  */
 const volatile __u64 hash_seed = 0;
 
@@ -207,28 +209,37 @@ static __always_inline struct named_lookup *place_in_order(__u32 number)
 	return bpf_map_lookup_elem(&lookups_in_order, &at);
 }
 
-static __always_inline void put(struct named_lookup *named, __u64 hash, __u32 number)
+/* The hash of no look-up: of a place that somebody owns. */
+#define OWNED 1
+
+/* Makes a place ours; returns the hash that it had, OWNED if it is somebody else's. */
+static __always_inline __u64 own(struct named_lookup *named)
 {
-	named->hash = hash;
-	named->sealed = SEAL(hash) ^ number;
+	return __sync_lock_test_and_set(&named->hash, OWNED);
 }
 
-/* Gives a place to a look-up with a new number; whoever had it is not found by number any more,
- * because readers forget it, too. */
-static __always_inline void replace(struct named_lookup *named, __u64 hash, __u32 number)
+static __always_inline void put(struct named_lookup *named, __u64 hash, __u32 number)
+{
+	named->sealed = SEAL(hash) ^ number;
+	/* an exchange, so that the next owner sees the number, too */
+	__sync_lock_test_and_set(&named->hash, hash);
+}
+
+/* Lets a place that is ours go, with a number that was told. Who had it before, under `old`, is not
+ * found any more: readers forget it, too. */
+static __always_inline void let_go(struct named_lookup *named, __u64 old, __u64 hash, __u32 number)
 {
 	struct named_lookup *in_order;
-	__u64 old_hash = named->hash;
 
-	if (old_hash) {
-		in_order = place_in_order(named->sealed ^ SEAL(old_hash));
-		if (in_order && in_order->hash == old_hash)
+	if (old) {
+		in_order = place_in_order(named->sealed ^ SEAL(old));
+		if (in_order && in_order->hash == old)
 			in_order->hash = 0;
 	}
-	put(named, hash, number);
 	in_order = place_in_order(number);
 	if (in_order)
 		put(in_order, hash, number);
+	put(named, hash, number);
 }
 
 static __always_inline void write_again(__u32 serial, __u32 number, __u64 now, __u64 flags)
@@ -251,7 +262,7 @@ static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __
 {
 	struct named_lookup *named = NULL;
 	__u32 size, len, slot, number;
-	__u64 hash = 0, flags;
+	__u64 hash = 0, old = OWNED, flags;
 	struct pt_named *r;
 
 	size = gather_miss(scratch, f, PT_LOOKUP_NAMED, serial, sizeof(*r));
@@ -282,20 +293,24 @@ static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __
 			write_again(serial, number, now, flags);
 			return;
 		}
-		if (named) {
+		old = named ? own(named) : OWNED;
+		if (old != OWNED) {
 			r->number = __sync_fetch_and_add(&lookups_numbered, 1) + 1;
 			r->slot = slot;
-			scratch->last_number = r->number;
 		}
 	}
 	r->head.time_ns = now;
 	if (bpf_ringbuf_output(&lookups, r, size, flags)) {
 		count_loss(PT_LOOKUP_FAILED, PT_LOSS_RING_FULL);
+		if (named && old != OWNED)
+			named->hash = old;
 		return;
 	}
 	/* not before the record is in the ring: who finds the number comes after it there */
-	if (named)
-		replace(named, hash, r->number);
+	if (named && old != OWNED) {
+		scratch->last_number = r->number;
+		let_go(named, old, hash, r->number);
+	}
 }
 
 /* Whether anything is done about a call that was asked for: successful opens are counted. */

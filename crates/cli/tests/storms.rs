@@ -8,7 +8,7 @@ mod common;
 
 use std::sync::Mutex;
 
-use common::{Recorder, header, report, text, u64_of};
+use common::{Recorded, Recorder, fixture, header, report, text, u64_of};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -115,17 +115,29 @@ fn what_does_not_fit_is_counted_and_displaces_nothing_else() {
 /// More different look-ups than the programs can give numbers to at a time: each keeps its name.
 #[test]
 fn look_ups_keep_their_names_when_there_are_too_many_to_number() {
-    const PATHS: usize = 100_000;
-    const TIMES: usize = 3;
     let _turn = ONE_AT_A_TIME.lock();
-    let recorded = Recorder::new().fixture("many_paths", &[&PATHS.to_string(), &TIMES.to_string()]);
+    let recorded = Recorder::new().fixture("many_paths", &["100000", "3"]);
+    assert_names(&recorded, 100_000, 3);
+}
+
+/// The same from processes that find the same things missing at the same time.
+#[test]
+fn look_ups_keep_their_names_when_several_number_them_at_once() {
+    let _turn = ONE_AT_A_TIME.lock();
+    let script = "for i in 1 2 3 4; do \"$0\" 40000 2 & done; wait";
+    let program = fixture("many_paths");
+    let recorded = Recorder::new().run(["sh", "-c", script, program.to_str().unwrap()]);
+    assert_names(&recorded, 40_000, 8);
+}
+
+fn assert_names(recorded: &Recorded, paths: usize, times: usize) {
     let events = recorded.sound(0);
     let mut seen = std::collections::HashMap::new();
     let ours = |miss: &&serde_json::Value| text(&miss["path"]).starts_with("/no/such/file-");
     for miss in events.kind("lookup_failed").filter(ours) {
         *seen.entry(text(&miss["path"])).or_insert(0) += 1;
     }
-    assert_eq!(seen.len(), PATHS);
-    assert!(seen.values().all(|times| *times == TIMES));
+    assert_eq!(seen.len(), paths);
+    assert!(seen.values().all(|seen| *seen == times));
     assert!(events.kind("lookup_failed").all(|miss| miss.get("lost").is_none()));
 }
