@@ -18,6 +18,7 @@
 #include "path.bpf.h"
 #include "lifecycle.bpf.h"
 #include "exec.bpf.h"
+#include "named.bpf.h"
 #include "lookup.bpf.h"
 #include "sample.bpf.h"
 
