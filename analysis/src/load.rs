@@ -10,19 +10,23 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use proctrace_trace::{Damage, Reader};
+use proctrace_findings::counted;
+use proctrace_trace::{Damage, Header, Quantity, Reader};
 use proctrace_wire::layout;
+use proctrace_wire::layout::EXIT_RSS_BOUND;
 
 use crate::bins::{Bins, Point};
 use crate::blind::Blindness;
 use crate::classify::{Classification, Examiner, Programs, Rules};
 use crate::error::AnalysisError;
 use crate::fast::FastMap;
+use crate::knowledge::Knows;
 use crate::loading::Start;
 use crate::names::Names;
 use crate::process::{Counts, Look, Miss, Process, Run, Task};
 use crate::recording::Recording;
 use crate::serials::Serials;
+use crate::split::{ENOUGH_TICKS, Pools, Split, Stretches};
 use crate::tracks::Tracks;
 use crate::watch::Watch;
 
@@ -76,6 +80,9 @@ struct Loader<'a> {
     bins: Bins,
     tracks: Tracks,
     watch: Watch,
+    split: Split,
+    stretches: Stretches,
+    pools: Pools,
     ticks: Vec<layout::Tick>,
     blind: Blindness,
     looks: Vec<Look>,
@@ -114,6 +121,9 @@ impl<'a> Loader<'a> {
             bins: Bins::default(),
             tracks: Tracks::default(),
             watch: Watch::default(),
+            split: Split::default(),
+            stretches: Stretches::default(),
+            pools: Pools::default(),
             ticks: Vec::new(),
             blind: Blindness::default(),
             looks: Vec::new(),
@@ -123,6 +133,33 @@ impl<'a> Loader<'a> {
             last_ns: 0,
             interval_ns: header.interval_ns,
         }
+    }
+
+    /// What the header says is known, and what turned out.
+    fn knows(&self, header: &Header) -> Knows {
+        let mut knows = Knows::of(header);
+        if !self.split.is_known() {
+            let ticks = self.split.count(self.split.ticks).round();
+            knows.lacks(
+                Quantity::Split,
+                format!(
+                    "{} hit the recording, and {ENOUGH_TICKS} are the least to divide CPU time by",
+                    counted(ticks as u64, "scheduler tick", "scheduler ticks")
+                ),
+            );
+        }
+        let ends = self.tasks.iter().filter_map(|task| task.end.as_ref());
+        let bounds = ends.filter(|end| end.record.bits & EXIT_RSS_BOUND != 0).count() as u64;
+        if bounds > 0 {
+            knows.estimates(
+                Quantity::PeakRss,
+                format!(
+                    "of {} an upper bound: the peak before the last exec",
+                    counted(bounds, "task", "tasks")
+                ),
+            );
+        }
+        knows
     }
 
     /// Each pass unpacks the blocks of one stream and so finds the damage in these; what lies
@@ -137,6 +174,7 @@ impl<'a> Loader<'a> {
         classification: Classification,
         roles: Names,
     ) -> Recording {
+        let knows = self.knows(reader.header());
         Recording {
             header: reader.header().clone(),
             trailer: reader.trailer().cloned(),
@@ -158,6 +196,8 @@ impl<'a> Loader<'a> {
             bins: self.bins,
             tracks: self.tracks.into_inner(),
             watch: self.watch,
+            knows,
+            split: self.split,
             ticks: self.ticks,
             blind: self.blind,
             looks: self.looks,

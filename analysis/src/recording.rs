@@ -6,8 +6,10 @@ use crate::bins::Bins;
 use crate::blind::Blindness;
 use crate::classify::{Classification, Program};
 use crate::fast::FastMap;
+use crate::knowledge::Knows;
 use crate::loading::Start;
 use crate::process::{Counts, Look, Miss, Process, Run, Task};
+use crate::split::Split;
 use crate::tracks::Track;
 use crate::watch::Watch;
 
@@ -52,6 +54,10 @@ pub struct Recording {
     pub(crate) tracks: Vec<Track>,
     /// What samplers of /proc would not have seen.
     pub(crate) watch: Watch,
+    /// What is known, and what is not.
+    pub(crate) knows: Knows,
+    /// How CPU time is divided into user and system time.
+    pub(crate) split: Split,
     /// Every pass of samples.
     pub(crate) ticks: Vec<proctrace_wire::layout::Tick>,
     /// What could not be seen.

@@ -133,7 +133,7 @@ pub(crate) fn ps_like(recording: &Recording, period: usize) -> Said {
     Said::of(phases(period).map(|sampler| {
         let (mut sum, mut missed) = (Cpu::default(), Missed::default());
         for (at, process) in recording.processes.iter().enumerate() {
-            let cpu = Cpu::from((process.cpu.user_ns as f64, process.cpu.system_ns as f64));
+            let cpu = Cpu::from((process.told.user_ns as f64, process.told.system_ns as f64));
             let outside = Cpu::from(recording.watch.outside_of(at));
             missed.outside_ns += outside.total_ns();
             let inside = cpu.minus(outside);
@@ -223,7 +223,7 @@ impl Course {
         let mut gone: Vec<(u64, Cpu)> = Vec::new();
         for (at, when_ns) in &watch.forgotten_ns {
             if *when_ns < until_ns {
-                let cpu = recording.processes[*at].cpu;
+                let cpu = recording.processes[*at].told;
                 let cpu = Cpu::from((cpu.user_ns as f64, cpu.system_ns as f64));
                 gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(*at)))));
             }
@@ -239,7 +239,7 @@ impl Course {
         Self {
             start_ns: bins.start_ns,
             width_ns: bins.width_ns.max(1),
-            all: cumulated(bins.of(Quantity::User), bins.of(Quantity::System)),
+            all: cumulated(bins.of(Quantity::ToldUser), bins.of(Quantity::ToldSystem)),
             outside: cumulated(&watch.outside.0, &watch.outside.1),
             gone,
         }

@@ -81,7 +81,8 @@ impl Section {
     /// # Errors
     /// When a table cannot be computed, which would be a fault of this crate.
     pub fn of(&self, recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
-        (self.analyse)(recording, options)
+        let content = (self.analyse)(recording, options)?;
+        Ok(content.only_known(&recording.knows))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proctrace_findings::BlindSpot;
+use proctrace_trace::Quantity;
 
 use crate::recording::Recording;
 
@@ -30,11 +31,10 @@ pub(crate) fn spots(recording: &Recording) -> Vec<BlindSpot> {
         &blind.systemd_run,
         "systemd-run starts things elsewhere, which are not in this recording",
     );
-    let families = &recording.header.misses;
-    if !families.iter().any(|family| family == "open") {
+    if let Some(why) = recording.knows.why_not(&Quantity::LOOKUPS) {
         spots.push(BlindSpot {
             what: "misses",
-            says: "opens were not recorded: see record --misses".to_owned(),
+            says: format!("not known: {why}"),
             processes: recording.processes.len() as u64,
             programs: Vec::new(),
         });

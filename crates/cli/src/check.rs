@@ -46,13 +46,19 @@ fn lines(health: &Health) -> Vec<String> {
     }
     lines.extend(health.damage.iter().map(|damage| format!("{} {damage}", verdict(false))));
     for law in &health.laws {
-        lines.push(format!("{} {}", verdict(law.holds), law.says));
-        lines.push(format!(
-            "      {} {unit} against {} {unit}",
-            law.found,
-            law.expected,
-            unit = law.unit
-        ));
+        let said = law.holds.map_or("-  ", verdict);
+        lines.push(format!("{said} {}", law.says));
+        lines.push(match (law.found, law.expected, &law.not_checked) {
+            (Some(found), Some(expected), None) => {
+                format!("      {found} {unit} against {expected} {unit}", unit = law.unit)
+            }
+            (_, _, why) => {
+                format!(
+                    "      not checked, because {}",
+                    why.as_deref().unwrap_or("it is not known")
+                )
+            }
+        });
     }
     lines
 }

@@ -1,5 +1,6 @@
 //! `proctrace record`: writes what a command does, or what is running already, to a trace.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -235,7 +236,16 @@ fn header(arguments: &[OsString], options: &Options, probe: &Probe) -> Result<tr
             .iter()
             .map(|hook| trace::Hook { event: hook.event.to_owned(), hook: hook.hook.clone() })
             .collect(),
-    })
+        tick_ns: tick_ns(),
+        knowledge: BTreeMap::new(),
+    }
+    .with_knowledge(options.empty_programs))
+}
+
+/// The length of a scheduler tick: what the coarse clocks go by (clock_getres(2)).
+fn tick_ns() -> Option<u64> {
+    let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    u64::try_from(tick.tv_nsec).ok().filter(|ns| tick.tv_sec == 0 && *ns > 0)
 }
 
 fn path_text(path: &std::path::Path) -> String {

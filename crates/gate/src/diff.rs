@@ -59,6 +59,10 @@ pub struct Row {
     pub before: Option<Sample>,
     /// After; None where it was not measured.
     pub after: Option<Sample>,
+    /// Whether a recording before does not know it.
+    pub unknown_before: bool,
+    /// Whether a recording after does not know it.
+    pub unknown_after: bool,
 }
 
 /// A command whose number of processes changed.
@@ -203,7 +207,10 @@ impl<'a> Sides<'a> {
         let family = MetricFamily::named(metric)?;
         let key = Key::new(metric, &[])?;
         let (before, after) = (self.before.values(key), self.after.values(key));
-        if before.is_none() && after.is_none() {
+        let (unknown_before, unknown_after) = (self.before.lacks(key), self.after.lacks(key));
+        // Memory over time has to be asked for; where nobody did, nobody misses it.
+        let is_missed = (unknown_before || unknown_after) && metric != "peak_pss_bytes";
+        if before.is_none() && after.is_none() && !is_missed {
             return None;
         }
         let sample = |values: Option<&Vec<f64>>| Sample::of(family.kind, values?);
@@ -213,6 +220,8 @@ impl<'a> Sides<'a> {
             worse: family.worse,
             before: sample(before.as_ref()),
             after: sample(after.as_ref()),
+            unknown_before,
+            unknown_after,
             numbers: before
                 .zip(after)
                 .and_then(|(before, after)| Numbers::of(family.kind, Some(&before), &after)),

@@ -13,8 +13,9 @@ use crate::table::{Align, Table as Columns};
 /// For a terminal: figures with their units, notes below.
 pub fn table_text(table: &Table, style: Style) -> String {
     let shown = table.height().min(style.rows);
-    let columns: Vec<(&'static str, Align)> = table
-        .columns
+    let shown_columns: Vec<&Column> =
+        table.columns.iter().filter(|column| !column.detail).collect();
+    let columns: Vec<(&'static str, Align)> = shown_columns
         .iter()
         .map(|column| {
             let align = match column.unit {
@@ -31,7 +32,7 @@ pub fn table_text(table: &Table, style: Style) -> String {
     } else {
         let mut rows = Columns::new(&columns);
         for row in 0..shown {
-            rows.row(table.columns.iter().map(|column| cell_text(column, row)));
+            rows.row(shown_columns.iter().map(|column| cell_text(column, row)));
         }
         for line in rows.lines(style.width) {
             out.push_str(&line);

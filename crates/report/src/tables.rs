@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use proctrace_findings::{Category, Correlations, Findings, Memory};
 
 use crate::escape::terminal;
-use crate::number::{bytes, count, counted, percent, time};
+use crate::number::{bytes, count, counted, or_dash, percent, share, time};
 use crate::style::Style;
 use crate::table::{Align, Table, shorten};
 
@@ -20,8 +20,9 @@ pub(crate) fn push_table(out: &mut String, style: Style, title: &str, table: &Ta
     }
 }
 
-fn cpu(category: &Category) -> u64 {
-    category.user_ns + category.system_ns
+/// Share of system time.
+fn system(category: &Category) -> String {
+    share(category.system_percent, category.system_low_percent.zip(category.system_high_percent))
 }
 
 fn label(category: &Category) -> String {
@@ -35,7 +36,7 @@ fn spawner(category: &Category) -> String {
         format!(
             "{} ({})",
             terminal(&category.main_spawner),
-            percent(category.main_spawner_processes, category.processes)
+            percent(category.main_spawner_processes.unwrap_or(0), category.processes.unwrap_or(0))
         )
     }
 }
@@ -52,10 +53,10 @@ pub(crate) fn by_processes(categories: &[Category], rows: usize) -> Table {
     for category in categories.iter().take(rows) {
         table.row([
             label(category),
-            count(category.processes),
-            count(category.threads),
-            time(cpu(category)),
-            percent(category.system_ns, cpu(category)),
+            or_dash(category.processes, count),
+            or_dash(category.threads, count),
+            or_dash(category.cpu_ns, time),
+            system(category),
             spawner(category),
         ]);
     }
@@ -80,12 +81,12 @@ pub(crate) fn counts(categories: &[Category], rows: usize) -> Table {
     for category in categories.iter().take(rows) {
         let cells = [
             label(category),
-            count(category.processes),
-            count(category.threads),
-            count(category.execs),
-            time(cpu(category)),
-            category.median_life_ns.map_or_else(|| "-".to_owned(), time),
-            count(category.lookups_failed),
+            or_dash(category.processes, count),
+            or_dash(category.threads, count),
+            or_dash(category.execs, count),
+            or_dash(category.cpu_ns, time),
+            or_dash(category.median_life_ns, time),
+            or_dash(category.lookups_failed, count),
         ];
         table.row(grouped.then(|| category.group.clone()).into_iter().chain(cells));
     }
@@ -104,7 +105,7 @@ pub(crate) fn spawners(findings: &Findings, rows: usize) -> Table {
         table.row([
             count(spawner.processes),
             format!("{:.1}", spawner.per_second),
-            time(spawner.cpu_ns),
+            or_dash(spawner.cpu_ns, time),
             terminal(&spawner.parent).into_owned(),
             terminal(&spawner.child).into_owned(),
         ]);
@@ -142,7 +143,7 @@ pub(crate) fn detached(findings: &Findings, rows: usize) -> Table {
     ]);
     for process in findings.detached.iter().take(rows) {
         table.row([
-            time(process.cpu_ns),
+            or_dash(process.cpu_ns, time),
             process.life_ns.map_or_else(|| "alive".to_owned(), time),
             process.pid.to_string(),
             terminal(&process.program).into_owned(),

@@ -37,6 +37,8 @@ fn header() -> Header {
         ring_bytes: 1 << 20,
         env_names: vec!["PATH".into()],
         hooks: Vec::new(),
+        tick_ns: Some(4_000_000),
+        knowledge: Default::default(),
     }
 }
 
