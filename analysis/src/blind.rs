@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proctrace_wire::BlindSpot;
-use proctrace_wire::layout::EXEC_COMPAT;
+use proctrace_wire::layout::{EXEC_COMPAT, EXEC_WITHHELD, EXIT_WITHHELD};
 
 /// Processes with something that cannot be seen, by index.
 #[derive(Debug, Default)]
@@ -11,6 +11,7 @@ pub(crate) struct Blindness {
     pub(crate) compat: BTreeSet<usize>,
     pub(crate) io_uring: BTreeSet<usize>,
     pub(crate) systemd_run: BTreeSet<usize>,
+    pub(crate) withheld: BTreeSet<usize>,
 }
 
 impl Blindness {
@@ -18,8 +19,17 @@ impl Blindness {
         if exec.fixed.bits & EXEC_COMPAT != 0 {
             self.compat.insert(process);
         }
+        if exec.fixed.bits & EXEC_WITHHELD != 0 {
+            self.withheld.insert(process);
+        }
         if asks_systemd(exec) {
             self.systemd_run.insert(process);
+        }
+    }
+
+    pub(crate) fn note_exit(&mut self, process: usize, bits: u32) {
+        if bits & EXIT_WITHHELD != 0 {
+            self.withheld.insert(process);
         }
     }
 
