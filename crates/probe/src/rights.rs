@@ -145,7 +145,11 @@ fn give_up(
     };
     clear_ambient_capability_set()?;
     set(needed, needed | bpf)?;
-    if works() { set(needed, needed)? } else { set(needed | bpf, needed | bpf)? }
+    if works() {
+        set(needed, needed)?
+    } else {
+        set(needed | bpf, needed | bpf)?
+    }
     Ok(())
 }
 

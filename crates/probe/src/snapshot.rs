@@ -108,7 +108,8 @@ impl Program {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         // startcode, startstack, start_brk, arg_start, arg_end, env_start, env_end
-        let addresses: Option<Vec<u64>> = [26, 28, 47, 48, 49, 50, 51].map(field).into_iter().collect();
+        let addresses: Option<Vec<u64>> =
+            [26, 28, 47, 48, 49, 50, 51].map(field).into_iter().collect();
         let program = Self { start_ticks: field(22)?, addresses: addresses? };
         (field(48)? > 0).then_some(program)
     }
@@ -158,10 +159,9 @@ mod tests {
         let program = Program::parse(own.as_bytes()).unwrap();
         assert_eq!(program.start_ticks, 1234);
         assert_eq!(program.addresses, [94000, 140_000, 96000, 141_000, 141_010, 141_010, 141_900]);
-        let others = own.replace("94000 94900 140000", "1 1 0").replace(
-            "95000 95100 96000 141000 141010 141010 141900",
-            "0 0 0 0 0 0 0",
-        );
+        let others = own
+            .replace("94000 94900 140000", "1 1 0")
+            .replace("95000 95100 96000 141000 141010 141010 141900", "0 0 0 0 0 0 0");
         assert_eq!(Program::parse(others.as_bytes()), None);
         assert_eq!(Program::parse(b"7 (a) S 1"), None);
     }

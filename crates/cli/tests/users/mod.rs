@@ -119,6 +119,10 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it as Ctrl-C does; returns what it said.
     pub(crate) fn interrupt(self) -> String {
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGINT).unwrap();
@@ -233,6 +237,48 @@ impl Contents {
             assert!(self.hold(&format!("{mark}.{suffix}")), "no {suffix} of {mark}");
         }
     }
+}
+
+/// A cgroup of this test's own.
+pub(crate) struct Cgroup(PathBuf);
+
+impl Cgroup {
+    pub(crate) fn new(name: &str) -> Self {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let root = mounts.lines().find_map(|mount| {
+            let (mount, filesystem) = mount.split_once(" - ")?;
+            filesystem.starts_with("cgroup2 ").then(|| mount.split(' ').nth(4))?
+        });
+        let root = Path::new(root.expect("cgroup v2 is mounted"));
+        let path = root.join(format!("proctrace-test-{name}-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+
+    pub(crate) fn add(&self, actor: &Actor) {
+        fs::write(self.0.join("cgroup.procs"), actor.pid()).unwrap();
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // Whoever failed may still be in it.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// The sets of capabilities in a `status` of /proc, by their names there.
+pub(crate) fn capabilities(status: &Path) -> Vec<(String, u64)> {
+    let status = fs::read_to_string(status).unwrap();
+    let set = |line: &str| {
+        let (name, value) = line.split_once(":\t")?;
+        Some((name.to_owned(), u64::from_str_radix(value, 16).ok()?))
+    };
+    status.lines().filter(|line| line.starts_with("Cap")).filter_map(set).collect()
 }
 
 /// By a process of its own: a file that this one has open for writing cannot be executed, and other
