@@ -65,6 +65,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_withheld_is_noted_once_for_each_process() {
+        let mut blind = Blindness::default();
+        let mut hidden = exec(b"", b"");
+        hidden.fixed.bits = EXEC_WITHHELD;
+        blind.note_exec(1, &hidden);
+        blind.note_exit(1, EXIT_WITHHELD);
+        blind.note_exit(2, EXIT_WITHHELD);
+        blind.note_exec(3, &exec(b"/bin/true", b"true\0"));
+        blind.note_exit(3, 0);
+        assert_eq!(blind.withheld, BTreeSet::from([1, 2]));
+    }
+
+    #[test]
     fn only_a_service_runs_elsewhere() {
         assert!(asks_systemd(&exec(b"/usr/bin/systemd-run", b"systemd-run\0sleep\x001\0")));
         let scope = b"systemd-run\0--user\0--scope\0sleep\x001\0";

@@ -213,6 +213,19 @@ mod tests {
     }
 
     #[test]
+    fn a_withheld_program_has_a_name_that_says_so() {
+        use proctrace_wire::layout::ExecFixed;
+        use zerocopy::FromZeros;
+
+        let mut fixed = ExecFixed::new_zeroed();
+        fixed.bits = EXEC_WITHHELD;
+        let exec = Exec { fixed, path: b"", interp: b"", exe: b"", cwd: b"", argv: b"" };
+        assert_eq!(Call::of(&exec, &HashSet::new()).name, b"(withheld)");
+        let known = Exec { path: b"/bin/true", fixed: ExecFixed::new_zeroed(), ..exec };
+        assert_eq!(Call::of(&known, &HashSet::new()).name, b"true");
+    }
+
+    #[test]
     fn options_have_values() {
         let argv = of(&["o2", "-b", "--id", "worker1", "--idle", "--port=7"]);
         assert_eq!(value_of(&argv, b"--id"), Some(&b"worker1"[..]));
