@@ -15,22 +15,18 @@ const MINE: &str = "zqmine7f3a";
 const ROOTS: &str = "zqroot7f3a";
 const OTHERS: &str = "zqother7f3a";
 
-/// Runs before, during and across a recording.
-const STEPS: [&str; 6] = ["work", "ready", "wait", "work", "ready", "wait"];
-
 /// What three users do while one of them records it all.
 fn record_three(stage: &Stage, recorder: u32) -> Contents {
     let users = [(stage.user, MINE), (stage.other, OTHERS), (0, ROOTS)];
-    let mut before: Vec<Actor> =
-        users.map(|(uid, mark)| Actor::start(stage.marked(uid, mark, &STEPS))).into();
+    let mut before: Vec<Actor> = users.map(|(uid, mark)| stage.actor(uid, mark)).into();
     let attached = stage.attached(recorder, &["-a"]);
-    let mut during: Vec<Actor> =
-        users.map(|(uid, mark)| Actor::start(stage.marked(uid, mark, &STEPS))).into();
+    let mut during: Vec<Actor> = users.map(|(uid, mark)| stage.actor(uid, mark)).into();
+    // Time to be found by a later pass, for those who were there unseen.
+    std::thread::sleep(std::time::Duration::from_millis(300));
     for actor in before.iter_mut().chain(&mut during) {
         actor.tell("\n");
         actor.ready();
     }
-    // Time to be found by a later pass, for those who were there unseen.
     std::thread::sleep(std::time::Duration::from_millis(300));
     for actor in before.into_iter().chain(during) {
         assert_eq!(actor.end(), 0);
@@ -60,9 +56,9 @@ fn root_records_everybody() {
 #[test]
 fn a_process_of_somebody_else_is_refused() {
     let stage = Stage::new();
-    let mut own = Actor::start(stage.marked(stage.user, MINE, &STEPS));
-    let other = Actor::start(stage.marked(stage.other, OTHERS, &STEPS));
-    let root = Actor::start(stage.marked(0, ROOTS, &STEPS));
+    let mut own = stage.actor(stage.user, MINE);
+    let other = stage.actor(stage.other, OTHERS);
+    let root = stage.actor(0, ROOTS);
     let hidden =
         Actor::start(stage.marked(stage.user, "zqhide7f3a", &["hide", "work", "ready", "wait"]));
     let refused = |pids: &[&str], which: &str| {
@@ -95,9 +91,7 @@ fn foreign_members_of_a_cgroup_are_left_out() {
     let stage = Stage::new();
     let cgroup = Cgroup::new("members");
     let users = [(stage.user, MINE), (stage.other, OTHERS), (0, ROOTS)];
-    let start = || -> Vec<Actor> {
-        users.map(|(uid, mark)| Actor::start(stage.marked(uid, mark, &STEPS))).into()
-    };
+    let start = || -> Vec<Actor> { users.map(|(uid, mark)| stage.actor(uid, mark)).into() };
     let (mut before, mut during) = (start(), start());
     for actor in &before {
         cgroup.add(actor);
@@ -132,7 +126,7 @@ fn a_pid_that_is_used_again_by_somebody_else_is_not_recorded() {
     let stage = Stage::new();
     // For a cgroup the recorder looks for new members all the time, and with them for the pid.
     let cgroup = Cgroup::new("reused");
-    let mut own = Actor::start(stage.marked(stage.user, MINE, &STEPS));
+    let mut own = stage.actor(stage.user, MINE);
     let pid = own.pid();
     let attached = stage.attached(stage.user, &["-p", &pid, "--cgroup", cgroup.path()]);
     own.tell("\n");
@@ -142,7 +136,7 @@ fn a_pid_that_is_used_again_by_somebody_else_is_not_recorded() {
     let mut other = None;
     for _ in 0..500 {
         fs::write("/proc/sys/kernel/ns_last_pid", before.to_string()).unwrap();
-        let actor = Actor::start(stage.marked(stage.other, OTHERS, &STEPS));
+        let actor = stage.actor(stage.other, OTHERS);
         if actor.pid() == pid {
             other = Some(actor);
             break;
@@ -165,14 +159,11 @@ fn a_pid_that_is_used_again_by_somebody_else_is_not_recorded() {
 fn a_user_namespace_of_ones_own_is_recorded() {
     let stage = Stage::new();
     let attached = stage.attached(stage.user, &["-a"]);
-    let actor = Actor::start(stage.marked(stage.user, MINE, &["own", "work", "ready", "wait"]));
-    // From elsewhere it is attached by a pass, and has the rest of its life recorded.
-    assert_eq!(actor.end(), 0);
-    let mut command = stage.marked(stage.user, MINE, &["own", "ready", "wait", "work"]);
-    command.arg("work");
-    let mut actor = Actor::start(command);
+    // It is below before it is attached, and executes another program when it is.
+    let mut command = stage.marked(stage.user, MINE, &["own", "ready", "wait", "exec"]);
+    command.arg(stage.program(MINE)).args([MINE, "work", "own", "work"]);
+    let actor = Actor::start(command);
     std::thread::sleep(std::time::Duration::from_millis(300));
-    actor.tell("\n");
     assert_eq!(actor.end(), 0);
     attached.interrupt();
     Contents::of(&stage.trace()).assert_all_of(MINE);

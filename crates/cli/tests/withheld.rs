@@ -23,6 +23,8 @@ fn record_script(stage: &Stage, recorder: u32, script: &str) -> (Contents, Event
     for mark in [MINE, AGAIN, SET_ID, DEEP] {
         let directory = stage.path().join(format!("{mark}.cwd/{mark}.sub"));
         fs::create_dir_all(directory).unwrap();
+        // and where the recorder runs
+        fs::create_dir_all(stage.path().join(format!("traces/{mark}.sub"))).unwrap();
     }
     let mut command = stage.record(recorder, &["--", "sh"]);
     command.arg(&file);

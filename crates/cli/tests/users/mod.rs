@@ -90,6 +90,15 @@ impl Stage {
         command
     }
 
+    /// Somebody who works, waits for a line, executes the same program, works and waits again. What is
+    /// executed while it is recorded is told with its environment, what ran before without.
+    pub(crate) fn actor(&self, uid: u32, mark: &str) -> Actor {
+        let program = self.program(mark);
+        let mut command = self.marked(uid, mark, &["work", "ready", "wait", "exec"]);
+        command.arg(program).args([mark, "work", "ready", "wait"]);
+        Actor::start(command)
+    }
+
     /// A recorder as `uid`: root's has all rights, a user's those of its file.
     pub(crate) fn record(&self, uid: u32, options: &[&str]) -> Command {
         let mut command = if uid == 0 { proctrace() } else { Command::new(self.recorder()) };
