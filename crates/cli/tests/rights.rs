@@ -201,3 +201,24 @@ fn capabilities_are_given_up() {
     assert!(bare.status().unwrap().success());
     assert_eq!(capabilities(&recorded), capabilities(&own.join("status")));
 }
+
+#[test]
+fn doctor_says_who_may_record_whom() {
+    let stage = Stage::new();
+    let examine = |uid: u32| {
+        let output = stage.recorder(uid, "doctor").output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let said = examine(stage.user);
+    assert!(said.contains(&format!("processes that user {} may trace", stage.user)), "{said}");
+    assert!(said.contains("everybody: ") && said.contains("groupadd -r proctrace"), "{said}");
+    let said = examine(0);
+    assert!(said.contains("everybody, with arguments"), "{said}");
+    // As it advises: only for a group.
+    stage.for_its_user_alone();
+    let said = examine(stage.user);
+    assert!(said.contains("not everybody may execute it"), "{said}");
+    assert!(!said.contains("groupadd"), "{said}");
+}

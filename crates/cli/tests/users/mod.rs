@@ -42,8 +42,8 @@ impl Stage {
         let user = USERS.fetch_add(2, Ordering::Relaxed);
         let stage = Self { directory: tempfile::tempdir().unwrap(), user, other: user + 1 };
         fs::set_permissions(stage.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        copy(Path::new(env!("CARGO_BIN_EXE_proctrace")), &stage.recorder());
-        give_capabilities(&stage.recorder(), &[CAP_BPF, CAP_PERFMON]);
+        copy(Path::new(env!("CARGO_BIN_EXE_proctrace")), &stage.binary());
+        give_capabilities(&stage.binary(), &[CAP_BPF, CAP_PERFMON]);
         let traces = stage.path().join("traces");
         fs::create_dir(&traces).unwrap();
         chown(&traces, Some(user), Some(user)).unwrap();
@@ -54,8 +54,25 @@ impl Stage {
         self.directory.path()
     }
 
-    fn recorder(&self) -> PathBuf {
+    fn binary(&self) -> PathBuf {
         self.path().join("proctrace")
+    }
+
+    /// Takes it from all but the user's group.
+    pub(crate) fn for_its_user_alone(&self) {
+        chown(self.binary(), None, Some(self.user)).unwrap();
+        fs::set_permissions(self.binary(), fs::Permissions::from_mode(0o750)).unwrap();
+        // chown(2) takes them away
+        give_capabilities(&self.binary(), &[CAP_BPF, CAP_PERFMON]);
+    }
+
+    /// proctrace as `uid`: root's has all rights, a user's those of its file.
+    pub(crate) fn recorder(&self, uid: u32, subcommand: &str) -> Command {
+        let mut command = if uid == 0 { proctrace() } else { Command::new(self.binary()) };
+        command.env_remove("LD_LIBRARY_PATH").arg(subcommand);
+        command.current_dir(self.path().join("traces"));
+        run_as(&mut command, uid);
+        command
     }
 
     pub(crate) fn trace(&self) -> PathBuf {
@@ -99,12 +116,10 @@ impl Stage {
         Actor::start(command)
     }
 
-    /// A recorder as `uid`: root's has all rights, a user's those of its file.
+    /// A recording by `uid`, with the secret variable if it can be had.
     pub(crate) fn record(&self, uid: u32, options: &[&str]) -> Command {
-        let mut command = if uid == 0 { proctrace() } else { Command::new(self.recorder()) };
-        command.env_remove("LD_LIBRARY_PATH").args(["record", "--env", SECRET, "--output"]);
-        command.arg(self.trace()).args(options).current_dir(self.path().join("traces"));
-        run_as(&mut command, uid);
+        let mut command = self.recorder(uid, "record");
+        command.args(["--env", SECRET, "--output"]).arg(self.trace()).args(options);
         command
     }
 
