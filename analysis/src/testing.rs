@@ -51,6 +51,7 @@ impl Scene {
             backend: "hand".into(),
             command: vec!["job".into()],
             scope: "command".into(),
+            restricted: false,
             cgroup: None,
             cwd: "/".into(),
             host: "host".into(),

@@ -4,8 +4,12 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use proctrace_wire::Exec;
+use proctrace_wire::layout::EXEC_WITHHELD;
 
 use crate::names::base;
+
+/// The name of programs that the recording does not tell.
+const WITHHELD: &[u8] = b"(withheld)";
 
 /// A text beyond this is not looked at: a shell may be given a whole script in one argument.
 pub(crate) const ARGUMENTS_MAX: usize = 16 << 10;
@@ -30,6 +34,16 @@ pub(crate) struct Call<'a> {
 impl<'a> Call<'a> {
     /// What this exec ran, given which programs are interpreters.
     pub(crate) fn of(exec: &Exec<'a>, interpreters: &HashSet<Vec<u8>>) -> Self {
+        if exec.fixed.bits & EXEC_WITHHELD != 0 {
+            return Self {
+                name: WITHHELD,
+                given: WITHHELD,
+                resolved: WITHHELD,
+                interpreter: None,
+                is_script: false,
+                text: None,
+            };
+        }
         // By descriptor (fexecve), the path says nothing.
         let by_descriptor = exec.path.starts_with(b"/dev/fd/") || exec.path.is_empty();
         let given = if by_descriptor { exec.exe } else { exec.path };
@@ -196,6 +210,19 @@ mod tests {
         ] {
             assert_eq!(task(&of(argv)), expected, "{argv:?}");
         }
+    }
+
+    #[test]
+    fn a_withheld_program_has_a_name_that_says_so() {
+        use proctrace_wire::layout::ExecFixed;
+        use zerocopy::FromZeros;
+
+        let mut fixed = ExecFixed::new_zeroed();
+        fixed.bits = EXEC_WITHHELD;
+        let exec = Exec { fixed, path: b"", interp: b"", exe: b"", cwd: b"", argv: b"" };
+        assert_eq!(Call::of(&exec, &HashSet::new()).name, b"(withheld)");
+        let known = Exec { path: b"/bin/true", fixed: ExecFixed::new_zeroed(), ..exec };
+        assert_eq!(Call::of(&known, &HashSet::new()).name, b"true");
     }
 
     #[test]

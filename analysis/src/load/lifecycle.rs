@@ -192,6 +192,7 @@ impl Loader<'_> {
                 }
             }
         };
+        self.blind.note_exit(self.tasks[task].process, exit.bits);
         let cpu = scale(exit.run_ns, exit.utime_ns, exit.stime_ns);
         self.tasks[task].end = Some(End { time_ns: exit.head.time_ns, cpu, record: exit.into() });
     }

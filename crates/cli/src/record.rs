@@ -95,6 +95,13 @@ struct Recorded {
 impl Job<'_> {
     fn record(&self) -> Result<Recorded> {
         let probe = Probe::load(self.options)?;
+        let of_others = self.options.scope == Scope::All
+            || (self.options.cgroup.is_some() && self.command.is_none());
+        if probe.is_restricted() && of_others {
+            say::note(
+                "only processes that this user may trace are recorded: others take root, or CAP_SYS_PTRACE",
+            );
+        }
         let header = header(self.arguments, self.options, &probe)?;
         let mut output =
             Output::create(self.output, self.owner, &header)?.announced(self.announced);
@@ -103,8 +110,8 @@ impl Job<'_> {
         match record(probe, self.command, self.options, &mut output) {
             Ok(finished) => Ok(Recorded { header, output, finished, loading_ns }),
             Err(error) => {
-                use ProbeError::{Exec, Gone, Launch};
-                if matches!(error, Exec { .. } | Launch(_) | Gone(_)) {
+                use ProbeError::{Exec, Gone, Launch, NotYours};
+                if matches!(error, Exec { .. } | Launch(_) | Gone(_) | NotYours(_)) {
                     output.discard();
                 }
                 Err(error.into())
@@ -210,6 +217,7 @@ fn header(arguments: &[OsString], options: &Options, probe: &Probe) -> Result<tr
             Scope::All => "system",
         }
         .to_owned(),
+        restricted: probe.is_restricted(),
         cgroup: options.cgroup.as_ref().map(|path| path_text(path)),
         cwd: to_text(&cwd.into_os_string().into_vec()).into_owned(),
         host: text(uname.nodename()),

@@ -19,7 +19,8 @@
 //! ```
 //!
 //! This is the only crate that talks to the kernel's BPF, and the only one with `unsafe` code,
-//! each with its reason. It needs CAP_BPF and CAP_PERFMON, or root.
+//! each with its reason. It needs CAP_BPF and CAP_PERFMON, or root;
+//! without CAP_SYS_PTRACE it records only what its user could trace.
 
 #![expect(unsafe_code, reason = "system calls that no crate wraps; each says why it is sound")]
 
@@ -44,6 +45,7 @@ mod pace;
 mod perf_event;
 mod preemption;
 mod program_info;
+mod rights;
 mod ring;
 mod session;
 mod snapshot;

@@ -22,6 +22,7 @@ use crate::loss::LossCount;
 use crate::mapping::Mapping;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Options, PIDS_MAX, Scope};
 use crate::program_info::{self, Program as ProgramFigures};
+use crate::rights::Rights;
 use crate::ring::Ring;
 
 pub(crate) static OBJECT: &[u8] =
@@ -39,6 +40,7 @@ pub struct Probe {
     pub(crate) lookups: Ring,
     pub(crate) alarm: Alarm,
     pub(crate) maps: Maps,
+    rights: Rights,
 }
 
 /// The maps that are read and written by hand.
@@ -89,15 +91,18 @@ unsafe impl aya::Pod for EnvName {}
 const SCRATCHES_A_CPU: u32 = 2;
 
 impl Probe {
-    /// Loads the programs and attaches each to the best hook this kernel gives it.
+    /// Loads the programs and attaches each to the best hook this kernel gives it; then gives up the
+    /// capabilities that were needed for it, unless the caller is root.
     ///
     /// # Errors
-    /// When the kernel refuses, or when an event has no hook.
+    /// When the kernel refuses, when an event has no hook, or when there are other threads that would
+    /// keep the capabilities.
     pub fn load(options: &Options) -> Result<Self, ProbeError> {
         let signals = Signals::block().map_err(ProbeError::system("handle signals"))?;
         let btf = kernel_btf()?;
-        let mut ebpf = load_object(options, &btf)?;
-        ask_for_pids(&mut ebpf, &options.scope)?;
+        let rights = Rights::of_this_process().map_err(ProbeError::system("tell our rights"))?;
+        let mut ebpf = load_object(options, &btf, rights)?;
+        ask_for_pids(&mut ebpf, &options.scope, rights)?;
         let hooks = attach_all(&mut ebpf, &btf.attachable, options)?;
         let mut take = |name: &'static str| {
             ebpf.take_map(name).ok_or_else(|| ProbeError::SetUp {
@@ -112,19 +117,18 @@ impl Probe {
         let (lifecycle, lookups) = (ring(lifecycle)?, ring(lookups)?);
         let alarm = Alarm::new(&signals, [&lifecycle, &lookups])
             .map_err(ProbeError::system("wait for events"))?;
-        Ok(Self {
-            signals,
-            ebpf,
-            hooks,
-            lifecycle,
-            lookups,
-            alarm,
-            maps: Maps {
-                counts: map_counts(&counts).map_err(ProbeError::set_up("maps"))?,
-                orders: Array::try_from(orders).map_err(ProbeError::set_up("maps"))?,
-                losses: PerCpuArray::try_from(losses).map_err(ProbeError::set_up("maps"))?,
-            },
-        })
+        let maps = Maps {
+            counts: map_counts(&counts).map_err(ProbeError::set_up("maps"))?,
+            orders: Array::try_from(orders).map_err(ProbeError::set_up("maps"))?,
+            losses: PerCpuArray::try_from(losses).map_err(ProbeError::set_up("maps"))?,
+        };
+        rights.give_up(|| maps.orders.get(&0, 0).is_ok())?;
+        Ok(Self { signals, ebpf, hooks, lifecycle, lookups, alarm, maps, rights })
+    }
+
+    /// Whether only processes are recorded that the caller could trace, because it has no CAP_SYS_PTRACE.
+    pub fn is_restricted(&self) -> bool {
+        self.rights.restricted
     }
 
     /// The hooks in use.
@@ -262,7 +266,11 @@ pub(crate) fn kernel_btf() -> Result<KernelBtf, ProbeError> {
     }
 }
 
-pub(crate) fn load_object(options: &Options, btf: &KernelBtf) -> Result<Ebpf, ProbeError> {
+pub(crate) fn load_object(
+    options: &Options,
+    btf: &KernelBtf,
+    rights: Rights,
+) -> Result<Ebpf, ProbeError> {
     let ring_bytes = options.ring_bytes;
     if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
         return Err(ProbeError::Option(format!(
@@ -321,6 +329,10 @@ pub(crate) fn load_object(options: &Options, btf: &KernelBtf) -> Result<Ebpf, Pr
         .override_global("env_names", &env_names, true)
         .override_global("env_names_len", &env_names_len, true)
         .override_global("hash_seed", &hash_seed, true)
+        .override_global("restricted", &u32::from(rights.restricted), true)
+        .override_global("caller_uid", &rights.uid, true)
+        .override_global("caller_gid", &rights.gid, true)
+        .override_global("caller_caps", &rights.capabilities, true)
         .override_global("empty_programs", &u32::from(options.empty_programs), true)
         .load(OBJECT);
     let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, memlock);
@@ -354,7 +366,7 @@ fn new_loader() -> EbpfLoader<'static> {
 }
 
 /// Tells the programs which processes were asked for by pid.
-fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope) -> Result<(), ProbeError> {
+fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope, rights: Rights) -> Result<(), ProbeError> {
     let Scope::Pids(pids) = scope else { return Ok(()) };
     if pids.len() > PIDS_MAX {
         return Err(ProbeError::Option(format!(
@@ -371,6 +383,7 @@ fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope) -> Result<(), ProbeError> {
         if !std::path::Path::new(&format!("/proc/{pid}")).is_dir() {
             return Err(ProbeError::Option(format!("there is no process {pid}")));
         }
+        rights.check(*pid)?;
         map.insert(pid, 1, 0).map_err(ProbeError::set_up("maps"))?;
     }
     Ok(())

@@ -22,7 +22,7 @@ use crate::options::{Options, Scope, Wait};
 use crate::pace::Pace;
 use crate::program_info::Program;
 use crate::ring::Ring;
-use crate::{detach, memory, snapshot};
+use crate::{detach, memory, rights, snapshot};
 
 /// Where records go.
 pub trait Sink {
@@ -157,8 +157,7 @@ pub fn record(
     if let Scope::Pids(pids) = &options.scope
         && processes == 0
     {
-        let pids = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        return Err(ProbeError::Gone(format!("process {pids}")));
+        return Err(rights::nobody(pids, session.probe.is_restricted()));
     }
     session.intake.sink.ready(processes);
     let ended = session.follow()?;

@@ -24,6 +24,10 @@ pub struct Header {
     pub command: Vec<String>,
     /// Whom it was told to record: "command", "pids" or "system".
     pub scope: String,
+    /// Whether only processes were recorded that the recording user could trace. False in older traces,
+    /// whose recorders did not ask.
+    #[serde(default)]
+    pub restricted: bool,
     /// The cgroup whose members were recorded as well.
     pub cgroup: Option<String>,
     /// The directory it was launched in.

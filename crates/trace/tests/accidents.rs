@@ -20,6 +20,7 @@ fn header() -> Header {
         backend: "ebpf".into(),
         command: vec!["sh".into(), "-c".into(), "true".into()],
         scope: "command".into(),
+        restricted: false,
         cgroup: None,
         memory_interval_ns: None,
         on_full: "drop".into(),

@@ -43,7 +43,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) cgroup: Option<PathBuf>,
 
-    /// Record every process of the machine.
+    /// Record every process of the machine; without root, every one that you may trace.
     #[arg(short, long, conflicts_with_all = ["pid", "cgroup"])]
     pub(crate) all: bool,
 
