@@ -2,9 +2,11 @@
 
 use std::fs;
 
+use proctrace_record::Options;
+
 use crate::hooks::{EVENTS, Need, attach};
 use crate::object::{kernel_btf, load_object};
-use crate::options::Options;
+use crate::options::{EbpfOptions, Settings};
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,8 +152,9 @@ fn preemption() -> Check {
 fn hooks() -> Vec<Check> {
     let Ok(btf) = kernel_btf() else { return Vec::new() };
     // The smallest rings will do: nothing is recorded.
-    let options = Options { ring_bytes: 4096, ..Options::default() };
-    let mut ebpf = match load_object(&options, &btf) {
+    let own = EbpfOptions { ring_bytes: 4096, ..EbpfOptions::default() };
+    let settings = Settings { wanted: &Options::default(), ebpf: &own };
+    let mut ebpf = match load_object(settings, &btf) {
         Ok(ebpf) => ebpf,
         Err(error) => {
             return vec![Check::bad("loading", error.to_string(), "see the checks above")];
@@ -159,9 +162,9 @@ fn hooks() -> Vec<Check> {
     };
     EVENTS
         .iter()
-        .map(|event| match attach(event, &mut ebpf, &btf.attachable, &options) {
+        .map(|event| match attach(event, &mut ebpf, &btf.attachable, settings) {
             Ok((hook, _detached_when_dropped)) => Check::good(event.name, hook.hook),
-            Err(error) if event.need(&options) == Need::Must => Check::bad(
+            Err(error) if event.need(settings) == Need::Must => Check::bad(
                 event.name,
                 error.to_string(),
                 "no recording is possible without this hook",

@@ -52,21 +52,6 @@ pub enum ProbeError {
     /// An option that cannot be.
     #[error("{0}")]
     Option(String),
-    /// Whoever was to be recorded has ended before it could be.
-    #[error("there is nothing to record: {0} ended before the recording began")]
-    Gone(String),
-    /// The command could not be started.
-    #[error("cannot start the command")]
-    Launch(#[source] io::Error),
-    /// The command could not be executed.
-    #[error("cannot execute {program}")]
-    Exec {
-        /// Which file.
-        program: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
     /// Something failed while recording.
     #[error("cannot {what}")]
     System {
