@@ -18,7 +18,7 @@ use crate::source::{Hold, Pass, Source, SourceError, TaskCounts};
 use marked::{Marked, Process};
 
 /// So many records of a stream are handed over at a time.
-const RECORDS_A_DRAIN: usize = 64;
+const RECORDS_A_DRAIN: usize = 256;
 
 /// Plays the records of a trace.
 #[derive(Debug, Default)]
