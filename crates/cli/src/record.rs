@@ -108,8 +108,8 @@ impl Job<'_> {
         match record(&mut *source, &signals, self.command, self.options, &mut output) {
             Ok(finished) => Ok(Recorded { header, output, finished, loading_ns }),
             Err(error) => {
-                use RecordError::{Exec, Gone, Launch};
-                if matches!(error, Exec { .. } | Launch(_) | Gone(_)) {
+                use RecordError::{Exec, Gone, Launch, Refused};
+                if matches!(error, Exec { .. } | Launch(_) | Gone(_) | Refused(_)) {
                     output.discard();
                 }
                 Err(error.into())

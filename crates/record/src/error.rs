@@ -10,6 +10,9 @@ pub enum RecordError {
     /// Whoever was to be recorded has ended before it could be.
     #[error("there is nothing to record: {0} ended before the recording began")]
     Gone(String),
+    /// Whoever was to be recorded may not be; the source says why.
+    #[error(transparent)]
+    Refused(SourceError),
     /// The command could not be started.
     #[error("cannot start the command")]
     Launch(#[source] io::Error),

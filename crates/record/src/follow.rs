@@ -12,7 +12,7 @@ use crate::source::Pass;
 use crate::timers::{Awaited, Timers};
 
 /// The rest of a pipeline, or a dead task that has not left its CPU yet, is no one to tell about.
-const UNTOLD: Duration = Duration::from_millis(100);
+const UNTOLD: Duration = Duration::from_millis(200);
 
 impl Session<'_> {
     /// Until the tree has ended, or is not waited for any longer.

@@ -124,8 +124,11 @@ impl Session<'_> {
         if let Scope::Pids(pids) = &self.options.scope
             && processes == 0
         {
-            let pids = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-            return Err(RecordError::Gone(format!("process {pids}")));
+            let list = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            return Err(match self.source.why_nobody(pids) {
+                Some(reason) => RecordError::Refused(reason),
+                None => RecordError::Gone(format!("process {list}")),
+            });
         }
         self.intake.sink.ready(processes);
         Ok(())

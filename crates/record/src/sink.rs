@@ -27,7 +27,7 @@ pub trait Sink {
 
     /// Called at most once: the command has exited, `alive` tasks that it left behind have not, and the
     /// recording goes on for at most `grace` after the command's exit. Tasks that end within a
-    /// tenth of a second, such as the rest of a pipeline, are not worth a word.
+    /// fifth of a second, such as the rest of a pipeline, are not worth a word.
     fn waiting(&mut self, alive: u64, grace: Duration) {
         let _ = (alive, grace);
     }

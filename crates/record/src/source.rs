@@ -34,6 +34,11 @@ pub trait Source {
     /// Fills in what only the source knows of a header: its hooks and its buffers.
     fn describe(&self, header: &mut Header);
 
+    /// Whether only processes are recorded that the caller could trace.
+    fn is_restricted(&self) -> bool {
+        false
+    }
+
     /// Descriptors that become readable when records must be taken before the next tick.
     fn wakers(&self) -> Vec<Waker<'_>> {
         Vec::new()
@@ -63,6 +68,12 @@ pub trait Source {
     /// When the source cannot look, or may not record who was asked for.
     fn adopt(&mut self) -> Result<(), SourceError> {
         Ok(())
+    }
+
+    /// Why none of these processes, which were asked for, is recorded; None if they have just ended.
+    fn why_nobody(&self, pids: &[u32]) -> Option<SourceError> {
+        let _ = pids;
+        None
     }
 
     /// Hands over the records that are there now, in the order of each stream; returns how many.

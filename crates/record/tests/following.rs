@@ -193,16 +193,18 @@ fn a_full_disk_ends_the_keeping_and_not_the_command() {
     let place = Place::new();
     let mut source = replaying("alice-o2-before");
     let command = shell(&format!("{}; exit 7", place.wait_for("full")), &source);
-    let mut kept = Kept::default();
     let mut left = 100;
-    kept.before_push = Some(Box::new(|_| {
-        if left == 0 {
-            place.signal("full");
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        left -= 1;
-        Ok(())
-    }));
+    let mut kept = Kept {
+        before_push: Some(Box::new(|_| {
+            if left == 0 {
+                place.signal("full");
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            left -= 1;
+            Ok(())
+        })),
+        ..Kept::default()
+    };
     let finished = run(&mut source, Some(&command), &options(), &mut kept).unwrap();
     assert_eq!(finished.payload.unwrap().outcome, Outcome::Code(7));
     assert_eq!(finished.ended, Ended::TreeExited);
@@ -246,6 +248,7 @@ fn what_the_source_has_lost_is_told_and_kept() {
 struct Odd {
     inner: Replaying,
     fails: bool,
+    refuses: bool,
     looks: u32,
     found: Vec<Attach>,
     adopted: usize,
@@ -267,6 +270,10 @@ impl Source for Odd {
         // One at a time, as if each were found only when its parent is known.
         self.adopted = (self.adopted + 1).min(self.found.len());
         Ok(())
+    }
+
+    fn why_nobody(&self, pids: &[u32]) -> Option<SourceError> {
+        self.refuses.then(|| format!("{pids:?} belong to someone else").into())
     }
 
     fn drain(&mut self, intake: &mut Intake<'_>) -> Result<usize, SourceError> {
@@ -369,5 +376,10 @@ fn nobody_to_record_is_an_error() {
     let error = run(&mut source, None, &options, &mut kept).unwrap_err();
     assert!(matches!(error, RecordError::Gone(_)), "{error:?}");
     assert!(error.to_string().contains("process 17, 4711 ended before"), "{error}");
+
+    let mut source = Odd { refuses: true, ..Odd::default() };
+    let error = run(&mut source, None, &options, &mut kept).unwrap_err();
+    assert!(matches!(error, RecordError::Refused(_)), "{error:?}");
+    assert_eq!(error.to_string(), "[17, 4711] belong to someone else");
     assert!(kept.ready.is_empty());
 }

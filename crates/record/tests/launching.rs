@@ -25,9 +25,12 @@ fn nothing() -> [(&'static str, &'static str); 1] {
 
 /// A file that can be executed, as far as its mode tells.
 fn script(place: &Place, name: &str, text: &str) -> PathBuf {
-    let path = place.file(name);
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let (written, path) = (place.file("text"), place.file(name));
+    fs::write(&written, text).unwrap();
+    // Copied by a process of its own: what a fork of another test's has open for writing cannot be
+    // executed.
+    let mut install = std::process::Command::new("install");
+    assert!(install.args(["-m", "755"]).args([&written, &path]).status().unwrap().success());
     path
 }
 

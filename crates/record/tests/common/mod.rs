@@ -18,24 +18,24 @@ use proctrace_wire::{Frame, Frames, Kind, Stream};
 
 /// Keeps what comes, and does what a test wants done at certain moments.
 #[derive(Default)]
-pub struct Kept<'a> {
-    streams: [Vec<u8>; 3],
-    pub pushes: usize,
-    pub flushes: usize,
-    pub ready: Vec<u64>,
-    pub waiting: Vec<(u64, Duration)>,
+pub(crate) struct Kept<'a> {
+    pub(crate) streams: [Vec<u8>; 3],
+    pub(crate) pushes: usize,
+    pub(crate) flushes: usize,
+    pub(crate) ready: Vec<u64>,
+    pub(crate) waiting: Vec<(u64, Duration)>,
     /// Asked before a record is kept.
-    pub before_push: Option<Box<dyn FnMut(Frame<'_>) -> io::Result<()> + 'a>>,
-    pub on_flush: Option<Box<dyn FnMut() + 'a>>,
-    pub on_waiting: Option<Box<dyn FnMut() + 'a>>,
+    pub(crate) before_push: Option<Box<dyn FnMut(Frame<'_>) -> io::Result<()> + 'a>>,
+    pub(crate) on_flush: Option<Box<dyn FnMut() + 'a>>,
+    pub(crate) on_waiting: Option<Box<dyn FnMut() + 'a>>,
 }
 
 impl Kept<'_> {
-    pub fn stream(&self, stream: Stream) -> &[u8] {
+    pub(crate) fn stream(&self, stream: Stream) -> &[u8] {
         &self.streams[stream as usize - 1]
     }
 
-    pub fn of_kind(&self, stream: Stream, kind: Kind) -> Vec<Frame<'_>> {
+    pub(crate) fn of_kind(&self, stream: Stream, kind: Kind) -> Vec<Frame<'_>> {
         let frames = Frames::new(self.stream(stream)).map(Result::unwrap);
         frames.filter(|frame| frame.head.kind == kind as u16).collect()
     }
@@ -70,27 +70,28 @@ impl Sink for Kept<'_> {
 }
 
 /// The committed traces.
-pub const TRACES: [&str; 5] = ["tour-1", "tour-2", "tour-3", "alice-o2-before", "alice-o2-after"];
+pub(crate) const TRACES: [&str; 5] =
+    ["tour-1", "tour-2", "tour-3", "alice-o2-before", "alice-o2-after"];
 
-pub fn replaying(name: &str) -> Replaying {
+pub(crate) fn replaying(name: &str) -> Replaying {
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces");
     Replaying::of(Reader::open(traces.join(name).with_extension("ptrace")).unwrap())
 }
 
 /// A shell that is to be found by this source, with all that it leaves behind.
-pub fn shell(script: &str, source: &Replaying) -> Command {
+pub(crate) fn shell(script: &str, source: &Replaying) -> Command {
     let path = ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned());
     Command::new("/bin/sh", ["sh", "-c", script], [path, source.mark()])
 }
 
 /// No recording of a test takes so long, unless something never happens that should.
-pub const TOO_LONG: Duration = Duration::from_secs(60);
+pub(crate) const TOO_LONG: Duration = Duration::from_secs(60);
 
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options { duration: Some(TOO_LONG), grace: TOO_LONG, ..Options::default() }
 }
 
-pub fn run(
+pub(crate) fn run(
     source: &mut dyn Source,
     command: Option<&Command>,
     options: &Options,
@@ -101,44 +102,44 @@ pub fn run(
 }
 
 /// A directory, for files by which a command and its recorder tell each other how far they are.
-pub struct Place(tempfile::TempDir);
+pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// Makes what a command waits for.
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         fs::write(self.file(name), "").unwrap();
     }
 
     /// Shell words that wait for it.
-    pub fn wait_for(&self, name: &str) -> String {
+    pub(crate) fn wait_for(&self, name: &str) -> String {
         format!("while [ ! -e {} ]; do sleep 0.01; done", self.file(name).display())
     }
 
     /// A number that a command has written.
-    pub fn number(&self, name: &str) -> i32 {
+    pub(crate) fn number(&self, name: &str) -> i32 {
         fs::read_to_string(self.file(name)).unwrap().trim().parse().unwrap()
     }
 }
 
 /// Shell words that leave a daemon behind, which does this; its pid goes to the file.
-pub fn daemon(script: &str, pid_file: &Path) -> String {
+pub(crate) fn daemon(script: &str, pid_file: &Path) -> String {
     // Written by the daemon's parent, which the shell waits for.
     format!("(setsid sh -c '{script}' >/dev/null 2>&1 & echo $! > {})", pid_file.display())
 }
 
-pub fn is_alive(pid: i32) -> bool {
+pub(crate) fn is_alive(pid: i32) -> bool {
     kill(Pid::from_raw(pid), None).is_ok()
 }
 
 /// Ends what a test has left running, which it knows to be alive.
-pub fn end(pid: i32) {
+pub(crate) fn end(pid: i32) {
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
 }
