@@ -31,6 +31,7 @@ mod runs;
 mod say;
 #[cfg(feature = "analyse")]
 mod series;
+mod source;
 #[cfg(feature = "analyse")]
 mod startup;
 

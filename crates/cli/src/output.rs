@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use nix::libc;
-use proctrace_probe::{Identity, Sink};
+use proctrace_record::{Identity, Sink};
 use proctrace_report::number::counted;
 use proctrace_trace::{Header, Spool, Trailer, Writer};
 use proctrace_wire::Stream;

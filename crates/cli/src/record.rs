@@ -10,17 +10,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::sys::resource::{UsageWho, getrusage};
-use proctrace_probe::{
-    Command, Ended, Finished, Identity, Interval, LookupHook, LossCount, OnFull, Options, Outcome,
-    OwnCgroup, Probe, ProbeError, Scope, Wait, boot_ns, find_program, record, unix_ns,
+use proctrace_probe::{EbpfOptions, LookupHook, OnFull};
+use proctrace_record::{
+    Command, Finished, Identity, Interval, LossCount, Options, OwnCgroup, RecordError,
+    ResolveError, Scope, Signals, Source, Wait, boot_ns, find_program, record, unix_ns,
 };
 use proctrace_report::number::{bytes, count, counted, time};
-use proctrace_trace as trace;
+use proctrace_trace::{self as trace, Outcome};
 use proctrace_wire::LossReason;
 use proctrace_wire::escape::to_text;
 
 use crate::args::{RecordArgs, WaitFor, WhenFull, WhichHook};
 use crate::output::Output;
+use crate::source::Backend;
 use crate::{exit_code, invoker, say};
 
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
@@ -57,13 +59,14 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         arguments: &args.command,
         command: command.as_ref(),
         options: &options,
+        backend: &backend(args),
         output: &args.output,
         owner: identity.as_ref(),
         announced: command.is_none() && !args.quiet,
     };
     match job.record() {
         Ok(recorded) => finish(args, recorded),
-        Err(error) if matches!(error.downcast_ref(), Some(ProbeError::Exec { .. })) => {
+        Err(error) if matches!(error.downcast_ref(), Some(RecordError::Exec { .. })) => {
             Ok(cannot_execute(&error))
         }
         Err(error) => Err(error),
@@ -76,6 +79,7 @@ pub(crate) struct Job<'a> {
     pub(crate) arguments: &'a [OsString],
     pub(crate) command: Option<&'a Command>,
     pub(crate) options: &'a Options,
+    pub(crate) backend: &'a Backend,
     /// Where the trace goes.
     pub(crate) output: &'a Path,
     /// Whom it is to belong to, if not us.
@@ -94,24 +98,26 @@ struct Recorded {
 
 impl Job<'_> {
     fn record(&self) -> Result<Recorded> {
-        let probe = Probe::load(self.options)?;
+        // Before the output starts a thread, which inherits the blocked signals.
+        let signals = Signals::block().context("cannot handle signals")?;
+        let mut source = self.backend.load(self.options)?;
         let of_others = self.options.scope == Scope::All
             || (self.options.cgroup.is_some() && self.command.is_none());
-        if probe.is_restricted() && of_others {
+        if source.is_restricted() && of_others {
             say::note(
                 "only processes that this user may trace are recorded: others take root, or CAP_SYS_PTRACE",
             );
         }
-        let header = header(self.arguments, self.options, &probe)?;
+        let header = header(self.arguments, self.options, &*source)?;
         let mut output =
             Output::create(self.output, self.owner, &header)?.announced(self.announced);
         let loading = usage(0);
         let loading_ns = loading.user_ns.saturating_add(loading.system_ns);
-        match record(probe, self.command, self.options, &mut output) {
+        match record(&mut *source, &signals, self.command, self.options, &mut output) {
             Ok(finished) => Ok(Recorded { header, output, finished, loading_ns }),
             Err(error) => {
-                use ProbeError::{Exec, Gone, Launch, NotYours};
-                if matches!(error, Exec { .. } | Launch(_) | Gone(_) | NotYours(_)) {
+                use RecordError::{Exec, Gone, Launch, Refused};
+                if matches!(error, Exec { .. } | Launch(_) | Gone(_) | Refused(_)) {
                     output.discard();
                 }
                 Err(error.into())
@@ -124,7 +130,7 @@ impl Job<'_> {
     pub(crate) fn record_quietly(&self) -> Result<Option<Outcome>> {
         let Recorded { output, mut finished, loading_ns, .. } = self.record()?;
         let sink_error = finished.sink_error.take();
-        output.finish(&trailer(&finished, loading_ns))?;
+        output.finish(&finished.trailer(usage(loading_ns)))?;
         if let Some(error) = sink_error {
             return Err(error).with_context(|| format!("cannot write {}", self.output.display()));
         }
@@ -146,7 +152,7 @@ pub(crate) fn command(
 fn cannot_execute(error: &anyhow::Error) -> ExitCode {
     say::error(error);
     let not_found = error.chain().any(|cause| {
-        matches!(cause.downcast_ref(), Some(proctrace_probe::ResolveError::NotFound { .. }))
+        matches!(cause.downcast_ref(), Some(ResolveError::NotFound { .. }))
             || cause
                 .downcast_ref::<std::io::Error>()
                 .is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
@@ -163,18 +169,7 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
         },
         cgroup: own_cgroup.map(|own| own.path().to_owned()).or_else(|| args.cgroup.clone()),
         misses: args.misses,
-        lookup_hook: match args.lookup_hook {
-            WhichHook::Auto => LookupHook::Auto,
-            WhichHook::Fexit => LookupHook::Fexit,
-            WhichHook::Tracepoint => LookupHook::Tracepoint,
-            WhichHook::SysExit => LookupHook::SysExit,
-        },
-        empty_programs: args.empty_programs,
         memory_interval: args.memory,
-        on_full: match args.on_full {
-            WhenFull::Drop => OnFull::Drop,
-            WhenFull::Block => OnFull::Block,
-        },
         duration: args.duration,
         wait: match args.wait {
             WaitFor::Tree => Wait::Tree,
@@ -185,9 +180,6 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
     };
     if let Some(interval) = args.interval {
         options.interval = Interval::Fixed(interval);
-    }
-    if let Some(ring_bytes) = args.ring_size {
-        options.ring_bytes = ring_bytes;
     }
     if args.no_env {
         options.env_names.clear();
@@ -200,16 +192,37 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
     options
 }
 
-fn header(arguments: &[OsString], options: &Options, probe: &Probe) -> Result<trace::Header> {
+fn backend(args: &RecordArgs) -> Backend {
+    let mut options = EbpfOptions {
+        lookup_hook: match args.lookup_hook {
+            WhichHook::Auto => LookupHook::Auto,
+            WhichHook::Fexit => LookupHook::Fexit,
+            WhichHook::Tracepoint => LookupHook::Tracepoint,
+            WhichHook::SysExit => LookupHook::SysExit,
+        },
+        empty_programs: args.empty_programs,
+        on_full: match args.on_full {
+            WhenFull::Drop => OnFull::Drop,
+            WhenFull::Block => OnFull::Block,
+        },
+        ..EbpfOptions::default()
+    };
+    if let Some(ring_bytes) = args.ring_size {
+        options.ring_bytes = ring_bytes;
+    }
+    Backend::Ebpf(options)
+}
+
+fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Result<trace::Header> {
     let uname = rustix::system::uname();
     let text = |text: &std::ffi::CStr| to_text(text.to_bytes()).into_owned();
     let os_text = |text: &OsString| to_text(text.as_bytes()).into_owned();
     let cwd = std::env::current_dir().context("cannot tell the working directory")?;
     let memory = rustix::system::sysinfo();
-    Ok(trace::Header {
+    let mut header = trace::Header {
         wire_version: proctrace_wire::WIRE_VERSION,
         recorder: env!("CARGO_PKG_VERSION").to_owned(),
-        backend: "ebpf".to_owned(),
+        backend: source.name().to_owned(),
         command: arguments.iter().map(os_text).collect(),
         scope: match options.scope {
             Scope::Launched => "command",
@@ -217,7 +230,7 @@ fn header(arguments: &[OsString], options: &Options, probe: &Probe) -> Result<tr
             Scope::All => "system",
         }
         .to_owned(),
-        restricted: probe.is_restricted(),
+        restricted: source.is_restricted(),
         cgroup: options.cgroup.as_ref().map(|path| path_text(path)),
         cwd: to_text(&cwd.into_os_string().into_vec()).into_owned(),
         host: text(uname.nodename()),
@@ -231,23 +244,16 @@ fn header(arguments: &[OsString], options: &Options, probe: &Probe) -> Result<tr
         started_ns: boot_ns(),
         interval_ns: nanoseconds(options.interval.least()),
         memory_interval_ns: options.memory_interval.map(nanoseconds),
-        ring_bytes: u64::from(options.ring_bytes),
-        on_full: match options.on_full {
-            OnFull::Drop => "drop",
-            OnFull::Block => "block",
-        }
-        .to_owned(),
+        ring_bytes: 0,
+        on_full: String::new(),
         misses: options.misses.families().map(|family| family.name().to_owned()).collect(),
         env_names: options.env_names.clone(),
-        hooks: probe
-            .hooks()
-            .iter()
-            .map(|hook| trace::Hook { event: hook.event.to_owned(), hook: hook.hook.clone() })
-            .collect(),
+        hooks: Vec::new(),
         tick_ns: tick_ns(),
         knowledge: BTreeMap::new(),
-    }
-    .with_knowledge(options.empty_programs))
+    };
+    source.describe(&mut header);
+    Ok(header.with_knowledge())
 }
 
 /// The length of a scheduler tick: what the coarse clocks go by (clock_getres(2)).
@@ -268,8 +274,8 @@ fn nanoseconds(duration: Duration) -> u64 {
 fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     let Recorded { header, output, mut finished, loading_ns } = recorded;
     let sink_error = finished.sink_error.take();
-    let written = output.finish(&trailer(&finished, loading_ns));
-    let outcome = finished.payload.map(|payload| payload.outcome);
+    let written = output.finish(&finished.trailer(usage(loading_ns)));
+    let outcome = finished.payload.as_ref().map(|payload| payload.outcome);
     if sink_error.is_some() || written.is_err() {
         let how = match outcome {
             Some(Outcome::Code(code)) => format!("the command ran on and exited with {code}"),
@@ -314,48 +320,6 @@ fn usage(loading_ns: u64) -> trace::RecorderUsage {
     }
 }
 
-fn trailer(finished: &Finished, loading_ns: u64) -> trace::Trailer {
-    trace::Trailer {
-        ended_ns: finished.ended_ns,
-        ended: match finished.ended {
-            Ended::TreeExited => trace::Ended::TreeExited,
-            Ended::RootExited => trace::Ended::RootExited,
-            Ended::Interrupted => trace::Ended::Interrupted,
-            Ended::TimeOver => trace::Ended::TimeOver,
-        },
-        payload: finished.payload.map(|payload| trace::PayloadUsage {
-            outcome: match payload.outcome {
-                Outcome::Code(code) => trace::Outcome::Code(code),
-                Outcome::Signal(signal) => trace::Outcome::Signal(signal),
-            },
-            exited_ns: payload.exited_ns,
-            user_ns: payload.user_ns,
-            system_ns: payload.system_ns,
-            maxrss_bytes: payload.maxrss_bytes,
-        }),
-        tasks: finished.counts.tasks(),
-        records: finished.counts.by_name(),
-        losses: finished.losses.iter().map(loss_count).collect(),
-        cgroup: finished.cgroup.as_ref().map(|cgroup| trace::CgroupUsage {
-            path: path_text(&cgroup.path),
-            usage_ns: cgroup.usage_ns,
-            user_ns: cgroup.user_ns,
-            system_ns: cgroup.system_ns,
-        }),
-        recorder: usage(loading_ns),
-        programs: finished
-            .programs
-            .iter()
-            .map(|program| trace::Program {
-                name: program.name.clone(),
-                verified_instructions: program.verified_instructions,
-                runs: program.runs,
-                run_ns: program.run_ns,
-            })
-            .collect(),
-    }
-}
-
 /// The recorder's own peak. getrusage(2) would say that of whoever started it, if that was larger:
 /// a peak outlives exec.
 fn peak_rss_bytes() -> Option<u64> {
@@ -364,20 +328,12 @@ fn peak_rss_bytes() -> Option<u64> {
     Some(kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
-fn loss_count(loss: &LossCount) -> trace::LossCount {
-    trace::LossCount {
-        kind: loss.kind.name().to_owned(),
-        reason: loss.reason.name().to_owned(),
-        cpu: loss.cpu,
-        count: loss.count,
-    }
-}
-
 /// The closing lines on stderr. Losses and leftovers are told even to those who asked for quiet.
 fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_bytes: u64) {
     let lost: u64 = finished.losses.iter().map(|loss| loss.count).sum();
     if !args.quiet {
-        let ended_ns = finished.payload.map_or(finished.ended_ns, |payload| payload.exited_ns);
+        let ended_ns =
+            finished.payload.as_ref().map_or(finished.ended_ns, |payload| payload.exited_ns);
         say::note(&format!(
             "{}, {}, {} · {} lost · {} ({})",
             counted(finished.counts.processes, "process", "processes"),

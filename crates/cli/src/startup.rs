@@ -10,11 +10,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_analysis::{Recording, Rules, StartRun, environments, health};
-use proctrace_probe::{Command, Identity, Options, Outcome};
+use proctrace_record::{Command, Identity, Options};
+use proctrace_trace::Outcome;
 use rustix::stdio;
 
 use crate::args::StartupArgs;
 use crate::record::{self, Job};
+use crate::source::Backend;
 use crate::{invoker, print, say};
 
 type Environment = Vec<(OsString, OsString)>;
@@ -35,6 +37,7 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
         arguments: &args.command,
         identity,
         options: Options::default(),
+        backend: Backend::default(),
         directory: tempfile::tempdir().context("cannot make a directory for traces")?,
     };
     let (this_one, clean) = (bench.command(job)?, bench.command(clean)?);
@@ -81,6 +84,7 @@ struct Bench<'a> {
     arguments: &'a [OsString],
     identity: Option<Identity>,
     options: Options,
+    backend: Backend,
     directory: tempfile::TempDir,
 }
 
@@ -100,6 +104,7 @@ impl Bench<'_> {
             arguments: self.arguments,
             command: Some(command),
             options: &self.options,
+            backend: &self.backend,
             output: &trace,
             owner: None,
             announced: false,

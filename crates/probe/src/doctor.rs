@@ -3,10 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use proctrace_record::Options;
+
 use crate::error::ProbeError;
 use crate::hooks::{EVENTS, Need, attach};
 use crate::object::{kernel_btf, load_object};
-use crate::options::Options;
+use crate::options::{EbpfOptions, Settings};
 use crate::rights::{ADVICE, Rights};
 
 /// One thing that was looked at.
@@ -203,9 +205,10 @@ fn preemption() -> Check {
 fn hooks() -> Vec<Check> {
     let Ok(btf) = kernel_btf() else { return Vec::new() };
     // The smallest rings will do: nothing is recorded.
-    let options = Options { ring_bytes: 4096, ..Options::default() };
+    let own = EbpfOptions { ring_bytes: 4096, ..EbpfOptions::default() };
+    let settings = Settings { wanted: &Options::default(), ebpf: &own };
     let rights = Rights::of_this_process().map_err(ProbeError::system("tell our rights"));
-    let mut ebpf = match rights.and_then(|rights| load_object(&options, &btf, rights)) {
+    let mut ebpf = match rights.and_then(|rights| load_object(settings, &btf, rights)) {
         Ok(ebpf) => ebpf,
         Err(error) => {
             return vec![Check::bad("loading", error.to_string(), "see the checks above")];
@@ -213,9 +216,9 @@ fn hooks() -> Vec<Check> {
     };
     EVENTS
         .iter()
-        .map(|event| match attach(event, &mut ebpf, &btf.attachable, &options) {
+        .map(|event| match attach(event, &mut ebpf, &btf.attachable, settings) {
             Ok((hook, _detached_when_dropped)) => Check::good(event.name, hook.hook),
-            Err(error) if event.need(&options) == Need::Must => Check::bad(
+            Err(error) if event.need(settings) == Need::Must => Check::bad(
                 event.name,
                 error.to_string(),
                 "no recording is possible without this hook",

@@ -53,9 +53,6 @@ pub enum ProbeError {
     /// An option that cannot be.
     #[error("{0}")]
     Option(String),
-    /// Whoever was to be recorded has ended before it could be.
-    #[error("there is nothing to record: {0} ended before the recording began")]
-    Gone(String),
     /// Whoever was to be recorded is not for the caller to record.
     #[error(
         "{0} belongs to another user, or may not be traced by you\n\
@@ -63,18 +60,6 @@ pub enum ProbeError {
          forbidden it (prctl PR_SET_DUMPABLE) and run no set-user-ID program"
     )]
     NotYours(String),
-    /// The command could not be started.
-    #[error("cannot start the command")]
-    Launch(#[source] io::Error),
-    /// The command could not be executed.
-    #[error("cannot execute {program}")]
-    Exec {
-        /// Which file.
-        program: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
     /// Something failed while recording.
     #[error("cannot {what}")]
     System {

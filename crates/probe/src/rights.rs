@@ -100,19 +100,11 @@ impl Rights {
     }
 }
 
-/// Why none of these processes is recorded: they have ended, or may not be.
-pub(crate) fn nobody(pids: &[u32], restricted: bool) -> ProbeError {
-    let is_hidden = |pid: &u32| restricted && is_there(*pid);
-    let hidden: Vec<u32> = pids.iter().copied().filter(is_hidden).collect();
-    let list = |pids: &[u32]| {
-        let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
-        format!("process {}", pids.join(", "))
-    };
-    if hidden.is_empty() {
-        ProbeError::Gone(list(pids))
-    } else {
-        ProbeError::NotYours(list(&hidden))
-    }
+/// Why none of these processes is recorded, if that is for want of rights: else they have ended.
+pub(crate) fn hidden(pids: &[u32], restricted: bool) -> Option<ProbeError> {
+    let is_hidden = |pid: &&u32| restricted && is_there(**pid);
+    let hidden: Vec<String> = pids.iter().filter(is_hidden).map(u32::to_string).collect();
+    (!hidden.is_empty()).then(|| ProbeError::NotYours(format!("process {}", hidden.join(", "))))
 }
 
 /// Whether there is a process that has not ended.
@@ -198,10 +190,10 @@ mod tests {
     #[test]
     fn who_is_not_recorded_has_ended_or_may_not_be() {
         let me = std::process::id();
-        assert!(matches!(nobody(&[4_194_304], true), ProbeError::Gone(_)));
-        assert!(matches!(nobody(&[me], false), ProbeError::Gone(_)));
+        assert!(hidden(&[4_194_304], true).is_none());
+        assert!(hidden(&[me], false).is_none());
         assert_eq!(
-            nobody(&[4_194_304, me], true).to_string().lines().next().unwrap(),
+            hidden(&[4_194_304, me], true).unwrap().to_string().lines().next().unwrap(),
             format!("process {me} belongs to another user, or may not be traced by you")
         );
     }

@@ -167,17 +167,21 @@ impl Header {
         self.knowledge.get(quantity.name()).cloned().unwrap_or_else(|| self.was_asked_for(quantity))
     }
 
-    /// With a word on each quantity: as it was asked for, or that no program recorded anything.
+    /// With a word on each quantity: what the source has said of it, or else as it was asked for.
     #[must_use]
-    pub fn with_knowledge(mut self, nothing_recorded: bool) -> Self {
+    pub fn with_knowledge(mut self) -> Self {
         for quantity in Quantity::ALL {
-            let knowledge = match nothing_recorded {
-                true => Knowledge::absent("recorded with --empty-programs"),
-                false => self.was_asked_for(quantity),
-            };
+            let knowledge = self.knows(quantity);
             self.knowledge.insert(quantity.name().to_owned(), knowledge);
         }
         self
+    }
+
+    /// Says that no quantity is known.
+    pub fn knows_nothing(&mut self, reason: &str) {
+        for quantity in Quantity::ALL {
+            self.knowledge.insert(quantity.name().to_owned(), Knowledge::absent(reason));
+        }
     }
 
     /// How well a recorder that takes everything from the kernel knows a quantity, by what it was

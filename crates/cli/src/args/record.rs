@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use proctrace_probe::Misses;
+use proctrace_record::Misses;
 
 use super::DEFAULT_TRACE;
 use super::parse::{parse_duration, parse_interval, parse_misses, parse_size};
