@@ -67,6 +67,7 @@ impl Scene {
             on_full: "drop".into(),
             misses: Vec::new(),
             env_names: Vec::new(),
+            tick_ns: Some(4_000_000),
             hooks: Vec::new(),
         };
         let known = Known { process: 1, parent: 0, ended: false, waited: (0, 0) };

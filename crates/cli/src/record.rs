@@ -19,7 +19,7 @@ use proctrace_wire::LossReason;
 use proctrace_wire::escape::to_text;
 
 use crate::args::{RecordArgs, WaitFor, WhenFull, WhichHook};
-use crate::output::Output;
+use crate::output::{Output, Written};
 use crate::{exit_code, invoker, say};
 
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
@@ -59,6 +59,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         output: &args.output,
         owner: identity.as_ref(),
         announced: command.is_none() && !args.quiet,
+        quiet: args.quiet,
     };
     match job.record() {
         Ok(recorded) => finish(args, recorded),
@@ -81,6 +82,8 @@ pub(crate) struct Job<'a> {
     pub(crate) owner: Option<&'a Identity>,
     /// Whether to say that it is under way.
     pub(crate) announced: bool,
+    /// Whether to say nothing but what is wrong.
+    pub(crate) quiet: bool,
 }
 
 /// A recording that is over, but for the end of its trace.
@@ -95,8 +98,9 @@ impl Job<'_> {
     fn record(&self) -> Result<Recorded> {
         let probe = Probe::load(self.options)?;
         let header = header(self.arguments, self.options, &probe)?;
-        let mut output =
-            Output::create(self.output, self.owner, &header)?.announced(self.announced);
+        let mut output = Output::create(self.output, self.owner, &header)?
+            .announced(self.announced)
+            .quiet(self.quiet);
         let loading = usage(0);
         let loading_ns = loading.user_ns.saturating_add(loading.system_ns);
         match record(probe, self.command, self.options, &mut output) {
@@ -105,6 +109,8 @@ impl Job<'_> {
                 use ProbeError::{Exec, Gone, Launch};
                 if matches!(error, Exec { .. } | Launch(_) | Gone(_)) {
                     output.discard();
+                } else {
+                    output.take_name();
                 }
                 Err(error.into())
             }
@@ -116,7 +122,10 @@ impl Job<'_> {
     pub(crate) fn record_quietly(&self) -> Result<Option<Outcome>> {
         let Recorded { output, mut finished, loading_ns, .. } = self.record()?;
         let sink_error = finished.sink_error.take();
-        output.finish(&trailer(&finished, loading_ns))?;
+        let written = output.finish(&trailer(&finished, loading_ns))?;
+        if !self.quiet {
+            tell_kept(&written);
+        }
         if let Some(error) = sink_error {
             return Err(error).with_context(|| format!("cannot write {}", self.output.display()));
         }
@@ -230,12 +239,19 @@ fn header(arguments: &[OsString], options: &Options, probe: &Probe) -> Result<tr
         .to_owned(),
         misses: options.misses.families().map(|family| family.name().to_owned()).collect(),
         env_names: options.env_names.clone(),
+        tick_ns: tick_ns(),
         hooks: probe
             .hooks()
             .iter()
             .map(|hook| trace::Hook { event: hook.event.to_owned(), hook: hook.hook.clone() })
             .collect(),
     })
+}
+
+/// How far apart the ticks of the scheduler are: by as much a coarse clock moves (clock_getres(2)).
+fn tick_ns() -> Option<u64> {
+    let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    Duration::try_from(tick).ok().map(nanoseconds).filter(|tick| *tick > 0)
 }
 
 fn path_text(path: &std::path::Path) -> String {
@@ -270,7 +286,7 @@ fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     if let Some(error) = sink_error {
         return Err(error).with_context(|| format!("cannot write {}", args.output.display()));
     }
-    tell(args, &header, &finished, written);
+    tell(args, &header, &finished, &written);
     Ok(match outcome {
         Some(Outcome::Code(code)) => u8::try_from(code).unwrap_or(u8::MAX).into(),
         Some(Outcome::Signal(signal)) => {
@@ -356,7 +372,7 @@ fn loss_count(loss: &LossCount) -> trace::LossCount {
 }
 
 /// The closing lines on stderr. Losses and leftovers are told even to those who asked for quiet.
-fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_bytes: u64) {
+fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written: &Written) {
     let lost: u64 = finished.losses.iter().map(|loss| loss.count).sum();
     if !args.quiet {
         let ended_ns = finished.payload.map_or(finished.ended_ns, |payload| payload.exited_ns);
@@ -366,9 +382,10 @@ fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_
             counted(finished.counts.threads, "thread", "threads"),
             time(ended_ns.saturating_sub(header.started_ns)),
             count(lost),
-            args.output.display(),
-            bytes(written_bytes),
+            written.path.display(),
+            bytes(written.bytes),
         ));
+        tell_kept(written);
     }
     for loss in totals(&finished.losses) {
         say::note(&loss);
@@ -381,6 +398,12 @@ fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_
     // What was running before is expected to run on.
     if !finished.alive.is_empty() && !args.command.is_empty() {
         say::note(&alive(finished));
+    }
+}
+
+fn tell_kept(written: &Written) {
+    if let Some(kept) = &written.kept {
+        say::note(&format!("the earlier {} is in {}", written.path.display(), kept.display()));
     }
 }
 

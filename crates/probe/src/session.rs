@@ -42,6 +42,12 @@ pub trait Sink {
     fn ready(&mut self, processes: u64) {
         let _ = processes;
     }
+
+    /// Called at most once, when the command has exited and `alive` tasks that it left are waited
+    /// for, until `grace` after its exit, if that takes longer than a moment.
+    fn waiting(&mut self, alive: u64, grace: Duration) {
+        let _ = (alive, grace);
+    }
 }
 
 /// A recording that is over.
@@ -119,6 +125,9 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// While only the end of stragglers is awaited, they are looked for this often.
 const STRAGGLER_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Who waits for them is told only if they are still there after this.
+const WAITING_TOLD_AFTER: Duration = Duration::from_millis(200);
 
 /// No signal tells of the end of processes that are not our children.
 const END_INTERVAL: Duration = Duration::from_millis(100);
@@ -268,7 +277,8 @@ impl Session<'_> {
         let mut next_flush = began + FLUSH_INTERVAL;
         let mut next_memory = self.options.memory_interval.map(|interval| (began, interval));
         let time_over = self.options.duration.map(|duration| began + duration);
-        let mut give_up = None;
+        let mut exited = None;
+        let mut told = false;
         loop {
             let due = next_memory.map_or(next_tick, |(due, _)| due.min(next_tick)).min(next_flush);
             let mut pause = due.saturating_duration_since(Instant::now());
@@ -339,9 +349,15 @@ impl Session<'_> {
                 }
             }
             if self.payload.is_some() {
-                let give_up = *give_up.get_or_insert(now + self.options.grace);
-                if self.options.wait == Wait::Root || now >= give_up {
+                let exited = *exited.get_or_insert(now);
+                if self.options.wait == Wait::Root || now >= exited + self.options.grace {
                     return Ok(Ended::RootExited);
+                }
+                if !told && now >= exited + WAITING_TOLD_AFTER {
+                    told = true;
+                    let counts = self.probe.maps.task_counts();
+                    let alive = counts.born.saturating_sub(counts.ended);
+                    self.intake.sink.waiting(alive, self.options.grace);
                 }
             }
         }

@@ -52,6 +52,9 @@ pub struct Header {
     pub misses: Vec<String>,
     /// Environment variables that are kept.
     pub env_names: Vec<String>,
+    /// Length of a scheduler tick in nanoseconds; None in traces made before it was recorded.
+    #[serde(default)]
+    pub tick_ns: Option<u64>,
     /// Which hook serves what.
     pub hooks: Vec<Hook>,
 }

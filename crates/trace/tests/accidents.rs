@@ -36,6 +36,7 @@ fn header() -> Header {
         interval_ns: 100_000_000,
         ring_bytes: 1 << 20,
         env_names: vec!["PATH".into()],
+        tick_ns: Some(4_000_000),
         hooks: Vec::new(),
     }
 }
