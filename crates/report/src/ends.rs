@@ -8,8 +8,10 @@ use crate::escape::terminal;
 use crate::number::count;
 use crate::table::{Align, Table, shorten};
 
-/// Kinds of ends that the summary names of each sort.
-const NAMED: usize = 3;
+/// As many kinds of ends the summary names of those by signals, and of the others: a line of each
+/// where names are not long.
+const SIGNALS_NAMED: usize = 3;
+const CODES_NAMED: usize = 2;
 /// Characters of a program's name there.
 const NAME_WIDTH: usize = 16;
 
@@ -17,21 +19,21 @@ const NAME_WIDTH: usize = 16;
 pub(crate) fn summary(ends: &Ends) -> Option<String> {
     let mut parts = Vec::new();
     if ends.signalled > 0 {
-        let named = named(ends, |end| matches!(end.outcome, Outcome::Signal(_)));
+        let named = named(ends, SIGNALS_NAMED, |end| matches!(end.outcome, Outcome::Signal(_)));
         parts.push(format!("{} killed by a signal ({named})", count(ends.signalled)));
     }
     if ends.failed > 0 {
-        let named = named(ends, |end| matches!(end.outcome, Outcome::Code(_)));
+        let named = named(ends, CODES_NAMED, |end| matches!(end.outcome, Outcome::Code(_)));
         parts.push(format!("{} exited with a status other than 0 ({named})", count(ends.failed)));
     }
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
 /// The first of these by name: "cc1 SIGSEGV ×2 (core), python3 SIGKILL, …".
-fn named(ends: &Ends, wanted: impl Fn(&ProgramEnd) -> bool) -> String {
+fn named(ends: &Ends, most: usize, wanted: impl Fn(&ProgramEnd) -> bool) -> String {
     let mut all = ends.by_program.iter().filter(|end| wanted(end));
     let mut text = String::new();
-    for end in all.by_ref().take(NAMED) {
+    for end in all.by_ref().take(most) {
         let how = match end.outcome {
             Outcome::Code(code) => code.to_string(),
             Outcome::Signal(_) => end.how.clone(),
@@ -137,7 +139,7 @@ pub(crate) mod tests {
         assert_eq!(
             summary(&ends).unwrap(),
             "3 killed by a signal (cc1 SIGSEGV ×2 with core dump, python3 SIGKILL) · \
-             14 exited with a status other than 0 (sh 7, cc 1, grep 1 ×11, …)"
+             14 exited with a status other than 0 (sh 7, cc 1, …)"
         );
         let mut text = String::new();
         push_table(&mut text, Style::default(), "Ends", &table(&ends, 2));
