@@ -21,9 +21,9 @@ const FAULTS: [i32; 9] = [4, 5, 6, 7, 8, 11, 24, 25, 31];
 const SIGKILL: i32 = 9;
 
 /// Programs whose exit status 1 is an answer: their manuals say "no", "not found" or "they differ".
-const ANSWER_1: [&str; 16] = [
+const ANSWER_1: [&str; 18] = [
     "[", "bzgrep", "cmp", "diff", "egrep", "expr", "false", "fgrep", "git", "grep", "pgrep",
-    "pkill", "test", "which", "xzgrep", "zgrep",
+    "pidof", "pkill", "ps", "test", "which", "xzgrep", "zgrep",
 ];
 
 pub(crate) fn ends(recording: &Recording) -> Ends {
