@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Health, Law, Loss, counted};
-use proctrace_trace::Quantity;
+use proctrace_trace::{DamageKind, Quantity};
 use proctrace_wire::{Kind, LossReason};
 
 use crate::accounting::Accounting;
@@ -20,16 +20,24 @@ const CGROUP_ROUNDING_NS: f64 = 200_000.0;
 
 pub(crate) fn health(recording: &Recording, accounting: &Accounting) -> Health {
     let losses = losses(recording);
-    let mut damage: Vec<String> = recording.damage.iter().map(ToString::to_string).collect();
+    let being_written = recording.is_being_written();
+    // Of the last block of a trace that is being written a part may be there.
+    let torn = being_written
+        && recording.damage.last().is_some_and(|damage| damage.what == DamageKind::Truncated);
+    let whole = recording.damage.len() - usize::from(torn);
+    let mut damage: Vec<String> =
+        recording.damage[..whole].iter().map(ToString::to_string).collect();
     if recording.undecodable > 0 {
         damage.push(format!("{} records make no sense", recording.undecodable));
     }
     Health {
         complete: recording.trailer.is_some(),
+        recording_now: being_written,
         lost: losses.iter().fold(0, |lost, loss| lost.saturating_add(loss.count)),
         losses,
         damage,
-        laws: laws(recording, accounting),
+        // Blocks of look-ups and of lives are written apart, so that the books balance at the end only.
+        laws: if being_written { Vec::new() } else { laws(recording, accounting) },
     }
 }
 

@@ -24,6 +24,7 @@ mod concurrency;
 mod correlate;
 mod counts;
 mod detached;
+mod ends;
 mod environments;
 mod error;
 mod events;
@@ -103,6 +104,7 @@ pub fn analyse(recording: &Recording) -> Result<Findings, AnalysisError> {
         categories: tables::categories(recording)?,
         spawners: tables::spawners(recording)?,
         lookups: tables::lookups(recording)?,
+        ends: ends::ends(recording),
         detached: detached::detached(recording),
         memory: memory::memory(recording),
         blind_spots: spots::spots(recording),

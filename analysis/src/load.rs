@@ -41,6 +41,7 @@ impl Recording {
         let mut loader = Loader::new(&reader, rules);
         loader.read_lifecycle(&mut reader);
         loader.note_damage(&reader);
+        loader.find_end(&mut reader);
         let (classification, roles) = loader.classify();
         loader.end_processes();
         loader.find_reapers();
@@ -168,6 +169,24 @@ impl<'a> Loader<'a> {
         self.damage.extend(reader.damage().iter().cloned());
     }
 
+    /// Without a trailer the last block of any stream tells how far the recording has come: a task
+    /// that lives and does nothing is in samples only.
+    fn find_end(&mut self, reader: &mut Reader<BufReader<File>>) {
+        if reader.trailer().is_some() || self.tasks.iter().all(|task| task.end.is_some()) {
+            return;
+        }
+        reader.rewind();
+        let last_ns = std::cell::Cell::new(self.last_ns);
+        while reader
+            .next_block_where(|info| {
+                last_ns.set(last_ns.get().max(info.last_ns));
+                false
+            })
+            .is_some()
+        {}
+        self.last_ns = last_ns.get();
+    }
+
     fn finish(
         self,
         reader: &Reader<BufReader<File>>,
@@ -178,6 +197,7 @@ impl<'a> Loader<'a> {
         Recording {
             header: reader.header().clone(),
             trailer: reader.trailer().cloned(),
+            recording_now: false,
             damage: self.damage.into_iter().collect(),
             undecodable: self.undecodable,
             programs: self.programs.into_inner(),

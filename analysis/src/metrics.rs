@@ -204,7 +204,9 @@ fn spawns<'a>(figures: &mut Figures<'a>, recording: &'a Recording) {
 /// Why the figures cannot be trusted, in words.
 fn doubts(health: &Health) -> Vec<String> {
     let mut doubts = Vec::new();
-    if !health.complete {
+    if health.recording_now {
+        doubts.push("it is being recorded right now".to_owned());
+    } else if !health.complete {
         doubts.push("the recording was cut short".to_owned());
     }
     if health.lost > 0 {
@@ -232,6 +234,7 @@ fn doubts(health: &Health) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::testing::{MS, S, Scene};
+    use proctrace_trace::{Damage, DamageKind};
     use proctrace_wire::Call;
 
     /// The only family without labels that needs more than any recording has.
@@ -341,6 +344,22 @@ mod tests {
         ] {
             assert!((sum(parts) - sum(total)).abs() < 1e-9, "{parts} {total}");
         }
+    }
+
+    #[test]
+    fn a_recording_that_goes_on_is_doubted_for_that_alone() {
+        let mut scene = Scene::new(1, S);
+        // A look-up of a task whose start is in a block that is still to be written.
+        scene.fork(0, 1, 2).open_failed(S, 7, "/x");
+        let mut recording = scene.load(Some((S, 0, 0)));
+        recording.trailer = None;
+        let doubts =
+            |recording: &Recording| metrics(recording, &crate::analyse(recording).unwrap()).doubts;
+        assert_eq!(doubts(&recording)[0], "the recording was cut short");
+        recording.damage = vec![Damage { offset: 9, what: DamageKind::Truncated, records: None }];
+        assert!(doubts(&recording).len() > 2, "{:?}", doubts(&recording));
+        recording.recording_now = true;
+        assert_eq!(doubts(&recording), ["it is being recorded right now"]);
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub struct Recording {
     pub header: Header,
     /// How it ended; None if it was cut short.
     pub trailer: Option<Trailer>,
+    /// Whether the recorder was still writing the trace when it was opened, as far as the caller can
+    /// tell: [`Recording::load`] says no.
+    pub recording_now: bool,
     /// What had to be passed over.
     pub damage: Vec<Damage>,
     /// Records that make no sense.
@@ -97,6 +100,11 @@ impl Recording {
     pub fn spawner_template_of(&self, process: &Process) -> Option<&str> {
         let run = self.runs.get(process.spawned_in? as usize)?;
         self.templates.get(run.template as usize).map(String::as_str)
+    }
+
+    /// Whether this is the beginning of a recording that goes on.
+    pub(crate) fn is_being_written(&self) -> bool {
+        self.recording_now && self.trailer.is_none()
     }
 
     /// The command, where one was launched.

@@ -30,6 +30,11 @@ impl Section {
             analyse: crate::lifetimes::section,
         },
         Self {
+            name: "ends",
+            help: "what failed, and what a signal killed",
+            analyse: crate::ends::section,
+        },
+        Self {
             name: "spawners",
             help: "who starts what, by program and command line",
             analyse: crate::spawners::section,

@@ -10,10 +10,10 @@ use proctrace_report::escape::terminal;
 use proctrace_report::number::counted;
 
 use crate::args::CheckArgs;
-use crate::{exit_code, print, say};
+use crate::{exit_code, print, rules, say};
 
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
-    let recording = Recording::load(&args.trace, &Rules::generic())?;
+    let recording = rules::read(&args.trace, &Rules::generic())?;
     let health = health(&recording);
     if !args.quiet {
         let lines = lines(&health).into_iter().map(|line| format!("{}\n", terminal(&line)));
@@ -24,7 +24,13 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
 
 /// Whoever prints figures of a recording that is not whole says so.
 pub(crate) fn warn(trace: &Path, recording: &Recording) {
-    if !health(recording).is_good() {
+    let health = health(recording);
+    if health.recording_now {
+        say::note(&format!(
+            "{} is being recorded right now: this is what has been written so far",
+            trace.display()
+        ));
+    } else if !health.is_good() {
         say::note(&format!(
             "{} is not whole, or its books do not balance; proctrace check tells more",
             trace.display()
@@ -34,8 +40,13 @@ pub(crate) fn warn(trace: &Path, recording: &Recording) {
 
 fn lines(health: &Health) -> Vec<String> {
     let verdict = |good: bool| if good { "ok " } else { "BAD" };
+    let finished = if health.recording_now {
+        "it is being recorded right now: this is what has been written so far"
+    } else {
+        "the recorder finished the trace"
+    };
     let mut lines = vec![
-        format!("{} the recorder finished the trace", verdict(health.complete)),
+        format!("{} {finished}", verdict(health.complete)),
         format!("{} {} lost", verdict(health.lost == 0), counted(health.lost, "record", "records")),
     ];
     for loss in &health.losses {

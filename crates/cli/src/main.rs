@@ -15,6 +15,7 @@ mod exit_code;
 #[cfg(feature = "analyse")]
 mod gate;
 mod invoker;
+mod live;
 mod manual;
 #[cfg(feature = "analyse")]
 mod metrics;

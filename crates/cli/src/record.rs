@@ -21,7 +21,7 @@ use proctrace_wire::LossReason;
 use proctrace_wire::escape::to_text;
 
 use crate::args::{RecordArgs, WaitFor, WhenFull, WhichHook};
-use crate::output::Output;
+use crate::output::{Output, Written};
 use crate::source::Backend;
 use crate::{exit_code, invoker, say};
 
@@ -63,6 +63,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         output: &args.output,
         owner: identity.as_ref(),
         announced: command.is_none() && !args.quiet,
+        quiet: args.quiet,
     };
     match job.record() {
         Ok(recorded) => finish(args, recorded),
@@ -86,6 +87,8 @@ pub(crate) struct Job<'a> {
     pub(crate) owner: Option<&'a Identity>,
     /// Whether to say that it is under way.
     pub(crate) announced: bool,
+    /// Whether to say nothing but what is wrong.
+    pub(crate) quiet: bool,
 }
 
 /// A recording that is over, but for the end of its trace.
@@ -109,8 +112,9 @@ impl Job<'_> {
             );
         }
         let header = header(self.arguments, self.options, &*source)?;
-        let mut output =
-            Output::create(self.output, self.owner, &header)?.announced(self.announced);
+        let mut output = Output::create(self.output, self.owner, &header)?
+            .announced(self.announced)
+            .quiet(self.quiet);
         let loading = usage(0);
         let loading_ns = loading.user_ns.saturating_add(loading.system_ns);
         match record(&mut *source, &signals, self.command, self.options, &mut output) {
@@ -119,6 +123,8 @@ impl Job<'_> {
                 use RecordError::{Exec, Gone, Launch, Refused};
                 if matches!(error, Exec { .. } | Launch(_) | Gone(_) | Refused(_)) {
                     output.discard();
+                } else {
+                    output.take_name();
                 }
                 Err(error.into())
             }
@@ -130,7 +136,10 @@ impl Job<'_> {
     pub(crate) fn record_quietly(&self) -> Result<Option<Outcome>> {
         let Recorded { output, mut finished, loading_ns, .. } = self.record()?;
         let sink_error = finished.sink_error.take();
-        output.finish(&finished.trailer(usage(loading_ns)))?;
+        let written = output.finish(&finished.trailer(usage(loading_ns)))?;
+        if !self.quiet {
+            tell_kept(&written);
+        }
         if let Some(error) = sink_error {
             return Err(error).with_context(|| format!("cannot write {}", self.output.display()));
         }
@@ -256,10 +265,10 @@ fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Res
     Ok(header.with_knowledge())
 }
 
-/// The length of a scheduler tick: what the coarse clocks go by (clock_getres(2)).
+/// How far apart the ticks of the scheduler are: by as much a coarse clock moves (clock_getres(2)).
 fn tick_ns() -> Option<u64> {
     let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
-    u64::try_from(tick.tv_nsec).ok().filter(|ns| tick.tv_sec == 0 && *ns > 0)
+    Duration::try_from(tick).ok().map(nanoseconds).filter(|tick| *tick > 0)
 }
 
 fn path_text(path: &std::path::Path) -> String {
@@ -294,7 +303,7 @@ fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     if let Some(error) = sink_error {
         return Err(error).with_context(|| format!("cannot write {}", args.output.display()));
     }
-    tell(args, &header, &finished, written);
+    tell(args, &header, &finished, &written);
     Ok(match outcome {
         Some(Outcome::Code(code)) => u8::try_from(code).unwrap_or(u8::MAX).into(),
         Some(Outcome::Signal(signal)) => {
@@ -329,7 +338,7 @@ fn peak_rss_bytes() -> Option<u64> {
 }
 
 /// The closing lines on stderr. Losses and leftovers are told even to those who asked for quiet.
-fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_bytes: u64) {
+fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written: &Written) {
     let lost: u64 = finished.losses.iter().map(|loss| loss.count).sum();
     if !args.quiet {
         let ended_ns =
@@ -340,9 +349,10 @@ fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_
             counted(finished.counts.threads, "thread", "threads"),
             time(ended_ns.saturating_sub(header.started_ns)),
             count(lost),
-            args.output.display(),
-            bytes(written_bytes),
+            written.path.display(),
+            bytes(written.bytes),
         ));
+        tell_kept(written);
     }
     for loss in totals(&finished.losses) {
         say::note(&loss);
@@ -355,6 +365,12 @@ fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_
     // What was running before is expected to run on.
     if !finished.alive.is_empty() && !args.command.is_empty() {
         say::note(&alive(finished));
+    }
+}
+
+fn tell_kept(written: &Written) {
+    if let Some(kept) = &written.kept {
+        say::note(&format!("the earlier {} is in {}", written.path.display(), kept.display()));
     }
 }
 

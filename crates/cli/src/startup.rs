@@ -108,6 +108,7 @@ impl Bench<'_> {
             output: &trace,
             owner: None,
             announced: false,
+            quiet: true,
         };
         let outcome = job
             .record_quietly()

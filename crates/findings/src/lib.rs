@@ -6,6 +6,7 @@
 //! interface: add to them, do not change them.
 
 mod chart;
+mod ends;
 mod gantt;
 mod metric;
 mod number;
@@ -15,6 +16,7 @@ pub use chart::{
     Axis, Bars, Chart, ChartBody, Flame, HeatMap, Histogram, Lines, Mark, Point, Scatter, Series,
     Step, Waterfall,
 };
+pub use ends::{Ends, ProgramEnd, signal_name};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
 pub use number::{count, counted};
@@ -41,6 +43,8 @@ pub struct Findings {
     pub spawners: Vec<Spawner>,
     /// Failed look-ups by directory, call and errno, the most frequent first.
     pub lookups: Vec<DirectoryMisses>,
+    /// How processes ended: what failed, and what a signal killed.
+    pub ends: Ends,
     /// Processes that outlived their parent, those with most CPU time first.
     pub detached: Vec<Detached>,
     /// Memory over time, where it was looked at.
@@ -78,8 +82,8 @@ pub struct Run {
     pub recorded_ns: u64,
 }
 
-/// How the command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It exited with this code.
@@ -93,6 +97,9 @@ pub enum Outcome {
 pub struct Health {
     /// Whether the recorder got to finish the trace.
     pub complete: bool,
+    /// Whether the recorder was still writing the trace when it was read, which is then not
+    /// complete.
+    pub recording_now: bool,
     /// Records that were lost while recording.
     pub lost: u64,
     /// By kind and reason.

@@ -117,6 +117,7 @@ const ROWS: &[(&str, &str)] = &[
     ("CPU time, user", "total_cpu_user_seconds"),
     ("CPU time, system", "total_cpu_system_seconds"),
     ("CPU time", "total_cpu_seconds"),
+    ("waiting for a CPU", "run_delay_seconds"),
     ("wall time", "wall_seconds"),
     ("largest program", "peak_rss_bytes"),
     ("peak memory", "peak_pss_bytes"),

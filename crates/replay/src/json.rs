@@ -70,7 +70,12 @@ impl Serialize for Event {
                 }
             }
             Body::Exec(exec) => exec_entries(exec, &mut map)?,
-            Body::ExecFailed(miss) | Body::LookupFailed(miss) => miss_entries(miss, &mut map)?,
+            Body::ExecFailed(miss) => miss_entries(miss, &mut map)?,
+            Body::LookupFailed(miss) => {
+                // `time_ns` may be older than the look-up, by a tick of the scheduler.
+                map.serialize_entry("time_is_coarse", &true)?;
+                miss_entries(miss, &mut map)?;
+            }
             Body::Rename(rename) => map.serialize_entry("comm", &comm(&rename.comm))?,
             Body::Workdir(workdir) => {
                 map.serialize_entry("cwd", &to_text(&workdir.path))?;

@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use proctrace_findings::{Category, Class, Findings, Health, Outcome, Run, Summary};
 
 use crate::data::wrap;
+use crate::ends;
 use crate::escape::terminal;
 use crate::number::{bytes, count, counted, percent, time};
 use crate::style::Style;
@@ -81,6 +82,11 @@ pub fn full(findings: &Findings, style: Style) -> String {
             push_table(&mut out, style, &title, &counts(&categories, style.rows));
         }
     }
+    if findings.ends.any_abnormal() {
+        let title = title_of("Ends other than exit 0", findings.ends.by_program.len(), style.rows);
+        out.push('\n');
+        push_table(&mut out, style, &title, &ends::table(&findings.ends, style.rows));
+    }
     if !findings.spawners.is_empty() {
         let title = title_of("Who starts what", findings.spawners.len(), style.rows);
         out.push('\n');
@@ -115,7 +121,7 @@ fn header(findings: &Findings, style: Style) -> Vec<String> {
     let outcome = match run.outcome {
         Some(Outcome::Code(code)) => format!(" · exit {code}"),
         Some(Outcome::Signal(signal)) => format!(" · killed by signal {signal}"),
-        None if run.command.is_empty() => String::new(),
+        None if run.command.is_empty() || findings.health.recording_now => String::new(),
         None => " · end not recorded".to_owned(),
     };
     let started = UNIX_EPOCH + Duration::from_nanos(run.started_unix_ns);
@@ -178,7 +184,9 @@ fn health(findings: &Findings, style: Style) -> Vec<String> {
         return balanced(health, style);
     }
     let mut lines = Vec::new();
-    if !health.complete {
+    if health.recording_now {
+        lines.push("STILL RECORDING: this is what has been written so far.".to_owned());
+    } else if !health.complete {
         lines.push("INCOMPLETE: the recorder did not get to finish this trace.".to_owned());
     }
     for loss in &health.losses {
@@ -246,6 +254,7 @@ fn figures(findings: &Findings) -> Vec<(&'static str, String)> {
         ),
     ));
     rows.push(("", concurrency(s)));
+    rows.extend(ends::summary(&findings.ends).map(|text| ("Ends", text)));
     rows.push(("Memory", memory(s)));
     rows.push((
         "Storage",
@@ -437,6 +446,7 @@ mod tests {
             },
             health: Health {
                 complete: true,
+                recording_now: false,
                 lost: 0,
                 losses: Vec::new(),
                 damage: Vec::new(),
@@ -501,6 +511,7 @@ mod tests {
                 };
                 12
             ],
+            ends: crate::ends::tests::extreme(&name, n),
             detached: Vec::new(),
             memory: None,
             blind_spots: Vec::new(),

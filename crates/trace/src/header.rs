@@ -60,12 +60,11 @@ pub struct Header {
     pub misses: Vec<String>,
     /// Environment variables that are kept.
     pub env_names: Vec<String>,
+    /// Length of a scheduler tick in nanoseconds; None in traces made before it was recorded.
+    #[serde(default)]
+    pub tick_ns: Option<u64>,
     /// Which hook serves what.
     pub hooks: Vec<Hook>,
-    /// Length of a scheduler tick: what user and system time are sampled by. None in traces made
-    /// before it was recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tick_ns: Option<u64>,
     /// How well each quantity is known, by its name (see [`Quantity`](crate::Quantity)); empty in
     /// traces made before it was recorded. Names of other versions are left alone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -52,6 +52,7 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
             output: &trace,
             owner: identity.as_ref(),
             announced: false,
+            quiet: false,
         };
         check(job.record_quietly()?, number, args.allow_failure)?;
         let metrics = runs::of_trace(&trace, &args.gate.rules)?;
