@@ -20,11 +20,33 @@ pub(crate) const SPILL: f64 = 1.05;
 /// Each number up to this has a bar of its own; then they double.
 const SINGLE_BARS: u64 = 8;
 
-/// A bin of the command's time: its length and the CPU time used in it.
+/// A bin of the command's time: its length, the CPU time used in it, and what looks found in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Slice {
     pub(crate) wall_ns: f64,
     pub(crate) cpu_ns: f64,
+    /// None where there is no look at all.
+    pub(crate) demand: Option<Demand>,
+}
+
+/// Of the looks in a bin, or of the last before it if it has none.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Demand {
+    /// The part that found at most one task running or runnable.
+    pub(crate) serial: f64,
+    /// The part that found exactly one.
+    pub(crate) single: f64,
+}
+
+impl Demand {
+    /// None without a look.
+    fn of(running: &[u32]) -> Option<Self> {
+        let part = |of: fn(u32) -> bool| {
+            running.iter().filter(|count| of(**count)).count() as f64 / running.len() as f64
+        };
+        (!running.is_empty())
+            .then(|| Self { serial: part(|count| count <= 1), single: part(|count| count == 1) })
+    }
 }
 
 pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
@@ -32,20 +54,21 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
     let slices = slices(recording);
     let looks = looks(recording);
     let levels = levels(&slices, &looks);
-    let serial = Serial::of(&slices);
+    let looked: u64 = looks.values().sum();
+    let by_cpu = Serial::by_cpu(&slices);
+    let by_looks = Serial::by_looks(&slices, looked);
     let states = states::states(recording);
     let waiting = states::waiting_percent(recording);
     Ok(Content {
-        charts: vec![
-            states::chart(&states),
-            levels_chart(&levels),
-            amdahl::chart(&serial, cores, waiting),
-        ],
+        charts: [states::chart(&states), levels_chart(&levels)]
+            .into_iter()
+            .chain(by_looks.as_ref().map(|serial| amdahl::chart(serial, cores)))
+            .collect(),
         tables: vec![
             states::table(&states, recording),
             levels_table(&levels, &slices, &looks, recording.bins.width_ns),
-            amdahl::serial_table(&serial, &looks, recording.bins.width_ns),
-            amdahl::table(&serial, cores, &looks, waiting),
+            amdahl::serial_table(&by_cpu, by_looks.as_ref(), waiting, recording.bins.width_ns),
+            amdahl::table(by_looks.as_ref(), cores, looked),
             overcommit(&slices, &looks, cores),
         ],
     })
@@ -58,6 +81,7 @@ fn slices(recording: &Recording) -> Vec<Slice> {
     let (user, system) = (bins.of(Quantity::User), bins.of(Quantity::System));
     let width_ns = bins.width_ns as f64;
     let length_ns = until_ns.saturating_sub(bins.start_ns) as f64;
+    let demands = demands(recording, user.len());
     user.iter()
         .zip(system)
         .enumerate()
@@ -66,7 +90,30 @@ fn slices(recording: &Recording) -> Vec<Slice> {
             // What others used after the command's end is not its own.
             let cut = until_ns < recording.last_ns && wall_ns < width_ns;
             let share = if cut { wall_ns / width_ns } else { 1.0 };
-            (wall_ns > 0.0).then_some(Slice { wall_ns, cpu_ns: (user + system) * share })
+            let demand = demands.get(at).copied().flatten();
+            (wall_ns > 0.0).then_some(Slice { wall_ns, cpu_ns: (user + system) * share, demand })
+        })
+        .collect()
+}
+
+/// What looks found in each of so many bins. What is before the first look is taken to be as that
+/// found it.
+fn demands(recording: &Recording, bins: usize) -> Vec<Option<Demand>> {
+    let (start_ns, width_ns) = (recording.bins.start_ns, recording.bins.width_ns.max(1));
+    let mut found: Vec<Vec<u32>> = vec![Vec::new(); bins];
+    for tick in recording.ticks.iter().filter(|tick| tick.head.time_ns <= recording.watch.until_ns)
+    {
+        let at = usize::try_from(tick.head.time_ns.saturating_sub(start_ns) / width_ns);
+        if let Some(running) = at.ok().and_then(|at| found.get_mut(at)) {
+            running.push(tick.running);
+        }
+    }
+    let mut last = found.iter().find_map(|running| Demand::of(running));
+    found
+        .iter()
+        .map(|running| {
+            last = Demand::of(running).or(last);
+            last
         })
         .collect()
 }
@@ -256,6 +303,39 @@ mod tests {
         }
         let cpus = real(serial, "by", "CPU time of bins", "parallel_cpus").unwrap();
         assert!((cpus - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn cpus_that_were_not_to_be_had_are_not_taken_for_serial() {
+        // 2 s of the command alone, then 8 children of 1 s each, all of it on one CPU.
+        let mut scene = Scene::new(2, 100 * MS);
+        scene.sample(2 * S, 1, (2 * S, 0));
+        for child in 2..10 {
+            scene.fork(2 * S, 1, child);
+        }
+        for at in 1..=100u32 {
+            scene.tick(u64::from(at) * 100 * MS - MS, [if at <= 20 { 1 } else { 8 }, 1, 0]);
+        }
+        for child in 2..10 {
+            scene.exit_with(10 * S, child, (S, 0), |exit| exit.run_delay_ns = 7 * S);
+        }
+        let recording = scene.exit(10 * S, 1, (2 * S, 0)).load(Some((10 * S, 10 * S, 0)));
+        let content = section(&recording, &Options::default()).unwrap();
+        let amdahl = table(&content, "amdahl");
+        let last = match amdahl.named("speedup").unwrap().values.get(amdahl.height() - 1) {
+            proctrace_findings::Cell::Real(number) => number,
+            other => panic!("{other:?}"),
+        };
+        assert!((last - 10.0 / (2.0 + 8.0 / 128.0)).abs() < 1e-6, "{amdahl:#?}");
+        assert!(amdahl.notes[1].contains("more than 5.0 times"), "{amdahl:#?}");
+        let serial = table(&content, "serial");
+        assert_eq!(real(serial, "by", "CPU time of bins", "faster"), None);
+        assert!(
+            (real(serial, "by", "looks at tasks", "serial_percent").unwrap() - 20.0).abs() < 1e-6
+        );
+        let chart = content.charts.iter().find(|chart| chart.name == "amdahl").unwrap();
+        let ChartBody::Lines(lines) = &chart.body else { panic!("no lines") };
+        assert!((lines.marks[0].at - 5.0).abs() < 1e-6, "{lines:?}");
     }
 
     #[test]

@@ -134,8 +134,13 @@ fn correlate(set: &SeriesSet) -> Correlations {
             let rho = pearson(&ranks[a], &ranks[b]);
             let (lag, at_lag) = best_lag(x, y).unzip();
             for (row, column, sign) in [(b, a, -1), (a, b, 1)] {
-                found.r[row][column] = Some(r);
                 found.n_effective[row][column] = Some(effective);
+                // A coefficient without an interval is not one to be believed. That of a series
+                // with itself only says that it changes.
+                if low.is_none() && a != b {
+                    continue;
+                }
+                found.r[row][column] = Some(r);
                 (found.r_low[row][column], found.r_high[row][column]) = (low, high);
                 found.spearman[row][column] = rho;
                 found.lag_bins[row][column] = lag.map(|lag| lag * sign);
@@ -201,6 +206,13 @@ fn strongest(found: &Correlations) -> Vec<(usize, usize, f64)> {
     pairs
 }
 
+/// Pairs of series that change, of which too little is known.
+fn untold(found: &Correlations) -> usize {
+    let pairs =
+        (0..found.series.len()).flat_map(|a| (a + 1..found.series.len()).map(move |b| (a, b)));
+    pairs.filter(|(a, b)| found.r[*a][*b].is_none() && found.n_effective[*a][*b].is_some()).count()
+}
+
 /// A sum goes with its parts by itself.
 fn is_part(a: &str, b: &str) -> bool {
     a == "switches" && matches!(b, "voluntary" | "involuntary")
@@ -232,8 +244,13 @@ fn pairs(found: &Correlations) -> Table {
              CPU time, switches and bytes of a task are known when it is sampled and spread \
              evenly in between.",
         );
-    if found.n < 10 {
-        table = table.note("Too few bins to tell: a longer run, or a shorter --interval.");
+    let untold = untold(found);
+    if untold > 0 {
+        table = table.note(format!(
+            "Left out: {} with three independent bins or fewer, too few for an interval: a longer \
+             run, or a shorter --interval.",
+            counted(untold as u64, "pair", "pairs")
+        ));
     }
     if !left_out.is_empty() {
         table = table.note(format!("Never changes: {}.", left_out.join(", ")));
@@ -274,7 +291,12 @@ fn signs(found: &Correlations) -> Table {
         EXPECTED.into_iter().filter_map(|(a, b, sign)| Some((at(a)?, at(b)?, sign))).collect();
     let says =
         |(a, b, sign): &(usize, usize, char)| -> &'static str {
-            let Some(r) = found.r[*a][*b] else { return "never changes" };
+            let Some(r) = found.r[*a][*b] else {
+                return match found.n_effective[*a][*b] {
+                    Some(_) => "too few bins",
+                    None => "never changes",
+                };
+            };
             match (found.r_low[*a][*b], found.r_high[*a][*b]) {
                 (Some(low), Some(high)) if low > 0.0 || high < 0.0 => {
                     if (r > 0.0) == (*sign == '+') { "as there" } else { "opposite" }
@@ -315,27 +337,30 @@ mod tests {
 
     #[test]
     fn rates_in_a_recording_correlate_as_they_were_made() {
-        // Ten bins: in every second one a burst of forks and system time, in the others user time.
+        // Thirty bins: in some of them a burst of forks and system time, in the others user time. By
+        // turns they would tell as much as three of them.
+        const BURSTS: u32 = 0x2c9a_1d73;
         let bin = 100 * MS;
         let mut scene = Scene::new(1, bin);
         let (mut user, mut system, mut task) = (0, 0, 2);
-        for at in 0..10u64 {
+        for at in 0..30u64 {
             let begin = at * bin;
-            if at % 2 == 0 {
+            let burst = BURSTS >> at & 1 == 1;
+            if !burst {
                 user += 80 * MS;
             } else {
-                system += 40 * MS + at * MS;
-                for _ in 0..(40 + at) {
+                system += 40 * MS + at % 3 * MS;
+                for _ in 0..(40 + at % 3) {
                     scene.fork(begin + MS, 1, task).exit(begin + 2 * MS, task, (0, 0));
                     task += 1;
                 }
             }
             scene.sample(begin + bin, 1, (user, system));
-            scene.tick(begin + bin - MS, [if at % 2 == 0 { 1 } else { 3 }, 0, 0]);
+            scene.tick(begin + bin - MS, [if burst { 3 } else { 1 }, 0, 0]);
         }
-        let recording = scene.exit(10 * bin, 1, (user, system)).load(None);
+        let recording = scene.exit(30 * bin, 1, (user, system)).load(None);
         let found = correlations(&recording);
-        assert_eq!((found.n, found.bin_ns), (10, bin));
+        assert_eq!((found.n, found.bin_ns), (30, bin));
         let at = |name: &str| found.series.iter().position(|series| series == name).unwrap();
         let (system, user, forks) = (at("system CPU"), at("user CPU"), at("forks"));
         // system = 1 ms for each fork, and the very same births and exits
@@ -385,6 +410,31 @@ mod tests {
         let recording = scene.exit(120_050 * MS, 1, (2 * MS, MS)).load(None);
         let found = correlations(&recording);
         assert_eq!((found.n, found.bin_ns), (120, 1_000 * MS));
+    }
+
+    #[test]
+    fn without_an_interval_there_is_no_coefficient() {
+        // Two series that come and go by turns: eleven bins tell no more than two.
+        let turns: Vec<f64> = (0..11).map(|at| f64::from(at % 2)).collect();
+        let others: Vec<f64> = (0..11).map(|at| f64::from(at % 2 * 50 + at % 3)).collect();
+        let noise = vec![3.0, -1.0, 4.0, 1.0, -5.0, 9.0, -2.0, 6.0, 5.0, -3.0, 5.0];
+        let values = vec![turns, others, noise];
+        let set =
+            SeriesSet { bin_ns: 1, names: vec!["a", "b", "c"], values, known_from: vec![0; 3] };
+        let found = correlate(&set);
+        for a in 0..3 {
+            for b in (0..3).filter(|b| *b != a) {
+                let has_interval = found.r_low[a][b].is_some();
+                assert_eq!(found.n_effective[a][b].unwrap() > 3.0, has_interval);
+                assert_eq!(found.r[a][b].is_some(), has_interval, "{a} {b} {found:?}");
+                assert_eq!(found.spearman[a][b].is_some(), has_interval);
+                assert_eq!(found.r_at_lag[a][b].is_some(), has_interval);
+            }
+            assert_eq!(found.r[a][a], Some(1.0));
+        }
+        assert_eq!((found.r[0][1], found.r[0][2].is_some()), (None, true), "{found:?}");
+        let table = pairs(&found);
+        assert!(table.notes.iter().any(|note| note.starts_with("Left out: 1 pair ")), "{table:?}");
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod classify;
 mod concurrency;
 mod correlate;
 mod counts;
+mod course;
 mod detached;
 mod ends;
 mod environments;

@@ -6,7 +6,7 @@ use proctrace_findings::{Memory, ProcessMemory};
 use proctrace_trace::Quantity;
 use proctrace_wire::layout;
 
-use crate::process::Look;
+use crate::process::{Look, Process};
 use crate::recording::Recording;
 
 /// All processes at one tick.
@@ -34,6 +34,13 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
             *peak = look.record;
         }
     }
+    let exact = |process: &Process| process.status.map(|_| process.maxrss_bytes);
+    let not_looked_at = || {
+        let all = recording.processes.iter().enumerate();
+        all.filter(|(at, _)| !peaks.contains_key(at)).map(|(_, process)| process)
+    };
+    let processes_not_looked_at = not_looked_at().count() as u64;
+    let peak_rss_bytes_not_looked_at = not_looked_at().filter_map(exact).max();
     let mut processes: Vec<ProcessMemory> = peaks
         .into_iter()
         .map(|(at, peak)| {
@@ -41,6 +48,7 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
             ProcessMemory {
                 pid: process.pid,
                 program: recording.program_of(process).name.clone(),
+                peak_rss_bytes: exact(process),
                 rss_bytes: peak.rss_bytes,
                 pss_bytes: peak.pss_bytes,
                 uss_bytes: peak.uss_bytes,
@@ -58,6 +66,8 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
         uss_bytes_then: largest.uss_bytes,
         processes_then: largest.processes,
         processes,
+        processes_not_looked_at,
+        peak_rss_bytes_not_looked_at,
     })
 }
 
@@ -91,6 +101,7 @@ pub(crate) fn passes<'a>(looks: impl IntoIterator<Item = &'a Look>, interval_ns:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{MB, MS, S, Scene};
     use zerocopy::FromZeros;
 
     fn look(process: usize, time_ns: u64, pss_bytes: u64) -> Look {
@@ -106,5 +117,26 @@ mod tests {
         let passes = passes(&looks, 100);
         let sums: Vec<_> = passes.iter().map(|pass| (pass.processes, pass.pss_bytes)).collect();
         assert_eq!(sums, [(2, 12), (1, 6), (1, 1)]);
+    }
+
+    #[test]
+    fn peaks_are_those_of_exit_records_and_not_of_looks() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.header().memory_interval_ns = Some(S);
+        scene.fork(0, 1, 2).fork(2 * S, 1, 3);
+        scene.memory(S, 1, (3 * MB, 2 * MB, MB)).memory(S, 2, (178 * MB, 170 * MB, 160 * MB));
+        // Between two looks it grows to 346 MB; another lives and dies there.
+        scene.exit_with(2 * S - MS, 2, (0, 0), |exit| exit.maxrss_pages = 346 * MB / 4096);
+        scene.exit_with(2 * S + MS, 3, (0, 0), |exit| exit.maxrss_pages = 50 * MB / 4096);
+        scene.memory(3 * S, 1, (3 * MB, 2 * MB, MB));
+        let memory = memory(&scene.load(None)).unwrap();
+        let of: Vec<_> = memory
+            .processes
+            .iter()
+            .map(|process| (process.pss_bytes / MB, process.peak_rss_bytes.map(|b| b / MB)))
+            .collect();
+        assert_eq!(of, [(170, Some(346)), (2, None)]);
+        assert_eq!(memory.processes_not_looked_at, 1);
+        assert_eq!(memory.peak_rss_bytes_not_looked_at, Some(50 * MB));
     }
 }

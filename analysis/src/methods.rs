@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use proctrace_findings::{
-    Axis, Bars, Chart, ChartBody, Series, Table, Unit, count as figure, counted,
+    Axis, Bars, Chart, ChartBody, Series, Table, Unit, Values, count as figure, counted,
 };
 
 use proctrace_replay::CpuTime;
@@ -15,10 +15,12 @@ use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::process::Process;
 use crate::recording::Recording;
-use crate::samplers::{Cpu, Missed, Said, prmon_like, ps_like};
+use crate::samplers::{Cpu, Missed, Said, prmon_like, prmon_pause_ns, ps_like};
 use crate::split::Divided;
 use crate::watch::PERIODS_NS;
 
+/// What prmon is told: its default, and the least that people give it.
+const PRMON_INTERVALS_S: [u64; 3] = [30, 1, 0];
 /// As many processes have a row of their own: those that used most.
 const PROCESSES_MAX: usize = 1_000;
 
@@ -65,20 +67,25 @@ fn methods(recording: &Recording) -> Vec<Method> {
         time(recording, &books, exact),
     ];
     // A sampler's looks are placed between ours.
-    let periods = if recording.knows.all(&[Quantity::Samples]) { &PERIODS_NS[..] } else { &[] };
-    for (period, period_ns) in periods.iter().copied().enumerate() {
-        let sampled = |name: &str, said: Said| Method {
-            name: format!("{name}, {} s", period_ns / 1_000_000_000),
-            cpu: Some(said.mean),
-            wall_ns,
-            missed: why(&said.missed),
-            sampled: Some((period_ns, said)),
-        };
-        methods.push(sampled("prmon-like", prmon_like(recording, &books, period)));
-        methods.push(sampled("ps-like", ps_like(recording, period)));
+    if !recording.knows.all(&[Quantity::Samples]) {
+        return methods;
     }
-    // By kind, then by period.
-    methods[2..].sort_by_key(|method| Reverse(method.name.starts_with("prmon")));
+    let sampled = |name: String, period_ns: u64, said: Said| Method {
+        name,
+        cpu: Some(said.mean),
+        wall_ns,
+        missed: why(&said.missed),
+        sampled: Some((period_ns, said)),
+    };
+    methods.extend(PRMON_INTERVALS_S.map(|interval_s| {
+        let pause_ns = prmon_pause_ns(interval_s);
+        let said = prmon_like(recording, &books, pause_ns);
+        sampled(format!("prmon-like, -i {interval_s}"), pause_ns, said)
+    }));
+    methods.extend(PERIODS_NS.map(|period_ns| {
+        let name = format!("ps-like, {} s", period_ns / 1_000_000_000);
+        sampled(name, period_ns, ps_like(recording, period_ns))
+    }));
     methods
 }
 
@@ -109,6 +116,7 @@ fn why(missed: &Missed) -> Vec<(&'static str, Option<u64>, f64)> {
         ("lived between two looks", Some(missed.unseen.round() as u64), missed.unseen_ns),
         ("after the last look", None, missed.late_ns),
         ("not in the tree any more", None, missed.outside_ns),
+        ("live children of a thread, not the main one", None, missed.hidden_ns),
         ("parts of ticks or seconds", None, missed.rounding_ns),
     ]
 }
@@ -150,16 +158,17 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
         ))
         .note(
             "prmon-like: the sum over processes of the tree and the children they waited for, at \
-             the last look, in whole seconds; it never falls. ps-like: what each process found \
-             has used since the look before, in ticks of 10 ms; children that have ended are not \
-             counted. Both are computed from this recording, for looks that begin with the \
-             command and a quarter, half and three quarters of the pause later; this is the mean.",
+             the last look, in whole seconds; it never falls. The tree is made of the children of \
+             main threads, as prmon reads it, and prmon pauses a second longer than -i says. \
+             ps-like: what each process found has used since the look before, in ticks of 10 ms; \
+             children that have ended are not counted. Both are computed from this recording, for \
+             looks that begin with the command and a quarter, half and three quarters of the pause \
+             later; this is the mean.",
         )
         .note(
             "CPU time is exact when a task is sampled and when it ends, and taken to grow evenly \
              in between; a child is taken to be waited for as soon as it ends. prmon's ticks are \
-             not modelled: less than 10 ms for each process at its last look. prmon 3.3.0 \
-             pauses a second longer than it is told.",
+             not modelled: less than 10 ms for each process at its last look.",
         );
     if known {
         table = table.note(division(recording, methods));
@@ -229,7 +238,10 @@ fn looks(methods: &[Method]) -> Table {
         .real("mean_ns", "mean", Unit::Nanoseconds, ns(|said| said.mean.total_ns()))
         .real("most_ns", "most", Unit::Nanoseconds, ns(|said| said.most_ns))
         .real("launched_ns", "launched", Unit::Nanoseconds, ns(|said| said.launched_ns))
-        .note("Launched: the first look is when the command begins, as of prmon -- COMMAND.")
+        .note(
+            "Launched: the first look is when the command begins, as of prmon -- COMMAND; what \
+             prmon is told by -i is a second less than its pause.",
+        )
 }
 
 fn life_ns(recording: &Recording, process: &Process) -> u64 {
@@ -287,7 +299,12 @@ fn by_process(table: Table, recording: &Recording, rows: &[usize]) -> Table {
         }
     };
     table
-        .whole("pid", "pid", Unit::Count, of().map(|process| u64::try_from(process.pid).ok()))
+        .column(
+            "pid",
+            "pid",
+            Unit::Text,
+            Values::Whole(of().map(|process| u64::try_from(process.pid).ok()).collect()),
+        )
         .text("program", "program", of().map(program))
         .whole(
             "life_ns",
@@ -378,7 +395,7 @@ mod tests {
         assert_eq!(of("exact", "cpu_ns"), 3_002e6);
         assert_eq!(of("time", "cpu_ns"), 2e6);
         assert_eq!(of("time", "missing_ns"), 3e9);
-        for method in ["prmon-like, 1 s", "prmon-like, 30 s", "ps-like, 1 s", "ps-like, 30 s"] {
+        for method in ["prmon-like, -i 0", "prmon-like, -i 30", "ps-like, 1 s", "ps-like, 30 s"] {
             assert_eq!(of(method, "cpu_ns"), 0.0, "{method}");
             assert_eq!(of(method, "missing_percent"), 100.0);
         }

@@ -113,6 +113,8 @@ pub struct Process {
     pub spawned_by: Option<usize>,
     /// The same as an index of the recording's runs.
     pub(crate) spawned_in: Option<u32>,
+    /// Index of the task that made it, if that was not the main thread of its process.
+    pub(crate) forked_by_thread: Option<usize>,
     /// The run it is in at its end: its own last, or that of its forker if it never called exec.
     pub(crate) run: Option<u32>,
     /// Number of its role, where something tells: an argument, its working directory, its name.

@@ -1,6 +1,7 @@
 //! What samplers of /proc would have said of the CPU time of a tree.
 
 use crate::accounting::Accounting;
+use crate::course::{Course, Passed};
 use crate::recording::Recording;
 use crate::watch::{PHASES, Sampler};
 
@@ -21,19 +22,19 @@ impl Cpu {
         self.user_ns + self.system_ns
     }
 
-    fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self { user_ns: self.user_ns + other.user_ns, system_ns: self.system_ns + other.system_ns }
     }
 
-    fn minus(self, other: Self) -> Self {
+    pub(crate) fn minus(self, other: Self) -> Self {
         self.plus(other.times(-1.0))
     }
 
-    fn times(self, factor: f64) -> Self {
+    pub(crate) fn times(self, factor: f64) -> Self {
         Self { user_ns: self.user_ns * factor, system_ns: self.system_ns * factor }
     }
 
-    fn max(self, other: Self) -> Self {
+    pub(crate) fn max(self, other: Self) -> Self {
         Self {
             user_ns: self.user_ns.max(other.user_ns),
             system_ns: self.system_ns.max(other.system_ns),
@@ -65,6 +66,8 @@ pub(crate) struct Missed {
     pub(crate) late_ns: f64,
     /// Of processes that were not in the tree any more.
     pub(crate) outside_ns: f64,
+    /// Of live children of threads other than main ones, and of what hangs on them.
+    pub(crate) hidden_ns: f64,
     /// Parts of ticks or seconds.
     pub(crate) rounding_ns: f64,
 }
@@ -76,6 +79,7 @@ impl Missed {
             unseen: self.unseen + other.unseen,
             late_ns: self.late_ns + other.late_ns,
             outside_ns: self.outside_ns + other.outside_ns,
+            hidden_ns: self.hidden_ns + other.hidden_ns,
             rounding_ns: self.rounding_ns + other.rounding_ns,
         }
     }
@@ -86,6 +90,7 @@ impl Missed {
             unseen: self.unseen * factor,
             late_ns: self.late_ns * factor,
             outside_ns: self.outside_ns * factor,
+            hidden_ns: self.hidden_ns * factor,
             rounding_ns: self.rounding_ns * factor,
         }
     }
@@ -123,14 +128,14 @@ impl Said {
     }
 }
 
-fn phases(period: usize) -> impl Iterator<Item = Sampler> {
-    (0..PHASES).map(move |phase| Sampler { period, phase })
+fn phases(period_ns: u64) -> impl Iterator<Item = Sampler> {
+    (0..PHASES).map(move |phase| Sampler { period_ns, phase })
 }
 
 /// Sums what each process that a look finds has used since the look before: it knows nothing of
-/// children that have ended.
-pub(crate) fn ps_like(recording: &Recording, period: usize) -> Said {
-    Said::of(phases(period).map(|sampler| {
+/// children that have ended. `period_ns` is one of `PERIODS_NS`.
+pub(crate) fn ps_like(recording: &Recording, period_ns: u64) -> Said {
+    Said::of(phases(period_ns).map(|sampler| {
         let (mut sum, mut missed) = (Cpu::default(), Missed::default());
         for (at, process) in recording.processes.iter().enumerate() {
             let cpu = Cpu::from((process.told.user_ns as f64, process.told.system_ns as f64));
@@ -156,15 +161,22 @@ pub(crate) fn ps_like(recording: &Recording, period: usize) -> Said {
     }))
 }
 
+/// The pause of prmon for an `--interval`: it looks when more whole seconds than that have passed
+/// (`ProcessMonitor` in prmon.cpp of prmon 3.3.0).
+pub(crate) fn prmon_pause_ns(interval_s: u64) -> u64 {
+    interval_s.saturating_add(1).saturating_mul(SECOND_NS as u64)
+}
+
 /// Sums what all processes of the tree and the children they have waited for have used; what a
-/// look finds to have fallen stays as it was.
-pub(crate) fn prmon_like(recording: &Recording, books: &Accounting, period: usize) -> Said {
+/// look finds to have fallen stays as it was. The tree is what /proc/PID/task/PID/children shows
+/// (`offspring_pids` in prmonutils.cpp): the children of main threads.
+pub(crate) fn prmon_like(recording: &Recording, books: &Accounting, period_ns: u64) -> Said {
     let course = Course::of(recording, books);
     let all = course.all(u64::MAX);
-    Said::of(phases(period).map(|sampler| {
+    Said::of(phases(period_ns).map(|sampler| {
         let (start_ns, until_ns) = (recording.first_ns, recording.watch.until_ns);
         let mut most = Cpu::default();
-        let mut gone = Gone::default();
+        let (mut gone, mut shown) = (Passed::default(), Passed::default());
         // It grows but for when something falls out of it: the most is at the last look, or at the
         // last one before that.
         let falls = course.gone.iter().map(|(when_ns, _)| *when_ns);
@@ -172,15 +184,17 @@ pub(crate) fn prmon_like(recording: &Recording, books: &Accounting, period: usiz
         for before_ns in falls.chain([until_ns]) {
             let look_ns = sampler.last_look_ns(start_ns, before_ns);
             if let Some(at_ns) = look_ns.filter(|_| look_ns != last_ns) {
-                most = most.max(course.visible(at_ns, &mut gone));
+                most = most.max(course.visible(at_ns, &mut gone, &mut shown));
                 last_ns = look_ns;
             }
         }
         let known = last_ns.map_or(Cpu::default(), |last_ns| course.all(last_ns));
+        let hidden = last_ns.map_or(Cpu::default(), |last_ns| course.hidden(last_ns, &mut shown));
         let said = most.whole(SECOND_NS);
         let missed = Missed {
             late_ns: all.total_ns() - known.total_ns(),
-            outside_ns: known.total_ns() - most.total_ns(),
+            outside_ns: known.total_ns() - most.total_ns() - hidden.total_ns(),
+            hidden_ns: hidden.total_ns(),
             rounding_ns: most.total_ns() - said.total_ns(),
             ..Missed::default()
         };
@@ -188,101 +202,56 @@ pub(crate) fn prmon_like(recording: &Recording, books: &Accounting, period: usiz
     }))
 }
 
-/// The CPU time of the tree as it grows.
-struct Course {
-    start_ns: u64,
-    width_ns: u64,
-    /// All of it and that of processes out of the tree, at the edges of bins.
-    all: Vec<Cpu>,
-    outside: Vec<Cpu>,
-    /// What falls out of every figure of the tree, in order of time.
-    gone: Vec<(u64, Cpu)>,
-}
-
-/// How far the list has been gone through, and what that came to.
-#[derive(Debug, Default)]
-struct Gone {
-    next: usize,
-    sum: Cpu,
-}
-
-impl Course {
-    fn of(recording: &Recording, books: &Accounting) -> Self {
-        use crate::bins::Quantity;
-        let (bins, watch) = (&recording.bins, &recording.watch);
-        let cumulated = |user: &[f64], system: &[f64]| {
-            let mut sum = Cpu::default();
-            let mut edges = vec![sum];
-            edges.extend(user.iter().zip(system).map(|(user, system)| {
-                sum = sum.plus(Cpu::from((*user, *system)));
-                sum
-            }));
-            edges
-        };
-        let until_ns = watch.until_ns;
-        let mut gone: Vec<(u64, Cpu)> = Vec::new();
-        for (at, when_ns) in &watch.forgotten_ns {
-            if *when_ns < until_ns {
-                let cpu = recording.processes[*at].told;
-                let cpu = Cpu::from((cpu.user_ns as f64, cpu.system_ns as f64));
-                gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(*at)))));
-            }
-        }
-        // Zombies are found until their parent ends.
-        for (at, ns) in &books.negligent {
-            let ended_ns = recording.processes[*at].ended_ns.unwrap_or(u64::MAX);
-            if ended_ns < until_ns {
-                gone.push((ended_ns, Cpu { user_ns: *ns as f64, system_ns: 0.0 }));
-            }
-        }
-        gone.sort_by_key(|(when_ns, _)| *when_ns);
-        Self {
-            start_ns: bins.start_ns,
-            width_ns: bins.width_ns.max(1),
-            all: cumulated(bins.of(Quantity::ToldUser), bins.of(Quantity::ToldSystem)),
-            outside: cumulated(&watch.outside.0, &watch.outside.1),
-            gone,
-        }
-    }
-
-    fn at(&self, edges: &[Cpu], at_ns: u64) -> Cpu {
-        let since_ns = at_ns.saturating_sub(self.start_ns);
-        let bin = usize::try_from(since_ns / self.width_ns).unwrap_or(usize::MAX);
-        let last = edges.last().copied().unwrap_or_default();
-        let (Some(before), Some(after)) = (edges.get(bin), edges.get(bin.saturating_add(1))) else {
-            return last;
-        };
-        let share = (since_ns % self.width_ns) as f64 / self.width_ns as f64;
-        before.plus(after.minus(*before).times(share))
-    }
-
-    /// What all processes have used by a moment.
-    fn all(&self, at_ns: u64) -> Cpu {
-        self.at(&self.all, at_ns)
-    }
-
-    /// What of it is in a figure of a member of the tree. To be asked in order of time.
-    fn visible(&self, at_ns: u64, gone: &mut Gone) -> Cpu {
-        while let Some((when_ns, cpu)) = self.gone.get(gone.next)
-            && *when_ns <= at_ns
-        {
-            gone.sum = gone.sum.plus(*cpu);
-            gone.next += 1;
-        }
-        self.all(at_ns).minus(self.at(&self.outside, at_ns)).minus(gone.sum).max(Cpu::default())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{MS, S, Scene};
 
-    const HALF_MINUTES: usize = 0;
-    const SECONDS: usize = 1;
+    const HALF_MINUTES: u64 = 30 * S;
+    const SECONDS: u64 = S;
 
-    fn prmon(recording: &Recording, period: usize) -> Said {
-        prmon_like(recording, &Accounting::of(recording), period)
+    fn prmon(recording: &Recording, period_ns: u64) -> Said {
+        prmon_like(recording, &Accounting::of(recording), period_ns)
+    }
+
+    #[test]
+    fn prmon_pauses_a_second_longer_than_it_is_told() {
+        assert_eq!([0, 1, 30].map(prmon_pause_ns), [S, 2 * S, 31 * S]);
+        assert_eq!(prmon_pause_ns(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn live_children_of_other_threads_are_not_found_until_they_are_waited_for() {
+        // A thread runs two children of 10 s, one after the other; the main thread waits for it.
+        let mut scene = Scene::new(2, 100 * MS);
+        scene.thread(0, 1, 2).fork(0, 2, 3).sample(5 * S, 3, (5 * S, 0)).exit(
+            10 * S,
+            3,
+            (10 * S, 0),
+        );
+        scene.fork(10 * S, 2, 4).exit(20 * S, 4, (10 * S, 0)).exit(20 * S, 2, (0, 0));
+        let recording = scene.exit(20 * S, 1, (0, 0)).load(Some((20 * S, 20 * S, 0)));
+        let said = prmon(&recording, SECONDS);
+        // The last looks are at 19, 19.25, 19.5 and 19.75 s, when the first is waited for.
+        assert_eq!((said.least_ns, said.most_ns), (10e9, 10e9), "{said:?}");
+        assert!((said.missed.hidden_ns - 9.375e9).abs() < 1e3, "{said:?}");
+        assert!(said.missed.outside_ns.abs() < 1e3, "{said:?}");
+        // Who asks for parents finds both.
+        assert_eq!(ps_like(&recording, SECONDS).missed.unseen_ns, 0.0);
+        assert_eq!(ps_like(&recording, SECONDS).missed.hidden_ns, 0.0);
+    }
+
+    #[test]
+    fn what_the_main_thread_adopts_is_found_then() {
+        // The thread ends after 4 s, its child goes on for another 6 s.
+        let mut scene = Scene::new(2, 100 * MS);
+        scene.thread(0, 1, 2).fork(0, 2, 3).exit(4 * S, 2, (0, 0)).exit(10 * S, 3, (10 * S, 0));
+        let recording = scene.exit(10 * S, 1, (0, 0)).load(Some((10 * S, 10 * S, 0)));
+        let said = prmon(&recording, SECONDS);
+        assert_eq!((said.launched_ns, said.missed.hidden_ns), (9e9, 0.0), "{said:?}");
+        // A sampler that looks for the last time at 3.75 s.
+        let said = prmon(&recording, 15 * S);
+        assert!((said.missed.hidden_ns - 3.75e9 / 4.0).abs() < 1e3, "{said:?}");
     }
 
     /// A command that lives for 100 s and runs ten children of 10 s, one after the other, each of

@@ -141,6 +141,16 @@ pub(crate) fn interval(r: f64, n: f64) -> Option<(f64, f64)> {
     Some(((z - half).tanh(), (z + half).tanh()))
 }
 
+/// The 95 % interval of a share that was found in so many independent trials (Wilson, J. Am. Stat.
+/// Assoc. 22, 1927).
+pub(crate) fn wilson(share: f64, n: f64) -> (f64, f64) {
+    let z2 = Z_95 * Z_95;
+    let middle = share + z2 / (2.0 * n);
+    let half = Z_95 * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).max(0.0).sqrt();
+    let scale = 1.0 + z2 / n;
+    (((middle - half) / scale).max(0.0), ((middle + half) / scale).min(1.0))
+}
+
 /// By how many bins `y` must be behind `x` for their correlation to be strongest, and what it is
 /// then. Of equals the shortest; only lags that leave three quarters of the series are tried.
 pub(crate) fn best_lag(x: &[f64], y: &[f64]) -> Option<(i64, f64)> {
@@ -357,6 +367,21 @@ mod tests {
         assert!((high - (z + Z_95 / 5.0f64).tanh()).abs() < 1e-12);
         assert_eq!(interval(1.0, 10.0), Some((1.0, 1.0)));
         assert_eq!(interval(0.5, 3.0), None);
+    }
+
+    #[test]
+    fn the_interval_of_a_share_is_wilsons() {
+        // Newcombe, Statistics in Medicine 17 (1998), table I, method 3: 81 of 263, 15 of 148, 0 of
+        // 20 and 1 of 29.
+        for (hits, n, low, high) in [
+            (81.0, 263.0, 0.2553, 0.3662),
+            (15.0, 148.0, 0.0624, 0.1605),
+            (0.0, 20.0, 0.0, 0.1611),
+            (1.0, 29.0, 0.0061, 0.1718),
+        ] {
+            let found = wilson(hits / n, n);
+            assert!((found.0 - low).abs() < 5e-5 && (found.1 - high).abs() < 5e-5, "{found:?}");
+        }
     }
 
     #[test]

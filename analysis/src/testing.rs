@@ -15,6 +15,8 @@ use crate::recording::Recording;
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const S: u64 = 1_000 * MS;
+/// 2^20, so that it is whole pages.
+pub(crate) const MB: u64 = 1 << 20;
 /// When every recording begins: clocks do not begin at 0.
 pub(crate) const BEGIN_NS: u64 = 1_000 * S;
 

@@ -4,6 +4,7 @@
 //! process used after that look is kept, for each of a few samplers: those with long lives and no
 //! end in sight cost nothing.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use proctrace_replay::CpuTime;
@@ -12,7 +13,7 @@ use crate::bins::Bins;
 use crate::membership::Membership;
 use crate::process::Process;
 
-/// Pauses between looks: what prmon does by default, and the least it can be told.
+/// Pauses between the looks of samplers like ps: as prmon is used by default, and every second.
 pub(crate) const PERIODS_NS: [u64; 2] = [30_000_000_000, 1_000_000_000];
 /// Samplers of each pause: they begin to look at different times, this many parts of it apart.
 pub(crate) const PHASES: usize = 4;
@@ -22,20 +23,16 @@ const PERIOD_MAX_NS: u64 = PERIODS_NS[0];
 /// Which sampler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sampler {
-    /// Index of `PERIODS_NS`.
-    pub(crate) period: usize,
+    /// The pause between its looks.
+    pub(crate) period_ns: u64,
     /// Less than `PHASES`.
     pub(crate) phase: usize,
 }
 
 impl Sampler {
-    pub(crate) fn period_ns(self) -> u64 {
-        PERIODS_NS[self.period]
-    }
-
     /// From the beginning of the recording to its first look.
     pub(crate) fn first_ns(self) -> u64 {
-        self.period_ns() / PHASES as u64 * self.phase as u64
+        self.period_ns / PHASES as u64 * self.phase as u64
     }
 
     /// When it looks for the last time before a moment.
@@ -43,17 +40,19 @@ impl Sampler {
         let first_ns = start_ns.saturating_add(self.first_ns());
         // At the moment of its end a process is not there any more.
         let since_ns = before_ns.checked_sub(first_ns)?.checked_sub(1)?;
-        Some(before_ns - 1 - since_ns % self.period_ns())
+        Some(before_ns - 1 - since_ns % self.period_ns.max(1))
     }
 
     /// How often it looks until then.
     pub(crate) fn looks(self, start_ns: u64, before_ns: u64) -> u64 {
         self.last_look_ns(start_ns, before_ns)
-            .map_or(0, |last_ns| (last_ns - start_ns - self.first_ns()) / self.period_ns() + 1)
+            .map_or(0, |last_ns| (last_ns - start_ns - self.first_ns()) / self.period_ns.max(1) + 1)
     }
 
-    fn index(self) -> usize {
-        self.period * PHASES + self.phase
+    /// Among those whose tails are kept.
+    fn index(self) -> Option<usize> {
+        let period = PERIODS_NS.iter().position(|period_ns| *period_ns == self.period_ns)?;
+        Some(period * PHASES + self.phase)
     }
 }
 
@@ -82,6 +81,12 @@ pub(crate) struct Watch {
     tails: Vec<Tail>,
     /// CPU time outside of the tree, or after the command's end, by bin: user and system.
     pub(crate) outside: (Vec<f64>, Vec<f64>),
+    /// Until when the few are hidden that hang on threads other than main ones.
+    hidden_until_ns: HashMap<usize, u64>,
+    /// What they had used by then: user and system time.
+    hidden_of: HashMap<usize, (f64, f64)>,
+    /// The same by bin.
+    pub(crate) hidden: (Vec<f64>, Vec<f64>),
 }
 
 const NONE: u32 = u32::MAX;
@@ -107,6 +112,15 @@ impl Watch {
             tail_of: vec![NONE; processes],
             tails: Vec::new(),
             outside: (vec![0.0; bins.len()], vec![0.0; bins.len()]),
+            hidden_until_ns: membership
+                .hidden_until_ns
+                .iter()
+                .copied()
+                .enumerate()
+                .filter(|(_, until_ns)| *until_ns > 0)
+                .collect(),
+            hidden_of: HashMap::new(),
+            hidden: (vec![0.0; bins.len()], vec![0.0; bins.len()]),
         }
     }
 
@@ -136,6 +150,9 @@ impl Watch {
         // A task that is about to go can be sampled after the moment at which it exited.
         let (from_ns, to_ns) =
             if whole { (from_ns.min(until_ns), to_ns.min(until_ns)) } else { (from_ns, to_ns) };
+        if !self.hidden_until_ns.is_empty() {
+            self.hide(bins, at, (from_ns, to_ns), used);
+        }
         // Every sampler looks once more after this, unless the process has ended by then.
         if to_ns.saturating_add(PERIOD_MAX_NS) <= until_ns || used == CpuTime::default() {
             return;
@@ -143,16 +160,16 @@ impl Watch {
         let outside = share_after(until_ns, from_ns, to_ns);
         let mut shares = [0.0; SAMPLERS];
         let mut any = outside > 0.0;
-        for period in 0..PERIODS_NS.len() {
+        for (period, period_ns) in PERIODS_NS.into_iter().enumerate() {
             for phase in 0..PHASES {
-                let sampler = Sampler { period, phase };
+                let sampler = Sampler { period_ns, phase };
                 let Some(look_ns) = sampler.last_look_ns(self.start_ns, until_ns) else { continue };
                 // What was never looked at needs no tail.
                 if look_ns < process.born_ns || to_ns <= look_ns {
                     continue;
                 }
                 let after = share_after(look_ns, from_ns, to_ns) - outside;
-                shares[sampler.index()] = after;
+                shares[period * PHASES + phase] = after;
                 any |= after > 0.0;
             }
         }
@@ -173,6 +190,34 @@ impl Watch {
                 self.outside.1[bin] += system_ns * outside * share;
             }
         }
+    }
+
+    /// The part of it that was used while its process was hidden.
+    fn hide(&mut self, bins: &Bins, at: usize, (from_ns, to_ns): (u64, u64), used: CpuTime) {
+        let Some(until_ns) = self.hidden_until_ns.get(&at).copied() else { return };
+        let part = 1.0 - share_after(until_ns, from_ns, to_ns);
+        if part <= 0.0 {
+            return;
+        }
+        let (user_ns, system_ns) = (used.user_ns as f64 * part, used.system_ns as f64 * part);
+        let sum = self.hidden_of.entry(at).or_default();
+        sum.0 += user_ns;
+        sum.1 += system_ns;
+        for (bin, share) in bins.shares(from_ns, to_ns.min(until_ns)) {
+            self.hidden.0[bin] += user_ns * share;
+            self.hidden.1[bin] += system_ns * share;
+        }
+    }
+
+    /// When what hidden processes had used comes into sight, or is out of it for other reasons, and
+    /// how much that is: user and system time.
+    pub(crate) fn shown(&self) -> Vec<(u64, (f64, f64))> {
+        let of = |(at, used): (&usize, &(f64, f64))| Some((*self.hidden_until_ns.get(at)?, *used));
+        let mut shown: Vec<_> = self.hidden_of.iter().filter_map(of).collect();
+        shown.sort_by(|a, b| {
+            (a.0, a.1.0, a.1.1).partial_cmp(&(b.0, b.1.0, b.1.1)).unwrap_or(Ordering::Equal)
+        });
+        shown
     }
 
     fn tail(&mut self, process: usize) -> &mut Tail {
@@ -208,7 +253,8 @@ impl Watch {
         let (until_ns, _) = self.until(at, process);
         let look_ns = sampler.last_look_ns(self.start_ns, until_ns);
         look_ns.filter(|look_ns| *look_ns >= process.born_ns)?;
-        Some(self.tail_if_any(at).map_or((0.0, 0.0), |tail| tail.after[sampler.index()]))
+        let index = sampler.index()?;
+        Some(self.tail_if_any(at).map_or((0.0, 0.0), |tail| tail.after[index]))
     }
 }
 
@@ -230,7 +276,7 @@ mod tests {
 
     #[test]
     fn the_last_look_is_before_the_end() {
-        let second = |phase| Sampler { period: 1, phase };
+        let second = |phase| Sampler { period_ns: PERIODS_NS[1], phase };
         let s = 1_000_000_000;
         let last = |phase, before_ns| second(phase).last_look_ns(7, before_ns);
         assert_eq!(last(0, 7), None);
@@ -252,10 +298,10 @@ mod tests {
             start: u64,
             before: u64,
         ) {
-            let sampler = Sampler { period, phase };
+            let sampler = Sampler { period_ns: PERIODS_NS[period], phase };
             if let Some(look) = sampler.last_look_ns(start, before) {
-                prop_assert!(look < before && before - look <= sampler.period_ns());
-                prop_assert_eq!((look - start - sampler.first_ns()) % sampler.period_ns(), 0);
+                prop_assert!(look < before && before - look <= sampler.period_ns);
+                prop_assert_eq!((look - start - sampler.first_ns()) % sampler.period_ns, 0);
             }
         }
 

@@ -22,6 +22,7 @@ fn process(serial: u32) -> Process {
         reaper: None,
         spawned_by: None,
         spawned_in: None,
+        forked_by_thread: None,
         run: None,
         role: None,
         depth: 0,

@@ -166,6 +166,14 @@ impl Loader<'_> {
         self.processes[at].spawned_by = forker.map(|at| self.processes[at].program);
         self.processes[at].spawned_in = forker.and_then(|at| self.processes[at].run);
         self.processes[at].run = self.processes[at].spawned_in;
+        self.processes[at].forked_by_thread = match forker {
+            // A sibling hangs on the same thread as its forker.
+            Some(forker) if self.processes[forker].pid != fork.parent_tgid => {
+                self.processes[forker].forked_by_thread
+            }
+            _ if fork.tid != fork.tgid => self.task_of_serial.get(fork.head.task),
+            _ => None,
+        };
     }
 
     fn exit(&mut self, exit: &layout::Exit) {
@@ -213,6 +221,7 @@ impl Loader<'_> {
             reaper: None,
             spawned_by: None,
             spawned_in: None,
+            forked_by_thread: None,
             run: None,
             role: None,
             depth: parent.map_or(0, |parent| self.processes[parent].depth + 1),

@@ -21,7 +21,7 @@ impl Loader<'_> {
     /// Whom samplers of the command's tree could see, and until when.
     pub(super) fn prepare_watch(&mut self, reader: &Reader<BufReader<File>>) {
         let launched = !reader.header().command.is_empty();
-        let membership = Membership::of(&self.processes, launched);
+        let membership = Membership::of(&self.processes, &self.tasks, &self.runs, launched);
         let payload = reader.trailer().and_then(|trailer| trailer.payload.as_ref());
         let until_ns = payload
             .map(|payload| payload.exited_ns)

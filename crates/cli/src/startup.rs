@@ -13,6 +13,7 @@ use proctrace_analysis::{Recording, Rules, StartRun, environments, health};
 use proctrace_record::{Command, Identity, Options};
 use proctrace_trace::Outcome;
 use rustix::stdio;
+use rustix::time::{ClockId, clock_getres};
 
 use crate::args::StartupArgs;
 use crate::record::{self, Job};
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
         }
     }
     drop(silence);
-    let tables = environments(&of_job, &of_clean);
+    let tables = environments(&of_job, &of_clean, tick_ns());
     let mut out = stdout().lock();
     print::tables(&mut out, &tables, args.format, print::style(None))?;
     out.flush()?;
@@ -127,6 +128,13 @@ fn read(trace: &Path) -> Result<StartRun> {
         bail!("a recording of it is not whole, so its figures say nothing; record it to see why");
     }
     Ok(StartRun::of(&recording))
+}
+
+/// The distance of the kernel's ticks: its coarse clocks stand still from one to the next.
+fn tick_ns() -> u64 {
+    let resolution = clock_getres(ClockId::MonotonicCoarse);
+    let whole = |part: i64| u64::try_from(part).unwrap_or(0);
+    whole(resolution.tv_sec) * 1_000_000_000 + whole(resolution.tv_nsec)
 }
 
 fn says(outcome: Outcome) -> String {

@@ -50,7 +50,7 @@ fn only_the_recording_sees_what_a_daemon_uses() {
     assert!(of("exact") >= 1e9, "{tables:#}");
     // The two that made it do nothing but fork.
     assert!(of("exact") - of("time") >= 1e9, "{tables:#}");
-    for method in ["prmon-like, 30 s", "prmon-like, 1 s"] {
+    for method in ["prmon-like, -i 30", "prmon-like, -i 0"] {
         assert_eq!(of(method), 0.0, "{tables:#}");
     }
     for method in ["ps-like, 30 s", "ps-like, 1 s"] {
@@ -76,7 +76,7 @@ fn what_is_said_and_what_is_missed_add_up() {
     // All are waited for, so that time(1) is right but for wait4's own rounding.
     assert!((of("exact") - of("time")).abs() < 1e6 + 1e-3 * of("exact"), "{tables:#}");
     // A sampler that looks when the command begins, and then in half a minute, sees nothing.
-    let looks = row(&tables["accounting_looks"], "method", "prmon-like, 30 s");
+    let looks = row(&tables["accounting_looks"], "method", "prmon-like, -i 30");
     assert_eq!(looks["launched_ns"], 0.0);
     for row in tables["accounting"]["rows"].as_array().unwrap() {
         let missed: f64 = tables["accounting_why"]["rows"]
@@ -164,6 +164,30 @@ fn each_directory_searched_for_libraries_costs_the_same() {
     assert_eq!(five.1 - five.0, twenty.1 - twenty.0);
 }
 
+#[test]
+fn what_more_cores_would_do_is_not_judged_by_the_cores_there_were() {
+    // A fifth of it serial, then eight at once, all of them on one CPU.
+    let burn = fixture("burn").display().to_string();
+    let script = format!("{burn} 400; for i in 1 2 3 4 5 6 7 8; do {burn} 200 & done; wait");
+    let recorded = Recorder::new().option(["--interval", "10ms"]).run([
+        "taskset",
+        "--cpu-list",
+        "0",
+        "/bin/sh",
+        "-c",
+        &script,
+    ]);
+    recorded.sound(0);
+    let tables = section(&recorded.trace(), "concurrency");
+    let rows = tables["amdahl"]["rows"].as_array().unwrap();
+    let of_128 = rows.iter().find(|row| row["cores"] == 128).unwrap();
+    // 4.8, if nothing else runs; whoever else does lengthens the serial part. Bins said 1.0.
+    let speedup = real(&of_128["speedup"]);
+    assert!((2.0..7.0).contains(&speedup), "{tables:#}");
+    let by_bins = row(&tables["serial"], "by", "CPU time of bins");
+    assert_eq!(by_bins["faster"], Value::Null, "{tables:#}");
+}
+
 /// What /proc/PID/stat says: the parent, and user and system time, first its own and then that of
 /// the children it waited for, in ticks.
 struct Stat {
@@ -188,56 +212,105 @@ fn stats() -> BTreeMap<u32, Stat> {
     entries.filter_map(|entry| of(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-#[test]
-fn a_sampler_of_proc_says_what_it_is_said_to_say() {
-    let burn = fixture("burn").display().to_string();
-    let script = format!(
-        "for i in 1 2; do {burn} 700 300; ({burn} 900 100 &) ; {burn} 1500 0; done; {burn} 600 0"
-    );
-    let mut recorder = Recorder::new().option(["--grace", "120s"]);
-    recorder.command.args(["--", "/bin/sh", "-c", &script]);
+/// What a sampler of /proc, once a second, says of the CPU time of a tree, in ticks.
+struct Polled {
+    /// As `ps` does: the last figure of each process that hangs on the tree by its parent.
+    ps: u64,
+    /// As prmon does: the most that the figures of all processes found and of the children they
+    /// waited for came to. Those are found that are listed as children of main threads.
+    prmon: u64,
+}
+
+/// The children of a main thread. The file is there wherever CONFIG_PROC_CHILDREN is, as prmon needs
+/// it, too.
+fn children(pid: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    list.unwrap_or_default().split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// All processes below one, by whatever tells the children of each.
+fn tree(root: u32, children: impl Fn(u32) -> Vec<u32>) -> Vec<u32> {
+    let mut tree = vec![root];
+    let mut at = 0;
+    while let Some(parent) = tree.get(at).copied() {
+        tree.extend(children(parent));
+        at += 1;
+    }
+    tree
+}
+
+/// Runs a command under the recorder and samples it, from the first look on as often as both do
+/// that are modelled: every second.
+fn polled(recorder: Recorder, name: &str, command: &[&str]) -> (Value, Polled) {
     let trace = recorder.trace();
-    let mut running = recorder.command.spawn().unwrap();
+    let mut command_line = recorder.command;
+    command_line.arg("--").args(command);
+    let mut running = command_line.spawn().unwrap();
     let root = loop {
         let child = |(pid, stat): (u32, Stat)| {
-            (stat.parent == running.id() && stat.name == "sh").then_some(pid)
+            (stat.parent == running.id() && stat.name == name).then_some(pid)
         };
         if let Some(pid) = stats().into_iter().find_map(child) {
             break pid;
         }
         assert!(running.try_wait().unwrap().is_none(), "the recorder ended");
     };
-    // Once a second, as a sampler does: each process's last figure, and the most that all of the
-    // tree and those it waited for came to.
     let (mut last, mut most) = (BTreeMap::new(), 0);
     loop {
+        let by_children = tree(root, children);
         let stats = stats();
         if !stats.contains_key(&root) {
             break;
         }
-        let mut tree = vec![root];
-        let mut at = 0;
-        while let Some(parent) = tree.get(at).copied() {
-            tree.extend(stats.iter().filter(|(_, s)| s.parent == parent).map(|(pid, _)| *pid));
-            at += 1;
-        }
-        last.extend(tree.iter().map(|pid| (*pid, stats[pid].own)));
-        most = most.max(tree.iter().map(|pid| stats[pid].own + stats[pid].waited).sum());
+        let by_parent = tree(root, |pid| {
+            stats.iter().filter(|(_, stat)| stat.parent == pid).map(|(pid, _)| *pid).collect()
+        });
+        last.extend(by_parent.iter().map(|pid| (*pid, stats[pid].own)));
+        let found = by_children.iter().filter_map(|pid| stats.get(pid));
+        most = most.max(found.map(|stat| stat.own + stat.waited).sum());
         std::thread::sleep(Duration::from_secs(1));
     }
     assert!(running.wait().unwrap().success());
+    let looks = section(&trace, "accounting")["accounting_looks"].clone();
+    (looks, Polled { ps: last.values().sum(), prmon: most })
+}
 
-    let looks = &section(&trace, "accounting")["accounting_looks"];
+/// Its looks come when they come, at some phase between those that are computed. prmon would print
+/// whole seconds of user and of system time.
+fn assert_said(looks: &Value, polled: &Polled) {
     let tick = 0.01;
-    // Its looks come when they come, at some phase between those that are computed. prmon would
-    // print whole seconds of user and of system time.
     for (method, found, whole) in [
-        ("ps-like, 1 s", last.values().sum::<u64>() as f64 * tick, 0.0),
-        ("prmon-like, 1 s", most as f64 * tick, 2.0),
+        ("ps-like, 1 s", polled.ps as f64 * tick, 0.0),
+        ("prmon-like, -i 0", polled.prmon as f64 * tick, 2.0),
     ] {
         let row = row(looks, "method", method);
+        assert_eq!(row["period_ns"], 1_000_000_000);
         let (least, most) = (real(&row["least_ns"]) / 1e9, real(&row["most_ns"]) / 1e9);
         let within = (least * 0.85 - 0.1)..=(most * 1.15 + 0.1 + whole);
         assert!(within.contains(&found), "{method}: {found} {row}");
+    }
+}
+
+#[test]
+fn a_sampler_of_proc_says_what_it_is_said_to_say() {
+    let burn = fixture("burn").display().to_string();
+    let script = format!(
+        "for i in 1 2; do {burn} 700 300; ({burn} 900 100 &) ; {burn} 1500 0; done; {burn} 600 0"
+    );
+    let recorder = Recorder::new().option(["--grace", "120s"]);
+    let (looks, polled) = polled(recorder, "sh", &["/bin/sh", "-c", &script]);
+    assert_said(&looks, &polled);
+}
+
+#[test]
+fn a_sampler_of_main_threads_does_not_find_the_children_of_others() {
+    // It sees the first child when that was waited for, and never the second.
+    let program = fixture("thread_forks").display().to_string();
+    let (looks, polled) = polled(Recorder::new(), "thread_forks", &[&program, "2", "3500"]);
+    assert_said(&looks, &polled);
+    assert!(polled.prmon < polled.ps, "{looks:#}");
+    // prmon -i 1 pauses 2 s, and not 1.
+    for (method, pause_s) in [("prmon-like, -i 1", 2), ("prmon-like, -i 30", 31)] {
+        assert_eq!(row(&looks, "method", method)["period_ns"], pause_s * 1_000_000_000_u64);
     }
 }

@@ -385,16 +385,23 @@ pub struct Memory {
     pub processes_then: u64,
     /// Each process at its largest proportional share, the largest first.
     pub processes: Vec<ProcessMemory>,
+    /// Processes that no look found.
+    pub processes_not_looked_at: u64,
+    /// The largest peak RSS of these, from their exit records; None where there are none.
+    pub peak_rss_bytes_not_looked_at: Option<u64>,
 }
 
-/// The memory of one process when its proportional share was largest.
+/// The memory of one process when its proportional share was largest, and its peak RSS.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessMemory {
     /// Its pid.
     pub pid: i32,
     /// What it ran last.
     pub program: String,
-    /// Resident.
+    /// The most that was resident while it ran that, by its exit record, which looks can miss; None
+    /// if it was alive at the end.
+    pub peak_rss_bytes: Option<u64>,
+    /// Resident at that look.
     pub rss_bytes: u64,
     /// Proportional: a page shared by n processes counts for 1/n.
     pub pss_bytes: u64,
@@ -420,7 +427,8 @@ pub struct BlindSpot {
 }
 
 /// What goes with what over time: Pearson's r between series over equal bins, and how far it can
-/// be believed. All matrices have the order of `series`, and None where a series never changes.
+/// be believed. All matrices have the order of `series`, and None where a series never changes, or
+/// where a pair has three independent bins or fewer (then only `n_effective` is known).
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Correlations {
     /// Names of the series, in the order of rows and columns.

@@ -38,7 +38,7 @@ pub struct Column {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Words.
+    /// Words, and numbers that are names: of processes.
     Text,
     /// Items, with ", " between them.
     List,

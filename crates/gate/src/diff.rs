@@ -65,6 +65,14 @@ pub struct Row {
     pub unknown_after: bool,
 }
 
+impl Row {
+    /// Whether it counts what neither side has any of, and most jobs have none of.
+    fn is_of_nothing(&self) -> bool {
+        let none = |sample: Option<Sample>| sample.is_none_or(|sample| sample.greatest == 0.0);
+        RARE.contains(&self.metric) && none(self.before) && none(self.after)
+    }
+}
+
 /// A command whose number of processes changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CommandChange {
@@ -123,6 +131,9 @@ const ROWS: &[(&str, &str)] = &[
     ("peak memory", "peak_pss_bytes"),
 ];
 
+/// Rows that are left out where both sides have none: most jobs have no framework.
+const RARE: [&str; 1] = ["total_framework_processes"];
+
 /// Why two sides cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
@@ -155,7 +166,11 @@ impl Diff {
         Ok(Self {
             before: before.iter().map(name).collect(),
             after: after.iter().map(name).collect(),
-            rows: ROWS.iter().filter_map(|(label, metric)| sides.row(label, metric)).collect(),
+            rows: ROWS
+                .iter()
+                .filter_map(|(label, metric)| sides.row(label, metric))
+                .filter(|row| !row.is_of_nothing())
+                .collect(),
             commands: sides.commands(),
             spawns: sides.spawns(),
             directories: sides.directories(),

@@ -76,6 +76,28 @@ fn time_spent_waiting_for_a_cpu_explains_a_longer_wall() {
 }
 
 #[test]
+fn a_job_without_a_framework_has_no_row_of_it() {
+    let of = |framework: [f64; 2]| {
+        let side = |framework: f64| {
+            run(
+                "run",
+                vec![
+                    metric("total_processes", &[], 5.0),
+                    metric("total_threads", &[], 0.0),
+                    metric("total_framework_processes", &[], framework),
+                ],
+            )
+        };
+        let diff = Diff::of(&[side(framework[0])], &[side(framework[1])]).unwrap();
+        diff.rows.iter().map(|row| row.metric).collect::<Vec<_>>()
+    };
+    // A row of zeros stays where the zero says something.
+    assert_eq!(of([0.0, 0.0]), ["total_processes", "total_threads"]);
+    let all = ["total_processes", "total_framework_processes", "total_threads"];
+    assert_eq!((of([0.0, 2.0]), of([2.0, 0.0])), (all.to_vec(), all.to_vec()));
+}
+
+#[test]
 fn what_vanished_appeared_grew_and_shrank() {
     let with = |name: &str, commands: &[(&str, f64)]| {
         let total = commands.iter().map(|(_, n)| n).sum();

@@ -61,6 +61,8 @@ pub(crate) fn cell_text(column: &Column, row: usize) -> String {
             Unit::Nanoseconds => time(number),
             Unit::Bytes => bytes(number),
             Unit::Percent => format!("{number} %"),
+            // A name, as of a process: "12,345" is none.
+            Unit::Text => number.to_string(),
             _ => count(number),
         },
         Cell::Real(number) => real_text(number, column.unit),
@@ -231,6 +233,15 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
         let one = table_text(&example(), Style { rows: 1, ..style });
         assert!(one.contains("1 more"), "{one}");
+    }
+
+    #[test]
+    fn a_pid_is_a_name_and_no_figure() {
+        let pids = proctrace_findings::Values::Whole(vec![Some(12_345)]);
+        let table = Table::new("t", "T").column("pid", "pid", Unit::Text, pids);
+        let text = table_text(&table, Style::default());
+        assert!(text.contains("  12345\n"), "{text}");
+        assert_eq!(table_json(&table)["rows"][0]["pid"], 12_345);
     }
 
     #[test]

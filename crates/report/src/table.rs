@@ -140,7 +140,7 @@ fn take_prefix(rows: &mut [Vec<String>], column: usize) -> Option<String> {
 }
 
 /// Cut between items: "grep 57, ps 38, …".
-fn shorten_list(text: &str, width: usize) -> String {
+pub(crate) fn shorten_list(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }

@@ -12,8 +12,8 @@ use crate::number::{bytes, count, counted, percent, time};
 use crate::style::Style;
 use crate::table::shorten;
 use crate::tables::{
-    by_processes, counts, detached, lookups, push_correlations, push_memory, push_table, spawners,
-    title_of,
+    by_cpu, counts, detached, in_order_of_cpu, lookups, others, push_correlations, push_memory,
+    push_table, spawners, title_of,
 };
 
 /// Rows of the summary's own table, so that it all fits a screen.
@@ -37,10 +37,15 @@ pub fn summary(findings: &Findings, style: Style) -> String {
         }
     }
     out.push('\n');
-    // An empty line, the title and the heading of the table are above its rows.
-    let room = SCREEN.saturating_sub(out.lines().count() + 2).max(1);
+    // An empty line, the title and the heading of the table are above its rows, the line of what
+    // is not in it below.
+    let room = SCREEN.saturating_sub(out.lines().count() + 3).max(1);
     let shown = SUMMARY_ROWS.min(style.rows).min(room);
-    push_table(&mut out, style, "Most processes", &by_processes(&findings.categories, shown));
+    let categories = in_order_of_cpu(&findings.categories);
+    push_table(&mut out, style, "Programs, by CPU time", &by_cpu(&categories, shown));
+    if out.lines().count() < SCREEN {
+        out.extend(others(&categories, shown, style.width));
+    }
     out
 }
 
@@ -364,6 +369,8 @@ fn concurrency(s: &Summary) -> String {
     text
 }
 
+/// Look-ups are opens, stats, accesses and more; of those that succeed, only opens are counted. So
+/// only of opens can a share be given, and it must not look like one of all look-ups.
 fn wasted(s: &Summary) -> String {
     let mut text = match s.lookups_in_vain {
         Some(lookups) => counted(lookups, "failed look-up", "failed look-ups"),
@@ -379,17 +386,18 @@ fn wasted(s: &Summary) -> String {
             }
         }
     };
+    if let Some((lookups, execs)) = s.lookups_in_vain.zip(s.execs)
+        && execs > 0
+    {
+        let _ = write!(text, ", {:.1} per exec", lookups as f64 / execs as f64);
+    }
     if let Some(hits) = s.opens {
         let failed_opens = s.lookups_failed_by_family.get("open").copied().unwrap_or(0);
         let opens = failed_opens.saturating_add(hits);
         if opens > 0 {
-            let _ = write!(text, " · {} of all opens", percent(failed_opens, opens));
+            let share = percent(failed_opens, opens);
+            let _ = write!(text, " · {share} of opens failed ({})", count(failed_opens));
         }
-    }
-    if let Some((lookups, execs)) = s.lookups_in_vain.zip(s.execs)
-        && execs > 0
-    {
-        let _ = write!(text, " · {:.1} per exec", lookups as f64 / execs as f64);
     }
     text
 }
@@ -398,7 +406,8 @@ fn wasted(s: &Summary) -> String {
 mod tests {
     use super::*;
     use proctrace_findings::{
-        Correlations, DirectoryMisses, Knowledge, Known, Law, Loss, Run, Spawner,
+        Correlations, DirectoryMisses, Knowledge, Known, Law, Loss, Memory, ProcessMemory, Run,
+        Spawner,
     };
 
     /// Findings in which every number has as many digits as it can.
@@ -615,6 +624,111 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_share_of_opens_is_not_one_of_all_look_ups() {
+        let mut findings = findings(1_000);
+        let s = &mut findings.summary;
+        (s.lookups_in_vain, s.opens, s.execs) = (Some(24_139), Some(13_546), Some(501));
+        s.lookups_failed_by_family =
+            [("open".to_owned(), 12_004), ("stat".to_owned(), 12_135)].into();
+        let says = "24,139 failed look-ups, 48.2 per exec · 47 % of opens failed (12,004)";
+        assert_eq!(wasted(&findings.summary), says);
+        // Stats alone have no share: nobody counts those that succeed.
+        findings.summary.lookups_failed_by_family = [("stat".to_owned(), 24_139)].into();
+        assert!(wasted(&findings.summary).ends_with(" · 0 % of opens failed (0)"));
+    }
+
+    #[test]
+    fn programs_come_by_cpu_time_and_the_numerous_are_named_below() {
+        let mut findings = findings(1_000);
+        let program = |name: &str, processes: u64, cpu_ms: u64| Category {
+            name: name.to_owned(),
+            processes: Some(processes),
+            cpu_ns: Some(cpu_ms * 1_000_000),
+            user_ns: Some(cpu_ms * 1_000_000),
+            system_ns: Some(0),
+            system_percent: Some(0.0),
+            main_spawner: "make".to_owned(),
+            main_spawner_processes: Some(processes),
+            ..findings.categories[0].clone()
+        };
+        findings.categories = vec![
+            program("tr", 900, 1),
+            program("sed", 800, 2),
+            program("sh", 10, 3),
+            program("gcc", 9, 4),
+            program("make", 8, 5),
+            program("ar", 7, 6),
+            program("ld", 6, 79),
+            program("cc1", 5, 900),
+        ];
+        let style = Style { width: 200, ..Style::default() };
+        let text = summary(&findings, style);
+        let table = text.split("Programs, by CPU time\n").nth(1).unwrap();
+        let lines: Vec<&str> = table.lines().collect();
+        let cells: Vec<&str> = lines[1].split_whitespace().collect();
+        assert_eq!(cells[..7], ["cc1", "900", "ms", "90", "%", "0", "%"], "{text}");
+        assert!(lines[2].trim_start().starts_with("ld "), "{text}");
+        assert_eq!(lines[7], "  and 2 more, most processes first: 900 tr, 800 sed");
+        assert_eq!(lines.len(), 8);
+        findings.categories.truncate(3);
+        assert!(!summary(&findings, style).contains("more, most processes"));
+    }
+
+    #[test]
+    fn a_matrix_is_printed_where_it_tells_something() {
+        let mut findings = findings(1_000);
+        let told = |findings: &Findings| full(findings, Style::default()).contains("Pearson r");
+        findings.correlations.n = 11;
+        findings.correlations.r_low = vec![vec![None, Some(-1.0)], vec![Some(-1.0), None]];
+        assert!(!told(&findings));
+        let text = full(&findings, Style::default());
+        assert!(text.contains("too little to tell\n  n = 11 bins of "), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        findings.correlations.n = 30;
+        assert!(told(&findings));
+        // However many bins: without an interval no one knows what a coefficient is worth.
+        findings.correlations.r_low = vec![vec![None; 2]; 2];
+        assert!(!told(&findings));
+    }
+
+    #[test]
+    fn memory_tells_peaks_from_looks() {
+        let mut findings = findings(1_000);
+        let process = |program: &str, peak_mb: Option<u64>, rss_mb: u64| ProcessMemory {
+            pid: 7,
+            program: program.to_owned(),
+            peak_rss_bytes: peak_mb.map(|mb| mb * 1_000_000),
+            rss_bytes: rss_mb * 1_000_000,
+            pss_bytes: rss_mb * 1_000_000,
+            uss_bytes: 0,
+            shared_bytes: 0,
+            swap_bytes: 0,
+        };
+        findings.memory = Some(Memory {
+            interval_ns: 5_000_000_000,
+            passes: 3,
+            peak_pss_bytes: 190_000_000,
+            rss_bytes_then: 190_000_000,
+            uss_bytes_then: 0,
+            processes_then: 2,
+            processes: vec![process("make", Some(200), 190), process("cc1", Some(346), 178)],
+            processes_not_looked_at: 12,
+            peak_rss_bytes_not_looked_at: Some(120_000_000),
+        });
+        let text = full(&findings, Style { width: 200, ..Style::default() });
+        let memory = text.split("Memory of processes\n").nth(1).unwrap();
+        let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let lines: Vec<&str> = memory.lines().collect();
+        assert_eq!(cells(lines[0])[..3], ["peak", "RSS", "PSS"]);
+        assert_eq!(cells(lines[1])[..4], ["346", "MB", "178", "MB"], "{memory}");
+        assert!(
+            memory.contains("at the look with the largest PSS, of one every 5.00 s"),
+            "{memory}"
+        );
+        assert!(memory.contains("no look found 12 other processes: peak RSS up to 120 MB"));
     }
 
     #[test]
