@@ -1,9 +1,10 @@
 //! A first budget, made from recordings: counts tight, CPU time loose, and why.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use proctrace_findings::{Kind, MetricFamily};
-use proctrace_report::escape::terminal;
+use proctrace_report::escape::{is_unseen, terminal};
 
 use crate::numbers::Sample;
 use crate::side::{Key, Run, Side};
@@ -198,15 +199,16 @@ fn toml_key(key: &str) -> String {
     if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return key.to_owned();
     }
-    if !key.contains(|c: char| c == '\'' || c.is_control()) {
+    if !key.contains('\'') && matches!(terminal(key), Cow::Borrowed(_)) {
         return format!("'{key}'");
     }
     let mut out = String::from("\"");
     for c in key.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            // The second of these may begin a command in a log.
+            c if is_unseen(c) || c == ':' || c == '#' => {
+                let _ = write!(out, "\\U{:08X}", u32::from(c));
             }
             c => out.push(c),
         }

@@ -87,7 +87,7 @@ pub(crate) fn counts(categories: &[Category], rows: usize) -> Table {
             category.median_life_ns.map_or_else(|| "-".to_owned(), time),
             count(category.lookups_failed),
         ];
-        table.row(grouped.then(|| category.group.clone()).into_iter().chain(cells));
+        table.row(grouped.then(|| terminal(&category.group).into_owned()).into_iter().chain(cells));
     }
     table
 }
@@ -124,8 +124,8 @@ pub(crate) fn lookups(findings: &Findings, rows: usize) -> Table {
         table.row([
             count(misses.count),
             count(misses.processes),
-            misses.family.clone(),
-            misses.errno.clone(),
+            terminal(&misses.family).into_owned(),
+            terminal(&misses.errno).into_owned(),
             terminal(&misses.directory).into_owned(),
         ]);
     }
