@@ -19,7 +19,8 @@ pub(crate) fn run(data: &[u8]) {
         Err(error) => assert!(error.to_string().starts_with("fuzz.toml:"), "{error}"),
     }
     let mut lines = text.lines();
-    let Some(pattern) = lines.next().map(Pattern::new) else { return };
+    let pattern = lines.next().map(Pattern::new).filter(|pattern| !pattern.is_too_long());
+    let Some(pattern) = pattern else { return };
     for line in lines {
         search(&pattern, line.as_bytes());
     }

@@ -136,7 +136,7 @@ fn plain(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Whether a directory has any file in it.
+/// Whether there is nothing in a directory, or no directory.
 fn is_empty(directory: &Path) -> bool {
     std::fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
 }

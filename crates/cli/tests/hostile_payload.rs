@@ -86,7 +86,8 @@ fn printed(arguments: &[&str], trace: &Path) -> String {
     let arguments: Vec<&OsStr> =
         arguments.iter().map(OsStr::new).chain([trace.as_os_str()]).collect();
     let stdout = text(&run(&arguments, &[0, 3]).stdout);
-    hostile::terminal(&format!("{arguments:?}"), &stdout);
+    // Lines of CSV end in both.
+    hostile::terminal(&format!("{arguments:?}"), &stdout.replace("\r\n", "\n"));
     stdout
 }
 

@@ -131,11 +131,11 @@ fn plain(text: &str) -> String {
             out.push_str(&unlinked(c));
             continue;
         }
-        let is_harmless =
-            c.is_alphanumeric() || matches!(c, ' ' | ',' | '/' | '%' | ';' | '…' | 'µ');
-        // A sign or a point between digits is only that.
-        let is_in_number =
-            matches!(c, '.' | '+' | '-' | '(' | ')' | '=') && !out.is_empty() && !is_item(&out, c);
+        let is_harmless = c.is_alphanumeric() || matches!(c, ',' | '/' | '%' | ';' | '…' | 'µ');
+        // A sign or a point between digits is only that, and spaces at the front may begin code.
+        let is_in_number = matches!(c, ' ' | '.' | '+' | '-' | '(' | ')' | '=')
+            && !out.is_empty()
+            && !is_item(&out, c);
         if is_harmless || is_in_number {
             out.push(c);
         } else {
