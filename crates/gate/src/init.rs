@@ -106,6 +106,7 @@ fn push_count(out: &mut String, side: &Side<'_>, key: Key<'_>, slack: Slack) {
             (sample.greatest + spread).max((sample.greatest * LOOKUPS_FACTOR).ceil() + LOOKUPS)
         }
     };
+    let ceiling = written(ceiling);
     let comment = if sample.is_constant() {
         String::new()
     } else {
@@ -121,7 +122,8 @@ fn push_commands(out: &mut String, side: &Side<'_>) {
     if commands.is_empty() {
         return;
     }
-    let unlisted = commands.get(COMMANDS).map_or(UNLISTED, |(most, _)| most.max(UNLISTED) * 2.0);
+    let unlisted =
+        commands.get(COMMANDS).map_or(UNLISTED, |(most, _)| written(most.max(UNLISTED) * 2.0));
     let _ = write!(
         out,
         "\n# Any command, so that a new one that is run often is noticed. Those below are exceptions.\n\
@@ -185,13 +187,20 @@ fn round_up(value: f64) -> f64 {
         return 0.0;
     }
     let digits = value.log10().floor() as i32 - 1;
-    if digits >= 0 {
+    let rounded = if digits >= 0 {
         let step = 10_f64.powi(digits);
         (value / step).ceil() * step
     } else {
         let steps = 10_f64.powi(-digits);
         (value * steps).ceil() / steps
-    }
+    };
+    // The largest and the smallest numbers cannot be rounded.
+    if rounded.is_finite() { rounded } else { written(value) }
+}
+
+/// A ceiling as a budget can have it: finite.
+fn written(ceiling: f64) -> f64 {
+    ceiling.min(f64::MAX)
 }
 
 /// A key of TOML: bare, in quotes that need no escapes, or in those that have them.

@@ -327,15 +327,9 @@ impl std::io::Read for Counting {
     }
 }
 
-impl std::io::Seek for &mut Counting {
+impl std::io::Seek for Counting {
     fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
         self.0.seek(to)
-    }
-}
-
-impl std::io::Read for &mut Counting {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        (**self).read(buffer)
     }
 }
 
