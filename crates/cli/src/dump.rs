@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use proctrace_replay::{Replay, Summary};
+use proctrace_report::escape;
 use proctrace_trace::{BlockInfo, DamageKind, Reader};
 use proctrace_wire::Kind;
 
@@ -23,8 +24,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<ExitCode> {
     let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
     for event in replay.by_ref() {
         if wanted.is_empty() || wanted.contains(&event.kind()) {
-            // as an io::Error, for the broken pipe that is none of ours
-            serde_json::to_writer(&mut out, &event).map_err(std::io::Error::from)?;
+            out.write_all(escape::json(&event.to_json()).as_bytes())?;
             out.write_all(b"\n")?;
         }
     }
@@ -60,7 +60,7 @@ fn header(args: &DumpArgs) -> Result<ExitCode> {
         "trailer": reader.trailer(),
     });
     let mut out = stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &text)?;
+    out.write_all(escape::json(&serde_json::to_string_pretty(&text)?).as_bytes())?;
     out.write_all(b"\n")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -85,8 +85,14 @@ fn main() -> ExitCode {
 
 /// Prints help, or what is wrong with the arguments.
 fn usage(error: &clap::Error) -> ExitCode {
-    // If that cannot be printed, there is no one to tell.
-    let _ = error.print();
+    let plain = error.to_string();
+    if !error.use_stderr() || say::is_printable(&plain) {
+        // If that cannot be printed, there is no one to tell.
+        let _ = error.print();
+    } else {
+        // An argument may be the name of somebody else's file.
+        say::raw(&plain);
+    }
     if !error.use_stderr() {
         return ExitCode::SUCCESS;
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{MetricFamily, Worse};
+use proctrace_report::escape;
 use serde::Serialize;
 
 use crate::numbers::{Numbers, Sample};
@@ -190,7 +191,7 @@ impl Diff {
     ///
     /// None that is known: all of it can be written as JSON.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|text| text + "\n")
+        serde_json::to_string_pretty(self).map(|text| escape::json(&text).into_owned() + "\n")
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a gate says: a verdict, what was found, and every figure that was checked.
 
+use proctrace_report::escape;
 use serde::Serialize;
 
 use crate::budget::{Origin, Rule};
@@ -212,6 +213,6 @@ impl Report {
     ///
     /// None that is known: all of it can be written as JSON.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|text| text + "\n")
+        serde_json::to_string_pretty(self).map(|text| escape::json(&text).into_owned() + "\n")
     }
 }

@@ -126,7 +126,7 @@ pub(crate) fn counts(categories: &[Category], rows: usize) -> Table {
             or_dash(category.median_life_ns, time),
             or_dash(category.lookups_failed, count),
         ];
-        table.row(grouped.then(|| category.group.clone()).into_iter().chain(cells));
+        table.row(grouped.then(|| terminal(&category.group).into_owned()).into_iter().chain(cells));
     }
     table
 }
@@ -163,8 +163,8 @@ pub(crate) fn lookups(findings: &Findings, rows: usize) -> Table {
         table.row([
             count(misses.count),
             count(misses.processes),
-            misses.family.clone(),
-            misses.errno.clone(),
+            terminal(&misses.family).into_owned(),
+            terminal(&misses.errno).into_owned(),
             terminal(&misses.directory).into_owned(),
         ]);
     }
