@@ -44,7 +44,8 @@ pub(crate) fn spots(recording: &Recording) -> Vec<BlindSpot> {
     if recording.header.restricted && recording.header.command.is_empty() {
         spots.push(BlindSpot {
             what: "restricted",
-            says: "processes that who recorded may not trace, such as those of other users".to_owned(),
+            says: "processes that who recorded may not trace, such as those of other users"
+                .to_owned(),
             processes: 0,
             programs: Vec::new(),
         });

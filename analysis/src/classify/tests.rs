@@ -34,6 +34,8 @@ fn process(serial: u32) -> Process {
         execs: 0,
         tasks: Vec::new(),
         cpu: CpuTime::default(),
+        ticks: Default::default(),
+        told: CpuTime::default(),
         before_ns: 0,
         waited_before_ns: 0,
         tail_ns: 0,

@@ -65,10 +65,7 @@ pub(crate) fn by_cpu(categories: &[&Category], rows: usize) -> Table {
         ("threads", Align::Right),
         ("started by", Align::Left),
     ]);
-    let all = categories
-        .iter()
-        .filter_map(|category| category.cpu_ns)
-        .fold(0, u64::saturating_add);
+    let all = categories.iter().filter_map(|category| category.cpu_ns).fold(0, u64::saturating_add);
     for category in categories.iter().take(rows) {
         table.row([
             label(category),
