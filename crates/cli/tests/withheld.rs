@@ -1,4 +1,4 @@
-//! Programs that who records may not trace: their processes are recorded, and nothing of their own.
+//! Programs that the recording user may not trace: the process is recorded, its data is not.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -95,7 +95,7 @@ fn a_set_user_id_program_is_a_process_without_a_word() {
     let report = proctrace().arg("report").arg(stage.trace()).output().unwrap();
     let report = String::from_utf8(report.stdout).unwrap().replace('\n', " ");
     assert!(
-        report.contains("5 processes ran programs that who recorded may not trace"),
+        report.contains("5 processes ran programs that the recording user may not trace"),
         "{report}"
     );
 }
