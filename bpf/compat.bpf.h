@@ -69,14 +69,14 @@ struct task_struct___since_7_2 {
 #define MMF_DUMPABLE_MASK 3
 #define SUID_DUMP_USER 1
 
-/* Whether a task is known to be dumpable or not even when its memory is gone. */
+/* Whether this kernel keeps the dumpable flag when the address space is gone. */
 static __always_inline bool keeps_dumpable(void)
 {
 	return bpf_core_field_exists(struct task_struct___since_7_2, exec_state);
 }
 
-/* Whether a task's user may trace it and see its core: get_dumpable() is SUID_DUMP_USER. One without
- * memory is not, and none at all where a kernel keeps it elsewhere. */
+/* get_dumpable() == SUID_DUMP_USER: other processes of its user may trace the task. False for a task without
+ * an address space, and for all if the kernel keeps the flag in a place that we do not know. */
 static __always_inline bool is_dumpable(struct task_struct *task)
 {
 	struct mm_struct *mm, *again;
@@ -92,7 +92,7 @@ static __always_inline bool is_dumpable(struct task_struct *task)
 		bpf_core_read(&flags, sizeof(flags), &((struct mm_struct___before_6_18 *)mm)->flags);
 	else if (bpf_core_field_exists(struct mm_struct___before_7_2, flags))
 		bpf_core_read(&flags, sizeof(flags), &((struct mm_struct___before_7_2 *)mm)->flags);
-	/* of another task: that it still has this one, so that the flags were those of it */
+	/* another task may have changed its address space meanwhile, and the old one may be reused */
 	again = BPF_CORE_READ(task, mm);
 	return again == mm && (flags & MMF_DUMPABLE_MASK) == SUID_DUMP_USER;
 }

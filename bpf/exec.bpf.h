@@ -302,7 +302,7 @@ static __always_inline void write_exec(struct scratch *scratch, __u32 slot,
 	}
 }
 
-/* An exec by which the task gets out of the caller's sight: that it happened, and what it cost so far. */
+/* An exec of a program that the caller may not trace: only that it happened, and the CPU time before it. */
 static __always_inline void write_withheld_exec(struct task_struct *task, struct mm_struct *mm,
 						const struct exec_told *told)
 {
@@ -349,7 +349,7 @@ int on_exec(__u64 *ctx)
 	state->maxrss_before_pages = told.maxrss_before_pages;
 	state->born_in = 0;
 	stamp(state, task, told.now);
-	/* By now the task has the rights that the program gave it. */
+	/* The task has its new credentials by now. */
 	hidden = !may_see(task);
 	if (restricted)
 		state->hidden = hidden;

@@ -87,8 +87,8 @@ struct task_state {
 	/* the time of its last record, and what se.exec_start was then: see coarse_now() */
 	__u64 stamp_ns;
 	__u64 stamp_key;
-	/* whether its program might not be seen when it began, and its I/O when it last could be; only
-	 * for those who may not trace everybody: see rights.bpf.h */
+	/* whether the caller could not see its program at the exec, and its I/O when it was last seen;
+	 * used only if restricted, see rights.bpf.h */
 	__u64 hidden;
 	struct io_counters seen_io;
 };

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Whose data may be recorded.
+ * Which tasks the caller may see.
  *
- * Capabilities on the recorder's file let every user who may run it load these programs, and a
- * program in the kernel sees all tasks. So where the recorder has no CAP_SYS_PTRACE, the
- * programs ask the question that the kernel asks before it shows /proc/PID/environ to somebody:
- * ptrace_may_access(PTRACE_MODE_READ_REALCREDS), __ptrace_may_access() in kernel/ptrace.c and
- * cap_ptrace_access_check() in security/commoncap.c. The answer here is never more than theirs,
- * and in two cases less: a task without memory may not be seen, and in a user namespace of the
- * caller's only tasks with the caller's own ids. Security modules are not asked.
+ * With capabilities on the recorder's file, everyone who may execute it can load these programs,
+ * and BPF programs see all tasks. So if the recorder has no CAP_SYS_PTRACE, the programs make the
+ * same check as the kernel does before it shows somebody /proc/PID/environ:
+ * ptrace_may_access(PTRACE_MODE_READ_REALCREDS), that is __ptrace_may_access() in kernel/ptrace.c
+ * and cap_ptrace_access_check() in security/commoncap.c. The check here never allows more. It allows
+ * less in two cases: tasks without an address space, and tasks in a user namespace made by the caller
+ * that have other ids than the caller. It does not know the rules of security modules.
  *
- * A task changes its rights at any time (exec, setuid, prctl), so the question is put at each
- * record that holds something of the task's own. What everybody may read in /proc (times,
- * faults, sizes, switches) is recorded of every task of the tree. The counters of I/O are not
- * public: they tell the length of a password (1d1221f375c9, CVE-2011-2495).
+ * A task can change its rights at any time (exec, setuid, prctl), so the check comes before every
+ * record that holds data of the task. Figures that everyone can read in /proc (times, faults,
+ * sizes, switches) are recorded for every task of the tree. I/O counters are not public: they
+ * reveal the length of a password (1d1221f375c9, CVE-2011-2495).
  */
 #ifndef PROCTRACE_RIGHTS_BPF_H
 #define PROCTRACE_RIGHTS_BPF_H
 
-/* Whether the recorder is somebody who may not trace everybody; all below is about that. A
- * constant, so that a recording by root has none of this code. */
+/* The caller may not trace everybody. A constant for the verifier, which drops all of this code where
+ * root records. */
 const volatile __u32 restricted = 0;
-/* Its real ids, as the kernel counts them: BPF is only for the initial user namespace. */
+/* The caller's real ids. They are kernel ids, because BPF needs the initial user namespace. */
 const volatile __u32 caller_uid = 0;
 const volatile __u32 caller_gid = 0;
-/* The permitted capabilities that are its own: not those that its file gave it. */
+/* The caller's own permitted capabilities, without those of the recorder's file. */
 const volatile __u64 caller_caps = 0;
 
-/* Deeper ones are taken for foreign; the kernel allows 33. */
+/* Deeper namespaces count as foreign; the kernel allows 33 levels. */
 #define USER_NS_DEPTH_MAX 8
 
-/* Whether this user namespace, which is not the initial one, lies below one that the caller made: whoever
- * made a namespace has all capabilities in it and below (cap_capable()). */
+/* Whether the caller owns this user namespace, or the one at level 1 that it lies below: the owner of a
+ * namespace has all capabilities in it and below (cap_capable()). */
 STEP int is_own_namespace(__u64 address)
 {
 	struct user_namespace *ns = (void *)address;
@@ -45,7 +45,7 @@ STEP int is_own_namespace(__u64 address)
 	return false;
 }
 
-/* Whether all ids of these credentials are the caller's, and the capabilities no more than the caller's. */
+/* Whether all ids of these credentials are the caller's, and the caller has all their capabilities. */
 STEP int are_own_credentials(__u64 address)
 {
 	const struct cred *cred = (void *)address;
@@ -70,16 +70,16 @@ STEP int are_own_credentials(__u64 address)
 
 static __always_inline bool has_own_credentials(struct task_struct *task)
 {
-	/* by a helper, so that it is the number that a global function takes */
+	/* read by a helper: global functions take numbers, not pointers */
 	return are_own_credentials((__u64)BPF_CORE_READ(task, real_cred));
 }
 
 /*
  * Whether the caller could trace the task now.
  *
- * The ids come first, as in the kernel: commit_creds() makes a task undumpable before it gets
- * its new ids. Of another task than the current one the answer is about one moment; whoever reads
- * something of it asks again afterwards.
+ * The ids are checked first, as in the kernel: commit_creds() clears dumpable before it sets new ids.
+ * For a task other than the current one the answer may be outdated at once, so check again after
+ * reading its data.
  */
 static __always_inline bool may_see(struct task_struct *task)
 {
@@ -89,8 +89,8 @@ static __always_inline bool may_see(struct task_struct *task)
 }
 
 /*
- * What may be told of a task that exits. Before 6.16 its memory is gone by then, and with it
- * whether it was dumpable (up to 7.1): then its program must have been visible when it began.
+ * The same at a task's exit. Before 6.16 its address space is gone by then, and with it the dumpable
+ * flag; in that case its program must have been visible at its exec.
  */
 static __always_inline bool may_see_exiting(struct task_struct *task, struct mm_struct *mm,
 					    struct task_state *state)
@@ -111,8 +111,8 @@ static __always_inline bool may_see_exiting(struct task_struct *task, struct mm_
 		(to)->write_bytes = (task)->ioac.write_bytes;               \
 	} while (0)
 
-/* Those of a task that may not be seen stand still: what they were when it last could be. After
- * write_io(), not instead of it: clang makes one load through two kinds of pointer of that. */
+/* For a task that may not be seen: the counters from when it last was. To be called after write_io(), not
+ * instead of it: clang would merge the loads, and the verifier refuses one load from two kinds of pointer. */
 #define write_seen_io(to, state)                                            \
 	do {                                                                \
 		struct io_counters *seen_ = &(state)->seen_io;              \

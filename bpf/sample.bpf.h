@@ -116,7 +116,7 @@ int on_sample(struct bpf_iter__task *ctx)
 	changed = state->sampled_state != letter ||
 		  state->sampled_run_ns != task->se.sum_exec_runtime;
 	/* a dead one has no memory any more that would tell */
-	hidden = ended ? state->exit_bits & PT_EXIT_WITHHELD : !may_see(task);
+	hidden = restricted && (ended ? state->exit_bits & PT_EXIT_WITHHELD : !may_see(task));
 	orders = get_orders();
 	pass = orders ? orders->pass : PASS_CHANGED;
 

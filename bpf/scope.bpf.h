@@ -182,8 +182,8 @@ static __always_inline void write_attach(struct task_struct *task, __u32 serial,
 	r->waited_utime_ns = BPF_CORE_READ(task, signal, cutime);
 	r->waited_stime_ns = BPF_CORE_READ(task, signal, cstime);
 	copy_comm(r->comm, task);
-	/* asked again, for it may have executed another program since adopt() asked; the command's name is
-	 * still the recorder's own */
+	/* checked again: it may have executed another program since the check in adopt(). The launched
+	 * command still has the recorder's name. */
 	if (!(bits & PT_ATTACH_ROOT) && !may_see(task))
 		hide_comm(r->comm);
 	submit(lifecycle, r);

@@ -185,7 +185,8 @@ fn sampling(found: &Correlations) -> String {
          of the looks in a bin, or the last known where it has none",
         count(found.n as u64)
     );
-    match found.known_from_bin.iter().max() {
+    // What is not known at all is no gap at the start.
+    match found.known_from_bin.iter().filter(|from| **from < found.n).max() {
         Some(unknown) if *unknown > 0 => says.push_str(&format!(
             "; its pairs leave out {} before the first look.",
             counted(*unknown as u64, "bin", "bins")

@@ -36,15 +36,15 @@ pub(crate) fn spots(recording: &Recording) -> Vec<BlindSpot> {
         "withheld",
         &blind.withheld,
         &format!(
-            "{withheld} {} programs that who recorded may not trace (set-user-ID or the like): their \
-             arguments, paths, failed look-ups and I/O are withheld",
-            if withheld == 1 { "process ran" } else { "processes ran" }
+            "arguments, paths, failed look-ups and I/O of {withheld} {} that the recording user may \
+             not trace, because of set-user-ID programs or the like",
+            if withheld == 1 { "process" } else { "processes" }
         ),
     );
     if recording.header.restricted && recording.header.command.is_empty() {
         spots.push(BlindSpot {
             what: "restricted",
-            says: "processes that who recorded may not trace, such as those of other users"
+            says: "processes that the recording user may not trace, such as those of other users"
                 .to_owned(),
             processes: 0,
             programs: Vec::new(),

@@ -87,7 +87,12 @@ impl Lookups {
 }
 
 /// The record as a source would have it that does not know a quantity; None if it had none.
-fn without(frame: Frame<'_>, quantity: Quantity, lookups: &mut Lookups) -> Option<Vec<u8>> {
+fn without(
+    frame: Frame<'_>,
+    quantity: Quantity,
+    lookups: &mut Lookups,
+    dropped: &HashMap<u32, u32>,
+) -> Option<Vec<u8>> {
     use Quantity as Q;
     let kind = Kind::from_number(frame.head.kind).unwrap();
     let fields: &[&str] = match (quantity, kind) {
@@ -126,7 +131,7 @@ fn without(frame: Frame<'_>, quantity: Quantity, lookups: &mut Lookups) -> Optio
         let Record::Exit(mut exit) = Record::decode(Frames::new(&bytes).next()?.ok()?).ok()? else {
             unreachable!()
         };
-        exit.lookups_failed -= lookups.dropped.get(&frame.head.task).copied().unwrap_or(0);
+        exit.lookups_failed -= dropped.get(&frame.head.task).copied().unwrap_or(0);
         bytes = exit.as_bytes().to_vec();
     }
     Some(bytes)
@@ -136,7 +141,6 @@ fn without(frame: Frame<'_>, quantity: Quantity, lookups: &mut Lookups) -> Optio
 fn recording_without(pieces: &Pieces, quantity: Option<Quantity>) -> Recording {
     let mut header = pieces.header.clone();
     let mut lookups = Lookups::default();
-    let mut streams: BTreeMap<u8, (Stream, Vec<u8>, u32, u64, u64)> = BTreeMap::new();
     if let Some(quantity) = quantity {
         let reason = "taken out".to_owned();
         header.knowledge.insert(quantity.name().into(), Knowledge::Absent { reason });
@@ -148,29 +152,22 @@ fn recording_without(pieces: &Pieces, quantity: Option<Quantity>) -> Recording {
         }
         lookups.numbers.clear();
     }
-    let dropped = lookups.dropped.clone();
+    let dropped = std::mem::take(&mut lookups.dropped);
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
     for block in &pieces.blocks {
-        let info = &block.info;
-        let (_, bytes, records, first_ns, last_ns) = streams
-            .entry(info.stream as u8)
-            .or_insert_with(|| (info.stream, Vec::new(), 0, u64::MAX, 0));
-        *first_ns = info.first_ns.min(*first_ns);
-        *last_ns = info.last_ns.max(*last_ns);
+        let (mut bytes, mut records) = (Vec::new(), 0);
         for frame in Frames::new(&block.bytes).map(Result::unwrap) {
-            lookups.dropped.clone_from(&dropped);
             let record = match quantity {
-                Some(quantity) => without(frame, quantity, &mut lookups),
+                Some(quantity) => without(frame, quantity, &mut lookups, &dropped),
                 None => Some(frame.bytes.to_vec()),
             };
             if let Some(record) = record {
                 bytes.extend(record);
-                *records += 1;
+                records += 1;
             }
         }
-    }
-    let mut writer = Writer::new(Vec::new(), &header).unwrap();
-    for (stream, bytes, records, first_ns, last_ns) in streams.into_values() {
-        writer.append(stream, records, first_ns, last_ns, &bytes).unwrap();
+        let info = &block.info;
+        writer.append(info.stream, records, info.first_ns, info.last_ns, &bytes).unwrap();
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), writer.finish(&pieces.trailer).unwrap().0).unwrap();

@@ -108,7 +108,8 @@ impl Job<'_> {
             || (self.options.cgroup.is_some() && self.command.is_none());
         if source.is_restricted() && of_others {
             say::note(
-                "only processes that this user may trace are recorded: others take root, or CAP_SYS_PTRACE",
+                "only processes that this user may trace are recorded; recording all takes root, or \
+                 CAP_SYS_PTRACE",
             );
         }
         let header = header(self.arguments, self.options, &*source)?;

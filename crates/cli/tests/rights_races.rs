@@ -73,10 +73,10 @@ fn an_exec_while_its_process_is_attached_tells_nothing() {
     let program = stage.set_user_id_program(SET_ID, stage.other);
     let (mut recorded, mut refused, mut seen_to_change) = (0, 0, 0);
     for number in 0..40 {
-        let racer = racer(&stage, &program, 10_000 + number * 3_000, &["work", "nap", "50000"]);
+        let racer = racer(&stage, &program, number * 15_000, &["work", "nap", "150000"]);
         let pid = racer.id().to_string();
         let output =
-            stage.record(stage.user, &["-p", &pid, "--duration", "150ms"]).output().unwrap();
+            stage.record(stage.user, &["-p", &pid, "--duration", "300ms"]).output().unwrap();
         racer.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() {

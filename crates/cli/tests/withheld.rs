@@ -1,4 +1,4 @@
-//! Programs that who records may not trace: their processes are recorded, and nothing of their own.
+//! Programs that the recording user may not trace: the process is recorded, its data is not.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -91,13 +91,10 @@ fn a_set_user_id_program_is_a_process_without_a_word() {
     let spot = &findings["blind_spots"][0];
     assert_eq!(spot["what"], "withheld", "{findings}");
     assert_eq!(spot["programs"], serde_json::json!(["(withheld)"]));
-    assert!(text(&spot["says"]).contains("5 processes ran programs"), "{spot}");
+    assert!(text(&spot["says"]).contains("I/O of 5 processes"), "{spot}");
     let report = proctrace().arg("report").arg(stage.trace()).output().unwrap();
     let report = String::from_utf8(report.stdout).unwrap().replace('\n', " ");
-    assert!(
-        report.contains("5 processes ran programs that who recorded may not trace"),
-        "{report}"
-    );
+    assert!(report.contains("of 5 processes that the recording user may not trace"), "{report}");
 }
 
 #[test]

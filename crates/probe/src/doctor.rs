@@ -122,8 +122,8 @@ fn who_is_recorded() -> Option<Check> {
         Check::good(
             NAME,
             format!(
-                "processes that user {} may trace; of set-user-ID programs among them no more than \
-                 times and counts",
+                "processes that user {} may trace; set-user-ID programs among them without arguments and \
+                 paths",
                 rights.uid
             ),
         )
@@ -154,8 +154,8 @@ fn who_records() -> Option<Check> {
         Check::note(
             NAME,
             format!(
-                "everybody: {file} has capabilities, so whoever executes it has its programs run in \
-                 the kernel, at each system call and context switch of the machine"
+                "everybody: {file} has capabilities, so whoever executes it runs BPF programs in the \
+                 kernel, at system calls and context switches of all processes"
             ),
             ADVICE,
         )

@@ -53,11 +53,11 @@ pub enum ProbeError {
     /// An option that cannot be.
     #[error("{0}")]
     Option(String),
-    /// Whoever was to be recorded is not for the caller to record.
+    /// The caller may not trace the process that was to be recorded.
     #[error(
         "{0} belongs to another user, or may not be traced by you\n\
-         Who is not root records only processes with the same user and group ids that have not \
-         forbidden it (prctl PR_SET_DUMPABLE) and run no set-user-ID program"
+         Without root you can record processes that have your user and group ids, run no \
+         set-user-ID program and have not forbidden it with prctl(PR_SET_DUMPABLE)"
     )]
     NotYours(String),
     /// Something failed while recording.

@@ -1,8 +1,8 @@
-//! Whom the caller may record, and giving up capabilities that are needed no more.
+//! Whom the caller may record, and how capabilities are given up once they are not needed any more.
 //!
-//! A program in the kernel sees every task, whoever loaded it. So a recorder that may not trace
-//! everybody tells its programs whose it is, and they record only whom that user could trace:
-//! see bpf/rights.bpf.h.
+//! BPF programs see every task, whoever loaded them. So a recorder without CAP_SYS_PTRACE tells its
+//! programs which user it belongs to, and they record only tasks that this user could trace: see
+//! bpf/rights.bpf.h.
 
 use std::fs;
 use std::io;
@@ -43,13 +43,13 @@ impl Rights {
     pub(crate) fn of_this_process() -> io::Result<Self> {
         let sets = capabilities(None)?;
         let (uid, gid) = (getuid(), getgid());
-        // Who runs a set-user-ID copy has its rights only on loan.
+        // A set-user-ID copy of the recorder has rights that its caller does not have.
         let borrowed = uid != geteuid() || gid != getegid();
         let may_trace_all = sets.effective.contains(CapabilitySet::SYS_PTRACE)
             && fs::metadata("/proc/self/ns/user")?.ino() == INITIAL_USER_NAMESPACE;
-        // To root the kernel gives capabilities at every exec; to others only ambient ones last,
-        // and executing a file with capabilities ends those (cap_bprm_creds_from_file()). So what is
-        // ambient was the caller's own, and of the rest that is not known.
+        // Root gets its capabilities anew at every exec. Others keep only ambient ones, and executing a
+        // file with capabilities clears those (cap_bprm_creds_from_file()). So ambient capabilities were
+        // the caller's own; the others may come from the recorder's file.
         let by_being_root = uid.is_root()
             && !borrowed
             && !capabilities_secure_bits()?.contains(CapabilitiesSecureBits::NO_ROOT);

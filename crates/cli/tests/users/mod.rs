@@ -157,14 +157,22 @@ impl Attached {
         let status = self.child.wait().unwrap();
         self.stderr.read_to_string(&mut self.said).unwrap();
         assert!(status.success(), "{status} {}", self.said);
-        self.said
+        std::mem::take(&mut self.said)
+    }
+}
+
+impl Drop for Attached {
+    /// After a failure nobody else would end it.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
 /// A process that does a step for each line it is told.
 pub(crate) struct Actor {
     pub(crate) child: Child,
-    input: ChildStdin,
+    input: Option<ChildStdin>,
     output: BufReader<std::process::ChildStdout>,
 }
 
@@ -173,7 +181,7 @@ impl Actor {
     pub(crate) fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let input = child.stdin.take().unwrap();
+        let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut actor = Self { child, input, output };
         actor.ready();
@@ -192,15 +200,23 @@ impl Actor {
     }
 
     pub(crate) fn tell(&mut self, text: &str) {
-        self.input.write_all(text.as_bytes()).unwrap();
+        self.input.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
     /// Lets it go on to its end.
     pub(crate) fn end(mut self) -> i32 {
+        let mut input = self.input.take().unwrap();
         // It may have ended by itself.
-        let _ = self.input.write_all(b"\n");
-        drop(self.input);
+        let _ = input.write_all(b"\n");
+        drop(input);
         self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
