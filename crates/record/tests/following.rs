@@ -9,9 +9,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use common::{
-    Kept, Place, TOO_LONG, TRACES, daemon, end, is_alive, options, replaying, run, shell,
-};
+use common::{Kept, Place, TRACES, daemon, end, is_alive, options, replaying, run, shell};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use proctrace_record::replaying::Replaying;

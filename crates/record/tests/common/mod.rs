@@ -135,8 +135,10 @@ pub(crate) fn daemon(script: &str, pid_file: &Path) -> String {
     format!("(setsid sh -c '{script}' >/dev/null 2>&1 & echo $! > {})", pid_file.display())
 }
 
+/// Whether there is such a process, and no mere rest of it that nobody has waited for.
 pub(crate) fn is_alive(pid: i32) -> bool {
-    kill(Pid::from_raw(pid), None).is_ok()
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
 }
 
 /// Ends what a test has left running, which it knows to be alive.
