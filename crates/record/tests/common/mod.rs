@@ -16,6 +16,8 @@ use proctrace_record::{Command, Finished, Options, RecordError, Signals, Sink, S
 use proctrace_trace::Reader;
 use proctrace_wire::{Frame, Frames, Kind, Stream};
 
+pub(crate) type BeforePush<'a> = dyn FnMut(Frame<'_>) -> io::Result<()> + 'a;
+
 /// Keeps what comes, and does what a test wants done at certain moments.
 #[derive(Default)]
 pub(crate) struct Kept<'a> {
@@ -25,7 +27,7 @@ pub(crate) struct Kept<'a> {
     pub(crate) ready: Vec<u64>,
     pub(crate) waiting: Vec<(u64, Duration)>,
     /// Asked before a record is kept.
-    pub(crate) before_push: Option<Box<dyn FnMut(Frame<'_>) -> io::Result<()> + 'a>>,
+    pub(crate) before_push: Option<Box<BeforePush<'a>>>,
     pub(crate) on_flush: Option<Box<dyn FnMut() + 'a>>,
     pub(crate) on_waiting: Option<Box<dyn FnMut() + 'a>>,
 }
