@@ -224,8 +224,15 @@ fn pairs(found: &Correlations) -> Table {
     let of = |matrix: &[Vec<Option<f64>>]| -> Vec<Option<f64>> {
         rows.iter().map(|(a, b, _)| matrix[*a][*b]).collect()
     };
-    let left_out = found.series.iter().enumerate().filter(|(at, _)| found.r[*at][*at].is_none());
-    let left_out: Vec<&str> = left_out.map(|(_, name)| name.as_str()).collect();
+    let without_r = |is_known: bool| -> Vec<&str> {
+        let series = found.series.iter().enumerate();
+        series
+            .filter(|(at, _)| found.r[*at][*at].is_none())
+            .filter(|(at, _)| (found.known_from_bin[*at] < found.n) == is_known)
+            .map(|(_, name)| name.as_str())
+            .collect()
+    };
+    let (left_out, unknown) = (without_r(true), without_r(false));
     let mut table = Table::new("correlations", "What goes with what over time, strongest first")
         .text("series", "series", rows.iter().map(|(a, _, _)| found.series[*a].clone()))
         .text("other", "and", rows.iter().map(|(_, b, _)| found.series[*b].clone()))
@@ -255,6 +262,9 @@ fn pairs(found: &Correlations) -> Table {
     }
     if !left_out.is_empty() {
         table = table.note(format!("Never changes: {}.", left_out.join(", ")));
+    }
+    if !unknown.is_empty() {
+        table = table.note(format!("Not known: {}.", unknown.join(", ")));
     }
     table
 }

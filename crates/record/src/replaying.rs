@@ -17,7 +17,7 @@ use crate::loss::LossCount;
 use crate::source::{Hold, Pass, Source, SourceError, TaskCounts};
 use marked::{Marked, Process};
 
-/// So many records of a stream are handed over at a time.
+/// So many records of a stream are handed over at a time, while the recording goes on.
 const RECORDS_A_DRAIN: usize = 256;
 
 /// Plays the records of a trace.
@@ -91,15 +91,12 @@ impl Source for Replaying {
     }
 
     fn drain(&mut self, intake: &mut Intake<'_>) -> Result<usize, SourceError> {
-        let mut played = 0;
-        for stream in [Stream::Lifecycle, Stream::Lookups] {
-            played += self.stream(stream).play(stream, intake);
-        }
         // Samples come by passes; what the recording was too short for is left for the end.
-        if self.detached {
-            played += self.samples.play(Stream::Samples, intake);
-        }
-        Ok(played)
+        let (streams, most) = match self.detached {
+            false => (&Stream::ALL[..2], RECORDS_A_DRAIN),
+            true => (&Stream::ALL[..], usize::MAX),
+        };
+        Ok(streams.iter().map(|stream| self.stream(*stream).play(*stream, most, intake)).sum())
     }
 
     fn is_behind(&self) -> bool {
@@ -140,11 +137,11 @@ impl Played {
         &self.bytes[self.at..]
     }
 
-    /// Hands over the next few records.
-    fn play(&mut self, stream: Stream, intake: &mut Intake<'_>) -> usize {
+    /// Hands over the next records, at most so many.
+    fn play(&mut self, stream: Stream, most: usize, intake: &mut Intake<'_>) -> usize {
         let mut played = 0;
         let mut bytes = 0;
-        for frame in Frames::new(self.rest()).flatten().take(RECORDS_A_DRAIN) {
+        for frame in Frames::new(self.rest()).flatten().take(most) {
             intake.take(stream, frame);
             bytes += frame.bytes.len();
             played += 1;

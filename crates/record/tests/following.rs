@@ -9,9 +9,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use common::{
-    Kept, Place, TOO_LONG, TRACES, daemon, end, is_alive, options, replaying, run, shell,
-};
+use common::{Kept, Place, TRACES, daemon, end, is_alive, options, replaying, run, shell};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use proctrace_record::replaying::Replaying;
@@ -78,12 +76,14 @@ fn what_is_left_behind_is_waited_for_and_that_is_told_once() {
     let command = shell(&format!("{script}; exit 4"), &source);
     let mut kept =
         Kept { on_waiting: Some(Box::new(|| place.signal("waiting"))), ..Kept::default() };
-    let finished = run(&mut source, Some(&command), &options(), &mut kept).unwrap();
+    // Longer than any clock can tell.
+    let options = Options { grace: Duration::MAX, ..options() };
+    let finished = run(&mut source, Some(&command), &options, &mut kept).unwrap();
     assert_eq!(finished.ended, Ended::TreeExited);
     assert_eq!(finished.payload.unwrap().outcome, Outcome::Code(4));
     let [(alive, grace)] = kept.waiting[..] else { panic!("told {:?}", kept.waiting) };
     assert!(alive >= 1, "{alive}");
-    assert_eq!(grace, TOO_LONG);
+    assert_eq!(grace, Duration::MAX);
     assert!(!is_alive(place.number("pid")));
 }
 

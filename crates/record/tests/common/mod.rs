@@ -16,6 +16,8 @@ use proctrace_record::{Command, Finished, Options, RecordError, Signals, Sink, S
 use proctrace_trace::Reader;
 use proctrace_wire::{Frame, Frames, Kind, Stream};
 
+pub(crate) type BeforePush<'a> = dyn FnMut(Frame<'_>) -> io::Result<()> + 'a;
+
 /// Keeps what comes, and does what a test wants done at certain moments.
 #[derive(Default)]
 pub(crate) struct Kept<'a> {
@@ -25,7 +27,7 @@ pub(crate) struct Kept<'a> {
     pub(crate) ready: Vec<u64>,
     pub(crate) waiting: Vec<(u64, Duration)>,
     /// Asked before a record is kept.
-    pub(crate) before_push: Option<Box<dyn FnMut(Frame<'_>) -> io::Result<()> + 'a>>,
+    pub(crate) before_push: Option<Box<BeforePush<'a>>>,
     pub(crate) on_flush: Option<Box<dyn FnMut() + 'a>>,
     pub(crate) on_waiting: Option<Box<dyn FnMut() + 'a>>,
 }
@@ -135,8 +137,10 @@ pub(crate) fn daemon(script: &str, pid_file: &Path) -> String {
     format!("(setsid sh -c '{script}' >/dev/null 2>&1 & echo $! > {})", pid_file.display())
 }
 
+/// Whether there is such a process, and no mere rest of it that nobody has waited for.
 pub(crate) fn is_alive(pid: i32) -> bool {
-    kill(Pid::from_raw(pid), None).is_ok()
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
 }
 
 /// Ends what a test has left running, which it knows to be alive.
