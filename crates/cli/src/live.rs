@@ -45,7 +45,6 @@ fn whole_file(kind: libc::c_int) -> libc::flock {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 

@@ -284,3 +284,17 @@ fn waiting_for_what_the_command_left_is_told() {
     assert!(!straggle(&["--quiet", "--grace", "1s"], None).contains(waits));
     assert!(!straggle(&["--wait", "root"], None).contains(waits));
 }
+
+#[test]
+fn times_of_failed_look_ups_say_how_coarse_they_are() {
+    let recorded = Recorder::new().run(["ls", "/no/such/file"]);
+    // From 100 to 1000 ticks a second: CONFIG_HZ.
+    let resolution = u64_of(&header(&recorded.trace())["lookup_time_resolution_ns"]);
+    assert!((1_000_000..=10_000_000).contains(&resolution), "{resolution}");
+    let events = Events::of(&recorded.trace());
+    assert!(events.count("lookup_failed") > 0);
+    for event in &events.0 {
+        let is_coarse = event.get("time_is_coarse").is_some();
+        assert_eq!(is_coarse, event["kind"] == "lookup_failed", "{event}");
+    }
+}

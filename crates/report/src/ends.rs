@@ -8,48 +8,61 @@ use crate::escape::terminal;
 use crate::number::count;
 use crate::table::{Align, Table, shorten};
 
-/// As many kinds of ends the summary names of those by signals, and of the others: a line of each
-/// where names are not long.
-const SIGNALS_NAMED: usize = 3;
-const CODES_NAMED: usize = 2;
+/// As many kinds of ends the summary names of those by signals, and of the others.
+const NAMED: usize = 3;
 /// Characters of a program's name there.
 const NAME_WIDTH: usize = 16;
 
-/// A line of the summary; None where all exited with 0, or nothing is known.
-pub(crate) fn summary(ends: &Ends) -> Option<String> {
+/// Lines of the summary, each at most so wide; none where all exited with 0, or nothing is known.
+pub(crate) fn summary(ends: &Ends, width: usize) -> Option<String> {
     let mut parts = Vec::new();
     if ends.signalled > 0 {
-        let named = named(ends, SIGNALS_NAMED, |end| matches!(end.outcome, Outcome::Signal(_)));
-        parts.push(format!("{} killed by a signal ({named})", count(ends.signalled)));
+        let killed = format!("{} killed by a signal", count(ends.signalled));
+        let of_signals = |end: &&ProgramEnd| matches!(end.outcome, Outcome::Signal(_));
+        parts.push(with_names(killed, ends, of_signals, width));
     }
     if ends.failed > 0 {
-        let named = named(ends, CODES_NAMED, |end| matches!(end.outcome, Outcome::Code(_)));
-        parts.push(format!("{} exited with a status other than 0 ({named})", count(ends.failed)));
+        let failed = format!("{} exited with a status other than 0", count(ends.failed));
+        let of_codes = |end: &&ProgramEnd| matches!(end.outcome, Outcome::Code(_));
+        parts.push(with_names(failed, ends, of_codes, width));
     }
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
-/// The first of these by name: "cc1 SIGSEGV ×2 (core), python3 SIGKILL, …".
-fn named(ends: &Ends, most: usize, wanted: impl Fn(&ProgramEnd) -> bool) -> String {
-    let mut all = ends.by_program.iter().filter(|end| wanted(end));
-    let mut text = String::new();
-    for end in all.by_ref().take(most) {
-        let how = match end.outcome {
-            Outcome::Code(code) => code.to_string(),
-            Outcome::Signal(_) => end.how.clone(),
-        };
-        let comma = if text.is_empty() { "" } else { ", " };
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{comma}{} {how}", shorten(&terminal(&end.program), NAME_WIDTH));
-        if end.processes > 1 {
-            let _ = write!(text, " ×{}", count(end.processes));
+/// As many of the worst as there is room for behind the text:
+/// "(cc1 SIGSEGV ×2 with core dump, python3 SIGKILL, …)".
+fn with_names(
+    text: String,
+    ends: &Ends,
+    wanted: impl Fn(&&ProgramEnd) -> bool,
+    width: usize,
+) -> String {
+    let all: Vec<&ProgramEnd> = ends.by_program.iter().filter(|end| wanted(end)).collect();
+    for shown in (1..=NAMED.min(all.len())).rev() {
+        let mut names: Vec<String> = all[..shown].iter().map(|end| name(end)).collect();
+        if shown < all.len() {
+            names.push("…".to_owned());
         }
-        if end.core_dumps > 0 {
-            text.push_str(" with core dump");
+        let whole = format!("{text} ({})", names.join(", "));
+        if whole.chars().count() <= width {
+            return whole;
         }
     }
-    if all.next().is_some() {
-        text.push_str(", …");
+    text
+}
+
+fn name(end: &ProgramEnd) -> String {
+    let how = match end.outcome {
+        Outcome::Code(code) => code.to_string(),
+        Outcome::Signal(_) => end.how.clone(),
+    };
+    let mut text = format!("{} {how}", shorten(&terminal(&end.program), NAME_WIDTH));
+    if end.processes > 1 {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " ×{}", count(end.processes));
+    }
+    if end.core_dumps > 0 {
+        text.push_str(" with core dump");
     }
     text
 }
@@ -137,9 +150,19 @@ pub(crate) mod tests {
         };
         ends.by_program[0].core_dumps = 1;
         assert_eq!(
-            summary(&ends).unwrap(),
+            summary(&ends, 80).unwrap(),
             "3 killed by a signal (cc1 SIGSEGV ×2 with core dump, python3 SIGKILL) · \
+             14 exited with a status other than 0 (sh 7, cc 1, grep 1 ×11, …)"
+        );
+        // Where there is no room, fewer.
+        assert_eq!(
+            summary(&ends, 60).unwrap(),
+            "3 killed by a signal (cc1 SIGSEGV ×2 with core dump, …) · \
              14 exited with a status other than 0 (sh 7, cc 1, …)"
+        );
+        assert_eq!(
+            summary(&ends, 40).unwrap(),
+            "3 killed by a signal · 14 exited with a status other than 0"
         );
         let mut text = String::new();
         push_table(&mut text, Style::default(), "Ends", &table(&ends, 2));
@@ -149,6 +172,6 @@ pub(crate) mod tests {
              \x20         2  SIGSEGV           1  cc1            4711  make\n\
              \x20         1  SIGKILL           0  python3        4711  make\n"
         );
-        assert_eq!(summary(&Ends { succeeded: 3, unknown: 2, ..Ends::default() }), None);
+        assert_eq!(summary(&Ends { succeeded: 3, unknown: 2, ..Ends::default() }, 80), None);
     }
 }

@@ -28,8 +28,9 @@ pub fn summary(findings: &Findings, style: Style) -> String {
         out.push_str(&line);
         out.push('\n');
     }
-    for (label, text) in figures(findings) {
-        let lines = parts_in_lines(&text, style.width.saturating_sub(INDENT));
+    let width = style.width.saturating_sub(INDENT);
+    for (label, text) in figures(findings, width) {
+        let lines = parts_in_lines(&text, width);
         for (at, line) in lines.iter().enumerate() {
             // Writing to a String cannot fail.
             let label = if at == 0 { label } else { "" };
@@ -242,7 +243,7 @@ fn balanced(health: &Health, style: Style) -> Vec<String> {
 // ---- the figures ----
 
 /// The rows of the summary: a heading, and what is known.
-fn figures(findings: &Findings) -> Vec<(&'static str, String)> {
+fn figures(findings: &Findings, width: usize) -> Vec<(&'static str, String)> {
     let s = &findings.summary;
     let mut rows = vec![("CPU", cpu(findings))];
     rows.extend(unseen(s).map(|text| ("", text)));
@@ -259,7 +260,7 @@ fn figures(findings: &Findings) -> Vec<(&'static str, String)> {
         ),
     ));
     rows.push(("", concurrency(s)));
-    rows.extend(ends::summary(&findings.ends).map(|text| ("Ends", text)));
+    rows.extend(ends::summary(&findings.ends, width).map(|text| ("Ends", text)));
     rows.push(("Memory", memory(s)));
     rows.push((
         "Storage",
