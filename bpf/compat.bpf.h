@@ -38,6 +38,65 @@ static __always_inline bool is_dead(struct task_struct *task)
 	return task_state_of(task) & TASK_DEAD;
 }
 
+/* mm->flags was a word before it became a bitmap in 6.18 (bb6525f2f8c4), its first two bits always the same;
+ * 7.2 moved them to the task (6b1c66c9cca9), where they outlive the address space. */
+struct mm_struct___before_6_18 {
+	unsigned long flags;
+} __attribute__((preserve_access_index));
+
+typedef struct {
+	unsigned long __mm_flags[1];
+} __attribute__((preserve_access_index)) mm_flags_t;
+
+struct mm_struct___before_7_2 {
+	mm_flags_t flags;
+} __attribute__((preserve_access_index));
+
+enum task_dumpable {
+	TASK_DUMPABLE_OFF = 0,
+	TASK_DUMPABLE_OWNER = 1,
+	TASK_DUMPABLE_ROOT = 2,
+};
+
+struct task_exec_state {
+	enum task_dumpable dumpable;
+} __attribute__((preserve_access_index));
+
+struct task_struct___since_7_2 {
+	struct task_exec_state *exec_state;
+} __attribute__((preserve_access_index));
+
+#define MMF_DUMPABLE_MASK 3
+#define SUID_DUMP_USER 1
+
+/* Whether a task is known to be dumpable or not even when its memory is gone. */
+static __always_inline bool keeps_dumpable(void)
+{
+	return bpf_core_field_exists(struct task_struct___since_7_2, exec_state);
+}
+
+/* Whether a task's user may trace it and see its core: get_dumpable() is SUID_DUMP_USER. One without
+ * memory is not, and none at all where a kernel keeps it elsewhere. */
+static __always_inline bool is_dumpable(struct task_struct *task)
+{
+	struct mm_struct *mm, *again;
+	unsigned long flags = 0;
+
+	if (keeps_dumpable())
+		return BPF_CORE_READ((struct task_struct___since_7_2 *)task, exec_state,
+				     dumpable) == TASK_DUMPABLE_OWNER;
+	mm = BPF_CORE_READ(task, mm);
+	if (!mm)
+		return false;
+	if (bpf_core_field_exists(struct mm_struct___before_6_18, flags))
+		bpf_core_read(&flags, sizeof(flags), &((struct mm_struct___before_6_18 *)mm)->flags);
+	else if (bpf_core_field_exists(struct mm_struct___before_7_2, flags))
+		bpf_core_read(&flags, sizeof(flags), &((struct mm_struct___before_7_2 *)mm)->flags);
+	/* of another task: that it still has this one, so that the flags were those of it */
+	again = BPF_CORE_READ(task, mm);
+	return again == mm && (flags & MMF_DUMPABLE_MASK) == SUID_DUMP_USER;
+}
+
 /* Whether an address space is a 32-bit program's. Where that is kept differs by architecture and version
  * (TS_COMPAT, TIF_32BIT); the size of its address space does not. */
 static __always_inline bool is_compat(struct mm_struct *mm)

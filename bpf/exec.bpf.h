@@ -302,6 +302,28 @@ static __always_inline void write_exec(struct scratch *scratch, __u32 slot,
 	}
 }
 
+/* An exec by which the task gets out of the caller's sight: that it happened, and what it cost so far. */
+static __always_inline void write_withheld_exec(struct task_struct *task, struct mm_struct *mm,
+						const struct exec_told *told)
+{
+	struct pt_exec *r = reserve(lifecycle, PT_EXEC, struct pt_exec);
+
+	if (!r)
+		return;
+	__builtin_memset(r, 0, sizeof(*r));
+	set_head(&r->head, PT_EXEC, sizeof(*r), told->serial, told->now);
+	r->process = told->process;
+	r->tgid = task->tgid;
+	r->tid = task->pid;
+	r->old_tid = told->old_tid;
+	r->bits = PT_EXEC_WITHHELD | (is_compat(mm) ? PT_EXEC_COMPAT : 0);
+	r->run_ns = task->se.sum_exec_runtime;
+	r->utime_ns = task->utime;
+	r->stime_ns = task->stime;
+	r->maxrss_before_pages = told->maxrss_before_pages;
+	submit(lifecycle, r);
+}
+
 SEC("tp_btf/sched_process_exec")
 int on_exec(__u64 *ctx)
 {
@@ -311,6 +333,7 @@ int on_exec(__u64 *ctx)
 	struct mm_struct *mm = task->mm;
 	struct task_state *state;
 	struct scratch *scratch;
+	bool hidden;
 	__u32 slot;
 
 	if (empty_programs)
@@ -326,7 +349,15 @@ int on_exec(__u64 *ctx)
 	state->maxrss_before_pages = told.maxrss_before_pages;
 	state->born_in = 0;
 	stamp(state, task, told.now);
+	/* By now the task has the rights that the program gave it. */
+	hidden = !may_see(task);
+	if (restricted)
+		state->hidden = hidden;
 	hold_up(&lifecycle);
+	if (hidden) {
+		write_withheld_exec(task, mm, &told);
+		return 0;
+	}
 	scratch = take_scratch(&slot, PT_EXEC);
 	if (!scratch)
 		return 0;

@@ -21,7 +21,7 @@
 
 static __always_inline void write_fork(struct task_struct *forker, __u32 serial, __u32 process,
 				       struct task_struct *child, __u32 child_serial,
-				       __u64 clone_flags, __u64 now)
+				       __u64 clone_flags, bool hidden, __u64 now)
 {
 	struct pt_fork *r = reserve(lifecycle, PT_FORK, struct pt_fork);
 
@@ -43,6 +43,8 @@ static __always_inline void write_fork(struct task_struct *forker, __u32 serial,
 	r->flags = clone_flags;
 	r->start_ns = child->start_boottime;
 	copy_comm(r->comm, child);
+	if (hidden)
+		hide_comm(r->comm);
 	submit(lifecycle, r);
 }
 
@@ -51,7 +53,7 @@ int on_newtask(__u64 *ctx)
 {
 	struct task_struct *child = (void *)ctx[0];
 	__u64 clone_flags = ctx[1];
-	bool is_thread = clone_flags & CLONE_THREAD;
+	bool is_thread = clone_flags & CLONE_THREAD, hidden;
 	__u32 serial, process, child_serial;
 	struct task_struct *forker;
 	struct task_state *state;
@@ -67,13 +69,15 @@ int on_newtask(__u64 *ctx)
 		serial = state->task;
 		process = state->process;
 		hold_up(&lifecycle);
+		hidden = !may_see(forker);
 		if (!is_thread)
 			born_in = (__u64)BPF_CORE_READ(child, fs, pwd.dentry);
-		child_serial = follow(child, is_thread ? process : 0, born_in, PT_FORK);
+		child_serial = follow(child, is_thread ? process : 0, born_in, PT_FORK, hidden);
 		if (child_serial)
-			write_fork(forker, serial, process, child, child_serial, clone_flags, now);
+			write_fork(forker, serial, process, child, child_serial, clone_flags,
+				   hidden, now);
 	} else if (is_launch(clone_flags)) {
-		child_serial = follow(child, 0, BORN_ELSEWHERE, PT_ATTACH);
+		child_serial = follow(child, 0, BORN_ELSEWHERE, PT_ATTACH, false);
 		if (child_serial)
 			write_attach(child, child_serial, child_serial, PT_ATTACH_ROOT);
 	} else if (scope_cgroup && !is_thread &&
@@ -103,6 +107,8 @@ int on_rename(__u64 *ctx)
 	current = bpf_get_current_task_btf();
 	nr = REG_NR(current_regs(current));
 	if (task->pid == current->pid && (nr == NR_execve || nr == NR_execveat))
+		return 0;
+	if (!may_see(task))
 		return 0;
 
 	r = reserve(lifecycle, PT_RENAME, struct pt_rename);
@@ -215,10 +221,15 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 		if (!leader_state || state->maxrss_pages <= leader_state->maxrss_before_pages)
 			bits |= PT_EXIT_RSS_BOUND;
 	}
+	if (may_see_exiting(task, mm, state)) {
+		born_in = state->born_in;
+	} else {
+		bits |= PT_EXIT_WITHHELD;
+		born_in = 0;
+	}
 	state->exit_bits = bits;
 	serial = state->task;
 	process = state->process;
-	born_in = state->born_in;
 	tell_workdir(task, serial, process, born_in, now);
 	return 0;
 }
@@ -277,16 +288,17 @@ static __always_inline void fill_exit(struct pt_exit *r, struct task_struct *tas
 	r->nivcsw = task->nivcsw;
 	r->minflt = task->min_flt;
 	r->majflt = task->maj_flt;
-	r->rchar = task->ioac.rchar;
-	r->wchar = task->ioac.wchar;
-	r->read_bytes = task->ioac.read_bytes;
-	r->write_bytes = task->ioac.write_bytes;
+	write_io(r, task);
 	r->run_delay_ns = task->sched_info.run_delay;
 	r->maxrss_pages = state->maxrss_pages;
 	r->maxrss_ever_pages = signal->maxrss;
 	r->waited_utime_ns = signal->cutime;
 	r->waited_stime_ns = signal->cstime;
 	copy_comm(r->comm, task);
+	if (restricted && (r->bits & PT_EXIT_WITHHELD)) {
+		write_seen_io(r, state);
+		hide_comm(r->comm);
+	}
 }
 
 SEC("tp_btf/sched_switch")
@@ -319,6 +331,9 @@ int on_switch(__u64 *ctx)
 		state->exit_ns = bpf_ktime_get_boot_ns();
 		state->exit_tid = task->pid;
 		state->status = task->exit_code;
+		/* nor whether it may be seen */
+		if (restricted)
+			state->exit_bits = PT_EXIT_WITHHELD;
 	}
 	r = reserve(lifecycle, PT_EXIT, struct pt_exit);
 	if (r) {

@@ -215,6 +215,9 @@ static __always_inline int note_return(struct task_struct *task, struct pt_regs 
 	state = state_of(task);
 	if (!state)
 		return 0;
+	/* neither told nor counted, so that counts and records agree */
+	if (!may_see(task))
+		return 0;
 	if (ret >= 0) {
 		state->opens++;
 		return 0;
@@ -312,7 +315,8 @@ int on_io_uring(__u64 *ctx)
 		return 0;
 	task = bpf_get_current_task_btf();
 	state = state_of(task);
-	if (!state)
+	/* of one that may not be seen no look-up is told anyway */
+	if (!state || !may_see(task))
 		return 0;
 	r = reserve(lifecycle, PT_BLIND, struct pt_blind);
 	if (!r)

@@ -50,6 +50,13 @@ struct {
 	__uint(max_entries, 1 << 20);
 } lookups SEC(".maps");
 
+struct io_counters {
+	__u64 rchar;
+	__u64 wchar;
+	__u64 read_bytes;
+	__u64 write_bytes;
+};
+
 /* What we know of a traced task. A task without it is not of the tree. */
 struct task_state {
 	__u32 task;
@@ -80,6 +87,10 @@ struct task_state {
 	/* the time of its last record, and what se.exec_start was then: see coarse_now() */
 	__u64 stamp_ns;
 	__u64 stamp_key;
+	/* whether its program might not be seen when it began, and its I/O when it last could be; only
+	 * for those who may not trace everybody: see rights.bpf.h */
+	__u64 hidden;
+	struct io_counters seen_io;
 };
 
 /* task_state.born_in of a task that was not followed from its birth. */
@@ -446,6 +457,12 @@ static __always_inline void copy_comm(char *to, struct task_struct *task)
 	/* two loads; bpf_get_current_comm costs ten times as much */
 	((__u64 *)to)[0] = ((__u64 *)task->comm)[0];
 	((__u64 *)to)[1] = ((__u64 *)task->comm)[1];
+}
+
+static __always_inline void hide_comm(char *comm)
+{
+	((__u64 *)comm)[0] = 0;
+	((__u64 *)comm)[1] = 0;
 }
 
 #endif

@@ -44,7 +44,7 @@ static __always_inline int write_tick(struct seq_file *seq)
 
 static __always_inline int write_sample(struct seq_file *seq, struct task_struct *task,
 					struct mm_struct *mm, __u32 serial, __u32 process,
-					char letter, bool final)
+					char letter, bool final, bool hidden)
 {
 	struct task_state *state;
 	struct pt_sample s = {};
@@ -54,7 +54,7 @@ static __always_inline int write_sample(struct seq_file *seq, struct task_struct
 	s.tgid = task->tgid;
 	s.tid = task->pid;
 	s.state = letter;
-	s.bits = final ? PT_SAMPLE_FINAL : 0;
+	s.bits = (final ? PT_SAMPLE_FINAL : 0) | (hidden ? PT_SAMPLE_WITHHELD : 0);
 	s.run_ns = task->se.sum_exec_runtime;
 	s.utime_ns = task->utime;
 	s.stime_ns = task->stime;
@@ -62,10 +62,6 @@ static __always_inline int write_sample(struct seq_file *seq, struct task_struct
 	s.nivcsw = task->nivcsw;
 	s.minflt = task->min_flt;
 	s.majflt = task->maj_flt;
-	s.rchar = task->ioac.rchar;
-	s.wchar = task->ioac.wchar;
-	s.read_bytes = task->ioac.read_bytes;
-	s.write_bytes = task->ioac.write_bytes;
 	s.run_delay_ns = task->sched_info.run_delay;
 	s.rss_pages = mm_rss_pages(mm);
 	/* the place of a thread that has ended meanwhile may be another's by now */
@@ -74,6 +70,11 @@ static __always_inline int write_sample(struct seq_file *seq, struct task_struct
 		return 0;
 	state->sampled_run_ns = s.run_ns;
 	state->sampled_state = letter;
+	write_io(&s, task);
+	if (hidden)
+		write_seen_io(&s, state);
+	else if (restricted)
+		keep_seen_io(state, &s);
 	/* when the buffer is full the kernel empties it and runs us again for the same task */
 	if (bpf_seq_write(seq, &s, sizeof(s))) {
 		state->sampled_run_ns = ~0ULL;
@@ -92,7 +93,7 @@ int on_sample(struct bpf_iter__task *ctx)
 	struct orders *orders;
 	struct mm_struct *mm;
 	__u32 pass, serial, process;
-	bool changed, ended;
+	bool changed, ended, hidden;
 	char letter;
 
 	if (empty_programs)
@@ -114,12 +115,14 @@ int on_sample(struct bpf_iter__task *ctx)
 	ended = state->exit_ns;
 	changed = state->sampled_state != letter ||
 		  state->sampled_run_ns != task->se.sum_exec_runtime;
+	/* a dead one has no memory any more that would tell */
+	hidden = ended ? state->exit_bits & PT_EXIT_WITHHELD : !may_see(task);
 	orders = get_orders();
 	pass = orders ? orders->pass : PASS_CHANGED;
 
 	if (changed || (pass != PASS_CHANGED && !ended)) {
 		if (write_sample(seq, task, mm, serial, process, letter,
-				 pass == PASS_FINAL && !ended))
+				 pass == PASS_FINAL && !ended, hidden))
 			return 0;
 	}
 	count_state(letter);

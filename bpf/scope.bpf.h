@@ -120,14 +120,15 @@ static __always_inline bool is_launch(__u64 clone_flags)
 /* ---- following a task ---- */
 
 /* Gives a task its serial and returns it; 0 and a counted loss if there is no memory. `process` is
- * the serial of its process, 0 if it founds one. */
+ * the serial of its process, 0 if it founds one; `hidden` whether it was made by one that may not be seen. */
 static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u64 born_in,
-				    __u16 kind)
+				    __u16 kind, bool hidden)
 {
 	struct counts *counts = get_counts();
 	struct task_state fresh = {
 		.born_ns = task->start_boottime,
 		.born_in = born_in,
+		.hidden = hidden,
 		/* no sample can have said this, so the first one is always written */
 		.sampled_run_ns = ~0ULL,
 	};
@@ -135,6 +136,8 @@ static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u
 
 	if (!counts)
 		return 0;
+	if (restricted)
+		write_io(&fresh.seen_io, task);
 	fresh.task = __sync_fetch_and_add(&counts->born, 1) + 1;
 	fresh.process = process ? process : fresh.task;
 	if (process && !bpf_map_update_elem(&threads, &key, &fresh, BPF_ANY))
@@ -179,6 +182,10 @@ static __always_inline void write_attach(struct task_struct *task, __u32 serial,
 	r->waited_utime_ns = BPF_CORE_READ(task, signal, cutime);
 	r->waited_stime_ns = BPF_CORE_READ(task, signal, cstime);
 	copy_comm(r->comm, task);
+	/* asked again, for it may have executed another program since adopt() asked; the command's name is
+	 * still the recorder's own */
+	if (!(bits & PT_ATTACH_ROOT) && !may_see(task))
+		hide_comm(r->comm);
 	submit(lifecycle, r);
 }
 
@@ -191,6 +198,8 @@ static __always_inline void adopt(struct task_struct *task)
 
 	if (task->flags & PF_KTHREAD)
 		return;
+	if (!may_see(task))
+		return;
 	/* a zombie has had its last word, unless it leads threads that live on */
 	if (task->exit_state && (task->pid != task->tgid || task->signal->live.counter == 0))
 		return;
@@ -201,7 +210,7 @@ static __always_inline void adopt(struct task_struct *task)
 			return;
 		process = leader_state->process;
 	}
-	serial = follow(task, process, BORN_ELSEWHERE, PT_ATTACH);
+	serial = follow(task, process, BORN_ELSEWHERE, PT_ATTACH, false);
 	if (!serial)
 		return;
 	write_attach(task, serial, process ? process : serial,

@@ -90,6 +90,36 @@ struct fs_struct {
 	struct path pwd;
 };
 
+typedef struct {
+	__u32 val;
+} kuid_t;
+
+typedef struct {
+	__u32 val;
+} kgid_t;
+
+/* Before 6.3 two words of 32 bits, the same bytes: read as a whole, never by its field. */
+typedef struct {
+	__u64 val;
+} kernel_cap_t;
+
+struct user_namespace {
+	struct user_namespace *parent;
+	int level;
+	kuid_t owner;
+};
+
+struct cred {
+	kuid_t uid;
+	kgid_t gid;
+	kuid_t suid;
+	kgid_t sgid;
+	kuid_t euid;
+	kgid_t egid;
+	kernel_cap_t cap_permitted;
+	struct user_namespace *user_ns;
+};
+
 struct mm_struct {
 	unsigned long task_size;
 	unsigned long hiwater_rss;
@@ -190,6 +220,7 @@ struct task_struct {
 	__u64 start_boottime;
 	unsigned long min_flt;
 	unsigned long maj_flt;
+	const struct cred *real_cred;
 	char comm[16];
 	struct fs_struct *fs;
 	struct signal_struct *signal;

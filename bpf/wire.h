@@ -155,6 +155,7 @@ struct pt_fork {
 #define PT_EXEC_ENV_CUT 8	/* the environment is larger than we scan */
 #define PT_EXEC_COMPAT 16	/* a 32-bit program: its system calls are not seen */
 #define PT_EXEC_BEFORE 32	/* happened before we looked: told by /proc when the task was attached */
+#define PT_EXEC_WITHHELD 64	/* the recorder's user may not trace the program: nothing of it is told */
 
 /* Followed by path, interp, exe, cwd and the first argv bytes, in that order, then padding. */
 struct pt_exec {
@@ -244,6 +245,8 @@ struct pt_again {
 #define PT_EXIT_RSS_BOUND 4	/* maxrss_pages is only an upper bound (kernels before 6.16) */
 #define PT_EXIT_RELEASED 8	/* waited for, or released by itself, before its last switch: what wait()
 				 * said of it lacks up to run_ns - run_at_exit_ns */
+#define PT_EXIT_WITHHELD 16	/* the recorder's user might not trace it in the end: no name, bytes of I/O as
+				 * far as they were known, and only such look-ups and opens counted as were told */
 
 struct pt_exit {
 	struct pt_head head;	/* .time_ns: when it began to exit */
@@ -301,6 +304,7 @@ struct pt_rename {
 };
 
 #define PT_SAMPLE_FINAL 1	/* taken when the recording ended: the task was still alive */
+#define PT_SAMPLE_WITHHELD 2	/* the recorder's user may not trace it: bytes of I/O are those of before */
 
 struct pt_sample {
 	struct pt_head head;

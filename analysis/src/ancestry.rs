@@ -7,6 +7,7 @@ use proctrace_findings::{Chart, ChartBody, Flame, Table, Unit, count, counted};
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::recording::Recording;
+use crate::split::Divided;
 use crate::tally::share_percent;
 
 /// As many stacks are told apart in each figure; the others come together.
@@ -23,8 +24,7 @@ struct Node {
     program: u32,
     depth: u32,
     processes: u64,
-    user_ns: u64,
-    system_ns: u64,
+    used: Divided,
 }
 
 /// Chains of programs from the root, with what their last processes used.
@@ -55,8 +55,7 @@ impl Tree {
             let node = tree.child(own, number(process.program));
             let node = &mut tree.nodes[node as usize];
             node.processes += 1;
-            node.user_ns = node.user_ns.saturating_add(process.cpu.user_ns);
-            node.system_ns = node.system_ns.saturating_add(process.cpu.system_ns);
+            node.used.add(&process.divided());
         }
         tree
     }
@@ -79,8 +78,8 @@ impl Tree {
             return *node;
         }
         let node = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
-        let (processes, user_ns, system_ns) = (0, 0, 0);
-        self.nodes.push(Node { parent, program, depth, processes, user_ns, system_ns });
+        let used = Divided::default();
+        self.nodes.push(Node { parent, program, depth, processes: 0, used });
         self.children.insert((parent, program), node);
         node
     }
@@ -117,7 +116,7 @@ fn name(recording: &Recording, program: u32) -> String {
 
 pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, AnalysisError> {
     let tree = Tree::of(recording);
-    let cpu = |node: &Node| node.user_ns.saturating_add(node.system_ns);
+    let cpu = |node: &Node| node.used.cpu.total_ns();
     let charts = vec![
         flame(recording, &tree, "ancestry_count", "processes", "processes", |node| node.processes),
         flame(recording, &tree, "ancestry_cpu", "CPU time", "µs of CPU time", |node| {
@@ -129,7 +128,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
             "ancestry_system",
             "system CPU time",
             "µs of system CPU time",
-            |node| node.system_ns / 1000,
+            |node| node.used.cpu.system_ns / 1000,
         ),
     ];
     let (heavy, rest) = tree.heaviest(|node| node.processes, STACKS_MAX);
@@ -147,7 +146,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
             "system_cpu_ns",
             "system",
             Unit::Nanoseconds,
-            heavy.iter().map(|(node, _)| node.system_ns),
+            heavy.iter().map(|(node, _)| recording.split.own(&node.used).map(|cpu| cpu.system_ns)),
         )
         .text("stack", "chain", heavy.iter().map(|(node, _)| tree.stack(recording, node)))
         .note(

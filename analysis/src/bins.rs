@@ -8,6 +8,7 @@ use proctrace_replay::{CpuTime, scale};
 use proctrace_wire::layout::{Attach, Sample, Tick};
 
 use crate::exit::End;
+use crate::split::{Growth, Ticks};
 
 /// At most so many bins: a week at a tenth of a second would be six million.
 const BINS_MAX: u64 = 20_000;
@@ -16,10 +17,13 @@ const BINS_MAX: u64 = 20_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub(crate) enum Quantity {
-    /// CPU time in user mode, in nanoseconds.
+    /// CPU time in user mode, in nanoseconds: estimated from pooled ticks, see `split`.
     User,
-    /// CPU time in the kernel, in nanoseconds.
+    /// CPU time in the kernel, in nanoseconds, likewise.
     System,
+    /// The same CPU time as the kernel divides it task by task, and tells samplers of /proc.
+    ToldUser,
+    ToldSystem,
     SwitchesVoluntary,
     SwitchesInvoluntary,
     /// Bytes from and to storage.
@@ -89,7 +93,10 @@ pub(crate) struct CategoryBins {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Point {
     pub(crate) time_ns: u64,
-    cpu: CpuTime,
+    run_ns: u64,
+    ticks: Ticks,
+    /// As the kernel divides it: what samplers of /proc are told.
+    told: CpuTime,
     counters: [u64; COUNTERS.len()],
 }
 
@@ -97,7 +104,9 @@ macro_rules! point_of {
     ($time_ns:expr, $record:expr) => {
         Point {
             time_ns: $time_ns,
-            cpu: scale($record.run_ns, $record.utime_ns, $record.stime_ns),
+            run_ns: $record.run_ns,
+            ticks: Ticks { user_ns: $record.utime_ns, system_ns: $record.stime_ns },
+            told: scale($record.run_ns, $record.utime_ns, $record.stime_ns),
             counters: [
                 $record.nvcsw,
                 $record.nivcsw,
@@ -130,18 +139,29 @@ impl Point {
         point_of!(end.time_ns, end.record)
     }
 
-    /// The CPU time of the task since an earlier moment.
-    pub(crate) fn cpu_since(&self, before: &Self) -> CpuTime {
-        self.cpu - before.cpu
+    /// The CPU time of the task since an earlier moment, as the kernel divides it.
+    pub(crate) fn told_since(&self, before: &Self) -> CpuTime {
+        self.told - before.told
     }
 
-    /// Neither part of the CPU time may fall when the split is estimated anew; the kernel keeps
-    /// its own estimates apart in the same way (cputime_adjust).
+    /// What the task used since an earlier moment.
+    pub(crate) fn growth_since(&self, before: &Self) -> Growth {
+        Growth {
+            from_ns: before.time_ns,
+            to_ns: self.time_ns,
+            run_ns: self.run_ns.saturating_sub(before.run_ns),
+            ticks: self.ticks.minus(before.ticks),
+        }
+    }
+
+    /// Neither part of what the kernel tells may fall when it estimates the split anew; it keeps
+    /// its own estimates apart in the same way (cputime_adjust). Nor may any other counter.
     fn after(mut self, before: &Self) -> Self {
-        let total = self.cpu.total_ns().max(before.cpu.total_ns());
-        let system = self.cpu.system_ns.max(before.cpu.system_ns);
-        let user = (total - system.min(total)).max(before.cpu.user_ns);
-        self.cpu = CpuTime { user_ns: user, system_ns: total - user.min(total) };
+        let total = self.told.total_ns().max(before.told.total_ns());
+        let system = self.told.system_ns.max(before.told.system_ns);
+        let user = (total - system.min(total)).max(before.told.user_ns);
+        self.told = CpuTime { user_ns: user, system_ns: total - user.min(total) };
+        self.run_ns = self.run_ns.max(before.run_ns);
         self
     }
 }
@@ -192,36 +212,46 @@ impl Bins {
     }
 
     /// Adds what a task's counters grew by from one moment to the next; returns the latter, and
-    /// tells `each` the bin, and the user and system time in it.
+    /// tells `each` the bin, and the CPU time in it. How that is divided is added when it is known,
+    /// by [`Bins::add_divided`].
     pub(crate) fn add_growth(
         &mut self,
         from: &Point,
         to: Point,
-        category: usize,
         mut each: impl FnMut(usize, f64),
     ) -> Point {
         let to = to.after(from);
-        let cpu = to.cpu - from.cpu;
+        let run_ns = to.run_ns.saturating_sub(from.run_ns) as f64;
+        let told = to.told - from.told;
         let mut grown = [0.0; COUNTERS.len()];
         for ((grown, now), before) in grown.iter_mut().zip(to.counters).zip(from.counters) {
             *grown = now.saturating_sub(before) as f64;
         }
         for (bin, share) in self.shares(from.time_ns, to.time_ns) {
-            let (user_ns, system_ns) = (cpu.user_ns as f64 * share, cpu.system_ns as f64 * share);
-            self.values[Quantity::User as usize][bin] += user_ns;
-            self.values[Quantity::System as usize][bin] += system_ns;
-            if let Some(category) = self.categories.get_mut(category) {
-                category.user_ns[bin] += user_ns;
-                category.system_ns[bin] += system_ns;
-            }
             for (quantity, grown) in COUNTERS.into_iter().zip(grown) {
                 if grown != 0.0 {
                     self.values[quantity as usize][bin] += grown * share;
                 }
             }
-            each(bin, user_ns + system_ns);
+            self.values[Quantity::ToldUser as usize][bin] += told.user_ns as f64 * share;
+            self.values[Quantity::ToldSystem as usize][bin] += told.system_ns as f64 * share;
+            each(bin, run_ns * share);
         }
         to
+    }
+
+    /// Adds CPU time of a category, with the share of it that is system time.
+    pub(crate) fn add_divided(&mut self, growth: &Growth, system_share: f64, category: usize) {
+        let system_ns = growth.run_ns as f64 * system_share;
+        let user_ns = growth.run_ns as f64 - system_ns;
+        for (bin, share) in self.shares(growth.from_ns, growth.to_ns) {
+            self.values[Quantity::User as usize][bin] += user_ns * share;
+            self.values[Quantity::System as usize][bin] += system_ns * share;
+            if let Some(category) = self.categories.get_mut(category) {
+                category.user_ns[bin] += user_ns * share;
+                category.system_ns[bin] += system_ns * share;
+            }
+        }
     }
 
     /// One more event of a kind.
@@ -313,11 +343,13 @@ mod tests {
         let mut bins = Bins::new(0, 40 * MS, 10 * MS, 1);
         let mut counters = [0; COUNTERS.len()];
         counters[0] = 30;
-        let cpu = CpuTime { user_ns: 300, system_ns: 0 };
-        let to = Point { time_ns: 35 * MS, cpu, counters };
+        let born = Point::born(5 * MS);
+        let to = Point { time_ns: 35 * MS, run_ns: 300, counters, ..Point::default() };
         let mut told = Vec::new();
-        bins.add_growth(&Point::born(5 * MS), to, 0, |bin, ns| told.push((bin, ns)));
-        assert_eq!(bins.of(Quantity::User), [50.0, 100.0, 100.0, 50.0]);
+        let to = bins.add_growth(&born, to, |bin, ns| told.push((bin, ns)));
+        bins.add_divided(&to.growth_since(&born), 0.25, 0);
+        assert_eq!(bins.of(Quantity::User), [37.5, 75.0, 75.0, 37.5]);
+        assert_eq!(bins.of(Quantity::System), [12.5, 25.0, 25.0, 12.5]);
         assert_eq!(bins.of(Quantity::SwitchesVoluntary), [5.0, 10.0, 10.0, 5.0]);
         assert_eq!(bins.categories[0].user_ns, bins.of(Quantity::User));
         assert_eq!(told, [(0, 50.0), (1, 100.0), (2, 100.0), (3, 50.0)]);
@@ -359,10 +391,10 @@ mod tests {
 
     #[test]
     fn a_revised_split_never_takes_time_back() {
-        let before = Point { cpu: CpuTime { user_ns: 80, system_ns: 20 }, ..Point::default() };
-        let revised = Point { cpu: CpuTime { user_ns: 60, system_ns: 60 }, ..Point::default() };
+        let before = Point { told: CpuTime { user_ns: 80, system_ns: 20 }, ..Point::default() };
+        let revised = Point { told: CpuTime { user_ns: 60, system_ns: 60 }, ..Point::default() };
         let after = revised.after(&before);
-        assert_eq!(after.cpu, CpuTime { user_ns: 80, system_ns: 40 });
+        assert_eq!(after.told, CpuTime { user_ns: 80, system_ns: 40 });
     }
 
     proptest! {
@@ -371,17 +403,21 @@ mod tests {
             times in proptest::collection::vec(0u64..2000, 2..10),
             user in 0u64..1_000_000,
             end in 1u64..3000,
+            share in 0.0..=1.0f64,
         ) {
             let mut times = times;
             times.sort_unstable();
             let mut bins = Bins::new(100 * MS, (100 + end) * MS, 7 * MS, 1);
             let mut point = Point::born(times[0] * MS);
             for (at, time) in times.iter().enumerate().skip(1) {
-                let cpu = CpuTime { user_ns: user * at as u64, system_ns: 0 };
-                let to = Point { time_ns: time * MS, cpu, ..Point::default() };
-                point = bins.add_growth(&point, to, 0, |_, _| ());
+                let run_ns = user * at as u64;
+                let to = Point { time_ns: time * MS, run_ns, ..Point::default() };
+                let to = bins.add_growth(&point, to, |_, _| ());
+                bins.add_divided(&to.growth_since(&point), share, 0);
+                point = to;
             }
-            let total: f64 = bins.of(Quantity::User).iter().sum();
+            let of = |quantity| bins.of(quantity).iter().sum::<f64>();
+            let total = of(Quantity::User) + of(Quantity::System);
             let expected = (user * (times.len() as u64 - 1)) as f64;
             prop_assert!((total - expected).abs() <= expected * 1e-9 + 1e-6, "{total} {expected}");
         }

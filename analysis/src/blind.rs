@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proctrace_wire::BlindSpot;
-use proctrace_wire::layout::EXEC_COMPAT;
+use proctrace_wire::layout::{EXEC_COMPAT, EXEC_WITHHELD, EXIT_WITHHELD};
 
 /// Processes with something that cannot be seen, by index.
 #[derive(Debug, Default)]
@@ -11,6 +11,7 @@ pub(crate) struct Blindness {
     pub(crate) compat: BTreeSet<usize>,
     pub(crate) io_uring: BTreeSet<usize>,
     pub(crate) systemd_run: BTreeSet<usize>,
+    pub(crate) withheld: BTreeSet<usize>,
 }
 
 impl Blindness {
@@ -18,8 +19,17 @@ impl Blindness {
         if exec.fixed.bits & EXEC_COMPAT != 0 {
             self.compat.insert(process);
         }
+        if exec.fixed.bits & EXEC_WITHHELD != 0 {
+            self.withheld.insert(process);
+        }
         if asks_systemd(exec) {
             self.systemd_run.insert(process);
+        }
+    }
+
+    pub(crate) fn note_exit(&mut self, process: usize, bits: u32) {
+        if bits & EXIT_WITHHELD != 0 {
+            self.withheld.insert(process);
         }
     }
 
@@ -52,6 +62,19 @@ mod tests {
     fn exec<'a>(exe: &'a [u8], argv: &'a [u8]) -> proctrace_wire::Exec<'a> {
         let fixed = ExecFixed::new_zeroed();
         proctrace_wire::Exec { fixed, path: exe, interp: b"", exe, cwd: b"/", argv }
+    }
+
+    #[test]
+    fn what_is_withheld_is_noted_once_for_each_process() {
+        let mut blind = Blindness::default();
+        let mut hidden = exec(b"", b"");
+        hidden.fixed.bits = EXEC_WITHHELD;
+        blind.note_exec(1, &hidden);
+        blind.note_exit(1, EXIT_WITHHELD);
+        blind.note_exit(2, EXIT_WITHHELD);
+        blind.note_exec(3, &exec(b"/bin/true", b"true\0"));
+        blind.note_exit(3, 0);
+        assert_eq!(blind.withheld, BTreeSet::from([1, 2]));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use proctrace_findings::{Chart, ChartBody, Correlations, HeatMap, Table, Unit, c
 
 use crate::bins::{Bins, Quantity};
 use crate::error::AnalysisError;
+use crate::knowledge::series_needs;
 use crate::options::{Content, Options};
 use crate::recording::Recording;
 use crate::stats::{LAGS, autocorrelation, best_lag, effective_n, interval, pearson, ranks};
@@ -52,6 +53,8 @@ impl SeriesSet {
         let merged = usize::try_from(merged).unwrap_or(1);
         let mut set = Self { bin_ns, names: vec![], values: vec![], known_from: vec![] };
         for (name, values, known_from) in series(bins) {
+            let known = recording.knows.all(series_needs(name));
+            let known_from = if known { known_from } else { usize::MAX };
             let sums = values.chunks_exact(merged).map(|bins| bins.iter().sum());
             set.names.push(name);
             set.values.push(sums.take(n).collect());

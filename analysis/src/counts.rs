@@ -7,6 +7,7 @@ use crate::error::AnalysisError;
 use crate::labels::told_apart;
 use crate::options::{Content, Options};
 use crate::recording::Recording;
+use crate::split::columns;
 use crate::tally::{self, Tally, class_name};
 
 /// As many of a class have a bar of their own.
@@ -32,11 +33,13 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
     let table = Table::new("counts", "Processes and threads by category")
         .text("class", "class", categories.iter().map(|((class, _), _)| class_name(*class)))
         .text("category", "category", categories.iter().map(|((_, name), _)| &**name));
-    let by_category = figures(table, categories.iter().map(|(_, tally)| *tally), &rate).note(&n);
+    let by_category =
+        figures(recording, table, categories.iter().map(|(_, tally)| *tally), &rate).note(&n);
     let table = Table::new("programs", "Processes and threads by program")
         .text("category", "category", programs.iter().map(|((_, name, _), _)| &**name))
         .text("program", "program", programs.iter().map(|((.., name), _)| &**name));
-    let by_program = figures(table, programs.iter().map(|(_, tally)| *tally), &rate).note(&n);
+    let by_program =
+        figures(recording, table, programs.iter().map(|(_, tally)| *tally), &rate).note(&n);
     let tables = vec![by_category.note(rate.says()), by_program.note(rate.says())];
 
     let kinds = Chart::new("counts", "Processes and threads", bars(&kinds(recording))).note(
@@ -59,8 +62,13 @@ fn ran<K>(mut rows: Vec<(K, Tally)>) -> Vec<(K, Tally)> {
     rows
 }
 
-fn figures(table: Table, rows: impl Iterator<Item = Tally> + Clone, rate: &Rate) -> Table {
-    table
+fn figures(
+    recording: &Recording,
+    table: Table,
+    rows: impl Iterator<Item = Tally> + Clone,
+    rate: &Rate,
+) -> Table {
+    let table = table
         .whole("processes", "processes", Unit::Count, rows.clone().map(|tally| tally.processes))
         .whole("forked", "no exec", Unit::Count, rows.clone().map(|tally| tally.forked))
         .whole("threads", "threads", Unit::Count, rows.clone().map(|tally| tally.threads))
@@ -70,8 +78,8 @@ fn figures(table: Table, rows: impl Iterator<Item = Tally> + Clone, rate: &Rate)
             Unit::PerSecond,
             rows.clone().map(|tally| rate.per_second(tally.processes)),
         )
-        .whole("cpu_ns", "CPU", Unit::Nanoseconds, rows.clone().map(|tally| tally.cpu_ns()))
-        .real("system_percent", "system", Unit::Percent, rows.map(|tally| tally.system_percent()))
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, rows.clone().map(|tally| tally.cpu_ns()));
+    columns(table, &recording.split, rows.map(|tally| tally.used))
 }
 
 /// The rows of the paper's figure: system commands by name, the experiment's software by what it

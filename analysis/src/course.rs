@@ -56,7 +56,7 @@ impl Course {
         let mut gone: Vec<(u64, Cpu)> = Vec::new();
         for (at, when_ns) in &watch.forgotten_ns {
             if *when_ns < until_ns {
-                let cpu = recording.processes[*at].cpu;
+                let cpu = recording.processes[*at].told;
                 let cpu = Cpu::from((cpu.user_ns as f64, cpu.system_ns as f64));
                 gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(*at)))));
             }
@@ -72,7 +72,7 @@ impl Course {
         Self {
             start_ns: bins.start_ns,
             width_ns: bins.width_ns.max(1),
-            all: cumulated(bins.of(Quantity::User), bins.of(Quantity::System)),
+            all: cumulated(bins.of(Quantity::ToldUser), bins.of(Quantity::ToldSystem)),
             outside: cumulated(&watch.outside.0, &watch.outside.1),
             hidden: cumulated(&watch.hidden.0, &watch.hidden.1),
             shown: watch

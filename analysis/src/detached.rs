@@ -4,12 +4,16 @@
 use std::cmp::Reverse;
 
 use proctrace_findings::Detached;
+use proctrace_trace::Quantity;
 
 use crate::process::Process;
 use crate::recording::Recording;
 
 /// The one that used most CPU time first.
 pub(crate) fn detached(recording: &Recording) -> Vec<Detached> {
+    if !recording.knows.all(&[Quantity::Forks, Quantity::Execs]) {
+        return Vec::new();
+    }
     let mut detached: Vec<Detached> = recording
         .processes
         .iter()
@@ -21,7 +25,7 @@ pub(crate) fn detached(recording: &Recording) -> Vec<Detached> {
                 .parent
                 .map(|parent| &recording.processes[parent])
                 .map_or_else(String::new, |parent| recording.program_of(parent).name.clone()),
-            cpu_ns: process.cpu.total_ns(),
+            cpu_ns: recording.knows.some(&[Quantity::Cpu], process.cpu.total_ns()),
             life_ns: process.ended_ns.map(|ended_ns| ended_ns.saturating_sub(process.born_ns)),
         })
         .collect();

@@ -25,12 +25,14 @@ mod correlate;
 mod counts;
 mod course;
 mod detached;
+mod ends;
 mod environments;
 mod error;
 mod events;
 mod exit;
 mod fast;
 mod gantt;
+mod knowledge;
 mod labels;
 mod laws;
 mod lifetimes;
@@ -51,6 +53,7 @@ mod sections;
 mod serials;
 pub mod series;
 mod spawners;
+mod split;
 mod spots;
 mod startup;
 mod states;
@@ -72,6 +75,7 @@ pub use environments::{StartRun, environments};
 pub use error::AnalysisError;
 pub use events::{ATHENA_EVENTS, EventLog, EventPattern, Events, PatternError};
 pub use exit::{End, Exit};
+pub use knowledge::says_what_it_needs;
 pub use gantt::gantt;
 pub use metrics::metrics;
 pub use options::{Content, Options};
@@ -79,6 +83,7 @@ pub use process::{Process, Task};
 pub use recording::Recording;
 pub use sections::Section;
 pub use series::{SeriesOptions, SeriesRun, series};
+pub use split::Ticks;
 pub use stats::pearson;
 pub use usage::Usage;
 
@@ -91,13 +96,16 @@ use proctrace_findings::{Findings, Health};
 pub fn analyse(recording: &Recording) -> Result<Findings, AnalysisError> {
     let accounting = accounting::Accounting::of(recording);
     let summary = summary::summary(recording, &accounting);
+    let health = laws::health(recording, &accounting);
     Ok(Findings {
         run: summary::run(recording),
-        health: laws::health(recording, &accounting),
+        known: recording.knows.findings(&health.losses),
+        health,
         summary,
         categories: tables::categories(recording)?,
         spawners: tables::spawners(recording)?,
         lookups: tables::lookups(recording)?,
+        ends: ends::ends(recording),
         detached: detached::detached(recording),
         memory: memory::memory(recording),
         blind_spots: spots::spots(recording),

@@ -10,19 +10,23 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use proctrace_trace::{Damage, Reader};
+use proctrace_findings::counted;
+use proctrace_trace::{Damage, Header, Quantity, Reader};
 use proctrace_wire::layout;
+use proctrace_wire::layout::EXIT_RSS_BOUND;
 
 use crate::bins::{Bins, Point};
 use crate::blind::Blindness;
 use crate::classify::{Classification, Examiner, Programs, Rules};
 use crate::error::AnalysisError;
 use crate::fast::FastMap;
+use crate::knowledge::Knows;
 use crate::loading::Start;
 use crate::names::Names;
 use crate::process::{Counts, Look, Miss, Process, Run, Task};
 use crate::recording::Recording;
 use crate::serials::Serials;
+use crate::split::{ENOUGH_TICKS, Pools, Split, Stretches};
 use crate::tracks::Tracks;
 use crate::watch::Watch;
 
@@ -37,6 +41,7 @@ impl Recording {
         let mut loader = Loader::new(&reader, rules);
         loader.read_lifecycle(&mut reader);
         loader.note_damage(&reader);
+        loader.find_end(&mut reader);
         let (classification, roles) = loader.classify();
         loader.end_processes();
         loader.find_reapers();
@@ -76,6 +81,9 @@ struct Loader<'a> {
     bins: Bins,
     tracks: Tracks,
     watch: Watch,
+    split: Split,
+    stretches: Stretches,
+    pools: Pools,
     ticks: Vec<layout::Tick>,
     blind: Blindness,
     looks: Vec<Look>,
@@ -114,6 +122,9 @@ impl<'a> Loader<'a> {
             bins: Bins::default(),
             tracks: Tracks::default(),
             watch: Watch::default(),
+            split: Split::default(),
+            stretches: Stretches::default(),
+            pools: Pools::default(),
             ticks: Vec::new(),
             blind: Blindness::default(),
             looks: Vec::new(),
@@ -125,10 +136,55 @@ impl<'a> Loader<'a> {
         }
     }
 
+    /// What the header says is known, and what turned out.
+    fn knows(&self, header: &Header) -> Knows {
+        let mut knows = Knows::of(header);
+        if !self.split.is_known() {
+            let ticks = self.split.count(self.split.ticks).round();
+            knows.lacks(
+                Quantity::Split,
+                format!(
+                    "{} hit the recording, and {ENOUGH_TICKS} are the least to divide CPU time by",
+                    counted(ticks as u64, "scheduler tick", "scheduler ticks")
+                ),
+            );
+        }
+        let ends = self.tasks.iter().filter_map(|task| task.end.as_ref());
+        let bounds = ends.filter(|end| end.record.bits & EXIT_RSS_BOUND != 0).count() as u64;
+        if bounds > 0 {
+            knows.estimates(
+                Quantity::PeakRss,
+                format!(
+                    "of {} an upper bound: the peak before the last exec",
+                    counted(bounds, "task", "tasks")
+                ),
+            );
+        }
+        knows
+    }
+
     /// Each pass unpacks the blocks of one stream and so finds the damage in these; what lies
     /// between blocks each of them finds.
     fn note_damage(&mut self, reader: &Reader<BufReader<File>>) {
         self.damage.extend(reader.damage().iter().cloned());
+    }
+
+    /// Without a trailer the last block of any stream tells how far the recording has come: a task
+    /// that lives and does nothing is in samples only.
+    fn find_end(&mut self, reader: &mut Reader<BufReader<File>>) {
+        if reader.trailer().is_some() || self.tasks.iter().all(|task| task.end.is_some()) {
+            return;
+        }
+        reader.rewind();
+        let last_ns = std::cell::Cell::new(self.last_ns);
+        while reader
+            .next_block_where(|info| {
+                last_ns.set(last_ns.get().max(info.last_ns));
+                false
+            })
+            .is_some()
+        {}
+        self.last_ns = last_ns.get();
     }
 
     fn finish(
@@ -137,9 +193,11 @@ impl<'a> Loader<'a> {
         classification: Classification,
         roles: Names,
     ) -> Recording {
+        let knows = self.knows(reader.header());
         Recording {
             header: reader.header().clone(),
             trailer: reader.trailer().cloned(),
+            recording_now: false,
             damage: self.damage.into_iter().collect(),
             undecodable: self.undecodable,
             programs: self.programs.into_inner(),
@@ -158,6 +216,8 @@ impl<'a> Loader<'a> {
             bins: self.bins,
             tracks: self.tracks.into_inner(),
             watch: self.watch,
+            knows,
+            split: self.split,
             ticks: self.ticks,
             blind: self.blind,
             looks: self.looks,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use proctrace_findings::{Memory, ProcessMemory};
+use proctrace_trace::Quantity;
 use proctrace_wire::layout;
 
 use crate::process::{Look, Process};
@@ -20,6 +21,9 @@ pub(crate) struct Pass {
 }
 
 pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
+    if !recording.knows.all(&[Quantity::Forks, Quantity::Execs, Quantity::Memory]) {
+        return None;
+    }
     let interval_ns = recording.header.memory_interval_ns?;
     let passes = passes(&recording.looks, interval_ns);
     let largest = passes.iter().max_by_key(|pass| pass.pss_bytes)?;

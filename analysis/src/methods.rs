@@ -6,6 +6,9 @@ use proctrace_findings::{
     Axis, Bars, Chart, ChartBody, Series, Table, Unit, Values, count as figure, counted,
 };
 
+use proctrace_replay::CpuTime;
+use proctrace_trace::Quantity;
+
 use crate::accounting::Accounting;
 use crate::detached::is_detached;
 use crate::error::AnalysisError;
@@ -13,6 +16,7 @@ use crate::options::{Content, Options};
 use crate::process::Process;
 use crate::recording::Recording;
 use crate::samplers::{Cpu, Missed, Said, prmon_like, prmon_pause_ns, ps_like};
+use crate::split::Divided;
 use crate::watch::PERIODS_NS;
 
 /// What prmon is told: its default, and the least that people give it.
@@ -62,6 +66,10 @@ fn methods(recording: &Recording) -> Vec<Method> {
         },
         time(recording, &books, exact),
     ];
+    // A sampler's looks are placed between ours.
+    if !recording.knows.all(&[Quantity::Samples]) {
+        return methods;
+    }
     let sampled = |name: String, period_ns: u64, said: Said| Method {
         name,
         cpu: Some(said.mean),
@@ -124,6 +132,13 @@ fn exact_ns(methods: &[Method]) -> f64 {
 fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
     let exact_ns = exact_ns(methods);
     let cpu = |of: fn(Cpu) -> f64| methods.iter().map(move |method| method.cpu.map(of));
+    // What others say of user and system time is theirs, and wrong; see the note.
+    let known = recording.knows.all(&[Quantity::Split]);
+    let part = |of: fn(Cpu) -> f64| {
+        let is_told = move |at: usize| at > 0 || known;
+        let values = methods.iter().enumerate();
+        values.map(move |(at, method)| method.cpu.filter(|_| is_told(at)).map(of))
+    };
     let missing = || methods.iter().map(|method| Some(exact_ns - method.cpu?.total_ns()));
     let efficiency = methods
         .iter()
@@ -131,8 +146,8 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
     let mut table = Table::new("accounting", "CPU time, and what others would have said of it")
         .text("method", "method", methods.iter().map(|method| method.name.clone()))
         .real("cpu_ns", "CPU", Unit::Nanoseconds, cpu(Cpu::total_ns))
-        .real("user_ns", "user", Unit::Nanoseconds, cpu(|cpu| cpu.user_ns))
-        .real("system_ns", "system", Unit::Nanoseconds, cpu(|cpu| cpu.system_ns))
+        .real("user_ns", "user", Unit::Nanoseconds, part(|cpu| cpu.user_ns))
+        .real("system_ns", "system", Unit::Nanoseconds, part(|cpu| cpu.system_ns))
         .real("missing_ns", "missing", Unit::Nanoseconds, missing())
         .real("missing_percent", "of it", Unit::Percent, missing().map(|ns| percent(ns?, exact_ns)))
         .real("efficiency_percent", "efficient", Unit::Percent, efficiency)
@@ -155,10 +170,40 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
              in between; a child is taken to be waited for as soon as it ends. prmon's ticks are \
              not modelled: less than 10 ms for each process at its last look.",
         );
+    if known {
+        table = table.note(division(recording, methods));
+    }
     if methods[1].cpu.is_none() {
         table = table.note("Nobody waited for the command: time would have said nothing.");
     }
     table
+}
+
+/// How user and system time are told apart, and why others do it wrongly.
+fn division(recording: &Recording, methods: &[Method]) -> String {
+    let split = &recording.split;
+    let all = methods[0].cpu.unwrap_or_default();
+    let certain = split.certainty(&Divided {
+        cpu: CpuTime { user_ns: all.user_ns as u64, system_ns: all.system_ns as u64 },
+        ticks: split.ticks,
+    });
+    let (low, high) = certain.interval_percent.unwrap_or_default();
+    let mut says = format!(
+        "User and system time of exact are estimates: {:.1} % system, 95 % interval {low:.1} to \
+         {high:.1} %, from n = {} scheduler ticks ({} ms each), pooled by program.",
+        percent(all.system_ns, all.total_ns()).unwrap_or_default(),
+        figure(certain.ticks.round() as u64),
+        split.tick_ns as f64 / 1e6,
+    );
+    if let Some(told) = methods[1].cpu {
+        says.push_str(&format!(
+            " time says {:.1} %: the kernel divides the CPU time of each process by the ticks of that \
+             process alone, and counts one that no tick hit in the kernel as all user time \
+             (cputime_adjust). For processes shorter than a tick that is a bias.",
+            percent(told.system_ns, told.total_ns()).unwrap_or_default()
+        ));
+    }
+    says
 }
 
 fn reasons(methods: &[Method]) -> Table {
@@ -245,6 +290,7 @@ fn processes(recording: &Recording) -> Table {
 /// Pid, program, life and CPU time of each.
 fn by_process(table: Table, recording: &Recording, rows: &[usize]) -> Table {
     let of = || rows.iter().map(|at| &recording.processes[*at]);
+    let own = |process: &Process| recording.split.own(&process.divided());
     let program = |process: &Process| {
         let name = &recording.program_of(process).name;
         match recording.role_of(process) {
@@ -267,8 +313,8 @@ fn by_process(table: Table, recording: &Recording, rows: &[usize]) -> Table {
             of().map(|process| life_ns(recording, process)),
         )
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|process| process.cpu.total_ns()))
-        .whole("user_ns", "user", Unit::Nanoseconds, of().map(|process| process.cpu.user_ns))
-        .whole("system_ns", "system", Unit::Nanoseconds, of().map(|process| process.cpu.system_ns))
+        .whole("user_ns", "user", Unit::Nanoseconds, of().map(|p| Some(own(p)?.user_ns)))
+        .whole("system_ns", "system", Unit::Nanoseconds, of().map(|p| Some(own(p)?.system_ns)))
 }
 
 fn detached(recording: &Recording) -> Table {

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use proctrace_findings::{Class, FAMILIES, Findings, Health, Metric, Metrics};
+use proctrace_findings::{Class, FAMILIES, Findings, Health, Metric, Metrics, Unknown};
+use proctrace_trace::Quantity;
 
+use crate::knowledge::{BY_KIND, Knows, metric_needs};
 use crate::recording::Recording;
 use crate::tally;
 
 /// All figures of a recording, in the order of [`FAMILIES`], the largest of each family first.
 ///
-/// A family without labels is always there, but for `peak_pss_bytes`, which needs a recording with
+/// A family without labels is there if the recording knows what it needs: `peak_pss_bytes` takes
 /// `--memory`. One with labels has as many members as there are things to count, and may have none.
+/// [`Metrics::unknown`] tells the one from the other.
 pub fn metrics(recording: &Recording, findings: &Findings) -> Metrics {
     let mut figures = Figures::default();
     totals(&mut figures, recording, findings);
@@ -25,8 +28,28 @@ pub fn metrics(recording: &Recording, findings: &Findings) -> Metrics {
         started_unix_ns: run.started_unix_ns,
         cores: run.cores,
         doubts: doubts(&findings.health),
-        metrics: figures.in_order(),
+        metrics: figures.in_order(&recording.knows),
+        unknown: unknown(&recording.knows),
     }
+}
+
+/// The families, or members of them, that need something that is not known.
+fn unknown(knows: &Knows) -> Vec<Unknown> {
+    let mut unknown = Vec::new();
+    for family in FAMILIES {
+        let name = family.name.to_owned();
+        if BY_KIND.contains(&family.name) {
+            for quantity in Quantity::LOOKUPS {
+                if let Some(why) = knows.why_not(&[quantity]) {
+                    let kind = quantity.family().map(str::to_owned);
+                    unknown.push(Unknown { name: name.clone(), kind, why });
+                }
+            }
+        } else if let Some(why) = knows.why_not(metric_needs(family.name).unwrap_or(&[])) {
+            unknown.push(Unknown { name, kind: None, why });
+        }
+    }
+    unknown
 }
 
 /// By name of the family and values of its labels; what is said twice adds up.
@@ -38,9 +61,13 @@ impl<'a> Figures<'a> {
         *self.0.entry(family).or_default().entry(labels.to_vec()).or_default() += value;
     }
 
-    fn in_order(self) -> Vec<Metric> {
+    /// Those that are known.
+    fn in_order(self, knows: &Knows) -> Vec<Metric> {
         let mut metrics = Vec::new();
         for family in FAMILIES {
+            if !metric_needs(family.name).is_none_or(|needs| knows.all(needs)) {
+                continue;
+            }
             let Some(members) = self.0.get(family.name) else { continue };
             let mut members: Vec<(&Vec<&str>, f64)> =
                 members.iter().map(|(labels, value)| (labels, *value)).collect();
@@ -71,17 +98,17 @@ fn totals(figures: &mut Figures<'_>, recording: &Recording, findings: &Findings)
     let summary = &findings.summary;
     let of_class = |class| {
         let found = findings.categories.iter().filter(|category| category.class == class);
-        found.map(|category| category.processes).sum::<u64>()
+        found.filter_map(|category| category.processes).sum::<u64>()
     };
     let lookups = summary.lookups_in_vain;
     for (family, value) in [
         ("total_processes", summary.processes),
         ("total_threads", summary.threads),
-        ("total_tasks", summary.processes.saturating_add(summary.threads)),
+        ("total_tasks", summary.processes.zip(summary.threads).map(|(a, b)| a.saturating_add(b))),
         ("total_execs", summary.execs),
         ("total_execs_failed", summary.execs_failed),
-        ("total_commands", of_class(Class::Command)),
-        ("total_framework_processes", of_class(Class::Framework)),
+        ("total_commands", Some(of_class(Class::Command))),
+        ("total_framework_processes", Some(of_class(Class::Framework))),
         ("total_failed_lookups", lookups),
         ("total_detached", summary.detached_processes),
         ("total_opens", summary.opens),
@@ -95,7 +122,9 @@ fn totals(figures: &mut Figures<'_>, recording: &Recording, findings: &Findings)
         ("read_bytes", summary.read_bytes),
         ("write_bytes", summary.write_bytes),
     ] {
-        figures.add(family, &[], value as f64);
+        if let Some(value) = value {
+            figures.add(family, &[], value as f64);
+        }
     }
     for (family, ns) in [
         ("total_cpu_user_seconds", summary.user_ns),
@@ -103,10 +132,12 @@ fn totals(figures: &mut Figures<'_>, recording: &Recording, findings: &Findings)
         ("total_cpu_seconds", summary.cpu_ns),
         ("detached_cpu_seconds", summary.detached_cpu_ns),
         ("unwaited_cpu_seconds", summary.unwaited_cpu_ns),
-        ("wall_seconds", recording.wall_ns()),
+        ("wall_seconds", Some(recording.wall_ns())),
         ("run_delay_seconds", summary.run_delay_ns),
     ] {
-        figures.add(family, &[], seconds(ns));
+        if let Some(ns) = ns {
+            figures.add(family, &[], seconds(ns));
+        }
     }
     if let Some(memory) = &findings.memory {
         figures.add("peak_pss_bytes", &[], memory.peak_pss_bytes as f64);
@@ -119,8 +150,8 @@ fn by_category<'a>(figures: &mut Figures<'a>, recording: &'a Recording) {
         if tally.processes > 0 {
             figures.add("processes", &[category], tally.processes as f64);
             figures.add("threads", &[category], tally.threads as f64);
-            figures.add("cpu_user_seconds", &[category], seconds(tally.user_ns));
-            figures.add("cpu_system_seconds", &[category], seconds(tally.system_ns));
+            figures.add("cpu_user_seconds", &[category], seconds(tally.used.cpu.user_ns));
+            figures.add("cpu_system_seconds", &[category], seconds(tally.used.cpu.system_ns));
         }
     }
 }
@@ -138,9 +169,10 @@ fn by_command<'a>(figures: &mut Figures<'a>, recording: &'a Recording, findings:
     for detached in &findings.detached {
         figures.add("detached_processes", &[&detached.program], 1.0);
     }
-    for category in findings.categories.iter().filter(|category| category.lookups_failed > 0) {
-        let lookups = category.lookups_failed as f64;
-        figures.add("command_failed_lookups", &[&category.name], lookups);
+    for category in &findings.categories {
+        if let Some(lookups) = category.lookups_failed.filter(|lookups| *lookups > 0) {
+            figures.add("command_failed_lookups", &[&category.name], lookups as f64);
+        }
     }
 }
 
@@ -172,7 +204,9 @@ fn spawns<'a>(figures: &mut Figures<'a>, recording: &'a Recording) {
 /// Why the figures cannot be trusted, in words.
 fn doubts(health: &Health) -> Vec<String> {
     let mut doubts = Vec::new();
-    if !health.complete {
+    if health.recording_now {
+        doubts.push("it is being recorded right now".to_owned());
+    } else if !health.complete {
         doubts.push("the recording was cut short".to_owned());
     }
     if health.lost > 0 {
@@ -184,12 +218,12 @@ fn doubts(health: &Health) -> Vec<String> {
         doubts.push(format!("{} records were lost: {}", health.lost, losses.join(", ")));
     }
     doubts.extend(health.damage.iter().cloned());
-    for law in health.laws.iter().filter(|law| !law.holds) {
+    for law in health.laws.iter().filter(|law| law.is_broken()) {
         doubts.push(format!(
             "the books do not balance: {}: {} {unit} against {} {unit}",
             law.says,
-            law.found,
-            law.expected,
+            law.found.unwrap_or_default(),
+            law.expected.unwrap_or_default(),
             unit = law.unit
         ));
     }
@@ -200,6 +234,7 @@ fn doubts(health: &Health) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::testing::{MS, S, Scene};
+    use proctrace_trace::{Damage, DamageKind};
     use proctrace_wire::Call;
 
     /// The only family without labels that needs more than any recording has.
@@ -309,6 +344,22 @@ mod tests {
         ] {
             assert!((sum(parts) - sum(total)).abs() < 1e-9, "{parts} {total}");
         }
+    }
+
+    #[test]
+    fn a_recording_that_goes_on_is_doubted_for_that_alone() {
+        let mut scene = Scene::new(1, S);
+        // A look-up of a task whose start is in a block that is still to be written.
+        scene.fork(0, 1, 2).open_failed(S, 7, "/x");
+        let mut recording = scene.load(Some((S, 0, 0)));
+        recording.trailer = None;
+        let doubts =
+            |recording: &Recording| metrics(recording, &crate::analyse(recording).unwrap()).doubts;
+        assert_eq!(doubts(&recording)[0], "the recording was cut short");
+        recording.damage = vec![Damage { offset: 9, what: DamageKind::Truncated, records: None }];
+        assert!(doubts(&recording).len() > 2, "{:?}", doubts(&recording));
+        recording.recording_now = true;
+        assert_eq!(doubts(&recording), ["it is being recorded right now"]);
     }
 
     #[test]

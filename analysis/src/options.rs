@@ -1,8 +1,10 @@
 //! What the sections of a report are asked, and what they answer.
 
 use proctrace_findings::{Chart, Table};
+use proctrace_trace::Quantity;
 
 use crate::events::EventLog;
+use crate::knowledge::{Knows, chart_needs, column_needs, table_needs};
 use crate::recording::Recording;
 
 /// What a reader may ask for, beside the recording.
@@ -32,4 +34,38 @@ pub struct Content {
     pub tables: Vec<Table>,
     /// Its figures.
     pub charts: Vec<Chart>,
+}
+
+impl Content {
+    /// Without what would be computed from quantities that are not known: figures of columns, all rows
+    /// of tables whose rows are not known, and charts.
+    pub(crate) fn only_known(mut self, knows: &Knows) -> Self {
+        for table in &mut self.tables {
+            let rows_need = table_needs(table.name).unwrap_or(&[]);
+            let mut lacking: Vec<Quantity> = Vec::new();
+            if knows.all(rows_need) {
+                for column in &mut table.columns {
+                    let needs = column_needs(column.name);
+                    if !knows.all(needs) {
+                        column.values.forget();
+                        for need in needs {
+                            if !lacking.contains(need) {
+                                lacking.push(*need);
+                            }
+                        }
+                    }
+                }
+            } else {
+                table.columns.iter_mut().for_each(|column| column.values.clear());
+                lacking.extend(rows_need);
+            }
+            if let Some(why) = knows.why_not(&lacking) {
+                // What a note counts may be just what is not known.
+                table.notes.retain(|note| !note.contains(|c: char| c.is_ascii_digit()));
+                table.notes.insert(0, format!("Not known: {why}."));
+            }
+        }
+        self.charts.retain(|chart| chart_needs(chart.name).is_none_or(|needs| knows.all(needs)));
+        self
+    }
 }

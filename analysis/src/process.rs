@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proctrace_replay::CpuTime;
 
 use crate::exit::End;
-
+use crate::split::{Divided, Ticks};
 use crate::usage::Usage;
 
 /// Records, as they were counted while reading.
@@ -135,9 +135,14 @@ pub struct Process {
     pub execs: u32,
     /// Its tasks, by index.
     pub tasks: Vec<usize>,
-    /// CPU time of its tasks while they were followed, exact; split as the kernel does for the
-    /// group.
+    /// CPU time of its tasks while they were followed. The total is exact; user and system time are
+    /// estimated from ticks that are pooled where it has few of its own (see `split`).
     pub cpu: CpuTime,
+    /// The ticks that hit its tasks while they were followed.
+    pub ticks: Ticks,
+    /// The same CPU time as the kernel divides it for this process alone: what wait(2) and
+    /// /proc/PID/stat say, which is biased for processes that few ticks hit.
+    pub told: CpuTime,
     /// CPU time of its tasks before.
     pub before_ns: u64,
     /// CPU time of children it had waited for before.
@@ -151,4 +156,11 @@ pub struct Process {
     pub autoreaped: bool,
     /// Peak RSS of what it ran last.
     pub maxrss_bytes: u64,
+}
+
+impl Process {
+    /// Its CPU time, as a part of groups.
+    pub(crate) fn divided(&self) -> Divided {
+        Divided { cpu: self.cpu, ticks: self.ticks }
+    }
 }

@@ -6,8 +6,10 @@ use crate::bins::Bins;
 use crate::blind::Blindness;
 use crate::classify::{Classification, Program};
 use crate::fast::FastMap;
+use crate::knowledge::Knows;
 use crate::loading::Start;
 use crate::process::{Counts, Look, Miss, Process, Run, Task};
+use crate::split::Split;
 use crate::tracks::Track;
 use crate::watch::Watch;
 
@@ -18,6 +20,9 @@ pub struct Recording {
     pub header: Header,
     /// How it ended; None if it was cut short.
     pub trailer: Option<Trailer>,
+    /// Whether the recorder was still writing the trace when it was opened, as far as the caller can
+    /// tell: [`Recording::load`] says no.
+    pub recording_now: bool,
     /// What had to be passed over.
     pub damage: Vec<Damage>,
     /// Records that make no sense.
@@ -52,6 +57,10 @@ pub struct Recording {
     pub(crate) tracks: Vec<Track>,
     /// What samplers of /proc would not have seen.
     pub(crate) watch: Watch,
+    /// What is known, and what is not.
+    pub(crate) knows: Knows,
+    /// How CPU time is divided into user and system time.
+    pub(crate) split: Split,
     /// Every pass of samples.
     pub(crate) ticks: Vec<proctrace_wire::layout::Tick>,
     /// What could not be seen.
@@ -91,6 +100,11 @@ impl Recording {
     pub fn spawner_template_of(&self, process: &Process) -> Option<&str> {
         let run = self.runs.get(process.spawned_in? as usize)?;
         self.templates.get(run.template as usize).map(String::as_str)
+    }
+
+    /// Whether this is the beginning of a recording that goes on.
+    pub(crate) fn is_being_written(&self) -> bool {
+        self.recording_now && self.trailer.is_none()
     }
 
     /// The command, where one was launched.

@@ -30,6 +30,11 @@ impl Section {
             analyse: crate::lifetimes::section,
         },
         Self {
+            name: "ends",
+            help: "what failed, and what a signal killed",
+            analyse: crate::ends::section,
+        },
+        Self {
             name: "spawners",
             help: "who starts what, by program and command line",
             analyse: crate::spawners::section,
@@ -81,7 +86,8 @@ impl Section {
     /// # Errors
     /// When a table cannot be computed, which would be a fault of this crate.
     pub fn of(&self, recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
-        (self.analyse)(recording, options)
+        let content = (self.analyse)(recording, options)?;
+        Ok(content.only_known(&recording.knows))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::process::Process;
 use crate::recording::Recording;
+use crate::split::{Divided, columns};
 use crate::summary::median;
 use crate::tally::share_percent;
 
@@ -35,22 +36,20 @@ struct Child {
 #[derive(Debug, Default)]
 struct Edge {
     processes: u64,
-    user_ns: u64,
-    system_ns: u64,
+    used: Divided,
     lives_ns: Vec<u64>,
 }
 
 impl Edge {
     fn add(&mut self, process: &Process) {
         self.processes += 1;
-        self.user_ns = self.user_ns.saturating_add(process.cpu.user_ns);
-        self.system_ns = self.system_ns.saturating_add(process.cpu.system_ns);
+        self.used.add(&process.divided());
         let ended_ns = process.ended_ns;
         self.lives_ns.extend(ended_ns.map(|ended_ns| ended_ns.saturating_sub(process.born_ns)));
     }
 
     fn cpu_ns(&self) -> u64 {
-        self.user_ns.saturating_add(self.system_ns)
+        self.used.cpu.total_ns()
     }
 }
 
@@ -197,7 +196,7 @@ fn edges_table(recording: &Recording, edges: Vec<((Source, Child), Edge)>, rate:
             (source, child, edge, life_ns)
         })
         .collect();
-    Table::new("spawners", "Who starts what")
+    let table = Table::new("spawners", "Who starts what")
         .whole("processes", "processes", Unit::Count, edges.iter().map(|edge| edge.2.processes))
         .real(
             "per_second",
@@ -205,13 +204,8 @@ fn edges_table(recording: &Recording, edges: Vec<((Source, Child), Edge)>, rate:
             Unit::PerSecond,
             edges.iter().map(|edge| rate.per_second(edge.2.processes)),
         )
-        .whole("cpu_ns", "CPU", Unit::Nanoseconds, edges.iter().map(|edge| edge.2.cpu_ns()))
-        .real(
-            "system_percent",
-            "system",
-            Unit::Percent,
-            edges.iter().map(|edge| share_percent(edge.2.system_ns, edge.2.cpu_ns())),
-        )
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, edges.iter().map(|edge| edge.2.cpu_ns()));
+    columns(table, &recording.split, edges.iter().map(|edge| edge.2.used))
         .whole("life_median_ns", "half <", Unit::Nanoseconds, edges.iter().map(|edge| edge.3))
         .text("parent", "by", edges.iter().map(|edge| parent(edge.0)))
         .text("child", "what", edges.iter().map(|edge| child_name(recording, edge.1)))

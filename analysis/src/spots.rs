@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proctrace_findings::BlindSpot;
+use proctrace_trace::Quantity;
 
 use crate::recording::Recording;
 
@@ -30,11 +31,28 @@ pub(crate) fn spots(recording: &Recording) -> Vec<BlindSpot> {
         &blind.systemd_run,
         "systemd-run starts things elsewhere, which are not in this recording",
     );
-    let families = &recording.header.misses;
-    if !families.iter().any(|family| family == "open") {
+    let withheld = blind.withheld.len();
+    add(
+        "withheld",
+        &blind.withheld,
+        &format!(
+            "{withheld} {} programs that who recorded may not trace (set-user-ID or the like): their \
+             arguments, paths, failed look-ups and I/O are withheld",
+            if withheld == 1 { "process ran" } else { "processes ran" }
+        ),
+    );
+    if recording.header.restricted && recording.header.command.is_empty() {
+        spots.push(BlindSpot {
+            what: "restricted",
+            says: "processes that who recorded may not trace, such as those of other users".to_owned(),
+            processes: 0,
+            programs: Vec::new(),
+        });
+    }
+    if let Some(why) = recording.knows.why_not(&Quantity::LOOKUPS) {
         spots.push(BlindSpot {
             what: "misses",
-            says: "opens were not recorded: see record --misses".to_owned(),
+            says: format!("not known: {why}"),
             processes: recording.processes.len() as u64,
             programs: Vec::new(),
         });

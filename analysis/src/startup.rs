@@ -4,13 +4,13 @@
 use std::cmp::Reverse;
 
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, counted};
-use proctrace_replay::{CpuTime, scale};
 
 use crate::error::AnalysisError;
 use crate::labels;
 use crate::options::{Content, Options};
 use crate::process::Run;
 use crate::recording::Recording;
+use crate::split::{Split, Ticks};
 
 /// The longest pause between ticks of a scheduler, CONFIG_HZ=100: the times of look-ups are those of
 /// ticks.
@@ -32,7 +32,8 @@ struct Sums {
     life_ns: u64,
     /// Of those that missed a library.
     loading_life_ns: u64,
-    cpu: CpuTime,
+    run_ns: u64,
+    ticks: Ticks,
     /// At most so much until loaded: the loader is one thread.
     loading_cpu_ns: u64,
 }
@@ -41,7 +42,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
     let sums = sums(recording);
     let names = names(recording, &sums);
     Ok(Content {
-        tables: vec![means(&names, &sums), totals(&names, &sums)],
+        tables: vec![means(&recording.split, &names, &sums), totals(&names, &sums)],
         charts: vec![chart(&names, &sums)],
     })
 }
@@ -67,11 +68,12 @@ fn sums(recording: &Recording) -> Vec<Sums> {
         let ended_ns =
             next.map(|next| next.time_ns).or(process.ended_ns).unwrap_or(recording.last_ns);
         let life_ns = ended_ns.saturating_sub(run.time_ns);
-        let cpu = used(recording, run, next);
+        let (run_ns, ticks) = used(recording, run, next);
         sum.execs += 1;
         sum.lookups += u64::from(start.lookups);
         sum.life_ns = sum.life_ns.saturating_add(life_ns);
-        sum.cpu += cpu;
+        sum.run_ns = sum.run_ns.saturating_add(run_ns);
+        sum.ticks = sum.ticks.plus(ticks);
         sum.loading_lookups += u64::from(start.loading);
         if start.libraries > 0 {
             sum.loading_execs += 1;
@@ -80,7 +82,7 @@ fn sums(recording: &Recording) -> Vec<Sums> {
             let loaded_ns = start.loaded_ns().min(life_ns);
             sum.loading_ns = sum.loading_ns.saturating_add(loaded_ns);
             sum.loading_life_ns = sum.loading_life_ns.saturating_add(life_ns);
-            let most_ns = loaded_ns.saturating_add(TICK_MAX_NS).min(cpu.total_ns());
+            let most_ns = loaded_ns.saturating_add(TICK_MAX_NS).min(run_ns);
             sum.loading_cpu_ns = sum.loading_cpu_ns.saturating_add(most_ns);
         }
     }
@@ -89,8 +91,8 @@ fn sums(recording: &Recording) -> Vec<Sums> {
     sums
 }
 
-/// CPU time from an exec to the next one, or to the end of the process.
-fn used(recording: &Recording, run: &Run, next: Option<&Run>) -> CpuTime {
+/// CPU time from an exec to the next one, or to the end of the process, and the ticks that hit it.
+fn used(recording: &Recording, run: &Run, next: Option<&Run>) -> (u64, Ticks) {
     let (mut run_ns, mut user_ns, mut system_ns) = match next {
         Some(next) => (next.before_run_ns, next.before_user_ns, next.before_system_ns),
         // The threads of the program before are gone.
@@ -118,7 +120,7 @@ fn used(recording: &Recording, run: &Run, next: Option<&Run>) -> CpuTime {
     run_ns = run_ns.saturating_sub(run.before_run_ns);
     user_ns = user_ns.saturating_sub(run.before_user_ns);
     system_ns = system_ns.saturating_sub(run.before_system_ns);
-    scale(run_ns, user_ns, system_ns)
+    (run_ns, Ticks { user_ns, system_ns })
 }
 
 fn names(recording: &Recording, sums: &[Sums]) -> Vec<String> {
@@ -129,7 +131,7 @@ fn mean(sum: u64, n: u64) -> Option<f64> {
     (n > 0).then(|| sum as f64 / n as f64)
 }
 
-fn means(names: &[String], sums: &[Sums]) -> Table {
+fn means(split: &Split, names: &[String], sums: &[Sums]) -> Table {
     let of = || sums.iter();
     Table::new("startup", "What one start of each program costs")
         .text("program", "program", names)
@@ -157,13 +159,13 @@ fn means(names: &[String], sums: &[Sums]) -> Table {
             "cpu_mean_ns",
             "CPU",
             Unit::Nanoseconds,
-            of().map(|sum| mean(sum.cpu.total_ns(), sum.execs)),
+            of().map(|sum| mean(sum.run_ns, sum.execs)),
         )
         .real(
             "system_mean_ns",
             "system",
             Unit::Nanoseconds,
-            of().map(|sum| mean(sum.cpu.system_ns, sum.execs)),
+            of().map(|sum| mean(split.pooled(sum.run_ns, sum.ticks)?.system_ns, sum.execs)),
         )
         .note(
             "Means over execs: failed look-ups while loading and in all; time from the exec until \
@@ -198,7 +200,7 @@ fn totals(names: &[String], sums: &[Sums]) -> Table {
         .whole("loading_least_ns", "loaded ≥", Unit::Nanoseconds, known(|sum| sum.loading_ns))
         .real("loading_least_percent", "of life", Unit::Percent, of().map(share))
         .whole("loading_cpu_most_ns", "CPU ≤", Unit::Nanoseconds, known(|sum| sum.loading_cpu_ns))
-        .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|sum| sum.cpu.total_ns()))
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|sum| sum.run_ns))
         .note(
             "n: execs that missed a library; libraries: how often. Loaded: at least so long after \
              all execs, as above. CPU ≤: CPU time until loaded, at most: the time until loaded, \

@@ -1,11 +1,21 @@
 //! The figures at a glance.
 
 use proctrace_findings::{Outcome, Run, Summary};
+use proctrace_trace::Quantity;
+use proctrace_trace::Quantity::{
+    Cpu, Execs, Faults, Forks, Io, LookupsExec, LookupsOpen, LookupsReadlink, PeakRss, RunDelay,
+    Samples, Split, Switches,
+};
 use proctrace_wire::Family;
 
 use crate::accounting::Accounting;
 use crate::recording::Recording;
+use crate::split::Divided;
 use crate::usage::Usage;
+
+/// Whose CPU time it is must be known, or tasks are missing.
+const CPU: [Quantity; 2] = [Forks, Cpu];
+const SPLIT: [Quantity; 3] = [Forks, Cpu, Split];
 
 pub(crate) fn run(recording: &Recording) -> Run {
     let header = &recording.header;
@@ -42,51 +52,67 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
         .iter()
         .filter_map(|process| Some(process.ended_ns?.saturating_sub(process.born_ns)))
         .collect();
+    let knows = &recording.knows;
+    let certain = recording.split.certainty(&Divided { cpu, ticks: recording.split.ticks });
+    let interval = certain.interval_percent.filter(|_| knows.all(&SPLIT));
+    let counts = &recording.counts;
+    let in_vain = counts.lookups_failed.saturating_sub(counts.not_links);
     Summary {
-        cpu_ns: accounting.total_ns,
-        user_ns: cpu.user_ns,
-        system_ns: cpu.system_ns,
-        efficiency_percent: if available_ns > 0.0 {
-            100.0 * cpu.total_ns() as f64 / available_ns
-        } else {
-            0.0
-        },
+        cpu_ns: knows.some(&CPU, accounting.total_ns),
+        user_ns: knows.some(&SPLIT, cpu.user_ns),
+        system_ns: knows.some(&SPLIT, cpu.system_ns),
+        ticks: knows.some(&SPLIT, certain.ticks),
+        system_low_percent: interval.map(|interval| interval.0),
+        system_high_percent: interval.map(|interval| interval.1),
+        efficiency_percent: (available_ns > 0.0 && knows.all(&CPU))
+            .then(|| 100.0 * cpu.total_ns() as f64 / available_ns),
         waited_cpu_ns: payload.map(|payload| payload.user_ns.saturating_add(payload.system_ns)),
-        unwaited_cpu_ns: accounting.unwaited_ns,
-        detached_processes: accounting.detached,
-        detached_cpu_ns: accounting.detached_ns,
-        processes: processes.len() as u64,
-        threads: recording.tasks.iter().filter(|task| task.is_thread).count() as u64,
-        execs: recording.counts.execs,
-        execs_failed: recording.counts.execs_failed,
-        peak_tasks: peak(
-            recording.tasks.iter().map(|task| (task.born_ns, task.end.map(|end| end.time_ns))),
+        waited_system_ns: payload.map(|payload| payload.system_ns),
+        unwaited_cpu_ns: knows.some(&CPU, accounting.unwaited_ns),
+        detached_processes: knows.some(&[Forks], accounting.detached),
+        detached_cpu_ns: knows.some(&CPU, accounting.detached_ns),
+        processes: knows.some(&[Forks], processes.len() as u64),
+        threads: knows
+            .some(&[Forks], recording.tasks.iter().filter(|task| task.is_thread).count() as u64),
+        execs: knows.some(&[Execs], counts.execs),
+        execs_failed: knows.some(&[LookupsExec], counts.execs_failed),
+        peak_tasks: knows.some(
+            &[Forks],
+            peak(
+                recording.tasks.iter().map(|task| (task.born_ns, task.end.map(|end| end.time_ns))),
+            ),
         ),
-        peak_processes: peak(processes.iter().map(|p| (p.born_ns, p.ended_ns))),
-        peak_running: recording.peak_running,
-        median_life_ns: median(&mut lives),
-        lookups_failed: recording.counts.lookups_failed,
-        lookups_of_no_link: recording.counts.not_links,
-        lookups_in_vain: recording.counts.lookups_failed.saturating_sub(recording.counts.not_links),
+        peak_processes: knows
+            .some(&[Forks], peak(processes.iter().map(|p| (p.born_ns, p.ended_ns)))),
+        peak_running: recording.peak_running.filter(|_| knows.all(&[Samples])),
+        median_life_ns: median(&mut lives).filter(|_| knows.all(&[Forks])),
+        lookups_failed: knows.some(&Quantity::LOOKUPS, counts.lookups_failed),
+        lookups_of_no_link: knows.some(&[LookupsReadlink], counts.not_links),
+        lookups_in_vain: knows.some(&Quantity::LOOKUPS, in_vain),
         lookups_failed_by_family: Family::ALL
             .into_iter()
-            .zip(recording.counts.by_family)
-            .filter(|(_, count)| *count > 0)
+            .zip(counts.by_family)
+            .filter(|(family, count)| *count > 0 && knows.knows_family(family.name()))
             .map(|(family, count)| (family.name().to_owned(), count))
             .collect(),
-        opens: ends().map(|end| u64::from(end.record.opens)).sum(),
-        switches_voluntary: used.nvcsw,
-        switches_involuntary: used.nivcsw,
-        faults_minor: used.minflt,
-        faults_major: used.majflt,
-        read_bytes: used.read_bytes,
-        write_bytes: used.write_bytes,
-        run_delay_ns: used.run_delay_ns,
-        maxrss_bytes: largest.map_or(0, |process| process.maxrss_bytes),
+        opens: knows.some(&[LookupsOpen], ends().map(|end| u64::from(end.record.opens)).sum()),
+        switches_voluntary: knows.some(&[Forks, Switches], used.nvcsw),
+        switches_involuntary: knows.some(&[Forks, Switches], used.nivcsw),
+        faults_minor: knows.some(&[Forks, Faults], used.minflt),
+        faults_major: knows.some(&[Forks, Faults], used.majflt),
+        read_bytes: knows.some(&[Forks, Io], used.read_bytes),
+        write_bytes: knows.some(&[Forks, Io], used.write_bytes),
+        run_delay_ns: knows.some(&[Forks, RunDelay], used.run_delay_ns),
+        maxrss_bytes: largest
+            .map(|process| process.maxrss_bytes)
+            .filter(|_| knows.all(&[Forks, PeakRss])),
         maxrss_program: largest
-            .map_or_else(String::new, |process| recording.program_of(process).name.clone()),
-        alive_processes: processes.iter().filter(|process| process.ended_ns.is_none()).count()
-            as u64,
+            .map(|process| recording.program_of(process).name.clone())
+            .filter(|_| knows.all(&[Forks, Execs, PeakRss])),
+        alive_processes: knows.some(
+            &[Forks],
+            processes.iter().filter(|process| process.ended_ns.is_none()).count() as u64,
+        ),
     }
 }
 

@@ -4,12 +4,21 @@ use std::cmp::Reverse;
 
 use polars::prelude::*;
 use proctrace_findings::{Category, DirectoryMisses, Spawner};
+use proctrace_replay::CpuTime;
+use proctrace_trace::Quantity;
+use proctrace_trace::Quantity::{Cpu, Execs, Forks, PeakRss};
 use proctrace_wire::Family;
 
 use crate::error::AnalysisError;
 use crate::names::{errno, text};
+use crate::process::Miss;
 use crate::recording::Recording;
+use crate::split::{Divided, Ticks};
 use crate::tally;
+
+/// Which program each process ran.
+const WHO: [Quantity; 2] = [Forks, Execs];
+const SPLIT: [Quantity; 2] = [Cpu, Quantity::Split];
 
 /// The spawner of the command itself, and of what nothing is known.
 const NO_ONE: &str = "-";
@@ -33,6 +42,14 @@ fn processes(recording: &Recording) -> Result<DataFrame, AnalysisError> {
         Column::new("user_ns".into(), rows.iter().map(|p| p.cpu.user_ns).collect::<Vec<_>>()),
         Column::new("system_ns".into(), rows.iter().map(|p| p.cpu.system_ns).collect::<Vec<_>>()),
         Column::new(
+            "user_ticks_ns".into(),
+            rows.iter().map(|p| p.ticks.user_ns).collect::<Vec<_>>(),
+        ),
+        Column::new(
+            "system_ticks_ns".into(),
+            rows.iter().map(|p| p.ticks.system_ns).collect::<Vec<_>>(),
+        ),
+        Column::new(
             "life_ns".into(),
             rows.iter()
                 .map(|p| Some(p.ended_ns?.saturating_sub(p.born_ns)))
@@ -53,6 +70,10 @@ fn lookups_by_process(recording: &Recording) -> Vec<u64> {
 }
 
 pub(crate) fn categories(recording: &Recording) -> Result<Vec<Category>, AnalysisError> {
+    let knows = &recording.knows;
+    if !knows.all(&WHO) {
+        return Ok(Vec::new());
+    }
     let processes = processes(recording)?.lazy();
     let main_spawners = processes
         .clone()
@@ -72,6 +93,8 @@ pub(crate) fn categories(recording: &Recording) -> Result<Vec<Category>, Analysi
             col("threads").sum(),
             col("user_ns").sum(),
             col("system_ns").sum(),
+            col("user_ticks_ns").sum(),
+            col("system_ticks_ns").sum(),
             col("lookups").sum(),
             col("life_ns").sort(SortOptions::default()),
             col("maxrss_bytes").max(),
@@ -93,6 +116,7 @@ pub(crate) fn categories(recording: &Recording) -> Result<Vec<Category>, Analysi
     let (processes, forked, threads) =
         (number("processes")?, number("forked")?, number("threads")?);
     let (user_ns, system_ns) = (number("user_ns")?, number("system_ns")?);
+    let (user_ticks, system_ticks) = (number("user_ticks_ns")?, number("system_ticks_ns")?);
     let (lookups, maxrss) = (number("lookups")?, number("maxrss_bytes")?);
     let spawned = number("spawned")?;
     // An exec counts for what was executed, whatever the process ran after that.
@@ -102,22 +126,31 @@ pub(crate) fn categories(recording: &Recording) -> Result<Vec<Category>, Analysi
         .map(|row| {
             let number = program.get(row).unwrap_or(0) as usize;
             let program = &recording.programs[number];
+            let cpu = CpuTime { user_ns: user_ns[row], system_ns: system_ns[row] };
+            let ticks = Ticks { user_ns: user_ticks[row], system_ns: system_ticks[row] };
+            let certain = recording.split.certainty(&Divided { cpu, ticks });
+            let interval = certain.interval_percent.filter(|_| knows.all(&SPLIT));
             let life = lives.get_as_series(row).map(|lives| lower_median(&lives)).transpose()?;
             Ok(Category {
                 class: program.class,
                 group: program.group.clone(),
                 name: program.name.clone(),
-                processes: processes[row],
-                forked: forked[row],
-                threads: threads[row],
-                execs: execs.get_mut(number).map_or(0, std::mem::take),
-                user_ns: user_ns[row],
-                system_ns: system_ns[row],
-                lookups_failed: lookups[row],
+                processes: Some(processes[row]),
+                forked: Some(forked[row]),
+                threads: Some(threads[row]),
+                execs: Some(execs.get_mut(number).map_or(0, std::mem::take)),
+                cpu_ns: knows.some(&[Cpu], cpu.total_ns()),
+                user_ns: knows.some(&SPLIT, cpu.user_ns),
+                system_ns: knows.some(&SPLIT, cpu.system_ns),
+                system_percent: certain.system_percent.filter(|_| knows.all(&SPLIT)),
+                system_low_percent: interval.map(|interval| interval.0),
+                system_high_percent: interval.map(|interval| interval.1),
+                ticks: knows.some(&SPLIT, certain.ticks),
+                lookups_failed: knows.some(&Quantity::LOOKUPS, lookups[row]),
                 median_life_ns: life.flatten(),
-                maxrss_bytes: maxrss[row],
+                maxrss_bytes: knows.some(&[PeakRss], maxrss[row]),
                 main_spawner: name_of(recording, spawned_by.get(row)),
-                main_spawner_processes: spawned[row],
+                main_spawner_processes: Some(spawned[row]),
             })
         })
         .collect::<Result<Vec<_>, AnalysisError>>()?;
@@ -138,17 +171,23 @@ fn only_executed(recording: &Recording, execs: &[u64]) -> Vec<Category> {
                 class: program.class,
                 group: program.group.clone(),
                 name: program.name.clone(),
-                processes: 0,
-                forked: 0,
-                threads: 0,
-                execs,
-                user_ns: 0,
-                system_ns: 0,
-                lookups_failed: 0,
+                processes: Some(0),
+                forked: Some(0),
+                threads: Some(0),
+                execs: Some(execs),
+                // What it used counts for what the process ran last.
+                cpu_ns: None,
+                user_ns: None,
+                system_ns: None,
+                system_percent: None,
+                system_low_percent: None,
+                system_high_percent: None,
+                ticks: None,
+                lookups_failed: None,
                 median_life_ns: None,
-                maxrss_bytes: 0,
+                maxrss_bytes: None,
                 main_spawner: NO_ONE.to_owned(),
-                main_spawner_processes: 0,
+                main_spawner_processes: None,
             }
         })
         .collect()
@@ -171,6 +210,9 @@ fn name_of(recording: &Recording, program: Option<u32>) -> String {
 }
 
 pub(crate) fn spawners(recording: &Recording) -> Result<Vec<Spawner>, AnalysisError> {
+    if !recording.knows.all(&WHO) {
+        return Ok(Vec::new());
+    }
     let wall_s = recording.wall_ns() as f64 / 1e9;
     let table = processes(recording)?
         .lazy()
@@ -199,7 +241,7 @@ pub(crate) fn spawners(recording: &Recording) -> Result<Vec<Spawner>, AnalysisEr
                     child
                 },
                 processes: count,
-                cpu_ns: cpu_ns.get(row).unwrap_or(0),
+                cpu_ns: cpu_ns.get(row).filter(|_| recording.knows.all(&[Cpu])),
                 per_second: if wall_s > 0.0 { count as f64 / wall_s } else { 0.0 },
             }
         })
@@ -207,7 +249,10 @@ pub(crate) fn spawners(recording: &Recording) -> Result<Vec<Spawner>, AnalysisEr
 }
 
 pub(crate) fn lookups(recording: &Recording) -> Result<Vec<DirectoryMisses>, AnalysisError> {
-    let rows: Vec<_> = recording.misses.iter().collect();
+    let known: Vec<bool> =
+        Family::ALL.iter().map(|family| recording.knows.knows_family(family.name())).collect();
+    let is_known = |miss: &Miss| known.get(usize::from(miss.family)).copied().unwrap_or(true);
+    let rows: Vec<_> = recording.misses.iter().filter(|(miss, _)| is_known(miss)).collect();
     let frame = DataFrame::new(
         rows.len(),
         vec![
@@ -274,8 +319,10 @@ mod tests {
         scene.exec(2 * MS, 2, "/bin/sed", (0, 0)).exit(3 * MS, 2, (MS, 0));
         let recording = scene.exit(4 * MS, 1, (0, 0)).load(None);
         let found = categories(&recording).unwrap();
-        let mut rows: Vec<(&str, u64, u64)> =
-            found.iter().map(|row| (&*row.name, row.processes, row.execs)).collect();
+        let mut rows: Vec<(&str, u64, u64)> = found
+            .iter()
+            .map(|row| (&*row.name, row.processes.unwrap(), row.execs.unwrap()))
+            .collect();
         rows.sort_unstable();
         assert_eq!(rows, [("bash", 1, 1), ("env", 0, 1), ("sed", 1, 1)]);
         assert_eq!(rows.iter().map(|row| row.2).sum::<u64>(), recording.counts.execs);

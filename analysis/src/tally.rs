@@ -6,6 +6,7 @@ use proctrace_findings::Class;
 
 use crate::classify::Program;
 use crate::recording::Recording;
+use crate::split::Divided;
 
 /// What the processes of one program, or of several, come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,18 +18,12 @@ pub(crate) struct Tally {
     pub(crate) threads: u64,
     /// Successful execs while recording.
     pub(crate) execs: u64,
-    pub(crate) user_ns: u64,
-    pub(crate) system_ns: u64,
+    pub(crate) used: Divided,
 }
 
 impl Tally {
     pub(crate) fn cpu_ns(&self) -> u64 {
-        self.user_ns.saturating_add(self.system_ns)
-    }
-
-    /// System CPU time in percent; None without any CPU time.
-    pub(crate) fn system_percent(&self) -> Option<f64> {
-        share_percent(self.system_ns, self.cpu_ns())
+        self.used.cpu.total_ns()
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -36,8 +31,7 @@ impl Tally {
         self.forked += other.forked;
         self.threads += other.threads;
         self.execs += other.execs;
-        self.user_ns = self.user_ns.saturating_add(other.user_ns);
-        self.system_ns = self.system_ns.saturating_add(other.system_ns);
+        self.used.add(&other.used);
     }
 }
 
@@ -57,8 +51,7 @@ pub(crate) fn by_program(recording: &Recording) -> Vec<Tally> {
             forked: u64::from(process.execs == 0),
             threads: (process.tasks.len() as u64).saturating_sub(1),
             execs: 0,
-            user_ns: process.cpu.user_ns,
-            system_ns: process.cpu.system_ns,
+            used: process.divided(),
         });
     }
     for run in recording.runs.iter().filter(|run| run.happened_here) {

@@ -53,6 +53,7 @@ impl Scene {
             backend: "hand".into(),
             command: vec!["job".into()],
             scope: "command".into(),
+            restricted: false,
             cgroup: None,
             cwd: "/".into(),
             host: "host".into(),
@@ -67,9 +68,12 @@ impl Scene {
             memory_interval_ns: None,
             ring_bytes: 1 << 20,
             on_full: "drop".into(),
-            misses: Vec::new(),
+            misses: proctrace_wire::Family::ALL.map(|family| family.name().to_owned()).to_vec(),
             env_names: Vec::new(),
             hooks: Vec::new(),
+            // so short that every scene has ticks enough
+            tick_ns: Some(1_000),
+            knowledge: Default::default(),
         };
         let known = Known { process: 1, parent: 0, ended: false, waited: (0, 0) };
         let mut scene = Self {
@@ -225,6 +229,7 @@ impl Scene {
         process: u32,
         (rss_bytes, pss_bytes, uss_bytes): (u64, u64, u64),
     ) -> &mut Self {
+        self.header.memory_interval_ns.get_or_insert(1_000_000_000);
         let mut memory = layout::Memory::new_zeroed();
         memory.head = self.head(Kind::Memory, size_of::<layout::Memory>(), process, at_ns);
         (memory.process, memory.tgid) = (process, pid_of(process));

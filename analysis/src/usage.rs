@@ -3,6 +3,7 @@
 use proctrace_wire::layout::{Attach, Sample};
 
 use crate::exit::Exit;
+use crate::split::Ticks;
 
 /// A task's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,5 +81,12 @@ impl Usage {
             write_bytes: of(self.write_bytes, other.write_bytes),
             run_delay_ns: of(self.run_delay_ns, other.run_delay_ns),
         }
+    }
+}
+
+impl Usage {
+    /// The ticks that hit it.
+    pub(crate) fn ticks(&self) -> Ticks {
+        Ticks { user_ns: self.utime_ns, system_ns: self.stime_ns }
     }
 }

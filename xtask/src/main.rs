@@ -1,5 +1,5 @@
 //! The chores of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `soak`, `bpf`, `dist`, `fixtures`,
-//! `payloads`, `setup`.
+//! `fuzz`, `payloads`, `setup`.
 
 #![expect(clippy::print_stdout, reason = "it is for people to watch")]
 
@@ -9,6 +9,7 @@ mod ci;
 mod demo;
 mod dist;
 mod fixtures;
+mod fuzz;
 mod payloads;
 mod python;
 mod run;
@@ -55,6 +56,8 @@ enum Chore {
     Dist,
     /// Record the trace that is committed for later versions to read.
     Fixtures,
+    /// Try inputs on every parser that nobody would write; needs a nightly toolchain.
+    Fuzz(fuzz::FuzzArgs),
     /// Make ready a payload of other people's software.
     Payloads(payloads::PayloadsArgs),
     /// Record a storm of processes, threads, misses and daemons, and hold it against what they declare.
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Chore::Bpf { chore } => bpf::run(&chore),
         Chore::Dist => dist::run(),
         Chore::Fixtures => fixtures::run(),
+        Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Payloads(args) => payloads::run(&args),
         Chore::Soak(args) => soak::run(&args),
         Chore::Setup => setup::run(setup::EVERYTHING),

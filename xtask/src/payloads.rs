@@ -27,12 +27,19 @@ enum Extra {
     Pythia8,
 }
 
-/// What a payload needs cannot be had here and now, which is no fault of the payload.
+/// What a payload or a chore needs cannot be had here and now, which is no fault of its own.
 #[derive(Debug)]
 pub(crate) struct Unavailable(String);
 
 /// The exit status that tells `Unavailable` from all else: EX_UNAVAILABLE of sysexits.h(3head).
 pub(crate) const UNAVAILABLE: u8 = 69;
+
+impl Unavailable {
+    /// With what is needed, and how to get it.
+    pub(crate) fn new(why: &str) -> Self {
+        Self(why.to_owned())
+    }
+}
 
 impl Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

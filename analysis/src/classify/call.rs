@@ -4,8 +4,13 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use proctrace_wire::Exec;
+use proctrace_wire::layout::EXEC_WITHHELD;
 
+use crate::classify::interpreters::{Task, task};
 use crate::names::base;
+
+/// The name of programs that the recording does not tell.
+const WITHHELD: &[u8] = b"(withheld)";
 
 /// A text beyond this is not looked at: a shell may be given a whole script in one argument.
 pub(crate) const ARGUMENTS_MAX: usize = 16 << 10;
@@ -23,13 +28,23 @@ pub(crate) struct Call<'a> {
     pub(crate) interpreter: Option<&'a [u8]>,
     /// Whether the name is that of an interpreter's script.
     pub(crate) is_script: bool,
-    /// What follows `-c`.
+    /// The text that it was given to run, as behind `-c`.
     pub(crate) text: Option<&'a [u8]>,
 }
 
 impl<'a> Call<'a> {
     /// What this exec ran, given which programs are interpreters.
     pub(crate) fn of(exec: &Exec<'a>, interpreters: &HashSet<Vec<u8>>) -> Self {
+        if exec.fixed.bits & EXEC_WITHHELD != 0 {
+            return Self {
+                name: WITHHELD,
+                given: WITHHELD,
+                resolved: WITHHELD,
+                interpreter: None,
+                is_script: false,
+                text: None,
+            };
+        }
         // By descriptor (fexecve), the path says nothing.
         let by_descriptor = exec.path.starts_with(b"/dev/fd/") || exec.path.is_empty();
         let given = if by_descriptor { exec.exe } else { exec.path };
@@ -53,10 +68,11 @@ impl<'a> Call<'a> {
             is_script: false,
             text: None,
         };
-        if !interpreters.contains(unversioned(called)) {
+        let interpreter = unversioned(called);
+        if !interpreters.contains(interpreter) {
             return own;
         }
-        match task(exec.argv) {
+        match task(interpreter, exec.argv) {
             Task::Script(script) => Self {
                 name: base(script),
                 given: script,
@@ -117,58 +133,6 @@ fn without_triplet(name: &[u8]) -> &[u8] {
     }
 }
 
-/// What an interpreter is told to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Task<'a> {
-    /// This file or module.
-    Script(&'a [u8]),
-    /// This text.
-    Text(&'a [u8]),
-    /// Whatever it reads.
-    None,
-}
-
-/// The task among an interpreter's arguments: the first that is no option is a script; after `-m`
-/// comes a module's name, after `-c` and `-e` a text.
-fn task(argv: &[u8]) -> Task<'_> {
-    let mut arguments = argv.split(|byte| *byte == 0).skip(1);
-    while let Some(argument) = arguments.next() {
-        match argument {
-            b"-m" => match arguments.next() {
-                Some(module) if !module.is_empty() => return Task::Script(module),
-                _ => return Task::None,
-            },
-            // options with a value of their own
-            b"-o" | b"+o" | b"-O" | b"+O" | b"-W" | b"-X" | b"-I" | b"--rcfile" => {
-                arguments.next();
-            }
-            // -c, or several letters in one: -ec, -xc
-            [b'-', letters @ ..] if are_letters(letters) && letters.contains(&b'c') => {
-                return text(arguments.next());
-            }
-            // `sh -ex script` stops at errors; `perl -ne text` cannot be told from it by this alone
-            [b'-', letters @ ..] if are_letters(letters) && letters.contains(&b'e') => {
-                let next = arguments.clone().next();
-                if next.is_none_or(|next| next.contains(&b' ') || next.contains(&b';')) {
-                    return text(next);
-                }
-            }
-            [b'-' | b'+', ..] => {}
-            b"" => return Task::None,
-            script => return Task::Script(script),
-        }
-    }
-    Task::None
-}
-
-fn text(argument: Option<&[u8]>) -> Task<'_> {
-    argument.filter(|text| !text.is_empty()).map_or(Task::None, Task::Text)
-}
-
-fn are_letters(option: &[u8]) -> bool {
-    !option.is_empty() && option.iter().all(u8::is_ascii_lowercase)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,23 +143,16 @@ mod tests {
     }
 
     #[test]
-    fn an_interpreters_task_is_found() {
-        for (argv, expected) in [
-            (&["bash", "-e", "/job/run.sh", "x"][..], Task::Script(b"/job/run.sh")),
-            (&["sh", "-ex", "run.sh"], Task::Script(b"run.sh")),
-            (&["perl", "-ne", "print; next"], Task::Text(b"print; next")),
-            (&["python3", "-u", "runner.py"], Task::Script(b"runner.py")),
-            (&["python3", "-m", "pytest"], Task::Script(b"pytest")),
-            (&["sh", "-c", "sed x"], Task::Text(b"sed x")),
-            (&["sh", "-ec", "x"], Task::Text(b"x")),
-            (&["perl", "-e", "print 1;"], Task::Text(b"print 1;")),
-            (&["sh", "-c"], Task::None),
-            (&["sh", "-e"], Task::None),
-            (&["sh"], Task::None),
-            (&["sh", "-"], Task::None),
-        ] {
-            assert_eq!(task(&of(argv)), expected, "{argv:?}");
-        }
+    fn a_withheld_program_has_a_name_that_says_so() {
+        use proctrace_wire::layout::ExecFixed;
+        use zerocopy::FromZeros;
+
+        let mut fixed = ExecFixed::new_zeroed();
+        fixed.bits = EXEC_WITHHELD;
+        let exec = Exec { fixed, path: b"", interp: b"", exe: b"", cwd: b"", argv: b"" };
+        assert_eq!(Call::of(&exec, &HashSet::new()).name, b"(withheld)");
+        let known = Exec { path: b"/bin/true", fixed: ExecFixed::new_zeroed(), ..exec };
+        assert_eq!(Call::of(&known, &HashSet::new()).name, b"true");
     }
 
     #[test]
@@ -223,8 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_arguments_have_a_task(argv: Vec<u8>) {
-            let _ = task(&argv);
+        fn any_arguments_have_values(argv: Vec<u8>) {
             let _ = value_of(&argv, b"-c");
             let _ = joined(&argv);
         }

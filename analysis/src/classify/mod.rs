@@ -6,6 +6,8 @@
 
 mod call;
 mod examine;
+mod grammar;
+mod interpreters;
 mod pack;
 mod pattern;
 mod resolve;

@@ -142,6 +142,9 @@ impl Pack {
         let file: File = toml::from_str(toml).map_err(|error| {
             wrong((error.span().unwrap_or_default(), error.message().to_owned()))
         })?;
+        if any_too_long(file.selected_by.iter().flatten()) {
+            return Err(wrong((0..0, TOO_LONG.into())));
+        }
         let class = file.class.as_ref().map(class_of).transpose().map_err(wrong)?;
         let rules = file.rule.into_iter().map(|rule| {
             let (line, _) = place(toml, rule.span().start);
@@ -202,6 +205,9 @@ fn checked(rule: Spanned<FileRule>, line: usize, class: Option<Class>) -> Result
     if let Some(empty) = lists.into_iter().flatten().find(|list| list.get_ref().is_empty()) {
         return Err((empty.span(), "an empty list matches nothing".into()));
     }
+    if let Some(long) = lists.into_iter().flatten().find(|list| any_too_long(list.get_ref())) {
+        return Err((long.span(), TOO_LONG.into()));
+    }
     if lists.into_iter().all(|list| list.is_none()) && !rule.system {
         let message = "a rule needs a condition: name, file, interpreter, text, argv, spawner";
         return Err((span, message.into()));
@@ -244,6 +250,11 @@ fn role(role: Spanned<FileRole>) -> Result<Role, Wrong> {
             pattern.words()
         }
     };
+    if let Source::Argv(pattern) | Source::Directory(pattern) | Source::Rename(pattern) = &source
+        && pattern.is_too_long()
+    {
+        return wrong(TOO_LONG);
+    }
     match (words, role.called) {
         (0 | 1, Some(called)) => Ok(Role { source, called }),
         (1, None) => Ok(Role { source, called: "{}".into() }),
@@ -262,6 +273,12 @@ fn class_of(class: &Spanned<String>) -> Result<Class, Wrong> {
             format!("there is no class {other:?}; there are command, framework, program"),
         )),
     }
+}
+
+const TOO_LONG: &str = "a pattern has too many stars and words";
+
+fn any_too_long<'t>(texts: impl IntoIterator<Item = &'t String>) -> bool {
+    texts.into_iter().any(|text| Pattern::new(text).is_too_long())
 }
 
 fn patterns(texts: &[String]) -> Vec<Pattern> {
@@ -311,6 +328,24 @@ mod tests {
             ),
         ] {
             let error = parse(toml).unwrap_err();
+            assert!(error.starts_with(says), "{error} is not {says}");
+        }
+    }
+
+    #[test]
+    fn patterns_that_could_exhaust_the_stack_are_refused() {
+        let long = "*a".repeat(100_000);
+        for (toml, says) in [
+            (format!("[[rule]]\ngroup = \"x\"\nargv = [\"{long}\"]\n"), "mine.toml:3:8: a pattern"),
+            (format!("selected-by = [\"{long}\"]\n"), "mine.toml:1:1: a pattern"),
+            (
+                format!(
+                    "[[rule]]\ngroup = \"x\"\nname = [\"a\"]\nroles = [{{ argv = \"{long}{{}}\" }}]\n"
+                ),
+                "mine.toml:4:10: a pattern",
+            ),
+        ] {
+            let error = parse(&toml).unwrap_err();
             assert!(error.starts_with(says), "{error} is not {says}");
         }
     }

@@ -17,6 +17,9 @@ pub(crate) struct Pattern {
     pieces: Vec<Piece>,
 }
 
+/// A search calls itself for each piece, so that more could exhaust the stack.
+const PIECES_MAX: usize = 1000;
+
 impl Pattern {
     pub(crate) fn new(text: &str) -> Self {
         let mut pieces = Vec::new();
@@ -45,6 +48,11 @@ impl Pattern {
         }
         push(&mut literal, None);
         Self { pieces }
+    }
+
+    /// Whether it has more pieces than a search can take.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.pieces.len() > PIECES_MAX
     }
 
     /// How many words it keeps.

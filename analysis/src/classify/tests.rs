@@ -112,6 +112,16 @@ fn framework(group: &str, name: &str) -> Program {
     of(Class::Framework, group, name)
 }
 
+#[path = "../../../fuzz/harness/rules.rs"]
+mod harness;
+#[path = "../../../fuzz/harness/regressions.rs"]
+mod regressions;
+
+#[test]
+fn regressions_do_not_crash() {
+    regressions::run("rules", harness::run);
+}
+
 #[test]
 fn commands_of_the_system_have_a_group() {
     assert_eq!(generic("/bin/sed", "", "/usr/bin/sed", &["sed"]), command("text", "sed"));

@@ -14,6 +14,7 @@ use crate::classify::{Classification, Examiner, Program};
 use crate::exit::End;
 use crate::names::{Names, comm};
 use crate::process::{Process, Run, Task};
+use crate::split::Ticks;
 use crate::template::template;
 use crate::usage::Usage;
 
@@ -199,6 +200,7 @@ impl Loader<'_> {
                 }
             }
         };
+        self.blind.note_exit(self.tasks[task].process, exit.bits);
         let cpu = scale(exit.run_ns, exit.utime_ns, exit.stime_ns);
         self.tasks[task].end = Some(End { time_ns: exit.head.time_ns, cpu, record: exit.into() });
     }
@@ -231,6 +233,8 @@ impl Loader<'_> {
             execs: 0,
             tasks: Vec::with_capacity(1),
             cpu: CpuTime::default(),
+            ticks: Ticks::default(),
+            told: CpuTime::default(),
             before_ns: 0,
             waited_before_ns: 0,
             tail_ns: 0,

@@ -4,6 +4,7 @@ use proctrace_replay::scale;
 use proctrace_wire::layout::{EXIT_AUTOREAP, EXIT_PROCESS, EXIT_RELEASED};
 
 use super::Loader;
+use crate::split::divide;
 use crate::usage::Usage;
 
 impl Loader<'_> {
@@ -68,7 +69,17 @@ impl Loader<'_> {
         for process in &mut self.processes {
             let tasks = || process.tasks.iter().map(|task| &self.tasks[*task]);
             let used = tasks().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
-            process.cpu = scale(used.run_ns, used.utime_ns, used.stime_ns);
+            process.told = scale(used.run_ns, used.utime_ns, used.stime_ns);
+            process.ticks = used.ticks();
+            process.cpu = process
+                .tasks
+                .iter()
+                .map(|task| {
+                    let used = self.tasks[*task].used();
+                    let share = self.pools.share(process.program);
+                    divide(used.run_ns, &self.stretches.own(*task), share)
+                })
+                .sum();
             process.before_ns = tasks()
                 .filter_map(|task| task.before.as_ref())
                 .fold(0, |sum: u64, before| sum.saturating_add(before.run_ns));

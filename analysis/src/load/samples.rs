@@ -9,9 +9,12 @@ use proctrace_wire::{Record, Stream};
 
 use super::Loader;
 use crate::bins::{Bins, Point, Quantity};
+use crate::fast::FastMap;
 use crate::membership::Membership;
-use crate::process::Look;
+use crate::process::{Look, Task};
+use crate::split::{Pools, Split, Stretches, Ticks};
 use crate::tracks::Tracks;
+use crate::usage::Usage;
 use crate::watch::Watch;
 
 impl Loader<'_> {
@@ -56,68 +59,100 @@ impl Loader<'_> {
         self.bins = bins;
     }
 
+    /// Samples, and what each task used between them. That is divided into user and system time
+    /// when the ticks are known that tell: within the task's own stretches as they are read, for
+    /// all else when every tick has been pooled.
     pub(super) fn read_samples(&mut self, reader: &mut Reader<BufReader<File>>) {
         reader.rewind();
+        let tick_ns = reader.header().tick_ns;
+        let ends = self.tasks.iter().filter_map(|task| task.end.as_ref());
+        let charged = ends.map(|end| Usage::from(&end.record).ticks());
+        self.stretches = Stretches::new(Split::new(tick_ns, charged).tick_ns);
         // Where a task stands that was sampled or attached; few are, for most are gone before the
         // next sample.
         let mut points = std::mem::take(&mut self.attach_points);
-        let Self {
-            bins,
-            tracks,
-            tasks,
-            processes,
-            category_of,
-            task_of_serial,
-            process_of_serial,
-            looks,
-            ticks,
-            peak_running,
-            watch,
-            ..
-        } = self;
-        let mut grow = |bins: &mut Bins, process: usize, from: &Point, to: Point| {
-            let category = category_of[processes[process].program];
-            let to =
-                bins.add_growth(from, to, category, |bin, cpu_ns| tracks.add(process, bin, cpu_ns));
-            watch.add(
-                bins,
-                (process, &processes[process]),
-                (from.time_ns, to.time_ns),
-                to.cpu_since(from),
-            );
-            to
-        };
         let decoded = records(reader, Stream::Samples, |record| match record {
             Record::Sample(sample) => {
-                if let Some(task) = task_of_serial.get(sample.head.task) {
-                    let born = Point::born(tasks[task].born_ns);
+                if let Some(task) = self.task_of_serial.get(sample.head.task) {
+                    let born = Point::born(self.tasks[task].born_ns);
                     let point = points.entry(task).or_insert(born);
-                    *point = grow(bins, tasks[task].process, point, Point::of_sample(&sample));
-                    if tasks[task].end.is_none() {
-                        tasks[task].seen = Some(Box::new(sample));
+                    *point = self.grow(task, point, Point::of_sample(&sample), true);
+                    if self.tasks[task].end.is_none() {
+                        self.tasks[task].seen = Some(Box::new(sample));
                     }
                 }
             }
             Record::Memory(memory) => {
-                if let Some(process) = process_of_serial.get(memory.process) {
-                    looks.push(Look { process, record: memory });
+                if let Some(process) = self.process_of_serial.get(memory.process) {
+                    self.looks.push(Look { process, record: memory });
                 }
             }
             Record::Tick(tick) => {
-                bins.add_tick(&tick);
+                self.bins.add_tick(&tick);
                 let running = u64::from(tick.running);
-                *peak_running = Some(peak_running.map_or(running, |peak| peak.max(running)));
-                ticks.push(tick);
+                self.peak_running =
+                    Some(self.peak_running.map_or(running, |peak| peak.max(running)));
+                self.ticks.push(tick);
             }
             _ => {}
         });
         self.undecodable += decoded.undecodable;
-        for (at, task) in tasks.iter().enumerate() {
-            if let Some(end) = &task.end {
-                let point = points.get(&at).copied().unwrap_or(Point::born(task.born_ns));
-                grow(bins, task.process, &point, Point::of_end(end));
+        for task in 0..self.tasks.len() {
+            let Some(end) = self.tasks[task].end else { continue };
+            let sampled = points.get(&task).copied();
+            let point = sampled.unwrap_or(Point::born(self.tasks[task].born_ns));
+            self.grow(task, &point, Point::of_end(&end), sampled.is_some());
+        }
+        self.bins.finish_ticks();
+        self.divide_rest(tick_ns, &points);
+    }
+
+    /// A task has gone from one moment to the next. What is not `remembered` is divided later, from
+    /// its birth to its end, unless it has ticks enough for itself.
+    fn grow(&mut self, task: usize, from: &Point, to: Point, remembered: bool) -> Point {
+        let Self { bins, tracks, tasks, processes, category_of, watch, stretches, .. } = self;
+        let process = tasks[task].process;
+        let to = bins.add_growth(from, to, |bin, cpu_ns| tracks.add(process, bin, cpu_ns));
+        watch.add(
+            bins,
+            (process, &processes[process]),
+            (from.time_ns, to.time_ns),
+            to.told_since(from),
+        );
+        let growth = to.growth_since(from);
+        if remembered || stretches.suffices(&growth) {
+            let category = category_of[processes[process].program];
+            stretches.push(task, growth, |growth, share| bins.add_divided(growth, share, category));
+        }
+        to
+    }
+
+    /// Pools the ticks that no stretch has taken, and divides what is left by them.
+    fn divide_rest(&mut self, tick_ns: Option<u64>, points: &FastMap<usize, Point>) {
+        let used = self.tasks.iter().map(Task::used);
+        self.split = Split::new(tick_ns, used.map(|used| used.ticks()));
+        let mut left = vec![Ticks::default(); self.programs.iter().count()];
+        for (at, task) in self.tasks.iter().enumerate() {
+            let program = self.processes[task.process].program;
+            let ticks = task.used().ticks().minus(self.stretches.own(at).ticks);
+            if let Some(left) = left.get_mut(program) {
+                *left = left.plus(ticks);
             }
         }
-        bins.finish_ticks();
+        self.pools = Pools::new(&self.split, &left, &self.category_of);
+        for (at, task) in self.tasks.iter().enumerate() {
+            let program = self.processes[task.process].program;
+            let (share, category) = (self.pools.share(program), self.category_of[program]);
+            if points.contains_key(&at) {
+                for growth in self.stretches.take_pending(at) {
+                    self.bins.add_divided(&growth, share, category);
+                }
+            } else if let Some(end) = &task.end
+                && self.stretches.own(at).run_ns == 0
+            {
+                let growth = Point::of_end(end).growth_since(&Point::born(task.born_ns));
+                self.bins.add_divided(&growth, share, category);
+            }
+        }
     }
 }

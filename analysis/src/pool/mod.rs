@@ -44,11 +44,7 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
         phase_table(recording, &phases, &moments),
         scaling_table(&phases, &moments, pool),
         workers::work_table(&accounts),
-        workers::resources_table(
-            &accounts,
-            u64::from(recording.header.page_bytes),
-            pool.program.is_none(),
-        ),
+        workers::resources_table(recording, &accounts, pool.program.is_none()),
         cores::cores_table(recording, &moments, cores),
     ]);
     content

@@ -6,6 +6,7 @@ use crate::events::{EventLog, Events};
 use crate::pool::find::{Pool, end_ns};
 use crate::pool::tree::Tree;
 use crate::recording::Recording;
+use crate::split::Divided;
 
 /// From this version of the records on an exit tells migrations.
 const MIGRATIONS_SINCE: u32 = 3;
@@ -17,8 +18,7 @@ pub(crate) struct Account {
     /// Since the start of the recording.
     pub(crate) begin_ns: u64,
     pub(crate) end_ns: u64,
-    pub(crate) user_ns: u64,
-    pub(crate) system_ns: u64,
+    pub(crate) used: Divided,
     pub(crate) voluntary: u64,
     pub(crate) involuntary: u64,
     /// None where the recording does not tell.
@@ -30,7 +30,7 @@ pub(crate) struct Account {
 
 impl Account {
     pub(crate) fn cpu_ns(&self) -> u64 {
-        self.user_ns.saturating_add(self.system_ns)
+        self.used.cpu.total_ns()
     }
 
     /// By the worker's own time for its loop, or else by its life.
@@ -75,8 +75,7 @@ pub(crate) fn accounts(
         else {
             continue;
         };
-        account.user_ns = account.user_ns.saturating_add(process.cpu.user_ns);
-        account.system_ns = account.system_ns.saturating_add(process.cpu.system_ns);
+        account.used.add(&process.divided());
         account.peak_rss_bytes = account.peak_rss_bytes.max(process.maxrss_bytes);
         for task in process.tasks.iter().map(|task| &recording.tasks[*task]) {
             let used = task.used();
@@ -169,11 +168,22 @@ pub(crate) fn work_table(accounts: &[Account]) -> Table {
 }
 
 /// What each used of the kernel.
-pub(crate) fn resources_table(accounts: &[Account], page_bytes: u64, forked: bool) -> Table {
+pub(crate) fn resources_table(recording: &Recording, accounts: &[Account], forked: bool) -> Table {
+    let (split, page_bytes) = (&recording.split, recording.header.page_bytes);
     let table = Table::new("pool_resources", "Workers: what they used")
         .text("worker", "worker", accounts.iter().map(|a| a.name.clone()))
-        .whole("user_ns", "user", Unit::Nanoseconds, accounts.iter().map(|a| a.user_ns))
-        .whole("system_ns", "system", Unit::Nanoseconds, accounts.iter().map(|a| a.system_ns))
+        .whole(
+            "user_ns",
+            "user",
+            Unit::Nanoseconds,
+            accounts.iter().map(|a| split.own(&a.used).map(|cpu| cpu.user_ns)),
+        )
+        .whole(
+            "system_ns",
+            "system",
+            Unit::Nanoseconds,
+            accounts.iter().map(|a| split.own(&a.used).map(|cpu| cpu.system_ns)),
+        )
         .whole("voluntary", "vol.", Unit::Count, accounts.iter().map(|a| a.voluntary))
         .whole("involuntary", "invol.", Unit::Count, accounts.iter().map(|a| a.involuntary))
         .whole("migrations", "moved", Unit::Count, accounts.iter().map(|a| a.migrations))

@@ -144,7 +144,7 @@ pub(crate) enum EventKind {
 mod tests {
     use std::time::Duration;
 
-    use proctrace_probe::Misses;
+    use proctrace_record::Misses;
     use proctrace_wire::Family;
 
     #[cfg(feature = "analyse")]

@@ -10,10 +10,10 @@ use proctrace_report::escape::terminal;
 use proctrace_report::number::counted;
 
 use crate::args::CheckArgs;
-use crate::{exit_code, print, say};
+use crate::{exit_code, print, rules, say};
 
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
-    let recording = Recording::load(&args.trace, &Rules::generic())?;
+    let recording = rules::read(&args.trace, &Rules::generic())?;
     let health = health(&recording);
     if !args.quiet {
         let lines = lines(&health).into_iter().map(|line| format!("{}\n", terminal(&line)));
@@ -24,7 +24,13 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
 
 /// Whoever prints figures of a recording that is not whole says so.
 pub(crate) fn warn(trace: &Path, recording: &Recording) {
-    if !health(recording).is_good() {
+    let health = health(recording);
+    if health.recording_now {
+        say::note(&format!(
+            "{} is being recorded right now: this is what has been written so far",
+            trace.display()
+        ));
+    } else if !health.is_good() {
         say::note(&format!(
             "{} is not whole, or its books do not balance; proctrace check tells more",
             trace.display()
@@ -34,8 +40,13 @@ pub(crate) fn warn(trace: &Path, recording: &Recording) {
 
 fn lines(health: &Health) -> Vec<String> {
     let verdict = |good: bool| if good { "ok " } else { "BAD" };
+    let finished = if health.recording_now {
+        "it is being recorded right now: this is what has been written so far"
+    } else {
+        "the recorder finished the trace"
+    };
     let mut lines = vec![
-        format!("{} the recorder finished the trace", verdict(health.complete)),
+        format!("{} {finished}", verdict(health.complete)),
         format!("{} {} lost", verdict(health.lost == 0), counted(health.lost, "record", "records")),
     ];
     for loss in &health.losses {
@@ -46,13 +57,19 @@ fn lines(health: &Health) -> Vec<String> {
     }
     lines.extend(health.damage.iter().map(|damage| format!("{} {damage}", verdict(false))));
     for law in &health.laws {
-        lines.push(format!("{} {}", verdict(law.holds), law.says));
-        lines.push(format!(
-            "      {} {unit} against {} {unit}",
-            law.found,
-            law.expected,
-            unit = law.unit
-        ));
+        let said = law.holds.map_or("-  ", verdict);
+        lines.push(format!("{said} {}", law.says));
+        lines.push(match (law.found, law.expected, &law.not_checked) {
+            (Some(found), Some(expected), None) => {
+                format!("      {found} {unit} against {expected} {unit}", unit = law.unit)
+            }
+            (_, _, why) => {
+                format!(
+                    "      not checked, because {}",
+                    why.as_deref().unwrap_or("it is not known")
+                )
+            }
+        });
     }
     lines
 }

@@ -7,32 +7,34 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use proctrace_replay::{Replay, Summary};
-use proctrace_trace::{BlockInfo, Reader};
+use proctrace_report::escape;
+use proctrace_trace::{BlockInfo, DamageKind, Reader};
 use proctrace_wire::Kind;
 
 use crate::args::{DumpArgs, EventKind};
-use crate::say;
+use crate::{live, say};
 
 pub(crate) fn run(args: &DumpArgs) -> Result<ExitCode> {
     if args.header {
         return header(args);
     }
     let wanted: Vec<Kind> = args.kind.iter().map(|kind| kind_of(*kind)).collect();
+    let recording_now = live::is_held(&args.trace);
     let mut replay = Replay::open(&args.trace)?;
     let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
     for event in replay.by_ref() {
         if wanted.is_empty() || wanted.contains(&event.kind()) {
-            // as an io::Error, for the broken pipe that is none of ours
-            serde_json::to_writer(&mut out, &event).map_err(std::io::Error::from)?;
+            out.write_all(escape::json(&event.to_json()).as_bytes())?;
             out.write_all(b"\n")?;
         }
     }
     out.flush()?;
-    warn(&replay.summary());
+    warn(&replay.summary(), recording_now);
     Ok(ExitCode::SUCCESS)
 }
 
 fn header(args: &DumpArgs) -> Result<ExitCode> {
+    let recording_now = live::is_held(&args.trace);
     let mut reader = Reader::open(&args.trace)?;
     let streams = RefCell::new(BTreeMap::<String, StreamSize>::new());
     let count = |info: &BlockInfo| {
@@ -48,6 +50,8 @@ fn header(args: &DumpArgs) -> Result<ExitCode> {
     while reader.next_block_where(count).is_some() {}
     let text = serde_json::json!({
         "header": reader.header(),
+        "lookup_time_resolution_ns": reader.header().tick_ns,
+        "recording_now": recording_now && reader.trailer().is_none(),
         "streams": streams
             .into_inner()
             .into_iter()
@@ -56,7 +60,7 @@ fn header(args: &DumpArgs) -> Result<ExitCode> {
         "trailer": reader.trailer(),
     });
     let mut out = stdout().lock();
-    serde_json::to_writer_pretty(&mut out, &text)?;
+    out.write_all(escape::json(&serde_json::to_string_pretty(&text)?).as_bytes())?;
     out.write_all(b"\n")?;
     Ok(ExitCode::SUCCESS)
 }
@@ -81,11 +85,18 @@ impl StreamSize {
 }
 
 /// What is wrong with a trace, said after its events.
-fn warn(summary: &Summary) {
-    for damage in &summary.damage {
+fn warn(summary: &Summary, recording_now: bool) {
+    let recording_now = recording_now && summary.trailer.is_none();
+    let damage = summary.damage.iter().filter(|damage| {
+        // Half of the block that is being written.
+        !(recording_now && damage.what == DamageKind::Truncated)
+    });
+    for damage in damage {
         say::note(&format!("the trace is damaged: {damage}"));
     }
-    if summary.trailer.is_none() {
+    if recording_now {
+        say::note("the trace is being recorded right now: these are the events written so far");
+    } else if summary.trailer.is_none() {
         say::note("the trace is incomplete: the recorder did not get to finish it");
     }
     if summary.decoded.unknown > 0 {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use anyhow::{Context, Result, bail};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
-use proctrace_probe::Identity;
+use proctrace_record::Identity;
 
 /// Someone else than the recorder runs as.
 pub(crate) struct Invoker {

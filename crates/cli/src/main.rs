@@ -15,6 +15,7 @@ mod exit_code;
 #[cfg(feature = "analyse")]
 mod gate;
 mod invoker;
+mod live;
 mod manual;
 #[cfg(feature = "analyse")]
 mod metrics;
@@ -31,6 +32,7 @@ mod runs;
 mod say;
 #[cfg(feature = "analyse")]
 mod series;
+mod source;
 #[cfg(feature = "analyse")]
 mod startup;
 
@@ -83,8 +85,14 @@ fn main() -> ExitCode {
 
 /// Prints help, or what is wrong with the arguments.
 fn usage(error: &clap::Error) -> ExitCode {
-    // If that cannot be printed, there is no one to tell.
-    let _ = error.print();
+    let plain = error.to_string();
+    if !error.use_stderr() || say::is_printable(&plain) {
+        // If that cannot be printed, there is no one to tell.
+        let _ = error.print();
+    } else {
+        // An argument may be the name of somebody else's file.
+        say::raw(&plain);
+    }
     if !error.use_stderr() {
         return ExitCode::SUCCESS;
     }

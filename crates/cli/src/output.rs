@@ -4,22 +4,44 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::libc;
-use proctrace_probe::{Identity, Sink};
+use proctrace_record::{Identity, Sink};
 use proctrace_report::number::counted;
 use proctrace_trace::{Header, Spool, Trailer, Writer};
 use proctrace_wire::Stream;
 
-use crate::args::DEFAULT_TRACE;
-use crate::say;
+use crate::{live, say};
 
 /// A trace that is being written.
 pub(crate) struct Output {
+    /// Where it is.
     path: PathBuf,
+    /// What has the name that it is to get.
+    earlier: Option<Earlier>,
+    /// Where that went.
+    kept: Option<PathBuf>,
     spool: Spool<File>,
     announce: bool,
+    quiet: bool,
+}
+
+/// A trace that is complete.
+pub(crate) struct Written {
+    pub(crate) bytes: u64,
+    pub(crate) path: PathBuf,
+    /// Where the file went that had this name before.
+    pub(crate) kept: Option<PathBuf>,
+}
+
+/// A file that is there already. It keeps its name until the command runs: a start that fails must
+/// not cost an earlier recording.
+struct Earlier {
+    path: PathBuf,
+    /// What it will be called: as `perf record` does it.
+    old: PathBuf,
 }
 
 impl Output {
@@ -27,17 +49,13 @@ impl Output {
     /// secrets, and owned by `owner` where the recorder is root on someone's behalf.
     pub(crate) fn create(path: &Path, owner: Option<&Identity>, header: &Header) -> Result<Self> {
         let context = || format!("cannot write {}", path.display());
-        if path == Path::new(DEFAULT_TRACE) && path.is_file() {
-            // As a recording cannot be made again, one that nobody named is kept.
-            fs::rename(path, path.with_extension("ptrace.old")).with_context(context)?;
-        }
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        if rustix::process::geteuid().is_root() {
-            // root must not be led astray by a link in a directory that others can write to
-            options.custom_flags(libc::O_NOFOLLOW);
-        }
-        let file = options.open(path).with_context(context)?;
+        let follows_links = !rustix::process::geteuid().is_root();
+        let earlier = earlier(path, follows_links).with_context(context)?;
+        let (file, at) = match &earlier {
+            Some(earlier) => create_beside(&earlier.path).with_context(context)?,
+            None => (open(path).with_context(context)?, path.to_owned()),
+        };
+        live::hold(&file);
         if file.metadata().with_context(context)?.is_file() {
             file.set_permissions(fs::Permissions::from_mode(0o600)).with_context(context)?;
             if let Some(owner) = owner {
@@ -46,8 +64,8 @@ impl Output {
             }
         }
         let spool = Writer::new(file, header).and_then(Spool::new);
-        let spool = spool.inspect_err(|_| remove(path)).with_context(context)?;
-        Ok(Self { path: path.to_owned(), spool, announce: false })
+        let spool = spool.inspect_err(|_| remove(&at)).with_context(context)?;
+        Ok(Self { path: at, earlier, kept: None, spool, announce: false, quiet: false })
     }
 
     /// Says on stderr when the recording is under way.
@@ -56,21 +74,105 @@ impl Output {
         self
     }
 
-    /// Writes the rest; returns the bytes written in all.
-    pub(crate) fn finish(self, trailer: &Trailer) -> Result<u64> {
-        let path = self.path;
+    /// Says nothing on stderr but what is wrong.
+    pub(crate) fn quiet(mut self, quiet: bool) -> Self {
+        self.quiet = quiet;
+        self
+    }
+
+    /// Writes the rest.
+    pub(crate) fn finish(mut self, trailer: &Trailer) -> Result<Written> {
+        self.take_name();
+        let (path, kept) = (self.path, self.kept);
         let (mut file, bytes) = self
             .spool
             .finish(trailer)
             .with_context(|| format!("cannot write {}", path.display()))?;
         file.flush()?;
-        Ok(bytes)
+        Ok(Written { bytes, path, kept })
     }
 
     /// Removes what was begun in vain.
     pub(crate) fn discard(self) {
         remove(&self.path);
     }
+
+    /// Takes the name that was asked for, once it is certain that there is a recording.
+    pub(crate) fn take_name(&mut self) {
+        let Some(Earlier { path, old }) = self.earlier.take() else { return };
+        let moved = match fs::rename(&path, &old) {
+            // It has gone by itself.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            moved => moved.map(|()| true),
+        };
+        match moved.and_then(|moved| fs::rename(&self.path, &path).map(|()| moved)) {
+            Ok(moved) => {
+                self.path = path;
+                self.kept = moved.then_some(old);
+            }
+            Err(error) => say::note(&format!(
+                "cannot write {}: {error}; the recording is in {}",
+                path.display(),
+                self.path.display()
+            )),
+        }
+    }
+}
+
+/// What is in the way of a new trace at `path`: a regular file that is not empty. Of a link it is
+/// what the link leads to, as that would be overwritten; but root follows none (see `open`).
+fn earlier(path: &Path, follows_links: bool) -> io::Result<Option<Earlier>> {
+    let path = match fs::symlink_metadata(path) {
+        Ok(link) if link.is_symlink() && follows_links => match path.canonicalize() {
+            Ok(path) => path,
+            Err(_) => return Ok(None),
+        },
+        _ => path.to_owned(),
+    };
+    if !fs::symlink_metadata(&path).is_ok_and(|file| file.is_file() && file.len() > 0) {
+        return Ok(None);
+    }
+    let old = with_ending(&path, "old");
+    if old.is_dir() {
+        let why = format!("what it holds cannot be kept: {} is a directory", old.display());
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, why));
+    }
+    Ok(Some(Earlier { path, old }))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    if rustix::process::geteuid().is_root() {
+        // root must not be led astray by a link in a directory that others can write to
+        options.custom_flags(libc::O_NOFOLLOW);
+    }
+    options.open(path)
+}
+
+/// A new file in the same directory, and its name.
+fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    const TRIES: u32 = 100;
+    let pid = std::process::id();
+    let mut number = 0;
+    loop {
+        let name = with_ending(path, &format!("new-{pid}-{number}"));
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&name) {
+            Ok(file) => return Ok((file, name)),
+            // A recorder of the same pid was killed before it had begun.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < TRIES => {
+                number += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
 }
 
 fn remove(path: &Path) {
@@ -90,9 +192,63 @@ impl Sink for Output {
     }
 
     fn ready(&mut self, processes: u64) {
+        self.take_name();
         if self.announce {
             let processes = counted(processes, "process", "processes");
             say::note(&format!("recording {processes} and what they start; Ctrl-C ends it"));
         }
+    }
+
+    fn waiting(&mut self, alive: u64, grace: Duration) {
+        if !self.quiet {
+            say::note(&format!(
+                "the command has exited; waiting up to {} for {} (--grace, --wait root)",
+                humantime::format_duration(grace),
+                counted(alive, "task that is still running", "tasks that are still running"),
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_that_holds_something_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().canonicalize().unwrap().join(name);
+        let full = place("full.ptrace");
+        fs::write(&full, "precious").unwrap();
+        fs::write(place("empty"), "").unwrap();
+        std::os::unix::fs::symlink("full.ptrace", place("link")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", place("nowhere")).unwrap();
+        std::os::unix::fs::symlink("missing", place("dangling")).unwrap();
+        let of = |path: &Path, follows_links| {
+            earlier(path, follows_links).unwrap().map(|earlier| (earlier.path, earlier.old))
+        };
+        let kept = Some((full.clone(), place("full.ptrace.old")));
+        for follows_links in [false, true] {
+            assert_eq!(of(&full, follows_links), kept);
+            for name in ["empty", "missing", "nowhere", "dangling", "."] {
+                assert_eq!(of(&place(name), follows_links), None, "{name}");
+            }
+            assert_eq!(of(Path::new("/dev/full"), follows_links), None);
+        }
+        assert_eq!(of(&place("link"), true), kept);
+        assert_eq!(of(&place("link"), false), None);
+        fs::create_dir(place("full.ptrace.old")).unwrap();
+        assert!(earlier(&full, false).is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_passed_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        let (_, first) = create_beside(&path).unwrap();
+        let (_, second) = create_beside(&path).unwrap();
+        assert_ne!(first, second);
+        assert!(create_beside(&directory.path().join("none/x")).is_err());
     }
 }

@@ -4,7 +4,8 @@ use std::io::{ErrorKind, IsTerminal, Write, stdout};
 
 use anyhow::{Context, Result};
 use proctrace_findings::Table;
-use proctrace_report::{Style, table_csv, table_json, table_text};
+use proctrace_report::{Style, escape, table_csv, table_json, table_text};
+use serde::Serialize;
 
 use crate::args::SectionFormat;
 
@@ -43,6 +44,13 @@ pub(crate) fn verdict(text: &str) -> Result<()> {
     }
 }
 
+/// A value as JSON in several lines, with nothing in it that a terminal obeys.
+pub(crate) fn json(out: &mut impl Write, value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)?;
+    out.write_all(escape::json(&text).as_bytes())?;
+    Ok(out.write_all(b"\n")?)
+}
+
 /// One table after the other.
 pub(crate) fn tables(
     out: &mut impl Write,
@@ -53,8 +61,7 @@ pub(crate) fn tables(
     match format {
         SectionFormat::Json => {
             let tables: Vec<_> = tables.iter().map(table_json).collect();
-            serde_json::to_writer_pretty(&mut *out, &tables).map_err(std::io::Error::from)?;
-            out.write_all(b"\n")?;
+            json(out, &tables)?;
         }
         SectionFormat::Csv => {
             for (at, table) in tables.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! `proctrace record`: writes what a command does, or what is running already, to a trace.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -9,17 +10,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::sys::resource::{UsageWho, getrusage};
-use proctrace_probe::{
-    Command, Ended, Finished, Identity, Interval, LookupHook, LossCount, OnFull, Options, Outcome,
-    OwnCgroup, Probe, ProbeError, Scope, Wait, boot_ns, find_program, record, unix_ns,
+use proctrace_probe::{EbpfOptions, LookupHook, OnFull};
+use proctrace_record::{
+    Command, Finished, Identity, Interval, LossCount, Options, OwnCgroup, RecordError,
+    ResolveError, Scope, Signals, Source, Wait, boot_ns, find_program, record, unix_ns,
 };
 use proctrace_report::number::{bytes, count, counted, time};
-use proctrace_trace as trace;
+use proctrace_trace::{self as trace, Outcome};
 use proctrace_wire::LossReason;
 use proctrace_wire::escape::to_text;
 
 use crate::args::{RecordArgs, WaitFor, WhenFull, WhichHook};
-use crate::output::Output;
+use crate::output::{Output, Written};
+use crate::source::Backend;
 use crate::{exit_code, invoker, say};
 
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
@@ -56,13 +59,15 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         arguments: &args.command,
         command: command.as_ref(),
         options: &options,
+        backend: &backend(args),
         output: &args.output,
         owner: identity.as_ref(),
         announced: command.is_none() && !args.quiet,
+        quiet: args.quiet,
     };
     match job.record() {
         Ok(recorded) => finish(args, recorded),
-        Err(error) if matches!(error.downcast_ref(), Some(ProbeError::Exec { .. })) => {
+        Err(error) if matches!(error.downcast_ref(), Some(RecordError::Exec { .. })) => {
             Ok(cannot_execute(&error))
         }
         Err(error) => Err(error),
@@ -75,12 +80,15 @@ pub(crate) struct Job<'a> {
     pub(crate) arguments: &'a [OsString],
     pub(crate) command: Option<&'a Command>,
     pub(crate) options: &'a Options,
+    pub(crate) backend: &'a Backend,
     /// Where the trace goes.
     pub(crate) output: &'a Path,
     /// Whom it is to belong to, if not us.
     pub(crate) owner: Option<&'a Identity>,
     /// Whether to say that it is under way.
     pub(crate) announced: bool,
+    /// Whether to say nothing but what is wrong.
+    pub(crate) quiet: bool,
 }
 
 /// A recording that is over, but for the end of its trace.
@@ -93,18 +101,30 @@ struct Recorded {
 
 impl Job<'_> {
     fn record(&self) -> Result<Recorded> {
-        let probe = Probe::load(self.options)?;
-        let header = header(self.arguments, self.options, &probe)?;
-        let mut output =
-            Output::create(self.output, self.owner, &header)?.announced(self.announced);
+        // Before the output starts a thread, which inherits the blocked signals.
+        let signals = Signals::block().context("cannot handle signals")?;
+        let mut source = self.backend.load(self.options)?;
+        let of_others = self.options.scope == Scope::All
+            || (self.options.cgroup.is_some() && self.command.is_none());
+        if source.is_restricted() && of_others {
+            say::note(
+                "only processes that this user may trace are recorded: others take root, or CAP_SYS_PTRACE",
+            );
+        }
+        let header = header(self.arguments, self.options, &*source)?;
+        let mut output = Output::create(self.output, self.owner, &header)?
+            .announced(self.announced)
+            .quiet(self.quiet);
         let loading = usage(0);
         let loading_ns = loading.user_ns.saturating_add(loading.system_ns);
-        match record(probe, self.command, self.options, &mut output) {
+        match record(&mut *source, &signals, self.command, self.options, &mut output) {
             Ok(finished) => Ok(Recorded { header, output, finished, loading_ns }),
             Err(error) => {
-                use ProbeError::{Exec, Gone, Launch};
-                if matches!(error, Exec { .. } | Launch(_) | Gone(_)) {
+                use RecordError::{Exec, Gone, Launch, Refused};
+                if matches!(error, Exec { .. } | Launch(_) | Gone(_) | Refused(_)) {
                     output.discard();
+                } else {
+                    output.take_name();
                 }
                 Err(error.into())
             }
@@ -116,7 +136,10 @@ impl Job<'_> {
     pub(crate) fn record_quietly(&self) -> Result<Option<Outcome>> {
         let Recorded { output, mut finished, loading_ns, .. } = self.record()?;
         let sink_error = finished.sink_error.take();
-        output.finish(&trailer(&finished, loading_ns))?;
+        let written = output.finish(&finished.trailer(usage(loading_ns)))?;
+        if !self.quiet {
+            tell_kept(&written);
+        }
         if let Some(error) = sink_error {
             return Err(error).with_context(|| format!("cannot write {}", self.output.display()));
         }
@@ -138,7 +161,7 @@ pub(crate) fn command(
 fn cannot_execute(error: &anyhow::Error) -> ExitCode {
     say::error(error);
     let not_found = error.chain().any(|cause| {
-        matches!(cause.downcast_ref(), Some(proctrace_probe::ResolveError::NotFound { .. }))
+        matches!(cause.downcast_ref(), Some(ResolveError::NotFound { .. }))
             || cause
                 .downcast_ref::<std::io::Error>()
                 .is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
@@ -155,18 +178,7 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
         },
         cgroup: own_cgroup.map(|own| own.path().to_owned()).or_else(|| args.cgroup.clone()),
         misses: args.misses,
-        lookup_hook: match args.lookup_hook {
-            WhichHook::Auto => LookupHook::Auto,
-            WhichHook::Fexit => LookupHook::Fexit,
-            WhichHook::Tracepoint => LookupHook::Tracepoint,
-            WhichHook::SysExit => LookupHook::SysExit,
-        },
-        empty_programs: args.empty_programs,
         memory_interval: args.memory,
-        on_full: match args.on_full {
-            WhenFull::Drop => OnFull::Drop,
-            WhenFull::Block => OnFull::Block,
-        },
         duration: args.duration,
         wait: match args.wait {
             WaitFor::Tree => Wait::Tree,
@@ -177,9 +189,6 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
     };
     if let Some(interval) = args.interval {
         options.interval = Interval::Fixed(interval);
-    }
-    if let Some(ring_bytes) = args.ring_size {
-        options.ring_bytes = ring_bytes;
     }
     if args.no_env {
         options.env_names.clear();
@@ -192,16 +201,37 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
     options
 }
 
-fn header(arguments: &[OsString], options: &Options, probe: &Probe) -> Result<trace::Header> {
+fn backend(args: &RecordArgs) -> Backend {
+    let mut options = EbpfOptions {
+        lookup_hook: match args.lookup_hook {
+            WhichHook::Auto => LookupHook::Auto,
+            WhichHook::Fexit => LookupHook::Fexit,
+            WhichHook::Tracepoint => LookupHook::Tracepoint,
+            WhichHook::SysExit => LookupHook::SysExit,
+        },
+        empty_programs: args.empty_programs,
+        on_full: match args.on_full {
+            WhenFull::Drop => OnFull::Drop,
+            WhenFull::Block => OnFull::Block,
+        },
+        ..EbpfOptions::default()
+    };
+    if let Some(ring_bytes) = args.ring_size {
+        options.ring_bytes = ring_bytes;
+    }
+    Backend::Ebpf(options)
+}
+
+fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Result<trace::Header> {
     let uname = rustix::system::uname();
     let text = |text: &std::ffi::CStr| to_text(text.to_bytes()).into_owned();
     let os_text = |text: &OsString| to_text(text.as_bytes()).into_owned();
     let cwd = std::env::current_dir().context("cannot tell the working directory")?;
     let memory = rustix::system::sysinfo();
-    Ok(trace::Header {
+    let mut header = trace::Header {
         wire_version: proctrace_wire::WIRE_VERSION,
         recorder: env!("CARGO_PKG_VERSION").to_owned(),
-        backend: "ebpf".to_owned(),
+        backend: source.name().to_owned(),
         command: arguments.iter().map(os_text).collect(),
         scope: match options.scope {
             Scope::Launched => "command",
@@ -209,6 +239,7 @@ fn header(arguments: &[OsString], options: &Options, probe: &Probe) -> Result<tr
             Scope::All => "system",
         }
         .to_owned(),
+        restricted: source.is_restricted(),
         cgroup: options.cgroup.as_ref().map(|path| path_text(path)),
         cwd: to_text(&cwd.into_os_string().into_vec()).into_owned(),
         host: text(uname.nodename()),
@@ -222,20 +253,22 @@ fn header(arguments: &[OsString], options: &Options, probe: &Probe) -> Result<tr
         started_ns: boot_ns(),
         interval_ns: nanoseconds(options.interval.least()),
         memory_interval_ns: options.memory_interval.map(nanoseconds),
-        ring_bytes: u64::from(options.ring_bytes),
-        on_full: match options.on_full {
-            OnFull::Drop => "drop",
-            OnFull::Block => "block",
-        }
-        .to_owned(),
+        ring_bytes: 0,
+        on_full: String::new(),
         misses: options.misses.families().map(|family| family.name().to_owned()).collect(),
         env_names: options.env_names.clone(),
-        hooks: probe
-            .hooks()
-            .iter()
-            .map(|hook| trace::Hook { event: hook.event.to_owned(), hook: hook.hook.clone() })
-            .collect(),
-    })
+        hooks: Vec::new(),
+        tick_ns: tick_ns(),
+        knowledge: BTreeMap::new(),
+    };
+    source.describe(&mut header);
+    Ok(header.with_knowledge())
+}
+
+/// How far apart the ticks of the scheduler are: by as much a coarse clock moves (clock_getres(2)).
+fn tick_ns() -> Option<u64> {
+    let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    Duration::try_from(tick).ok().map(nanoseconds).filter(|tick| *tick > 0)
 }
 
 fn path_text(path: &std::path::Path) -> String {
@@ -250,8 +283,8 @@ fn nanoseconds(duration: Duration) -> u64 {
 fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     let Recorded { header, output, mut finished, loading_ns } = recorded;
     let sink_error = finished.sink_error.take();
-    let written = output.finish(&trailer(&finished, loading_ns));
-    let outcome = finished.payload.map(|payload| payload.outcome);
+    let written = output.finish(&finished.trailer(usage(loading_ns)));
+    let outcome = finished.payload.as_ref().map(|payload| payload.outcome);
     if sink_error.is_some() || written.is_err() {
         let how = match outcome {
             Some(Outcome::Code(code)) => format!("the command ran on and exited with {code}"),
@@ -270,7 +303,7 @@ fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     if let Some(error) = sink_error {
         return Err(error).with_context(|| format!("cannot write {}", args.output.display()));
     }
-    tell(args, &header, &finished, written);
+    tell(args, &header, &finished, &written);
     Ok(match outcome {
         Some(Outcome::Code(code)) => u8::try_from(code).unwrap_or(u8::MAX).into(),
         Some(Outcome::Signal(signal)) => {
@@ -296,48 +329,6 @@ fn usage(loading_ns: u64) -> trace::RecorderUsage {
     }
 }
 
-fn trailer(finished: &Finished, loading_ns: u64) -> trace::Trailer {
-    trace::Trailer {
-        ended_ns: finished.ended_ns,
-        ended: match finished.ended {
-            Ended::TreeExited => trace::Ended::TreeExited,
-            Ended::RootExited => trace::Ended::RootExited,
-            Ended::Interrupted => trace::Ended::Interrupted,
-            Ended::TimeOver => trace::Ended::TimeOver,
-        },
-        payload: finished.payload.map(|payload| trace::PayloadUsage {
-            outcome: match payload.outcome {
-                Outcome::Code(code) => trace::Outcome::Code(code),
-                Outcome::Signal(signal) => trace::Outcome::Signal(signal),
-            },
-            exited_ns: payload.exited_ns,
-            user_ns: payload.user_ns,
-            system_ns: payload.system_ns,
-            maxrss_bytes: payload.maxrss_bytes,
-        }),
-        tasks: finished.counts.tasks(),
-        records: finished.counts.by_name(),
-        losses: finished.losses.iter().map(loss_count).collect(),
-        cgroup: finished.cgroup.as_ref().map(|cgroup| trace::CgroupUsage {
-            path: path_text(&cgroup.path),
-            usage_ns: cgroup.usage_ns,
-            user_ns: cgroup.user_ns,
-            system_ns: cgroup.system_ns,
-        }),
-        recorder: usage(loading_ns),
-        programs: finished
-            .programs
-            .iter()
-            .map(|program| trace::Program {
-                name: program.name.clone(),
-                verified_instructions: program.verified_instructions,
-                runs: program.runs,
-                run_ns: program.run_ns,
-            })
-            .collect(),
-    }
-}
-
 /// The recorder's own peak. getrusage(2) would say that of whoever started it, if that was larger:
 /// a peak outlives exec.
 fn peak_rss_bytes() -> Option<u64> {
@@ -346,29 +337,22 @@ fn peak_rss_bytes() -> Option<u64> {
     Some(kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
-fn loss_count(loss: &LossCount) -> trace::LossCount {
-    trace::LossCount {
-        kind: loss.kind.name().to_owned(),
-        reason: loss.reason.name().to_owned(),
-        cpu: loss.cpu,
-        count: loss.count,
-    }
-}
-
 /// The closing lines on stderr. Losses and leftovers are told even to those who asked for quiet.
-fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_bytes: u64) {
+fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written: &Written) {
     let lost: u64 = finished.losses.iter().map(|loss| loss.count).sum();
     if !args.quiet {
-        let ended_ns = finished.payload.map_or(finished.ended_ns, |payload| payload.exited_ns);
+        let ended_ns =
+            finished.payload.as_ref().map_or(finished.ended_ns, |payload| payload.exited_ns);
         say::note(&format!(
             "{}, {}, {} · {} lost · {} ({})",
             counted(finished.counts.processes, "process", "processes"),
             counted(finished.counts.threads, "thread", "threads"),
             time(ended_ns.saturating_sub(header.started_ns)),
             count(lost),
-            args.output.display(),
-            bytes(written_bytes),
+            written.path.display(),
+            bytes(written.bytes),
         ));
+        tell_kept(written);
     }
     for loss in totals(&finished.losses) {
         say::note(&loss);
@@ -381,6 +365,12 @@ fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written_
     // What was running before is expected to run on.
     if !finished.alive.is_empty() && !args.command.is_empty() {
         say::note(&alive(finished));
+    }
+}
+
+fn tell_kept(written: &Written) {
+    if let Some(kept) = &written.kept {
+        say::note(&format!("the earlier {} is in {}", written.path.display(), kept.display()));
     }
 }
 

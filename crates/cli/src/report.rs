@@ -60,8 +60,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     } else {
         let findings = analyse(&recording)?;
         if args.json {
-            serde_json::to_writer_pretty(&mut out, &findings).map_err(std::io::Error::from)?;
-            out.write_all(b"\n")?;
+            print::json(&mut out, &findings)?;
         } else {
             let render = if args.summary { summary } else { full };
             out.write_all(render(&findings, style).as_bytes())?;

@@ -7,14 +7,23 @@ use proctrace_analysis::{Recording, Rules};
 
 use crate::args::RulesArgs;
 use crate::exit_code::Misuse;
-use crate::say;
+use crate::{live, say};
 
 /// Reads a trace with the rules that were asked for, and says which of these caught nothing.
 pub(crate) fn load(trace: &Path, args: &RulesArgs) -> Result<Recording> {
-    let recording = Recording::load(trace, &chosen(args)?)?;
+    let recording = read(trace, &chosen(args)?)?;
     for note in recording.idle_rules() {
         say::note(&note);
     }
+    Ok(recording)
+}
+
+/// Reads a trace, and notes whether it is being written meanwhile.
+pub(crate) fn read(trace: &Path, rules: &Rules) -> Result<Recording> {
+    // Asked first: a recorder that finishes now has finished what is read next.
+    let recording_now = live::is_held(trace);
+    let mut recording = Recording::load(trace, rules)?;
+    recording.recording_now = recording_now;
     Ok(recording)
 }
 

@@ -17,6 +17,16 @@ pub(crate) fn note(text: &str) {
     eprintln!("proctrace: {}", printable(text));
 }
 
+/// The same without a word of ours before it, and without a line feed after it.
+pub(crate) fn raw(text: &str) {
+    eprint!("{}", printable(text));
+}
+
+/// Whether all of it can be shown as it is.
+pub(crate) fn is_printable(text: &str) -> bool {
+    printable(text) == text
+}
+
 /// Names come from the command, and a terminal obeys what it is told. Line feeds of our own stay.
 fn printable(text: &str) -> String {
     text.split('\n').map(terminal).collect::<Vec<_>>().join("\n")

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use proctrace_analysis::{Options, Recording, Rules, SeriesOptions, SeriesRun, series};
+use proctrace_analysis::{Options, Rules, SeriesOptions, SeriesRun, series};
 use proctrace_wire::escape::to_text;
 
 use crate::args::SeriesArgs;
 use crate::exit_code::Misuse;
 use crate::report::{directory, event_pattern};
-use crate::{check, event_logs, print, say};
+use crate::{check, event_logs, print, rules, say};
 
 /// A recording as it was named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
 
     let mut runs = Vec::with_capacity(named.len());
     for (at, run) in named.iter().enumerate() {
-        let recording = Recording::load(&run.path, &Rules::built_in())?;
+        let recording = rules::read(&run.path, &Rules::built_in())?;
         check::warn(&run.path, &recording);
         let of_run = |len: usize| if len > 1 { at } else { 0 };
         let logs = match args.events_log.get(of_run(args.events_log.len())) {

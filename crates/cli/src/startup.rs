@@ -10,12 +10,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_analysis::{Recording, Rules, StartRun, environments, health};
-use proctrace_probe::{Command, Identity, Options, Outcome};
+use proctrace_record::{Command, Identity, Options};
+use proctrace_trace::Outcome;
 use rustix::stdio;
 use rustix::time::{ClockId, clock_getres};
 
 use crate::args::StartupArgs;
 use crate::record::{self, Job};
+use crate::source::Backend;
 use crate::{invoker, print, say};
 
 type Environment = Vec<(OsString, OsString)>;
@@ -36,6 +38,7 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
         arguments: &args.command,
         identity,
         options: Options::default(),
+        backend: Backend::default(),
         directory: tempfile::tempdir().context("cannot make a directory for traces")?,
     };
     let (this_one, clean) = (bench.command(job)?, bench.command(clean)?);
@@ -82,6 +85,7 @@ struct Bench<'a> {
     arguments: &'a [OsString],
     identity: Option<Identity>,
     options: Options,
+    backend: Backend,
     directory: tempfile::TempDir,
 }
 
@@ -101,9 +105,11 @@ impl Bench<'_> {
             arguments: self.arguments,
             command: Some(command),
             options: &self.options,
+            backend: &self.backend,
             output: &trace,
             owner: None,
             announced: false,
+            quiet: true,
         };
         let outcome = job
             .record_quietly()

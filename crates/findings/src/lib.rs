@@ -6,6 +6,7 @@
 //! interface: add to them, do not change them.
 
 mod chart;
+mod ends;
 mod gantt;
 mod metric;
 mod number;
@@ -15,8 +16,9 @@ pub use chart::{
     Axis, Bars, Chart, ChartBody, Flame, HeatMap, Histogram, Lines, Mark, Point, Scatter, Series,
     Step, Waterfall,
 };
+pub use ends::{Ends, ProgramEnd, signal_name};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
-pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Worse};
+pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
 pub use number::{count, counted};
 use std::collections::BTreeMap;
 pub use table::{Cell, Column, Table, Unit, Values};
@@ -30,6 +32,9 @@ pub struct Findings {
     pub run: Run,
     /// Whether the figures can be trusted.
     pub health: Health,
+    /// What the recording knows, quantity by quantity. What is not known is None in all that follows,
+    /// or not there, but never 0.
+    pub known: Vec<Known>,
     /// The figures at a glance.
     pub summary: Summary,
     /// Processes and threads by what they ran, the most numerous first.
@@ -38,6 +43,8 @@ pub struct Findings {
     pub spawners: Vec<Spawner>,
     /// Failed look-ups by directory, call and errno, the most frequent first.
     pub lookups: Vec<DirectoryMisses>,
+    /// How processes ended: what failed, and what a signal killed.
+    pub ends: Ends,
     /// Processes that outlived their parent, those with most CPU time first.
     pub detached: Vec<Detached>,
     /// Memory over time, where it was looked at.
@@ -75,8 +82,8 @@ pub struct Run {
     pub recorded_ns: u64,
 }
 
-/// How the command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It exited with this code.
@@ -90,6 +97,9 @@ pub enum Outcome {
 pub struct Health {
     /// Whether the recorder got to finish the trace.
     pub complete: bool,
+    /// Whether the recorder was still writing the trace when it was read, which is then not
+    /// complete.
+    pub recording_now: bool,
     /// Records that were lost while recording.
     pub lost: u64,
     /// By kind and reason.
@@ -106,10 +116,40 @@ impl Health {
         self.complete && self.lost == 0 && self.damage.is_empty() && self.laws_hold()
     }
 
-    /// Whether the books balance.
+    /// Whether the books balance, as far as that could be checked.
     pub fn laws_hold(&self) -> bool {
-        self.laws.iter().all(|law| law.holds)
+        !self.laws.iter().any(Law::is_broken)
     }
+
+    /// How many of the laws could be checked.
+    pub fn laws_checked(&self) -> usize {
+        self.laws.iter().filter(|law| law.holds.is_some()).count()
+    }
+}
+
+/// How well a recording knows a quantity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Known {
+    /// A name that does not change: "cpu", "lookups_open".
+    pub quantity: &'static str,
+    /// How well.
+    pub state: Knowledge,
+    /// By which method it is estimated, why it is a bound, why it is not there.
+    pub why: Option<String>,
+}
+
+/// How well something is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Knowledge {
+    /// Every value is.
+    Exact,
+    /// It is estimated.
+    Estimate,
+    /// Records were lost, so there was at least so much.
+    LowerBound,
+    /// Not at all.
+    Absent,
 }
 
 /// A number of lost records.
@@ -130,83 +170,101 @@ pub struct Law {
     pub name: &'static str,
     /// What it says.
     pub says: &'static str,
-    /// Whether it holds.
-    pub holds: bool,
-    /// What should be equal to `found`.
-    pub expected: f64,
-    /// What was found.
-    pub found: f64,
+    /// Whether it holds; None where it could not be checked.
+    pub holds: Option<bool>,
+    /// Why it could not be checked.
+    pub not_checked: Option<String>,
+    /// What should be equal to `found`; None where it is not known.
+    pub expected: Option<f64>,
+    /// What was found; None where it is not known.
+    pub found: Option<f64>,
     /// The unit of both.
     pub unit: &'static str,
 }
 
-/// The figures at a glance.
+impl Law {
+    /// Whether it was checked, and does not hold.
+    pub fn is_broken(&self) -> bool {
+        self.holds == Some(false)
+    }
+}
+
+/// The figures at a glance; None for what the recording does not know (see [`Known`]).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// CPU time of every task, exact.
-    pub cpu_ns: u64,
-    /// Of it, in user mode.
-    pub user_ns: u64,
-    /// Of it, in the kernel.
-    pub system_ns: u64,
+    pub cpu_ns: Option<u64>,
+    /// Of it, in user mode: an estimate from `ticks`.
+    pub user_ns: Option<u64>,
+    /// Of it, in the kernel, likewise.
+    pub system_ns: Option<u64>,
+    /// Scheduler ticks that hit any task: the n of that estimate.
+    pub ticks: Option<f64>,
+    /// Lower end of the 95 % interval of the share of system time, in percent.
+    pub system_low_percent: Option<f64>,
+    /// Its upper end.
+    pub system_high_percent: Option<f64>,
+    /// What wait(2), and so time(1), says of system time; None if the command was not waited for. Too
+    /// little where most processes are shorter than a tick.
+    pub waited_system_ns: Option<u64>,
     /// CPU time over recorded time and cores, in percent.
-    pub efficiency_percent: f64,
+    pub efficiency_percent: Option<f64>,
     /// What wait(2), and so time(1), says of the command; None if it was not waited for.
     pub waited_cpu_ns: Option<u64>,
     /// CPU time of processes whose parent was gone, or never waited for them.
-    pub unwaited_cpu_ns: u64,
+    pub unwaited_cpu_ns: Option<u64>,
     /// Processes that were still running when their parent exited.
-    pub detached_processes: u64,
+    pub detached_processes: Option<u64>,
     /// CPU time of those.
-    pub detached_cpu_ns: u64,
+    pub detached_cpu_ns: Option<u64>,
     /// Processes, the command included.
-    pub processes: u64,
+    pub processes: Option<u64>,
     /// Threads, beside each process's first.
-    pub threads: u64,
+    pub threads: Option<u64>,
     /// Successful execs.
-    pub execs: u64,
+    pub execs: Option<u64>,
     /// Failed execs.
-    pub execs_failed: u64,
+    pub execs_failed: Option<u64>,
     /// Most tasks at one time.
-    pub peak_tasks: u64,
+    pub peak_tasks: Option<u64>,
     /// Most processes at one time.
-    pub peak_processes: u64,
+    pub peak_processes: Option<u64>,
     /// Most tasks running or runnable in a sample; None without samples.
     pub peak_running: Option<u64>,
     /// Half of the processes lived shorter; None if none has ended.
     pub median_life_ns: Option<u64>,
     /// Failed look-ups, whatever they were for: all calls that failed, those of `lookups_of_no_link`
     /// included.
-    pub lookups_failed: u64,
+    pub lookups_failed: Option<u64>,
     /// Of them, readlinks of what is there but no link: how realpath(3) finds its way, nothing in
     /// vain. Neither the figures by family nor those by directory count them.
-    pub lookups_of_no_link: u64,
+    pub lookups_of_no_link: Option<u64>,
     /// The others, which looked for what is not there: what reports and metrics call failed look-ups.
-    pub lookups_in_vain: u64,
+    pub lookups_in_vain: Option<u64>,
     /// The same by family of calls: "open", "stat"; those that did not occur are not there.
     pub lookups_failed_by_family: BTreeMap<String, u64>,
     /// Successful opens.
-    pub opens: u64,
+    pub opens: Option<u64>,
     /// Voluntary context switches.
-    pub switches_voluntary: u64,
+    pub switches_voluntary: Option<u64>,
     /// Involuntary context switches.
-    pub switches_involuntary: u64,
+    pub switches_involuntary: Option<u64>,
     /// Minor page faults.
-    pub faults_minor: u64,
+    pub faults_minor: Option<u64>,
     /// Major page faults.
-    pub faults_major: u64,
+    pub faults_major: Option<u64>,
     /// Bytes read from storage.
-    pub read_bytes: u64,
+    pub read_bytes: Option<u64>,
     /// Bytes written to storage.
-    pub write_bytes: u64,
+    pub write_bytes: Option<u64>,
     /// Time tasks were runnable without a CPU.
-    pub run_delay_ns: u64,
+    pub run_delay_ns: Option<u64>,
     /// The largest peak RSS of a program.
-    pub maxrss_bytes: u64,
+    pub maxrss_bytes: Option<u64>,
     /// Which program that was.
-    pub maxrss_program: String,
+    pub maxrss_program: Option<String>,
     /// Processes still there when the recording ended.
-    pub alive_processes: u64,
+    pub alive_processes: Option<u64>,
 }
 
 /// What kind of thing a program is.
@@ -231,27 +289,38 @@ pub struct Category {
     /// The command, program or script.
     pub name: String,
     /// Processes that ran it last; none where all went on to something else.
-    pub processes: u64,
+    pub processes: Option<u64>,
     /// Of them, those that never called exec and so count where their parent does.
-    pub forked: u64,
+    pub forked: Option<u64>,
     /// Their threads.
-    pub threads: u64,
+    pub threads: Option<u64>,
     /// Successful execs of it, also by processes that ran something else after it.
-    pub execs: u64,
-    /// CPU time in user mode.
-    pub user_ns: u64,
-    /// CPU time in the kernel.
-    pub system_ns: u64,
+    pub execs: Option<u64>,
+    /// CPU time, exact.
+    pub cpu_ns: Option<u64>,
+    /// Of it, in user mode: estimated from ticks, of which it borrows from its category what it lacks,
+    /// so that rows add up to the whole. How certain that is say the following fields.
+    pub user_ns: Option<u64>,
+    /// Of it, in the kernel, likewise.
+    pub system_ns: Option<u64>,
+    /// The share of system time; None where fewer than 30 ticks hit these processes.
+    pub system_percent: Option<f64>,
+    /// Lower end of the 95 % interval of that share, by these ticks alone.
+    pub system_low_percent: Option<f64>,
+    /// Its upper end.
+    pub system_high_percent: Option<f64>,
+    /// Scheduler ticks that hit these processes.
+    pub ticks: Option<f64>,
     /// Failed look-ups in vain.
-    pub lookups_failed: u64,
+    pub lookups_failed: Option<u64>,
     /// Half of the processes lived shorter; None if none has ended.
     pub median_life_ns: Option<u64>,
     /// Largest peak RSS of one of them.
-    pub maxrss_bytes: u64,
+    pub maxrss_bytes: Option<u64>,
     /// What started most of them.
     pub main_spawner: String,
     /// How many of them that was.
-    pub main_spawner_processes: u64,
+    pub main_spawner_processes: Option<u64>,
 }
 
 /// Who started what.
@@ -264,7 +333,7 @@ pub struct Spawner {
     /// How often.
     pub processes: u64,
     /// CPU time of the children.
-    pub cpu_ns: u64,
+    pub cpu_ns: Option<u64>,
     /// How often per second of wall time.
     pub per_second: f64,
 }
@@ -294,7 +363,7 @@ pub struct Detached {
     /// What its parent ran last.
     pub parent: String,
     /// Its CPU time.
-    pub cpu_ns: u64,
+    pub cpu_ns: Option<u64>,
     /// How long it lived; None if it was alive at the end.
     pub life_ns: Option<u64>,
 }

@@ -98,9 +98,35 @@ pub struct Metrics {
     /// Why the figures cannot be trusted: losses, damage, books that do not balance. Empty if
     /// they can.
     pub doubts: Vec<String>,
-    /// In the order of the families, the largest of each first. Complete: a figure with labels
-    /// that is not there is zero, one without labels was not measured.
+    /// In the order of the families, the largest of each first. Complete but for what is `unknown`: any
+    /// other figure with labels that is not there is zero, one without labels was not measured.
     pub metrics: Vec<Metric>,
+    /// What the recording does not know. Empty in older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<Unknown>,
+}
+
+/// Figures that a recording does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unknown {
+    /// Name of their family.
+    pub name: String,
+    /// Only those with this value of the label "kind"; all of the family where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Why: "failed stats were left out (--misses)".
+    pub why: String,
+}
+
+impl Unknown {
+    /// Whether it is about a figure of this family with these labels.
+    pub fn is_about(&self, family: &str, labels: &[(String, String)]) -> bool {
+        self.name == family
+            && self.kind.as_ref().is_none_or(|kind| {
+                labels.iter().any(|(label, value)| label == "kind" && value == kind)
+            })
+    }
 }
 
 macro_rules! family {

@@ -29,6 +29,9 @@ pub struct Column {
     pub unit: Unit,
     /// One for each row.
     pub values: Values,
+    /// Left out of tables for people, which have no room for it; programs get it.
+    #[serde(skip)]
+    pub detail: bool,
 }
 
 /// What the values of a column are, and so how they are written for people.
@@ -104,6 +107,26 @@ impl Values {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Makes all of them missing.
+    pub fn forget(&mut self) {
+        match self {
+            Self::Text(values) => values.fill(None),
+            Self::Whole(values) => values.fill(None),
+            Self::Real(values) => values.fill(None),
+            Self::Flag(values) => values.fill(None),
+        }
+    }
+
+    /// Removes all of them.
+    pub fn clear(&mut self) {
+        match self {
+            Self::Text(values) => values.clear(),
+            Self::Whole(values) => values.clear(),
+            Self::Real(values) => values.clear(),
+            Self::Flag(values) => values.clear(),
+        }
     }
 
     /// The value of a row; missing where there is no such row.
@@ -211,7 +234,16 @@ impl Table {
             "column {name} of table {} is not as long as the others",
             self.name
         );
-        self.columns.push(Column { name, title, unit, values });
+        self.columns.push(Column { name, title, unit, values, detail: false });
+        self
+    }
+
+    /// The last column is for programs, not for people.
+    #[must_use]
+    pub fn detail(mut self) -> Self {
+        if let Some(column) = self.columns.last_mut() {
+            column.detail = true;
+        }
         self
     }
 

@@ -43,6 +43,9 @@ pub enum Code {
     /// The sides were recorded on machines that differ.
     #[serde(rename = "PT012")]
     OtherMachine,
+    /// A recording does not know a figure that a rule is about.
+    #[serde(rename = "PT013")]
+    Unknown,
 }
 
 impl Code {
@@ -60,6 +63,7 @@ impl Code {
         Self::NotMeasured,
         Self::Doubtful,
         Self::OtherMachine,
+        Self::Unknown,
     ];
 
     /// The code itself: "PT001".
@@ -77,6 +81,7 @@ impl Code {
             Self::NotMeasured => "PT010",
             Self::Doubtful => "PT011",
             Self::OtherMachine => "PT012",
+            Self::Unknown => "PT013",
         }
     }
 
@@ -100,6 +105,7 @@ impl Code {
             Self::NotMeasured => "not measured",
             Self::Doubtful => "a recording cannot be trusted",
             Self::OtherMachine => "recorded on other machines",
+            Self::Unknown => "a figure is not known",
         }
     }
 }

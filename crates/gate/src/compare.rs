@@ -7,6 +7,7 @@ use crate::judge::judge;
 use crate::numbers::Numbers;
 use crate::selector::Selector;
 use crate::side::{Key, Run, Side, all_keys};
+use crate::unknown;
 use crate::verdict::{Check, Effect, Finding, Report, RuleInfo, Status, Verdict};
 
 /// So many findings get contributors: each takes a look at every figure.
@@ -82,7 +83,10 @@ pub fn gate(
             .filter(|at| budget.rules[*at].selector.matches(key.family(), key.labels));
         if let Some(rule) = matching.next() {
             use_of_rule[rule] = Use::Decides;
-            decided.push((rule, key));
+            // Said once for all of them, by name; see `unknown`.
+            if !unknown::is_unknown(&budget.rules[rule], key, baselines, candidates) {
+                decided.push((rule, key));
+            }
         }
         for rule in matching {
             use_of_rule[rule] = use_of_rule[rule].max(Use::Shadowed);
@@ -104,6 +108,11 @@ pub fn gate(
             Some(Found { key: Some(*key), finding: finding(budget, check)?, beyond: *beyond })
         })
         .collect();
+    let effect = if options.allow_doubts { Effect::Warns } else { Effect::Refuses };
+    for (finding, rule) in unknown::findings(budget, baselines, candidates, effect) {
+        use_of_rule[rule] = Use::Decides;
+        found.push(Found { key: None, finding, beyond: 0.0 });
+    }
     let others = (budget.rules.iter().zip(&use_of_rule).enumerate())
         .filter_map(|(at, (rule, used))| useless(at, rule, *used))
         .chain(about_recordings(baselines, candidates, &doubtful));
@@ -118,6 +127,7 @@ pub fn gate(
     let findings: Vec<Finding> = found.into_iter().map(|found| found.finding).collect();
     Ok(Report {
         verdict: match findings.iter().map(|finding| finding.effect).min() {
+            Some(Effect::Refuses) => Verdict::Refused,
             Some(Effect::Fails) => Verdict::Regression,
             Some(Effect::Inconclusive) => Verdict::Inconclusive,
             Some(Effect::Warns) | None => Verdict::Pass,

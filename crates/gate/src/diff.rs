@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{MetricFamily, Worse};
+use proctrace_report::escape;
 use serde::Serialize;
 
 use crate::numbers::{Numbers, Sample};
@@ -59,6 +60,10 @@ pub struct Row {
     pub before: Option<Sample>,
     /// After; None where it was not measured.
     pub after: Option<Sample>,
+    /// Whether a recording before does not know it.
+    pub unknown_before: bool,
+    /// Whether a recording after does not know it.
+    pub unknown_after: bool,
 }
 
 impl Row {
@@ -121,6 +126,7 @@ const ROWS: &[(&str, &str)] = &[
     ("CPU time, user", "total_cpu_user_seconds"),
     ("CPU time, system", "total_cpu_system_seconds"),
     ("CPU time", "total_cpu_seconds"),
+    ("waiting for a CPU", "run_delay_seconds"),
     ("wall time", "wall_seconds"),
     ("largest program", "peak_rss_bytes"),
     ("peak memory", "peak_pss_bytes"),
@@ -185,7 +191,7 @@ impl Diff {
     ///
     /// None that is known: all of it can be written as JSON.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|text| text + "\n")
+        serde_json::to_string_pretty(self).map(|text| escape::json(&text).into_owned() + "\n")
     }
 }
 
@@ -218,7 +224,10 @@ impl<'a> Sides<'a> {
         let family = MetricFamily::named(metric)?;
         let key = Key::new(metric, &[])?;
         let (before, after) = (self.before.values(key), self.after.values(key));
-        if before.is_none() && after.is_none() {
+        let (unknown_before, unknown_after) = (self.before.lacks(key), self.after.lacks(key));
+        // Memory over time has to be asked for; where nobody did, nobody misses it.
+        let is_missed = (unknown_before || unknown_after) && metric != "peak_pss_bytes";
+        if before.is_none() && after.is_none() && !is_missed {
             return None;
         }
         let sample = |values: Option<&Vec<f64>>| Sample::of(family.kind, values?);
@@ -228,6 +237,8 @@ impl<'a> Sides<'a> {
             worse: family.worse,
             before: sample(before.as_ref()),
             after: sample(after.as_ref()),
+            unknown_before,
+            unknown_after,
             numbers: before
                 .zip(after)
                 .and_then(|(before, after)| Numbers::of(family.kind, Some(&before), &after)),

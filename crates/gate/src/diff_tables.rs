@@ -86,8 +86,9 @@ impl Diff {
 
     fn whole(&self) -> Table {
         let of = |row: &Row| MetricFamily::named(row.metric);
-        let write = |row: &Row, sample: Option<Sample>| match (of(row), sample) {
+        let write = |row: &Row, sample: Option<Sample>, unknown| match (of(row), sample) {
             (Some(family), Some(sample)) => words::value(family, sample.centre),
+            _ if unknown => "unknown".into(),
             _ => "not measured".into(),
         };
         let change = |row: &Row| {
@@ -97,8 +98,16 @@ impl Diff {
         self.noted(
             Table::new("diff", "Before and after")
                 .text("figure", "", self.rows.iter().map(|row| row.label))
-                .figures("before", "before", self.rows.iter().map(|row| write(row, row.before)))
-                .figures("after", "after", self.rows.iter().map(|row| write(row, row.after)))
+                .figures(
+                    "before",
+                    "before",
+                    self.rows.iter().map(|row| write(row, row.before, row.unknown_before)),
+                )
+                .figures(
+                    "after",
+                    "after",
+                    self.rows.iter().map(|row| write(row, row.after, row.unknown_after)),
+                )
                 .figures("change", "change", self.rows.iter().map(change))
                 .figures(
                     "change_percent",

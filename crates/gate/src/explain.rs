@@ -17,6 +17,7 @@ pub fn explain(code: Code) -> String {
         Code::NotMeasured => NOT_MEASURED,
         Code::Doubtful => DOUBTFUL,
         Code::OtherMachine => OTHER_MACHINE,
+        Code::Unknown => UNKNOWN,
     };
     format!("{code}: {}\n\n{}", code.title(), body.trim_start())
 }
@@ -129,6 +130,18 @@ may be too small. It was compared because that was asked for.
 
 What to do: record it again; `proctrace check` says what is wrong. Losses are
 avoided with greater buffers, or --on-full block.
+";
+
+const UNKNOWN: &str = "
+A rule is about a figure that one of the recordings does not know: it was left
+out while recording (record --misses, --no-env, without --memory), the source of
+the recording has no such figure, or too few scheduler ticks hit the payload to
+divide its CPU time. What is not known is not 0, so nothing is judged, and the
+exit status is 1, as for a recording that cannot be trusted.
+
+What to do: record again with what the rule needs (proctrace metrics --format
+json lists what is unknown, and why), or remove the rule. --allow-doubts judges
+the other figures and makes a warning of this.
 ";
 
 const OTHER_MACHINE: &str = "

@@ -1,9 +1,10 @@
 //! A first budget, made from recordings: counts tight, CPU time loose, and why.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use proctrace_findings::{Kind, MetricFamily};
-use proctrace_report::escape::terminal;
+use proctrace_report::escape::{is_unseen, terminal};
 
 use crate::numbers::Sample;
 use crate::side::{Key, Run, Side};
@@ -105,6 +106,7 @@ fn push_count(out: &mut String, side: &Side<'_>, key: Key<'_>, slack: Slack) {
             (sample.greatest + spread).max((sample.greatest * LOOKUPS_FACTOR).ceil() + LOOKUPS)
         }
     };
+    let ceiling = written(ceiling);
     let comment = if sample.is_constant() {
         String::new()
     } else {
@@ -120,7 +122,8 @@ fn push_commands(out: &mut String, side: &Side<'_>) {
     if commands.is_empty() {
         return;
     }
-    let unlisted = commands.get(COMMANDS).map_or(UNLISTED, |(most, _)| most.max(UNLISTED) * 2.0);
+    let unlisted =
+        commands.get(COMMANDS).map_or(UNLISTED, |(most, _)| written(most.max(UNLISTED) * 2.0));
     let _ = write!(
         out,
         "\n# Any command, so that a new one that is run often is noticed. Those below are exceptions.\n\
@@ -184,13 +187,20 @@ fn round_up(value: f64) -> f64 {
         return 0.0;
     }
     let digits = value.log10().floor() as i32 - 1;
-    if digits >= 0 {
+    let rounded = if digits >= 0 {
         let step = 10_f64.powi(digits);
         (value / step).ceil() * step
     } else {
         let steps = 10_f64.powi(-digits);
         (value * steps).ceil() / steps
-    }
+    };
+    // The largest and the smallest numbers cannot be rounded.
+    if rounded.is_finite() { rounded } else { written(value) }
+}
+
+/// A ceiling as a budget can have it: finite.
+fn written(ceiling: f64) -> f64 {
+    ceiling.min(f64::MAX)
 }
 
 /// A key of TOML: bare, in quotes that need no escapes, or in those that have them.
@@ -198,15 +208,16 @@ fn toml_key(key: &str) -> String {
     if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return key.to_owned();
     }
-    if !key.contains(|c: char| c == '\'' || c.is_control()) {
+    if !key.contains('\'') && matches!(terminal(key), Cow::Borrowed(_)) {
         return format!("'{key}'");
     }
     let mut out = String::from("\"");
     for c in key.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            // The second of these may begin a command in a log.
+            c if is_unseen(c) || c == ':' || c == '#' => {
+                let _ = write!(out, "\\U{:08X}", u32::from(c));
             }
             c => out.push(c),
         }

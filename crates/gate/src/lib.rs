@@ -18,6 +18,7 @@
 //!         started_unix_ns: 0,
 //!         cores: 2,
 //!         doubts: vec![],
+//!         unknown: vec![],
 //!         metrics: vec![
 //!             Metric { name: "total_execs".into(), labels: vec![], value: execs },
 //!             Metric {
@@ -63,6 +64,7 @@ mod selector;
 mod side;
 pub mod stats;
 mod suggest;
+mod unknown;
 mod verdict;
 mod words;
 

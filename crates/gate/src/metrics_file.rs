@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use proctrace_findings::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Table, Worse};
+use proctrace_report::escape;
 
 use crate::words;
 
@@ -62,7 +63,7 @@ pub fn from_json(file: &str, text: &str) -> Result<Metrics, MetricsError> {
 ///
 /// None that is known: figures are finite.
 pub fn to_json(metrics: &Metrics) -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(metrics).map(|text| text + "\n")
+    serde_json::to_string_pretty(metrics).map(|text| escape::json(&text).into_owned() + "\n")
 }
 
 /// The figures as a table, "metrics"; values are written out because their units differ.

@@ -81,6 +81,25 @@ impl Selector {
         })
     }
 
+    /// Whether it may be about a figure of this family, or of a kind in it.
+    pub(crate) fn may_be_about(&self, family: &str, kind: Option<&str>) -> bool {
+        MetricFamily::named(family).is_some_and(|family| self.takes(family))
+            && self.labels.iter().all(|(label, pattern)| match kind {
+                Some(kind) if label == "kind" => pattern.matches(kind),
+                _ => true,
+            })
+    }
+
+    /// Whether it names this family, rather than a pattern of names.
+    pub(crate) fn is_named(&self, family: &str) -> bool {
+        self.name.is_exact() && self.name.matches(family)
+    }
+
+    /// Whether it says anything about a label.
+    pub(crate) fn has_label(&self, name: &str) -> bool {
+        self.labels.iter().any(|(label, _)| label == name)
+    }
+
     fn takes(&self, family: &MetricFamily) -> bool {
         self.name.matches(family.name) && (self.name.is_exact() || family.kind != Kind::Wall)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proctrace_findings::{FAMILIES, Metric, MetricFamily, Metrics};
+use proctrace_findings::{FAMILIES, Metric, MetricFamily, Metrics, Unknown};
 use serde::Serialize;
 
 use crate::selector::written;
@@ -55,6 +55,8 @@ impl std::fmt::Display for Key<'_> {
 #[derive(Debug)]
 pub(crate) struct Side<'a> {
     runs: usize,
+    /// What each run does not know.
+    unknown: Vec<&'a [Unknown]>,
     figures: BTreeMap<Key<'a>, Vec<Option<f64>>>,
 }
 
@@ -62,7 +64,9 @@ impl<'a> Side<'a> {
     pub(crate) fn of(metrics: impl ExactSizeIterator<Item = &'a Metrics>) -> Self {
         let runs = metrics.len();
         let mut figures: BTreeMap<Key<'a>, Vec<Option<f64>>> = BTreeMap::new();
+        let mut unknown = Vec::with_capacity(runs);
         for (run, metrics) in metrics.enumerate() {
+            unknown.push(metrics.unknown.as_slice());
             // Families of other versions are left out: no rule can be about them.
             for metric in metrics.metrics.iter().filter(|metric| metric.value.is_finite()) {
                 if let Some(key) = Key::of(metric) {
@@ -71,15 +75,24 @@ impl<'a> Side<'a> {
                 }
             }
         }
-        Self { runs, figures }
+        Self { runs, unknown, figures }
     }
 
     pub(crate) fn runs(&self) -> usize {
         self.runs
     }
 
-    /// A value for each run; None if the figure was not measured in one of them.
+    /// Whether a run does not know a figure.
+    pub(crate) fn lacks(&self, key: Key<'_>) -> bool {
+        let is_about = |unknown: &Unknown| unknown.is_about(key.family().name, key.labels);
+        self.unknown.iter().any(|unknown| unknown.iter().any(is_about))
+    }
+
+    /// A value for each run; None if the figure was not measured, or is not known, in one of them.
     pub(crate) fn values(&self, key: Key<'_>) -> Option<Vec<f64>> {
+        if self.lacks(key) {
+            return None;
+        }
         let zero = (!key.labels.is_empty()).then_some(0.0);
         // A key lives as long as its labels, and the map's live longer.
         match self.figures.get::<Key<'_>>(&key) {

@@ -1,5 +1,6 @@
 //! What a gate says: a verdict, what was found, and every figure that was checked.
 
+use proctrace_report::escape;
 use serde::Serialize;
 
 use crate::budget::{Origin, Rule};
@@ -16,15 +17,18 @@ pub enum Verdict {
     Inconclusive,
     /// One is broken.
     Regression,
+    /// Nothing was judged: a recording does not know a figure that a rule is about.
+    Refused,
 }
 
 impl Verdict {
-    /// The exit status of a gate; 1 and 2 are for errors and for wrong usage.
+    /// The exit status of a gate; 1 is also for errors, 2 for wrong usage.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Pass => 0,
             Self::Regression => 3,
             Self::Inconclusive => 4,
+            Self::Refused => 1,
         }
     }
 }
@@ -47,6 +51,8 @@ pub enum Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
+    /// There is no verdict.
+    Refuses,
     /// The verdict is a regression.
     Fails,
     /// The verdict is at best inconclusive.
@@ -59,6 +65,7 @@ impl Effect {
     /// A word for it.
     pub fn word(self) -> &'static str {
         match self {
+            Self::Refuses => "refused",
             Self::Fails => "fails",
             Self::Inconclusive => "inconclusive",
             Self::Warns => "warning",
@@ -173,6 +180,7 @@ impl Report {
             |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
         let mut parts = Vec::new();
         for (effect, one, many) in [
+            (Effect::Refuses, "figure not known", "figures not known"),
             (Effect::Fails, "failure", "failures"),
             (Effect::Inconclusive, "without an answer", "without an answer"),
             (Effect::Warns, "warning", "warnings"),
@@ -186,6 +194,7 @@ impl Report {
             Verdict::Pass => "Pass",
             Verdict::Inconclusive => "Inconclusive",
             Verdict::Regression => "Regression",
+            Verdict::Refused => "Refused",
         };
         let checked = format!(
             "{}, {}",
@@ -204,6 +213,6 @@ impl Report {
     ///
     /// None that is known: all of it can be written as JSON.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|text| text + "\n")
+        serde_json::to_string_pretty(self).map(|text| escape::json(&text).into_owned() + "\n")
     }
 }

@@ -53,6 +53,28 @@ fn the_papers_table() {
     assert_eq!(cell("change_percent", 2), Cell::Real(-23.0));
 }
 
+/// Two jobs that did the same, one of which had to share its CPUs with others.
+#[test]
+fn time_spent_waiting_for_a_cpu_explains_a_longer_wall() {
+    let side = |name: &str, wall: f64, delay: Option<f64>| {
+        let mut figures = vec![metric("wall_seconds", &[], wall)];
+        figures.extend([metric("total_cpu_seconds", &[], 9.0)]);
+        figures.extend(delay.map(|delay| metric("run_delay_seconds", &[], delay)));
+        run(name, figures)
+    };
+    let quiet = side("quiet", 10.0, Some(1.0));
+    let diff = Diff::of(&[quiet.clone()], &[side("busy", 14.0, Some(9.0))]).unwrap();
+    let labels: Vec<&str> = diff.rows.iter().map(|row| row.label).collect();
+    assert_eq!(labels, ["CPU time", "waiting for a CPU", "wall time"]);
+    let waiting = diff.row("run_delay_seconds").unwrap();
+    assert_eq!(waiting.numbers.unwrap().change, Some(8.0));
+    assert_eq!(waiting.worse, proctrace_findings::Worse::Higher);
+    // Of a recording that does not tell it, nothing is said.
+    let diff = Diff::of(&[quiet], &[side("older", 14.0, None)]).unwrap();
+    let waiting = diff.row("run_delay_seconds").unwrap();
+    assert_eq!((waiting.after, waiting.numbers), (None, None));
+}
+
 #[test]
 fn a_job_without_a_framework_has_no_row_of_it() {
     let of = |framework: [f64; 2]| {

@@ -1,10 +1,15 @@
 //! What this kernel and this user can do, found out by trying.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
+use proctrace_record::Options;
+
+use crate::error::ProbeError;
 use crate::hooks::{EVENTS, Need, attach};
 use crate::object::{kernel_btf, load_object};
-use crate::options::Options;
+use crate::options::{EbpfOptions, Settings};
+use crate::rights::{ADVICE, Rights};
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +37,10 @@ pub enum Verdict {
 
 /// Looks at everything a recording depends on, and tries every hook.
 pub fn examine() -> Vec<Check> {
-    let mut checks = vec![kernel(), btf(), privileges(), lockdown(), tracepoints(), preemption()];
+    let mut checks = vec![kernel(), btf(), privileges()];
+    checks.extend(who_is_recorded());
+    checks.extend(who_records());
+    checks.extend([lockdown(), tracepoints(), preemption()]);
     checks.extend(hooks());
     checks
 }
@@ -102,9 +110,56 @@ fn privileges() -> Check {
         Check::bad(
             "privileges",
             "neither CAP_BPF with CAP_PERFMON nor CAP_SYS_ADMIN",
-            "run with sudo, or once: sudo setcap cap_bpf,cap_perfmon+ep $(command -v proctrace)",
+            format!("run with sudo, or {ADVICE}"),
         )
     }
+}
+
+fn who_is_recorded() -> Option<Check> {
+    const NAME: &str = "who is recorded";
+    let rights = Rights::of_this_process().ok()?;
+    Some(if rights.restricted {
+        Check::good(
+            NAME,
+            format!(
+                "processes that user {} may trace; of set-user-ID programs among them no more than \
+                 times and counts",
+                rights.uid
+            ),
+        )
+    } else if rights.uid == 0 {
+        Check::good(NAME, "everybody, with arguments and the variables that --env names")
+    } else {
+        Check::note(
+            NAME,
+            "everybody, because of CAP_SYS_PTRACE: whoever may execute this file reads arguments and \
+             environments of all users, root's included",
+            "without that capability, users record what they run: setcap cap_bpf,cap_perfmon+ep",
+        )
+    })
+}
+
+/// A file with capabilities that everybody may execute lends them to everybody.
+fn who_records() -> Option<Check> {
+    const NAME: &str = "who may record";
+    const ATTRIBUTE: &str = "security.capability";
+    let file = std::env::current_exe().ok()?;
+    let mut value = [0; 64];
+    rustix::fs::getxattr(&file, ATTRIBUTE, &mut value[..]).ok().filter(|bytes| *bytes > 0)?;
+    let file_mode = fs::metadata(&file).ok()?.permissions().mode();
+    let file = file.display();
+    Some(if file_mode & 0o001 == 0 {
+        Check::good(NAME, format!("{file} has capabilities, and not everybody may execute it"))
+    } else {
+        Check::note(
+            NAME,
+            format!(
+                "everybody: {file} has capabilities, so whoever executes it has its programs run in \
+                 the kernel, at each system call and context switch of the machine"
+            ),
+            ADVICE,
+        )
+    })
 }
 
 fn lockdown() -> Check {
@@ -150,8 +205,10 @@ fn preemption() -> Check {
 fn hooks() -> Vec<Check> {
     let Ok(btf) = kernel_btf() else { return Vec::new() };
     // The smallest rings will do: nothing is recorded.
-    let options = Options { ring_bytes: 4096, ..Options::default() };
-    let mut ebpf = match load_object(&options, &btf) {
+    let own = EbpfOptions { ring_bytes: 4096, ..EbpfOptions::default() };
+    let settings = Settings { wanted: &Options::default(), ebpf: &own };
+    let rights = Rights::of_this_process().map_err(ProbeError::system("tell our rights"));
+    let mut ebpf = match rights.and_then(|rights| load_object(settings, &btf, rights)) {
         Ok(ebpf) => ebpf,
         Err(error) => {
             return vec![Check::bad("loading", error.to_string(), "see the checks above")];
@@ -159,9 +216,9 @@ fn hooks() -> Vec<Check> {
     };
     EVENTS
         .iter()
-        .map(|event| match attach(event, &mut ebpf, &btf.attachable, &options) {
+        .map(|event| match attach(event, &mut ebpf, &btf.attachable, settings) {
             Ok((hook, _detached_when_dropped)) => Check::good(event.name, hook.hook),
-            Err(error) if event.need(&options) == Need::Must => Check::bad(
+            Err(error) if event.need(settings) == Need::Must => Check::bad(
                 event.name,
                 error.to_string(),
                 "no recording is possible without this hook",

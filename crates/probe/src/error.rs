@@ -10,8 +10,9 @@ pub enum ProbeError {
     /// The kernel will not let us.
     #[error(
         "the kernel refuses BPF to this user ({call}: {source}).\n\
-         Run with sudo, or once: sudo setcap cap_bpf,cap_perfmon+ep $(command -v proctrace)\n\
-         `proctrace doctor` shows what this kernel and user can do"
+         Run with sudo, or {advice}\n\
+         `proctrace doctor` shows what this kernel and user can do",
+        advice = crate::rights::ADVICE
     )]
     NotPermitted {
         /// Which step.
@@ -52,21 +53,13 @@ pub enum ProbeError {
     /// An option that cannot be.
     #[error("{0}")]
     Option(String),
-    /// Whoever was to be recorded has ended before it could be.
-    #[error("there is nothing to record: {0} ended before the recording began")]
-    Gone(String),
-    /// The command could not be started.
-    #[error("cannot start the command")]
-    Launch(#[source] io::Error),
-    /// The command could not be executed.
-    #[error("cannot execute {program}")]
-    Exec {
-        /// Which file.
-        program: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    /// Whoever was to be recorded is not for the caller to record.
+    #[error(
+        "{0} belongs to another user, or may not be traced by you\n\
+         Who is not root records only processes with the same user and group ids that have not \
+         forbidden it (prctl PR_SET_DUMPABLE) and run no set-user-ID program"
+    )]
+    NotYours(String),
     /// Something failed while recording.
     #[error("cannot {what}")]
     System {

@@ -5,29 +5,22 @@ use std::os::fd::AsFd;
 use aya::programs::Program;
 use aya::{Btf, Ebpf};
 use aya_obj::btf::BtfKind;
+use proctrace_record::{Misses, Scope};
+use proctrace_trace::Hook;
 use proctrace_wire::{Call, Family};
 
 use crate::error::{ProbeError, not_permitted, root_cause};
-use crate::options::{LookupHook, Misses, Options, Scope};
+use crate::options::{LookupHook, Settings};
 use crate::perf_event::{TracepointLink, attach_tracepoint};
 use crate::preemption;
 use crate::task_iterator::TaskIterator;
 use crate::tracefs::Tracefs;
 
-/// One event and the hook it is taken from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hook {
-    /// What it captures.
-    pub event: &'static str,
-    /// Where, as the section of the program says it.
-    pub hook: String,
-}
-
 /// An event and the ways to get at it, best first.
 pub(crate) struct Event {
     pub(crate) name: &'static str,
     ways: &'static [Way],
-    needed: fn(&Options) -> Need,
+    needed: fn(Settings<'_>) -> Need,
 }
 
 /// Whether a recording does without an event.
@@ -67,7 +60,9 @@ pub(crate) const EVENTS: &[Event] = &[
     Event {
         name: "failed look-ups",
         ways: &[Way::Functions, Way::SysExits("on_return"), Way::TpBtf("on_sys_exit", "sys_exit")],
-        needed: |options| if options.misses == Misses::NONE { Need::Not } else { Need::Must },
+        needed: |settings| {
+            if settings.wanted.misses == Misses::NONE { Need::Not } else { Need::Must }
+        },
     },
     Event {
         name: "io_uring",
@@ -77,20 +72,21 @@ pub(crate) const EVENTS: &[Event] = &[
     Event {
         name: "cgroup moves",
         ways: &[Way::TpBtf("on_cgroup_attach", "cgroup_attach_task")],
-        needed: |options| if options.cgroup.is_some() { Need::May } else { Need::Not },
+        needed: |settings| if settings.wanted.cgroup.is_some() { Need::May } else { Need::Not },
     },
     Event {
         name: "running tasks",
         ways: &[Way::TaskIterator(ADOPT_PROGRAM)],
-        needed: |options| {
-            let launched_only = options.scope == Scope::Launched && options.cgroup.is_none();
+        needed: |settings| {
+            let wanted = settings.wanted;
+            let launched_only = wanted.scope == Scope::Launched && wanted.cgroup.is_none();
             if launched_only { Need::Not } else { Need::Must }
         },
     },
     Event { name: "samples", ways: &[Way::TaskIterator(SAMPLE_PROGRAM)], needed: always },
 ];
 
-fn always(_: &Options) -> Need {
+fn always(_: Settings<'_>) -> Need {
     Need::Must
 }
 
@@ -141,15 +137,15 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) fn attach_all(
     ebpf: &mut Ebpf,
     btf: &Btf,
-    options: &Options,
+    settings: Settings<'_>,
 ) -> Result<Hooks, ProbeError> {
     let mut hooks = Hooks::default();
     for event in EVENTS {
-        let need = event.need(options);
+        let need = event.need(settings);
         if need == Need::Not {
             continue;
         }
-        match attach(event, ebpf, btf, options) {
+        match attach(event, ebpf, btf, settings) {
             Ok((hook, attached)) => {
                 hooks.list.push(hook);
                 match attached {
@@ -166,8 +162,8 @@ pub(crate) fn attach_all(
 }
 
 impl Event {
-    pub(crate) fn need(&self, options: &Options) -> Need {
-        (self.needed)(options)
+    pub(crate) fn need(&self, settings: Settings<'_>) -> Need {
+        (self.needed)(settings)
     }
 
     /// The best way first. Where programs can be interrupted, one on a function is the last
@@ -186,14 +182,15 @@ pub(crate) fn attach(
     event: &Event,
     ebpf: &mut Ebpf,
     btf: &Btf,
-    options: &Options,
+    settings: Settings<'_>,
 ) -> Result<(Hook, Attached), ProbeError> {
     let mut tried = Vec::new();
     let mut refused = None;
-    for way in event.ways_in_order().filter(|way| way.is_wanted(options)) {
-        match way.attach(ebpf, btf, options) {
+    for way in event.ways_in_order().filter(|way| way.is_wanted(settings)) {
+        match way.attach(ebpf, btf, settings) {
             Ok(attached) => {
-                return Ok((Hook { event: event.name, hook: way.describe() }, attached));
+                let hook = Hook { event: event.name.to_owned(), hook: way.describe() };
+                return Ok((hook, attached));
             }
             Err(error) => {
                 tried.push(format!("{}: {}", way.describe(), root_cause(&*error)));
@@ -202,7 +199,7 @@ pub(crate) fn attach(
         }
     }
     // Who asked for a certain hook is told why it is not to be had, not that nothing is.
-    let refused = refused.filter(|_| options.lookup_hook == LookupHook::Auto);
+    let refused = refused.filter(|_| settings.ebpf.lookup_hook == LookupHook::Auto);
     Err(match refused {
         Some(source) => ProbeError::NotPermitted { call: event.name, source },
         None => ProbeError::NoHook { event: event.name, tried: tried.join("; ") },
@@ -221,8 +218,8 @@ impl Way {
     }
 
     /// Whether the options leave this way.
-    fn is_wanted(&self, options: &Options) -> bool {
-        match (options.lookup_hook, self) {
+    fn is_wanted(&self, settings: Settings<'_>) -> bool {
+        match (settings.ebpf.lookup_hook, self) {
             (LookupHook::Auto, _) => true,
             (hook, Self::Functions) => hook == LookupHook::Fexit,
             (hook, Self::SysExits(_)) => hook == LookupHook::Tracepoint,
@@ -231,7 +228,12 @@ impl Way {
         }
     }
 
-    fn attach(&self, ebpf: &mut Ebpf, btf: &Btf, options: &Options) -> Result<Attached, BoxError> {
+    fn attach(
+        &self,
+        ebpf: &mut Ebpf,
+        btf: &Btf,
+        settings: Settings<'_>,
+    ) -> Result<Attached, BoxError> {
         match self {
             Self::TpBtf(program, tracepoint) => {
                 let Program::BtfTracePoint(program) = find(ebpf, program)? else {
@@ -249,7 +251,7 @@ impl Way {
                 Ok(Attached::Iterator(name, TaskIterator::new(program)?))
             }
             Self::Functions => {
-                let attached = attach_functions(ebpf, btf, options);
+                let attached = attach_functions(ebpf, btf, settings);
                 if attached.is_err() {
                     // the next way must not find some of them still there
                     for (_, program) in ebpf.programs_mut() {
@@ -267,7 +269,7 @@ impl Way {
                 };
                 program.load()?;
                 let mut links = Vec::new();
-                for call in calls(options) {
+                for call in calls(settings) {
                     let name = format!("sys_exit_{}", internal(call));
                     match tracefs.tracepoint_id("syscalls", &name) {
                         Ok(id) => links.push(attach_tracepoint(id, program.fd()?.as_fd())?),
@@ -286,9 +288,9 @@ impl Way {
     }
 }
 
-fn attach_functions(ebpf: &mut Ebpf, btf: &Btf, options: &Options) -> Result<(), BoxError> {
+fn attach_functions(ebpf: &mut Ebpf, btf: &Btf, settings: Settings<'_>) -> Result<(), BoxError> {
     let mut attached = 0;
-    for call in calls(options) {
+    for call in calls(settings) {
         let function = format!("{FUNCTION_PREFIX}{}", internal(call));
         if btf.id_by_type_name_kind(&function, BtfKind::Func).is_err() {
             // as with tracepoints, not every kernel has every call
@@ -304,8 +306,8 @@ fn attach_functions(ebpf: &mut Ebpf, btf: &Btf, options: &Options) -> Result<(),
 }
 
 /// The calls that were asked for.
-fn calls(options: &Options) -> impl Iterator<Item = Call> {
-    let misses = options.misses;
+fn calls(settings: Settings<'_>) -> impl Iterator<Item = Call> + use<> {
+    let misses = settings.wanted.misses;
     let calls = Family::ALL.into_iter().flat_map(Family::calls).copied();
     calls.filter(move |call| misses.contains(*call))
 }

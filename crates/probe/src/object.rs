@@ -10,35 +10,39 @@ use std::sync::atomic::Ordering;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
 use aya::programs::Program;
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel, include_bytes_aligned};
+use proctrace_record::{LossCount, Options, Scope};
+use proctrace_trace::Hook;
 use proctrace_wire::{Kind, LossReason};
 use rustix::mm::ProtFlags;
 use rustix::param::page_size;
 
 use crate::btf_extract::{Extracts, extract, names_in_object};
 use crate::error::{ProbeError, not_permitted, root_cause};
-use crate::events::{Alarm, Signals};
-use crate::hooks::{Hook, Hooks, NAMES_ATTACHED_TO, RETURN_PROGRAM, attach_all};
-use crate::loss::LossCount;
+use crate::hooks::{Hooks, NAMES_ATTACHED_TO, RETURN_PROGRAM, attach_all};
 use crate::mapping::Mapping;
-use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Options, PIDS_MAX, Scope};
+use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, EbpfOptions, OnFull, PIDS_MAX, Settings};
 use crate::program_info::{self, Program as ProgramFigures};
+use crate::rights::Rights;
 use crate::ring::Ring;
 
 pub(crate) static OBJECT: &[u8] =
     include_bytes_aligned!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o"));
 
-/// The programs, loaded and attached, and the signals, blocked.
+/// The programs, loaded and attached: a source of records.
 ///
-/// Threads of the recorder are to be started after this: they inherit the blocked signals. One
-/// that was started before would compete for SIGCHLD and could throw it away.
+/// Threads of the recorder are to be started after this: for a moment of loading, no file can be
+/// opened.
 pub struct Probe {
-    pub(crate) signals: Signals,
-    pub(crate) ebpf: Ebpf,
+    /// The programs; None once they are detached.
+    pub(crate) ebpf: Option<Ebpf>,
     pub(crate) hooks: Hooks,
     pub(crate) lifecycle: Ring,
     pub(crate) lookups: Ring,
-    pub(crate) alarm: Alarm,
     pub(crate) maps: Maps,
+    pub(crate) rights: Rights,
+    pub(crate) options: EbpfOptions,
+    /// Runs that the kernel had skipped by the time the programs were detached.
+    pub(crate) skipped: Vec<LossCount>,
 }
 
 /// The maps that are read and written by hand.
@@ -64,14 +68,6 @@ pub(crate) struct Orders {
     pub(crate) pass: u32,
 }
 
-/// `enum pass` of recorder.bpf.h: what a pass of samples leaves out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pass {
-    Changed = 0,
-    Final = 1,
-    Every = 2,
-}
-
 /// `struct env_name` of recorder.bpf.h.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
@@ -89,16 +85,19 @@ unsafe impl aya::Pod for EnvName {}
 const SCRATCHES_A_CPU: u32 = 2;
 
 impl Probe {
-    /// Loads the programs and attaches each to the best hook this kernel gives it.
+    /// Loads the programs and attaches each to the best hook this kernel gives it; then gives up the
+    /// capabilities that were needed for it, unless the caller is root.
     ///
     /// # Errors
-    /// When the kernel refuses, or when an event has no hook.
-    pub fn load(options: &Options) -> Result<Self, ProbeError> {
-        let signals = Signals::block().map_err(ProbeError::system("handle signals"))?;
+    /// When the kernel refuses, when an event has no hook, or when there are other threads that would
+    /// keep the capabilities.
+    pub fn load(wanted: &Options, options: &EbpfOptions) -> Result<Self, ProbeError> {
+        let settings = Settings { wanted, ebpf: options };
         let btf = kernel_btf()?;
-        let mut ebpf = load_object(options, &btf)?;
-        ask_for_pids(&mut ebpf, &options.scope)?;
-        let hooks = attach_all(&mut ebpf, &btf.attachable, options)?;
+        let rights = Rights::of_this_process().map_err(ProbeError::system("tell our rights"))?;
+        let mut ebpf = load_object(settings, &btf, rights)?;
+        ask_for_pids(&mut ebpf, &wanted.scope, rights)?;
+        let hooks = attach_all(&mut ebpf, &btf.attachable, settings)?;
         let mut take = |name: &'static str| {
             ebpf.take_map(name).ok_or_else(|| ProbeError::SetUp {
                 what: "maps",
@@ -110,20 +109,21 @@ impl Probe {
         let (counts, orders, losses) = (take("counts")?, take("orders")?, take("losses")?);
         let ring = |map| Ring::new(map, options.ring_bytes).map_err(ProbeError::set_up("rings"));
         let (lifecycle, lookups) = (ring(lifecycle)?, ring(lookups)?);
-        let alarm = Alarm::new(&signals, [&lifecycle, &lookups])
-            .map_err(ProbeError::system("wait for events"))?;
+        let maps = Maps {
+            counts: map_counts(&counts).map_err(ProbeError::set_up("maps"))?,
+            orders: Array::try_from(orders).map_err(ProbeError::set_up("maps"))?,
+            losses: PerCpuArray::try_from(losses).map_err(ProbeError::set_up("maps"))?,
+        };
+        rights.give_up(|| maps.orders.get(&0, 0).is_ok())?;
         Ok(Self {
-            signals,
-            ebpf,
+            ebpf: Some(ebpf),
             hooks,
             lifecycle,
             lookups,
-            alarm,
-            maps: Maps {
-                counts: map_counts(&counts).map_err(ProbeError::set_up("maps"))?,
-                orders: Array::try_from(orders).map_err(ProbeError::set_up("maps"))?,
-                losses: PerCpuArray::try_from(losses).map_err(ProbeError::set_up("maps"))?,
-            },
+            rights,
+            options: options.clone(),
+            skipped: Vec::new(),
+            maps,
         })
     }
 
@@ -135,22 +135,10 @@ impl Probe {
     /// What the kernel says of each program that is loaded, in order of their names.
     pub fn programs(&self) -> Vec<ProgramFigures> {
         let figures = |(name, program)| program_info::ask(name, program_fd(program).ok()?).ok();
-        let mut programs: Vec<_> = self.ebpf.programs().filter_map(figures).collect();
+        let loaded = self.ebpf.iter().flat_map(Ebpf::programs);
+        let mut programs: Vec<_> = loaded.filter_map(figures).collect();
         programs.sort_by(|a, b| a.name.cmp(&b.name));
         programs
-    }
-
-    /// Everything lost so far: what the programs counted, and runs the kernel skipped.
-    pub(crate) fn losses(&self) -> Result<Vec<LossCount>, ProbeError> {
-        let mut losses = self.maps.losses()?;
-        for program in self.programs() {
-            let Some(kind) = kind_of_program(&program.name) else { continue };
-            let count = program.recursion_misses;
-            if count > 0 {
-                losses.push(LossCount { kind, reason: LossReason::Recursion, cpu: None, count });
-            }
-        }
-        Ok(losses)
     }
 }
 
@@ -211,7 +199,7 @@ fn program_fd(program: &Program) -> Result<std::os::fd::BorrowedFd<'_>, ()> {
 }
 
 /// What is missing when a program did not run.
-fn kind_of_program(name: &str) -> Option<Kind> {
+pub(crate) fn kind_of_program(name: &str) -> Option<Kind> {
     Some(match name {
         "on_newtask" => Kind::Fork,
         "on_exec" => Kind::Exec,
@@ -262,37 +250,42 @@ pub(crate) fn kernel_btf() -> Result<KernelBtf, ProbeError> {
     }
 }
 
-pub(crate) fn load_object(options: &Options, btf: &KernelBtf) -> Result<Ebpf, ProbeError> {
+pub(crate) fn load_object(
+    settings: Settings<'_>,
+    btf: &KernelBtf,
+    rights: Rights,
+) -> Result<Ebpf, ProbeError> {
+    let Settings { wanted, ebpf: options } = settings;
     let ring_bytes = options.ring_bytes;
     if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
         return Err(ProbeError::Option(format!(
             "a ring buffer of {ring_bytes} bytes: it must be a power of two, 4096 or more"
         )));
     }
-    let env_names = env_names(&options.env_names)?;
-    let env_names_len = u32::try_from(options.env_names.len()).unwrap_or(u32::MAX);
+    let env_names = env_names(&wanted.env_names)?;
+    let env_names_len = u32::try_from(wanted.env_names.len()).unwrap_or(u32::MAX);
     let wake_bytes = u64::from(ring_bytes / 4);
     let namespace = std::fs::metadata("/proc/self/ns/pid")
         .map_err(ProbeError::system("read /proc/self/ns/pid: is /proc mounted?"))?;
     let (namespace_dev, namespace_ino) = (namespace.dev(), namespace.ino());
     // PROC_PID_INIT_INO of linux/proc_ns.h: elsewhere a pid in a record is none in our /proc.
-    if options.memory_interval.is_some() && namespace_ino != 0xefff_fffc {
+    if wanted.memory_interval.is_some() && namespace_ino != 0xefff_fffc {
         return Err(ProbeError::Option(
             "the memory of processes cannot be looked at from inside a pid namespace".into(),
         ));
     }
     let pid = std::process::id();
-    let scope: u32 = match options.scope {
+    let scope: u32 = match wanted.scope {
         Scope::Launched => 0,
         Scope::Pids(_) => 1,
         Scope::All => 2,
     };
     // A cgroup's id is the inode number of its directory.
-    let scope_cgroup = match &options.cgroup {
+    let scope_cgroup = match &wanted.cgroup {
         None => 0,
         Some(path) => cgroup_id(path)?,
     };
-    let wanted_calls = options.misses.bits();
+    let wanted_calls = wanted.misses.bits();
     let block = u32::from(options.on_full == OnFull::Block);
     let hash_seed = RandomState::new().build_hasher().finish();
     let cpus = aya::util::nr_cpus()
@@ -321,6 +314,10 @@ pub(crate) fn load_object(options: &Options, btf: &KernelBtf) -> Result<Ebpf, Pr
         .override_global("env_names", &env_names, true)
         .override_global("env_names_len", &env_names_len, true)
         .override_global("hash_seed", &hash_seed, true)
+        .override_global("restricted", &u32::from(rights.restricted), true)
+        .override_global("caller_uid", &rights.uid, true)
+        .override_global("caller_gid", &rights.gid, true)
+        .override_global("caller_caps", &rights.capabilities, true)
         .override_global("empty_programs", &u32::from(options.empty_programs), true)
         .load(OBJECT);
     let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, memlock);
@@ -354,7 +351,7 @@ fn new_loader() -> EbpfLoader<'static> {
 }
 
 /// Tells the programs which processes were asked for by pid.
-fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope) -> Result<(), ProbeError> {
+fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope, rights: Rights) -> Result<(), ProbeError> {
     let Scope::Pids(pids) = scope else { return Ok(()) };
     if pids.len() > PIDS_MAX {
         return Err(ProbeError::Option(format!(
@@ -371,6 +368,7 @@ fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope) -> Result<(), ProbeError> {
         if !std::path::Path::new(&format!("/proc/{pid}")).is_dir() {
             return Err(ProbeError::Option(format!("there is no process {pid}")));
         }
+        rights.check(*pid)?;
         map.insert(pid, 1, 0).map_err(ProbeError::set_up("maps"))?;
     }
     Ok(())

@@ -1,41 +1,27 @@
-//! What a recording can be told.
+//! What the eBPF source can be told beside what every source is told.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use proctrace_record::Options;
 
-use proctrace_wire::{Call, Family};
-
-use crate::pace::Interval;
-
-/// What is recorded, and how.
+/// How the programs go about what the recording wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// Whom to record beside the command that is launched, if one is.
-    pub scope: Scope,
-    /// Record the members of this cgroup (a directory of cgroup v2) as well.
-    pub cgroup: Option<PathBuf>,
-    /// Which failed calls to record.
-    pub misses: Misses,
-    /// Where to take them from.
+pub struct EbpfOptions {
+    /// Where to take failed look-ups from.
     pub lookup_hook: LookupHook,
     /// Attach programs that do nothing: what a run then costs is what the hooks themselves do.
     pub empty_programs: bool,
-    /// Pause between two passes of samples.
-    pub interval: Interval,
-    /// Pause between two looks at the memory of every process; None: never.
-    pub memory_interval: Option<Duration>,
     /// Bytes of each of the two ring buffers: a power of two, at least a page.
     pub ring_bytes: u32,
     /// What to do when a ring buffer is nearly full.
     pub on_full: OnFull,
-    /// Environment variables to keep at every exec; names of at most [`ENV_NAME_MAX`] bytes.
-    pub env_names: Vec<String>,
-    /// What to wait for.
-    pub wait: Wait,
-    /// How long to go on after the command has exited while descendants are still running.
-    pub grace: Duration,
-    /// End the recording after this time, whatever is running.
-    pub duration: Option<Duration>,
+}
+
+/// Everything the programs are told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings<'a> {
+    /// What the recording wants of any source.
+    pub(crate) wanted: &'a Options,
+    /// What it wants of this one.
+    pub(crate) ebpf: &'a EbpfOptions,
 }
 
 /// The longest name of an environment variable that can be asked for.
@@ -46,26 +32,6 @@ pub const ENV_NAMES_MAX: usize = 32;
 
 /// As many processes can be asked for by their pids.
 pub const PIDS_MAX: usize = 1024;
-
-/// Whom to record that was there before; their descendants always with them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// Nobody: the command that is launched, or the members of a cgroup.
-    Launched,
-    /// These processes.
-    Pids(Vec<u32>),
-    /// Every process of the machine but the recorder.
-    All,
-}
-
-/// When a recording is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// When the last task of the tree has exited, or the grace is over.
-    Tree,
-    /// When the command has exited.
-    Root,
-}
 
 /// What to do when a ring buffer is nearly full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,59 +55,13 @@ pub enum LookupHook {
     SysExit,
 }
 
-/// A set of calls whose failures are recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Misses(u32);
-
-impl Misses {
-    /// None at all.
-    pub const NONE: Self = Self(0);
-
-    /// All that can be recorded.
-    pub fn all() -> Self {
-        Family::ALL.into_iter().fold(Self::NONE, Self::with)
-    }
-
-    /// These and those of a family.
-    #[must_use]
-    pub fn with(self, family: Family) -> Self {
-        Self(family.calls().iter().fold(self.0, |set, call| set | 1 << *call as u16))
-    }
-
-    /// Whether a call's failures are recorded.
-    pub fn contains(self, call: Call) -> bool {
-        self.0 >> call as u16 & 1 == 1
-    }
-
-    /// The families in it.
-    pub fn families(self) -> impl Iterator<Item = Family> {
-        Family::ALL.into_iter().filter(move |family| self.contains(family.calls()[0]))
-    }
-
-    /// As the BPF programs want it: bit n for call n.
-    pub(crate) fn bits(self) -> u32 {
-        self.0
-    }
-}
-
-impl Default for Options {
+impl Default for EbpfOptions {
     fn default() -> Self {
         Self {
-            scope: Scope::Launched,
-            cgroup: None,
-            misses: Misses::all(),
             lookup_hook: LookupHook::Auto,
             empty_programs: false,
-            interval: Interval::Affordable,
-            memory_interval: None,
             ring_bytes: ring_bytes_for(aya::util::nr_cpus().unwrap_or(1)),
             on_full: OnFull::Drop,
-            env_names: ["PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "ROOTSYS"]
-                .map(String::from)
-                .to_vec(),
-            wait: Wait::Tree,
-            grace: Duration::from_secs(5),
-            duration: None,
         }
     }
 }
@@ -165,15 +85,5 @@ mod tests {
     fn rings_are_powers_of_two() {
         let sizes = [0, 1, 2, 3, 12, 16, 1024].map(|cpus| ring_bytes_for(cpus) >> 20);
         assert_eq!(sizes, [4, 4, 4, 8, 32, 32, 32]);
-    }
-
-    #[test]
-    fn families_make_a_set_of_calls() {
-        let misses = Misses::NONE.with(Family::Open).with(Family::Exec);
-        assert!(misses.contains(Call::Openat2) && misses.contains(Call::Execveat));
-        assert!(!misses.contains(Call::Stat) && !misses.contains(Call::Unknown));
-        assert_eq!(misses.families().collect::<Vec<_>>(), [Family::Open, Family::Exec]);
-        assert_eq!(Misses::all().families().count(), Family::ALL.len());
-        assert_eq!(Misses::NONE.families().count(), 0);
     }
 }

@@ -23,6 +23,17 @@ pub struct Program {
     pub recursion_misses: u64,
 }
 
+impl From<Program> for proctrace_trace::Program {
+    fn from(program: Program) -> Self {
+        Self {
+            name: program.name,
+            verified_instructions: program.verified_instructions,
+            runs: program.runs,
+            run_ns: program.run_ns,
+        }
+    }
+}
+
 /// Asks for a program's figures. (aya has some of them, but not the last.)
 pub(crate) fn ask(name: &str, program: BorrowedFd<'_>) -> io::Result<Program> {
     // SAFETY: both consist of integers, bit fields and unions of them; zero is valid.

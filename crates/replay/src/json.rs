@@ -6,8 +6,8 @@
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::{
     ATTACH_ROOT, ATTACH_ZOMBIE, Attach, EXEC_BEFORE, EXEC_COMPAT, EXEC_ENV_CUT, EXEC_PATH_CUT,
-    EXIT_AUTOREAP, EXIT_RSS_BOUND, LOSS_ANY_CPU, MISS_LOST, MISS_PATH_CUT, MISS_PATH_FAULT,
-    SAMPLE_FINAL, WORKDIR_CUT,
+    EXEC_WITHHELD, EXIT_AUTOREAP, EXIT_RSS_BOUND, EXIT_WITHHELD, LOSS_ANY_CPU, MISS_LOST, MISS_PATH_CUT, MISS_PATH_FAULT,
+    SAMPLE_FINAL, SAMPLE_WITHHELD, WORKDIR_CUT,
 };
 use proctrace_wire::{BlindSpot, Call, Kind, LossReason};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -70,7 +70,12 @@ impl Serialize for Event {
                 }
             }
             Body::Exec(exec) => exec_entries(exec, &mut map)?,
-            Body::ExecFailed(miss) | Body::LookupFailed(miss) => miss_entries(miss, &mut map)?,
+            Body::ExecFailed(miss) => miss_entries(miss, &mut map)?,
+            Body::LookupFailed(miss) => {
+                // `time_ns` may be older than the look-up, by a tick of the scheduler.
+                map.serialize_entry("time_is_coarse", &true)?;
+                miss_entries(miss, &mut map)?;
+            }
             Body::Rename(rename) => map.serialize_entry("comm", &comm(&rename.comm))?,
             Body::Workdir(workdir) => {
                 map.serialize_entry("cwd", &to_text(&workdir.path))?;
@@ -160,6 +165,7 @@ fn exec_entries<M: SerializeMap>(exec: &Exec, map: &mut M) -> Result<(), M::Erro
         ("env_truncated", exec.record.bits & EXEC_ENV_CUT != 0),
         ("compat", exec.record.bits & EXEC_COMPAT != 0),
         ("before", exec.record.bits & EXEC_BEFORE != 0),
+        ("withheld", exec.record.bits & EXEC_WITHHELD != 0),
     ] {
         if holds {
             map.serialize_entry(key, &true)?;
@@ -221,6 +227,9 @@ fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Erro
     if record.bits & EXIT_AUTOREAP != 0 {
         map.serialize_entry("autoreaped", &true)?;
     }
+    if record.bits & EXIT_WITHHELD != 0 {
+        map.serialize_entry("withheld", &true)?;
+    }
     map.serialize_entry("comm", &comm(&record.comm))
 }
 
@@ -242,7 +251,11 @@ fn sample_entries<M: SerializeMap>(sample: &Sample, map: &mut M) -> Result<(), M
     map.serialize_entry("rchar", &record.rchar)?;
     map.serialize_entry("wchar", &record.wchar)?;
     map.serialize_entry("run_delay_ns", &record.run_delay_ns)?;
-    map.serialize_entry("final", &(record.bits & SAMPLE_FINAL != 0))
+    map.serialize_entry("final", &(record.bits & SAMPLE_FINAL != 0))?;
+    if record.bits & SAMPLE_WITHHELD != 0 {
+        map.serialize_entry("withheld", &true)?;
+    }
+    Ok(())
 }
 
 struct Variables<'a>(&'a [(Vec<u8>, Vec<u8>)]);

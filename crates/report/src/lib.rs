@@ -4,6 +4,7 @@
 //! fooled: everything that is rendered here goes through [`escape`] first.
 
 mod data;
+mod ends;
 pub mod escape;
 pub mod figures;
 

@@ -55,6 +55,27 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// A figure as text; "-" where it is not known.
+pub fn or_dash<T>(figure: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    figure.map_or_else(|| "-".to_owned(), text)
+}
+
+/// A share in percent; its interval where there are too few readings for a number, and "-" where
+/// that would say nothing.
+pub fn share(percent: Option<f64>, interval: Option<(f64, f64)>) -> String {
+    match (percent, interval) {
+        (Some(percent), _) if percent > 0.0 && percent < 0.95 => format!("{percent:.1} %"),
+        (Some(percent), _) => format!("{percent:.0} %"),
+        (None, Some((low, high))) if high - low <= WIDEST_PERCENT => {
+            format!("{low:.0}-{high:.0} %")
+        }
+        (None, _) => "-".to_owned(),
+    }
+}
+
+/// A wider interval leaves everything open.
+const WIDEST_PERCENT: f64 = 65.0;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use proctrace_findings::{Category, Correlations, Findings, Memory, ProcessMemory
 
 use crate::data::wrap;
 use crate::escape::terminal;
-use crate::number::{bytes, count, counted, percent, time};
+use crate::number::{bytes, count, counted, or_dash, percent, share, time};
 use crate::style::Style;
 use crate::table::{Align, Table, shorten, shorten_list};
 
@@ -27,8 +27,9 @@ pub(crate) fn push_table(out: &mut String, style: Style, title: &str, table: &Ta
     }
 }
 
-fn cpu(category: &Category) -> u64 {
-    category.user_ns + category.system_ns
+/// Share of system time.
+fn system(category: &Category) -> String {
+    share(category.system_percent, category.system_low_percent.zip(category.system_high_percent))
 }
 
 fn label(category: &Category) -> String {
@@ -42,7 +43,7 @@ fn spawner(category: &Category) -> String {
         format!(
             "{} ({})",
             terminal(&category.main_spawner),
-            percent(category.main_spawner_processes, category.processes)
+            percent(category.main_spawner_processes.unwrap_or(0), category.processes.unwrap_or(0))
         )
     }
 }
@@ -50,7 +51,7 @@ fn spawner(category: &Category) -> String {
 /// By CPU time, and where that is the same by number of processes.
 pub(crate) fn in_order_of_cpu(categories: &[Category]) -> Vec<&Category> {
     let mut ordered: Vec<&Category> = categories.iter().collect();
-    ordered.sort_by_key(|category| Reverse((cpu(category), category.processes)));
+    ordered.sort_by_key(|category| Reverse((category.cpu_ns, category.processes)));
     ordered
 }
 
@@ -64,15 +65,18 @@ pub(crate) fn by_cpu(categories: &[&Category], rows: usize) -> Table {
         ("threads", Align::Right),
         ("started by", Align::Left),
     ]);
-    let all = categories.iter().fold(0, |sum: u64, category| sum.saturating_add(cpu(category)));
+    let all = categories
+        .iter()
+        .filter_map(|category| category.cpu_ns)
+        .fold(0, u64::saturating_add);
     for category in categories.iter().take(rows) {
         table.row([
             label(category),
-            time(cpu(category)),
-            percent(cpu(category), all),
-            percent(category.system_ns, cpu(category)),
-            count(category.processes),
-            count(category.threads),
+            or_dash(category.cpu_ns, time),
+            or_dash(category.cpu_ns, |ns| percent(ns, all)),
+            system(category),
+            or_dash(category.processes, count),
+            or_dash(category.threads, count),
             spawner(category),
         ]);
     }
@@ -83,12 +87,13 @@ pub(crate) fn by_cpu(categories: &[&Category], rows: usize) -> Table {
 /// cheap processes are worth knowing of, too.
 pub(crate) fn others(categories: &[&Category], shown: usize, width: usize) -> Option<String> {
     let mut rest: Vec<&Category> = categories.get(shown..)?.to_vec();
-    rest.retain(|category| category.processes > 0);
+    rest.retain(|category| category.processes > Some(0));
     rest.sort_by_key(|category| Reverse(category.processes));
     let names: Vec<String> = rest
         .iter()
         .map(|category| {
-            format!("{} {}", count(category.processes), shorten(&label(category), NAME_MAX))
+            let processes = category.processes.unwrap_or(0);
+            format!("{} {}", count(processes), shorten(&label(category), NAME_MAX))
         })
         .collect();
     let start = format!("  and {} more, most processes first: ", rest.len());
@@ -114,14 +119,14 @@ pub(crate) fn counts(categories: &[Category], rows: usize) -> Table {
     for category in categories.iter().take(rows) {
         let cells = [
             label(category),
-            count(category.processes),
-            count(category.threads),
-            count(category.execs),
-            time(cpu(category)),
-            category.median_life_ns.map_or_else(|| "-".to_owned(), time),
-            count(category.lookups_failed),
+            or_dash(category.processes, count),
+            or_dash(category.threads, count),
+            or_dash(category.execs, count),
+            or_dash(category.cpu_ns, time),
+            or_dash(category.median_life_ns, time),
+            or_dash(category.lookups_failed, count),
         ];
-        table.row(grouped.then(|| category.group.clone()).into_iter().chain(cells));
+        table.row(grouped.then(|| terminal(&category.group).into_owned()).into_iter().chain(cells));
     }
     table
 }
@@ -138,7 +143,7 @@ pub(crate) fn spawners(findings: &Findings, rows: usize) -> Table {
         table.row([
             count(spawner.processes),
             format!("{:.1}", spawner.per_second),
-            time(spawner.cpu_ns),
+            or_dash(spawner.cpu_ns, time),
             terminal(&spawner.parent).into_owned(),
             terminal(&spawner.child).into_owned(),
         ]);
@@ -158,8 +163,8 @@ pub(crate) fn lookups(findings: &Findings, rows: usize) -> Table {
         table.row([
             count(misses.count),
             count(misses.processes),
-            misses.family.clone(),
-            misses.errno.clone(),
+            terminal(&misses.family).into_owned(),
+            terminal(&misses.errno).into_owned(),
             terminal(&misses.directory).into_owned(),
         ]);
     }
@@ -176,7 +181,7 @@ pub(crate) fn detached(findings: &Findings, rows: usize) -> Table {
     ]);
     for process in findings.detached.iter().take(rows) {
         table.row([
-            time(process.cpu_ns),
+            or_dash(process.cpu_ns, time),
             process.life_ns.map_or_else(|| "alive".to_owned(), time),
             process.pid.to_string(),
             terminal(&process.program).into_owned(),

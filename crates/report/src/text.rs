@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-use proctrace_findings::{Category, Class, Findings, Outcome, Run, Summary};
+use proctrace_findings::{Category, Class, Findings, Health, Outcome, Run, Summary};
 
 use crate::data::wrap;
+use crate::ends;
 use crate::escape::terminal;
 use crate::number::{bytes, count, counted, percent, time};
 use crate::style::Style;
@@ -86,6 +87,11 @@ pub fn full(findings: &Findings, style: Style) -> String {
             push_table(&mut out, style, &title, &counts(&categories, style.rows));
         }
     }
+    if findings.ends.any_abnormal() {
+        let title = title_of("Ends other than exit 0", findings.ends.by_program.len(), style.rows);
+        out.push('\n');
+        push_table(&mut out, style, &title, &ends::table(&findings.ends, style.rows));
+    }
     if !findings.spawners.is_empty() {
         let title = title_of("Who starts what", findings.spawners.len(), style.rows);
         out.push('\n');
@@ -120,7 +126,7 @@ fn header(findings: &Findings, style: Style) -> Vec<String> {
     let outcome = match run.outcome {
         Some(Outcome::Code(code)) => format!(" · exit {code}"),
         Some(Outcome::Signal(signal)) => format!(" · killed by signal {signal}"),
-        None if run.command.is_empty() => String::new(),
+        None if run.command.is_empty() || findings.health.recording_now => String::new(),
         None => " · end not recorded".to_owned(),
     };
     let started = UNIX_EPOCH + Duration::from_nanos(run.started_unix_ns);
@@ -180,10 +186,12 @@ fn duration(run: &Run) -> String {
 fn health(findings: &Findings, style: Style) -> Vec<String> {
     let health = &findings.health;
     if health.is_good() {
-        return vec!["Nothing lost, the books balance.".to_owned()];
+        return balanced(health, style);
     }
     let mut lines = Vec::new();
-    if !health.complete {
+    if health.recording_now {
+        lines.push("STILL RECORDING: this is what has been written so far.".to_owned());
+    } else if !health.complete {
         lines.push("INCOMPLETE: the recorder did not get to finish this trace.".to_owned());
     }
     for loss in &health.losses {
@@ -201,12 +209,12 @@ fn health(findings: &Findings, style: Style) -> Vec<String> {
     if health.damage.len() > SHOWN {
         lines.push(format!("DAMAGED: and in {} more places", health.damage.len() - SHOWN));
     }
-    for law in health.laws.iter().filter(|law| !law.holds) {
+    for law in health.laws.iter().filter(|law| law.is_broken()) {
         lines.push(format!(
             "BOOKS: not so: {}: {} {unit} against {} {unit}",
             law.says,
-            law.found,
-            law.expected,
+            law.found.unwrap_or_default(),
+            law.expected.unwrap_or_default(),
             unit = law.unit
         ));
     }
@@ -214,100 +222,149 @@ fn health(findings: &Findings, style: Style) -> Vec<String> {
     lines.collect()
 }
 
+/// Only laws that were checked are kept.
+fn balanced(health: &Health, style: Style) -> Vec<String> {
+    let unchecked: Vec<&str> =
+        health.laws.iter().filter(|law| law.holds.is_none()).map(|law| law.name).collect();
+    if unchecked.is_empty() {
+        return vec!["Nothing lost, the books balance.".to_owned()];
+    }
+    let text = format!(
+        "Nothing lost, the books balance as far as checked: {} of {} laws (not {}; proctrace check \
+         says why).",
+        health.laws_checked(),
+        health.laws.len(),
+        unchecked.join(", ")
+    );
+    wrap(&text, style.width)
+}
+
 // ---- the figures ----
 
+/// The rows of the summary: a heading, and what is known.
 fn figures(findings: &Findings) -> Vec<(&'static str, String)> {
-    let (run, s) = (&findings.run, &findings.summary);
-    let mut rows = vec![(
-        "CPU",
-        format!(
-            "{}   user {} · system {} ({}) · {:.0} % of {}",
-            time(s.cpu_ns),
-            time(s.user_ns),
-            time(s.system_ns),
-            percent(s.system_ns, s.cpu_ns),
-            s.efficiency_percent,
-            counted(u64::from(run.cores), "core", "cores"),
-        ),
-    )];
+    let s = &findings.summary;
+    let mut rows = vec![("CPU", cpu(findings))];
     rows.extend(unseen(s).map(|text| ("", text)));
-    let mut execs = counted(s.execs, "exec", "execs");
-    if s.execs_failed > 0 {
-        let _ = write!(execs, " ({} failed)", count(s.execs_failed));
+    let mut execs = known(s.execs, |n| counted(n, "exec", "execs"), "execs");
+    if let Some(failed) = s.execs_failed.filter(|failed| *failed > 0) {
+        let _ = write!(execs, " ({} failed)", count(failed));
     }
     rows.push((
         "Tasks",
         format!(
             "{} · {} · {execs}",
-            counted(s.processes, "process", "processes"),
-            counted(s.threads, "thread", "threads"),
+            known(s.processes, |n| counted(n, "process", "processes"), "processes"),
+            known(s.threads, |n| counted(n, "thread", "threads"), "threads"),
         ),
     ));
     rows.push(("", concurrency(s)));
-    rows.push((
-        "Memory",
-        format!(
-            "largest program {} ({}) · {}, {} minor",
-            bytes(s.maxrss_bytes),
-            shorten(&terminal(&s.maxrss_program), 24),
-            counted(s.faults_major, "major fault", "major faults"),
-            count(s.faults_minor),
-        ),
-    ));
+    rows.extend(ends::summary(&findings.ends).map(|text| ("Ends", text)));
+    rows.push(("Memory", memory(s)));
     rows.push((
         "Storage",
-        format!("{} read · {} written", bytes(s.read_bytes), bytes(s.write_bytes)),
+        match s.read_bytes.zip(s.write_bytes) {
+            Some((read, written)) => format!("{} read · {} written", bytes(read), bytes(written)),
+            None => NOT_KNOWN.to_owned(),
+        },
     ));
-    rows.push((
-        "Switches",
-        format!(
-            "{} voluntary, {} involuntary · {} spent waiting for a CPU",
-            count(s.switches_voluntary),
-            count(s.switches_involuntary),
-            time(s.run_delay_ns),
-        ),
-    ));
+    let switches = match s.switches_voluntary.zip(s.switches_involuntary) {
+        Some((voluntary, involuntary)) => {
+            format!("{} voluntary, {} involuntary", count(voluntary), count(involuntary))
+        }
+        None => NOT_KNOWN.to_owned(),
+    };
+    let delay = s.run_delay_ns.map(|ns| format!(" · {} spent waiting for a CPU", time(ns)));
+    rows.push(("Switches", switches + &delay.unwrap_or_default()));
     rows.push(("Wasted", wasted(s)));
     rows
 }
 
+const NOT_KNOWN: &str = "not known";
+
+fn known(figure: Option<u64>, text: impl FnOnce(u64) -> String, name: &str) -> String {
+    figure.map_or_else(|| format!("{name} {NOT_KNOWN}"), text)
+}
+
+/// CPU time, and how it is divided.
+fn cpu(findings: &Findings) -> String {
+    let s = &findings.summary;
+    let Some(cpu_ns) = s.cpu_ns else { return NOT_KNOWN.to_owned() };
+    let mut text = time(cpu_ns);
+    match s.user_ns.zip(s.system_ns) {
+        Some((user_ns, system_ns)) => {
+            let _ = write!(text, "   user {} · system {}", time(user_ns), time(system_ns));
+            let middle = percent(system_ns, cpu_ns);
+            let _ = match s.system_low_percent.zip(s.system_high_percent) {
+                Some((low, high)) => write!(text, " ({middle}, {low:.0}-{high:.0})"),
+                None => write!(text, " ({middle})"),
+            };
+        }
+        None => {
+            let why = findings.known.iter().find(|known| known.quantity == "split");
+            let few = why.and_then(|known| known.why.as_deref()).unwrap_or_default();
+            let few = few.split(',').next().unwrap_or_default();
+            let _ = write!(text, "   user and system {NOT_KNOWN} ({few})");
+        }
+    }
+    if let Some(efficiency) = s.efficiency_percent {
+        let cores = counted(u64::from(findings.run.cores), "core", "cores");
+        let _ = write!(text, " · {efficiency:.0} % of {cores}");
+    }
+    text
+}
+
+fn memory(s: &Summary) -> String {
+    let mut parts = Vec::new();
+    parts.push(match (s.maxrss_bytes, &s.maxrss_program) {
+        (Some(peak), Some(program)) => {
+            format!("largest program {} ({})", bytes(peak), shorten(&terminal(program), 24))
+        }
+        (Some(peak), None) => format!("largest program {}", bytes(peak)),
+        (None, _) => format!("largest program {NOT_KNOWN}"),
+    });
+    if let Some((major, minor)) = s.faults_major.zip(s.faults_minor) {
+        let major = counted(major, "major fault", "major faults");
+        parts.push(format!("{major}, {} minor", count(minor)));
+    }
+    parts.join(" · ")
+}
+
 /// What `time` cannot see.
 fn unseen(s: &Summary) -> Option<String> {
-    let waited = s.waited_cpu_ns?;
+    let (waited, all_ns) = (s.waited_cpu_ns?, s.cpu_ns?);
+    let (unwaited_ns, detached_ns) = (s.unwaited_cpu_ns?, s.detached_cpu_ns?);
     // A shell that does not wait for the last of a pipe is not worth a line.
-    if s.unwaited_cpu_ns < s.cpu_ns / 1000 && s.detached_cpu_ns < s.cpu_ns / 1000 {
+    if unwaited_ns < all_ns / 1000 && detached_ns < all_ns / 1000 {
         return None;
     }
     let mut text = format!("`time` sees {} of it", time(waited));
-    if s.detached_processes > 0 {
+    if let Some(detached) = s.detached_processes.filter(|detached| *detached > 0) {
         let _ = write!(
             text,
             " · {} ({})",
-            counted(
-                s.detached_processes,
-                "process outlived its parent",
-                "processes outlived their parents"
-            ),
-            time(s.detached_cpu_ns),
+            counted(detached, "process outlived its parent", "processes outlived their parents"),
+            time(detached_ns),
         );
     } else {
-        let _ = write!(text, " · {} was never waited for", time(s.unwaited_cpu_ns));
+        let _ = write!(text, " · {} was never waited for", time(unwaited_ns));
     }
     Some(text)
 }
 
 fn concurrency(s: &Summary) -> String {
-    let mut text = format!("up to {} alive", counted(s.peak_tasks, "task", "tasks"));
+    let Some(peak) = s.peak_tasks else { return format!("most at one time {NOT_KNOWN}") };
+    let mut text = format!("up to {} alive", counted(peak, "task", "tasks"));
     if let Some(running) = s.peak_running {
         let _ = write!(text, ", {} running", count(running));
     }
     if let Some(life) = s.median_life_ns
-        && s.processes > 2
+        && s.processes > Some(2)
     {
         let _ = write!(text, " · half the processes live < {}", time(life));
     }
-    if s.alive_processes > 0 {
-        let _ = write!(text, " · {} never ended", count(s.alive_processes));
+    if let Some(alive) = s.alive_processes.filter(|alive| *alive > 0) {
+        let _ = write!(text, " · {} never ended", count(alive));
     }
     text
 }
@@ -315,15 +372,32 @@ fn concurrency(s: &Summary) -> String {
 /// Look-ups are opens, stats, accesses and more; of those that succeed, only opens are counted. So
 /// only of opens can a share be given, and it must not look like one of all look-ups.
 fn wasted(s: &Summary) -> String {
-    let mut text = counted(s.lookups_in_vain, "failed look-up", "failed look-ups");
-    if s.execs > 0 {
-        let _ = write!(text, ", {:.1} per exec", s.lookups_in_vain as f64 / s.execs as f64);
+    let mut text = match s.lookups_in_vain {
+        Some(lookups) => counted(lookups, "failed look-up", "failed look-ups"),
+        None => {
+            let known: Vec<String> = s
+                .lookups_failed_by_family
+                .iter()
+                .map(|(family, n)| format!("{} by {family}", count(*n)))
+                .collect();
+            match known.is_empty() {
+                true => format!("failed look-ups {NOT_KNOWN}"),
+                false => format!("failed look-ups {}, others {NOT_KNOWN}", known.join(", ")),
+            }
+        }
+    };
+    if let Some((lookups, execs)) = s.lookups_in_vain.zip(s.execs)
+        && execs > 0
+    {
+        let _ = write!(text, ", {:.1} per exec", lookups as f64 / execs as f64);
     }
-    let failed_opens = s.lookups_failed_by_family.get("open").copied().unwrap_or(0);
-    let opens = failed_opens.saturating_add(s.opens);
-    if opens > 0 {
-        let share = percent(failed_opens, opens);
-        let _ = write!(text, " · {share} of opens failed ({})", count(failed_opens));
+    if let Some(hits) = s.opens {
+        let failed_opens = s.lookups_failed_by_family.get("open").copied().unwrap_or(0);
+        let opens = failed_opens.saturating_add(hits);
+        if opens > 0 {
+            let share = percent(failed_opens, opens);
+            let _ = write!(text, " · {share} of opens failed ({})", count(failed_opens));
+        }
     }
     text
 }
@@ -332,7 +406,8 @@ fn wasted(s: &Summary) -> String {
 mod tests {
     use super::*;
     use proctrace_findings::{
-        Correlations, DirectoryMisses, Health, Law, Loss, Memory, ProcessMemory, Run, Spawner,
+        Correlations, DirectoryMisses, Knowledge, Known, Law, Loss, Memory, ProcessMemory, Run,
+        Spawner,
     };
 
     /// Findings in which every number has as many digits as it can.
@@ -347,17 +422,22 @@ mod tests {
             class: Class::Command,
             group: "compiler".into(),
             name: name.clone(),
-            processes: n,
-            forked: n,
-            threads: n,
-            execs: n,
-            user_ns: n / 2,
-            system_ns: n / 2,
-            lookups_failed: n,
+            processes: Some(n),
+            forked: Some(n),
+            threads: Some(n),
+            execs: Some(n),
+            cpu_ns: Some(n),
+            user_ns: Some(n / 2),
+            system_ns: Some(n / 2),
+            system_percent: Some(99.0),
+            system_low_percent: Some(98.0),
+            system_high_percent: Some(100.0),
+            ticks: Some(1e9),
+            lookups_failed: Some(n),
             median_life_ns: Some(n),
-            maxrss_bytes: n,
+            maxrss_bytes: Some(n),
             main_spawner: name.clone(),
-            main_spawner_processes: n - 1,
+            main_spawner_processes: Some(n - 1),
         };
         Findings {
             run: Run {
@@ -375,43 +455,49 @@ mod tests {
             },
             health: Health {
                 complete: true,
+                recording_now: false,
                 lost: 0,
                 losses: Vec::new(),
                 damage: Vec::new(),
                 laws: Vec::new(),
             },
+            known: Vec::new(),
             summary: Summary {
-                cpu_ns: n,
-                user_ns: n / 2,
-                system_ns: n / 2,
-                efficiency_percent: 1e9,
+                cpu_ns: Some(n),
+                user_ns: Some(n / 2),
+                system_ns: Some(n / 2),
+                ticks: Some(1e9),
+                system_low_percent: Some(49.0),
+                system_high_percent: Some(51.0),
+                waited_system_ns: Some(n / 6),
+                efficiency_percent: Some(1e9),
                 waited_cpu_ns: Some(n / 3),
-                unwaited_cpu_ns: n / 3,
-                detached_processes: n,
-                detached_cpu_ns: n,
-                processes: n,
-                threads: n,
-                execs: n,
-                execs_failed: n,
-                peak_tasks: n,
-                peak_processes: n,
+                unwaited_cpu_ns: Some(n / 3),
+                detached_processes: Some(n),
+                detached_cpu_ns: Some(n),
+                processes: Some(n),
+                threads: Some(n),
+                execs: Some(n),
+                execs_failed: Some(n),
+                peak_tasks: Some(n),
+                peak_processes: Some(n),
                 peak_running: Some(n),
                 median_life_ns: Some(n),
-                lookups_failed: n,
-                lookups_of_no_link: 0,
-                lookups_in_vain: n,
+                lookups_failed: Some(n),
+                lookups_of_no_link: Some(0),
+                lookups_in_vain: Some(n),
                 lookups_failed_by_family: [("open".to_owned(), n)].into(),
-                opens: n,
-                switches_voluntary: n,
-                switches_involuntary: n,
-                faults_minor: n,
-                faults_major: n,
-                read_bytes: n,
-                write_bytes: n,
-                run_delay_ns: n,
-                maxrss_bytes: n,
-                maxrss_program: name.clone(),
-                alive_processes: n,
+                opens: Some(n),
+                switches_voluntary: Some(n),
+                switches_involuntary: Some(n),
+                faults_minor: Some(n),
+                faults_major: Some(n),
+                read_bytes: Some(n),
+                write_bytes: Some(n),
+                run_delay_ns: Some(n),
+                maxrss_bytes: Some(n),
+                maxrss_program: Some(name.clone()),
+                alive_processes: Some(n),
             },
             categories: vec![category; 12],
             spawners: vec![
@@ -419,7 +505,7 @@ mod tests {
                     parent: name.clone(),
                     child: name.clone(),
                     processes: n,
-                    cpu_ns: n,
+                    cpu_ns: Some(n),
                     per_second: 1e6,
                 };
                 12
@@ -434,6 +520,7 @@ mod tests {
                 };
                 12
             ],
+            ends: crate::ends::tests::extreme(&name, n),
             detached: Vec::new(),
             memory: None,
             blind_spots: Vec::new(),
@@ -477,9 +564,10 @@ mod tests {
         findings.health.laws = vec![Law {
             name: "births",
             says: "every task that was made has exited or is still there",
-            holds: false,
-            expected: 3.0,
-            found: 2.0,
+            holds: Some(false),
+            not_checked: None,
+            expected: Some(3.0),
+            found: Some(2.0),
             unit: "tasks",
         }];
         let text = full(&findings, Style { colour: true, ..Style::default() });
@@ -495,9 +583,10 @@ mod tests {
     fn counts_say_of_what_and_agree_with_their_nouns() {
         let mut findings = extreme();
         let s = &mut findings.summary;
-        (s.peak_tasks, s.detached_processes) = (119, 1);
-        (s.cpu_ns, s.unwaited_cpu_ns, s.detached_cpu_ns) = (10, 5, 5);
-        (s.lookups_failed, s.lookups_of_no_link, s.lookups_in_vain) = (9_000, 2_000, 7_000);
+        (s.peak_tasks, s.detached_processes) = (Some(119), Some(1));
+        (s.cpu_ns, s.unwaited_cpu_ns, s.detached_cpu_ns) = (Some(10), Some(5), Some(5));
+        (s.lookups_failed, s.lookups_of_no_link) = (Some(9_000), Some(2_000));
+        s.lookups_in_vain = Some(7_000);
         let text = summary(&findings, Style { width: 200, ..Style::default() });
         assert!(text.contains("up to 119 tasks alive"), "{text}");
         assert!(text.contains("1 process outlived its parent"), "{text}");
@@ -505,10 +594,43 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_known_is_no_zero() {
+        let mut findings = extreme();
+        let s = &mut findings.summary;
+        (s.lookups_in_vain, s.read_bytes, s.execs, s.opens) = (None, None, None, None);
+        s.lookups_failed_by_family.clear();
+        (s.user_ns, s.system_ns) = (None, None);
+        findings.known = vec![Known {
+            quantity: "split",
+            state: Knowledge::Absent,
+            why: Some("3 scheduler ticks hit the recording, and 30 are the least".into()),
+        }];
+        findings.health.laws = vec![Law {
+            name: "lookups",
+            says: "every failed look-up that a task counted has a record",
+            holds: None,
+            not_checked: Some("left out by --misses".into()),
+            expected: None,
+            found: None,
+            unit: "look-ups",
+        }];
+        let text = summary(&findings, Style { width: 200, ..Style::default() });
+        for line in [
+            "Wasted   failed look-ups not known\n",
+            "Storage  not known\n",
+            " · execs not known (",
+            "user and system not known (3 scheduler ticks hit the recording)",
+            "the books balance as far as checked: 0 of 1 laws (not lookups;",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+
+    #[test]
     fn a_share_of_opens_is_not_one_of_all_look_ups() {
         let mut findings = findings(1_000);
         let s = &mut findings.summary;
-        (s.lookups_in_vain, s.opens, s.execs) = (24_139, 13_546, 501);
+        (s.lookups_in_vain, s.opens, s.execs) = (Some(24_139), Some(13_546), Some(501));
         s.lookups_failed_by_family =
             [("open".to_owned(), 12_004), ("stat".to_owned(), 12_135)].into();
         let says = "24,139 failed look-ups, 48.2 per exec · 47 % of opens failed (12,004)";
@@ -523,11 +645,13 @@ mod tests {
         let mut findings = findings(1_000);
         let program = |name: &str, processes: u64, cpu_ms: u64| Category {
             name: name.to_owned(),
-            processes,
-            user_ns: cpu_ms * 1_000_000,
-            system_ns: 0,
+            processes: Some(processes),
+            cpu_ns: Some(cpu_ms * 1_000_000),
+            user_ns: Some(cpu_ms * 1_000_000),
+            system_ns: Some(0),
+            system_percent: Some(0.0),
             main_spawner: "make".to_owned(),
-            main_spawner_processes: processes,
+            main_spawner_processes: Some(processes),
             ..findings.categories[0].clone()
         };
         findings.categories = vec![

@@ -1,6 +1,10 @@
 //! What a trace says of itself: the header before the records, the trailer behind them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+
+use crate::knowledge::Knowledge;
 
 /// A header is refused beyond this, before anything is allocated for it. It holds the command
 /// line, which the kernel limits to a quarter of the stack (2 MiB, 6 MiB with an unlimited one).
@@ -20,6 +24,10 @@ pub struct Header {
     pub command: Vec<String>,
     /// Whom it was told to record: "command", "pids" or "system".
     pub scope: String,
+    /// Whether only processes were recorded that the recording user could trace. False in older traces,
+    /// whose recorders did not ask.
+    #[serde(default)]
+    pub restricted: bool,
     /// The cgroup whose members were recorded as well.
     pub cgroup: Option<String>,
     /// The directory it was launched in.
@@ -52,8 +60,15 @@ pub struct Header {
     pub misses: Vec<String>,
     /// Environment variables that are kept.
     pub env_names: Vec<String>,
+    /// Length of a scheduler tick in nanoseconds; None in traces made before it was recorded.
+    #[serde(default)]
+    pub tick_ns: Option<u64>,
     /// Which hook serves what.
     pub hooks: Vec<Hook>,
+    /// How well each quantity is known, by its name (see [`Quantity`](crate::Quantity)); empty in
+    /// traces made before it was recorded. Names of other versions are left alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub knowledge: BTreeMap<String, Knowledge>,
 }
 
 /// One event and the hook it is taken from.
@@ -77,7 +92,7 @@ pub struct Trailer {
     /// Tasks that were followed.
     pub tasks: u64,
     /// Records by kind.
-    pub records: std::collections::BTreeMap<String, u64>,
+    pub records: BTreeMap<String, u64>,
     /// Everything that was lost; empty is good.
     pub losses: Vec<LossCount>,
     /// What the kernel counted for the recording's own cgroup, if it had one.

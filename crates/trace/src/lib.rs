@@ -22,6 +22,7 @@ mod columns;
 mod error;
 mod gather;
 mod header;
+mod knowledge;
 mod reader;
 mod scatter;
 mod spool;
@@ -33,6 +34,7 @@ pub use header::{
     CgroupUsage, Ended, Header, Hook, LossCount, Outcome, PayloadUsage, Program, RecorderUsage,
     Trailer,
 };
+pub use knowledge::{Knowledge, Quantity};
 pub use reader::Reader;
 pub use spool::Spool;
 pub use writer::Writer;

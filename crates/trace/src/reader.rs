@@ -200,7 +200,8 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
-    /// Moves to the next place after `at` where a block's magic stands.
+    /// Moves to the next place after `at` where a block's header stands. What only begins like one is
+    /// passed here, at once: a file may consist of such beginnings.
     fn search(&mut self) {
         let magic = crate::block::BLOCK_MAGIC.to_le_bytes();
         let mut window = vec![0u8; 1 << 16];
@@ -215,9 +216,14 @@ impl<R: Read + Seek> Reader<R> {
                 self.resume_at(self.len);
                 return;
             }
-            if let Some(found) =
-                window[..read].windows(magic.len()).position(|bytes| bytes == magic)
-            {
+            let rest = &window[..read];
+            let found = rest.windows(magic.len()).enumerate().position(|(at, bytes)| {
+                // One that reaches beyond the window is looked at where it begins.
+                bytes == magic
+                    && RawHeader::read_from_prefix(&rest[at..])
+                        .map_or(true, |(header, _)| header.is_sound())
+            });
+            if let Some(found) = found {
                 self.resume_at(from + found as u64);
                 return;
             }

@@ -20,6 +20,7 @@ fn header() -> Header {
         backend: "ebpf".into(),
         command: vec!["sh".into(), "-c".into(), "true".into()],
         scope: "command".into(),
+        restricted: false,
         cgroup: None,
         memory_interval_ns: None,
         on_full: "drop".into(),
@@ -37,6 +38,8 @@ fn header() -> Header {
         ring_bytes: 1 << 20,
         env_names: vec!["PATH".into()],
         hooks: Vec::new(),
+        tick_ns: Some(4_000_000),
+        knowledge: Default::default(),
     }
 }
 
@@ -314,4 +317,35 @@ proptest! {
         let (blocks, _) = read(&bytes).unwrap();
         assert_genuine(&blocks);
     }
+}
+
+/// Counts what is read.
+struct Counting(Cursor<Vec<u8>>, u64);
+
+impl std::io::Read for Counting {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.0.read(buffer)?;
+        self.1 += read as u64;
+        Ok(read)
+    }
+}
+
+impl std::io::Seek for Counting {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+#[test]
+fn what_only_begins_like_a_block_is_read_a_few_times_at_most() {
+    let mut bytes = trace();
+    let whole = bytes.len();
+    bytes.extend(b"PTBK".repeat(100_000));
+    let length = bytes.len() as u64;
+    let mut input = Counting(Cursor::new(bytes), 0);
+    let mut reader = Reader::new(&mut input, "test.ptrace").unwrap();
+    while reader.next_block().is_some() {}
+    let garbage = DamageKind::Garbage { bytes: length - whole as u64 };
+    assert_eq!(reader.damage().iter().map(|damage| damage.what).collect::<Vec<_>>(), [garbage]);
+    assert!(input.1 < 4 * length, "{} bytes were read of {length}", input.1);
 }

@@ -388,7 +388,7 @@ records! {
         tid: i32,
         /// Letter of /proc/PID/stat.
         state: u16,
-        /// [`SAMPLE_FINAL`].
+        /// SAMPLE_* bits.
         bits: u16,
         /// CPU time so far.
         run_ns: u64,
@@ -515,6 +515,8 @@ pub const EXEC_ENV_CUT: u32 = 8;
 pub const EXEC_COMPAT: u32 = 16;
 /// [`ExecFixed::bits`]: happened before the recording; told by /proc when the task was attached.
 pub const EXEC_BEFORE: u32 = 32;
+/// The recorder's user may not trace the program: path, arguments and the like are withheld.
+pub const EXEC_WITHHELD: u32 = 64;
 /// [`MissFixed::bits`]: the path could not be read.
 pub const MISS_PATH_FAULT: u16 = 1;
 /// [`MissFixed::bits`]: the path is longer than PATH_MAX.
@@ -532,10 +534,15 @@ pub const EXIT_RSS_BOUND: u32 = 4;
 /// [`Exit::bits`]: released before its last switch, so that what wait(2) says of it lacks up to
 /// `run_ns - run_at_exit_ns`.
 pub const EXIT_RELEASED: u32 = 8;
+/// The recorder's user might not trace it in the end: no name, I/O as far as it was known, and only
+/// those look-ups and opens counted that were told.
+pub const EXIT_WITHHELD: u32 = 16;
 /// [`WorkdirFixed::bits`]: deeper than we walk; the front is missing.
 pub const WORKDIR_CUT: u16 = 1;
 /// [`Sample::bits`]: taken when the recording ended.
 pub const SAMPLE_FINAL: u16 = 1;
+/// The recorder's user may not trace it: I/O stands still.
+pub const SAMPLE_WITHHELD: u16 = 2;
 /// [`Loss::cpu`]: not known per CPU.
 pub const LOSS_ANY_CPU: u32 = u32::MAX;
 /// The most argv bytes one exec can bring; what is beyond is cut and flagged.

@@ -131,6 +131,7 @@ fn numbers_are_the_same_in_c_and_in_rust() {
         ("PT_ATTACH_ZOMBIE", layout::ATTACH_ZOMBIE),
         ("PT_EXEC_COMPAT", layout::EXEC_COMPAT),
         ("PT_EXEC_BEFORE", layout::EXEC_BEFORE),
+        ("PT_EXEC_WITHHELD", layout::EXEC_WITHHELD),
         ("PT_EXEC_ARGV_CAPPED", layout::EXEC_ARGV_CAPPED),
         ("PT_EXEC_ARGV_FAULT", layout::EXEC_ARGV_FAULT),
         ("PT_EXEC_PATH_CUT", layout::EXEC_PATH_CUT),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proctrace_probe::Misses;
+use proctrace_record::Misses;
 use proctrace_wire::Family;
 
 /// all, none, or names of families with commas between them.

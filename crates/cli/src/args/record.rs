@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use proctrace_probe::Misses;
+use proctrace_record::Misses;
 
 use super::DEFAULT_TRACE;
 use super::parse::{parse_duration, parse_interval, parse_misses, parse_size};
@@ -29,7 +29,7 @@ use super::parse::{parse_duration, parse_interval, parse_misses, parse_size};
         126 if it could not be executed, 125 if recording failed."
 )]
 pub(crate) struct RecordArgs {
-    /// Write the trace to FILE.
+    /// Write the trace to FILE. A FILE that is there already is kept as FILE.old.
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_TRACE)]
     pub(crate) output: PathBuf,
 
@@ -43,7 +43,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) cgroup: Option<PathBuf>,
 
-    /// Record every process of the machine.
+    /// Record every process of the machine; without root, every one that you may trace.
     #[arg(short, long, conflicts_with_all = ["pid", "cgroup"])]
     pub(crate) all: bool,
 
@@ -100,7 +100,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_enum, default_value = "tree")]
     pub(crate) wait: WaitFor,
 
-    /// Go on for at most this long after the command has exited.
+    /// Go on for at most this long after the command has exited, while descendants of it run.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) grace: Duration,
 

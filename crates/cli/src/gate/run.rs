@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_gate::Run;
-use proctrace_probe::{Options, Outcome};
+use proctrace_record::Options;
+use proctrace_trace::Outcome;
 
 use super::{budget, judge};
 use crate::args::GateRunArgs;
 use crate::record::{self, Job};
+use crate::source::Backend;
 use crate::{exit_code, invoker, runs, say};
 
 pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
@@ -36,7 +38,7 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
         }
         None => scratch.path(),
     };
-    let options = Options::default();
+    let (options, backend) = (Options::default(), Backend::default());
     let mut runs = Vec::new();
     for number in 1..=args.runs {
         let name = format!("run-{number}.ptrace");
@@ -46,9 +48,11 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
             arguments: &args.command,
             command: Some(&command),
             options: &options,
+            backend: &backend,
             output: &trace,
             owner: identity.as_ref(),
             announced: false,
+            quiet: false,
         };
         check(job.record_quietly()?, number, args.allow_failure)?;
         let metrics = runs::of_trace(&trace, &args.gate.rules)?;

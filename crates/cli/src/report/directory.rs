@@ -6,7 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use proctrace_analysis::{Content, Options, Recording, Section, analyse, gantt};
 use proctrace_findings::{Chart, ChartBody, GanttView};
-use proctrace_report::{Style, chart_svg, full, table_csv, table_json, table_text};
+use proctrace_report::{Style, chart_svg, escape, full, table_csv, table_json, table_text};
+use serde::Serialize;
 
 const STYLE: Style = Style { width: 100, rows: usize::MAX, colour: false };
 
@@ -21,9 +22,9 @@ pub(crate) fn write(
     make_directories(path)?;
     let findings = analyse(recording)?;
     put(&path.join("report.txt"), full(&findings, STYLE).as_bytes())?;
-    put(&path.join("findings.json"), &serde_json::to_vec_pretty(&findings)?)?;
+    put_json(&path.join("findings.json"), &findings)?;
 
-    let command = proctrace_report::escape::markdown(&findings.run.command.join(" "));
+    let command = escape::markdown(&findings.run.command.join(" "));
     let mut index = format!("# {command}\n\n[Report](report.txt) · [findings](findings.json)\n");
     if !findings.health.is_good() {
         index.push_str(
@@ -48,7 +49,7 @@ pub(crate) fn write(
 /// The same for tables and figures that are no report's.
 pub(crate) fn write_content(path: &Path, title: &str, content: &Content) -> Result<()> {
     make_directories(path)?;
-    let mut index = format!("# {}\n", proctrace_report::escape::markdown(title));
+    let mut index = format!("# {}\n", escape::markdown(title));
     put_content(path, content, &mut index)?;
     put(&path.join("index.md"), index.as_bytes())
 }
@@ -68,13 +69,13 @@ fn put_content(path: &Path, content: &Content, index: &mut String) -> Result<()>
     for table in &content.tables {
         let file = |ending: &str| format!("tables/{}.{ending}", table.name);
         put(&path.join(file("txt")), table_text(table, STYLE).as_bytes())?;
-        put(&path.join(file("json")), &serde_json::to_vec_pretty(&table_json(table))?)?;
+        put_json(&path.join(file("json")), &table_json(table))?;
         let mut csv = Vec::new();
         table_csv(table, &mut csv)?;
         put(&path.join(file("csv")), &csv)?;
         index.push_str(&format!(
             "\n{}: [text]({}), [JSON]({}), [CSV]({})\n",
-            proctrace_report::escape::markdown(&table.title),
+            escape::markdown_paragraph(&table.title),
             file("txt"),
             file("json"),
             file("csv")
@@ -86,9 +87,13 @@ fn put_content(path: &Path, content: &Content, index: &mut String) -> Result<()>
 fn put_chart(path: &Path, chart: &Chart, index: &mut String) -> Result<()> {
     let file = format!("figures/{}.svg", chart.name);
     put(&path.join(&file), chart_svg(chart).as_bytes())?;
-    let title = proctrace_report::escape::markdown(&chart.title);
+    let title = escape::markdown(&chart.title);
     index.push_str(&format!("\n![{title}]({file})\n"));
     Ok(())
+}
+
+fn put_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    put(path, escape::json(&serde_json::to_string_pretty(value)?).as_bytes())
 }
 
 fn put(path: &Path, bytes: &[u8]) -> Result<()> {

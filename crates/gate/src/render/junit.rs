@@ -54,7 +54,7 @@ fn case(report: &Report, name: &str, findings: &[&Finding]) -> TestCase {
     }
     let worst = findings.iter().min_by_key(|finding| finding.effect);
     let status = match worst.map(|finding| finding.effect) {
-        Some(effect @ (Effect::Fails | Effect::Inconclusive)) => {
+        Some(effect @ (Effect::Refuses | Effect::Fails | Effect::Inconclusive)) => {
             let kind = if effect == Effect::Fails {
                 NonSuccessKind::Failure
             } else {

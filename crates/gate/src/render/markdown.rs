@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use proctrace_report::escape::{links, unlinked};
+
 use super::{contributors_heading, origin, subject};
 use crate::verdict::{Check, Finding, Report, Status};
 
@@ -120,17 +122,20 @@ fn code(name: &str) -> String {
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let visible = proctrace_report::escape::terminal(text);
-    for (at, c) in visible.chars().enumerate() {
-        if at == NAME_MOST_CHARACTERS {
+    for (number, (at, c)) in visible.char_indices().enumerate() {
+        if number == NAME_MOST_CHARACTERS {
             out.push('…');
             break;
         }
-        let is_harmless =
-            c.is_alphanumeric() || matches!(c, ' ' | ',' | '/' | '%' | ';' | '…' | 'µ');
-        // A sign or a point between digits is only that.
-        let is_in_number = matches!(c, '.' | '+' | '-' | '(' | ')' | '=')
+        if links(&visible[..at], c, &visible[at + c.len_utf8()..]) {
+            out.push_str(&unlinked(c));
+            continue;
+        }
+        let is_harmless = c.is_alphanumeric() || matches!(c, ',' | '/' | '%' | ';' | '…' | 'µ');
+        // A sign or a point between digits is only that, and spaces at the front may begin code.
+        let is_in_number = matches!(c, ' ' | '.' | '+' | '-' | '(' | ')' | '=')
             && !out.is_empty()
-            && !out.ends_with("www");
+            && !is_item(&out, c);
         if is_harmless || is_in_number {
             out.push(c);
         } else {
@@ -138,6 +143,11 @@ fn plain(text: &str) -> String {
         }
     }
     out
+}
+
+/// Whether this sign makes an item of a list of a number that a paragraph begins with.
+fn is_item(before: &str, c: char) -> bool {
+    matches!(c, '.' | ')') && before.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -164,8 +174,15 @@ mod tests {
                 ) => links += 1,
                 Event::Text(text) if inside => cells.last_mut().unwrap().push_str(&text),
                 Event::Html(html) | Event::InlineHtml(html) => {
-                    let known =
-                        ["<code>", "</code>", "<details>", "</details>", "<summary>", "</summary>"];
+                    let known = [
+                        "<!-- -->",
+                        "<code>",
+                        "</code>",
+                        "<details>",
+                        "</details>",
+                        "<summary>",
+                        "</summary>",
+                    ];
                     let html = html.trim();
                     assert!(
                         known.contains(&html) || html.starts_with("<details><summary>"),

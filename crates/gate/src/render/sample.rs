@@ -13,6 +13,7 @@ fn run(name: &str, metrics: Vec<Metric>) -> Run {
     Run {
         name: name.into(),
         metrics: Metrics {
+            unknown: Vec::new(),
             command: vec!["sh".into(), "job.sh".into()],
             host: "node1".into(),
             started_unix_ns: 0,

@@ -93,7 +93,12 @@ fn push_words<'w>(out: &mut String, indent: usize, words: impl Iterator<Item = &
                 column = indent;
             }
             let room = if whole { word.len() } else { WIDTH.saturating_sub(column).max(1) };
-            let rest = word.split_off(word.len().min(room));
+            let mut end = word.len().min(room);
+            // A line that begins with two colons may be a command for a CI system.
+            while end > 1 && word[end..].starts_with(&[':', ':']) {
+                end -= 1;
+            }
+            let rest = word.split_off(end);
             column += word.len();
             out.extend(word);
             word = rest;

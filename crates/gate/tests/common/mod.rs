@@ -14,6 +14,7 @@ pub(crate) fn run(name: &str, metrics: Vec<Metric>) -> Run {
     Run {
         name: name.into(),
         metrics: Metrics {
+            unknown: Vec::new(),
             command: vec!["sh".into(), "job.sh".into()],
             host: "node1".into(),
             started_unix_ns: 1_795_000_000_000_000_000,

@@ -60,6 +60,15 @@ fn names_from_outside_are_only_text() {
 }
 
 #[test]
+fn hostile_names_are_no_markup() {
+    for name in proctrace_fixtures::hostile::texts() {
+        for (kind, chart) in samples::named(&name) {
+            proctrace_fixtures::hostile::svg(&format!("{kind} {name:?}"), &chart_svg(&chart));
+        }
+    }
+}
+
+#[test]
 fn no_data_is_a_picture_too() {
     let odd = [None, Some(f64::NAN), Some(f64::INFINITY), Some(-1e300), Some(0.0)];
     for logarithmic in [false, true] {

@@ -14,3 +14,15 @@ pub struct LossCount {
     /// How many.
     pub count: u64,
 }
+
+impl From<LossCount> for proctrace_trace::LossCount {
+    /// As a trailer names it.
+    fn from(loss: LossCount) -> Self {
+        Self {
+            kind: loss.kind.name().to_owned(),
+            reason: loss.reason.name().to_owned(),
+            cpu: loss.cpu,
+            count: loss.count,
+        }
+    }
+}

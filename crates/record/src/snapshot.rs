@@ -13,15 +13,21 @@ use proctrace_wire::{IntoBytes, Kind};
 const ARGV_HERE_MAX: usize = 16384;
 const PATH_MAX: usize = 4095;
 
-/// The record, or None if the process is gone, or hidden, or one that has its pid by now.
+/// The record, or None if the process is gone, or not ours to look at, or executed something
+/// else meanwhile, or is one that has its pid by now.
+///
+/// Everybody may read `cmdline`, also that of a set-user-ID program. The links and the addresses in
+/// `stat` are only for those who may trace the process: so they are asked for before and after it.
 pub(crate) fn exec_before(attach: &Attach) -> Option<Vec<u8>> {
     let directory = format!("/proc/{}", attach.tgid);
     let link = |name: &str| fs::read_link(format!("{directory}/{name}")).ok();
+    let before = Program::of(&directory)?;
     let exe = link("exe")?;
     let cwd = link("cwd").unwrap_or_default();
     let (argv, argv_bits) = arguments(&directory);
-    // Last, so that all of the above was the same process.
-    if !started_at(&directory, attach.start_ns) {
+    // Last, so that all of the above was the same process and the same program.
+    let unchanged = link("exe")? == exe && Program::of(&directory)? == before;
+    if !unchanged || before.start_ticks != attach.start_ns / tick_ns() {
         return None;
     }
     let exe = truncated(exe.as_os_str().as_bytes());
@@ -78,18 +84,39 @@ fn arguments(directory: &str) -> (Vec<u8>, u32) {
     (argv, bits)
 }
 
-/// Whether the process there was made at this time of CLOCK_BOOTTIME: pids are used again.
-fn started_at(directory: &str, start_ns: u64) -> bool {
-    let Ok(stat) = fs::read(format!("{directory}/stat")) else { return false };
-    // The name in parentheses may hold anything, parentheses included; see proc_pid_stat(5).
-    let Some(end) = stat.iter().rposition(|byte| *byte == b')') else { return false };
-    let field = String::from_utf8_lossy(&stat[end + 1..]);
-    let Some(ticks) = field.split_whitespace().nth(19).and_then(|text| text.parse::<u64>().ok())
-    else {
-        return false;
-    };
-    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    start_ns / tick_ns == ticks
+/// What tells a program of a process from another.
+#[derive(Debug, PartialEq, Eq)]
+struct Program {
+    /// When the process was made, in ticks of CLOCK_BOOTTIME: pids are used again.
+    start_ticks: u64,
+    /// Addresses that each exec chooses anew.
+    addresses: Vec<u64>,
+}
+
+impl Program {
+    /// None if there is none, or if who asks may not trace it: then the kernel says 0 for where its
+    /// arguments lie, as for a process that has no memory.
+    fn of(directory: &str) -> Option<Self> {
+        Self::parse(&fs::read(format!("{directory}/stat")).ok()?)
+    }
+
+    /// See proc_pid_stat(5), which counts fields from 1.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        // The name in parentheses may hold anything, parentheses included.
+        let end = stat.iter().rposition(|byte| *byte == b')')?;
+        let text = String::from_utf8_lossy(&stat[end + 1..]);
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        // startcode, startstack, start_brk, arg_start, arg_end, env_start, env_end
+        let addresses: Option<Vec<u64>> =
+            [26, 28, 47, 48, 49, 50, 51].map(field).into_iter().collect();
+        let program = Self { start_ticks: field(22)?, addresses: addresses? };
+        (field(48)? > 0).then_some(program)
+    }
+}
+
+fn tick_ns() -> u64 {
+    1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }
 
 #[cfg(test)]
@@ -121,6 +148,22 @@ mod tests {
         let first = std::env::args_os().next().unwrap();
         assert!(exec.argv.starts_with(first.as_bytes()));
         assert_eq!(exec.fixed.bits & EXEC_BEFORE, EXEC_BEFORE);
+    }
+
+    #[test]
+    fn who_may_not_trace_is_told_no_addresses() {
+        // Of one's own process, and as the kernel prints it for others.
+        let own = "7 (a) b) c) S 1 7 7 0 -1 4194304 9 0 0 0 0 0 0 0 20 0 1 0 1234 2564096 200 \
+                   18446744073709551615 94000 94900 140000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 95000 95100 \
+                   96000 141000 141010 141010 141900 0\n";
+        let program = Program::parse(own.as_bytes()).unwrap();
+        assert_eq!(program.start_ticks, 1234);
+        assert_eq!(program.addresses, [94000, 140_000, 96000, 141_000, 141_010, 141_010, 141_900]);
+        let others = own
+            .replace("94000 94900 140000", "1 1 0")
+            .replace("95000 95100 96000 141000 141010 141010 141900", "0 0 0 0 0 0 0");
+        assert_eq!(Program::parse(others.as_bytes()), None);
+        assert_eq!(Program::parse(b"7 (a) S 1"), None);
     }
 
     #[test]

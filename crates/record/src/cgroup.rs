@@ -4,26 +4,17 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use proctrace_trace::CgroupUsage;
+use proctrace_wire::escape::to_text;
 
 /// A cgroup that was made for one recording, and is removed after it.
 #[derive(Debug)]
 pub struct OwnCgroup {
     path: PathBuf,
     directory: File,
-}
-
-/// What the kernel counted for a cgroup: its cpu.stat.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CgroupUsage {
-    /// The cgroup.
-    pub path: PathBuf,
-    /// CPU time of all that was in it.
-    pub usage_ns: u64,
-    /// The part in user mode.
-    pub user_ns: u64,
-    /// The part in the kernel.
-    pub system_ns: u64,
 }
 
 impl OwnCgroup {
@@ -55,7 +46,7 @@ impl OwnCgroup {
         self.directory.as_raw_fd()
     }
 
-    /// What has been used in it.
+    /// What has been used in it: its cpu.stat.
     ///
     /// # Errors
     /// When its cpu.stat cannot be read.
@@ -68,7 +59,7 @@ impl OwnCgroup {
                 .ok_or_else(|| io::Error::other(format!("cpu.stat has no {name}")))
         };
         Ok(CgroupUsage {
-            path: self.path.clone(),
+            path: to_text(self.path.as_os_str().as_bytes()).into_owned(),
             usage_ns: field("usage_usec ")?,
             user_ns: field("user_usec ")?,
             system_ns: field("system_usec ")?,

@@ -1,7 +1,7 @@
 //! Starting the command, so that the recorder leaves no mark on it.
 
 use std::ffi::{CString, c_char};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr;
 
@@ -9,6 +9,7 @@ use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
 
 use crate::command::{Command, Identity};
+use crate::source::SourceError;
 
 /// Why a command did not start.
 #[derive(Debug)]
@@ -17,20 +18,28 @@ pub(crate) enum LaunchError {
     Fork(io::Error),
     /// The process was there, but could not become the command.
     Exec(io::Error),
+    /// The source could not take hold of it.
+    Source(SourceError),
 }
+
+/// Takes hold of a process before it executes the command.
+pub(crate) type Seize<'a> = &'a mut dyn FnMut(Pid) -> Result<(), SourceError>;
 
 /// Forks and executes `command` with `signal_mask`, and returns when it has been executed.
 ///
 /// The command gets the recorder's terminal, process group, descriptors and directory; signal
 /// mask and SIGPIPE are put back to what the recorder was started with.
 ///
-/// With `cgroup`, the descriptor of its directory, it runs in that cgroup.
+/// With `cgroup`, the descriptor of its directory, it runs in that cgroup. With `seize` its process does
+/// nothing before that function has returned.
 pub(crate) fn launch(
     command: &Command,
     signal_mask: &SigSet,
     cgroup: Option<RawFd>,
+    seize: Option<Seize<'_>>,
 ) -> Result<Pid, LaunchError> {
     let (mut failure, report) = io::pipe().map_err(LaunchError::Fork)?;
+    let gate = seize.is_some().then(io::pipe).transpose().map_err(LaunchError::Fork)?;
 
     // Everything the child needs is made before the fork: after it, a process of several threads
     // may not even allocate.
@@ -46,23 +55,59 @@ pub(crate) fn launch(
     match fork_into(cgroup) {
         -1 => Err(LaunchError::Fork(io::Error::last_os_error())),
         0 => {
+            if let Some((wait, open)) = &gate {
+                wait_at(wait.as_raw_fd(), open.as_raw_fd());
+            }
             let why =
                 become_command(command, &arguments, &shell_arguments.1, &environment, signal_mask);
             tell_and_exit(report.as_raw_fd(), why)
         }
         child => {
             drop(report);
+            if let (Some(seize), Some((_, mut open))) = (seize, gate) {
+                if let Err(error) = seize(Pid::from_raw(child)) {
+                    // Closed unopened, the gate makes the child exit.
+                    drop(open);
+                    collect(child);
+                    return Err(LaunchError::Source(error));
+                }
+                // If this fails the child is gone, and so is the other end of its report.
+                let _ = open.write_all(&[1]);
+            }
             let mut code = [0; 4];
             match failure.read_exact(&mut code) {
                 Ok(()) => {
                     let error = io::Error::from_raw_os_error(i32::from_ne_bytes(code));
-                    // SAFETY: waits for our own child, which is exiting; no status is wanted.
-                    unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
+                    collect(child);
                     Err(LaunchError::Exec(error))
                 }
                 // The pipe was closed by the exec.
                 Err(_) => Ok(Pid::from_raw(child)),
             }
+        }
+    }
+}
+
+/// Waits for a child that is exiting, and whose status nobody wants.
+fn collect(child: libc::pid_t) {
+    // SAFETY: waits for our own child and writes nothing.
+    unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
+}
+
+/// In the child: waits until the recorder opens the gate. If the recorder closes it, or ends, so does
+/// the child.
+fn wait_at(wait: RawFd, open: RawFd) {
+    let mut opened = [0_u8; 1];
+    // SAFETY: closes the child's own copy of a descriptor, without which the gate could never be
+    // seen to close.
+    unsafe { libc::close(open) };
+    loop {
+        // SAFETY: reads one byte into an array of one.
+        match unsafe { libc::read(wait, opened.as_mut_ptr().cast(), 1) } {
+            1 => return,
+            -1 if errno() == libc::EINTR => {}
+            // SAFETY: ends this process without running anything of the parent's.
+            _ => unsafe { libc::_exit(127) },
         }
     }
 }

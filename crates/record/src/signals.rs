@@ -1,19 +1,17 @@
-//! What the recorder waits for: its rings, its signals, the next tick.
+//! The signals that a recorder handles itself.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
-use rustix::event::{Timespec, epoll};
-
-use crate::ring::Ring;
 
 /// The signals a recorder handles itself; blocked while this lives, and delivered by descriptor.
+///
+/// Threads of the recorder are to be started after this: they inherit the blocked signals. One
+/// that was started before would compete for SIGCHLD and could throw it away.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub struct Signals {
     descriptor: SignalFd,
     before: SigSet,
 }
@@ -27,7 +25,11 @@ pub(crate) struct Received {
 }
 
 impl Signals {
-    pub(crate) fn block() -> io::Result<Self> {
+    /// Blocks them for this thread, and for those that it starts.
+    ///
+    /// # Errors
+    /// When there is no descriptor for them.
+    pub fn block() -> io::Result<Self> {
         let mut handled = SigSet::empty();
         for signal in
             [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP]
@@ -54,41 +56,15 @@ impl Signals {
     }
 }
 
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
 impl Drop for Signals {
     fn drop(&mut self) {
         // Nothing can be done if it fails, and nothing is lost: the process is about to end.
         let _ = self.before.thread_set_mask();
-    }
-}
-
-/// Wakes the recorder for what cannot wait for its next tick.
-#[derive(Debug)]
-pub(crate) struct Alarm {
-    epoll: OwnedFd,
-}
-
-impl Alarm {
-    /// Of signals, and of rings that pass their mark.
-    pub(crate) fn new(signals: &Signals, rings: [&Ring; 2]) -> io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let none = epoll::EventData::new_u64(0);
-        epoll::add(&epoll, &signals.descriptor, none, epoll::EventFlags::IN)?;
-        for ring in rings {
-            // A ring counts as readable for as long as anything is in it. Under a storm that is
-            // always, and the recorder would never sleep; the programs wake it where it has to.
-            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-            epoll::add(&epoll, ring, none, flags)?;
-        }
-        Ok(Self { epoll })
-    }
-
-    /// Sleeps until then, or until the time is over.
-    pub(crate) fn wait(&self, timeout: Duration) -> io::Result<()> {
-        let timeout = Timespec::try_from(timeout).unwrap_or_default();
-        let mut happened = [const { MaybeUninit::uninit() }; 3];
-        match epoll::wait(&self.epoll, &mut happened, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
     }
 }

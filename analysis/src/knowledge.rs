@@ -1,0 +1,330 @@
+//! What a recording knows, and which figures need what: a figure whose quantities are not known is
+//! left out, never computed from the zeros that stand for them.
+
+use std::collections::BTreeMap;
+
+use proctrace_findings::{Knowledge as State, Known, Loss};
+use proctrace_trace::{Header, Knowledge, Quantity};
+use proctrace_wire::Kind;
+
+use Quantity::{
+    Cpu, Execs, Faults, Forks, Io, LookupsAccess, LookupsChdir, LookupsExec, LookupsOpen,
+    LookupsReadlink, LookupsStat, Memory, PeakRss, RunDelay, Samples, Split, Switches,
+};
+
+/// Which program each process ran: its own exec, or that of the one who forked it.
+const WHO: &[Quantity] = &[Forks, Execs];
+const LOOKUPS: &[Quantity] =
+    &[LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir];
+
+/// How well each quantity is known.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Knows {
+    absent: BTreeMap<Quantity, String>,
+    estimates: BTreeMap<Quantity, String>,
+}
+
+impl Knows {
+    /// As the header says.
+    pub(crate) fn of(header: &Header) -> Self {
+        let mut knows = Self::default();
+        for quantity in Quantity::ALL {
+            match header.knows(quantity) {
+                Knowledge::Exact => {}
+                Knowledge::Estimate { method } => {
+                    knows.estimates.insert(quantity, method);
+                }
+                Knowledge::Absent { reason } => {
+                    knows.absent.insert(quantity, reason);
+                }
+            }
+        }
+        // There is nothing to divide.
+        if let Some(reason) = knows.absent.get(&Cpu).cloned() {
+            knows.absent.insert(Split, reason);
+        }
+        knows
+    }
+
+    /// Something turned out not to be known.
+    pub(crate) fn lacks(&mut self, quantity: Quantity, reason: String) {
+        self.absent.entry(quantity).or_insert(reason);
+    }
+
+    /// Something turned out to be estimated.
+    pub(crate) fn estimates(&mut self, quantity: Quantity, method: String) {
+        self.estimates.entry(quantity).or_insert(method);
+    }
+
+    /// Whether all of these are known, exactly or not.
+    pub(crate) fn all(&self, needs: &[Quantity]) -> bool {
+        !needs.iter().any(|quantity| self.absent.contains_key(quantity))
+    }
+
+    /// A figure, if all that it needs is known.
+    pub(crate) fn some<T>(&self, needs: &[Quantity], figure: T) -> Option<T> {
+        self.all(needs).then_some(figure)
+    }
+
+    /// Whether failures of a family of calls are known, by its name.
+    pub(crate) fn knows_family(&self, family: &str) -> bool {
+        !self.absent.keys().any(|quantity| quantity.family() == Some(family))
+    }
+
+    /// Why something is not known: "failed stats are not known (left out by --misses)".
+    pub(crate) fn why_not(&self, needs: &[Quantity]) -> Option<String> {
+        let missing =
+            needs.iter().filter_map(|quantity| Some((quantity, self.absent.get(quantity)?)));
+        let mut says: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (quantity, reason) in missing {
+            match says.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, quantities)) => quantities.push(quantity.says()),
+                None => says.push((reason, vec![quantity.says()])),
+            }
+        }
+        let says: Vec<String> = says
+            .into_iter()
+            .map(|(reason, quantities)| format!("{}: {reason}", quantities.join(", ")))
+            .collect();
+        (!says.is_empty()).then(|| says.join("; "))
+    }
+
+    /// Everything, as findings have it. What was lost makes lower bounds of what is exact.
+    pub(crate) fn findings(&self, losses: &[Loss]) -> Vec<Known> {
+        let state = |quantity: Quantity| {
+            if let Some(reason) = self.absent.get(&quantity) {
+                return (State::Absent, Some(reason.clone()));
+            }
+            if let Some(method) = self.estimates.get(&quantity) {
+                return (State::Estimate, Some(method.clone()));
+            }
+            let lost: u64 = losses
+                .iter()
+                .filter(|loss| is_lost_with(quantity, &loss.kind))
+                .fold(0, |lost, loss| lost.saturating_add(loss.count));
+            match lost {
+                0 => (State::Exact, None),
+                1 => (State::LowerBound, Some("1 record was lost".to_owned())),
+                lost => (State::LowerBound, Some(format!("{lost} records were lost"))),
+            }
+        };
+        Quantity::ALL
+            .into_iter()
+            .map(|quantity| {
+                let (state, why) = state(quantity);
+                Known { quantity: quantity.name(), state, why }
+            })
+            .collect()
+    }
+}
+
+/// Whether a lost record of a kind takes from what is known of a quantity.
+fn is_lost_with(quantity: Quantity, kind: &str) -> bool {
+    let kind = Kind::ALL.into_iter().find(|known| known.name() == kind);
+    match kind {
+        // Who is not followed is missing in everything.
+        Some(Kind::Fork | Kind::Attach) | None => true,
+        Some(Kind::Exec) => matches!(quantity, Execs | Quantity::Argv),
+        Some(Kind::ExecArgs) => quantity == Quantity::Argv,
+        Some(Kind::ExecFailed) => quantity == LookupsExec,
+        Some(Kind::Exit) => {
+            matches!(quantity, Cpu | Split | Switches | RunDelay | Faults | PeakRss | Io)
+        }
+        Some(Kind::LookupFailed | Kind::LookupNamed | Kind::LookupAgain) => {
+            Quantity::LOOKUPS.contains(&quantity)
+        }
+        Some(Kind::Sample | Kind::Tick) => quantity == Samples,
+        Some(Kind::Env) => quantity == Quantity::Environment,
+        Some(Kind::Memory) => quantity == Memory,
+        Some(Kind::Rename | Kind::Loss | Kind::Blind | Kind::Workdir) => false,
+    }
+}
+
+/// What a figure of the stable name needs; None if there is no such family.
+pub(crate) fn metric_needs(family: &str) -> Option<&'static [Quantity]> {
+    Some(match family {
+        "total_processes" | "total_threads" | "total_tasks" | "peak_tasks" | "peak_processes" => {
+            &[Forks]
+        }
+        "total_detached" => &[Forks],
+        "total_execs" => &[Execs],
+        "execs" => &[Execs],
+        "total_execs_failed" => &[LookupsExec],
+        "total_commands"
+        | "total_framework_processes"
+        | "processes"
+        | "threads"
+        | "command_processes"
+        | "detached_processes"
+        | "spawns" => WHO,
+        "total_failed_lookups" => LOOKUPS,
+        "command_failed_lookups" => {
+            &[Forks, Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
+        }
+        // By kind, each for itself: see `by_kind`.
+        "failed_lookups" | "directory_failed_lookups" => &[],
+        "total_opens" => &[LookupsOpen],
+        "total_cpu_user_seconds" | "total_cpu_system_seconds" => &[Forks, Cpu, Split],
+        "total_cpu_seconds" => &[Forks, Cpu],
+        "detached_cpu_seconds" | "unwaited_cpu_seconds" => &[Forks, Cpu],
+        "cpu_user_seconds" | "cpu_system_seconds" => &[Forks, Execs, Cpu, Split],
+        "command_cpu_seconds" => &[Forks, Execs, Cpu],
+        "wall_seconds" => &[],
+        "run_delay_seconds" => &[Forks, RunDelay],
+        "peak_rss_bytes" => &[Forks, PeakRss],
+        "peak_pss_bytes" => &[Memory],
+        "switches_voluntary" | "switches_involuntary" => &[Forks, Switches],
+        "faults_minor" | "faults_major" => &[Forks, Faults],
+        "read_bytes" | "write_bytes" => &[Forks, Io],
+        _ => return None,
+    })
+}
+
+/// Families of figures that are told apart by family of calls, each known for itself.
+pub(crate) const BY_KIND: [&str; 2] = ["failed_lookups", "directory_failed_lookups"];
+
+/// What a table's rows need, and what its columns need beyond that.
+pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
+    Some(match table {
+        "counts" | "programs" | "lives" | "spawn_sources" | "spawn_lines" | "spawners"
+        | "ancestry" => WHO,
+        "lifetimes" => &[Forks],
+        "accounting" | "accounting_why" => &[Forks, Cpu],
+        "accounting_looks" => &[Forks, Cpu, Samples],
+        "accounting_processes" | "accounting_detached" => &[Forks, Execs, Cpu],
+        // Series are known for themselves.
+        "correlations" | "correlation_lags" | "correlation_signs" => &[],
+        "switches" | "switches_programs" => &[Forks, Execs, Switches],
+        "task_states" => &[Forks, Cpu, RunDelay, Samples],
+        "concurrency" | "serial" | "amdahl" | "overcommit" => &[Forks, Cpu, Samples],
+        "startup" | "startup_totals" => {
+            &[Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
+        }
+        "pools" | "pool_phases" | "pool_scaling" | "pool_workers" | "pool_cores"
+        | "pool_writer" => &[Forks, Execs, Cpu, Samples],
+        "pool_resources" => WHO,
+        "pool_memory" | "pool_memory_phases" => &[Forks, Execs, Memory],
+        _ => return None,
+    })
+}
+
+/// What a column needs, whichever table it is in.
+pub(crate) fn column_needs(column: &str) -> &'static [Quantity] {
+    match column {
+        "system_percent"
+        | "system_low_percent"
+        | "system_high_percent"
+        | "ticks"
+        | "user_ns"
+        | "system_ns"
+        | "system_cpu_ns"
+        | "system_mean_ns" => &[Cpu, Split],
+        "cpu_ns"
+        | "cpu_mean_ns"
+        | "shorter_cpu_ns"
+        | "shorter_cpu_percent"
+        | "efficiency_percent"
+        | "per_cpu_second"
+        | "loading_cpu_most_ns" => &[Cpu],
+        "voluntary" | "involuntary" | "voluntary_ratio" | "migrations" => &[Switches],
+        "minor_faults" => &[Faults],
+        "peak_rss_bytes" => &[PeakRss],
+        "command_line" => &[Quantity::Argv],
+        _ => &[],
+    }
+}
+
+/// What a chart needs.
+pub(crate) fn chart_needs(chart: &str) -> Option<&'static [Quantity]> {
+    Some(match chart {
+        "counts" | "categories" | "spawners" | "ancestry_count" => WHO,
+        "ancestry_cpu" => &[Forks, Execs, Cpu],
+        "ancestry_system" => &[Forks, Execs, Cpu, Split],
+        "lifetimes" => &[Forks, Execs],
+        "accounting" => &[Forks, Cpu, Split],
+        "correlations" => &[],
+        "switches" => &[Forks, Execs, Switches, Cpu],
+        "task_states" => &[Forks, Cpu, RunDelay, Samples],
+        "concurrency" | "amdahl" => &[Forks, Cpu, Samples],
+        "startup" => {
+            &[Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
+        }
+        "pool_workers" | "pool_cpu" | "pool_writer" => &[Forks, Execs, Cpu, Samples],
+        "pool_memory" | "pool_sharing" => &[Forks, Execs, Memory],
+        _ => return None,
+    })
+}
+
+/// Whether it is known what a table or a chart of this name needs: each must say so.
+pub fn says_what_it_needs(name: &str) -> bool {
+    table_needs(name).is_some() || chart_needs(name).is_some()
+}
+
+/// What a series over time needs, as correlations name it.
+pub(crate) fn series_needs(series: &str) -> &'static [Quantity] {
+    match series {
+        "system CPU" | "user CPU" => &[Forks, Cpu, Split, Samples],
+        "forks" | "live tasks" => &[Forks],
+        "exits" => &[],
+        "switches" | "voluntary" | "involuntary" => &[Forks, Switches, Samples],
+        "running" => &[Samples],
+        "read" | "write" => &[Forks, Io, Samples],
+        "execs" => &[Execs],
+        "look-ups" => LOOKUPS,
+        _ => &[],
+    }
+}
+
+/// Whether a law can be checked: what it needs.
+pub(crate) fn law_needs(law: &str) -> &'static [Quantity] {
+    match law {
+        "births" | "parents" | "starts" => &[Forks],
+        "waits" | "cpu" | "cgroup" => &[Forks, Cpu],
+        "failed execs" => &[LookupsExec],
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proctrace_findings::FAMILIES;
+
+    #[test]
+    fn every_family_of_figures_says_what_it_needs() {
+        for family in FAMILIES {
+            assert!(metric_needs(family.name).is_some(), "{}", family.name);
+        }
+    }
+
+    #[test]
+    fn reasons_are_told_once() {
+        let mut knows = Knows::default();
+        for quantity in [LookupsOpen, LookupsStat] {
+            knows.lacks(quantity, "left out by --misses".into());
+        }
+        knows.lacks(Memory, "recorded without --memory".into());
+        assert_eq!(
+            knows.why_not(&[LookupsOpen, Memory, LookupsStat, Forks]).as_deref(),
+            Some(
+                "failed opens, failed stats: left out by --misses; memory over time: recorded \
+                 without --memory"
+            )
+        );
+        assert_eq!(knows.why_not(&[Forks]), None);
+        assert_eq!((knows.some(&[Forks], 1), knows.some(&[Forks, Memory], 1)), (Some(1), None));
+    }
+
+    #[test]
+    fn losses_make_lower_bounds() {
+        let loss = |kind: Kind| Loss { kind: kind.name().into(), reason: "ring".into(), count: 3 };
+        let of = |kind, quantity: Quantity| {
+            let known = Knows::default().findings(&[loss(kind)]);
+            known.into_iter().find(|known| known.quantity == quantity.name()).unwrap().state
+        };
+        assert_eq!(of(Kind::Fork, Cpu), State::LowerBound);
+        assert_eq!(of(Kind::LookupFailed, Cpu), State::Exact);
+        assert_eq!(of(Kind::LookupFailed, LookupsStat), State::LowerBound);
+        assert_eq!(of(Kind::Sample, Samples), State::LowerBound);
+    }
+}

@@ -1,0 +1,280 @@
+//! A payload whose programs, arguments, paths, names and environment attack whoever shows them,
+//! recorded with real eBPF: whatever is printed or written of it is inert.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use common::{Events, Recorded, Recorder, fixture, proctrace};
+use proctrace_fixtures::hostile;
+use proctrace_trace::{Reader, Writer};
+use proctrace_wire::escape::to_bytes;
+use serde_json::Value;
+
+/// Directories and programs with hostile names, and the list of them; all strings once.
+fn prepare(directory: &Path) -> (PathBuf, PathBuf) {
+    let (place, list) = (directory.join("place"), directory.join("list"));
+    fs::create_dir(&place).unwrap();
+    let program = place.join("program");
+    fs::copy(fixture("hostile"), &program).unwrap();
+    for name in hostile::file_names() {
+        let name = OsStr::from_bytes(&name);
+        fs::create_dir(place.join(name)).unwrap();
+        fs::hard_link(&program, place.join(name).join(name)).unwrap();
+    }
+    let mut strings: Vec<Vec<u8>> = hostile::ATTACKS.iter().map(|attack| attack.to_vec()).collect();
+    strings.push(hostile::path_max());
+    fs::write(&list, [strings.join(&0), vec![0]].concat()).unwrap();
+    (place, list)
+}
+
+fn record() -> Recorded {
+    let recorder =
+        Recorder::new().option(["--env", "HOSTILE", "--memory=100ms", "--ring-size=16MiB"]);
+    let (place, list) = prepare(recorder.directory.path());
+    let program = fixture("hostile");
+    recorder.run([program.as_os_str(), place.as_os_str(), list.as_os_str()])
+}
+
+/// The recording as if host, kernel, command and directory had hostile names as well.
+fn with_hostile_header(trace: &Path, name: &str, new: &Path) {
+    let mut reader = Reader::open(trace).unwrap();
+    let mut blocks = Vec::new();
+    while let Some(block) = reader.next_block() {
+        blocks.push(block);
+    }
+    let mut header = reader.header().clone();
+    header.command = vec![name.to_owned(); 3];
+    header.cgroup = Some(name.to_owned());
+    for text in [&mut header.host, &mut header.kernel, &mut header.machine, &mut header.cwd] {
+        *text = name.to_owned();
+    }
+    header.recorder = name.to_owned();
+    header.env_names.push(name.to_owned());
+    let mut writer = Writer::new(fs::File::create(new).unwrap(), &header).unwrap();
+    for block in blocks {
+        let info = block.info;
+        writer
+            .append(info.stream, info.records, info.first_ns, info.last_ns, &block.bytes)
+            .unwrap();
+    }
+    writer.finish(reader.trailer().unwrap()).unwrap();
+}
+
+fn run(arguments: &[&OsStr], codes: &[i32]) -> Output {
+    let output = proctrace().args(arguments).output().unwrap();
+    let stderr = text(&output.stderr);
+    let code = output.status.code().unwrap();
+    assert!(codes.contains(&code), "{arguments:?} exits with {code}: {stderr}");
+    hostile::terminal(&format!("stderr of {arguments:?}"), &stderr);
+    output
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a command prints, and that a terminal obeys nothing of it.
+fn printed(arguments: &[&str], trace: &Path) -> String {
+    let arguments: Vec<&OsStr> =
+        arguments.iter().map(OsStr::new).chain([trace.as_os_str()]).collect();
+    let stdout = text(&run(&arguments, &[0, 3]).stdout);
+    // Lines of CSV end in both.
+    hostile::terminal(&format!("{arguments:?}"), &stdout.replace("\r\n", "\n"));
+    stdout
+}
+
+/// Every file that `report --out` writes, by a reader of its format.
+fn check_directory(directory: &Path) {
+    let mut files = 0;
+    for folder in ["", "tables", "figures"] {
+        for entry in fs::read_dir(directory.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                continue;
+            }
+            files += 1;
+            let (what, text) = (path.display().to_string(), fs::read_to_string(&path).unwrap());
+            match path.extension().and_then(OsStr::to_str) {
+                Some("txt") => hostile::terminal(&what, &text),
+                Some("json") => drop(hostile::json(&what, &text)),
+                Some("csv") => drop(hostile::csv(&what, &text)),
+                Some("svg") => drop(hostile::svg(&what, &text)),
+                Some("md") => {
+                    let ours = ["tables/", "figures/", "report.txt", "findings.json"];
+                    drop(hostile::markdown(&what, &text, &ours));
+                }
+                other => panic!("{other:?} is written by no one"),
+            }
+        }
+    }
+    assert!(files > 50, "only {files} files");
+}
+
+/// Everything that reads a trace.
+fn check_reports(trace: &Path, scratch: &Path) {
+    for arguments in
+        [&["report"][..], &["report", "--all"], &["report", "--summary"], &["classify"], &["check"]]
+    {
+        printed(arguments, trace);
+    }
+    hostile::json("report --json", &printed(&["report", "--json"], trace));
+    hostile::json("dump --header", &printed(&["dump", "--header"], trace));
+    hostile::json_lines("dump", &printed(&["dump"], trace));
+    let sections = text(&run(&["report", "--section", "list"].map(OsStr::new), &[0]).stdout);
+    for section in sections.lines().filter_map(|line| line.split_whitespace().next()) {
+        printed(&["report", "--section", section, "--all"], trace);
+        hostile::csv(
+            section,
+            &printed(&["report", "--section", section, "--format", "csv"], trace),
+        );
+        hostile::json(
+            section,
+            &printed(&["report", "--section", section, "--format", "json"], trace),
+        );
+    }
+    let out = scratch.join("out");
+    printed(&["report", "--out", out.to_str().unwrap()], trace);
+    check_directory(&out);
+    fs::remove_dir_all(&out).unwrap();
+    for order in ["time", "tree", "category"] {
+        let svg = scratch.join("gantt.svg");
+        let svg_name = svg.to_str().unwrap();
+        printed(&["report", "--gantt", svg_name, "--gantt-threads", "--gantt-order", order], trace);
+        hostile::svg(order, &fs::read_to_string(&svg).unwrap());
+    }
+    printed(&["metrics"], trace);
+    hostile::json("metrics", &printed(&["metrics", "--format", "json"], trace));
+    hostile::openmetrics("metrics", &printed(&["metrics", "--format", "openmetrics"], trace));
+    printed(&["gate", "init"], trace);
+    printed(&["series"], trace);
+}
+
+/// A comparison with a recording of something else.
+fn check_comparisons(trace: &Path, scratch: &Path) {
+    let tour = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-3.ptrace");
+    let tour_name = tour.to_str().unwrap();
+    let svg = scratch.join("waterfall.svg");
+    printed(&["diff", "--all", "--waterfall", svg.to_str().unwrap(), tour_name], trace);
+    hostile::svg("waterfall", &fs::read_to_string(&svg).unwrap());
+    let diff = |format: &str| printed(&["diff", "--all", "--format", format, tour_name], trace);
+    hostile::json("diff", &diff("json"));
+    hostile::csv("diff", &diff("csv"));
+    hostile::markdown("diff", &diff("markdown"), &[]);
+
+    let [junit, markdown, json] =
+        ["gate.xml", "gate.md", "gate.json"].map(|name| scratch.join(name));
+    let limits = ["execs", "spawns", "directory_failed_lookups", "command_processes"];
+    let mut arguments =
+        vec!["gate".to_owned(), "--annotations=always".into(), "--allow-doubts".into()];
+    arguments.extend(["--top".into(), "1000".into(), "--baseline".into(), tour_name.into()]);
+    for limit in limits {
+        arguments.extend(["--limit".into(), format!("{limit}=0%|0")]);
+    }
+    for (option, path) in [("--junit", &junit), ("--markdown", &markdown), ("--json", &json)] {
+        arguments.extend([option.to_owned(), path.to_str().unwrap().to_owned()]);
+    }
+    let mut all: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+    all.push(trace.as_os_str());
+    let stdout = text(&run(&all, &[3]).stdout);
+    let (commands, report): (Vec<&str>, Vec<&str>) = stdout
+        .lines()
+        .partition(|line| line.starts_with("::error ") || line.starts_with("::warning "));
+    hostile::terminal("gate", &report.join("\n"));
+    assert!(!hostile::annotations("annotations", &commands.join("\n")).is_empty());
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    hostile::junit("JUnit", &read(&junit));
+    hostile::markdown("gate", &read(&markdown), &[]);
+    hostile::json("gate", &read(&json));
+    for path in [&svg, &junit, &markdown, &json] {
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// What was recorded is what the payload did, byte for byte.
+fn check_fidelity(events: &Events) {
+    let bytes = |value: &Value| to_bytes(value.as_str().unwrap());
+    let strings: Vec<Vec<u8>> = hostile::ATTACKS
+        .iter()
+        .map(|attack| attack.to_vec())
+        .chain([hostile::path_max()])
+        .collect();
+    let mut left: BTreeSet<&[u8]> = strings.iter().map(Vec::as_slice).collect();
+    for exec in events.kind("exec").filter(|exec| exec["argv"][2] == "end") {
+        let argument = bytes(&exec["argv"][1]);
+        assert_eq!(bytes(&exec["env"]["HOSTILE"]), argument);
+        left.remove(&argument[..]);
+    }
+    assert!(left.is_empty(), "never executed: {left:?}");
+    let renamed: BTreeSet<Vec<u8>> =
+        events.kind("rename").map(|event| bytes(&event["comm"])).collect();
+    let cut = |text: &[u8]| text[..text.len().min(15)].to_vec();
+    for string in &strings {
+        assert!(renamed.contains(&cut(string)), "no task was ever called {string:?}");
+    }
+    let programs: BTreeSet<Vec<u8>> =
+        events.kind("exec").map(|exec| bytes(&exec["path"])).collect();
+    for name in hostile::file_names() {
+        let end = [b"/", &name[..], b"/", &name[..]].concat();
+        assert!(programs.iter().any(|path| path.ends_with(&end)), "never executed: {name:?}");
+    }
+}
+
+#[test]
+fn nothing_of_a_payload_acts_on_those_who_look_at_it() {
+    let recorded = record();
+    hostile::terminal("stderr of record", &recorded.stderr());
+    check_fidelity(&recorded.sound(0));
+    let scratch = tempfile::tempdir().unwrap();
+    check_reports(&recorded.trace(), scratch.path());
+    check_comparisons(&recorded.trace(), scratch.path());
+}
+
+#[test]
+fn nothing_in_a_header_acts_either() {
+    let tour = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-3.ptrace");
+    let scratch = tempfile::tempdir().unwrap();
+    let names = [hostile::texts().concat(), "\u{1b}]0;x\u{7}".into(), "::error::x".into()];
+    for name in &names {
+        // And the file itself is called like that.
+        let file: String = name.chars().filter(|c| !['/', '\0'].contains(c)).take(50).collect();
+        let trace = scratch.path().join(format!("{file}.ptrace"));
+        with_hostile_header(&tour, name, &trace);
+        check_reports(&trace, scratch.path());
+        check_comparisons(&trace, scratch.path());
+        fs::remove_file(&trace).unwrap();
+    }
+}
+
+#[test]
+fn errors_name_hostile_files_and_do_nothing_else() {
+    for name in hostile::ATTACKS.iter().filter(|name| !name.is_empty()) {
+        let name = OsStr::from_bytes(name);
+        for arguments in [
+            &["report"][..],
+            &["dump"],
+            &["diff", "nothing"],
+            &["metrics"],
+            &["classify", "--rules"],
+            &["report", "--section"],
+            &["report", "--nonsense"],
+            &["report", "--top"],
+            &["gate", "--budget"],
+            &["gate", "explain"],
+            &["nonsense"],
+            &["record", "--"],
+            &["startup", "--"],
+        ] {
+            let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).chain([name]).collect();
+            let output = run(&arguments, &[1, 2, 125, 126, 127]);
+            assert!(!output.stderr.is_empty(), "{arguments:?} says nothing");
+        }
+    }
+}

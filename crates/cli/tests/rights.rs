@@ -1,0 +1,224 @@
+//! Who may record whom: a user with a recorder that has file capabilities records no more than what
+//! that user may trace.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+mod users;
+
+use std::fs;
+
+use common::{Events, header, report};
+use users::{Actor, CAP_BPF, Cgroup, Contents, Stage, capabilities, run_as};
+
+const MINE: &str = "zqmine7f3a";
+const ROOTS: &str = "zqroot7f3a";
+const OTHERS: &str = "zqother7f3a";
+
+/// What three users do while one of them records it all.
+fn record_three(stage: &Stage, recorder: u32) -> Contents {
+    let users = [(stage.user, MINE), (stage.other, OTHERS), (0, ROOTS)];
+    let mut before: Vec<Actor> = users.map(|(uid, mark)| stage.actor(uid, mark)).into();
+    let attached = stage.attached(recorder, &["-a"]);
+    let mut during: Vec<Actor> = users.map(|(uid, mark)| stage.actor(uid, mark)).into();
+    // Time to be found by a later pass, for those who were there unseen.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    for actor in before.iter_mut().chain(&mut during) {
+        actor.tell("\n");
+        actor.ready();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    for actor in before.into_iter().chain(during) {
+        assert_eq!(actor.end(), 0);
+    }
+    attached.interrupt();
+    Contents::of(&stage.trace())
+}
+
+#[test]
+fn a_user_records_only_own_processes() {
+    let stage = Stage::new();
+    let contents = record_three(&stage, stage.user);
+    contents.assert_all_of(MINE);
+    contents.assert_nothing_of(OTHERS);
+    contents.assert_nothing_of(ROOTS);
+}
+
+#[test]
+fn root_records_everybody() {
+    let stage = Stage::new();
+    let contents = record_three(&stage, 0);
+    for mark in [MINE, OTHERS, ROOTS] {
+        contents.assert_all_of(mark);
+    }
+}
+
+#[test]
+fn a_process_of_somebody_else_is_refused() {
+    let stage = Stage::new();
+    let mut own = stage.actor(stage.user, MINE);
+    let other = stage.actor(stage.other, OTHERS);
+    let root = stage.actor(0, ROOTS);
+    let hidden =
+        Actor::start(stage.marked(stage.user, "zqhide7f3a", &["hide", "work", "ready", "wait"]));
+    let refused = |pids: &[&str], which: &str| {
+        let options: Vec<&str> = pids.iter().flat_map(|pid| ["-p", pid]).collect();
+        let output = stage.record(stage.user, &options).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(125), "{said}");
+        assert!(said.contains(&format!("process {which} belongs to another user")), "{said}");
+        assert!(!stage.trace().exists());
+    };
+    refused(&[&other.pid()], &other.pid());
+    refused(&[&root.pid()], &root.pid());
+    refused(&[&hidden.pid()], &hidden.pid());
+    refused(&[&own.pid(), &other.pid()], &other.pid());
+
+    let attached = stage.attached(stage.user, &["-p", &own.pid()]);
+    own.tell("\n");
+    own.ready();
+    assert_eq!(own.end(), 0);
+    attached.wait();
+    let contents = Contents::of(&stage.trace());
+    contents.assert_all_of(MINE);
+    for other in [other, root, hidden] {
+        assert_eq!(other.end(), 0);
+    }
+}
+
+#[test]
+fn foreign_members_of_a_cgroup_are_left_out() {
+    let stage = Stage::new();
+    let cgroup = Cgroup::new("members");
+    let users = [(stage.user, MINE), (stage.other, OTHERS), (0, ROOTS)];
+    let start = || -> Vec<Actor> { users.map(|(uid, mark)| stage.actor(uid, mark)).into() };
+    let (mut before, mut during) = (start(), start());
+    for actor in &before {
+        cgroup.add(actor);
+    }
+    let attached = stage.attached(stage.user, &["--cgroup", cgroup.path()]);
+    for actor in &during {
+        cgroup.add(actor);
+    }
+    for actor in before.iter_mut().chain(&mut during) {
+        actor.tell("\n");
+        actor.ready();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    for actor in before.into_iter().chain(during) {
+        assert_eq!(actor.end(), 0);
+    }
+    let said = attached.interrupt();
+    assert!(said.contains("only processes that this user may trace are recorded"), "{said}");
+    let contents = Contents::of(&stage.trace());
+    contents.assert_all_of(MINE);
+    contents.assert_nothing_of(OTHERS);
+    contents.assert_nothing_of(ROOTS);
+    let events = Events::of(&stage.trace());
+    assert_eq!(events.count("attach"), 2);
+    assert_eq!(header(&stage.trace())["header"]["restricted"], true);
+    let spots = report(&stage.trace())["blind_spots"].clone();
+    assert_eq!(spots[0]["what"], "restricted", "{spots}");
+}
+
+#[test]
+fn a_pid_that_is_used_again_by_somebody_else_is_not_recorded() {
+    let stage = Stage::new();
+    // For a cgroup the recorder looks for new members all the time, and with them for the pid.
+    let cgroup = Cgroup::new("reused");
+    let mut own = stage.actor(stage.user, MINE);
+    let pid = own.pid();
+    let attached = stage.attached(stage.user, &["-p", &pid, "--cgroup", cgroup.path()]);
+    own.tell("\n");
+    own.ready();
+    assert_eq!(own.end(), 0);
+    let before: u32 = pid.parse::<u32>().unwrap() - 1;
+    let mut other = None;
+    for _ in 0..500 {
+        fs::write("/proc/sys/kernel/ns_last_pid", before.to_string()).unwrap();
+        let actor = stage.actor(stage.other, OTHERS);
+        if actor.pid() == pid {
+            other = Some(actor);
+            break;
+        }
+        actor.end();
+    }
+    let mut other = other.expect("the pid was never given again");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    other.tell("\n");
+    other.ready();
+    other.end();
+    attached.interrupt();
+    let contents = Contents::of(&stage.trace());
+    contents.assert_all_of(MINE);
+    contents.assert_nothing_of(OTHERS);
+    assert_eq!(Events::of(&stage.trace()).count("attach"), 1);
+}
+
+#[test]
+fn a_user_namespace_of_ones_own_is_recorded() {
+    let stage = Stage::new();
+    let attached = stage.attached(stage.user, &["-a"]);
+    // It is below before it is attached, and executes another program when it is.
+    let mut command = stage.marked(stage.user, MINE, &["own", "ready", "wait", "exec"]);
+    command.arg(stage.program(MINE)).args([MINE, "work", "own", "work"]);
+    let actor = Actor::start(command);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(actor.end(), 0);
+    attached.interrupt();
+    Contents::of(&stage.trace()).assert_all_of(MINE);
+}
+
+#[test]
+fn capabilities_are_given_up() {
+    let stage = Stage::new();
+    let attached = stage.attached(stage.user, &["-a"]);
+    let threads = fs::read_dir(format!("/proc/{}/task", attached.pid())).unwrap();
+    let mut looked_at = 0;
+    for thread in threads {
+        for (name, set) in capabilities(&thread.unwrap().path().join("status")) {
+            // Kernels before 6.0 ask for CAP_BPF to read a map.
+            let allowed = if ["CapEff", "CapPrm"].contains(&&*name) { 1 << CAP_BPF } else { 0 };
+            assert!(name == "CapBnd" || set & !allowed == 0, "{name} {set:x}");
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at >= 10, "a thread that records and one that writes");
+    attached.interrupt();
+
+    // What is launched has those that it would have without a recorder.
+    let own = stage.path().join("own_status");
+    let recorded = stage.path().join("traces/recorded_status");
+    let copy = |to: &std::path::Path| vec!["cp".into(), "/proc/self/status".into(), to.into()];
+    let mut launch = stage.record(stage.user, &["--"]);
+    launch.args::<_, std::path::PathBuf>(copy(&recorded));
+    assert!(launch.status().unwrap().success());
+    fs::create_dir(&own).unwrap();
+    std::os::unix::fs::chown(&own, Some(stage.user), Some(stage.user)).unwrap();
+    let mut bare = std::process::Command::new("cp");
+    bare.arg("/proc/self/status").arg(own.join("status"));
+    run_as(&mut bare, stage.user);
+    assert!(bare.status().unwrap().success());
+    assert_eq!(capabilities(&recorded), capabilities(&own.join("status")));
+}
+
+#[test]
+fn doctor_says_who_may_record_whom() {
+    let stage = Stage::new();
+    let examine = |uid: u32| {
+        let output = stage.recorder(uid, "doctor").output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let said = examine(stage.user);
+    assert!(said.contains(&format!("processes that user {} may trace", stage.user)), "{said}");
+    assert!(said.contains("everybody: ") && said.contains("groupadd -r proctrace"), "{said}");
+    let said = examine(0);
+    assert!(said.contains("everybody, with arguments"), "{said}");
+    // As it advises: only for a group.
+    stage.for_its_user_alone();
+    let said = examine(stage.user);
+    assert!(said.contains("not everybody may execute it"), "{said}");
+    assert!(!said.contains("groupadd"), "{said}");
+}

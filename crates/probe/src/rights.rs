@@ -1,0 +1,200 @@
+//! Whom the caller may record, and giving up capabilities that are needed no more.
+//!
+//! A program in the kernel sees every task, whoever loaded it. So a recorder that may not trace
+//! everybody tells its programs whose it is, and they record only whom that user could trace:
+//! see bpf/rights.bpf.h.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::process::{getegid, geteuid, getgid, getuid};
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, capabilities_secure_bits,
+    capability_is_in_ambient_set, clear_ambient_capability_set, set_capabilities,
+};
+
+use crate::error::ProbeError;
+
+/// How to give the right to record to some users.
+pub(crate) const ADVICE: &str = "let a group record what its members run, as root:\n\
+    groupadd -r proctrace\n\
+    install -g proctrace -m 0750 $(command -v proctrace) /usr/local/bin/proctrace\n\
+    setcap cap_bpf,cap_perfmon+ep /usr/local/bin/proctrace";
+
+/// PROC_USER_INIT_INO of linux/proc_ns.h.
+const INITIAL_USER_NAMESPACE: u64 = 0xefff_fffd;
+
+/// The rights of whoever records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rights {
+    /// Only tasks that the caller could trace are recorded.
+    pub(crate) restricted: bool,
+    /// The real user id.
+    pub(crate) uid: u32,
+    /// The real group id.
+    pub(crate) gid: u32,
+    /// Bits of the capabilities that are the caller's own, as opposed to those of the recorder's file.
+    pub(crate) capabilities: u64,
+}
+
+impl Rights {
+    /// Of this process.
+    pub(crate) fn of_this_process() -> io::Result<Self> {
+        let sets = capabilities(None)?;
+        let (uid, gid) = (getuid(), getgid());
+        // Who runs a set-user-ID copy has its rights only on loan.
+        let borrowed = uid != geteuid() || gid != getegid();
+        let may_trace_all = sets.effective.contains(CapabilitySet::SYS_PTRACE)
+            && fs::metadata("/proc/self/ns/user")?.ino() == INITIAL_USER_NAMESPACE;
+        // To root the kernel gives capabilities at every exec; to others only ambient ones last,
+        // and executing a file with capabilities ends those (cap_bprm_creds_from_file()). So what is
+        // ambient was the caller's own, and of the rest that is not known.
+        let by_being_root = uid.is_root()
+            && !borrowed
+            && !capabilities_secure_bits()?.contains(CapabilitiesSecureBits::NO_ROOT);
+        let own = if by_being_root { sets.permitted } else { ambient() };
+        Ok(Self {
+            restricted: borrowed || !may_trace_all,
+            uid: uid.as_raw(),
+            gid: gid.as_raw(),
+            capabilities: own.bits(),
+        })
+    }
+
+    /// Gives up what was needed to load and attach. `works` says whether the recording can go on
+    /// with what is left.
+    ///
+    /// Real root keeps what it has: it may have to launch the command as somebody else, and
+    /// could get it all back anyway.
+    pub(crate) fn give_up(self, works: impl Fn() -> bool) -> Result<(), ProbeError> {
+        let sets = capabilities(None).map_err(io::Error::from).map_err(failed)?;
+        if self.uid == 0 || (sets.permitted.is_empty() && sets.inheritable.is_empty()) {
+            return Ok(());
+        }
+        // Each thread has capabilities of its own.
+        let threads = fs::read_dir("/proc/self/task").map_err(failed)?.count();
+        if threads != 1 {
+            return Err(ProbeError::Option(format!(
+                "a recorder with capabilities has to load its programs before it makes threads, \
+                 to be able to give them up: there are {threads}"
+            )));
+        }
+        give_up(sets, self.needed(), works).map_err(failed)
+    }
+
+    /// To look into /proc of other users' processes, where they may be recorded.
+    fn needed(self) -> CapabilitySet {
+        if self.restricted { CapabilitySet::empty() } else { CapabilitySet::SYS_PTRACE }
+    }
+
+    /// Whether the kernel lets the caller look at this process; that it does not exist is somebody
+    /// else's error.
+    pub(crate) fn check(self, pid: u32) -> Result<(), ProbeError> {
+        let looked = fs::read_link(format!("/proc/{pid}/exe"));
+        let denied = looked.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+        if self.restricted && denied {
+            return Err(ProbeError::NotYours(format!("process {pid}")));
+        }
+        Ok(())
+    }
+}
+
+/// Why none of these processes is recorded, if that is for want of rights: else they have ended.
+pub(crate) fn hidden(pids: &[u32], restricted: bool) -> Option<ProbeError> {
+    let is_hidden = |pid: &&u32| restricted && is_there(**pid);
+    let hidden: Vec<String> = pids.iter().filter(is_hidden).map(u32::to_string).collect();
+    (!hidden.is_empty()).then(|| ProbeError::NotYours(format!("process {}", hidden.join(", "))))
+}
+
+/// Whether there is a process that has not ended.
+fn is_there(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/status"))
+        .is_ok_and(|status| !status.lines().any(|line| line.starts_with("State:\tZ")))
+}
+
+fn ambient() -> CapabilitySet {
+    // Higher ones than the kernel knows are errors, and so none.
+    (0..u64::BITS)
+        .map(|number| CapabilitySet::from_bits_retain(1 << number))
+        .filter(|capability| capability_is_in_ambient_set(*capability).unwrap_or(false))
+        .collect()
+}
+
+fn give_up(
+    before: CapabilitySets,
+    needed: CapabilitySet,
+    works: impl Fn() -> bool,
+) -> io::Result<()> {
+    // Kernels before 6.0 (c8644cd0efe7) ask for CAP_BPF even where a map or a program is held by a
+    // descriptor, if kernel.unprivileged_bpf_disabled is set; CAP_SYS_ADMIN serves as well.
+    let bpf = before.permitted & CapabilitySet::BPF;
+    let bpf = if bpf.is_empty() { before.permitted & CapabilitySet::SYS_ADMIN } else { bpf };
+    let needed = before.permitted & needed;
+    let set = |effective, permitted| {
+        let sets = CapabilitySets { effective, permitted, inheritable: CapabilitySet::empty() };
+        set_capabilities(None, sets)
+    };
+    clear_ambient_capability_set()?;
+    set(needed, needed | bpf)?;
+    if works() {
+        set(needed, needed)?
+    } else {
+        set(needed | bpf, needed | bpf)?
+    }
+    Ok(())
+}
+
+fn failed(source: io::Error) -> ProbeError {
+    ProbeError::System { what: "give up capabilities", source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a thread of its own: capabilities are a thread's.
+    fn in_a_thread(works: bool) -> CapabilitySets {
+        let thread = std::thread::spawn(move || {
+            let before = capabilities(None).unwrap();
+            give_up(before, CapabilitySet::SYS_PTRACE, || works).unwrap();
+            capabilities(None).unwrap()
+        });
+        thread.join().unwrap()
+    }
+
+    #[test]
+    fn only_what_is_needed_is_kept() {
+        let before = capabilities(None).unwrap();
+        let needed = before.permitted & CapabilitySet::SYS_PTRACE;
+        let left = in_a_thread(true);
+        assert_eq!((left.effective, left.permitted), (needed, needed));
+        assert!(left.inheritable.is_empty());
+        // Where the kernel asks for more, no more than that.
+        let bpf = before.permitted & CapabilitySet::BPF;
+        let left = in_a_thread(false);
+        assert_eq!((left.effective, left.permitted), (needed | bpf, needed | bpf));
+    }
+
+    #[test]
+    fn root_is_not_restricted() {
+        let rights = Rights::of_this_process().unwrap();
+        let sets = capabilities(None).unwrap();
+        assert_eq!(rights.uid, getuid().as_raw());
+        assert_eq!(rights.restricted, !sets.effective.contains(CapabilitySet::SYS_PTRACE));
+        if rights.uid == 0 {
+            assert_eq!(rights.capabilities, sets.permitted.bits());
+        }
+    }
+
+    #[test]
+    fn who_is_not_recorded_has_ended_or_may_not_be() {
+        let me = std::process::id();
+        assert!(hidden(&[4_194_304], true).is_none());
+        assert!(hidden(&[me], false).is_none());
+        assert_eq!(
+            hidden(&[4_194_304, me], true).unwrap().to_string().lines().next().unwrap(),
+            format!("process {me} belongs to another user, or may not be traced by you")
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! The programs as a source of records.
+
+use std::os::fd::AsFd;
+
+use proctrace_record::{Hold, Intake, LossCount, Pass, Source, SourceError, TaskCounts, Waker};
+use proctrace_trace::{Header, Program};
+use proctrace_wire::{LossReason, Stream};
+
+use crate::detach;
+use crate::error::ProbeError;
+use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM};
+use crate::object::{Orders, Probe, kind_of_program};
+use crate::options::OnFull;
+use crate::program_info::Program as Figures;
+use crate::rights;
+
+impl Source for Probe {
+    fn name(&self) -> &'static str {
+        "ebpf"
+    }
+
+    fn describe(&self, header: &mut Header) {
+        header.hooks = self.hooks().to_vec();
+        header.ring_bytes = u64::from(self.options.ring_bytes);
+        header.on_full = match self.options.on_full {
+            OnFull::Drop => "drop",
+            OnFull::Block => "block",
+        }
+        .to_owned();
+        if self.options.empty_programs {
+            header.knows_nothing("recorded with --empty-programs");
+        }
+    }
+
+    fn is_restricted(&self) -> bool {
+        self.rights.restricted
+    }
+
+    fn why_nobody(&self, pids: &[u32]) -> Option<SourceError> {
+        Some(rights::hidden(pids, self.rights.restricted)?.into())
+    }
+
+    fn wakers(&self) -> Vec<Waker<'_>> {
+        // A ring counts as readable for as long as anything is in it. Under a storm that is
+        // always, and the recorder would never sleep; the programs wake it where it has to.
+        [&self.lifecycle, &self.lookups]
+            .into_iter()
+            .map(|ring| Waker { descriptor: ring.as_fd(), edge_triggered: true })
+            .collect()
+    }
+
+    fn arm(&mut self) -> Result<Hold, SourceError> {
+        self.maps.give_orders(Orders { launch_armed: 1, pass: pass_number(Pass::Changed) })?;
+        // The program at task_newtask finds it before it has run.
+        Ok(Hold::No)
+    }
+
+    fn adopt(&mut self) -> Result<(), SourceError> {
+        // The programs write what they find to the rings.
+        self.pass(ADOPT_PROGRAM, &mut Vec::new())?;
+        Ok(())
+    }
+
+    fn drain(&mut self, intake: &mut Intake<'_>) -> Result<usize, SourceError> {
+        let lifecycle = self.lifecycle.drain(|frame| intake.take(Stream::Lifecycle, frame));
+        let lookups = self.lookups.drain(|frame| intake.take(Stream::Lookups, frame));
+        Ok(lifecycle + lookups)
+    }
+
+    /// Less than that is left to the next tick, or to the programs, which wake us above a quarter of the
+    /// ring.
+    fn is_behind(&self) -> bool {
+        let limit = self.options.ring_bytes as usize / 8;
+        self.lifecycle.waiting_bytes() > limit || self.lookups.waiting_bytes() > limit
+    }
+
+    fn sample(&mut self, pass: Pass, samples: &mut Vec<u8>) -> Result<(), SourceError> {
+        let orders = |pass| Orders { launch_armed: 0, pass: pass_number(pass) };
+        if pass != Pass::Changed {
+            self.maps.give_orders(orders(pass))?;
+        }
+        self.pass(SAMPLE_PROGRAM, samples)?;
+        if pass != Pass::Changed {
+            self.maps.give_orders(orders(Pass::Changed))?;
+        }
+        Ok(())
+    }
+
+    fn task_counts(&mut self) -> TaskCounts {
+        let counts = self.maps.task_counts();
+        TaskCounts { born: counts.born, ended: counts.ended }
+    }
+
+    fn losses(&mut self) -> Result<Vec<LossCount>, SourceError> {
+        let mut losses = self.maps.losses()?;
+        match self.ebpf {
+            Some(_) => losses.extend(skipped(&self.programs())),
+            None => losses.extend(&self.skipped),
+        }
+        Ok(losses)
+    }
+
+    fn detach(&mut self) -> Result<Vec<Program>, SourceError> {
+        let programs = self.programs();
+        self.skipped = skipped(&programs).collect();
+        // From here on no lifecycle record can be added, and look-ups only by tasks that go on
+        // after the end: the programs are gone or about to go, their maps are still ours.
+        self.ebpf = None;
+        detach::in_background(std::mem::take(&mut self.hooks.links));
+        Ok(programs.into_iter().map(Into::into).collect())
+    }
+}
+
+impl Probe {
+    /// Runs a program over all tasks; what it writes replaces `buffer`.
+    fn pass(&self, program: &str, buffer: &mut Vec<u8>) -> Result<(), ProbeError> {
+        match self.hooks.iterator(program) {
+            Some(iterator) => iterator.pass(buffer),
+            None => {
+                buffer.clear();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// `enum pass` of recorder.bpf.h.
+fn pass_number(pass: Pass) -> u32 {
+    match pass {
+        Pass::Changed => 0,
+        Pass::Final => 1,
+        Pass::Every => 2,
+    }
+}
+
+/// Runs that the kernel skipped.
+fn skipped(programs: &[Figures]) -> impl Iterator<Item = LossCount> {
+    programs.iter().filter(|program| program.recursion_misses > 0).filter_map(|program| {
+        Some(LossCount {
+            kind: kind_of_program(&program.name)?,
+            reason: LossReason::Recursion,
+            cpu: None,
+            count: program.recursion_misses,
+        })
+    })
+}

@@ -1,0 +1,46 @@
+//! Why a recording failed.
+
+use std::io;
+
+use crate::source::SourceError;
+
+/// What can go wrong while recording.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Whoever was to be recorded has ended before it could be.
+    #[error("there is nothing to record: {0} ended before the recording began")]
+    Gone(String),
+    /// Whoever was to be recorded may not be; the source says why.
+    #[error(transparent)]
+    Refused(SourceError),
+    /// The command could not be started.
+    #[error("cannot start the command")]
+    Launch(#[source] io::Error),
+    /// The command could not be executed.
+    #[error("cannot execute {program}")]
+    Exec {
+        /// Which file.
+        program: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Something failed while recording.
+    #[error("cannot {what}")]
+    System {
+        /// What.
+        what: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The source of the records failed.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+}
+
+impl RecordError {
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+}

@@ -1,0 +1,134 @@
+//! Following: what a recorder does between the launch and the end.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use proctrace_trace::Ended;
+
+use crate::error::RecordError;
+use crate::options::Wait;
+use crate::session::Session;
+use crate::source::Pass;
+use crate::timers::{Awaited, Timers};
+
+/// The rest of a pipeline, or a dead task that has not left its CPU yet, is no one to tell about.
+const UNTOLD: Duration = Duration::from_millis(200);
+
+impl Session<'_> {
+    /// Until the tree has ended, or is not waited for any longer.
+    pub(crate) fn follow(&mut self) -> Result<Ended, RecordError> {
+        let mut timers = Timers::new(self.options, Instant::now());
+        loop {
+            self.sleep(&timers)?;
+            self.drain()?;
+            let now = Instant::now();
+            self.do_what_is_due(&mut timers, now)?;
+            if self.is_interrupted()? {
+                return Ok(Ended::Interrupted);
+            }
+            if timers.is_time_over(now) {
+                return Ok(Ended::TimeOver);
+            }
+            self.reap()?;
+            if let Some(ended) = self.has_ended(now) {
+                return Ok(ended);
+            }
+        }
+    }
+
+    fn sleep(&self, timers: &Timers) -> Result<(), RecordError> {
+        let awaited = if self.payload.is_some() {
+            Awaited::Stragglers
+        } else if self.root.is_some() {
+            Awaited::Command
+        } else {
+            Awaited::Others
+        };
+        let pause = match self.source.is_behind() {
+            true => Duration::ZERO,
+            false => timers.pause(Instant::now(), awaited),
+        };
+        self.alarm.wait(pause).map_err(RecordError::system("wait for events"))
+    }
+
+    fn do_what_is_due(&mut self, timers: &mut Timers, now: Instant) -> Result<(), RecordError> {
+        if timers.is_tick_due(now) {
+            let before = cpu_time();
+            if self.is_open() {
+                self.adopt()?;
+            }
+            self.sample(Pass::Changed)?;
+            timers.ticked(now, cpu_time().saturating_sub(before));
+        }
+        if timers.take_memory(now) {
+            self.sample_memory()?;
+        }
+        if timers.take_flush(now) {
+            self.note_losses()?;
+            self.intake.flush();
+        }
+        Ok(())
+    }
+
+    /// Passes signals on to the command; whether one of them was for us.
+    fn is_interrupted(&self) -> Result<bool, RecordError> {
+        let next = || self.signals.next().map_err(RecordError::system("read a signal"));
+        while let Some(received) = next()? {
+            let running = self.root.filter(|_| self.payload.is_none());
+            match (received.signal, running) {
+                (Signal::SIGCHLD, _) => {}
+                // What a terminal sends, the payload has as well; what was sent to us alone
+                // is meant for it. Either way the recording ends when it does.
+                (_, Some(_)) if received.from_terminal => {}
+                (signal, Some(root)) => {
+                    let _ = kill(root, signal);
+                }
+                (_, None) => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Asked at every turn, because a signal can get lost: to a tracer of ours, or to a thread of a
+    /// program that uses this crate.
+    fn reap(&mut self) -> Result<(), RecordError> {
+        if let Some(root) = self.root
+            && self.payload.is_none()
+        {
+            let reaped = self.source.reap(root);
+            self.payload = reaped.map_err(RecordError::system("wait for the command"))?;
+        }
+        Ok(())
+    }
+
+    /// Why the recording is over, if it is.
+    fn has_ended(&mut self, now: Instant) -> Option<Ended> {
+        let command_exited = self.payload.is_some();
+        let others_only = self.root.is_none() && !self.is_open();
+        if !(command_exited || others_only) {
+            return None;
+        }
+        let alive = self.source.task_counts().alive();
+        if alive == 0 {
+            return Some(Ended::TreeExited);
+        }
+        if !command_exited {
+            return None;
+        }
+        let waited = now.saturating_duration_since(*self.exit_seen.get_or_insert(now));
+        if self.options.wait == Wait::Root || waited >= self.options.grace {
+            return Some(Ended::RootExited);
+        }
+        if waited >= UNTOLD && !self.told_of_waiting {
+            self.told_of_waiting = true;
+            self.intake.sink.waiting(alive, self.options.grace);
+        }
+        None
+    }
+}
+
+/// What this thread has used.
+fn cpu_time() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(used).unwrap_or_default()
+}

@@ -1,0 +1,69 @@
+//! What every source of records shares: launching a command, following it, and ending.
+//!
+//! A [`Source`] says how records come to be; [`record`] does everything else. This example plays no
+//! records at all, so it needs no privileges:
+//!
+//! ```
+//! use proctrace_record::replaying::Replaying;
+//! use proctrace_record::{Command, Options, Signals, record};
+//! # use proctrace_record::Sink;
+//! # struct MySink;
+//! # impl Sink for MySink {
+//! #     fn push(&mut self, _: proctrace_wire::Stream, _: u64, _: &[u8]) -> std::io::Result<()> { Ok(()) }
+//! #     fn flush(&mut self) -> std::io::Result<()> { Ok(()) }
+//! # }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let signals = Signals::block()?; // before any thread is started
+//! let mut source = Replaying::default();
+//! let command = Command::new("/bin/true", ["true"], std::env::vars_os());
+//! let options = Options::default();
+//! let finished = record(&mut source, &signals, Some(&command), &options, &mut MySink)?;
+//! println!("{:?}, {:?}", finished.ended, finished.payload);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nothing here knows where records come from. It has `unsafe` code, each with its reason: starting a
+//! process and waiting for it as a recorder must is beyond the crates that wrap system calls.
+
+#![expect(unsafe_code, reason = "system calls that no crate wraps; each says why it is sound")]
+
+mod alarm;
+mod cgroup;
+mod clock;
+mod command;
+mod count;
+mod error;
+mod finish;
+mod follow;
+mod intake;
+mod launch;
+mod loss;
+mod memory;
+mod options;
+mod pace;
+mod reap;
+pub mod replaying;
+mod samples;
+mod session;
+mod signals;
+mod sink;
+mod snapshot;
+mod source;
+mod timers;
+
+pub use cgroup::OwnCgroup;
+pub use clock::{boot_ns, unix_ns};
+pub use command::{Command, Identity, ResolveError, find_program};
+pub use count::Counts;
+pub use error::RecordError;
+pub use finish::{Alive, Finished};
+pub use intake::Intake;
+pub use loss::LossCount;
+pub use options::{Misses, Options, Scope, Wait};
+pub use pace::Interval;
+pub use reap::reap;
+pub use session::record;
+pub use signals::Signals;
+pub use sink::Sink;
+pub use source::{Hold, Pass, Source, SourceError, TaskCounts, Waker};

@@ -1,0 +1,158 @@
+//! When the recorder has something to do, and how long it may sleep until then.
+
+use std::time::{Duration, Instant};
+
+use crate::options::Options;
+use crate::pace::Pace;
+
+/// What has been collected is handed on at least this often, so that killing the recorder loses
+/// no more.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// While only the end of stragglers is awaited, they are looked for this often.
+const STRAGGLER_INTERVAL: Duration = Duration::from_millis(5);
+
+/// No signal tells of the end of processes that are not our children.
+const END_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Whose end is awaited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// The command's, of which a signal tells.
+    Command,
+    /// That of what the command left behind.
+    Stragglers,
+    /// That of processes that were there before.
+    Others,
+}
+
+/// The deadlines of a recording.
+#[derive(Debug)]
+pub(crate) struct Timers {
+    pace: Pace,
+    next_tick: Instant,
+    next_flush: Instant,
+    next_memory: Option<Instant>,
+    memory_interval: Option<Duration>,
+    /// None also for a time too far away to be told.
+    time_over: Option<Instant>,
+}
+
+impl Timers {
+    pub(crate) fn new(options: &Options, began: Instant) -> Self {
+        let pace = Pace::new(options.interval);
+        Self {
+            next_tick: began + pace.pause(),
+            pace,
+            next_flush: began + FLUSH_INTERVAL,
+            next_memory: options.memory_interval.map(|_| began),
+            memory_interval: options.memory_interval,
+            time_over: options.duration.and_then(|duration| began.checked_add(duration)),
+        }
+    }
+
+    /// How long there is nothing to do.
+    pub(crate) fn pause(&self, now: Instant, awaited: Awaited) -> Duration {
+        let deadlines =
+            [Some(self.next_tick), Some(self.next_flush), self.next_memory, self.time_over];
+        let due = deadlines.into_iter().flatten().min().unwrap_or(now);
+        let pause = due.saturating_duration_since(now);
+        match awaited {
+            Awaited::Command => pause,
+            Awaited::Stragglers => pause.min(STRAGGLER_INTERVAL),
+            Awaited::Others => pause.min(END_INTERVAL),
+        }
+    }
+
+    pub(crate) fn is_tick_due(&self, now: Instant) -> bool {
+        now >= self.next_tick
+    }
+
+    /// After a tick that was due at `now` and took so much CPU time. A late tick moves the later ones: a
+    /// burst of them would say nothing.
+    pub(crate) fn ticked(&mut self, now: Instant, cost: Duration) {
+        self.pace.note(cost);
+        self.next_tick = now + self.pace.pause();
+    }
+
+    /// Whether a look at the memory of processes is due; if so, the next is due an interval later.
+    pub(crate) fn take_memory(&mut self, now: Instant) -> bool {
+        let is_due = self.next_memory.is_some_and(|due| now >= due);
+        if is_due {
+            self.next_memory = self.memory_interval.and_then(|interval| now.checked_add(interval));
+        }
+        is_due
+    }
+
+    /// Whether a flush is due; likewise.
+    pub(crate) fn take_flush(&mut self, now: Instant) -> bool {
+        let is_due = now >= self.next_flush;
+        if is_due {
+            self.next_flush = now + FLUSH_INTERVAL;
+        }
+        is_due
+    }
+
+    /// Whether the time that was asked for is over.
+    pub(crate) fn is_time_over(&self, now: Instant) -> bool {
+        self.time_over.is_some_and(|time_over| now >= time_over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pace::Interval;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn timers(options: Options) -> (Timers, Instant) {
+        let began = Instant::now();
+        (Timers::new(&options, began), began)
+    }
+
+    #[test]
+    fn the_next_deadline_ends_the_pause() {
+        let interval = Interval::Fixed(400 * MS);
+        let (mut timers, began) = timers(Options { interval, ..Options::default() });
+        assert_eq!(timers.pause(began, Awaited::Command), 400 * MS);
+        assert_eq!(timers.pause(began, Awaited::Others), END_INTERVAL);
+        assert_eq!(timers.pause(began, Awaited::Stragglers), STRAGGLER_INTERVAL);
+        assert_eq!(timers.pause(began + 400 * MS, Awaited::Command), Duration::ZERO);
+        assert!(!timers.is_tick_due(began + 399 * MS) && timers.is_tick_due(began + 400 * MS));
+        // late by 200 ms: the next one is a whole interval later, and the flush comes before it
+        timers.ticked(began + 600 * MS, Duration::ZERO);
+        assert!(!timers.is_tick_due(began + 999 * MS));
+        timers.ticked(began + 900 * MS, Duration::ZERO);
+        assert_eq!(timers.pause(began + 900 * MS, Awaited::Command), 100 * MS);
+        assert!(!timers.take_flush(began + 999 * MS));
+        assert!(timers.take_flush(began + 1000 * MS) && !timers.take_flush(began + 1000 * MS));
+    }
+
+    #[test]
+    fn memory_is_looked_at_first_and_then_at_its_own_pace() {
+        let memory_interval = Some(30 * MS);
+        let (mut looking, began) = timers(Options { memory_interval, ..Options::default() });
+        assert_eq!(looking.pause(began, Awaited::Command), Duration::ZERO);
+        assert!(looking.take_memory(began) && !looking.take_memory(began + 29 * MS));
+        assert_eq!(looking.pause(began, Awaited::Command), 30 * MS);
+        assert!(looking.take_memory(began + 30 * MS));
+        let (mut without, began) = timers(Options::default());
+        assert!(!without.take_memory(began + Duration::from_secs(3600)));
+    }
+
+    #[test]
+    fn a_time_beyond_all_clocks_never_comes() {
+        let options = |duration| Options {
+            duration: Some(duration),
+            memory_interval: Some(duration),
+            ..Options::default()
+        };
+        let (mut endless, began) = timers(options(Duration::MAX));
+        assert!(endless.take_memory(began) && !endless.take_memory(began));
+        assert!(!endless.is_time_over(began + Duration::from_secs(1 << 30)));
+        let (short, began) = timers(options(20 * MS));
+        assert!(!short.is_time_over(began + 19 * MS) && short.is_time_over(began + 20 * MS));
+        assert_eq!(short.pause(began + 20 * MS, Awaited::Command), Duration::ZERO);
+    }
+}

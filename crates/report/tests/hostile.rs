@@ -1,0 +1,84 @@
+//! Hostile names in every format of a table: only names.
+
+use proctrace_findings::{Table, Unit};
+use proctrace_fixtures::hostile;
+use proctrace_report::{Style, escape, table_csv, table_json, table_markdown, table_text};
+use proctrace_wire::escape::to_bytes;
+
+/// Every attack in a cell, a list, a title and a note.
+fn table(title: &str) -> Table {
+    let texts = hostile::texts();
+    Table::new("hostile", title)
+        .text("name", "name", texts.clone())
+        .lists("names", "names", texts.iter().map(|text| format!("{text} 3, {text}, x")))
+        .whole("n", "n", Unit::Count, (0..texts.len() as u64).map(Some))
+        .note(title)
+        .note(format!("{title} is most of it; {title}"))
+}
+
+#[test]
+fn text_acts_on_no_terminal() {
+    for title in hostile::texts() {
+        for width in [40, 80, 200] {
+            let style = Style { width, rows: usize::MAX, colour: false };
+            hostile::terminal(&title, &table_text(&table(&title), style));
+        }
+    }
+}
+
+#[test]
+fn markdown_has_no_markup_of_others() {
+    for title in hostile::texts() {
+        let text = table_markdown(&table(&title), usize::MAX);
+        let blocks = hostile::markdown(&title, &text, &[]);
+        // Each name is in a cell of its own, and nothing of it is lost.
+        for name in hostile::texts() {
+            let shown = escape::terminal(&name).trim().to_owned();
+            assert!(blocks.iter().any(|block| *block == shown), "{shown:?} is not in {text}");
+        }
+    }
+}
+
+#[test]
+fn csv_has_no_formulas_and_loses_nothing() {
+    let mut out = Vec::new();
+    table_csv(&table("x"), &mut out).expect("memory takes it");
+    let text = String::from_utf8(out).expect("it is text");
+    let rows = hostile::csv("a table", &text);
+    let texts = hostile::texts();
+    assert_eq!(rows.len(), texts.len() + 1);
+    for (row, text) in rows[1..].iter().zip(&texts) {
+        let cell = &row[0];
+        let bare = cell.strip_prefix('\'').filter(|rest| {
+            rest.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\u{ff1d}'])
+        });
+        assert_eq!(to_bytes(bare.unwrap_or(cell)), to_bytes(text), "{cell:?}");
+    }
+}
+
+#[test]
+fn numbers_in_csv_stay_as_they_are() {
+    let table = Table::new("t", "t").text("text", "text", ["-5", "+1e3", "-5 ms"]).real(
+        "real",
+        "real",
+        Unit::Percent,
+        [Some(-0.5), Some(-1e300), None],
+    );
+    let mut out = Vec::new();
+    table_csv(&table, &mut out).expect("memory takes it");
+    let text = String::from_utf8(out).expect("it is text");
+    let rows = hostile::csv("numbers", &text);
+    assert_eq!(rows[1], ["-5", "-0.5"]);
+    assert_eq!(rows[2][0], "+1e3");
+    assert_eq!(rows[2][1].parse::<f64>(), Ok(-1e300));
+    assert_eq!(rows[3], ["'-5 ms", ""]);
+}
+
+#[test]
+fn json_is_inert_and_means_the_same() {
+    let text = serde_json::to_string_pretty(&table_json(&table("x"))).expect("it is JSON");
+    let value = hostile::json("a table", &escape::json(&text));
+    for (row, text) in hostile::texts().iter().enumerate() {
+        assert_eq!(value["rows"][row]["name"], **text);
+    }
+}

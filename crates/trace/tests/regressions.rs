@@ -1,0 +1,11 @@
+//! Files on which fuzzing failed once (`cargo xtask fuzz trace-reader`), or that were made to be awkward.
+
+#[path = "../../../fuzz/harness/trace_reader.rs"]
+mod harness;
+#[path = "../../../fuzz/harness/regressions.rs"]
+mod regressions;
+
+#[test]
+fn regressions_do_not_crash() {
+    regressions::run("trace-reader", harness::run);
+}

@@ -1,0 +1,11 @@
+//! Records on which fuzzing failed once (`cargo xtask fuzz record-decoder`), or that were made to be awkward.
+
+#[path = "../../../fuzz/harness/record_decoder.rs"]
+mod harness;
+#[path = "../../../fuzz/harness/regressions.rs"]
+mod regressions;
+
+#[test]
+fn regressions_do_not_crash() {
+    regressions::run("record-decoder", harness::run);
+}

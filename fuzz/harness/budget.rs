@@ -1,0 +1,44 @@
+//! Any text as a budget, as a limit on the command line, as a selector, and as figures.
+
+use proctrace_gate::{
+    Budget, Limit, Options, Run, Selector, gate, init, metrics_file, openmetrics,
+};
+
+pub(crate) fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let parsed = Budget::parse("fuzz.toml", &text);
+    if let Err(error) = &parsed {
+        assert!(error.to_string().starts_with("fuzz.toml:"), "{error}");
+    }
+    let mut budget = parsed.unwrap_or_default();
+    for line in text.lines() {
+        let _ = budget.push_argument(line);
+        let _ = line.parse::<Limit>();
+        if let Ok(selector) = Selector::parse(line) {
+            let written = selector.to_string();
+            assert_eq!(Selector::parse(&written), Ok(selector), "{written:?}");
+        }
+    }
+    for rule in &budget.rules {
+        let written = rule.selector.to_string();
+        assert_eq!(Selector::parse(&written).as_ref(), Ok(&rule.selector), "{written:?}");
+    }
+    let _ = budget.needs_baseline();
+    figures(&text, &budget);
+}
+
+/// What is read as figures can be written, judged, and made a budget of that it keeps.
+fn figures(text: &str, budget: &Budget) {
+    let Ok(metrics) = metrics_file::from_json("fuzz.json", text) else { return };
+    let json = metrics_file::to_json(&metrics).expect("it was JSON before");
+    assert_eq!(metrics_file::from_json("again", &json).expect("it is ours"), metrics);
+    assert!(openmetrics(&metrics).ends_with("# EOF\n"));
+    let runs = [Run { name: "fuzz.json".into(), metrics }];
+    let _ = gate(budget, &runs, &runs, Options { allow_doubts: true });
+    let first = init(&runs);
+    let first = Budget::parse("init", &first).unwrap_or_else(|error| panic!("{error}\n{first}"));
+    if let Ok(report) = gate(&first, &[], &runs, Options { allow_doubts: true }) {
+        let failed = report.findings.iter().find(|finding| finding.rule.is_some());
+        assert!(failed.is_none(), "{failed:?}");
+    }
+}

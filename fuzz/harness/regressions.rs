@@ -1,0 +1,25 @@
+//! Inputs on which a parser once failed, or that were made to be awkward, for tests of ordinary
+//! builds.
+
+#![expect(clippy::print_stdout, reason = "a test that fails shows it")]
+
+use std::path::Path;
+
+/// Runs a harness on all inputs of a target.
+pub(crate) fn run(target: &str, harness: impl Fn(&[u8])) {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let inputs = manifest
+        .ancestors()
+        .map(|directory| directory.join("fuzz/regressions").join(target))
+        .find(|directory| directory.is_dir())
+        .unwrap_or_else(|| panic!("there are no inputs for {target}"));
+    let mut run = 0;
+    for entry in std::fs::read_dir(inputs).expect("it is a directory") {
+        let path = entry.expect("it can be read").path();
+        // If one fails, this is the last line that the test prints.
+        println!("{}", path.display());
+        harness(&std::fs::read(path).expect("it is a file"));
+        run += 1;
+    }
+    assert!(run > 0, "there are no inputs for {target}");
+}

@@ -1,0 +1,142 @@
+//! Fuzzing: inputs that nobody would write, for every parser, found by libFuzzer.
+//!
+//! The targets are in fuzz/, a workspace of its own, because sanitizers need a nightly toolchain. What
+//! they check is in fuzz/harness, which ordinary tests run on fuzz/regressions as well. Corpora are
+//! made of what is committed for other purposes, and stay in the target directory.
+
+mod run;
+mod seeds;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use self::run::{Done, fuzz};
+use crate::payloads::Unavailable;
+use crate::run::{exists, root, run as execute, target_dir};
+
+/// A parser, and the longest input that is tried, in bytes.
+struct Target {
+    name: &'static str,
+    most_bytes: u32,
+}
+
+const TARGETS: [Target; 6] = [
+    Target { name: "trace-reader", most_bytes: 64 << 10 },
+    Target { name: "record-decoder", most_bytes: 8 << 10 },
+    Target { name: "replay", most_bytes: 32 << 10 },
+    Target { name: "rules", most_bytes: 8 << 10 },
+    Target { name: "budget", most_bytes: 8 << 10 },
+    Target { name: "escapes", most_bytes: 512 },
+];
+
+/// What is installed where there is no cargo-fuzz.
+const CARGO_FUZZ: &str = "cargo-fuzz@0.13.2";
+
+/// What to fuzz, and for how long.
+#[derive(Debug, Args)]
+pub(crate) struct FuzzArgs {
+    /// For how long each target runs.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    seconds: u32,
+
+    /// The targets; all of them if none is named.
+    #[arg(value_name = "TARGET", value_parser = TARGETS.map(|target| target.name))]
+    targets: Vec<String>,
+}
+
+/// Builds the targets, runs each, and keeps what makes one fail.
+pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
+    let toolchain = toolchain()?;
+    let place = target_dir()?.join("fuzz");
+    let mut build = toolchain.command();
+    build.args(["fuzz", "build", "--fuzz-dir", "fuzz", "--target-dir"]).arg(&place);
+    execute(&mut build)?;
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let wanted =
+        |target: &&Target| args.targets.is_empty() || args.targets.iter().any(|t| t == target.name);
+    let mut all = Vec::new();
+    for target in TARGETS.iter().filter(wanted) {
+        let program = place.join(&triple).join("release").join(target.name);
+        let corpus = place.join("corpus").join(target.name);
+        seeds::write(target.name, &corpus)?;
+        all.push(fuzz(target, &program, &corpus, args.seconds)?);
+    }
+    println!("\n{}", Done::heading());
+    all.iter().for_each(|done| println!("{done}"));
+    let failed: Vec<&str> =
+        all.iter().filter(|done| done.crash.is_some()).map(|done| done.target).collect();
+    if !failed.is_empty() {
+        bail!(
+            "{} failed; the inputs are in fuzz/regressions now, where the tests \
+             regressions_do_not_crash find them",
+            failed.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// Inputs that tests run again, of a target.
+fn regressions(target: &str) -> PathBuf {
+    root().join("fuzz/regressions").join(target)
+}
+
+/// How cargo of a nightly toolchain is called.
+struct Toolchain(&'static [&'static str]);
+
+impl Toolchain {
+    fn command(&self) -> Command {
+        let mut command = plain(self.0[0]);
+        command.args(&self.0[1..]);
+        command
+    }
+
+    fn says(&self, arguments: &[&str]) -> Option<String> {
+        let output = self.command().args(arguments).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        output.status.success().then_some(text)
+    }
+}
+
+/// A nightly toolchain with cargo-fuzz; an [`Unavailable`] that says what to do if there is none.
+fn toolchain() -> Result<Toolchain> {
+    let candidates = [Toolchain(&["rustup", "run", "nightly", "cargo"]), Toolchain(&["cargo"])];
+    let nightly = |call: &Toolchain| {
+        call.says(&["--version"]).is_some_and(|version| version.contains("nightly"))
+    };
+    let Some(toolchain) = candidates.into_iter().find(nightly) else {
+        return Err(Unavailable::new(
+            "fuzzing needs a nightly toolchain, for its sanitizers, and there is none here: \
+             `rustup toolchain install nightly --profile minimal` installs one",
+        )
+        .into());
+    };
+    if !exists("c++") {
+        return Err(Unavailable::new(
+            "fuzzing needs a C++ compiler, for libFuzzer, and there is no c++ here",
+        )
+        .into());
+    }
+    if toolchain.says(&["fuzz", "--version"]).is_none() {
+        execute(toolchain.command().args(["install", "--locked", "--quiet", CARGO_FUZZ]))?;
+    }
+    Ok(toolchain)
+}
+
+/// A program that chooses its toolchain itself: cargo has set ours for what it runs.
+fn plain(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN", "RUSTFLAGS"] {
+        command.env_remove(variable);
+    }
+    command.current_dir(root());
+    command
+}
+
+/// Whether there is nothing in a directory, or no directory.
+fn is_empty(directory: &Path) -> bool {
+    std::fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
+}
