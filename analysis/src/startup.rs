@@ -188,20 +188,18 @@ fn totals(names: &[String], sums: &[Sums]) -> Table {
         let (part, whole) = (sum.loading_ns as f64, sum.loading_life_ns as f64);
         (whole > 0.0).then(|| 100.0 * part / whole)
     };
+    // Nothing says when a program that misses no library was loaded.
+    let known =
+        |of: fn(&Sums) -> u64| sums.iter().map(move |sum| (sum.loading_execs > 0).then(|| of(sum)));
     Table::new("startup_totals", "What all starts of each program cost")
         .text("program", "program", names)
         .whole("loading_execs", "n", Unit::Count, of().map(|sum| sum.loading_execs))
         .whole("libraries", "libraries", Unit::Count, of().map(|sum| sum.libraries))
         .whole("loading_lookups", "loading", Unit::Count, of().map(|sum| sum.loading_lookups))
         .whole("lookups", "in all", Unit::Count, of().map(|sum| sum.lookups))
-        .whole("loading_least_ns", "loaded ≥", Unit::Nanoseconds, of().map(|sum| sum.loading_ns))
+        .whole("loading_least_ns", "loaded ≥", Unit::Nanoseconds, known(|sum| sum.loading_ns))
         .real("loading_least_percent", "of life", Unit::Percent, of().map(share))
-        .whole(
-            "loading_cpu_most_ns",
-            "CPU ≤",
-            Unit::Nanoseconds,
-            of().map(|sum| sum.loading_cpu_ns),
-        )
+        .whole("loading_cpu_most_ns", "CPU ≤", Unit::Nanoseconds, known(|sum| sum.loading_cpu_ns))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|sum| sum.run_ns))
         .note(
             "n: execs that missed a library; libraries: how often. Loaded: at least so long after \
@@ -283,6 +281,9 @@ mod tests {
         // Less than 3 ms and a tick: all that it used.
         assert_eq!(of(1, "second", "loading_cpu_most_ns"), ms(40.0));
         assert_eq!(of(1, "second", "libraries"), Some(10.0));
+        // Of what misses no library nothing is known, least of all that it takes no CPU time.
+        assert_eq!(of(1, "first", "loading_least_ns"), None);
+        assert_eq!(of(1, "first", "loading_cpu_most_ns"), None);
     }
 
     #[test]
