@@ -113,7 +113,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
 /// spreadsheet would take for a formula begins with an apostrophe instead (OWASP, "CSV injection");
 /// a number is no formula. Quoted where needed.
 pub fn csv(text: &str) -> String {
-    let visible = replaced(text, |c, out| push_bytes(c, out));
+    let visible = replaced(text, push_bytes);
     let visible = inner_formulas(&visible);
     // One that begins with apostrophes of its own gets one more, so that it can be taken away.
     let bare = visible.trim_start_matches('\'');
