@@ -128,7 +128,7 @@ impl Stage {
         let mut child = self.record(uid, options).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
-        while !said.contains("recording ") {
+        while !said.contains("Ctrl-C ends it") {
             assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "it does not record: {said}");
         }
         Attached { child, stderr, said }
