@@ -34,7 +34,7 @@ fn markdown_has_no_markup_of_others() {
         // Each name is in a cell of its own, and nothing of it is lost.
         for name in hostile::texts() {
             let shown = escape::terminal(&name).trim().to_owned();
-            assert!(blocks.iter().any(|block| *block == shown), "{shown:?} is not in {text}");
+            assert!(blocks.contains(&shown), "{shown:?} is not in {text}");
         }
     }
 }

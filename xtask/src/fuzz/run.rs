@@ -21,6 +21,9 @@ const MINIMISE: &str = "-max_total_time=30";
 /// So many of the last lines tell why a target failed.
 const SHOWN_LINES: usize = 60;
 
+/// And so many have its figures in them: a dictionary may follow those.
+const KEPT_LINES: usize = 1000;
+
 /// What came of a run.
 pub(super) struct Done {
     pub(super) target: &'static str,
@@ -75,7 +78,8 @@ pub(super) fn fuzz(target: &Target, program: &Path, corpus: &Path, seconds: u32)
     let (succeeded, lines) = watch(&mut command)?;
     let mut done = done(target.name, &lines);
     if !succeeded {
-        lines.iter().for_each(|line| println!("  {line}"));
+        let shown = lines.len().saturating_sub(SHOWN_LINES);
+        lines.iter().skip(shown).for_each(|line| println!("  {line}"));
         let found = fs::read_dir(&artifacts).context("cannot look for the crash")?;
         let Some(crash) = found.flatten().map(|entry| entry.path()).next() else {
             bail!("{} failed without an input", target.name);
@@ -105,7 +109,7 @@ fn watch(command: &mut Command) -> Result<(bool, VecDeque<String>)> {
         .with_context(|| format!("cannot run {}", command.get_program().display()))?;
     let mut lines = VecDeque::new();
     for line in BufReader::new(child.stderr.take().context("it was asked for")?).split(b'\n') {
-        if lines.len() == SHOWN_LINES {
+        if lines.len() == KEPT_LINES {
             lines.pop_front();
         }
         lines.push_back(String::from_utf8_lossy(&line?).into_owned());
