@@ -8,7 +8,7 @@ use proctrace_replay::{CpuTime, scale};
 use proctrace_wire::layout::{Attach, Sample, Tick};
 
 use crate::exit::End;
-use crate::split::{Growth, Ticks};
+use crate::split::{Balance, Growth, Ticks};
 
 /// At most so many bins: a week at a tenth of a second would be six million.
 const BINS_MAX: u64 = 20_000;
@@ -254,6 +254,22 @@ impl Bins {
         }
     }
 
+    /// After the last: moves user and system time so that their sums are those of the whole.
+    pub(crate) fn balance(&mut self, balance: Balance) {
+        let (user, system) = (Quantity::User as usize, Quantity::System as usize);
+        let [user, system] = [user, system].map(|at| std::mem::take(&mut self.values[at]));
+        let (user, system) = balanced(balance, user, system);
+        (self.values[Quantity::User as usize], self.values[Quantity::System as usize]) =
+            (user, system);
+        for category in &mut self.categories {
+            (category.user_ns, category.system_ns) = balanced(
+                balance,
+                std::mem::take(&mut category.user_ns),
+                std::mem::take(&mut category.system_ns),
+            );
+        }
+    }
+
     /// One more event of a kind.
     pub(crate) fn add_event(&mut self, quantity: Quantity, time_ns: u64) {
         let bin = self.bin_of(time_ns);
@@ -328,6 +344,10 @@ impl Bins {
             (bin, end.saturating_sub(begin) as f64 / length)
         })
     }
+}
+
+fn balanced(balance: Balance, user: Vec<f64>, system: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+    user.into_iter().zip(system).map(|(user, system)| balance.of(user, system)).unzip()
 }
 
 #[cfg(test)]

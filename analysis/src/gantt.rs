@@ -96,7 +96,8 @@ fn bars(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes)
 
 /// When something lived, from the start of the recording.
 fn life(recording: &Recording, born_ns: u64, ended_ns: Option<u64>) -> (u64, u64) {
-    let begin_ns = born_ns.saturating_sub(recording.first_ns);
+    // A record may give any time for a birth that nothing announced.
+    let begin_ns = born_ns.saturating_sub(recording.first_ns).min(recording.recorded_ns());
     let end_ns = ended_ns.unwrap_or(recording.last_ns).saturating_sub(recording.first_ns);
     (begin_ns, end_ns.max(begin_ns))
 }

@@ -189,6 +189,7 @@ pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
         "counts" | "programs" | "lives" | "spawn_sources" | "spawn_lines" | "spawners"
         | "ancestry" => WHO,
         "lifetimes" => &[Forks],
+        "ends" => WHO,
         "accounting" | "accounting_why" => &[Forks, Cpu],
         "accounting_looks" => &[Forks, Cpu, Samples],
         "accounting_processes" | "accounting_detached" => &[Forks, Execs, Cpu],
@@ -198,11 +199,10 @@ pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
         "task_states" => &[Forks, Cpu, RunDelay, Samples],
         "concurrency" | "serial" | "amdahl" | "overcommit" => &[Forks, Cpu, Samples],
         "startup" | "startup_totals" => {
-            &[Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
+            &[Forks, Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
         }
         "pools" | "pool_phases" | "pool_scaling" | "pool_workers" | "pool_cores"
-        | "pool_writer" => &[Forks, Execs, Cpu, Samples],
-        "pool_resources" => WHO,
+        | "pool_writer" | "pool_resources" => &[Forks, Execs, Cpu, Samples],
         "pool_memory" | "pool_memory_phases" => &[Forks, Execs, Memory],
         _ => return None,
     })
@@ -229,6 +229,7 @@ pub(crate) fn column_needs(column: &str) -> &'static [Quantity] {
         "voluntary" | "involuntary" | "voluntary_ratio" | "migrations" => &[Switches],
         "minor_faults" => &[Faults],
         "peak_rss_bytes" => &[PeakRss],
+        "faster" | "wanted_percent" => &[RunDelay],
         "command_line" => &[Quantity::Argv],
         _ => &[],
     }
@@ -247,7 +248,7 @@ pub(crate) fn chart_needs(chart: &str) -> Option<&'static [Quantity]> {
         "task_states" => &[Forks, Cpu, RunDelay, Samples],
         "concurrency" | "amdahl" => &[Forks, Cpu, Samples],
         "startup" => {
-            &[Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
+            &[Forks, Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
         }
         "pool_workers" | "pool_cpu" | "pool_writer" => &[Forks, Execs, Cpu, Samples],
         "pool_memory" | "pool_sharing" => &[Forks, Execs, Memory],
@@ -263,7 +264,7 @@ pub fn says_what_it_needs(name: &str) -> bool {
 /// What a series over time needs, as correlations name it.
 pub(crate) fn series_needs(series: &str) -> &'static [Quantity] {
     match series {
-        "system CPU" | "user CPU" => &[Forks, Cpu, Split, Samples],
+        "system CPU" | "user CPU" => &[Forks, Execs, Cpu, Split, Samples],
         "forks" | "live tasks" => &[Forks],
         "exits" => &[],
         "switches" | "voluntary" | "involuntary" => &[Forks, Switches, Samples],

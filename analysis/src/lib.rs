@@ -9,7 +9,7 @@
 //!
 //! let recording = Recording::load("job.ptrace", &Rules::built_in())?;
 //! let findings = analyse(&recording)?;
-//! println!("{} processes", findings.summary.processes);
+//! println!("{:?} processes", findings.summary.processes);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -88,6 +88,7 @@ pub use stats::pearson;
 pub use usage::Usage;
 
 use proctrace_findings::{Findings, Health};
+use proctrace_trace::Quantity;
 
 /// Everything a report says about a recording.
 ///
@@ -105,7 +106,7 @@ pub fn analyse(recording: &Recording) -> Result<Findings, AnalysisError> {
         categories: tables::categories(recording)?,
         spawners: tables::spawners(recording)?,
         lookups: tables::lookups(recording)?,
-        ends: ends::ends(recording),
+        ends: recording.knows.some(&[Quantity::Forks, Quantity::Execs], ends::ends(recording)),
         detached: detached::detached(recording),
         memory: memory::memory(recording),
         blind_spots: spots::spots(recording),

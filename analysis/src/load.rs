@@ -26,7 +26,7 @@ use crate::names::Names;
 use crate::process::{Counts, Look, Miss, Process, Run, Task};
 use crate::recording::Recording;
 use crate::serials::Serials;
-use crate::split::{ENOUGH_TICKS, Pools, Split, Stretches};
+use crate::split::{Balance, ENOUGH_TICKS, Pools, Split, Stretches};
 use crate::tracks::Tracks;
 use crate::watch::Watch;
 
@@ -84,6 +84,7 @@ struct Loader<'a> {
     split: Split,
     stretches: Stretches,
     pools: Pools,
+    balance: Balance,
     ticks: Vec<layout::Tick>,
     blind: Blindness,
     looks: Vec<Look>,
@@ -125,6 +126,7 @@ impl<'a> Loader<'a> {
             split: Split::default(),
             stretches: Stretches::default(),
             pools: Pools::default(),
+            balance: Balance::default(),
             ticks: Vec::new(),
             blind: Blindness::default(),
             looks: Vec::new(),

@@ -7,7 +7,7 @@ use proctrace_findings::{
 };
 
 use proctrace_replay::CpuTime;
-use proctrace_trace::Quantity;
+use proctrace_trace::{Knowledge, Quantity};
 
 use crate::accounting::Accounting;
 use crate::detached::is_detached;
@@ -66,8 +66,9 @@ fn methods(recording: &Recording) -> Vec<Method> {
         },
         time(recording, &books, exact),
     ];
-    // A sampler's looks are placed between ours.
-    if !recording.knows.all(&[Quantity::Samples]) {
+    // A sampler's looks are placed between ours, and it is told time in ticks.
+    let has_ticks = !matches!(recording.header.knows(Quantity::Split), Knowledge::Absent { .. });
+    if !has_ticks || !recording.knows.all(&[Quantity::Samples]) {
         return methods;
     }
     let sampled = |name: String, period_ns: u64, said: Said| Method {

@@ -10,7 +10,8 @@
 //! ticks is divided by its own, stretch by stretch. All other tasks of a program share the ticks
 //! that hit any of them; a program with few ticks borrows from its category, and that from the
 //! rest of the tree. Each task's CPU time is divided once, so that parts add up to the whole
-//! however tasks are grouped.
+//! however tasks are grouped. The whole is divided as all of its ticks are; where programs were hit
+//! by more or fewer ticks than their CPU time would give, all parts move by the same factor.
 
 use proctrace_findings::{Table, Unit};
 use proctrace_replay::CpuTime;
@@ -22,6 +23,10 @@ pub(crate) const ENOUGH_TICKS: f64 = 30.0;
 
 /// A task's own stretch has so many ticks: a standard error of at most 7 points.
 const STRETCH_TICKS: f64 = 50.0;
+
+/// CONFIG_HZ of 1000, 300, 250 and 100.
+const KERNEL_TICKS_NS: [u64; 4] = [1_000_000, 3_333_333, 4_000_000, LONGEST_TICK_NS];
+const LONGEST_TICK_NS: u64 = 10_000_000;
 
 /// As many growths of a task wait for enough ticks; then neighbours are merged.
 const PENDING_MAX: usize = 256;
@@ -95,23 +100,43 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// With ticks of this length, where the recording says it. Older ones do not; then the shortest
-    /// time that any task was charged is one tick, if it is as long as a kernel's tick can be.
+    /// With ticks of this length, where the recording says it. Older ones do not; then it is the
+    /// length of a kernel's tick that is nearest to what most tasks were charged that were charged
+    /// little. (Of each tick the kernel subtracts what the hypervisor stole.)
     pub(crate) fn new(told_ns: Option<u64>, charged_ns: impl Iterator<Item = Ticks>) -> Self {
         let mut ticks = Ticks::default();
-        let mut least_ns = u64::MAX;
+        let mut seen = [0_u64; KERNEL_TICKS_NS.len()];
         for charged in charged_ns {
             ticks = ticks.plus(charged);
             for ns in [charged.user_ns, charged.system_ns] {
-                if ns > 0 {
-                    least_ns = least_ns.min(ns);
+                let nearest = (0..KERNEL_TICKS_NS.len())
+                    .filter(|_| (500_000..=12_000_000).contains(&ns))
+                    .min_by_key(|at| KERNEL_TICKS_NS[*at].abs_diff(ns));
+                if let Some(nearest) = nearest {
+                    seen[nearest] += 1;
                 }
             }
         }
-        // CONFIG_HZ is 100 to 1000. Too long a tick only makes intervals wider.
-        let seen_ns = Some(least_ns).filter(|ns| (1_000_000..=10_100_000).contains(ns));
-        let tick_ns = told_ns.filter(|ns| *ns > 0).or(seen_ns).unwrap_or(10_000_000);
-        Self { tick_ns, ticks }
+        // Too long a tick only makes intervals wider.
+        let most = (0..seen.len()).rev().max_by_key(|at| seen[*at]).filter(|at| seen[*at] > 0);
+        let seen_ns = most.map_or(LONGEST_TICK_NS, |at| KERNEL_TICKS_NS[at]);
+        Self { tick_ns: told_ns.filter(|ns| *ns > 0).unwrap_or(seen_ns), ticks }
+    }
+
+    /// What makes the sum of all parts what the ticks of the whole say of it.
+    pub(crate) fn balance(&self, parts: CpuTime) -> Balance {
+        let whole = parts.total_ns() as f64;
+        let system = whole * share(self.ticks);
+        let (user_part, system_part) = (parts.user_ns as f64, parts.system_ns as f64);
+        if self.ticks.total_ns() == 0 {
+            Balance::default()
+        } else if system_part > system {
+            Balance { system: system / system_part, user: 1.0 }
+        } else if user_part > 0.0 {
+            Balance { system: 1.0, user: (whole - system) / user_part }
+        } else {
+            Balance::default()
+        }
     }
 
     /// How many ticks these are.
@@ -216,6 +241,35 @@ impl Growth {
         self.to_ns = next.to_ns;
         self.run_ns = self.run_ns.saturating_add(next.run_ns);
         self.ticks = self.ticks.plus(next.ticks);
+    }
+}
+
+/// Factors of at most 1: what a part has too much of one kind is counted as the other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Balance {
+    system: f64,
+    user: f64,
+}
+
+impl Default for Balance {
+    fn default() -> Self {
+        Self { system: 1.0, user: 1.0 }
+    }
+}
+
+impl Balance {
+    /// User and system time of a part, which stay what they are together.
+    pub(crate) fn of(self, user: f64, system: f64) -> (f64, f64) {
+        let (kept_user, kept_system) = (user * self.user, system * self.system);
+        (kept_user + (system - kept_system), kept_system + (user - kept_user))
+    }
+
+    /// The same in whole nanoseconds.
+    pub(crate) fn of_time(self, cpu: CpuTime) -> CpuTime {
+        let (_, system) = self.of(cpu.user_ns as f64, cpu.system_ns as f64);
+        let total_ns = cpu.total_ns();
+        let system_ns = if system > 0.0 { (system.round() as u64).min(total_ns) } else { 0 };
+        CpuTime { user_ns: total_ns - system_ns, system_ns }
     }
 }
 
@@ -361,10 +415,15 @@ mod tests {
     fn the_length_of_a_tick_is_told_or_seen() {
         let of = |told, charged: &[Ticks]| Split::new(told, charged.iter().copied()).tick_ns;
         assert_eq!(of(Some(1_000_000), &[ticks(1, 0)]), 1_000_000);
-        assert_eq!(of(None, &[ticks(3, 2), ticks(0, 1), ticks(0, 0)]), TICK_NS);
+        assert_eq!(of(None, &[ticks(1, 2), ticks(0, 1), ticks(1, 0)]), TICK_NS);
+        // Two ticks are nearer to a longer one, but few.
+        assert_eq!(of(None, &[ticks(2, 1), ticks(1, 0), ticks(1, 0)]), TICK_NS);
+        let stolen = |user_ns| Ticks { user_ns, system_ns: 0 };
+        assert_eq!(of(None, &[stolen(3_971_167), stolen(3_998_000), stolen(2_100_000)]), TICK_NS);
+        assert_eq!(of(None, &[stolen(999_000), stolen(990_000)]), 1_000_000);
         // No kernel ticks so seldom, or so often.
         assert_eq!(of(None, &[ticks(100, 0)]), 10_000_000);
-        assert_eq!(of(None, &[Ticks { user_ns: 12, system_ns: 0 }]), 10_000_000);
+        assert_eq!(of(None, &[stolen(12)]), 10_000_000);
     }
 
     #[test]
@@ -465,6 +524,28 @@ mod tests {
             let own = Own { run_ns: own_run, ticks: Ticks::default(), system_ns };
             let cpu = divide(run, &own, pooled);
             prop_assert_eq!(cpu.user_ns.checked_add(cpu.system_ns), Some(run));
+        }
+
+        #[test]
+        fn a_balance_makes_parts_the_whole(
+            parts in proptest::collection::vec((0u64..1_000_000_000, 0u64..1_000_000_000), 1..20),
+            user in 1u64..1000,
+            system in 0u64..1000,
+        ) {
+            let parts: Vec<CpuTime> = parts
+                .into_iter()
+                .map(|(user_ns, system_ns)| CpuTime { user_ns, system_ns })
+                .collect();
+            let sum: CpuTime = parts.iter().copied().sum();
+            let split = split(user, system);
+            let balance = split.balance(sum);
+            let moved: Vec<CpuTime> = parts.iter().map(|part| balance.of_time(*part)).collect();
+            for (before, after) in parts.iter().zip(&moved) {
+                prop_assert_eq!(before.total_ns(), after.total_ns());
+            }
+            let found: CpuTime = moved.into_iter().sum();
+            let expected = sum.total_ns() as f64 * share(split.ticks);
+            prop_assert!((found.system_ns as f64 - expected).abs() <= 1.0 + parts.len() as f64);
         }
 
         #[test]

@@ -42,6 +42,8 @@ pub(crate) const EVERYTHING: &[Tool] = &[
     Tool { there: || exists("bash"), debian: "bash", rhel: "bash" },
     Tool { there: || exists("ps") && exists("pgrep"), debian: "procps", rhel: "procps-ng" },
     Tool { there: || exists("awk"), debian: "mawk", rhel: "gawk" },
+    // samples that share no cause with ours, to hold user and system time against
+    Tool { there: || exists("perf"), debian: "linux-perf", rhel: "perf" },
     // other people's readers of what a gate writes
     PYTHON[0],
 ];

@@ -77,7 +77,8 @@ impl Loader<'_> {
                 .map(|task| {
                     let used = self.tasks[*task].used();
                     let share = self.pools.share(process.program);
-                    divide(used.run_ns, &self.stretches.own(*task), share)
+                    let cpu = divide(used.run_ns, &self.stretches.own(*task), share);
+                    self.balance.of_time(cpu)
                 })
                 .sum();
             process.before_ns = tasks()

@@ -12,7 +12,7 @@ use crate::bins::{Bins, Point, Quantity};
 use crate::fast::FastMap;
 use crate::membership::Membership;
 use crate::process::{Look, Task};
-use crate::split::{Pools, Split, Stretches, Ticks};
+use crate::split::{Pools, Split, Stretches, Ticks, divide};
 use crate::tracks::Tracks;
 use crate::usage::Usage;
 use crate::watch::Watch;
@@ -154,5 +154,11 @@ impl Loader<'_> {
                 self.bins.add_divided(&growth, share, category);
             }
         }
+        let parts = self.tasks.iter().enumerate().map(|(at, task)| {
+            let share = self.pools.share(self.processes[task.process].program);
+            divide(task.used().run_ns, &self.stretches.own(at), share)
+        });
+        self.balance = self.split.balance(parts.sum());
+        self.bins.balance(self.balance);
     }
 }

@@ -66,8 +66,6 @@ fn cpu_time_of_short_processes_is_the_kernels_own_figure() {
     let (user, system) = (u64_of(&usage["user_ns"]) as f64, u64_of(&usage["system_ns"]) as f64);
     let off = |ours: f64, kernels: f64| (ours / kernels - 1.0).abs();
     assert!(off(sum("run_ns"), user + system) < 0.005, "{} {}", sum("run_ns"), user + system);
-    assert!(off(sum("user_ns"), user) < 0.005, "{} {user}", sum("user_ns"));
-    assert!(off(sum("system_ns"), system) < 0.005, "{} {system}", sum("system_ns"));
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub struct Findings {
     /// Failed look-ups by directory, call and errno, the most frequent first.
     pub lookups: Vec<DirectoryMisses>,
     /// How processes ended: what failed, and what a signal killed.
-    pub ends: Ends,
+    pub ends: Option<Ends>,
     /// Processes that outlived their parent, those with most CPU time first.
     pub detached: Vec<Detached>,
     /// Memory over time, where it was looked at.

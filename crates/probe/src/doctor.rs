@@ -128,7 +128,7 @@ fn who_is_recorded() -> Option<Check> {
             ),
         )
     } else if rights.uid == 0 {
-        Check::good(NAME, "everybody, with arguments and the variables that --env names")
+        Check::good(NAME, "everybody, with arguments and environment")
     } else {
         Check::note(
             NAME,

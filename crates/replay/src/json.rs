@@ -121,6 +121,7 @@ impl Serialize for Event {
 
 fn attach_entries<M: SerializeMap>(attach: &Attach, map: &mut M) -> Result<(), M::Error> {
     let cpu = scale(attach.run_ns, attach.utime_ns, attach.stime_ns);
+    let ticks = (attach.utime_ns, attach.stime_ns);
     map.serialize_entry("parent_pid", &attach.parent_tgid)?;
     map.serialize_entry("root", &(attach.bits & ATTACH_ROOT != 0))?;
     if attach.bits & ATTACH_ZOMBIE != 0 {
@@ -135,6 +136,8 @@ fn attach_entries<M: SerializeMap>(attach: &Attach, map: &mut M) -> Result<(), M
     map.serialize_entry("run_ns", &attach.run_ns)?;
     map.serialize_entry("user_ns", &cpu.user_ns)?;
     map.serialize_entry("system_ns", &cpu.system_ns)?;
+    map.serialize_entry("user_ticks_ns", &ticks.0)?;
+    map.serialize_entry("system_ticks_ns", &ticks.1)?;
     map.serialize_entry("nvcsw", &attach.nvcsw)?;
     map.serialize_entry("nivcsw", &attach.nivcsw)?;
     map.serialize_entry("minflt", &attach.minflt)?;
@@ -194,6 +197,7 @@ fn miss_entries<M: SerializeMap>(miss: &Miss, map: &mut M) -> Result<(), M::Erro
 fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Error> {
     let record = &exit.record;
     let cpu = scale(record.run_ns, record.utime_ns, record.stime_ns);
+    let ticks = (record.utime_ns, record.stime_ns);
     match (exit.code(), exit.signal()) {
         (Some(code), _) => map.serialize_entry("code", &code)?,
         (None, signal) => {
@@ -205,6 +209,8 @@ fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Erro
     map.serialize_entry("run_ns", &record.run_ns)?;
     map.serialize_entry("user_ns", &cpu.user_ns)?;
     map.serialize_entry("system_ns", &cpu.system_ns)?;
+    map.serialize_entry("user_ticks_ns", &ticks.0)?;
+    map.serialize_entry("system_ticks_ns", &ticks.1)?;
     map.serialize_entry("nvcsw", &record.nvcsw)?;
     map.serialize_entry("nivcsw", &record.nivcsw)?;
     map.serialize_entry("migrations", &record.migrations)?;
@@ -236,11 +242,14 @@ fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Erro
 fn sample_entries<M: SerializeMap>(sample: &Sample, map: &mut M) -> Result<(), M::Error> {
     let record = &sample.record;
     let cpu = scale(record.run_ns, record.utime_ns, record.stime_ns);
+    let ticks = (record.utime_ns, record.stime_ns);
     let state = u8::try_from(record.state).map_or('?', char::from);
     map.serialize_entry("state", &state)?;
     map.serialize_entry("run_ns", &record.run_ns)?;
     map.serialize_entry("user_ns", &cpu.user_ns)?;
     map.serialize_entry("system_ns", &cpu.system_ns)?;
+    map.serialize_entry("user_ticks_ns", &ticks.0)?;
+    map.serialize_entry("system_ticks_ns", &ticks.1)?;
     map.serialize_entry("nvcsw", &record.nvcsw)?;
     map.serialize_entry("nivcsw", &record.nivcsw)?;
     map.serialize_entry("minflt", &record.minflt)?;

@@ -38,10 +38,12 @@ pub fn summary(findings: &Findings, style: Style) -> String {
         }
     }
     out.push('\n');
-    // An empty line, the title and the heading of the table are above its rows, the line of what
-    // is not in it below.
-    let room = SCREEN.saturating_sub(out.lines().count() + 3).max(1);
-    let shown = SUMMARY_ROWS.min(style.rows).min(room);
+    // The title and the heading of the table are above its rows, the line of what is not in it below.
+    let room = SCREEN.saturating_sub(out.lines().count() + 2);
+    if room == 0 {
+        return out;
+    }
+    let shown = SUMMARY_ROWS.min(style.rows).min(room.saturating_sub(1).max(1));
     let categories = in_order_of_cpu(&findings.categories);
     push_table(&mut out, style, "Programs, by CPU time", &by_cpu(&categories, shown));
     if out.lines().count() < SCREEN {
@@ -88,10 +90,10 @@ pub fn full(findings: &Findings, style: Style) -> String {
             push_table(&mut out, style, &title, &counts(&categories, style.rows));
         }
     }
-    if findings.ends.any_abnormal() {
-        let title = title_of("Ends other than exit 0", findings.ends.by_program.len(), style.rows);
+    if let Some(ends) = findings.ends.as_ref().filter(|ends| ends.any_abnormal()) {
+        let title = title_of("Ends other than exit 0", ends.by_program.len(), style.rows);
         out.push('\n');
-        push_table(&mut out, style, &title, &ends::table(&findings.ends, style.rows));
+        push_table(&mut out, style, &title, &ends::table(ends, style.rows));
     }
     if !findings.spawners.is_empty() {
         let title = title_of("Who starts what", findings.spawners.len(), style.rows);
@@ -260,7 +262,8 @@ fn figures(findings: &Findings, width: usize) -> Vec<(&'static str, String)> {
         ),
     ));
     rows.push(("", concurrency(s)));
-    rows.extend(ends::summary(&findings.ends, width).map(|text| ("Ends", text)));
+    let ends = findings.ends.as_ref().and_then(|ends| ends::summary(ends, width));
+    rows.extend(ends.map(|text| ("Ends", text)));
     rows.push(("Memory", memory(s)));
     rows.push((
         "Storage",
@@ -521,7 +524,7 @@ mod tests {
                 };
                 12
             ],
-            ends: crate::ends::tests::extreme(&name, n),
+            ends: Some(crate::ends::tests::extreme(&name, n)),
             detached: Vec::new(),
             memory: None,
             blind_spots: Vec::new(),

@@ -124,9 +124,7 @@ impl Recorded {
         assert_eq!(health["complete"], true);
         assert_eq!(health["lost"], 0);
         assert_eq!(health["damage"].as_array().unwrap().len(), 0);
-        for law in health["laws"].as_array().unwrap() {
-            assert_eq!(law["holds"], true, "{law}");
-        }
+        assert_laws_hold(health);
         let events = Events::of(&self.trace());
         events.assert_lives_are_in_order();
         events
@@ -239,4 +237,21 @@ pub(crate) fn u64_of(value: &Value) -> u64 {
 
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("not text: {value}"))
+}
+
+/// Every law holds. What cannot be checked says so, and only for these reasons: tasks were still
+/// alive, look-ups were left out, or there was no command to wait for.
+pub(crate) fn assert_laws_hold(health: &Value) {
+    let laws = health["laws"].as_array().unwrap();
+    for law in laws {
+        if let Some(why) = law["not_checked"].as_str() {
+            let reasons = ["alive", "--misses", "nobody waited for a command"];
+            assert!(law["holds"].is_null(), "{law}");
+            assert!(reasons.iter().any(|reason| why.contains(reason)), "{law}");
+        } else {
+            assert_eq!(law["holds"], true, "{law}");
+        }
+    }
+    // Forks, parents, starts and waits need no more than the records.
+    assert!(laws.iter().filter(|law| law["holds"] == true).count() >= 4, "{laws:?}");
 }
