@@ -240,6 +240,8 @@ fn figures(recording: &Recording) -> BTreeMap<String, f64> {
     let mut json = serde_json::to_value(&findings).unwrap();
     // Not figures of the recording: how many processes a gap concerns, and where series begin.
     json["blind_spots"] = Value::Null;
+    // Laws compare what was recorded with what was counted, however little that was.
+    json["health"]["laws"] = Value::Null;
     json["correlations"]["known_from_bin"] = Value::Null;
     numbers(&json, "findings", &mut out);
     for metric in metrics(recording, &findings).metrics {
