@@ -24,8 +24,8 @@ pub(crate) const ENOUGH_TICKS: f64 = 30.0;
 /// A task's own stretch has so many ticks: a standard error of at most 7 points.
 const STRETCH_TICKS: f64 = 50.0;
 
-/// CONFIG_HZ of 1000, 300, 250 and 100.
-const KERNEL_TICKS_NS: [u64; 4] = [1_000_000, 3_333_333, 4_000_000, LONGEST_TICK_NS];
+/// CONFIG_HZ of 1000, 250 and 100; 300 is rare, and taken for 250.
+const KERNEL_TICKS_NS: [u64; 3] = [1_000_000, 4_000_000, LONGEST_TICK_NS];
 const LONGEST_TICK_NS: u64 = 10_000_000;
 
 /// As many growths of a task wait for enough ticks; then neighbours are merged.

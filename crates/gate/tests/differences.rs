@@ -63,7 +63,7 @@ fn time_spent_waiting_for_a_cpu_explains_a_longer_wall() {
         run(name, figures)
     };
     let quiet = side("quiet", 10.0, Some(1.0));
-    let diff = Diff::of(&[quiet.clone()], &[side("busy", 14.0, Some(9.0))]).unwrap();
+    let diff = Diff::of(std::slice::from_ref(&quiet), &[side("busy", 14.0, Some(9.0))]).unwrap();
     let labels: Vec<&str> = diff.rows.iter().map(|row| row.label).collect();
     assert_eq!(labels, ["CPU time", "waiting for a CPU", "wall time"]);
     let waiting = diff.row("run_delay_seconds").unwrap();
