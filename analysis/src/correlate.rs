@@ -248,6 +248,10 @@ fn pairs(found: &Correlations) -> Table {
              1998, over lags up to n/5). Spearman's rho is that of ranks.",
         )
         .note(
+            "User and system CPU: of long tasks by their own ticks, of short ones by the pooled ticks of \
+             their program. The ticks of a bin are too few, and their noise would pull r towards 0.",
+        )
+        .note(
             "A correlation says that two things happen together, not that one makes the other. \
              CPU time, switches and bytes of a task are known when it is sampled and spread \
              evenly in between.",

@@ -22,6 +22,7 @@ const LOOKUPS: &[Quantity] =
 pub(crate) struct Knows {
     absent: BTreeMap<Quantity, String>,
     estimates: BTreeMap<Quantity, String>,
+    bounds: BTreeMap<Quantity, String>,
 }
 
 impl Knows {
@@ -54,6 +55,11 @@ impl Knows {
     /// Something turned out to be estimated.
     pub(crate) fn estimates(&mut self, quantity: Quantity, method: String) {
         self.estimates.entry(quantity).or_insert(method);
+    }
+
+    /// There was at least so much of something.
+    pub(crate) fn bounds(&mut self, quantity: Quantity, why: &str) {
+        self.bounds.entry(quantity).or_insert_with(|| why.to_owned());
     }
 
     /// Whether all of these are known, exactly or not.
@@ -97,6 +103,9 @@ impl Knows {
             }
             if let Some(method) = self.estimates.get(&quantity) {
                 return (State::Estimate, Some(method.clone()));
+            }
+            if let Some(why) = self.bounds.get(&quantity) {
+                return (State::LowerBound, Some(why.clone()));
             }
             let lost: u64 = losses
                 .iter()

@@ -162,6 +162,18 @@ impl<'a> Loader<'a> {
                 ),
             );
         }
+        if !self.blind.withheld.is_empty() {
+            let why = "set-user-ID programs and the like were withheld";
+            for quantity in [Quantity::Argv, Quantity::Environment, Quantity::Io] {
+                knows.bounds(quantity, why);
+            }
+            Quantity::LOOKUPS.into_iter().for_each(|quantity| knows.bounds(quantity, why));
+            knows.bounds(Quantity::LookupsExec, why);
+        }
+        if !(self.blind.compat.is_empty() && self.blind.io_uring.is_empty()) {
+            let why = "calls by 32-bit programs and io_urings are not seen";
+            Quantity::LOOKUPS.into_iter().for_each(|quantity| knows.bounds(quantity, why));
+        }
         knows
     }
 
