@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::diff::{Diff, Fate, Row};
 use crate::numbers::{Numbers, Sample};
+use crate::stats::FEWEST_FOR_INTERVAL;
 use crate::words::{self, EXACT};
 
 /// A chart that leads from one total to another in steps. `before` and all changes add up to
@@ -114,8 +115,18 @@ impl Diff {
                     "relative",
                     self.rows.iter().map(|row| row.numbers.as_ref().map_or_else(none, relative)),
                 )
-                .text("certainty", "how sure", self.rows.iter().map(|row| self.certainty(row))),
+                .text(
+                    "certainty",
+                    "how sure",
+                    self.rows.iter().map(|row| self.certainty_in_brief(row)),
+                ),
         )
+    }
+
+    /// Without what the note below says, so that the figures keep their names in 80 columns.
+    fn certainty_in_brief(&self, row: &Row) -> String {
+        let certainty = self.certainty(row);
+        certainty.strip_suffix(", no interval").map_or(certainty.clone(), str::to_owned)
     }
 
     fn whole_numbers(&self) -> Table {
@@ -142,7 +153,8 @@ impl Diff {
 
     fn noted(&self, table: Table) -> Table {
         let table = table.note(format!(
-            "{} before, {} after; in brackets what holds the change in 95 of 100 cases",
+            "{} before, {} after; in brackets the 95 % interval of the change, which takes \
+             {FEWEST_FOR_INTERVAL} runs on each side",
             runs(self.before.len()),
             runs(self.after.len())
         ));

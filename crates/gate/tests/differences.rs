@@ -42,7 +42,7 @@ fn the_papers_table() {
     assert_eq!(column("after"), ["38,300", "4,200", "770", "4,200", "1 h 09 min"]);
     assert_eq!(column("change")[..2], ["-34,200", "-25,800"]);
     assert_eq!(column("change_percent"), ["-47 %", "-86 %", "-23 %", "-16 %", "-35 %"]);
-    assert_eq!(column("certainty"), ["exact", "exact", "exact", "exact", "n=1, no interval"]);
+    assert_eq!(column("certainty"), ["exact", "exact", "exact", "exact", "n=1"]);
     let numbers = &diff.tables_of_numbers()[0];
     let cell = |name: &str, row: usize| numbers.named(name).unwrap().values.get(row);
     assert_eq!((cell("unit", 0), cell("unit", 4)), (Cell::Text(""), Cell::Text("seconds")));
