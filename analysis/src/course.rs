@@ -2,8 +2,8 @@
 
 use crate::accounting::Accounting;
 use crate::bins::Quantity;
+use crate::cpu::Cpu;
 use crate::recording::Recording;
-use crate::samplers::Cpu;
 
 /// The CPU time of the tree as it grows.
 pub(crate) struct Course {

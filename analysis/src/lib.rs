@@ -24,6 +24,7 @@ mod concurrency;
 mod correlate;
 mod counts;
 mod course;
+mod cpu;
 mod detached;
 mod ends;
 mod environments;

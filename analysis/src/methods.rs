@@ -10,12 +10,13 @@ use proctrace_replay::CpuTime;
 use proctrace_trace::{Knowledge, Quantity};
 
 use crate::accounting::Accounting;
+use crate::cpu::Cpu;
 use crate::detached::is_detached;
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::process::Process;
 use crate::recording::Recording;
-use crate::samplers::{Cpu, Missed, Said, prmon_like, prmon_pause_ns, ps_like};
+use crate::samplers::{Missed, Said, prmon_like, prmon_pause_ns, ps_like};
 use crate::split::Divided;
 use crate::watch::PERIODS_NS;
 

@@ -2,6 +2,7 @@
 
 use crate::accounting::Accounting;
 use crate::course::{Course, Passed};
+use crate::cpu::Cpu;
 use crate::recording::Recording;
 use crate::watch::{PHASES, Sampler};
 
@@ -9,51 +10,6 @@ use crate::watch::{PHASES, Sampler};
 const TICK_NS: f64 = 10_000_000.0;
 /// prmon writes whole seconds.
 const SECOND_NS: f64 = 1_000_000_000.0;
-
-/// User and system time in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Cpu {
-    pub(crate) user_ns: f64,
-    pub(crate) system_ns: f64,
-}
-
-impl Cpu {
-    pub(crate) fn total_ns(self) -> f64 {
-        self.user_ns + self.system_ns
-    }
-
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self { user_ns: self.user_ns + other.user_ns, system_ns: self.system_ns + other.system_ns }
-    }
-
-    pub(crate) fn minus(self, other: Self) -> Self {
-        self.plus(other.times(-1.0))
-    }
-
-    pub(crate) fn times(self, factor: f64) -> Self {
-        Self { user_ns: self.user_ns * factor, system_ns: self.system_ns * factor }
-    }
-
-    pub(crate) fn max(self, other: Self) -> Self {
-        Self {
-            user_ns: self.user_ns.max(other.user_ns),
-            system_ns: self.system_ns.max(other.system_ns),
-        }
-    }
-
-    /// In whole units, each part for itself, as they are counted and printed.
-    fn whole(self, unit_ns: f64) -> Self {
-        // A sum of shares may fall short of a whole unit by the rounding of floats.
-        let whole = |ns: f64| ((ns + 0.5).max(0.0) / unit_ns).floor() * unit_ns;
-        Self { user_ns: whole(self.user_ns), system_ns: whole(self.system_ns) }
-    }
-}
-
-impl From<(f64, f64)> for Cpu {
-    fn from((user_ns, system_ns): (f64, f64)) -> Self {
-        Self { user_ns, system_ns }
-    }
-}
 
 /// CPU time that a sampler missed, and why.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

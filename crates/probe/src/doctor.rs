@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 
 use proctrace_record::Options;
 
-use crate::error::ProbeError;
+use crate::error::{ADVICE, ProbeError};
 use crate::hooks::{EVENTS, Need, attach};
 use crate::object::{kernel_btf, load_object};
 use crate::options::{EbpfOptions, Settings};
-use crate::rights::{ADVICE, Rights};
+use crate::rights::Rights;
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,12 @@ use std::io;
 
 use aya::programs::ProgramError;
 
+/// How to give the right to record to some users.
+pub(crate) const ADVICE: &str = "let a group record what its members run, as root:\n\
+    groupadd -r proctrace\n\
+    install -g proctrace -m 0750 $(command -v proctrace) /usr/local/bin/proctrace\n\
+    setcap cap_bpf,cap_perfmon+ep /usr/local/bin/proctrace";
+
 /// What can keep a recording from being made.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
@@ -12,7 +18,7 @@ pub enum ProbeError {
         "the kernel refuses BPF to this user ({call}: {source}).\n\
          Run with sudo, or {advice}\n\
          `proctrace doctor` shows what this kernel and user can do",
-        advice = crate::rights::ADVICE
+        advice = ADVICE
     )]
     NotPermitted {
         /// Which step.

@@ -16,12 +16,6 @@ use rustix::thread::{
 
 use crate::error::ProbeError;
 
-/// How to give the right to record to some users.
-pub(crate) const ADVICE: &str = "let a group record what its members run, as root:\n\
-    groupadd -r proctrace\n\
-    install -g proctrace -m 0750 $(command -v proctrace) /usr/local/bin/proctrace\n\
-    setcap cap_bpf,cap_perfmon+ep /usr/local/bin/proctrace";
-
 /// PROC_USER_INIT_INO of linux/proc_ns.h.
 const INITIAL_USER_NAMESPACE: u64 = 0xefff_fffd;
 

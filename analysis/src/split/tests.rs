@@ -1,0 +1,161 @@
+//! How ticks divide CPU time, and what they leave open.
+
+use super::*;
+use proptest::prelude::*;
+
+const TICK_NS: u64 = 4_000_000;
+
+fn ticks(user: u64, system: u64) -> Ticks {
+    Ticks { user_ns: user * TICK_NS, system_ns: system * TICK_NS }
+}
+
+fn split(user: u64, system: u64) -> Split {
+    Split { tick_ns: TICK_NS, ticks: ticks(user, system) }
+}
+
+#[test]
+fn the_length_of_a_tick_is_told_or_seen() {
+    let of = |told, charged: &[Ticks]| Split::new(told, charged.iter().copied()).tick_ns;
+    assert_eq!(of(Some(1_000_000), &[ticks(1, 0)]), 1_000_000);
+    assert_eq!(of(None, &[ticks(1, 2), ticks(0, 1), ticks(1, 0)]), TICK_NS);
+    // Two ticks are nearer to a longer one, but few.
+    assert_eq!(of(None, &[ticks(2, 1), ticks(1, 0), ticks(1, 0)]), TICK_NS);
+    let stolen = |user_ns| Ticks { user_ns, system_ns: 0 };
+    assert_eq!(of(None, &[stolen(3_971_167), stolen(3_998_000), stolen(2_100_000)]), TICK_NS);
+    assert_eq!(of(None, &[stolen(999_000), stolen(990_000)]), 1_000_000);
+    // No kernel ticks so seldom, or so often.
+    assert_eq!(of(None, &[ticks(100, 0)]), 10_000_000);
+    assert_eq!(of(None, &[stolen(12)]), 10_000_000);
+}
+
+#[test]
+fn intervals_are_wilsons() {
+    // 8 of 20: newcombe (1998), Statistics in Medicine 17, method 3.
+    let (low, high) = wilson(15.0 / 148.0, 148.0).unwrap();
+    assert!((low - 0.0624).abs() < 5e-5 && (high - 0.1605).abs() < 5e-5, "{low} {high}");
+    let (low, high) = wilson(0.0, 20.0).unwrap();
+    assert!(low == 0.0 && (high - 0.1611).abs() < 5e-5, "{low} {high}");
+    assert_eq!(wilson(0.5, 0.0), None);
+}
+
+#[test]
+fn few_ticks_give_an_interval_and_no_number() {
+    let split = split(400, 600);
+    let group = |user, system| Divided {
+        cpu: CpuTime { user_ns: 40, system_ns: 60 },
+        ticks: ticks(user, system),
+    };
+    let found = split.certainty(&group(12, 18));
+    assert_eq!((found.ticks, found.system_percent), (30.0, Some(60.0)));
+    let found = split.certainty(&group(3, 0));
+    assert_eq!(found.system_percent, None);
+    let (low, high) = found.interval_percent.unwrap();
+    assert!(low == 0.0 && high > 50.0, "{high}");
+    assert_eq!(split.certainty(&group(0, 0)).interval_percent, None);
+    assert!(!super::Split { ticks: ticks(29, 0), ..split }.is_known());
+}
+
+#[test]
+fn a_program_with_few_ticks_borrows() {
+    // Programs 0 and 1 are of one category, 2 of another.
+    let programs = [ticks(30, 70), ticks(3, 0), ticks(0, 0)];
+    let pools = Pools::new(&split(33, 70), &programs, &[0, 0, 1]);
+    assert_eq!(pools.share(0), 0.7);
+    let category = 70.0 / 103.0;
+    assert!((pools.share(1) - category * 27.0 / 30.0).abs() < 1e-12);
+    // Nothing of its own, nor of its category.
+    assert!((pools.share(2) - category).abs() < 1e-12);
+}
+
+#[test]
+fn enough_ticks_of_its_own_make_a_stretch() {
+    let mut stretches = Stretches::new(TICK_NS);
+    let mut told = Vec::new();
+    let growth = |at: u64, user, system| Growth {
+        from_ns: at,
+        to_ns: at + 1,
+        run_ns: 100,
+        ticks: ticks(user, system),
+    };
+    stretches.push(7, growth(0, 20, 0), |growth, share| told.push((growth.from_ns, share)));
+    assert!(stretches.pending[&7].len() == 1);
+    stretches.push(7, growth(1, 0, 30), |growth, share| told.push((growth.from_ns, share)));
+    stretches.push(7, growth(2, 9, 0), |growth, share| told.push((growth.from_ns, share)));
+    assert_eq!(told, [(0, 0.6), (1, 0.6)]);
+    let own = stretches.own(7);
+    assert_eq!((own.run_ns, own.ticks, own.system_ns.round()), (200, ticks(20, 30), 120.0));
+    assert_eq!(stretches.take_pending(7), [growth(2, 9, 0)]);
+    // 120 of the first 200, and half of the rest.
+    let cpu = divide(300, &own, 0.5);
+    assert_eq!((cpu.user_ns, cpu.system_ns), (130, 170));
+}
+
+proptest! {
+    #[test]
+    fn what_waits_is_bounded_and_nothing_gets_lost(
+        growths in proptest::collection::vec((0u64..1000, 0u64..2, 0u64..2), 1..2000),
+    ) {
+        let mut stretches = Stretches::new(TICK_NS);
+        let (mut run_ns, mut divided_ns) = (0, 0);
+        for (at, (run, user, system)) in growths.into_iter().enumerate() {
+            let (from_ns, to_ns) = (at as u64, at as u64 + 1);
+            let growth = Growth { from_ns, to_ns, run_ns: run, ticks: ticks(user, system) };
+            run_ns += run;
+            stretches.push(0, growth, |growth, share| {
+                assert!((0.0..=1.0).contains(&share));
+                divided_ns += growth.run_ns;
+            });
+        }
+        let own = stretches.own(0);
+        prop_assert_eq!(own.run_ns, divided_ns);
+        prop_assert!(own.system_ns <= divided_ns as f64 + 1e-6);
+        let pending = stretches.take_pending(0);
+        prop_assert!(pending.len() <= PENDING_MAX);
+        let waiting: u64 = pending.iter().map(|growth| growth.run_ns).sum();
+        prop_assert_eq!(waiting + divided_ns, run_ns);
+    }
+
+    #[test]
+    fn the_parts_are_the_whole(
+        run: u64,
+        own_run: u64,
+        own_share in 0.0..=1.0f64,
+        pooled in 0.0..=1.0f64,
+    ) {
+        let system_ns = own_run as f64 * own_share;
+        let own = Own { run_ns: own_run, ticks: Ticks::default(), system_ns };
+        let cpu = divide(run, &own, pooled);
+        prop_assert_eq!(cpu.user_ns.checked_add(cpu.system_ns), Some(run));
+    }
+
+    #[test]
+    fn a_balance_makes_parts_the_whole(
+        parts in proptest::collection::vec((0u64..1_000_000_000, 0u64..1_000_000_000), 1..20),
+        user in 1u64..1000,
+        system in 0u64..1000,
+    ) {
+        let parts: Vec<CpuTime> = parts
+            .into_iter()
+            .map(|(user_ns, system_ns)| CpuTime { user_ns, system_ns })
+            .collect();
+        let sum: CpuTime = parts.iter().copied().sum();
+        let split = split(user, system);
+        let balance = split.balance(sum);
+        let moved: Vec<CpuTime> = parts.iter().map(|part| balance.of_time(*part)).collect();
+        for (before, after) in parts.iter().zip(&moved) {
+            prop_assert_eq!(before.total_ns(), after.total_ns());
+        }
+        let found: CpuTime = moved.into_iter().sum();
+        let expected = sum.total_ns() as f64 * share(split.ticks);
+        prop_assert!((found.system_ns as f64 - expected).abs() <= 1.0 + parts.len() as f64);
+    }
+
+    #[test]
+    fn hostile_ticks_give_shares(user: u64, system: u64, n in 0.0..1e18f64) {
+        let found = share(Ticks { user_ns: user, system_ns: system });
+        prop_assert!((0.0..=1.0).contains(&found), "{found}");
+        if let Some((low, high)) = wilson(found, n) {
+            prop_assert!(0.0 <= low && low <= high && high <= 1.0, "{low} {high}");
+        }
+    }
+}

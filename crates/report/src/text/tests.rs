@@ -1,0 +1,331 @@
+//! What a summary says, and that it fits a screen.
+
+use super::*;
+use proctrace_findings::{
+    Correlations, DirectoryMisses, Knowledge, Known, Law, Loss, Memory, ProcessMemory, Run, Spawner,
+};
+
+/// Findings in which every number has as many digits as it can.
+fn extreme() -> Findings {
+    findings(u64::MAX / 2)
+}
+
+/// Findings in which every number is about this one.
+fn findings(n: u64) -> Findings {
+    let name = "a\u{1b}[31mname-".repeat(20);
+    let category = Category {
+        class: Class::Command,
+        group: "compiler".into(),
+        name: name.clone(),
+        processes: Some(n),
+        forked: Some(n),
+        threads: Some(n),
+        execs: Some(n),
+        cpu_ns: Some(n),
+        user_ns: Some(n / 2),
+        system_ns: Some(n / 2),
+        system_percent: Some(99.0),
+        system_low_percent: Some(98.0),
+        system_high_percent: Some(100.0),
+        ticks: Some(1e9),
+        lookups_failed: Some(n),
+        median_life_ns: Some(n),
+        maxrss_bytes: Some(n),
+        main_spawner: name.clone(),
+        main_spawner_processes: Some(n - 1),
+    };
+    Findings {
+        run: Run {
+            command: vec![name.clone(); 5],
+            scope: "command".into(),
+            cgroup: None,
+            cwd: "/".into(),
+            host: name.clone(),
+            kernel: name.clone(),
+            started_unix_ns: 1_795_257_927_350_632_731,
+            outcome: Some(Outcome::Signal(11)),
+            cores: u32::MAX,
+            wall_ns: n / 2,
+            recorded_ns: n,
+        },
+        health: Health {
+            complete: true,
+            recording_now: false,
+            lost: 0,
+            losses: Vec::new(),
+            damage: Vec::new(),
+            laws: Vec::new(),
+        },
+        known: Vec::new(),
+        summary: Summary {
+            cpu_ns: Some(n),
+            user_ns: Some(n / 2),
+            system_ns: Some(n / 2),
+            ticks: Some(1e9),
+            system_low_percent: Some(49.0),
+            system_high_percent: Some(51.0),
+            waited_system_ns: Some(n / 6),
+            efficiency_percent: Some(1e9),
+            waited_cpu_ns: Some(n / 3),
+            unwaited_cpu_ns: Some(n / 3),
+            detached_processes: Some(n),
+            detached_cpu_ns: Some(n),
+            processes: Some(n),
+            threads: Some(n),
+            execs: Some(n),
+            execs_failed: Some(n),
+            peak_tasks: Some(n),
+            peak_processes: Some(n),
+            peak_running: Some(n),
+            median_life_ns: Some(n),
+            lookups_failed: Some(n),
+            lookups_of_no_link: Some(0),
+            lookups_in_vain: Some(n),
+            lookups_failed_by_family: [("open".to_owned(), n)].into(),
+            opens: Some(n),
+            switches_voluntary: Some(n),
+            switches_involuntary: Some(n),
+            faults_minor: Some(n),
+            faults_major: Some(n),
+            read_bytes: Some(n),
+            write_bytes: Some(n),
+            run_delay_ns: Some(n),
+            maxrss_bytes: Some(n),
+            maxrss_program: Some(name.clone()),
+            alive_processes: Some(n),
+        },
+        categories: vec![category; 12],
+        spawners: vec![
+            Spawner {
+                parent: name.clone(),
+                child: name.clone(),
+                processes: n,
+                cpu_ns: Some(n),
+                per_second: 1e6,
+            };
+            12
+        ],
+        lookups: vec![
+            DirectoryMisses {
+                directory: name.clone(),
+                family: "readlink".into(),
+                errno: "ENAMETOOLONG".into(),
+                count: n,
+                processes: n,
+            };
+            12
+        ],
+        ends: Some(crate::ends::tests::extreme(&name, n)),
+        detached: Vec::new(),
+        memory: None,
+        blind_spots: Vec::new(),
+        correlations: Correlations {
+            series: vec!["system CPU".into(), "user CPU".into()],
+            r: vec![vec![Some(1.0), Some(-1.0)], vec![Some(-1.0), None]],
+            n: 9,
+            bin_ns: n,
+            ..Correlations::default()
+        },
+    }
+}
+
+#[test]
+fn a_summary_fits_a_screen_whatever_it_says() {
+    for n in [1, 1_000_000, 99_000_000_000] {
+        let text = summary(&findings(n), Style::default());
+        assert!(text.lines().count() <= 24, "{text}");
+    }
+}
+
+#[test]
+fn no_figure_is_cut_whatever_it_is() {
+    let text = summary(&extreme(), Style::default());
+    assert!(!text.contains('\u{1b}'));
+    let end = text.lines().position(str::is_empty).unwrap();
+    for line in text.lines().take(end) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert!(text.contains("\n           9,223,372,036,854,775,807 threads\n"), "{text}");
+    assert_eq!(parts_in_lines("a 1 · b 2 · c 3", 9), ["a 1 · b 2", "c 3"]);
+}
+
+#[test]
+fn what_is_wrong_is_said_first() {
+    let mut findings = extreme();
+    findings.health.complete = false;
+    findings.health.losses =
+        vec![Loss { kind: "fork".into(), reason: "ring_full".into(), count: 12 }];
+    findings.health.damage = vec!["a block is corrupt at byte 7".into(); 9];
+    findings.health.laws = vec![Law {
+        name: "births",
+        says: "every task that was made has exited or is still there",
+        holds: Some(false),
+        not_checked: None,
+        expected: Some(3.0),
+        found: Some(2.0),
+        unit: "tasks",
+    }];
+    let text = full(&findings, Style { colour: true, ..Style::default() });
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[4].contains("INCOMPLETE"));
+    assert!(lines[4].starts_with("\u{1b}[1;31m"));
+    assert!(lines[5].contains("LOST: 12 records of kind fork (ring_full)"), "{}", lines[5]);
+    assert!(lines[9].contains("and in 6 more places"), "{}", lines[9]);
+    assert!(lines[10].contains("BOOKS"), "{}", lines[10]);
+}
+
+#[test]
+fn counts_say_of_what_and_agree_with_their_nouns() {
+    let mut findings = extreme();
+    let s = &mut findings.summary;
+    (s.peak_tasks, s.detached_processes) = (Some(119), Some(1));
+    (s.cpu_ns, s.unwaited_cpu_ns, s.detached_cpu_ns) = (Some(10), Some(5), Some(5));
+    (s.lookups_failed, s.lookups_of_no_link) = (Some(9_000), Some(2_000));
+    s.lookups_in_vain = Some(7_000);
+    let text = summary(&findings, Style { width: 200, ..Style::default() });
+    assert!(text.contains("up to 119 tasks alive"), "{text}");
+    assert!(text.contains("1 process outlived its parent"), "{text}");
+    assert!(text.contains("7,000 failed look-ups"), "{text}");
+}
+
+#[test]
+fn what_is_not_known_is_no_zero() {
+    let mut findings = extreme();
+    let s = &mut findings.summary;
+    (s.lookups_in_vain, s.read_bytes, s.execs, s.opens) = (None, None, None, None);
+    s.lookups_failed_by_family.clear();
+    (s.user_ns, s.system_ns) = (None, None);
+    findings.known = vec![Known {
+        quantity: "split",
+        state: Knowledge::Absent,
+        why: Some("3 scheduler ticks hit the recording, and 30 are the least".into()),
+    }];
+    findings.health.laws = vec![Law {
+        name: "lookups",
+        says: "every failed look-up that a task counted has a record",
+        holds: None,
+        not_checked: Some("left out by --misses".into()),
+        expected: None,
+        found: None,
+        unit: "look-ups",
+    }];
+    let text = summary(&findings, Style { width: 200, ..Style::default() });
+    for line in [
+        "Wasted   failed look-ups not known\n",
+        "Storage  not known\n",
+        " · execs not known (",
+        "user and system not known (3 scheduler ticks hit the recording)",
+        "the books balance as far as checked: 0 of 1 laws (not lookups;",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_share_of_opens_is_not_one_of_all_look_ups() {
+    let mut findings = findings(1_000);
+    let s = &mut findings.summary;
+    (s.lookups_in_vain, s.opens, s.execs) = (Some(24_139), Some(13_546), Some(501));
+    s.lookups_failed_by_family = [("open".to_owned(), 12_004), ("stat".to_owned(), 12_135)].into();
+    let says = "24,139 failed look-ups, 48.2 per exec · 47 % of opens failed (12,004)";
+    assert_eq!(wasted(&findings.summary), says);
+    // Stats alone have no share: nobody counts those that succeed.
+    findings.summary.lookups_failed_by_family = [("stat".to_owned(), 24_139)].into();
+    assert!(wasted(&findings.summary).ends_with(" · 0 % of opens failed (0)"));
+}
+
+#[test]
+fn programs_come_by_cpu_time_and_the_numerous_are_named_below() {
+    let mut findings = findings(1_000);
+    let program = |name: &str, processes: u64, cpu_ms: u64| Category {
+        name: name.to_owned(),
+        processes: Some(processes),
+        cpu_ns: Some(cpu_ms * 1_000_000),
+        user_ns: Some(cpu_ms * 1_000_000),
+        system_ns: Some(0),
+        system_percent: Some(0.0),
+        main_spawner: "make".to_owned(),
+        main_spawner_processes: Some(processes),
+        ..findings.categories[0].clone()
+    };
+    findings.categories = vec![
+        program("tr", 900, 1),
+        program("sed", 800, 2),
+        program("sh", 10, 3),
+        program("gcc", 9, 4),
+        program("make", 8, 5),
+        program("ar", 7, 6),
+        program("ld", 6, 79),
+        program("cc1", 5, 900),
+    ];
+    let style = Style { width: 200, ..Style::default() };
+    let text = summary(&findings, style);
+    let table = text.split("Programs, by CPU time\n").nth(1).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    let cells: Vec<&str> = lines[1].split_whitespace().collect();
+    assert_eq!(cells[..7], ["cc1", "900", "ms", "90", "%", "0", "%"], "{text}");
+    assert!(lines[2].trim_start().starts_with("ld "), "{text}");
+    assert_eq!(lines[7], "  and 2 more, most processes first: 900 tr, 800 sed");
+    assert_eq!(lines.len(), 8);
+    findings.categories.truncate(3);
+    assert!(!summary(&findings, style).contains("more, most processes"));
+}
+
+#[test]
+fn a_matrix_is_printed_where_it_tells_something() {
+    let mut findings = findings(1_000);
+    let told = |findings: &Findings| full(findings, Style::default()).contains("Pearson r");
+    findings.correlations.n = 11;
+    findings.correlations.r_low = vec![vec![None, Some(-1.0)], vec![Some(-1.0), None]];
+    assert!(!told(&findings));
+    let text = full(&findings, Style::default());
+    assert!(text.contains("too little to tell\n  n = 11 bins of "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    findings.correlations.n = 30;
+    assert!(told(&findings));
+    // However many bins: without an interval no one knows what a coefficient is worth.
+    findings.correlations.r_low = vec![vec![None; 2]; 2];
+    assert!(!told(&findings));
+}
+
+#[test]
+fn memory_tells_peaks_from_looks() {
+    let mut findings = findings(1_000);
+    let process = |program: &str, peak_mb: Option<u64>, rss_mb: u64| ProcessMemory {
+        pid: 7,
+        program: program.to_owned(),
+        peak_rss_bytes: peak_mb.map(|mb| mb * 1_000_000),
+        rss_bytes: rss_mb * 1_000_000,
+        pss_bytes: rss_mb * 1_000_000,
+        uss_bytes: 0,
+        shared_bytes: 0,
+        swap_bytes: 0,
+    };
+    findings.memory = Some(Memory {
+        interval_ns: 5_000_000_000,
+        passes: 3,
+        peak_pss_bytes: 190_000_000,
+        rss_bytes_then: 190_000_000,
+        uss_bytes_then: 0,
+        processes_then: 2,
+        processes: vec![process("make", Some(200), 190), process("cc1", Some(346), 178)],
+        processes_not_looked_at: 12,
+        peak_rss_bytes_not_looked_at: Some(120_000_000),
+    });
+    let text = full(&findings, Style { width: 200, ..Style::default() });
+    let memory = text.split("Memory of processes\n").nth(1).unwrap();
+    let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let lines: Vec<&str> = memory.lines().collect();
+    assert_eq!(cells(lines[0])[..3], ["peak", "RSS", "PSS"]);
+    assert_eq!(cells(lines[1])[..4], ["346", "MB", "178", "MB"], "{memory}");
+    assert!(memory.contains("at the look with the largest PSS, of one every 5.00 s"), "{memory}");
+    assert!(memory.contains("no look found 12 other processes: peak RSS up to 120 MB"));
+}
+
+#[test]
+fn rows_are_as_many_as_asked_for() {
+    let text = full(&extreme(), Style { rows: 3, ..Style::default() });
+    assert!(text.contains("System commands (the first 3 of 12)"), "{text}");
+    let text = full(&extreme(), Style { rows: usize::MAX, ..Style::default() });
+    assert!(!text.contains("the first"));
+}
