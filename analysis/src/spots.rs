@@ -53,7 +53,7 @@ pub(crate) fn spots(recording: &Recording) -> Vec<BlindSpot> {
     if let Some(why) = recording.knows.why_not(&Quantity::LOOKUPS) {
         spots.push(BlindSpot {
             what: "misses",
-            says: format!("not known: {why}"),
+            says: why,
             processes: recording.processes.len() as u64,
             programs: Vec::new(),
         });

@@ -308,7 +308,7 @@ fn cpu(findings: &Findings) -> String {
             let why = findings.known.iter().find(|known| known.quantity == "split");
             let few = why.and_then(|known| known.why.as_deref()).unwrap_or_default();
             let few = few.split(',').next().unwrap_or_default();
-            let _ = write!(text, "   user and system {NOT_KNOWN} ({few})");
+            let _ = write!(text, " · user and system {NOT_KNOWN} ({few})");
         }
     }
     if let Some(efficiency) = s.efficiency_percent {
