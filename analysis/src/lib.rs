@@ -13,80 +13,39 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod accounting;
-mod amdahl;
-mod ancestry;
-mod bins;
-mod blind;
-mod classification;
+mod books;
 mod classify;
-mod concurrency;
-mod correlate;
-mod counts;
-mod course;
-mod cpu;
-mod detached;
-mod ends;
-mod environments;
+mod compare;
 mod error;
 mod events;
-mod exit;
-mod fast;
 mod gantt;
-mod knowledge;
-mod labels;
-mod laws;
-mod lifetimes;
 mod load;
-mod loading;
-mod membership;
-mod memory;
-mod methods;
-mod metrics;
-mod names;
 mod options;
-mod paired;
-mod pool;
-mod process;
+mod overview;
 mod recording;
 mod samplers;
 mod sections;
-mod serials;
-pub mod series;
-mod spawners;
-mod split;
-mod spots;
-mod startup;
-mod states;
 mod stats;
-mod summary;
-mod switches;
-mod tables;
-mod tally;
-mod template;
 #[cfg(test)]
 mod testing;
-mod tracks;
-mod usage;
-mod watch;
 
-pub use classification::classification;
 pub use classify::{Program, Rules};
-pub use environments::{StartRun, environments};
+pub use compare::environments::{StartRun, environments};
+pub use compare::series::{self, SeriesOptions, SeriesRun, series};
 pub use error::AnalysisError;
 pub use events::{ATHENA_EVENTS, EventLog, EventPattern, Events, PatternError};
-pub use exit::{End, Exit};
 pub use gantt::gantt;
-pub use knowledge::says_what_it_needs;
-pub use metrics::metrics;
 pub use options::{Content, Options};
-pub use process::{Process, Task};
+pub use overview::metrics::metrics;
+pub use overview::rule_uses::classification;
 pub use recording::Recording;
+pub use recording::exit::{End, Exit};
+pub use recording::knowledge::says_what_it_needs;
+pub use recording::process::{Process, Task};
+pub use recording::split::Ticks;
+pub use recording::usage::Usage;
 pub use sections::Section;
-pub use series::{SeriesOptions, SeriesRun, series};
-pub use split::Ticks;
 pub use stats::pearson;
-pub use usage::Usage;
 
 use proctrace_findings::{Findings, Health};
 use proctrace_trace::Quantity;
@@ -96,26 +55,28 @@ use proctrace_trace::Quantity;
 /// # Errors
 /// When a table cannot be computed, which would be a fault of this crate.
 pub fn analyse(recording: &Recording) -> Result<Findings, AnalysisError> {
-    let accounting = accounting::Accounting::of(recording);
-    let summary = summary::summary(recording, &accounting);
-    let health = laws::health(recording, &accounting);
+    let accounting = books::waits::Accounting::of(recording);
+    let summary = overview::summary::summary(recording, &accounting);
+    let health = books::laws::health(recording, &accounting);
     Ok(Findings {
-        run: summary::run(recording),
+        run: overview::summary::run(recording),
         known: recording.knows.findings(&health.losses),
         health,
         summary,
-        categories: tables::categories(recording)?,
-        spawners: tables::spawners(recording)?,
-        lookups: tables::lookups(recording)?,
-        ends: recording.knows.some(&[Quantity::Forks, Quantity::Execs], ends::ends(recording)),
-        detached: detached::detached(recording),
-        memory: memory::memory(recording),
-        blind_spots: spots::spots(recording),
-        correlations: correlate::correlations(recording),
+        categories: overview::tables::categories(recording)?,
+        spawners: overview::tables::spawners(recording)?,
+        lookups: overview::tables::lookups(recording)?,
+        ends: recording
+            .knows
+            .some(&[Quantity::Forks, Quantity::Execs], sections::ends::ends(recording)),
+        detached: books::detached::detached(recording),
+        memory: overview::memory::memory(recording),
+        blind_spots: overview::blind_spots::spots(recording),
+        correlations: sections::correlations::correlations(recording),
     })
 }
 
 /// Whether the recording can be trusted: what was lost or damaged, and the laws.
 pub fn health(recording: &Recording) -> Health {
-    laws::health(recording, &accounting::Accounting::of(recording))
+    books::laws::health(recording, &books::waits::Accounting::of(recording))
 }

@@ -4,8 +4,8 @@ use proctrace_findings::{Chart, Table};
 use proctrace_trace::Quantity;
 
 use crate::events::EventLog;
-use crate::knowledge::{Knows, chart_needs, column_needs, table_needs};
 use crate::recording::Recording;
+use crate::recording::knowledge::{Knows, chart_needs, column_needs, table_needs};
 
 /// What a reader may ask for, beside the recording.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -7,7 +7,7 @@ use proctrace_wire::Exec;
 use proctrace_wire::layout::EXEC_WITHHELD;
 
 use crate::classify::interpreters::{Task, task};
-use crate::names::base;
+use crate::recording::names::base;
 
 /// The name of programs that the recording does not tell.
 const WITHHELD: &[u8] = b"(withheld)";

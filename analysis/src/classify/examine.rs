@@ -11,7 +11,7 @@ use crate::classify::call::{Call, joined, value_of, variants};
 use crate::classify::pack::{Pack, Rule, Source, Tier};
 use crate::classify::pattern::Pattern;
 use crate::classify::rules::Rules;
-use crate::names::{Names, base, text};
+use crate::recording::names::{Names, base, text};
 
 /// A rule by the numbers of its pack and of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -8,6 +8,7 @@ mod call;
 mod examine;
 mod grammar;
 mod interpreters;
+pub(crate) mod labels;
 mod pack;
 mod pattern;
 mod resolve;

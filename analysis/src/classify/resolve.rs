@@ -8,8 +8,8 @@ use crate::classify::Program;
 use crate::classify::examine::{Clue, Examiner, RuleNumber, Verdict};
 use crate::classify::pack::{Pack, Source, Tier};
 use crate::classify::rules::Rules;
-use crate::names::{Names, text};
-use crate::process::{Process, Run};
+use crate::recording::names::{Names, text};
+use crate::recording::process::{Process, Run};
 
 /// How the programs of a recording were told apart.
 #[derive(Debug, Clone, Default)]

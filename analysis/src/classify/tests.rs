@@ -7,7 +7,7 @@ use proctrace_wire::layout::ExecFixed;
 use zerocopy::FromZeros;
 
 use super::*;
-use crate::process::{Process, Run};
+use crate::recording::process::{Process, Run};
 
 fn argv(arguments: &[&str]) -> Vec<u8> {
     arguments.iter().flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect()

@@ -3,8 +3,8 @@
 use proctrace_findings::{Bar, Lane};
 
 use super::number;
-use crate::process::Process;
 use crate::recording::Recording;
+use crate::recording::process::Process;
 
 /// As many categories have a lane, and so a colour, of their own; the others share one. More
 /// colours than that cannot be told apart.

@@ -3,8 +3,8 @@
 use proctrace_findings::{Mark, Series, Strip, Unit};
 
 use super::lanes::Lanes;
-use crate::bins::Quantity;
 use crate::recording::Recording;
+use crate::recording::bins::Quantity;
 
 /// At most so many bins: one to a pixel or two.
 const BINS_MAX: usize = 600;

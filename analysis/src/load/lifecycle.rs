@@ -9,14 +9,14 @@ use proctrace_wire::layout::{self, ATTACH_ZOMBIE, EXEC_BEFORE};
 use proctrace_wire::{Record, Stream};
 
 use super::Loader;
-use crate::bins::Point;
 use crate::classify::{Classification, Examiner, Program};
-use crate::exit::End;
-use crate::names::{Names, comm};
-use crate::process::{Process, Run, Task};
-use crate::split::Ticks;
-use crate::template::template;
-use crate::usage::Usage;
+use crate::load::template::template;
+use crate::recording::bins::Point;
+use crate::recording::exit::End;
+use crate::recording::names::{Names, comm};
+use crate::recording::process::{Process, Run, Task};
+use crate::recording::split::Ticks;
+use crate::recording::usage::Usage;
 
 impl Loader<'_> {
     pub(super) fn read_lifecycle(&mut self, reader: &mut Reader<BufReader<File>>) {

@@ -9,11 +9,11 @@ use proctrace_wire::layout::MISS_PATH_FAULT;
 use proctrace_wire::{Call, Family, Record, Stream};
 
 use super::Loader;
-use crate::bins::Quantity;
-use crate::fast::FastMap;
-use crate::loading::{Loading, Missed};
-use crate::names::directory;
-use crate::process::Miss;
+use crate::load::starts::{Loading, Missed};
+use crate::recording::bins::Quantity;
+use crate::recording::fast::FastMap;
+use crate::recording::names::directory;
+use crate::recording::process::Miss;
 
 /// errno(3).
 const EINVAL: u16 = 22;

@@ -4,8 +4,8 @@ use proctrace_replay::scale;
 use proctrace_wire::layout::{EXIT_AUTOREAP, EXIT_PROCESS, EXIT_RELEASED};
 
 use super::Loader;
-use crate::split::divide;
-use crate::usage::Usage;
+use crate::recording::split::divide;
+use crate::recording::usage::Usage;
 
 impl Loader<'_> {
     /// Finds who could wait for each process: pids are used again, so it must have been alive then.

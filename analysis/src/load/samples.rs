@@ -8,14 +8,14 @@ use proctrace_trace::Reader;
 use proctrace_wire::{Record, Stream};
 
 use super::Loader;
-use crate::bins::{Bins, Point, Quantity};
-use crate::fast::FastMap;
-use crate::membership::Membership;
-use crate::process::{Look, Task};
-use crate::split::{Pools, Split, Stretches, Ticks, divide};
-use crate::tracks::Tracks;
-use crate::usage::Usage;
-use crate::watch::Watch;
+use crate::recording::bins::{Bins, Point, Quantity};
+use crate::recording::fast::FastMap;
+use crate::recording::process::{Look, Task};
+use crate::recording::split::{Pools, Split, Stretches, Ticks, divide};
+use crate::recording::tracks::Tracks;
+use crate::recording::usage::Usage;
+use crate::samplers::membership::Membership;
+use crate::samplers::watch::Watch;
 
 impl Loader<'_> {
     /// Whom samplers of the command's tree could see, and until when.

@@ -1,0 +1,44 @@
+//! Processes that were still there when their parent had gone: nobody that the command waits for
+//! waits for them, and `time` does not see their CPU time.
+
+use std::cmp::Reverse;
+
+use proctrace_findings::Detached;
+use proctrace_trace::Quantity;
+
+use crate::recording::Recording;
+use crate::recording::process::Process;
+
+/// The one that used most CPU time first.
+pub(crate) fn detached(recording: &Recording) -> Vec<Detached> {
+    if !recording.knows.all(&[Quantity::Forks, Quantity::Execs]) {
+        return Vec::new();
+    }
+    let mut detached: Vec<Detached> = recording
+        .processes
+        .iter()
+        .filter(|process| is_detached(recording, process))
+        .map(|process| Detached {
+            pid: process.pid,
+            program: recording.program_of(process).name.clone(),
+            parent: process
+                .parent
+                .map(|parent| &recording.processes[parent])
+                .map_or_else(String::new, |parent| recording.program_of(parent).name.clone()),
+            cpu_ns: recording.knows.some(&[Quantity::Cpu], process.cpu.total_ns()),
+            life_ns: process.ended_ns.map(|ended_ns| ended_ns.saturating_sub(process.born_ns)),
+        })
+        .collect();
+    detached.sort_by_key(|process| (Reverse(process.cpu_ns), process.pid));
+    detached
+}
+
+/// Whether its parent, a process of the recording, ended first.
+pub(crate) fn is_detached(recording: &Recording, process: &Process) -> bool {
+    let parent = process.parent.and_then(|parent| recording.processes[parent].ended_ns);
+    match (parent, process.ended_ns) {
+        (Some(parent), Some(child)) => parent < child,
+        (Some(_), None) => true,
+        (None, _) => false,
+    }
+}

@@ -1,0 +1,199 @@
+//! What must hold in every recording, and whether it does.
+
+use std::collections::BTreeMap;
+
+use proctrace_findings::{Health, Law, Loss, counted};
+use proctrace_trace::{DamageKind, Quantity};
+use proctrace_wire::{Kind, LossReason};
+
+use crate::books::waits::Accounting;
+use crate::recording::Recording;
+use crate::recording::knowledge::law_needs;
+
+/// The kernel's figure is as exact as ours but for the last slices of tasks that were released
+/// early, which are allowed for by name (`EXIT_RELEASED`). What is left is microseconds in
+/// wait4(2)'s own figure, and what scaling user and system time apart rounds off: 0.03 us a
+/// process on Linux 6.18.
+const ROUNDING_NS: f64 = 100_000.0;
+const ROUNDING_PER_PROCESS_NS: f64 = 2_000.0;
+const CGROUP_ROUNDING_NS: f64 = 200_000.0;
+
+pub(crate) fn health(recording: &Recording, accounting: &Accounting) -> Health {
+    let losses = losses(recording);
+    let being_written = recording.is_being_written();
+    // Of the last block of a trace that is being written a part may be there.
+    let torn = being_written
+        && recording.damage.last().is_some_and(|damage| damage.what == DamageKind::Truncated);
+    let whole = recording.damage.len() - usize::from(torn);
+    let mut damage: Vec<String> =
+        recording.damage[..whole].iter().map(ToString::to_string).collect();
+    if recording.undecodable > 0 {
+        damage.push(format!("{} records make no sense", recording.undecodable));
+    }
+    Health {
+        complete: recording.trailer.is_some(),
+        recording_now: being_written,
+        lost: losses.iter().fold(0, |lost, loss| lost.saturating_add(loss.count)),
+        losses,
+        damage,
+        // Blocks of look-ups and of lives are written apart, so that the books balance at the end only.
+        laws: if being_written { Vec::new() } else { laws(recording, accounting) },
+    }
+}
+
+pub(crate) fn losses(recording: &Recording) -> Vec<Loss> {
+    let mut totals: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut add = |kind, reason, count| {
+        let total = totals.entry((kind, reason)).or_default();
+        *total = total.saturating_add(count);
+    };
+    match &recording.trailer {
+        Some(trailer) => {
+            for loss in &trailer.losses {
+                add(loss.kind.clone(), loss.reason.clone(), loss.count);
+            }
+        }
+        // Cut short: what had been told by then.
+        None => {
+            for ((kind, reason, _), count) in &recording.counts.losses {
+                let kind = Kind::from_number(*kind).map_or("unknown", Kind::name);
+                let reason = LossReason::from_number(*reason).map_or("unknown", LossReason::name);
+                add(kind.to_owned(), reason.to_owned(), *count);
+            }
+        }
+    }
+    totals.into_iter().map(|((kind, reason), count)| Loss { kind, reason, count }).collect()
+}
+
+fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
+    let counts = &recording.counts;
+    let alive = recording.tasks.iter().filter(|task| task.end.is_none()).count() as u64;
+    let ends = || recording.tasks.iter().filter_map(|task| task.end.as_ref());
+    // What each task counted for itself, against the records of it.
+    let told = |of: fn(&crate::recording::exit::Exit) -> u32| match alive {
+        0 => Ok(ends().map(|end| u64::from(of(&end.record))).sum::<u64>() as f64),
+        _ => Err("tasks that are alive have not told their counts".to_owned()),
+    };
+    let laws = vec![
+        law("births", Ok((counts.attaches + counts.forks) as f64), (counts.exits + alive) as f64),
+        law("parents", Ok(0.0), counts.orphans as f64),
+        law("starts", Ok(0.0), counts.orphan_exits as f64),
+        law("waits", Ok(0.0), accounting.overdrawn as f64),
+        law("lookups", told(|exit| exit.lookups_failed), counts.lookups_failed as f64),
+        law("failed execs", told(|exit| exit.execs_failed), counts.execs_failed as f64),
+        cpu_law(recording, accounting),
+    ];
+    let laws = laws.into_iter().chain(cgroup_law(recording, accounting));
+    let checked = |law: Law| {
+        // A count of what was left out is kept, but says nothing.
+        let unknown = match law.name {
+            "lookups"
+                if Quantity::LOOKUPS.iter().all(|family| !recording.knows.all(&[*family])) =>
+            {
+                recording.knows.why_not(&Quantity::LOOKUPS)
+            }
+            name => recording.knows.why_not(law_needs(name)),
+        };
+        match unknown {
+            Some(why) => {
+                Law { holds: None, not_checked: Some(why), expected: None, found: None, ..law }
+            }
+            None => law,
+        }
+    };
+    laws.map(checked).collect()
+}
+
+/// What a law says, and the unit of its two sides.
+fn text_of(name: &str) -> (&'static str, &'static str) {
+    match name {
+        "births" => ("every task that was made has exited or is still there", "tasks"),
+        "parents" => ("every exec and look-up is of a known task", "records"),
+        "starts" => ("every exit has a start", "exits"),
+        "waits" => ("no parent was given more CPU time than its children had", "processes"),
+        "lookups" => ("every failed look-up that a task counted has a record", "look-ups"),
+        "failed execs" => ("every failed exec that a task counted has a record", "execs"),
+        "cpu" => {
+            ("CPU time of all tasks is the kernel's own figure and what no one waited for", "s")
+        }
+        _ => ("CPU time of all tasks is what the kernel counted for the cgroup they ran in", "s"),
+    }
+}
+
+/// Both sides must be the same; or why that cannot be said.
+fn law(name: &'static str, expected: Result<f64, String>, found: f64) -> Law {
+    within(name, expected.map(|expected| (expected, expected..=expected)), found)
+}
+
+/// What was found must lie in a range around what is expected.
+fn within(
+    name: &'static str,
+    expected: Result<(f64, std::ops::RangeInclusive<f64>), String>,
+    found: f64,
+) -> Law {
+    let (says, unit) = text_of(name);
+    match expected {
+        Ok((expected, range)) => Law {
+            name,
+            says,
+            holds: Some(range.contains(&found)),
+            not_checked: None,
+            expected: Some(expected),
+            found: Some(found),
+            unit,
+        },
+        Err(why) => Law {
+            name,
+            says,
+            holds: None,
+            not_checked: Some(why),
+            expected: None,
+            found: None,
+            unit,
+        },
+    }
+}
+
+/// In seconds, from nanoseconds.
+fn range_s(low_ns: f64, high_ns: f64) -> std::ops::RangeInclusive<f64> {
+    low_ns / 1e9..=high_ns / 1e9
+}
+
+/// Whether all have ended: what is alive goes on between two readings, and a subtree whose top is
+/// alive cannot be told apart from one that was waited for.
+fn all_ended(recording: &Recording) -> Result<(), String> {
+    let alive = recording.processes.iter().filter(|process| process.ended_ns.is_none()).count();
+    match alive {
+        0 => Ok(()),
+        _ => Err(format!("{} still alive", counted(alive as u64, "process was", "processes were"))),
+    }
+}
+
+/// Sum of CPU time over all tasks = what the kernel counted for the recording's own cgroup.
+fn cgroup_law(recording: &Recording, accounting: &Accounting) -> Option<Law> {
+    let cgroup = recording.trailer.as_ref()?.cgroup.as_ref()?;
+    let expected = all_ended(recording).map(|()| {
+        let expected = cgroup.usage_ns as f64;
+        // The command is born in it; the kernel counts in whole microseconds.
+        let rounding = CGROUP_ROUNDING_NS + expected / 1000.0;
+        (expected / 1e9, range_s(expected - rounding, expected + rounding))
+    });
+    Some(within("cgroup", expected, accounting.total_ns as f64 / 1e9))
+}
+
+/// Sum of CPU time over all tasks = what the kernel says of the command and all it waited for,
+/// and what was never waited for.
+fn cpu_law(recording: &Recording, accounting: &Accounting) -> Law {
+    let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
+    let expected = all_ended(recording).and_then(|()| match payload {
+        None => Err("nobody waited for a command".to_owned()),
+        Some(payload) => {
+            let kernel_ns = payload.user_ns.saturating_add(payload.system_ns);
+            let expected = kernel_ns.saturating_add(accounting.unwaited_ns) as f64;
+            let rounding = ROUNDING_NS + recording.processes.len() as f64 * ROUNDING_PER_PROCESS_NS;
+            let most = expected + rounding + accounting.tail_ns as f64;
+            Ok((expected / 1e9, range_s(expected - rounding, most)))
+        }
+    });
+    within("cpu", expected, accounting.total_ns as f64 / 1e9)
+}

@@ -1,0 +1,86 @@
+//! Who waited for whom: what `time` sees of a tree's CPU, and what it cannot see.
+
+use crate::books::detached::is_detached;
+use crate::recording::Recording;
+
+/// The books of a recording.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct Accounting {
+    /// CPU time of every task.
+    pub(crate) total_ns: u64,
+    /// CPU time that no parent's wait(2) brought in.
+    pub(crate) unwaited_ns: u64,
+    /// CPU time that the kernel may have left out: at most this.
+    pub(crate) tail_ns: u64,
+    /// Processes that were still there when their parent had gone.
+    pub(crate) detached: u64,
+    /// CPU time of these and of what they waited for themselves.
+    pub(crate) detached_ns: u64,
+    /// Processes that the kernel credits with more CPU time of children than their children had:
+    /// there must be none.
+    pub(crate) overdrawn: u64,
+    /// Processes that did not wait for children that ended before them, by index, and the CPU time
+    /// of these.
+    pub(crate) negligent: Vec<(usize, u64)>,
+}
+
+/// The kernel scales user and system time of a process apart: each child may differ by so much.
+const ROUNDING_NS: u64 = 10_000;
+
+/// A child's figures as its parent is due them.
+#[derive(Debug, Default, Clone, Copy)]
+struct Due {
+    ns: u64,
+    children: u64,
+    /// What the kernel may have left out, see `EXIT_RELEASED`.
+    tail_ns: u64,
+}
+
+impl Accounting {
+    pub(crate) fn of(recording: &Recording) -> Self {
+        let processes = &recording.processes;
+        let mut books = Self::default();
+        // What a parent should have got from its children, had it waited for each.
+        let mut due = vec![Due::default(); processes.len()];
+        for process in processes {
+            let own_ns = process.cpu.total_ns();
+            books.total_ns = books.total_ns.saturating_add(own_ns);
+            books.tail_ns = books.tail_ns.saturating_add(process.tail_ns);
+            let with_children_ns = own_ns
+                .saturating_add(process.before_ns)
+                .saturating_add(process.waited_ns.unwrap_or(0));
+            if is_detached(recording, process) {
+                books.detached += 1;
+                books.detached_ns = books.detached_ns.saturating_add(with_children_ns);
+            }
+            match process.reaper {
+                Some(reaper) => {
+                    let due = &mut due[reaper];
+                    due.ns = due.ns.saturating_add(with_children_ns);
+                    due.children += 1;
+                    if !process.autoreaped {
+                        due.tail_ns = due.tail_ns.saturating_add(process.tail_ns);
+                    }
+                }
+                // The command itself is waited for by the recorder.
+                None if process.parent.is_none() => {}
+                None => books.unwaited_ns = books.unwaited_ns.saturating_add(with_children_ns),
+            }
+        }
+        for (at, (process, due)) in processes.iter().zip(&due).enumerate() {
+            // What a process that is still alive has waited for is not known yet.
+            let Some(waited_ns) = process.waited_ns else { continue };
+            let waited_ns = waited_ns.saturating_sub(process.waited_before_ns);
+            let rounding_ns = due.children.saturating_mul(ROUNDING_NS);
+            if waited_ns > due.ns.saturating_add(rounding_ns) {
+                books.overdrawn += 1;
+            }
+            let missing_ns = due.ns.saturating_sub(waited_ns);
+            if missing_ns > rounding_ns.saturating_add(due.tail_ns) {
+                books.unwaited_ns = books.unwaited_ns.saturating_add(missing_ns);
+                books.negligent.push((at, missing_ns));
+            }
+        }
+        books
+    }
+}

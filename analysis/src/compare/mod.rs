@@ -1,0 +1,5 @@
+//! Several recordings beside each other: one command in two environments, a pool of growing size.
+
+pub(crate) mod environments;
+pub(crate) mod paired;
+pub mod series;

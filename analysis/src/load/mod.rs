@@ -1,0 +1,247 @@
+//! Reading a trace into tables: lifecycle first, then look-ups, then samples.
+
+mod lifecycle;
+mod lookups;
+mod processes;
+mod samples;
+mod serials;
+pub(crate) mod starts;
+mod template;
+pub(crate) mod unseen;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use proctrace_findings::counted;
+use proctrace_trace::{Damage, Header, Quantity, Reader};
+use proctrace_wire::layout;
+use proctrace_wire::layout::EXIT_RSS_BOUND;
+
+use crate::classify::{Classification, Examiner, Programs, Rules};
+use crate::error::AnalysisError;
+use crate::load::serials::Serials;
+use crate::load::starts::Start;
+use crate::load::unseen::Blindness;
+use crate::recording::Recording;
+use crate::recording::bins::{Bins, Point};
+use crate::recording::fast::FastMap;
+use crate::recording::knowledge::Knows;
+use crate::recording::names::Names;
+use crate::recording::process::{Counts, Look, Miss, Process, Run, Task};
+use crate::recording::split::{Balance, ENOUGH_TICKS, Pools, Split, Stretches};
+use crate::recording::tracks::Tracks;
+use crate::samplers::watch::Watch;
+
+impl Recording {
+    /// Reads the trace at `path`.
+    ///
+    /// # Errors
+    /// When it is no trace, or one that this version cannot read. What is damaged or missing in it
+    /// is no error; [`Recording::damage`] and the laws tell.
+    pub fn load(path: impl AsRef<Path>, rules: &Rules) -> Result<Self, AnalysisError> {
+        let mut reader = Reader::open(path)?;
+        let mut loader = Loader::new(&reader, rules);
+        loader.read_lifecycle(&mut reader);
+        loader.note_damage(&reader);
+        loader.find_end(&mut reader);
+        let (classification, roles) = loader.classify();
+        loader.end_processes();
+        loader.find_reapers();
+        loader.prepare_bins();
+        loader.read_lookups(&mut reader);
+        loader.note_damage(&reader);
+        loader.prepare_watch(&reader);
+        loader.read_samples(&mut reader);
+        loader.note_damage(&reader);
+        loader.sum_up_processes();
+        Ok(loader.finish(&reader, classification, roles))
+    }
+}
+
+struct Loader<'a> {
+    rules: &'a Rules,
+    examiner: Examiner<'a>,
+    page_bytes: u64,
+    programs: Programs,
+    processes: Vec<Process>,
+    process_of_serial: Serials,
+    /// The latest process with a pid.
+    process_of_pid: FastMap<i32, usize>,
+    tasks: Vec<Task>,
+    task_of_serial: Serials,
+    counts: Counts,
+    undecodable: u64,
+    damage: BTreeSet<Damage>,
+    directories: Vec<Vec<u8>>,
+    misses: FastMap<Miss, u32>,
+    runs: Vec<Run>,
+    starts: Vec<Start>,
+    templates: Names,
+    categories: Names,
+    category_of: Vec<usize>,
+    fork_times: Vec<u64>,
+    bins: Bins,
+    tracks: Tracks,
+    watch: Watch,
+    split: Split,
+    stretches: Stretches,
+    pools: Pools,
+    balance: Balance,
+    ticks: Vec<layout::Tick>,
+    blind: Blindness,
+    looks: Vec<Look>,
+    /// Points at which tasks that were attached begin.
+    attach_points: FastMap<usize, Point>,
+    peak_running: Option<u64>,
+    first_ns: u64,
+    last_ns: u64,
+    interval_ns: u64,
+}
+
+impl<'a> Loader<'a> {
+    fn new(reader: &Reader<BufReader<File>>, rules: &'a Rules) -> Self {
+        let header = reader.header();
+        Self {
+            rules,
+            examiner: Examiner::new(rules),
+            page_bytes: u64::from(header.page_bytes),
+            programs: Programs::default(),
+            processes: Vec::new(),
+            process_of_serial: Serials::default(),
+            process_of_pid: FastMap::default(),
+            tasks: Vec::new(),
+            task_of_serial: Serials::default(),
+            counts: Counts::default(),
+            undecodable: 0,
+            damage: BTreeSet::new(),
+            directories: Vec::new(),
+            misses: FastMap::default(),
+            runs: Vec::new(),
+            starts: Vec::new(),
+            templates: Names::default(),
+            categories: Names::default(),
+            category_of: Vec::new(),
+            fork_times: Vec::new(),
+            bins: Bins::default(),
+            tracks: Tracks::default(),
+            watch: Watch::default(),
+            split: Split::default(),
+            stretches: Stretches::default(),
+            pools: Pools::default(),
+            balance: Balance::default(),
+            ticks: Vec::new(),
+            blind: Blindness::default(),
+            looks: Vec::new(),
+            attach_points: FastMap::default(),
+            peak_running: None,
+            first_ns: u64::MAX,
+            last_ns: 0,
+            interval_ns: header.interval_ns,
+        }
+    }
+
+    /// What the header says is known, and what turned out.
+    fn knows(&self, header: &Header) -> Knows {
+        let mut knows = Knows::of(header);
+        if !self.split.is_known() {
+            let ticks = self.split.count(self.split.ticks).round();
+            knows.lacks(
+                Quantity::Split,
+                format!(
+                    "{} hit the recording, and {ENOUGH_TICKS} are the least to divide CPU time by",
+                    counted(ticks as u64, "scheduler tick", "scheduler ticks")
+                ),
+            );
+        }
+        let ends = self.tasks.iter().filter_map(|task| task.end.as_ref());
+        let bounds = ends.filter(|end| end.record.bits & EXIT_RSS_BOUND != 0).count() as u64;
+        if bounds > 0 {
+            knows.estimates(
+                Quantity::PeakRss,
+                format!(
+                    "of {} an upper bound: the peak before the last exec",
+                    counted(bounds, "task", "tasks")
+                ),
+            );
+        }
+        if !self.blind.withheld.is_empty() {
+            let why = "set-user-ID programs and the like were withheld";
+            for quantity in [Quantity::Argv, Quantity::Environment, Quantity::Io] {
+                knows.bounds(quantity, why);
+            }
+            Quantity::LOOKUPS.into_iter().for_each(|quantity| knows.bounds(quantity, why));
+            knows.bounds(Quantity::LookupsExec, why);
+        }
+        if !(self.blind.compat.is_empty() && self.blind.io_uring.is_empty()) {
+            let why = "calls by 32-bit programs and io_urings are not seen";
+            Quantity::LOOKUPS.into_iter().for_each(|quantity| knows.bounds(quantity, why));
+        }
+        knows
+    }
+
+    /// Each pass unpacks the blocks of one stream and so finds the damage in these; what lies
+    /// between blocks each of them finds.
+    fn note_damage(&mut self, reader: &Reader<BufReader<File>>) {
+        self.damage.extend(reader.damage().iter().cloned());
+    }
+
+    /// Without a trailer the last block of any stream tells how far the recording has come: a task
+    /// that lives and does nothing is in samples only.
+    fn find_end(&mut self, reader: &mut Reader<BufReader<File>>) {
+        if reader.trailer().is_some() || self.tasks.iter().all(|task| task.end.is_some()) {
+            return;
+        }
+        reader.rewind();
+        let last_ns = std::cell::Cell::new(self.last_ns);
+        while reader
+            .next_block_where(|info| {
+                last_ns.set(last_ns.get().max(info.last_ns));
+                false
+            })
+            .is_some()
+        {}
+        self.last_ns = last_ns.get();
+    }
+
+    fn finish(
+        self,
+        reader: &Reader<BufReader<File>>,
+        classification: Classification,
+        roles: Names,
+    ) -> Recording {
+        let knows = self.knows(reader.header());
+        Recording {
+            header: reader.header().clone(),
+            trailer: reader.trailer().cloned(),
+            recording_now: false,
+            damage: self.damage.into_iter().collect(),
+            undecodable: self.undecodable,
+            programs: self.programs.into_inner(),
+            classification,
+            processes: self.processes,
+            tasks: self.tasks,
+            runs: self.runs,
+            starts: self.starts,
+            templates: self.templates.into_inner(),
+            roles: roles.into_inner(),
+            categories: self.categories.into_inner(),
+            category_of: self.category_of,
+            counts: self.counts,
+            directories: self.directories,
+            misses: self.misses,
+            bins: self.bins,
+            tracks: self.tracks.into_inner(),
+            watch: self.watch,
+            knows,
+            split: self.split,
+            ticks: self.ticks,
+            blind: self.blind,
+            looks: self.looks,
+            peak_running: self.peak_running,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! How long programs take until their libraries are loaded, as far as failed look-ups tell.
+//!
+//! The dynamic loader looks for each library in one directory after the other (ld.so(8)). The
+//! failures come first of all that a program looks up in vain; they are over when something else
+//! is looked up in vain, or nothing is for a while. The last of them is a lower bound of when
+//! loading was over.
+
+use proctrace_wire::Family;
+
+use crate::recording::names::base;
+use crate::recording::process::Run;
+
+/// What is missed so long after the one before is not part of the start: plugins are loaded by the
+/// same loader.
+const PAUSE_MAX_NS: u64 = 5_000_000_000;
+
+/// What one run of a program looked up in vain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// All failed look-ups until the next exec, or the end.
+    pub(crate) lookups: u32,
+    /// Of them, those while it was loading.
+    pub(crate) loading: u32,
+    /// Of these, those of libraries, the rest being of their directories.
+    pub(crate) libraries: u32,
+    /// The last of them, in microseconds after the exec.
+    pub(crate) loaded_us: u32,
+}
+
+impl Start {
+    /// The last of the look-ups while it was loading, after the exec.
+    pub(crate) fn loaded_ns(&self) -> u64 {
+        u64::from(self.loaded_us) * 1_000
+    }
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Begun,
+    /// A library was last missed in the directory of this number.
+    Searched(u32),
+    Loaded,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Gives each failed look-up to the run that made it.
+#[derive(Debug)]
+pub(crate) struct Loading<'a> {
+    runs: &'a [Run],
+    starts: Vec<Start>,
+    stages: Vec<Stage>,
+    /// The first run of each process, then the one it is in.
+    now: Vec<u32>,
+    /// The next run of the same process.
+    next: Vec<u32>,
+}
+
+impl<'a> Loading<'a> {
+    pub(crate) fn new(runs: &'a [Run], processes: usize) -> Self {
+        let mut first = vec![NONE; processes];
+        let mut next = vec![NONE; runs.len()];
+        for at in (0..runs.len()).rev() {
+            if let Some(first) = first.get_mut(runs[at].process as usize) {
+                next[at] = std::mem::replace(first, u32::try_from(at).unwrap_or(NONE));
+            }
+        }
+        let starts = vec![Start::default(); runs.len()];
+        let stages = vec![Stage::Begun; runs.len()];
+        Self { runs, starts, stages, now: first, next }
+    }
+
+    /// A process looked `path` up in vain.
+    #[inline]
+    pub(crate) fn add(&mut self, process: usize, missed: Missed<'_>, directories: &[Vec<u8>]) {
+        let time_ns = missed.time_ns;
+        let Some(now) = self.now.get_mut(process) else { return };
+        let Some(mut run) = self.runs.get(*now as usize) else { return };
+        // Before its first exec it is still what its parent was.
+        if run.time_ns > time_ns {
+            return;
+        }
+        while let Some(next) = self.runs.get(self.next[*now as usize] as usize)
+            && next.time_ns <= time_ns
+        {
+            *now = self.next[*now as usize];
+            run = next;
+        }
+        let start = &mut self.starts[*now as usize];
+        let stage = &mut self.stages[*now as usize];
+        start.lookups = start.lookups.saturating_add(1);
+        let place = match *stage {
+            Stage::Begun => None,
+            Stage::Searched(directory) => directories.get(directory as usize),
+            Stage::Loaded => return,
+        };
+        let since_ns = time_ns - run.time_ns;
+        let library = is_library(base(missed.path));
+        let of_loader = library
+            || match missed.family {
+                // ld.so(8): /etc/ld.so.preload
+                Some(Family::Access) => missed.path.starts_with(b"/etc/ld.so."),
+                // After the first miss in a directory, glibc asks whether it is there at all.
+                Some(Family::Stat) => place.is_some_and(|directory| directory == missed.path),
+                _ => false,
+            };
+        if !of_loader || since_ns > start.loaded_ns().saturating_add(PAUSE_MAX_NS) {
+            *stage = Stage::Loaded;
+            return;
+        }
+        start.loading = start.loading.saturating_add(1);
+        if library {
+            start.libraries = start.libraries.saturating_add(1);
+            *stage = Stage::Searched(missed.directory);
+        }
+        let since_us = u32::try_from(since_ns / 1_000).unwrap_or(u32::MAX);
+        start.loaded_us = start.loaded_us.max(since_us);
+    }
+
+    pub(crate) fn into_inner(self) -> Vec<Start> {
+        self.starts
+    }
+}
+
+/// A failed look-up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Missed<'a> {
+    pub(crate) time_ns: u64,
+    pub(crate) family: Option<Family>,
+    pub(crate) path: &'a [u8],
+    /// Number of the directory that the path is in.
+    pub(crate) directory: u32,
+}
+
+/// Whether it ends in .so, or in .so. and a version.
+fn is_library(name: &[u8]) -> bool {
+    name.ends_with(b".so")
+        || name
+            .windows(4)
+            .rposition(|part| part == b".so.")
+            .is_some_and(|at| name[at + 4..].iter().all(|b| b.is_ascii_digit() || *b == b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MS, S, Scene};
+    use proctrace_wire::Call;
+
+    #[test]
+    fn libraries_have_versions() {
+        for name in ["libc.so", "libc.so.6", "libCore.so.6.30.04", "a.so.b.so"] {
+            assert!(is_library(name.as_bytes()), "{name}");
+        }
+        for name in ["libc.a", "libc.so.conf", "ld.so.cache", "so", "libc.so.6~", ""] {
+            assert!(!is_library(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn loading_ends_where_something_else_is_looked_for() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.open_failed(0, 1, "/x/libbefore.so");
+        scene.exec(10 * MS, 1, "/opt/one", (0, 0));
+        scene.look_up_failed(11 * MS, 1, Call::Access, "/etc/ld.so.preload");
+        scene.open_failed(12 * MS, 1, "/a/libc.so.6");
+        scene.look_up_failed(12 * MS, 1, Call::Newfstatat, "/a");
+        scene.open_failed(14 * MS, 1, "/b/libc.so.6");
+        scene.look_up_failed(15 * MS, 1, Call::Newfstatat, "/etc/one.conf");
+        scene.open_failed(20 * MS, 1, "/a/libplugin.so");
+        scene.exec(30 * MS, 1, "/opt/two", (0, 0));
+        scene.open_failed(33 * MS, 1, "/a/libc.so.6");
+        scene.open_failed(30 * MS + 9 * S, 1, "/a/libplugin.so");
+        scene.fork(10 * S, 1, 2);
+        scene.open_failed(10 * S, 2, "/a/libforked.so");
+        let recording = scene.exit(11 * S, 2, (0, 0)).exit(12 * S, 1, (0, 0)).load(None);
+        let of = |at: usize| {
+            let start: &Start = &recording.starts[at];
+            (start.lookups, start.loading, start.libraries, start.loaded_ns())
+        };
+        assert_eq!(recording.starts.len(), 2);
+        // A stat elsewhere ends it, and what follows only counts in total.
+        assert_eq!(of(0), (6, 4, 2, 4 * MS));
+        assert_eq!(of(1), (2, 1, 1, 3 * MS));
+    }
+}

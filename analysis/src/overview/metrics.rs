@@ -1,0 +1,376 @@
+//! Every figure of a recording under the stable name of its family.
+
+use std::collections::BTreeMap;
+
+use proctrace_findings::{Class, FAMILIES, Findings, Health, Metric, Metrics, Unknown};
+use proctrace_trace::Quantity;
+
+use crate::recording::Recording;
+use crate::recording::knowledge::{BY_KIND, Knows, metric_needs};
+use crate::recording::tally;
+
+/// All figures of a recording, in the order of [`FAMILIES`], the largest of each family first.
+///
+/// A family without labels is there if the recording knows what it needs: `peak_pss_bytes` takes
+/// `--memory`. One with labels has as many members as there are things to count, and may have none.
+/// [`Metrics::unknown`] tells the one from the other.
+pub fn metrics(recording: &Recording, findings: &Findings) -> Metrics {
+    let mut figures = Figures::default();
+    totals(&mut figures, recording, findings);
+    by_category(&mut figures, recording);
+    by_command(&mut figures, recording, findings);
+    lookups(&mut figures, findings);
+    spawns(&mut figures, recording);
+    let run = &findings.run;
+    Metrics {
+        command: run.command.clone(),
+        host: run.host.clone(),
+        started_unix_ns: run.started_unix_ns,
+        cores: run.cores,
+        doubts: doubts(&findings.health),
+        metrics: figures.in_order(&recording.knows),
+        unknown: unknown(&recording.knows),
+    }
+}
+
+/// The families, or members of them, that need something that is not known.
+fn unknown(knows: &Knows) -> Vec<Unknown> {
+    let mut unknown = Vec::new();
+    for family in FAMILIES {
+        let name = family.name.to_owned();
+        if BY_KIND.contains(&family.name) {
+            for quantity in Quantity::LOOKUPS {
+                if let Some(why) = knows.why_not(&[quantity]) {
+                    let kind = quantity.family().map(str::to_owned);
+                    unknown.push(Unknown { name: name.clone(), kind, why });
+                }
+            }
+        } else if let Some(why) = knows.why_not(metric_needs(family.name).unwrap_or(&[])) {
+            unknown.push(Unknown { name, kind: None, why });
+        }
+    }
+    unknown
+}
+
+/// By name of the family and values of its labels; what is said twice adds up.
+#[derive(Debug, Default)]
+struct Figures<'a>(BTreeMap<&'static str, BTreeMap<Vec<&'a str>, f64>>);
+
+impl<'a> Figures<'a> {
+    fn add(&mut self, family: &'static str, labels: &[&'a str], value: f64) {
+        *self.0.entry(family).or_default().entry(labels.to_vec()).or_default() += value;
+    }
+
+    /// Those that are known.
+    fn in_order(self, knows: &Knows) -> Vec<Metric> {
+        let mut metrics = Vec::new();
+        for family in FAMILIES {
+            if !metric_needs(family.name).is_none_or(|needs| knows.all(needs)) {
+                continue;
+            }
+            let Some(members) = self.0.get(family.name) else { continue };
+            let mut members: Vec<(&Vec<&str>, f64)> =
+                members.iter().map(|(labels, value)| (labels, *value)).collect();
+            // The map is sorted by label, and a stable sort leaves it so.
+            members.sort_by(|a, b| b.1.total_cmp(&a.1));
+            metrics.extend(members.into_iter().map(|(labels, value)| {
+                Metric {
+                    name: family.name.to_owned(),
+                    labels: family
+                        .labels
+                        .iter()
+                        .zip(labels)
+                        .map(|(label, value)| ((*label).to_owned(), (*value).to_owned()))
+                        .collect(),
+                    value,
+                }
+            }));
+        }
+        metrics
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn totals(figures: &mut Figures<'_>, recording: &Recording, findings: &Findings) {
+    let summary = &findings.summary;
+    let of_class = |class| {
+        let found = findings.categories.iter().filter(|category| category.class == class);
+        found.filter_map(|category| category.processes).sum::<u64>()
+    };
+    let lookups = summary.lookups_in_vain;
+    for (family, value) in [
+        ("total_processes", summary.processes),
+        ("total_threads", summary.threads),
+        ("total_tasks", summary.processes.zip(summary.threads).map(|(a, b)| a.saturating_add(b))),
+        ("total_execs", summary.execs),
+        ("total_execs_failed", summary.execs_failed),
+        ("total_commands", Some(of_class(Class::Command))),
+        ("total_framework_processes", Some(of_class(Class::Framework))),
+        ("total_failed_lookups", lookups),
+        ("total_detached", summary.detached_processes),
+        ("total_opens", summary.opens),
+        ("peak_tasks", summary.peak_tasks),
+        ("peak_processes", summary.peak_processes),
+        ("peak_rss_bytes", summary.maxrss_bytes),
+        ("switches_voluntary", summary.switches_voluntary),
+        ("switches_involuntary", summary.switches_involuntary),
+        ("faults_minor", summary.faults_minor),
+        ("faults_major", summary.faults_major),
+        ("read_bytes", summary.read_bytes),
+        ("write_bytes", summary.write_bytes),
+    ] {
+        if let Some(value) = value {
+            figures.add(family, &[], value as f64);
+        }
+    }
+    for (family, ns) in [
+        ("total_cpu_user_seconds", summary.user_ns),
+        ("total_cpu_system_seconds", summary.system_ns),
+        ("total_cpu_seconds", summary.cpu_ns),
+        ("detached_cpu_seconds", summary.detached_cpu_ns),
+        ("unwaited_cpu_seconds", summary.unwaited_cpu_ns),
+        ("wall_seconds", Some(recording.wall_ns())),
+        ("run_delay_seconds", summary.run_delay_ns),
+    ] {
+        if let Some(ns) = ns {
+            figures.add(family, &[], seconds(ns));
+        }
+    }
+    if let Some(memory) = &findings.memory {
+        figures.add("peak_pss_bytes", &[], memory.peak_pss_bytes as f64);
+    }
+}
+
+fn by_category<'a>(figures: &mut Figures<'a>, recording: &'a Recording) {
+    for (category, tally) in tally::by(recording, |program| Some(program.category())) {
+        // What nothing ran last has execs at most.
+        if tally.processes > 0 {
+            figures.add("processes", &[category], tally.processes as f64);
+            figures.add("threads", &[category], tally.threads as f64);
+            figures.add("cpu_user_seconds", &[category], seconds(tally.used.cpu.user_ns));
+            figures.add("cpu_system_seconds", &[category], seconds(tally.used.cpu.system_ns));
+        }
+    }
+}
+
+fn by_command<'a>(figures: &mut Figures<'a>, recording: &'a Recording, findings: &'a Findings) {
+    for (name, tally) in tally::by(recording, |program| Some(&*program.name)) {
+        if tally.execs > 0 {
+            figures.add("execs", &[name], tally.execs as f64);
+        }
+        if tally.processes > 0 {
+            figures.add("command_processes", &[name], tally.processes as f64);
+            figures.add("command_cpu_seconds", &[name], seconds(tally.cpu_ns()));
+        }
+    }
+    for detached in &findings.detached {
+        figures.add("detached_processes", &[&detached.program], 1.0);
+    }
+    for category in &findings.categories {
+        if let Some(lookups) = category.lookups_failed.filter(|lookups| *lookups > 0) {
+            figures.add("command_failed_lookups", &[&category.name], lookups as f64);
+        }
+    }
+}
+
+fn lookups<'a>(figures: &mut Figures<'a>, findings: &'a Findings) {
+    for (kind, count) in &findings.summary.lookups_failed_by_family {
+        figures.add("failed_lookups", &[kind], *count as f64);
+    }
+    for misses in &findings.lookups {
+        let labels = [&*misses.directory, &*misses.family];
+        figures.add("directory_failed_lookups", &labels, misses.count as f64);
+    }
+}
+
+fn spawns<'a>(figures: &mut Figures<'a>, recording: &'a Recording) {
+    let mut counts: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+    for process in &recording.processes {
+        if let Some(parent) = process.spawned_by {
+            *counts.entry((parent, process.program)).or_default() += 1;
+        }
+    }
+    let name = |program: usize| recording.programs.get(program).map(|program| &*program.name);
+    for ((parent, child), count) in counts {
+        if let (Some(parent), Some(child)) = (name(parent), name(child)) {
+            figures.add("spawns", &[parent, child], count as f64);
+        }
+    }
+}
+
+/// Why the figures cannot be trusted, in words.
+fn doubts(health: &Health) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if health.recording_now {
+        doubts.push("it is being recorded right now".to_owned());
+    } else if !health.complete {
+        doubts.push("the recording was cut short".to_owned());
+    }
+    if health.lost > 0 {
+        let losses: Vec<String> = health
+            .losses
+            .iter()
+            .map(|loss| format!("{} of {} ({})", loss.count, loss.kind, loss.reason))
+            .collect();
+        doubts.push(format!("{} records were lost: {}", health.lost, losses.join(", ")));
+    }
+    doubts.extend(health.damage.iter().cloned());
+    for law in health.laws.iter().filter(|law| law.is_broken()) {
+        doubts.push(format!(
+            "the books do not balance: {}: {} {unit} against {} {unit}",
+            law.says,
+            law.found.unwrap_or_default(),
+            law.expected.unwrap_or_default(),
+            unit = law.unit
+        ));
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MS, S, Scene};
+    use proctrace_trace::{Damage, DamageKind};
+    use proctrace_wire::Call;
+
+    /// The only family without labels that needs more than any recording has.
+    const ABSENT: [&str; 1] = ["peak_pss_bytes"];
+
+    fn scene() -> Metrics {
+        let mut scene = Scene::new(4, S);
+        scene.exec(0, 1, "/o2/o2-sim", (0, 0));
+        scene.open_failed(MS, 1, "/lib/a.so").open_failed(MS, 1, "/lib/b.so");
+        scene.look_up_failed(MS, 1, Call::Newfstatat, "/lib/a.so");
+        scene.fork(S, 1, 2).exec(S, 2, "/bin/env", (0, 0)).exec(S, 2, "/bin/sed", (0, 0));
+        scene.exit(2 * S, 2, (S / 4, S / 4));
+        scene.fork(S, 1, 3).thread(S, 3, 4).exit(2 * S, 4, (0, 0));
+        // Its parent is gone before it.
+        scene.fork(2 * S, 3, 6).exit(3 * S, 3, (2 * S, 0)).exit(7 * S / 2, 6, (0, 0));
+        // The same name as a command of the system and as a program of its own.
+        scene.fork(S, 1, 5).exec(S, 5, "/own/sed", (0, 0)).exit(2 * S, 5, (0, S));
+        scene.exit_with(4 * S, 1, (0, 0), |exit| exit.lookups_failed = 3);
+        let recording = scene.load(Some((4 * S, 5 * S / 4 + S, 5 * S / 4)));
+        let findings = crate::analyse(&recording).unwrap();
+        metrics(&recording, &findings)
+    }
+
+    fn value(metrics: &Metrics, metric: &str) -> Option<f64> {
+        let found: Vec<&Metric> =
+            metrics.metrics.iter().filter(|found| found.to_string() == metric).collect();
+        assert!(found.len() <= 1, "{metric} is there {} times", found.len());
+        found.first().map(|found| found.value)
+    }
+
+    #[test]
+    fn every_family_is_there_with_its_labels_and_in_order() {
+        let metrics = scene();
+        for family in FAMILIES {
+            let members: Vec<&Metric> =
+                metrics.metrics.iter().filter(|metric| metric.name == family.name).collect();
+            assert_eq!(members.is_empty(), ABSENT.contains(&family.name), "{}", family.name);
+            for member in &members {
+                let labels: Vec<&str> = member.labels.iter().map(|(label, _)| &**label).collect();
+                assert_eq!(labels, family.labels, "{member}");
+                assert!(member.value.is_finite() && member.value >= 0.0, "{member}");
+            }
+            assert!(members.is_sorted_by(|a, b| a.value >= b.value), "{members:?}");
+            if family.labels.is_empty() {
+                assert!(members.len() <= 1, "{members:?}");
+            }
+        }
+        let place = |name: &str| FAMILIES.iter().position(|family| family.name == name).unwrap();
+        assert!(metrics.metrics.is_sorted_by_key(|metric| place(&metric.name)));
+    }
+
+    #[test]
+    fn figures_are_what_happened() {
+        let metrics = scene();
+        for (metric, expected) in [
+            ("total_processes", 5.0),
+            ("total_tasks", 6.0),
+            ("total_detached", 1.0),
+            ("total_threads", 1.0),
+            ("total_execs", 4.0),
+            ("total_commands", 1.0),
+            ("total_framework_processes", 3.0),
+            ("total_failed_lookups", 3.0),
+            ("total_cpu_seconds", 3.5),
+            ("wall_seconds", 4.0),
+            ("processes{category=\"o2 driver\"}", 3.0),
+            ("processes{category=\"other\"}", 1.0),
+            ("threads{category=\"o2 driver\"}", 1.0),
+            ("cpu_user_seconds{category=\"o2 driver\"}", 2.0),
+            ("cpu_system_seconds{category=\"text\"}", 0.25),
+            ("execs{command=\"env\"}", 1.0),
+            ("execs{command=\"sed\"}", 2.0),
+            ("command_processes{command=\"sed\"}", 2.0),
+            ("command_cpu_seconds{command=\"sed\"}", 1.5),
+            ("failed_lookups{kind=\"open\"}", 2.0),
+            ("command_failed_lookups{command=\"o2-sim\"}", 3.0),
+            ("directory_failed_lookups{directory=\"/lib\",kind=\"stat\"}", 1.0),
+            ("spawns{parent=\"o2-sim\",child=\"sed\"}", 2.0),
+            ("spawns{parent=\"o2-sim\",child=\"o2-sim\"}", 2.0),
+            ("detached_processes{command=\"o2-sim\"}", 1.0),
+        ] {
+            assert_eq!(value(&metrics, metric), Some(expected), "{metric}");
+        }
+        assert_eq!(value(&metrics, "command_processes{command=\"env\"}"), None);
+        assert_eq!(metrics.cores, 4);
+        assert_eq!(metrics.doubts, Vec::<String>::new());
+    }
+
+    #[test]
+    fn parts_add_up_to_totals() {
+        let metrics = scene();
+        let sum = |family: &str| -> f64 {
+            metrics.metrics.iter().filter(|m| m.name == family).map(|m| m.value).sum()
+        };
+        for (parts, total) in [
+            ("processes", "total_processes"),
+            ("threads", "total_threads"),
+            ("cpu_user_seconds", "total_cpu_user_seconds"),
+            ("cpu_system_seconds", "total_cpu_system_seconds"),
+            ("execs", "total_execs"),
+            ("command_processes", "total_processes"),
+            ("detached_processes", "total_detached"),
+            ("command_cpu_seconds", "total_cpu_seconds"),
+            ("failed_lookups", "total_failed_lookups"),
+            ("command_failed_lookups", "total_failed_lookups"),
+            ("directory_failed_lookups", "total_failed_lookups"),
+        ] {
+            assert!((sum(parts) - sum(total)).abs() < 1e-9, "{parts} {total}");
+        }
+    }
+
+    #[test]
+    fn a_recording_that_goes_on_is_doubted_for_that_alone() {
+        let mut scene = Scene::new(1, S);
+        // A look-up of a task whose start is in a block that is still to be written.
+        scene.fork(0, 1, 2).open_failed(S, 7, "/x");
+        let mut recording = scene.load(Some((S, 0, 0)));
+        recording.trailer = None;
+        let doubts =
+            |recording: &Recording| metrics(recording, &crate::analyse(recording).unwrap()).doubts;
+        assert_eq!(doubts(&recording)[0], "the recording was cut short");
+        recording.damage = vec![Damage { offset: 9, what: DamageKind::Truncated, records: None }];
+        assert!(doubts(&recording).len() > 2, "{:?}", doubts(&recording));
+        recording.recording_now = true;
+        assert_eq!(doubts(&recording), ["it is being recorded right now"]);
+    }
+
+    #[test]
+    fn doubts_are_said() {
+        let mut scene = Scene::new(1, S);
+        // Its child never ends.
+        scene.fork(0, 1, 2).sample(S, 2, (0, 0)).tick(S, [1, 1, 0]);
+        scene.exit_with(S, 1, (0, 0), |exit| exit.waited_utime_ns = 100 * S);
+        let recording = scene.load(Some((S, 0, 0)));
+        let findings = crate::analyse(&recording).unwrap();
+        let doubts = metrics(&recording, &findings).doubts;
+        assert!(!doubts.is_empty() && doubts[0].starts_with("the books"), "{doubts:?}");
+    }
+}

@@ -1,0 +1,141 @@
+//! A recording as tables, ready to be analysed.
+
+pub(crate) mod bins;
+pub(crate) mod exit;
+pub(crate) mod fast;
+pub(crate) mod knowledge;
+pub(crate) mod names;
+pub(crate) mod process;
+pub(crate) mod split;
+pub(crate) mod tally;
+pub(crate) mod tracks;
+pub(crate) mod usage;
+
+use proctrace_trace::{Damage, Header, Trailer};
+
+use crate::classify::{Classification, Program};
+use crate::load::starts::Start;
+use crate::load::unseen::Blindness;
+use crate::recording::bins::Bins;
+use crate::recording::fast::FastMap;
+use crate::recording::knowledge::Knows;
+use crate::recording::process::{Counts, Look, Miss, Process, Run, Task};
+use crate::recording::split::Split;
+use crate::recording::tracks::Track;
+use crate::samplers::watch::Watch;
+
+/// What one trace holds, read once.
+#[derive(Debug)]
+pub struct Recording {
+    /// Where and how it was made.
+    pub header: Header,
+    /// How it ended; None if it was cut short.
+    pub trailer: Option<Trailer>,
+    /// Whether the recorder was still writing the trace when it was opened, as far as the caller can
+    /// tell: [`Recording::load`] says no.
+    pub recording_now: bool,
+    /// What had to be passed over.
+    pub damage: Vec<Damage>,
+    /// Records that make no sense.
+    pub undecodable: u64,
+    /// Everything that ran, by number.
+    pub programs: Vec<Program>,
+    /// How they were told apart.
+    pub(crate) classification: Classification,
+    /// Processes in order of their birth.
+    pub processes: Vec<Process>,
+    /// Tasks in order of their birth.
+    pub tasks: Vec<Task>,
+    /// Every exec, in order of time.
+    pub(crate) runs: Vec<Run>,
+    /// What each run looked up in vain, while it was loading and in all.
+    pub(crate) starts: Vec<Start>,
+    /// Shapes of command lines, by number.
+    pub(crate) templates: Vec<String>,
+    /// Roles of processes, by number.
+    pub(crate) roles: Vec<String>,
+    /// Names of categories, by number.
+    pub(crate) categories: Vec<String>,
+    /// The category of each program.
+    pub(crate) category_of: Vec<usize>,
+    pub(crate) counts: Counts,
+    /// Directories that were searched in vain, by number.
+    pub(crate) directories: Vec<Vec<u8>>,
+    /// Failed look-ups by process, directory and errno.
+    pub(crate) misses: FastMap<Miss, u32>,
+    pub(crate) bins: Bins,
+    /// The processes that used most, over time.
+    pub(crate) tracks: Vec<Track>,
+    /// What samplers of /proc would not have seen.
+    pub(crate) watch: Watch,
+    /// What is known, and what is not.
+    pub(crate) knows: Knows,
+    /// How CPU time is divided into user and system time.
+    pub(crate) split: Split,
+    /// Every pass of samples.
+    pub(crate) ticks: Vec<proctrace_wire::layout::Tick>,
+    /// What could not be seen.
+    pub(crate) blind: Blindness,
+    /// Looks at the memory of processes, in order of time.
+    pub(crate) looks: Vec<Look>,
+    /// Most tasks running or runnable in a sample.
+    pub(crate) peak_running: Option<u64>,
+    /// First and last time of a record.
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+}
+
+impl Recording {
+    /// What a process ran last, or its forker if it never called exec.
+    pub fn program_of(&self, process: &Process) -> &Program {
+        &self.programs[process.program]
+    }
+
+    /// Number of the category a process counts in.
+    pub(crate) fn category_of(&self, process: &Process) -> usize {
+        self.category_of.get(process.program).copied().unwrap_or(0)
+    }
+
+    /// What a process is among others that run the same, if anything tells.
+    pub fn role_of(&self, process: &Process) -> Option<&str> {
+        self.roles.get(process.role? as usize).map(String::as_str)
+    }
+
+    /// The shape of the command line that a process ran last.
+    pub fn template_of(&self, process: &Process) -> Option<&str> {
+        let run = self.runs.get(process.run? as usize)?;
+        self.templates.get(run.template as usize).map(String::as_str)
+    }
+
+    /// The shape of the command line that started a process.
+    pub fn spawner_template_of(&self, process: &Process) -> Option<&str> {
+        let run = self.runs.get(process.spawned_in? as usize)?;
+        self.templates.get(run.template as usize).map(String::as_str)
+    }
+
+    /// Whether this is the beginning of a recording that goes on.
+    pub(crate) fn is_being_written(&self) -> bool {
+        self.recording_now && self.trailer.is_none()
+    }
+
+    /// The command, where one was launched.
+    pub fn root(&self) -> Option<&Process> {
+        if self.header.command.is_empty() { None } else { self.processes.first() }
+    }
+
+    /// From the first record to the command's exit, or to the last record.
+    pub fn wall_ns(&self) -> u64 {
+        let end = self
+            .trailer
+            .as_ref()
+            .and_then(|trailer| trailer.payload.as_ref())
+            .map(|payload| payload.exited_ns)
+            .or_else(|| self.root().and_then(|root| root.ended_ns));
+        end.unwrap_or(self.last_ns).saturating_sub(self.first_ns)
+    }
+
+    /// From the first record to the last.
+    pub fn recorded_ns(&self) -> u64 {
+        self.last_ns.saturating_sub(self.first_ns)
+    }
+}

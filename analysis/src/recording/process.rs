@@ -1,0 +1,166 @@
+//! What a recording is made of: processes, their tasks, what they ran, and what was counted.
+
+use std::collections::HashMap;
+
+use proctrace_replay::CpuTime;
+
+use crate::recording::exit::End;
+use crate::recording::split::{Divided, Ticks};
+use crate::recording::usage::Usage;
+
+/// Records, as they were counted while reading.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) attaches: u64,
+    pub(crate) forks: u64,
+    pub(crate) execs: u64,
+    pub(crate) execs_failed: u64,
+    pub(crate) exits: u64,
+    pub(crate) lookups_failed: u64,
+    /// Of them, readlinks of what is there but no link: how realpath(3) asks.
+    pub(crate) not_links: u64,
+    /// The others by family, in the order of `Family::ALL`.
+    pub(crate) by_family: [u64; 6],
+    /// Execs and look-ups of tasks that neither fork nor attach announced.
+    pub(crate) orphans: u64,
+    /// Exits of such tasks.
+    pub(crate) orphan_exits: u64,
+    /// Latest word on what was lost, by kind, reason and CPU.
+    pub(crate) losses: HashMap<(u16, u16, u32), u64>,
+}
+
+/// Where a failed look-up is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Miss {
+    pub(crate) process: u32,
+    pub(crate) directory: u32,
+    pub(crate) errno: u16,
+    /// Position in `Family::ALL`; beyond it for calls of no family.
+    pub(crate) family: u8,
+}
+
+/// A program that a process ran, from one exec to the next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run {
+    pub(crate) time_ns: u64,
+    /// Index of the process.
+    pub(crate) process: u32,
+    /// Number of the program.
+    pub(crate) program: u32,
+    /// Number of the shape of its command line.
+    pub(crate) template: u32,
+    /// False for what was running when the recording began.
+    pub(crate) happened_here: bool,
+    /// What the task had used before, in nanoseconds.
+    pub(crate) before_run_ns: u64,
+    pub(crate) before_user_ns: u64,
+    pub(crate) before_system_ns: u64,
+}
+
+/// A look at the memory of one process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) process: usize,
+    pub(crate) record: proctrace_wire::layout::Memory,
+}
+
+/// A thread of control.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Serial number in the recording.
+    pub serial: u32,
+    /// Index of its process.
+    pub process: usize,
+    /// When it was made.
+    pub born_ns: u64,
+    /// How it ended; None if it was alive at the end.
+    pub end: Option<End>,
+    /// The last sample of a task that has not ended.
+    pub seen: Option<Box<proctrace_wire::layout::Sample>>,
+    /// Whether its process existed before it.
+    pub is_thread: bool,
+    /// What it had used before it was followed; None for one that was followed from its birth.
+    pub before: Option<Box<Usage>>,
+    /// A leader that had exited before it was followed: no end will be told.
+    pub zombie: bool,
+}
+
+impl Task {
+    /// What it used while it was followed: in the end, or as last seen.
+    pub fn used(&self) -> Usage {
+        let before = self.before.as_deref().copied().unwrap_or_default();
+        match (&self.end, &self.seen) {
+            (Some(end), _) => Usage::from(&end.record).since(&before),
+            (None, Some(seen)) => Usage::from(&**seen).since(&before),
+            (None, None) => Usage::default(),
+        }
+    }
+}
+
+/// A thread group.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Serial number of the task that founded it.
+    pub serial: u32,
+    /// Its pid.
+    pub pid: i32,
+    /// Index of the process that is its parent; None for the command, or where it is not known.
+    pub parent: Option<usize>,
+    /// Index of the process that was its parent when it ended, and so the one that can wait for it:
+    /// its parent, or one that has adopted it (a subreaper). None if that is not of the recording.
+    pub reaper: Option<usize>,
+    /// What the forker was running at the time.
+    pub spawned_by: Option<usize>,
+    /// The same as an index of the recording's runs.
+    pub(crate) spawned_in: Option<u32>,
+    /// Index of the task that made it, if that was not the main thread of its process.
+    pub(crate) forked_by_thread: Option<usize>,
+    /// The run it is in at its end: its own last, or that of its forker if it never called exec.
+    pub(crate) run: Option<u32>,
+    /// Number of its role, where something tells: an argument, its working directory, its name.
+    pub(crate) role: Option<u32>,
+    /// How many forks away from the command.
+    pub depth: u32,
+    /// When it was made.
+    pub born_ns: u64,
+    /// When its last task ended; None if one was alive at the end.
+    pub ended_ns: Option<u64>,
+    /// Its status as wait(2) gives it, if it ended.
+    pub status: Option<u32>,
+    /// Pid of its parent when it ended.
+    pub(crate) last_parent_pid: Option<i32>,
+    /// Number of what it ran last.
+    pub program: usize,
+    /// Successful execs.
+    pub execs: u32,
+    /// Its tasks, by index.
+    pub tasks: Vec<usize>,
+    /// CPU time of its tasks while they were followed. The total is exact; user and system time are
+    /// estimated from ticks that are pooled where it has few of its own (see `split`).
+    pub cpu: CpuTime,
+    /// The ticks that hit its tasks while they were followed.
+    pub ticks: Ticks,
+    /// The same CPU time as the kernel divides it for this process alone: what wait(2) and
+    /// /proc/PID/stat say, which is biased for processes that few ticks hit.
+    pub told: CpuTime,
+    /// CPU time of its tasks before.
+    pub before_ns: u64,
+    /// CPU time of children it had waited for before.
+    pub waited_before_ns: u64,
+    /// CPU time that the kernel may have left out when it was waited for: last slices of tasks that
+    /// were released before they had left their CPU.
+    pub tail_ns: u64,
+    /// CPU time of children it has waited for; None unless it ended.
+    pub waited_ns: Option<u64>,
+    /// Whether its parent ignored SIGCHLD, so that no one waited for it.
+    pub autoreaped: bool,
+    /// Peak RSS of what it ran last.
+    pub maxrss_bytes: u64,
+}
+
+impl Process {
+    /// Its CPU time, as a part of groups.
+    pub(crate) fn divided(&self) -> Divided {
+        Divided { cpu: self.cpu, ticks: self.ticks }
+    }
+}

@@ -1,0 +1,218 @@
+//! How long a process hangs on the command's tree, where a sampler finds it, and how long what it
+//! has used is counted there.
+
+use std::collections::HashMap;
+
+use crate::recording::process::{Process, Run, Task};
+
+/// When each process, and what it used, is out of sight.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Membership {
+    /// When a process that lives is no more a descendant of the command, because an ancestor has
+    /// ended and one from outside has adopted it; `u64::MAX`: it stays until it ends.
+    pub(crate) leaves_ns: Vec<u64>,
+    /// When its CPU time is in no figure of a member any more, neither its own nor that of one who
+    /// waited for it; `u64::MAX`: never. A child that ended is taken to be waited for at once.
+    pub(crate) forgotten_ns: Vec<u64>,
+    /// Until when its CPU time is in no figure that is found by /proc/PID/task/PID/children alone,
+    /// which lists the children of the main thread: those of other threads are not found, and what
+    /// hangs on them neither. 0: it is found from its birth on.
+    pub(crate) hidden_until_ns: Vec<u64>,
+}
+
+impl Membership {
+    /// Whether `launched`, the first process is the command; without one, whoever has no parent in
+    /// the recording is the top of a tree.
+    ///
+    /// A parent that was seen later than its child, which only happens where they were there before
+    /// the recording, counts as one from outside: so there is no circle, whatever a trace says.
+    pub(crate) fn of(processes: &[Process], tasks: &[Task], runs: &[Run], launched: bool) -> Self {
+        let mut leaves_ns: Vec<u64> = Vec::with_capacity(processes.len());
+        let mut forgotten_ns: Vec<u64> = Vec::with_capacity(processes.len());
+        for (at, process) in processes.iter().enumerate() {
+            let ended_ns = process.ended_ns.unwrap_or(u64::MAX);
+            let reaper = process.reaper.filter(|reaper| *reaper < at);
+            let parent = process.parent.filter(|parent| *parent < at);
+            let leaves = match parent {
+                None if at == 0 || !launched => u64::MAX,
+                None => process.born_ns,
+                Some(parent) => {
+                    let parent_ended_ns = processes[parent].ended_ns.unwrap_or(u64::MAX);
+                    if parent_ended_ns > ended_ns || parent_ended_ns > leaves_ns[parent] {
+                        leaves_ns[parent]
+                    } else if reaper == Some(parent) {
+                        // Both at the same moment.
+                        leaves_ns[parent]
+                    } else {
+                        reaper.map_or(parent_ended_ns, |reaper| leaves_ns[reaper])
+                    }
+                }
+            };
+            let is_top = leaves == u64::MAX && parent.is_none();
+            let forgotten = if leaves <= ended_ns && leaves != u64::MAX {
+                leaves
+            } else if is_top || process.ended_ns.is_none() {
+                u64::MAX
+            } else if process.autoreaped {
+                ended_ns
+            } else {
+                reaper.map_or(ended_ns, |reaper| forgotten_ns[reaper])
+            };
+            leaves_ns.push(leaves);
+            forgotten_ns.push(forgotten);
+        }
+        let mut hidden_until_ns = shown_ns(processes, tasks, runs);
+        for (at, hidden_ns) in hidden_until_ns.iter_mut().enumerate() {
+            // Then it is gone for other reasons.
+            *hidden_ns = (*hidden_ns).min(leaves_ns[at]).min(forgotten_ns[at]);
+            if *hidden_ns <= processes[at].born_ns {
+                *hidden_ns = 0;
+            }
+        }
+        Self { leaves_ns, forgotten_ns, hidden_until_ns }
+    }
+}
+
+/// From when on the CPU time of each process is in a figure that a reader of
+/// /proc/PID/task/PID/children finds: its own, once it hangs on main threads alone, or that of whom
+/// waited for it, which counts the children of all its threads.
+fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[Run]) -> Vec<u64> {
+    if processes.iter().all(|process| process.forked_by_thread.is_none()) {
+        return vec![0; processes.len()];
+    }
+    let execs = execs(processes, tasks, runs);
+    // When it can be found itself, while it lives; and what it has used.
+    let mut found_ns: Vec<u64> = Vec::with_capacity(processes.len());
+    let mut counted_ns: Vec<u64> = Vec::with_capacity(processes.len());
+    for (at, process) in processes.iter().enumerate() {
+        let ended_ns = process.ended_ns.unwrap_or(u64::MAX);
+        let reaper = process.reaper.filter(|reaper| *reaper < at);
+        let parent = process.parent.filter(|parent| *parent < at);
+        let listed_ns =
+            process.forked_by_thread.map_or(0, |task| listed_ns(process, &tasks[task], &execs));
+        let found = parent.map_or(0, |parent| {
+            let found = listed_ns.max(found_ns[parent]);
+            let parent_ended_ns = processes[parent].ended_ns.unwrap_or(u64::MAX);
+            if found <= parent_ended_ns {
+                return found;
+            }
+            // The main thread of the one that adopts it has it among its children.
+            reaper.map_or(u64::MAX, |reaper| parent_ended_ns.max(found_ns[reaper]))
+        });
+        let counted = if found <= ended_ns {
+            found
+        } else {
+            reaper.map_or(ended_ns, |reaper| ended_ns.max(counted_ns[reaper]))
+        };
+        found_ns.push(found);
+        counted_ns.push(counted);
+    }
+    counted_ns
+}
+
+/// When a child of a thread comes to be one of the main thread: the kernel gives it to another thread
+/// of the process when its own one ends, and an exec leaves the process with a main thread alone.
+fn listed_ns(process: &Process, forker: &Task, execs: &HashMap<usize, Vec<u64>>) -> u64 {
+    let thread_ended_ns = forker.end.map_or(u64::MAX, |end| end.time_ns);
+    let execs = execs.get(&forker.process).map_or(&[][..], Vec::as_slice);
+    let exec_ns = execs.iter().find(|exec_ns| **exec_ns >= process.born_ns);
+    exec_ns.map_or(thread_ended_ns, |exec_ns| thread_ended_ns.min(*exec_ns))
+}
+
+/// When those processes executed programs of which a thread made others, in order of time.
+fn execs(processes: &[Process], tasks: &[Task], runs: &[Run]) -> HashMap<usize, Vec<u64>> {
+    let mut execs: HashMap<usize, Vec<u64>> = processes
+        .iter()
+        .filter_map(|process| Some((tasks[process.forked_by_thread?].process, Vec::new())))
+        .collect();
+    for run in runs.iter().filter(|run| run.happened_here) {
+        if let Some(times) = execs.get_mut(&(run.process as usize)) {
+            times.push(run.time_ns);
+        }
+    }
+    execs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{BEGIN_NS, MS, Scene, pid_of};
+
+    fn of(scene: &Scene) -> Membership {
+        let recording = scene.load(None);
+        Membership::of(&recording.processes, &recording.tasks, &recording.runs, true)
+    }
+
+    #[test]
+    fn a_child_that_is_waited_for_stays_in_the_books() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.fork(10 * MS, 1, 2).fork(20 * MS, 2, 3);
+        scene.exit(30 * MS, 3, (1, 1)).exit(40 * MS, 2, (1, 1)).exit(50 * MS, 1, (1, 1));
+        let membership = of(&scene);
+        assert_eq!(membership.leaves_ns, [u64::MAX; 3]);
+        assert_eq!(membership.forgotten_ns, [u64::MAX; 3]);
+    }
+
+    #[test]
+    fn an_orphan_leaves_with_its_parent_and_takes_its_children_along() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.fork(10 * MS, 1, 2).fork(20 * MS, 2, 3).fork(25 * MS, 3, 4);
+        scene.exit(30 * MS, 2, (1, 1)).exit(60 * MS, 4, (1, 1)).exit(70 * MS, 3, (1, 1));
+        scene.exit(80 * MS, 1, (1, 1));
+        let left_ns = BEGIN_NS + 30 * MS;
+        let membership = of(&scene);
+        assert_eq!(membership.leaves_ns, [u64::MAX, u64::MAX, left_ns, left_ns]);
+        assert_eq!(membership.forgotten_ns, [u64::MAX, u64::MAX, left_ns, left_ns]);
+    }
+
+    #[test]
+    fn a_subreaper_of_the_tree_keeps_it() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.fork(10 * MS, 1, 2).fork(20 * MS, 2, 3).exit(30 * MS, 2, (1, 1));
+        scene.exit_with(60 * MS, 3, (1, 1), |exit| exit.parent_tgid = pid_of(1));
+        scene.exit(80 * MS, 1, (1, 1));
+        assert_eq!(of(&scene).leaves_ns, [u64::MAX; 3]);
+        assert_eq!(of(&scene).forgotten_ns, [u64::MAX; 3]);
+    }
+
+    #[test]
+    fn what_no_one_waits_for_is_forgotten_at_its_end() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.fork(10 * MS, 1, 2);
+        scene.exit_with(60 * MS, 2, (1, 1), |exit| {
+            exit.bits |= proctrace_wire::layout::EXIT_AUTOREAP;
+        });
+        scene.exit(80 * MS, 1, (1, 1));
+        assert_eq!(of(&scene).leaves_ns, [u64::MAX; 2]);
+        assert_eq!(of(&scene).forgotten_ns, [u64::MAX, BEGIN_NS + 60 * MS]);
+    }
+
+    #[test]
+    fn children_of_other_threads_are_hidden_while_they_live_and_what_hangs_on_them() {
+        let mut scene = Scene::new(1, 100 * MS);
+        // Task 2 is a thread of the command; 3 its child, 4 the child of that; 5 one of the command.
+        scene.thread(10 * MS, 1, 2).fork(20 * MS, 2, 3).fork(25 * MS, 3, 4).fork(30 * MS, 1, 5);
+        scene.exit(40 * MS, 4, (1, 1)).exit(60 * MS, 3, (1, 1)).exit(70 * MS, 5, (1, 1));
+        // One that outlives the thread, which gives it to the main one.
+        scene.fork(75 * MS, 2, 6).exit(80 * MS, 2, (1, 1)).exit(90 * MS, 6, (1, 1));
+        scene.exit(95 * MS, 1, (1, 1));
+        let until = |ms: u64| BEGIN_NS + ms * MS;
+        let membership = of(&scene);
+        assert_eq!(membership.hidden_until_ns, [0, until(60), until(60), 0, until(80)]);
+        assert_eq!(membership.leaves_ns, [u64::MAX; 5]);
+    }
+
+    #[test]
+    fn an_exec_leaves_the_main_thread_alone_and_an_orphan_is_gone_anyhow() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.fork(5 * MS, 1, 2).thread(10 * MS, 2, 3).fork(20 * MS, 3, 4).fork(20 * MS, 3, 5);
+        scene.exec(30 * MS, 2, "/bin/sh", (0, 0)).exit(35 * MS, 4, (1, 1)).exit(40 * MS, 3, (1, 1));
+        scene.thread(50 * MS, 2, 6).fork(55 * MS, 6, 7).exit(60 * MS, 6, (1, 1));
+        scene.exit(60 * MS, 2, (1, 1)).exit(80 * MS, 5, (1, 1)).exit(80 * MS, 7, (1, 1));
+        scene.exit(90 * MS, 1, (1, 1));
+        let until = |ms: u64| BEGIN_NS + ms * MS;
+        let membership = of(&scene);
+        assert_eq!(membership.hidden_until_ns, [0, 0, until(30), until(30), until(60)]);
+        assert_eq!(membership.leaves_ns[3..], [until(60); 2]);
+    }
+}

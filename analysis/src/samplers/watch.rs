@@ -1,0 +1,314 @@
+//! What samplers of /proc would have seen, collected while the samples of a trace are read.
+//!
+//! A sampler knows of a process what it had used at the last look while it lived. So only what a
+//! process used after that look is kept, for each of a few samplers: those with long lives and no
+//! end in sight cost nothing.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use proctrace_replay::CpuTime;
+
+use crate::recording::bins::Bins;
+use crate::recording::process::Process;
+use crate::samplers::membership::Membership;
+
+/// Pauses between the looks of samplers like ps: as prmon is used by default, and every second.
+pub(crate) const PERIODS_NS: [u64; 2] = [30_000_000_000, 1_000_000_000];
+/// Samplers of each pause: they begin to look at different times, this many parts of it apart.
+pub(crate) const PHASES: usize = 4;
+const SAMPLERS: usize = PERIODS_NS.len() * PHASES;
+const PERIOD_MAX_NS: u64 = PERIODS_NS[0];
+
+/// Which sampler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sampler {
+    /// The pause between its looks.
+    pub(crate) period_ns: u64,
+    /// Less than `PHASES`.
+    pub(crate) phase: usize,
+}
+
+impl Sampler {
+    /// From the beginning of the recording to its first look.
+    pub(crate) fn first_ns(self) -> u64 {
+        self.period_ns / PHASES as u64 * self.phase as u64
+    }
+
+    /// When it looks for the last time before a moment.
+    pub(crate) fn last_look_ns(self, start_ns: u64, before_ns: u64) -> Option<u64> {
+        let first_ns = start_ns.saturating_add(self.first_ns());
+        // At the moment of its end a process is not there any more.
+        let since_ns = before_ns.checked_sub(first_ns)?.checked_sub(1)?;
+        Some(before_ns - 1 - since_ns % self.period_ns.max(1))
+    }
+
+    /// How often it looks until then.
+    pub(crate) fn looks(self, start_ns: u64, before_ns: u64) -> u64 {
+        self.last_look_ns(start_ns, before_ns)
+            .map_or(0, |last_ns| (last_ns - start_ns - self.first_ns()) / self.period_ns.max(1) + 1)
+    }
+
+    /// Among those whose tails are kept.
+    fn index(self) -> Option<usize> {
+        let period = PERIODS_NS.iter().position(|period_ns| *period_ns == self.period_ns)?;
+        Some(period * PHASES + self.phase)
+    }
+}
+
+/// What a process used when it was out of sight of each sampler, in nanoseconds.
+#[derive(Debug, Clone, Default)]
+struct Tail {
+    /// After the last look: user and system time.
+    after: [(f64, f64); SAMPLERS],
+    /// After it had left the tree, or the command had ended.
+    outside: (f64, f64),
+}
+
+/// What the samplers did not see.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watch {
+    start_ns: u64,
+    last_ns: u64,
+    /// When the command ended, and its samplers with it.
+    pub(crate) until_ns: u64,
+    /// When processes left the tree, for the few that did.
+    leaves_ns: HashMap<usize, u64>,
+    /// When what processes had used was in no figure of the tree any more, likewise.
+    pub(crate) forgotten_ns: Vec<(usize, u64)>,
+    /// Index of each process's tail.
+    tail_of: Vec<u32>,
+    tails: Vec<Tail>,
+    /// CPU time outside of the tree, or after the command's end, by bin: user and system.
+    pub(crate) outside: (Vec<f64>, Vec<f64>),
+    /// Until when the few are hidden that hang on threads other than main ones.
+    hidden_until_ns: HashMap<usize, u64>,
+    /// What they had used by then: user and system time.
+    hidden_of: HashMap<usize, (f64, f64)>,
+    /// The same by bin.
+    pub(crate) hidden: (Vec<f64>, Vec<f64>),
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Watch {
+    pub(crate) fn new(
+        processes: usize,
+        membership: &Membership,
+        bins: &Bins,
+        last_ns: u64,
+        until_ns: u64,
+    ) -> Self {
+        let few = |times: &[u64]| -> Vec<(usize, u64)> {
+            let times = times.iter().copied().enumerate();
+            times.filter(|(_, time_ns)| *time_ns < u64::MAX).collect()
+        };
+        Self {
+            start_ns: bins.start_ns,
+            last_ns,
+            until_ns,
+            leaves_ns: few(&membership.leaves_ns).into_iter().collect(),
+            forgotten_ns: few(&membership.forgotten_ns),
+            tail_of: vec![NONE; processes],
+            tails: Vec::new(),
+            outside: (vec![0.0; bins.len()], vec![0.0; bins.len()]),
+            hidden_until_ns: membership
+                .hidden_until_ns
+                .iter()
+                .copied()
+                .enumerate()
+                .filter(|(_, until_ns)| *until_ns > 0)
+                .collect(),
+            hidden_of: HashMap::new(),
+            hidden: (vec![0.0; bins.len()], vec![0.0; bins.len()]),
+        }
+    }
+
+    /// Until when a process could be seen, and whether that is its end, and not its way out of the
+    /// tree or the end of the command.
+    fn until(&self, at: usize, process: &Process) -> (u64, bool) {
+        let ended_ns = process.ended_ns.unwrap_or(self.last_ns).max(process.born_ns);
+        let leaves_ns = if self.leaves_ns.is_empty() {
+            u64::MAX
+        } else {
+            self.leaves_ns.get(&at).copied().unwrap_or(u64::MAX)
+        };
+        let until_ns = ended_ns.min(leaves_ns).min(self.until_ns).max(process.born_ns);
+        (until_ns, until_ns == ended_ns)
+    }
+
+    /// A task of a process has used so much from one moment to another.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        bins: &Bins,
+        (at, process): (usize, &Process),
+        (from_ns, to_ns): (u64, u64),
+        used: CpuTime,
+    ) {
+        let (until_ns, whole) = self.until(at, process);
+        // A task that is about to go can be sampled after the moment at which it exited.
+        let (from_ns, to_ns) =
+            if whole { (from_ns.min(until_ns), to_ns.min(until_ns)) } else { (from_ns, to_ns) };
+        if !self.hidden_until_ns.is_empty() {
+            self.hide(bins, at, (from_ns, to_ns), used);
+        }
+        // Every sampler looks once more after this, unless the process has ended by then.
+        if to_ns.saturating_add(PERIOD_MAX_NS) <= until_ns || used == CpuTime::default() {
+            return;
+        }
+        let outside = share_after(until_ns, from_ns, to_ns);
+        let mut shares = [0.0; SAMPLERS];
+        let mut any = outside > 0.0;
+        for (period, period_ns) in PERIODS_NS.into_iter().enumerate() {
+            for phase in 0..PHASES {
+                let sampler = Sampler { period_ns, phase };
+                let Some(look_ns) = sampler.last_look_ns(self.start_ns, until_ns) else { continue };
+                // What was never looked at needs no tail.
+                if look_ns < process.born_ns || to_ns <= look_ns {
+                    continue;
+                }
+                let after = share_after(look_ns, from_ns, to_ns) - outside;
+                shares[period * PHASES + phase] = after;
+                any |= after > 0.0;
+            }
+        }
+        if !any {
+            return;
+        }
+        let (user_ns, system_ns) = (used.user_ns as f64, used.system_ns as f64);
+        let tail = self.tail(at);
+        for (after, share) in tail.after.iter_mut().zip(shares) {
+            after.0 += user_ns * share;
+            after.1 += system_ns * share;
+        }
+        if outside > 0.0 {
+            tail.outside.0 += user_ns * outside;
+            tail.outside.1 += system_ns * outside;
+            for (bin, share) in bins.shares(from_ns.max(until_ns), to_ns) {
+                self.outside.0[bin] += user_ns * outside * share;
+                self.outside.1[bin] += system_ns * outside * share;
+            }
+        }
+    }
+
+    /// The part of it that was used while its process was hidden.
+    fn hide(&mut self, bins: &Bins, at: usize, (from_ns, to_ns): (u64, u64), used: CpuTime) {
+        let Some(until_ns) = self.hidden_until_ns.get(&at).copied() else { return };
+        let part = 1.0 - share_after(until_ns, from_ns, to_ns);
+        if part <= 0.0 {
+            return;
+        }
+        let (user_ns, system_ns) = (used.user_ns as f64 * part, used.system_ns as f64 * part);
+        let sum = self.hidden_of.entry(at).or_default();
+        sum.0 += user_ns;
+        sum.1 += system_ns;
+        for (bin, share) in bins.shares(from_ns, to_ns.min(until_ns)) {
+            self.hidden.0[bin] += user_ns * share;
+            self.hidden.1[bin] += system_ns * share;
+        }
+    }
+
+    /// When what hidden processes had used comes into sight, or is out of it for other reasons, and
+    /// how much that is: user and system time.
+    pub(crate) fn shown(&self) -> Vec<(u64, (f64, f64))> {
+        let of = |(at, used): (&usize, &(f64, f64))| Some((*self.hidden_until_ns.get(at)?, *used));
+        let mut shown: Vec<_> = self.hidden_of.iter().filter_map(of).collect();
+        shown.sort_by(|a, b| {
+            (a.0, a.1.0, a.1.1).partial_cmp(&(b.0, b.1.0, b.1.1)).unwrap_or(Ordering::Equal)
+        });
+        shown
+    }
+
+    fn tail(&mut self, process: usize) -> &mut Tail {
+        let at = self.tail_of[process];
+        let at = if at == NONE {
+            let at = u32::try_from(self.tails.len()).unwrap_or(NONE);
+            self.tail_of[process] = at;
+            self.tails.push(Tail::default());
+            at
+        } else {
+            at
+        };
+        &mut self.tails[at as usize]
+    }
+
+    fn tail_if_any(&self, process: usize) -> Option<&Tail> {
+        self.tails.get(*self.tail_of.get(process)? as usize)
+    }
+
+    /// User and system time that a process used where no sampler of the tree could see it.
+    pub(crate) fn outside_of(&self, process: usize) -> (f64, f64) {
+        self.tail_if_any(process).map_or((0.0, 0.0), |tail| tail.outside)
+    }
+
+    /// User and system time after the sampler's last look at a process; None if it never looked
+    /// at it.
+    pub(crate) fn after_last_look(
+        &self,
+        sampler: Sampler,
+        at: usize,
+        process: &Process,
+    ) -> Option<(f64, f64)> {
+        let (until_ns, _) = self.until(at, process);
+        let look_ns = sampler.last_look_ns(self.start_ns, until_ns);
+        look_ns.filter(|look_ns| *look_ns >= process.born_ns)?;
+        let index = sampler.index()?;
+        Some(self.tail_if_any(at).map_or((0.0, 0.0), |tail| tail.after[index]))
+    }
+}
+
+/// How much of a stretch of time lies after a moment.
+fn share_after(moment_ns: u64, from_ns: u64, to_ns: u64) -> f64 {
+    if to_ns <= moment_ns {
+        0.0
+    } else if from_ns >= moment_ns {
+        1.0
+    } else {
+        (to_ns - moment_ns) as f64 / (to_ns - from_ns) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_last_look_is_before_the_end() {
+        let second = |phase| Sampler { period_ns: PERIODS_NS[1], phase };
+        let s = 1_000_000_000;
+        let last = |phase, before_ns| second(phase).last_look_ns(7, before_ns);
+        assert_eq!(last(0, 7), None);
+        assert_eq!(last(0, 8), Some(7));
+        assert_eq!(last(0, 7 + s), Some(7));
+        assert_eq!(last(0, 8 + s), Some(7 + s));
+        assert_eq!(last(2, 7 + s / 2), None);
+        assert_eq!(last(2, 8 + 5 * s / 2), Some(7 + 5 * s / 2));
+        let looks = |phase, before_ns| second(phase).looks(7, before_ns);
+        assert_eq!((looks(0, 7), looks(0, 8), looks(0, 7 + s), looks(0, 8 + s)), (0, 1, 1, 2));
+        assert_eq!((looks(2, 8), looks(2, 8 + s / 2)), (0, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn looks_are_on_their_grid(
+            period in 0..PERIODS_NS.len(),
+            phase in 0..PHASES,
+            start: u64,
+            before: u64,
+        ) {
+            let sampler = Sampler { period_ns: PERIODS_NS[period], phase };
+            if let Some(look) = sampler.last_look_ns(start, before) {
+                prop_assert!(look < before && before - look <= sampler.period_ns);
+                prop_assert_eq!((look - start - sampler.first_ns()) % sampler.period_ns, 0);
+            }
+        }
+
+        #[test]
+        fn shares_are_shares(moment: u64, from: u64, to: u64) {
+            let share = share_after(moment, from.min(to), from.max(to));
+            prop_assert!((0.0..=1.0).contains(&share));
+        }
+    }
+}

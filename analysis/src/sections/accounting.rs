@@ -1,0 +1,440 @@
+//! The section on accounting: exact CPU time against what others would have said of the same run.
+
+use std::cmp::Reverse;
+
+use proctrace_findings::{
+    Axis, Bars, Chart, ChartBody, Series, Table, Unit, Values, count as figure, counted,
+};
+
+use proctrace_replay::CpuTime;
+use proctrace_trace::{Knowledge, Quantity};
+
+use crate::books::detached::is_detached;
+use crate::books::waits::Accounting;
+use crate::error::AnalysisError;
+use crate::options::{Content, Options};
+use crate::recording::Recording;
+use crate::recording::process::Process;
+use crate::recording::split::Divided;
+use crate::samplers::cpu::Cpu;
+use crate::samplers::watch::PERIODS_NS;
+use crate::samplers::{Missed, Said, prmon_like, prmon_pause_ns, ps_like};
+
+/// What prmon is told: its default, and the least that people give it.
+const PRMON_INTERVALS_S: [u64; 3] = [30, 1, 0];
+/// As many processes have a row of their own: those that used most.
+const PROCESSES_MAX: usize = 1_000;
+
+/// What one method says.
+struct Method {
+    name: String,
+    /// None where it says nothing.
+    cpu: Option<Cpu>,
+    /// Over which time.
+    wall_ns: u64,
+    missed: Vec<(&'static str, Option<u64>, f64)>,
+    sampled: Option<(u64, Said)>,
+}
+
+pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
+    let methods = methods(recording);
+    let cores = options.cores(recording);
+    Ok(Content {
+        tables: vec![
+            compared(recording, &methods, cores),
+            reasons(&methods),
+            looks(&methods),
+            processes(recording),
+            detached(recording),
+        ],
+        charts: vec![chart(&methods)],
+    })
+}
+
+fn methods(recording: &Recording) -> Vec<Method> {
+    let books = Accounting::of(recording);
+    let cpu: proctrace_replay::CpuTime =
+        recording.processes.iter().map(|process| process.cpu).sum();
+    let exact = Cpu { user_ns: cpu.user_ns as f64, system_ns: cpu.system_ns as f64 };
+    let wall_ns = recording.wall_ns();
+    let mut methods = vec![
+        Method {
+            name: "exact".into(),
+            cpu: Some(exact),
+            wall_ns: recording.recorded_ns().max(wall_ns),
+            missed: Vec::new(),
+            sampled: None,
+        },
+        time(recording, &books, exact),
+    ];
+    // A sampler's looks are placed between ours, and it is told time in ticks.
+    let has_ticks = !matches!(recording.header.knows(Quantity::Split), Knowledge::Absent { .. });
+    if !has_ticks || !recording.knows.all(&[Quantity::Samples]) {
+        return methods;
+    }
+    let sampled = |name: String, period_ns: u64, said: Said| Method {
+        name,
+        cpu: Some(said.mean),
+        wall_ns,
+        missed: why(&said.missed),
+        sampled: Some((period_ns, said)),
+    };
+    methods.extend(PRMON_INTERVALS_S.map(|interval_s| {
+        let pause_ns = prmon_pause_ns(interval_s);
+        let said = prmon_like(recording, &books, pause_ns);
+        sampled(format!("prmon-like, -i {interval_s}"), pause_ns, said)
+    }));
+    methods.extend(PERIODS_NS.map(|period_ns| {
+        let name = format!("ps-like, {} s", period_ns / 1_000_000_000);
+        sampled(name, period_ns, ps_like(recording, period_ns))
+    }));
+    methods
+}
+
+/// What time(1) says: RUSAGE_CHILDREN of whoever started the command.
+fn time(recording: &Recording, books: &Accounting, exact: Cpu) -> Method {
+    let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
+    let cpu = payload.map(|payload| Cpu {
+        user_ns: payload.user_ns as f64,
+        system_ns: payload.system_ns as f64,
+    });
+    let unwaited = recording
+        .processes
+        .iter()
+        .filter(|process| process.parent.is_some() && process.reaper.is_none())
+        .count() as u64;
+    let missed = cpu.map_or(Vec::new(), |cpu| {
+        let unwaited_ns = books.unwaited_ns as f64;
+        vec![
+            ("no one in the tree waited for it", Some(unwaited), unwaited_ns),
+            ("last slices, and rounding", None, exact.total_ns() - cpu.total_ns() - unwaited_ns),
+        ]
+    });
+    Method { name: "time".into(), cpu, wall_ns: recording.wall_ns(), missed, sampled: None }
+}
+
+fn why(missed: &Missed) -> Vec<(&'static str, Option<u64>, f64)> {
+    vec![
+        ("lived between two looks", Some(missed.unseen.round() as u64), missed.unseen_ns),
+        ("after the last look", None, missed.late_ns),
+        ("not in the tree any more", None, missed.outside_ns),
+        ("live children of a thread, not the main one", None, missed.hidden_ns),
+        ("parts of ticks or seconds", None, missed.rounding_ns),
+    ]
+}
+
+fn percent(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| 100.0 * part / whole)
+}
+
+fn exact_ns(methods: &[Method]) -> f64 {
+    methods[0].cpu.map_or(0.0, Cpu::total_ns)
+}
+
+fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
+    let exact_ns = exact_ns(methods);
+    let cpu = |of: fn(Cpu) -> f64| methods.iter().map(move |method| method.cpu.map(of));
+    // What others say of user and system time is theirs, and wrong; see the note.
+    let known = recording.knows.all(&[Quantity::Split]);
+    let part = |of: fn(Cpu) -> f64| {
+        let is_told = move |at: usize| at > 0 || known;
+        let values = methods.iter().enumerate();
+        values.map(move |(at, method)| method.cpu.filter(|_| is_told(at)).map(of))
+    };
+    let missing = || methods.iter().map(|method| Some(exact_ns - method.cpu?.total_ns()));
+    let efficiency = methods
+        .iter()
+        .map(|method| percent(method.cpu?.total_ns(), method.wall_ns as f64 * f64::from(cores)));
+    let mut table = Table::new("accounting", "CPU time, and what others would have said of it")
+        .text("method", "method", methods.iter().map(|method| method.name.clone()))
+        .real("cpu_ns", "CPU", Unit::Nanoseconds, cpu(Cpu::total_ns))
+        .real("user_ns", "user", Unit::Nanoseconds, part(|cpu| cpu.user_ns))
+        .real("system_ns", "system", Unit::Nanoseconds, part(|cpu| cpu.system_ns))
+        .real("missing_ns", "missing", Unit::Nanoseconds, missing())
+        .real("missing_percent", "of it", Unit::Percent, missing().map(|ns| percent(ns?, exact_ns)))
+        .real("efficiency_percent", "efficient", Unit::Percent, efficiency)
+        .note(format!(
+            "{}; CPU time over wall time and {cores} cores: of the recording for what \
+             is exact, of the command for the others.",
+            counted(recording.processes.len() as u64, "process", "processes")
+        ))
+        .note(
+            "prmon-like: the sum over processes of the tree and the children they waited for, at \
+             the last look, in whole seconds; it never falls. The tree is made of the children of \
+             main threads, as prmon reads it, and prmon pauses a second longer than -i says. \
+             ps-like: what each process found has used since the look before, in ticks of 10 ms; \
+             children that have ended are not counted. Both are computed from this recording, for \
+             looks that begin with the command and a quarter, half and three quarters of the pause \
+             later; this is the mean.",
+        )
+        .note(
+            "CPU time is exact when a task is sampled and when it ends, and taken to grow evenly \
+             in between; a child is taken to be waited for as soon as it ends. prmon's ticks are \
+             not modelled: less than 10 ms for each process at its last look.",
+        );
+    if known {
+        table = table.note(division(recording, methods));
+    }
+    if methods[1].cpu.is_none() {
+        table = table.note("Nobody waited for the command: time would have said nothing.");
+    }
+    table
+}
+
+/// How user and system time are told apart, and why others do it wrongly.
+fn division(recording: &Recording, methods: &[Method]) -> String {
+    let split = &recording.split;
+    let all = methods[0].cpu.unwrap_or_default();
+    let certain = split.certainty(&Divided {
+        cpu: CpuTime { user_ns: all.user_ns as u64, system_ns: all.system_ns as u64 },
+        ticks: split.ticks,
+    });
+    let (low, high) = certain.interval_percent.unwrap_or_default();
+    let mut says = format!(
+        "User and system time of exact are estimates: {:.1} % system, 95 % interval {low:.1} to \
+         {high:.1} %, from n = {} scheduler ticks ({} ms each), pooled by program.",
+        percent(all.system_ns, all.total_ns()).unwrap_or_default(),
+        figure(certain.ticks.round() as u64),
+        split.tick_ns as f64 / 1e6,
+    );
+    if let Some(told) = methods[1].cpu {
+        says.push_str(&format!(
+            " time says {:.1} %: the kernel divides the CPU time of each process by the ticks of that \
+             process alone, and counts one that no tick hit in the kernel as all user time \
+             (cputime_adjust). For processes shorter than a tick that is a bias.",
+            percent(told.system_ns, told.total_ns()).unwrap_or_default()
+        ));
+    }
+    says
+}
+
+fn reasons(methods: &[Method]) -> Table {
+    let rows: Vec<_> = methods
+        .iter()
+        .flat_map(|method| method.missed.iter().map(move |missed| (&method.name, missed)))
+        // Less than a microsecond is the rounding of sums.
+        .filter(|(_, (_, _, ns))| ns.abs() >= 1_000.0)
+        .collect();
+    Table::new("accounting_why", "Why CPU time is missing")
+        .text("method", "method", rows.iter().map(|(name, _)| (*name).clone()))
+        .text("why", "why", rows.iter().map(|(_, (why, _, _))| *why))
+        .whole("processes", "processes", Unit::Count, rows.iter().map(|(_, (_, n, _))| *n))
+        .real("cpu_ns", "CPU", Unit::Nanoseconds, rows.iter().map(|(_, (_, _, ns))| *ns))
+        .note("Means over the phases of a sampler, as above.")
+}
+
+fn looks(methods: &[Method]) -> Table {
+    let rows: Vec<(&str, u64, &Said)> = methods
+        .iter()
+        .filter_map(|method| {
+            let (period_ns, said) = method.sampled.as_ref()?;
+            Some((method.name.as_str(), *period_ns, said))
+        })
+        .collect();
+    let ns = |of: fn(&Said) -> f64| rows.iter().map(move |row| of(row.2));
+    Table::new("accounting_looks", "How much it depends on when a sampler looks")
+        .text("method", "method", rows.iter().map(|row| row.0))
+        .whole("period_ns", "pause", Unit::Nanoseconds, rows.iter().map(|row| row.1))
+        .real("looks", "looks", Unit::Count, rows.iter().map(|row| row.2.looks))
+        .real("least_ns", "least", Unit::Nanoseconds, ns(|said| said.least_ns))
+        .real("mean_ns", "mean", Unit::Nanoseconds, ns(|said| said.mean.total_ns()))
+        .real("most_ns", "most", Unit::Nanoseconds, ns(|said| said.most_ns))
+        .real("launched_ns", "launched", Unit::Nanoseconds, ns(|said| said.launched_ns))
+        .note(
+            "Launched: the first look is when the command begins, as of prmon -- COMMAND; what \
+             prmon is told by -i is a second less than its pause.",
+        )
+}
+
+fn life_ns(recording: &Recording, process: &Process) -> u64 {
+    process.ended_ns.unwrap_or(recording.last_ns).saturating_sub(process.born_ns)
+}
+
+fn efficiency_percent(recording: &Recording, process: &Process) -> Option<f64> {
+    let life_ns = life_ns(recording, process);
+    (life_ns > 0).then(|| 100.0 * process.cpu.total_ns() as f64 / life_ns as f64)
+}
+
+fn processes(recording: &Recording) -> Table {
+    let all = &recording.processes;
+    let order = |at: &usize| (Reverse(all[*at].cpu.total_ns()), *at);
+    let mut rows: Vec<usize> = (0..all.len()).collect();
+    if rows.len() > PROCESSES_MAX {
+        rows.select_nth_unstable_by_key(PROCESSES_MAX, order);
+        rows.truncate(PROCESSES_MAX);
+    }
+    rows.sort_unstable_by_key(order);
+    let of = || rows.iter().map(|at| &all[*at]);
+    let sum = |cpu: &mut dyn Iterator<Item = u64>| cpu.fold(0, u64::saturating_add) as f64;
+    let shown_ns = sum(&mut of().map(|process| process.cpu.total_ns()));
+    let all_ns = sum(&mut all.iter().map(|process| process.cpu.total_ns()));
+    by_process(
+        Table::new("accounting_processes", "The processes that used most"),
+        recording,
+        &rows,
+    )
+    .real(
+        "efficiency_percent",
+        "CPU/life",
+        Unit::Percent,
+        of().map(|process| efficiency_percent(recording, process)),
+    )
+    .note(format!(
+        "n = {} of {} processes, with {:.1} % of all CPU time. CPU/life can be more than 100 %: \
+         with threads, and for the shortest, as what the kernel does after exit is CPU time but \
+         not life.",
+        figure(rows.len() as u64),
+        figure(all.len() as u64),
+        if all_ns > 0.0 { 100.0 * shown_ns / all_ns } else { 0.0 }
+    ))
+}
+
+/// Pid, program, life and CPU time of each.
+fn by_process(table: Table, recording: &Recording, rows: &[usize]) -> Table {
+    let of = || rows.iter().map(|at| &recording.processes[*at]);
+    let own = |process: &Process| recording.split.own(&process.divided());
+    let program = |process: &Process| {
+        let name = &recording.program_of(process).name;
+        match recording.role_of(process) {
+            Some(role) => format!("{name} {role}"),
+            None => name.clone(),
+        }
+    };
+    table
+        .column(
+            "pid",
+            "pid",
+            Unit::Text,
+            Values::Whole(of().map(|process| u64::try_from(process.pid).ok()).collect()),
+        )
+        .text("program", "program", of().map(program))
+        .whole(
+            "life_ns",
+            "life",
+            Unit::Nanoseconds,
+            of().map(|process| life_ns(recording, process)),
+        )
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|process| process.cpu.total_ns()))
+        .whole("user_ns", "user", Unit::Nanoseconds, of().map(|p| Some(own(p)?.user_ns)))
+        .whole("system_ns", "system", Unit::Nanoseconds, of().map(|p| Some(own(p)?.system_ns)))
+}
+
+fn detached(recording: &Recording) -> Table {
+    let all = &recording.processes;
+    let mut rows: Vec<usize> =
+        (0..all.len()).filter(|at| is_detached(recording, &all[*at])).collect();
+    rows.sort_unstable_by_key(|at| (Reverse(all[*at].cpu.total_ns()), *at));
+    let count = rows.len();
+    let sum_ns = rows.iter().map(|at| all[*at].cpu.total_ns()).fold(0, u64::saturating_add);
+    rows.truncate(PROCESSES_MAX);
+    let of = || rows.iter().map(|at| &all[*at]);
+    let parent = |process: &Process| {
+        process.parent.map_or("-", |parent| recording.program_of(&all[parent]).name.as_str())
+    };
+    by_process(
+        Table::new("accounting_detached", "Processes that outlived their parent"),
+        recording,
+        &rows,
+    )
+    .text("parent", "parent", of().map(parent))
+    .column(
+        "waited_for",
+        "waited",
+        Unit::Flag,
+        proctrace_findings::Values::Flag(
+            of().map(|process| Some(process.reaper.is_some())).collect(),
+        ),
+    )
+    .note(format!(
+        "n = {}, with {:.3} s of CPU time. Waited: one of the recording adopted it \
+         (PR_SET_CHILD_SUBREAPER), so time sees it all the same.",
+        figure(count as u64),
+        sum_ns as f64 / 1e9
+    ))
+}
+
+fn chart(methods: &[Method]) -> Chart {
+    let exact_ns = exact_ns(methods);
+    let series = |name: &str, of: fn(Cpu, f64) -> f64| Series {
+        name: name.into(),
+        values: methods.iter().map(|method| Some(of(method.cpu?, exact_ns).max(0.0))).collect(),
+    };
+    let body = Bars {
+        rows: methods.iter().map(|method| method.name.clone()).collect(),
+        axis: Axis::linear("CPU time", Unit::Nanoseconds),
+        series: vec![
+            series("user", |cpu, _| cpu.user_ns),
+            series("system", |cpu, _| cpu.system_ns),
+            series("missing", |cpu, exact_ns| exact_ns - cpu.total_ns()),
+        ],
+        stacked: true,
+    };
+    Chart::new("accounting", "CPU time, and what others would have said", ChartBody::Bars(body))
+        .note("prmon-like and ps-like are computed from the same recording.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MS, S, Scene, real};
+    use proctrace_findings::Cell;
+
+    /// The command runs for 2 s; a child that outlived its own parent burns 3 s of 4 s.
+    fn daemon() -> Recording {
+        let mut scene = Scene::new(4, 100 * MS);
+        scene.exec(0, 1, "/opt/job", (0, 0));
+        scene.fork(10 * MS, 1, 2).fork(20 * MS, 2, 3).exit(30 * MS, 2, (0, 0));
+        scene.exit(2 * S, 1, (MS, MS)).exit(4 * S, 3, (3 * S, 0));
+        scene.load(Some((2 * S, MS, MS)))
+    }
+
+    #[test]
+    fn a_detached_child_is_seen_by_none_but_us() {
+        let options = Options { cores: Some(2), ..Options::default() };
+        let content = section(&daemon(), &options).unwrap();
+        let table = &content.tables[0];
+        let of = |method: &str, column: &str| real(table, "method", method, column).unwrap();
+        assert_eq!(of("exact", "cpu_ns"), 3_002e6);
+        assert_eq!(of("time", "cpu_ns"), 2e6);
+        assert_eq!(of("time", "missing_ns"), 3e9);
+        for method in ["prmon-like, -i 0", "prmon-like, -i 30", "ps-like, 1 s", "ps-like, 30 s"] {
+            assert_eq!(of(method, "cpu_ns"), 0.0, "{method}");
+            assert_eq!(of(method, "missing_percent"), 100.0);
+        }
+        // 3.002 s of 4 s on 2 cores
+        assert!((of("exact", "efficiency_percent") - 37.525).abs() < 1e-9);
+        let detached = content.tables.last().unwrap();
+        assert_eq!((detached.name, detached.height()), ("accounting_detached", 1));
+        assert_eq!(detached.named("cpu_ns").unwrap().values.get(0), Cell::Whole(3 * S));
+        assert_eq!(detached.named("waited_for").unwrap().values.get(0), Cell::Flag(false));
+        let busiest = &content.tables[3];
+        assert_eq!(busiest.named("cpu_ns").unwrap().values.get(0), Cell::Whole(3 * S));
+        let share = 100.0 * 3.0 / 3.98;
+        let Cell::Real(found) = busiest.named("efficiency_percent").unwrap().values.get(0) else {
+            panic!("no efficiency")
+        };
+        assert!((found - share).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_said_and_what_is_missing_add_up() {
+        for recording in [daemon(), Scene::new(1, 100 * MS).exit(S, 1, (MS, 0)).load(None)] {
+            let methods = methods(&recording);
+            let exact_ns = exact_ns(&methods);
+            for method in &methods[1..] {
+                let Some(cpu) = method.cpu else { continue };
+                let missed: f64 = method.missed.iter().map(|(_, _, ns)| ns).sum();
+                let sum = cpu.total_ns() + missed;
+                assert!((sum - exact_ns).abs() < 1e3, "{}: {sum} {exact_ns}", method.name);
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_recording_has_rows_and_no_numbers_that_are_none() {
+        let recording = Scene::new(1, 100 * MS).load(None);
+        let content = section(&recording, &Options::default()).unwrap();
+        assert_eq!(real(&content.tables[0], "method", "time", "cpu_ns"), None);
+        assert_eq!(real(&content.tables[0], "method", "exact", "cpu_ns"), Some(0.0));
+    }
+}

@@ -1,0 +1,261 @@
+//! The tree of processes as stacks: which chains of programs cost most.
+
+use std::collections::HashMap;
+
+use proctrace_findings::{Chart, ChartBody, Flame, Table, Unit, count, counted};
+
+use crate::error::AnalysisError;
+use crate::options::{Content, Options};
+use crate::recording::Recording;
+use crate::recording::split::Divided;
+use crate::stats::share_percent;
+
+/// As many stacks are told apart in each figure; the others come together.
+const STACKS_MAX: usize = 1000;
+/// Deeper ones are cut: a tree may be as deep as it has processes.
+const DEPTH_MAX: u32 = 64;
+/// What stands for the rest of a stack that was cut.
+const CUT: u32 = u32::MAX;
+
+/// A program below a chain of others.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    parent: Option<u32>,
+    program: u32,
+    depth: u32,
+    processes: u64,
+    used: Divided,
+}
+
+/// Chains of programs from the root, with what their last processes used.
+#[derive(Debug, Default)]
+struct Tree {
+    nodes: Vec<Node>,
+    children: HashMap<(Option<u32>, u32), u32>,
+}
+
+impl Tree {
+    fn of(recording: &Recording) -> Self {
+        let mut tree = Self::default();
+        // Where each process hangs: what its forker was, when it was forked.
+        let mut above: Vec<Option<u32>> = Vec::with_capacity(recording.processes.len());
+        let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+        for process in &recording.processes {
+            // With CLONE_PARENT the forker is not the parent (clone(2)). A forker that never called
+            // exec is in the run of one above it, and so in the same chain. Forkers come before what
+            // they fork.
+            let run = process.spawned_in.and_then(|run| recording.runs.get(run as usize));
+            let forker = run.map(|run| run.process as usize).or(process.parent);
+            let spawner = forker.and_then(|forker| above.get(forker).copied());
+            let own = match (spawner, process.spawned_by) {
+                (Some(above), Some(program)) => Some(tree.child(above, number(program))),
+                _ => None,
+            };
+            above.push(own);
+            let node = tree.child(own, number(process.program));
+            let node = &mut tree.nodes[node as usize];
+            node.processes += 1;
+            node.used.add(&process.divided());
+        }
+        tree
+    }
+
+    /// A program below a chain; the chain itself where it ends in the same program.
+    fn child(&mut self, parent: Option<u32>, program: u32) -> u32 {
+        let mut program = program;
+        let mut depth = 0;
+        if let Some(at) = parent {
+            let above = self.nodes[at as usize];
+            if above.program == program || above.program == CUT {
+                return at;
+            }
+            depth = above.depth + 1;
+            if depth >= DEPTH_MAX {
+                program = CUT;
+            }
+        }
+        if let Some(node) = self.children.get(&(parent, program)) {
+            return *node;
+        }
+        let node = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        let used = Divided::default();
+        self.nodes.push(Node { parent, program, depth, processes: 0, used });
+        self.children.insert((parent, program), node);
+        node
+    }
+
+    /// The programs from the root to a node, joined by `;`.
+    fn stack(&self, recording: &Recording, node: &Node) -> String {
+        let mut names = vec![name(recording, node.program)];
+        let mut above = node.parent;
+        while let Some(at) = above {
+            let node = &self.nodes[at as usize];
+            names.push(name(recording, node.program));
+            above = node.parent;
+        }
+        names.reverse();
+        names.join(";")
+    }
+
+    /// The heaviest nodes first, and what the others weigh.
+    fn heaviest(&self, weight: impl Fn(&Node) -> u64, at_most: usize) -> (Vec<(&Node, u64)>, u64) {
+        let mut heavy: Vec<(usize, u64)> =
+            self.nodes.iter().map(weight).enumerate().filter(|(_, weight)| *weight > 0).collect();
+        heavy.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        let rest = heavy.iter().skip(at_most).fold(0, |sum: u64, (_, w)| sum.saturating_add(*w));
+        heavy.truncate(at_most);
+        (heavy.into_iter().map(|(at, weight)| (&self.nodes[at], weight)).collect(), rest)
+    }
+}
+
+/// The name of a program as a frame: `;` parts frames.
+fn name(recording: &Recording, program: u32) -> String {
+    let program = recording.programs.get(program as usize);
+    program.map_or_else(|| "…".to_owned(), |program| program.name.replace([';', '\n'], ","))
+}
+
+pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, AnalysisError> {
+    let tree = Tree::of(recording);
+    let cpu = |node: &Node| node.used.cpu.total_ns();
+    let charts = vec![
+        flame(recording, &tree, "ancestry_count", "processes", "processes", |node| node.processes),
+        flame(recording, &tree, "ancestry_cpu", "CPU time", "µs of CPU time", |node| {
+            cpu(node) / 1000
+        }),
+        flame(
+            recording,
+            &tree,
+            "ancestry_system",
+            "system CPU time",
+            "µs of system CPU time",
+            |node| node.used.cpu.system_ns / 1000,
+        ),
+    ];
+    let (heavy, rest) = tree.heaviest(|node| node.processes, STACKS_MAX);
+    let all: u64 = recording.processes.len() as u64;
+    let mut table = Table::new("ancestry", "Chains of programs")
+        .whole("processes", "processes", Unit::Count, heavy.iter().map(|(_, n)| *n))
+        .real(
+            "share_percent",
+            "of all",
+            Unit::Percent,
+            heavy.iter().map(|(_, n)| share_percent(*n, all)),
+        )
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, heavy.iter().map(|(node, _)| cpu(node)))
+        .whole(
+            "system_cpu_ns",
+            "system",
+            Unit::Nanoseconds,
+            heavy.iter().map(|(node, _)| recording.split.own(&node.used).map(|cpu| cpu.system_ns)),
+        )
+        .text("stack", "chain", heavy.iter().map(|(node, _)| tree.stack(recording, node)))
+        .note(
+            "Each process counts once, below what its forker was running then. A program that \
+             forks or executes itself is one link of the chain.",
+        );
+    if rest > 0 {
+        table = table.note(format!(
+            "The {} most frequent chains; {} in others.",
+            count(heavy.len() as u64),
+            counted(rest, "process is", "processes are"),
+        ));
+    }
+    Ok(Content { tables: vec![table], charts })
+}
+
+fn flame(
+    recording: &Recording,
+    tree: &Tree,
+    name: &'static str,
+    what: &str,
+    weighs: &str,
+    weight: impl Fn(&Node) -> u64,
+) -> Chart {
+    let (heavy, rest) = tree.heaviest(weight, STACKS_MAX);
+    let mut folded: Vec<String> = heavy
+        .into_iter()
+        .map(|(node, weight)| format!("{} {weight}", tree.stack(recording, node)))
+        .collect();
+    if rest > 0 {
+        folded.push(format!("all other chains {rest}"));
+    }
+    // Neighbours of one parent must stand together.
+    folded.sort_unstable();
+    let body = ChartBody::Flame(Flame { weighs: weighs.to_owned(), folded });
+    Chart::new(name, format!("Who starts whom, by {what}"), body)
+        .note("A program that forks or executes itself is one frame.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MS, S, Scene};
+
+    fn folded(content: &Content, chart: usize) -> &[String] {
+        match &content.charts[chart].body {
+            ChartBody::Flame(flame) => &flame.folded,
+            _ => panic!("no flame"),
+        }
+    }
+
+    #[test]
+    fn every_process_is_in_one_stack() {
+        let mut scene = Scene::new(1, S);
+        scene.exec(0, 1, "/bin/bash", (0, 0));
+        // A subshell is no link of its own; what it becomes later is none of its child's.
+        scene.fork(0, 1, 2).fork(0, 2, 3).exec(0, 3, "/bin/sed", (0, 0)).exit(MS, 3, (MS, 2 * MS));
+        scene.fork(MS, 2, 4).exec(MS, 4, "/bin/sed", (0, 0)).exit(2 * MS, 4, (MS, 0));
+        scene.exec(3 * MS, 2, "/bin/time", (0, 0));
+        scene.fork(3 * MS, 2, 5).exec(3 * MS, 5, "/x/a;b", (0, 0)).exit(4 * MS, 5, (0, MS));
+        scene.exit(5 * MS, 2, (MS, 0)).exit(6 * MS, 1, (0, 0));
+        let content = section(&scene.load(None), &Options::default()).unwrap();
+        assert_eq!(folded(&content, 0), ["bash 1", "bash;sed 2", "bash;time 1", "bash;time;a,b 1"]);
+        assert_eq!(folded(&content, 1), ["bash;sed 4000", "bash;time 1000", "bash;time;a,b 1000"]);
+        assert_eq!(folded(&content, 2), ["bash;sed 2000", "bash;time;a,b 1000"]);
+        assert_eq!(content.tables[0].height(), 4);
+    }
+
+    #[test]
+    fn a_sibling_hangs_below_its_forker() {
+        let mut scene = Scene::new(1, S);
+        scene.exec(0, 1, "/x/tour.sh", (0, 0));
+        // Forked with CLONE_PARENT, by the command and by a child of it.
+        scene.sibling(MS, 1, 2).exec(MS, 2, "/x/birth", (0, 0));
+        scene.fork(MS, 1, 3).exec(MS, 3, "/x/helper", (0, 0));
+        scene.sibling(2 * MS, 3, 4).exec(2 * MS, 4, "/x/birth", (0, 0));
+        let content = section(&scene.load(None), &Options::default()).unwrap();
+        assert_eq!(
+            folded(&content, 0),
+            ["tour.sh 1", "tour.sh;birth 1", "tour.sh;helper 1", "tour.sh;helper;birth 1"]
+        );
+    }
+
+    #[test]
+    fn a_chain_of_thousands_is_cut() {
+        let mut scene = Scene::new(1, S);
+        for child in 2..5000u32 {
+            scene.fork(u64::from(child), child - 1, child);
+            let path = if child % 2 == 0 { "/x/even" } else { "/x/odd" };
+            scene.exec(u64::from(child), child, path, (0, 0));
+        }
+        let content = section(&scene.load(None), &Options::default()).unwrap();
+        let stacks = folded(&content, 0);
+        assert_eq!(stacks.len(), DEPTH_MAX as usize + 1);
+        let total: u64 =
+            stacks.iter().map(|s| s.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+        assert_eq!(total, 4999);
+    }
+
+    #[test]
+    fn what_is_light_comes_together() {
+        let mut scene = Scene::new(1, S);
+        for child in 2..2002u32 {
+            scene.fork(0, 1, child).exec(1, child, &format!("/x/p{child}q"), (0, 0));
+        }
+        let content = section(&scene.load(None), &Options::default()).unwrap();
+        let stacks = folded(&content, 0);
+        assert_eq!(stacks.len(), STACKS_MAX + 1);
+        assert_eq!(stacks[0], "all other chains 1001");
+        assert!(stacks.is_sorted());
+    }
+}
