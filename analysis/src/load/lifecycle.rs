@@ -78,7 +78,7 @@ impl Loader<'_> {
         let process = self.process_of_serial.get(attach.process);
         let task = match process {
             Some(process) if attach.head.task != attach.process => {
-                self.add_task(attach.head.task, process, attach.head.time_ns, true)
+                self.add_task(attach.head.task, attach.tid, process, attach.head.time_ns, true)
             }
             _ => {
                 let program = self.number_of(Program::unknown(&comm(&attach.comm)));
@@ -93,7 +93,10 @@ impl Loader<'_> {
                 );
                 self.processes[at].waited_before_ns =
                     attach.waited_utime_ns.saturating_add(attach.waited_stime_ns);
-                self.processes[at].tasks[0]
+                let task = self.processes[at].tasks[0];
+                // A thread whose leader is not told has an id of its own.
+                self.tasks[task].tid = Some(attach.tid);
+                task
             }
         };
         let before = Usage::from(attach);
@@ -150,7 +153,7 @@ impl Loader<'_> {
         if fork.child != fork.child_process
             && let Some(process) = self.process_of_serial.get(fork.child_process)
         {
-            self.add_task(fork.child, process, fork.head.time_ns, true);
+            self.add_task(fork.child, fork.child_tid, process, fork.head.time_ns, true);
             return;
         }
         // CLONE_PARENT makes a sibling.
@@ -185,7 +188,9 @@ impl Loader<'_> {
                 self.counts.orphan_exits += 1;
                 let process = self.process_of_serial.get(exit.process);
                 match process {
-                    Some(process) => self.add_task(exit.head.task, process, exit.start_ns, true),
+                    Some(process) => {
+                        self.add_task(exit.head.task, exit.tid, process, exit.start_ns, true)
+                    }
                     None => {
                         let program = self.number_of(Program::unknown(&comm(&exit.comm)));
                         self.add_process(exit.process, exit.tgid, exit.start_ns, None, program);
@@ -193,7 +198,13 @@ impl Loader<'_> {
                             Some(task) => task,
                             None => {
                                 let process = self.processes.len() - 1;
-                                self.add_task(exit.head.task, process, exit.start_ns, true)
+                                self.add_task(
+                                    exit.head.task,
+                                    exit.tid,
+                                    process,
+                                    exit.start_ns,
+                                    true,
+                                )
                             }
                         }
                     }
@@ -244,14 +255,23 @@ impl Loader<'_> {
         });
         self.process_of_serial.insert(serial, at);
         self.process_of_pid.insert(pid, at);
-        self.add_task(serial, at, born_ns, false);
+        // The thread that founds a group gives it its id.
+        self.add_task(serial, pid, at, born_ns, false);
         at
     }
 
-    fn add_task(&mut self, serial: u32, process: usize, born_ns: u64, is_thread: bool) -> usize {
+    fn add_task(
+        &mut self,
+        serial: u32,
+        tid: i32,
+        process: usize,
+        born_ns: u64,
+        is_thread: bool,
+    ) -> usize {
         let at = self.tasks.len();
         self.tasks.push(Task {
             serial,
+            tid: Some(tid),
             process,
             born_ns,
             end: None,

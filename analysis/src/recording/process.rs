@@ -69,6 +69,8 @@ pub(crate) struct Look {
 pub struct Task {
     /// Serial number in the recording.
     pub serial: u32,
+    /// Its thread id, as the kernel gave it at its birth; None where no record tells it.
+    pub tid: Option<i32>,
     /// Index of its process.
     pub process: usize,
     /// When it was made.
