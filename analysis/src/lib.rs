@@ -26,6 +26,7 @@ mod recording;
 mod samplers;
 mod sections;
 mod stats;
+mod tables;
 #[cfg(test)]
 mod testing;
 
@@ -46,6 +47,10 @@ pub use recording::split::Ticks;
 pub use recording::usage::Usage;
 pub use sections::Section;
 pub use stats::pearson;
+pub use tables::{
+    Answer, Batch, ColumnKind, ColumnSchema, Columnar, ColumnarFile, Query, QueryError, TABLES,
+    TableSchema, batches,
+};
 
 use proctrace_findings::{Findings, Health};
 use proctrace_trace::Quantity;

@@ -4,7 +4,7 @@ mod lifecycle;
 mod lookups;
 mod processes;
 mod samples;
-mod serials;
+pub(crate) mod serials;
 pub(crate) mod starts;
 mod template;
 pub(crate) mod unseen;

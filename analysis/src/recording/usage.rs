@@ -26,6 +26,10 @@ pub struct Usage {
     pub read_bytes: u64,
     /// Bytes written to storage.
     pub write_bytes: u64,
+    /// Bytes read by system calls.
+    pub rchar: u64,
+    /// Bytes written by system calls.
+    pub wchar: u64,
     /// Time spent runnable without a CPU.
     pub run_delay_ns: u64,
 }
@@ -44,6 +48,8 @@ macro_rules! from_record {
                     majflt: record.majflt,
                     read_bytes: record.read_bytes,
                     write_bytes: record.write_bytes,
+                    rchar: record.rchar,
+                    wchar: record.wchar,
                     run_delay_ns: record.run_delay_ns,
                 }
             }
@@ -79,6 +85,8 @@ impl Usage {
             majflt: of(self.majflt, other.majflt),
             read_bytes: of(self.read_bytes, other.read_bytes),
             write_bytes: of(self.write_bytes, other.write_bytes),
+            rchar: of(self.rchar, other.rchar),
+            wchar: of(self.wchar, other.wchar),
             run_delay_ns: of(self.run_delay_ns, other.run_delay_ns),
         }
     }

@@ -10,6 +10,7 @@ mod ends;
 mod gantt;
 mod metric;
 mod number;
+mod rows;
 mod table;
 
 pub use chart::{
@@ -20,6 +21,7 @@ pub use ends::{Ends, ProgramEnd, signal_name};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
 pub use number::{count, counted};
+pub use rows::{Rows, RowsColumn, RowsValues};
 use std::collections::BTreeMap;
 pub use table::{Cell, Column, Table, Unit, Values};
 

@@ -10,7 +10,7 @@ use crate::event::{Body, Environment, Event, Exec, Fork, Miss, Workdir};
 
 /// Assembles the events of the lifecycle stream, but for exits.
 #[derive(Debug, Default)]
-pub(crate) struct Assembler {
+pub struct Assembler {
     environments: HashMap<u64, Arc<Environment>>,
     /// Execs whose argv is not complete yet, by task.
     pending: HashMap<u32, Pending>,
@@ -24,10 +24,10 @@ struct Pending {
 
 impl Assembler {
     /// Takes a record and hands over the events that are complete with it.
-    pub(crate) fn take(&mut self, record: Record<'_>, emit: &mut impl FnMut(Event)) {
+    pub fn take(&mut self, record: Record<'_>, emit: &mut impl FnMut(Event)) {
         match record {
             Record::Env(env, bytes) => {
-                self.environments.insert(env.env_id, Arc::new(environment(bytes)));
+                self.environments.insert(env.env_id, Arc::new(variables(bytes)));
             }
             Record::Exec(exec) => {
                 self.give_up_on(exec.fixed.head.task, emit);
@@ -73,7 +73,7 @@ impl Assembler {
     }
 
     /// Hands over what is still waiting for records that never came.
-    pub(crate) fn finish(&mut self, emit: &mut impl FnMut(Event)) {
+    pub fn finish(&mut self, emit: &mut impl FnMut(Event)) {
         let mut tasks: Vec<u32> = self.pending.keys().copied().collect();
         tasks.sort_unstable();
         for task in tasks {
@@ -151,7 +151,8 @@ fn strings(block: &[u8]) -> Vec<Vec<u8>> {
     strings
 }
 
-fn environment(block: &[u8]) -> Environment {
+/// The variables of an environment, name and value, from a block of `NAME=value` each with its NUL.
+pub fn variables(block: &[u8]) -> Environment {
     strings(block)
         .into_iter()
         .filter_map(|variable| {
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn environments_are_split_at_the_first_equals_sign() {
-        let got = environment(b"PATH=/a:/b\0X=y=z\0odd\0E=\0");
+        let got = variables(b"PATH=/a:/b\0X=y=z\0odd\0E=\0");
         let pair = |name: &[u8], value: &[u8]| (name.to_vec(), value.to_vec());
         assert_eq!(got, [pair(b"PATH", b"/a:/b"), pair(b"X", b"y=z"), pair(b"E", b"")]);
     }

@@ -23,6 +23,7 @@ mod lookups;
 mod replay;
 
 pub use cputime::{CpuTime, scale};
+pub use assemble::{Assembler, variables};
 pub use cursor::{Decoded, records};
 pub use event::{Body, Environment, Event, Exec, Exit, Fork, Miss, Sample, Workdir};
 pub use replay::{Replay, Summary};

@@ -1,0 +1,90 @@
+//! What a query answers, row by row or as a file.
+
+use std::io::Write;
+
+use polars::prelude::*;
+use proctrace_findings::{Rows, RowsColumn, RowsValues};
+
+use crate::error::AnalysisError;
+use crate::tables::arrow::parquet;
+
+/// The answer of a query.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    frame: DataFrame,
+}
+
+impl Answer {
+    pub(crate) fn new(frame: DataFrame) -> Self {
+        Self { frame }
+    }
+
+    /// How many rows.
+    pub fn height(&self) -> usize {
+        self.frame.height()
+    }
+
+    /// So many rows from one on.
+    ///
+    /// # Errors
+    /// When a column has values that cannot be told as texts, numbers or lists of texts.
+    pub fn rows(&self, from: usize, rows: usize) -> Result<Rows, AnalysisError> {
+        rows_of(&self.frame.slice(i64::try_from(from).unwrap_or(i64::MAX), rows))
+    }
+
+    /// Writes all of it as Parquet.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn parquet(&self, out: impl Write) -> Result<(), AnalysisError> {
+        parquet(&self.frame, out)
+    }
+}
+
+/// The rows of a frame, in types that every renderer knows.
+pub(crate) fn rows_of(frame: &DataFrame) -> Result<Rows, AnalysisError> {
+    let columns = frame
+        .columns()
+        .iter()
+        .map(|column| {
+            Ok(RowsColumn { name: column.name().to_string(), values: values(column)? })
+        })
+        .collect::<Result<Vec<_>, AnalysisError>>()?;
+    Ok(Rows { columns })
+}
+
+fn values(column: &Column) -> Result<RowsValues, AnalysisError> {
+    Ok(match column.dtype() {
+        DataType::Boolean => RowsValues::Flag(column.bool()?.iter().collect()),
+        DataType::String => {
+            RowsValues::Text(column.str()?.iter().map(|text| text.map(str::to_owned)).collect())
+        }
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
+            RowsValues::Whole(column.cast(&DataType::UInt64)?.u64()?.iter().collect())
+        }
+        dtype if dtype.is_integer() => {
+            RowsValues::Signed(column.cast(&DataType::Int64)?.i64()?.iter().collect())
+        }
+        DataType::Float32 | DataType::Float64 => {
+            let values = column.cast(&DataType::Float64)?;
+            // A division by zero has no value.
+            let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+            RowsValues::Real(values.f64()?.iter().map(finite).collect())
+        }
+        DataType::List(_) => {
+            let lists = column.cast(&DataType::List(Box::new(DataType::String)))?;
+            let texts = |list: Option<Series>| -> Result<Option<Vec<String>>, AnalysisError> {
+                let Some(list) = list else { return Ok(None) };
+                let texts = list.str()?.iter();
+                Ok(Some(texts.map(|text| text.unwrap_or_default().to_owned()).collect()))
+            };
+            let lists = lists.list()?;
+            let each = (0..lists.len()).map(|row| texts(lists.get_as_series(row)));
+            RowsValues::Texts(each.collect::<Result<_, _>>()?)
+        }
+        _ => {
+            let texts = column.cast(&DataType::String)?;
+            RowsValues::Text(texts.str()?.iter().map(|text| text.map(str::to_owned)).collect())
+        }
+    })
+}

@@ -1,0 +1,178 @@
+//! Rows of a table as a data frame that keeps to its schema.
+
+use std::collections::{BTreeSet, HashMap};
+
+use polars::prelude::*;
+
+use crate::error::AnalysisError;
+use crate::tables::schema::{ColumnKind, TableSchema};
+
+/// Which columns of which tables are asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// None: all.
+    words: Option<BTreeSet<String>>,
+}
+
+impl Wanted {
+    /// Every column of every table.
+    pub(crate) fn all() -> Self {
+        Self { words: None }
+    }
+
+    /// Columns and tables with one of these names, wherever they are.
+    pub(crate) fn words(words: BTreeSet<String>) -> Self {
+        Self { words: Some(words) }
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.words.as_ref().is_none_or(|words| words.contains(name))
+    }
+}
+
+/// The columns of some rows of a table.
+#[derive(Debug)]
+pub(crate) struct Frame<'a> {
+    schema: &'static TableSchema,
+    wanted: &'a Wanted,
+    height: usize,
+    columns: Vec<Column>,
+}
+
+impl<'a> Frame<'a> {
+    /// So many rows of a table.
+    pub(crate) fn new(schema: &'static TableSchema, wanted: &'a Wanted, height: usize) -> Self {
+        Self { schema, wanted, height, columns: Vec::new() }
+    }
+
+    fn put<S: FnOnce(PlSmallStr) -> Column>(&mut self, name: &'static str, column: S) {
+        debug_assert!(self.schema.column(name).is_some(), "{}.{name}", self.schema.name);
+        if self.wanted.has(name) {
+            self.columns.push(column(name.into()));
+        }
+    }
+
+    /// A column of values that are always known.
+    pub(crate) fn values<T, V>(&mut self, name: &'static str, values: V)
+    where
+        V: FnOnce() -> Vec<T>,
+        Series: NamedFrom<Vec<T>, [T]>,
+        T: 'static,
+    {
+        self.put(name, |name| Series::new(name, values()).into_column());
+    }
+
+    /// A column of values that may be null.
+    pub(crate) fn options<T, V>(&mut self, name: &'static str, values: V)
+    where
+        V: FnOnce() -> Vec<Option<T>>,
+        Series: NamedFrom<Vec<Option<T>>, [Option<T>]>,
+        T: 'static,
+    {
+        self.put(name, |name| Series::new(name, values()).into_column());
+    }
+
+    /// A column of values that are null where the recording does not know them.
+    pub(crate) fn known<T, V>(&mut self, name: &'static str, known: bool, values: V)
+    where
+        V: FnOnce() -> Vec<T>,
+        Series: NamedFrom<Vec<T>, [T]>,
+        T: 'static,
+    {
+        if known {
+            self.values(name, values);
+        } else {
+            self.null(name);
+        }
+    }
+
+    /// A column of which nothing is known.
+    pub(crate) fn null(&mut self, name: &'static str) {
+        let Some(column) = self.schema.column(name) else { return };
+        let (dtype, height) = (column.kind.dtype(), self.height);
+        self.put(name, |name| Column::full_null(name, height, &dtype));
+    }
+
+    /// A column of words of a dictionary, by their numbers; those beyond it are null.
+    pub(crate) fn words<V>(&mut self, name: &'static str, words: &Words, numbers: V)
+    where
+        V: FnOnce() -> Vec<Option<u32>>,
+    {
+        self.put(name, |name| words.column(name, numbers()));
+    }
+
+    /// The rows, with the columns in the order of the schema.
+    pub(crate) fn finish(self) -> Result<DataFrame, AnalysisError> {
+        let Self { schema, wanted, height, columns } = self;
+        let mut by_name: HashMap<PlSmallStr, Column> =
+            columns.into_iter().map(|column| (column.name().clone(), column)).collect();
+        let mut ordered = Vec::with_capacity(by_name.len());
+        for column in schema.columns.iter().filter(|column| wanted.has(column.name)) {
+            let fits = |found: &Column| *found.dtype() == column.kind.dtype();
+            match by_name.remove(column.name).filter(fits) {
+                Some(found) => ordered.push(found),
+                None => {
+                    let fault = format!("no column {} in table {}", column.name, schema.name);
+                    return Err(PolarsError::SchemaMismatch(fault.into()).into());
+                }
+            }
+        }
+        Ok(DataFrame::new(height, ordered)?)
+    }
+}
+
+/// Words by number, each once: what a column of names is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Words(Series);
+
+impl Words {
+    pub(crate) fn new<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Self {
+        let words = StringChunked::from_iter_values("".into(), words.into_iter());
+        Self(words.into_series())
+    }
+
+    pub(crate) fn column(&self, name: PlSmallStr, numbers: Vec<Option<u32>>) -> Column {
+        let len = self.0.len();
+        let inside = |number: &u32| (*number as usize) < len;
+        let numbers: IdxCa =
+            numbers.into_iter().map(|number| number.filter(inside).map(IdxSize::from)).collect();
+        // Every number is of the dictionary, or null.
+        let mut column = self.0.take(&numbers).unwrap_or_else(|_| {
+            Series::full_null("".into(), numbers.len(), &ColumnKind::Text.dtype())
+        });
+        column.rename(name);
+        column.into_column()
+    }
+}
+
+impl Frame<'_> {
+    /// A column of lists of texts.
+    pub(crate) fn lists<'t>(
+        &mut self,
+        name: &'static str,
+        lists: impl FnOnce() -> Vec<Option<Vec<&'t str>>>,
+    ) {
+        self.put(name, |name| {
+            let lists = lists();
+            let mut builder = ListStringChunkedBuilder::new(name, lists.len(), 4 * lists.len());
+            for list in lists {
+                match list {
+                    Some(texts) => builder.append_values_iter(texts.into_iter()),
+                    None => builder.append_null(),
+                }
+            }
+            builder.finish().into_column()
+        });
+    }
+}
+
+/// The column that names the recording a row is of.
+pub(crate) const RECORDING: &str = "recording";
+
+/// The rows with a first column that names their recording.
+pub(crate) fn named(mut rows: DataFrame, recording: &str) -> Result<DataFrame, AnalysisError> {
+    let name = Scalar::new(DataType::String, AnyValue::StringOwned(recording.into()));
+    let names = Column::new_scalar(RECORDING.into(), name, rows.height());
+    rows.insert_column(0, names)?;
+    Ok(rows)
+}

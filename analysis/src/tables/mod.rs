@@ -1,0 +1,106 @@
+//! A recording as tables: what queries, exports and sections stand on.
+//!
+//! [`TABLES`] describes them. Some are in memory once a recording is loaded; of the others the trace is
+//! read once more, a batch of rows at a time, so that none has to fit into memory.
+
+mod answer;
+mod arrow;
+mod events;
+mod files;
+mod frame;
+mod nearest;
+mod query;
+mod rows;
+mod schema;
+mod words;
+
+use std::path::Path;
+
+use polars::prelude::DataFrame;
+
+pub use answer::Answer;
+pub use files::{Batch, Columnar, ColumnarFile, batches};
+pub use query::{Query, QueryError};
+pub use schema::{ColumnKind, ColumnSchema, TABLES, TableSchema};
+
+use crate::error::AnalysisError;
+use crate::recording::Recording;
+use crate::tables::events::{Scan, Sink};
+use crate::tables::frame::Wanted;
+use crate::tables::rows::Names;
+
+/// Rows of a batch, and so of a row group: large enough to compress and to skip by, small enough to
+/// have dozens of columns in memory.
+const BATCH_ROWS: usize = 1 << 17;
+
+/// Tables that are read from the trace itself.
+const FROM_TRACE: [&str; 7] =
+    ["execs", "failed_execs", "environments", "renames", "lookups", "samples", "memory"];
+
+/// Hands the rows of some tables to `sink`, batch by batch; each table at least once, so that one
+/// without rows is told from one that was not asked for.
+pub(crate) fn stream(
+    recording: &Recording,
+    path: &Path,
+    tables: &[&'static TableSchema],
+    wanted: &Wanted,
+    sink: Sink<'_>,
+) -> Result<(), AnalysisError> {
+    let names = Names::of(recording);
+    for schema in tables.iter().copied() {
+        match schema.name {
+            "processes" => in_batches(recording.processes.len(), |range| {
+                sink(schema, rows::processes(recording, &names, schema, wanted, range)?)
+            })?,
+            "threads" => in_batches(recording.tasks.len(), |range| {
+                sink(schema, rows::threads(recording, schema, wanted, range)?)
+            })?,
+            "bins" => sink(schema, rows::bins(recording, schema, wanted)?)?,
+            "category_bins" => {
+                sink(schema, rows::category_bins(recording, &names, schema, wanted)?)?;
+            }
+            "losses" => sink(schema, rows::losses(recording, schema, wanted)?)?,
+            "recording" => sink(schema, rows::recording(recording, schema, wanted)?)?,
+            _ => {}
+        }
+    }
+    if tables.iter().any(|table| FROM_TRACE.contains(&table.name)) {
+        Scan::new(recording, &names, wanted, BATCH_ROWS).read(path, tables, sink)?;
+    }
+    Ok(())
+}
+
+fn in_batches(
+    rows: usize,
+    mut each: impl FnMut(std::ops::Range<usize>) -> Result<(), AnalysisError>,
+) -> Result<(), AnalysisError> {
+    let mut from = 0;
+    loop {
+        let to = rows.min(from + BATCH_ROWS);
+        each(from..to)?;
+        from = to;
+        if from >= rows {
+            return Ok(());
+        }
+    }
+}
+
+/// One table, whole.
+pub(crate) fn whole(
+    recording: &Recording,
+    path: &Path,
+    table: &'static TableSchema,
+    wanted: &Wanted,
+) -> Result<DataFrame, AnalysisError> {
+    let mut whole: Option<DataFrame> = None;
+    stream(recording, path, &[table], wanted, &mut |_, batch| {
+        match &mut whole {
+            Some(whole) => {
+                whole.vstack_mut_owned(batch)?;
+            }
+            None => whole = Some(batch),
+        }
+        Ok(())
+    })?;
+    Ok(whole.unwrap_or_default())
+}

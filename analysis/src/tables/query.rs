@@ -1,0 +1,182 @@
+//! SQL over the tables of one recording or several.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use polars::prelude::{DataFrame, IntoLazy, PolarsError};
+use polars::sql::SQLContext;
+
+use crate::error::AnalysisError;
+use crate::recording::Recording;
+use crate::tables::answer::Answer;
+use crate::tables::frame::{RECORDING, Wanted, named};
+use crate::tables::nearest::nearest;
+use crate::tables::schema::{TABLES, TableSchema};
+use crate::tables::stream;
+use crate::tables::words::Mentioned;
+
+/// Why a query has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// A table that there is not.
+    #[error("there is no table {name}{}; there are {}", meant(nearest), TABLES.iter().map(|t| t.name).collect::<Vec<_>>().join(", "))]
+    Table {
+        /// The name.
+        name: String,
+        /// What was probably meant.
+        nearest: Option<&'static str>,
+    },
+    /// A column that there is not.
+    #[error("there is no column {name}{}; there are {}", meant(nearest), columns.join(", "))]
+    Column {
+        /// The name.
+        name: String,
+        /// What was probably meant.
+        nearest: Option<&'static str>,
+        /// The columns of the tables asked.
+        columns: Vec<&'static str>,
+    },
+    /// SQL that makes no sense.
+    #[error("{0}")]
+    Sql(String),
+    /// A recording that cannot be read.
+    #[error(transparent)]
+    Recording(#[from] AnalysisError),
+}
+
+fn meant(nearest: &Option<&'static str>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!(", did you mean {nearest}?"))
+}
+
+/// A query, and the tables that it needs.
+#[derive(Debug)]
+pub struct Query {
+    sql: String,
+    wanted: Wanted,
+    tables: Vec<&'static TableSchema>,
+    frames: BTreeMap<&'static str, DataFrame>,
+}
+
+impl Query {
+    /// Reads an SQL text.
+    ///
+    /// # Errors
+    /// When it asks no table of a recording.
+    pub fn new(sql: &str) -> Result<Self, QueryError> {
+        let sql = sql.trim().trim_end_matches(';').to_owned();
+        let mentioned = Mentioned::of(&sql);
+        let mut tables: Vec<&'static TableSchema> = Vec::new();
+        for name in &mentioned.tables {
+            if let Some(table) = TableSchema::named(name)
+                && !tables.iter().any(|known| known.name == table.name)
+            {
+                tables.push(table);
+            }
+        }
+        if tables.is_empty() {
+            return Err(match mentioned.tables.first() {
+                Some(name) => no_table(name),
+                None => QueryError::Sql(
+                    "it asks no table: SELECT … FROM processes, for example".to_owned(),
+                ),
+            });
+        }
+        let wanted = match mentioned.all_columns {
+            true => Wanted::all(),
+            false => Wanted::words(mentioned.words),
+        };
+        Ok(Self { sql, wanted, tables, frames: BTreeMap::new() })
+    }
+
+    /// Adds the rows of a recording, of which the trace is at `path`, under a name.
+    ///
+    /// # Errors
+    /// When the trace cannot be read again, or a table cannot be made.
+    pub fn add(
+        &mut self,
+        name: &str,
+        recording: &Recording,
+        path: &Path,
+    ) -> Result<(), QueryError> {
+        let Self { frames, tables, wanted, .. } = self;
+        let mut take = |schema: &'static TableSchema, batch: DataFrame| {
+            // A query that counts rows may want no column at all.
+            let batch = match wanted.has(RECORDING) || batch.width() == 0 {
+                true => named(batch, name)?,
+                false => batch,
+            };
+            match frames.get_mut(schema.name) {
+                Some(frame) => {
+                    frame.vstack_mut_owned(batch)?;
+                }
+                None => {
+                    frames.insert(schema.name, batch);
+                }
+            }
+            Ok(())
+        };
+        Ok(stream(recording, path, tables, wanted, &mut take)?)
+    }
+
+    /// Asks the recordings that were added.
+    ///
+    /// # Errors
+    /// When the SQL makes no sense, or names what there is not.
+    pub fn answer(self) -> Result<Answer, QueryError> {
+        let Self { sql, tables, frames, .. } = self;
+        let mut context = SQLContext::new();
+        for (name, mut frame) in frames {
+            frame.align_chunks_par();
+            context.register(name, frame.lazy());
+        }
+        let answer = context.execute(&sql).and_then(|lazy| lazy.collect());
+        answer.map(Answer::new).map_err(|error| explained(&error, &tables))
+    }
+}
+
+fn no_table(name: &str) -> QueryError {
+    let names = TABLES.iter().map(|table| table.name);
+    QueryError::Table { name: name.to_owned(), nearest: nearest(name, names) }
+}
+
+/// An error of the engine in terms of the tables.
+fn explained(error: &PolarsError, tables: &[&'static TableSchema]) -> QueryError {
+    let text = error.to_string();
+    let quoted = || {
+        let name = text.split(['"', '\'', '`']).nth(1)?;
+        (!name.is_empty()).then(|| name.to_owned())
+    };
+    if let PolarsError::ColumnNotFound(_) = error
+        && let Some(name) = quoted()
+    {
+        return no_column(&name, tables);
+    }
+    if let PolarsError::SQLInterface(_) = error
+        && let Some(name) = quoted()
+    {
+        if text.contains("relation") || text.contains("table") {
+            return no_table(&name);
+        }
+        if text.contains("column") {
+            return no_column(&name, tables);
+        }
+    }
+    // The rest of a message is about the engine's own plan.
+    let first = text.split("\n\n").next().unwrap_or(&text).trim();
+    QueryError::Sql(first.to_owned())
+}
+
+fn no_column(name: &str, tables: &[&'static TableSchema]) -> QueryError {
+    let name = name.rsplit('.').next().unwrap_or(name);
+    let mut columns: Vec<&'static str> = vec![RECORDING];
+    for column in tables.iter().flat_map(|table| table.columns) {
+        if !columns.contains(&column.name) {
+            columns.push(column.name);
+        }
+    }
+    QueryError::Column {
+        name: name.to_owned(),
+        nearest: nearest(name, columns.iter().copied()),
+        columns,
+    }
+}

@@ -1,0 +1,398 @@
+//! The tables that are in memory once a recording is loaded: processes, threads, bins, losses and the
+//! recording itself.
+
+use std::ops::Range;
+
+use polars::prelude::*;
+use proctrace_findings::Class;
+use proctrace_trace::Quantity;
+use proctrace_wire::layout::LOSS_ANY_CPU;
+use proctrace_wire::{Kind, LossReason};
+
+use crate::books::detached::is_detached;
+use crate::books::waits::Accounting;
+use crate::classify::labels::class_name;
+use crate::error::AnalysisError;
+use crate::recording::Recording;
+use crate::recording::bins::Quantity as Binned;
+use crate::recording::process::{Process, Task};
+use crate::recording::usage::Usage;
+use crate::tables::frame::{Frame, Wanted, Words};
+use crate::tables::schema::TableSchema;
+
+/// Which program each process ran: its own exec, or that of the one who forked it.
+const WHO: [Quantity; 2] = [Quantity::Forks, Quantity::Execs];
+
+/// Bits of a status as wait(2) gives it.
+const SIGNAL_BITS: u32 = 0x7f;
+const CORE_BIT: u32 = 0x80;
+
+/// The names that columns are made of, once for all rows.
+#[derive(Debug)]
+pub(crate) struct Names {
+    pub(crate) programs: Words,
+    pub(crate) categories: Words,
+    pub(crate) classes: Words,
+    pub(crate) roles: Words,
+    pub(crate) templates: Words,
+    class_of: Vec<u32>,
+    /// Failed look-ups in vain of each process.
+    lookups: Vec<u64>,
+}
+
+const CLASSES: [Class; 3] = [Class::Command, Class::Framework, Class::Program];
+
+impl Names {
+    pub(crate) fn of(recording: &Recording) -> Self {
+        let mut lookups = vec![0u64; recording.processes.len()];
+        for (miss, count) in &recording.misses {
+            if let Some(sum) = lookups.get_mut(miss.process as usize) {
+                *sum += u64::from(*count);
+            }
+        }
+        let class = |class: Class| CLASSES.iter().position(|known| *known == class).unwrap_or(0);
+        Self {
+            programs: Words::new(recording.programs.iter().map(|program| &*program.name)),
+            categories: Words::new(&recording.categories),
+            classes: Words::new(CLASSES.map(class_name)),
+            roles: Words::new(&recording.roles),
+            templates: Words::new(&recording.templates),
+            class_of: recording.programs.iter().map(|p| number(class(p.class))).collect(),
+            lookups,
+        }
+    }
+
+    pub(crate) fn class_of(&self, program: usize) -> Option<u32> {
+        self.class_of.get(program).copied()
+    }
+}
+
+pub(crate) fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+/// From the start of the recording.
+pub(crate) fn since(recording: &Recording, time_ns: u64) -> u64 {
+    time_ns.saturating_sub(recording.first_ns)
+}
+
+pub(crate) fn category_of(recording: &Recording, program: usize) -> Option<u32> {
+    recording.category_of.get(program).copied().map(number)
+}
+
+/// Some of the processes.
+pub(crate) fn processes(
+    recording: &Recording,
+    names: &Names,
+    schema: &'static TableSchema,
+    wanted: &Wanted,
+    range: Range<usize>,
+) -> Result<DataFrame, AnalysisError> {
+    let knows = &recording.knows;
+    let rows = &recording.processes[range.clone()];
+    let serial = |at: usize| recording.processes.get(at).map(|process| process.serial);
+    let template = |run: Option<u32>| Some(recording.runs.get(run? as usize)?.template);
+    let who = knows.all(&WHO);
+    let split = knows.all(&[Quantity::Cpu, Quantity::Split]);
+    let cpu = knows.all(&[Quantity::Cpu]);
+    let some = |known: bool, number: usize| known.then(|| u32::try_from(number).ok()).flatten();
+    let mut frame = Frame::new(schema, wanted, rows.len());
+    frame.values("process_id", || rows.iter().map(|p| p.serial).collect());
+    frame.values("pid", || rows.iter().map(|p| p.pid).collect());
+    frame.options("parent_id", || rows.iter().map(|p| serial(p.parent?)).collect());
+    frame.options("reaper_id", || rows.iter().map(|p| serial(p.reaper?)).collect());
+    frame.values("depth", || rows.iter().map(|p| p.depth).collect());
+    frame.words("program", &names.programs, || {
+        rows.iter().map(|p| some(who, p.program)).collect()
+    });
+    frame.words("category", &names.categories, || {
+        let of = |p: &Process| category_of(recording, p.program).filter(|_| who);
+        rows.iter().map(of).collect()
+    });
+    frame.words("class", &names.classes, || {
+        rows.iter().map(|p| names.class_of(p.program).filter(|_| who)).collect()
+    });
+    frame.words("role", &names.roles, || rows.iter().map(|p| p.role).collect());
+    let argv = knows.all(&[Quantity::Argv]);
+    frame.words("command_shape", &names.templates, || {
+        rows.iter().map(|p| template(p.run).filter(|_| argv)).collect()
+    });
+    frame.options("exec_id", || rows.iter().map(|p| p.run).collect());
+    let execs = knows.all(&[Quantity::Execs]);
+    frame.known("execs", execs, || rows.iter().map(|p| p.execs).collect());
+    frame.known("forked", execs, || rows.iter().map(|p| p.execs == 0).collect());
+    frame.words("spawner", &names.programs, || {
+        rows.iter().map(|p| some(who, p.spawned_by?)).collect()
+    });
+    frame.words("spawner_shape", &names.templates, || {
+        rows.iter().map(|p| template(p.spawned_in).filter(|_| argv)).collect()
+    });
+    frame.options("spawner_exec_id", || rows.iter().map(|p| p.spawned_in).collect());
+    frame.known("threads", knows.all(&[Quantity::Forks]), || {
+        rows.iter().map(|p| number(p.tasks.len()).saturating_sub(1)).collect()
+    });
+    frame.values("start_ns", || rows.iter().map(|p| since(recording, p.born_ns)).collect());
+    frame.options("end_ns", || rows.iter().map(|p| Some(since(recording, p.ended_ns?))).collect());
+    frame.options("life_ns", || {
+        rows.iter().map(|p| Some(p.ended_ns?.saturating_sub(p.born_ns))).collect()
+    });
+    let signal = |status: u32| i32::try_from(status & SIGNAL_BITS).unwrap_or(0);
+    frame.options("exit_code", || {
+        let code = |status: u32| i32::try_from(status >> 8 & 0xff).unwrap_or(0);
+        let of = |p: &Process| p.status.filter(|status| signal(*status) == 0).map(code);
+        rows.iter().map(of).collect()
+    });
+    frame.options("signal", || {
+        rows.iter().map(|p| p.status.map(signal).filter(|signal| *signal != 0)).collect()
+    });
+    frame.options("core_dump", || {
+        rows.iter().map(|p| p.status.map(|status| status & CORE_BIT != 0)).collect()
+    });
+    frame.values("detached", || rows.iter().map(|p| is_detached(recording, p)).collect());
+    frame.known("cpu_ns", cpu, || rows.iter().map(|p| p.cpu.total_ns()).collect());
+    frame.known("user_ns", split, || rows.iter().map(|p| p.cpu.user_ns).collect());
+    frame.known("system_ns", split, || rows.iter().map(|p| p.cpu.system_ns).collect());
+    frame.known("user_ticks_ns", cpu, || rows.iter().map(|p| p.ticks.user_ns).collect());
+    frame.known("system_ticks_ns", cpu, || rows.iter().map(|p| p.ticks.system_ns).collect());
+    frame.options("children_waited_cpu_ns", || {
+        rows.iter().map(|p| p.waited_ns.filter(|_| cpu)).collect()
+    });
+    let used: Vec<Usage> = rows
+        .iter()
+        .map(|p| {
+            let tasks = p.tasks.iter().map(|task| recording.tasks[*task].used());
+            tasks.fold(Usage::default(), |sum, used| sum.plus(&used))
+        })
+        .collect();
+    usage(&mut frame, recording, &used);
+    let ends = |p: &Process| -> Vec<&Task> {
+        p.tasks.iter().map(|task| &recording.tasks[*task]).filter(|t| t.end.is_some()).collect()
+    };
+    frame.known("migrations", knows.all(&[Quantity::Switches]), || {
+        let of = |task: &&Task| task.end.map_or(0, |end| u64::from(end.record.migrations));
+        rows.iter().map(|p| ends(p).iter().map(of).sum::<u64>()).collect()
+    });
+    frame.known("peak_rss_bytes", knows.all(&[Quantity::PeakRss]), || {
+        rows.iter().map(|p| p.maxrss_bytes).collect()
+    });
+    frame.known("opens", knows.all(&[Quantity::LookupsOpen]), || {
+        let of = |task: &&Task| task.end.map_or(0, |end| u64::from(end.record.opens));
+        rows.iter().map(|p| ends(p).iter().map(of).sum::<u64>()).collect()
+    });
+    frame.known("failed_lookups", knows.all(&Quantity::LOOKUPS), || {
+        names.lookups[range].to_vec()
+    });
+    frame.finish()
+}
+
+/// The counters that processes and threads have alike.
+fn usage(frame: &mut Frame<'_>, recording: &Recording, used: &[Usage]) {
+    let knows = |quantity| recording.knows.all(&[quantity]);
+    let all = |of: fn(&Usage) -> u64| used.iter().map(of).collect::<Vec<u64>>();
+    frame.known("run_delay_ns", knows(Quantity::RunDelay), || all(|u| u.run_delay_ns));
+    let switches = knows(Quantity::Switches);
+    frame.known("voluntary_switches", switches, || all(|u| u.nvcsw));
+    frame.known("involuntary_switches", switches, || all(|u| u.nivcsw));
+    let faults = knows(Quantity::Faults);
+    frame.known("minor_faults", faults, || all(|u| u.minflt));
+    frame.known("major_faults", faults, || all(|u| u.majflt));
+    let io = knows(Quantity::Io);
+    frame.known("read_bytes", io, || all(|u| u.read_bytes));
+    frame.known("write_bytes", io, || all(|u| u.write_bytes));
+    frame.known("read_call_bytes", io, || all(|u| u.rchar));
+    frame.known("write_call_bytes", io, || all(|u| u.wchar));
+}
+
+/// Some of the threads.
+pub(crate) fn threads(
+    recording: &Recording,
+    schema: &'static TableSchema,
+    wanted: &Wanted,
+    range: Range<usize>,
+) -> Result<DataFrame, AnalysisError> {
+    let knows = &recording.knows;
+    let rows = &recording.tasks[range];
+    let used: Vec<Usage> = rows.iter().map(Task::used).collect();
+    let cpu = knows.all(&[Quantity::Cpu]);
+    let mut frame = Frame::new(schema, wanted, rows.len());
+    frame.values("thread_id", || rows.iter().map(|t| t.serial).collect());
+    frame.values("process_id", || {
+        rows.iter().map(|t| recording.processes[t.process].serial).collect()
+    });
+    frame.options("tid", || rows.iter().map(|t| t.tid).collect());
+    frame.values("first", || rows.iter().map(|t| !t.is_thread).collect());
+    frame.values("start_ns", || rows.iter().map(|t| since(recording, t.born_ns)).collect());
+    frame.options("end_ns", || {
+        rows.iter().map(|t| Some(since(recording, t.end?.time_ns))).collect()
+    });
+    frame.known("cpu_ns", cpu, || used.iter().map(|u| u.run_ns).collect());
+    frame.known("user_ticks_ns", cpu, || used.iter().map(|u| u.utime_ns).collect());
+    frame.known("system_ticks_ns", cpu, || used.iter().map(|u| u.stime_ns).collect());
+    usage(&mut frame, recording, &used);
+    let of_end = |known: bool, of: fn(&Task) -> Option<u64>| -> Vec<Option<u64>> {
+        rows.iter().map(|task| of(task).filter(|_| known)).collect()
+    };
+    frame.options("migrations", || {
+        let known = knows.all(&[Quantity::Switches]);
+        of_end(known, |task| Some(u64::from(task.end?.record.migrations)))
+    });
+    frame.options("opens", || {
+        let known = knows.all(&[Quantity::LookupsOpen]);
+        of_end(known, |task| Some(u64::from(task.end?.record.opens)))
+    });
+    frame.finish()
+}
+
+/// What the whole tree did in each stretch of time.
+pub(crate) fn bins(
+    recording: &Recording,
+    schema: &'static TableSchema,
+    wanted: &Wanted,
+) -> Result<DataFrame, AnalysisError> {
+    let (bins, knows) = (&recording.bins, &recording.knows);
+    let len = bins.len();
+    let mut frame = Frame::new(schema, wanted, len);
+    frame.values("bin", || (0..len).map(number).collect());
+    frame.values("start_ns", || (0..len as u64).map(|bin| bin * bins.width_ns).collect());
+    frame.values("width_ns", || vec![bins.width_ns; len]);
+    for (name, quantity, needs) in [
+        ("user_ns", Binned::User, &[Quantity::Forks, Quantity::Cpu, Quantity::Split][..]),
+        ("system_ns", Binned::System, &[Quantity::Forks, Quantity::Cpu, Quantity::Split]),
+        (
+            "voluntary_switches",
+            Binned::SwitchesVoluntary,
+            &[Quantity::Forks, Quantity::Switches],
+        ),
+        (
+            "involuntary_switches",
+            Binned::SwitchesInvoluntary,
+            &[Quantity::Forks, Quantity::Switches],
+        ),
+        ("read_bytes", Binned::ReadBytes, &[Quantity::Forks, Quantity::Io]),
+        ("write_bytes", Binned::WriteBytes, &[Quantity::Forks, Quantity::Io]),
+        ("read_call_bytes", Binned::CallReadBytes, &[Quantity::Forks, Quantity::Io]),
+        ("write_call_bytes", Binned::CallWriteBytes, &[Quantity::Forks, Quantity::Io]),
+        ("minor_faults", Binned::FaultsMinor, &[Quantity::Forks, Quantity::Faults]),
+        ("major_faults", Binned::FaultsMajor, &[Quantity::Forks, Quantity::Faults]),
+        ("run_delay_ns", Binned::RunDelay, &[Quantity::Forks, Quantity::RunDelay]),
+        ("live", Binned::Live, &[Quantity::Forks]),
+    ] {
+        frame.known(name, knows.all(needs), || bins.of(quantity).to_vec());
+    }
+    for (name, quantity, needs) in [
+        ("forks", Binned::Forks, &[Quantity::Forks][..]),
+        ("execs", Binned::Execs, &[Quantity::Execs]),
+        ("exits", Binned::Exits, &[]),
+        ("failed_lookups", Binned::LookupsFailed, &Quantity::LOOKUPS),
+    ] {
+        // They count single events, far below where a float would round.
+        let whole = || bins.of(quantity).iter().map(|value| *value as u64).collect();
+        frame.known(name, knows.all(needs), whole);
+    }
+    for (name, quantity) in [
+        ("running", Binned::Running),
+        ("sleeping", Binned::Sleeping),
+        ("uninterruptible", Binned::Uninterruptible),
+    ] {
+        let from = bins.known_from(quantity);
+        let known = knows.all(&[Quantity::Samples]);
+        frame.options(name, || {
+            let values = bins.of(quantity).iter().enumerate();
+            values.map(|(at, value)| (known && at >= from).then_some(*value)).collect()
+        });
+    }
+    frame.finish()
+}
+
+/// The same by category, without bins in which a category did nothing.
+pub(crate) fn category_bins(
+    recording: &Recording,
+    names: &Names,
+    schema: &'static TableSchema,
+    wanted: &Wanted,
+) -> Result<DataFrame, AnalysisError> {
+    let knows = &recording.knows;
+    let mut rows: Vec<(u32, u32, f64, f64, u64)> = Vec::new();
+    if knows.all(&WHO) {
+        for (category, bins) in recording.bins.categories.iter().enumerate() {
+            for (bin, user_ns) in bins.user_ns.iter().enumerate() {
+                let (system_ns, born) = (bins.system_ns[bin], bins.processes[bin] as u64);
+                if *user_ns != 0.0 || system_ns != 0.0 || born != 0 {
+                    rows.push((number(bin), number(category), *user_ns, system_ns, born));
+                }
+            }
+        }
+    }
+    rows.sort_unstable_by_key(|row| (row.0, row.1));
+    let split = knows.all(&[Quantity::Cpu, Quantity::Split]);
+    let mut frame = Frame::new(schema, wanted, rows.len());
+    frame.values("bin", || rows.iter().map(|row| row.0).collect());
+    frame.words("category", &names.categories, || rows.iter().map(|row| Some(row.1)).collect());
+    frame.known("user_ns", split, || rows.iter().map(|row| row.2).collect());
+    frame.known("system_ns", split, || rows.iter().map(|row| row.3).collect());
+    frame.values("processes_born", || rows.iter().map(|row| row.4).collect());
+    frame.finish()
+}
+
+/// What was lost.
+pub(crate) fn losses(
+    recording: &Recording,
+    schema: &'static TableSchema,
+    wanted: &Wanted,
+) -> Result<DataFrame, AnalysisError> {
+    let losses = recording.counts.losses.iter();
+    let mut rows: Vec<((u16, u16, u32), u64)> =
+        losses.filter(|(_, count)| **count > 0).map(|(key, count)| (*key, *count)).collect();
+    rows.sort_unstable();
+    let mut frame = Frame::new(schema, wanted, rows.len());
+    frame.options("kind", || {
+        rows.iter().map(|row| Kind::from_number(row.0.0).map(Kind::name)).collect()
+    });
+    frame.options("reason", || {
+        rows.iter().map(|row| LossReason::from_number(row.0.1).map(LossReason::name)).collect()
+    });
+    frame.options("cpu", || {
+        rows.iter().map(|row| Some(row.0.2).filter(|cpu| *cpu != LOSS_ANY_CPU)).collect()
+    });
+    frame.values("records", || rows.iter().map(|row| row.1).collect());
+    frame.finish()
+}
+
+/// The recording itself.
+pub(crate) fn recording(
+    recording: &Recording,
+    schema: &'static TableSchema,
+    wanted: &Wanted,
+) -> Result<DataFrame, AnalysisError> {
+    let header = &recording.header;
+    let accounting = Accounting::of(recording);
+    let summary = crate::overview::summary::summary(recording, &accounting);
+    let outcome = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
+    let (code, signal) = match outcome.map(|payload| payload.outcome) {
+        Some(proctrace_trace::Outcome::Code(code)) => (Some(code), None),
+        Some(proctrace_trace::Outcome::Signal(signal)) => (None, Some(signal)),
+        None => (None, None),
+    };
+    let lost = recording.counts.losses.values().copied().fold(0, u64::saturating_add);
+    let mut frame = Frame::new(schema, wanted, 1);
+    frame.lists("command", || vec![Some(header.command.iter().map(String::as_str).collect())]);
+    frame.values("host", || vec![header.host.clone()]);
+    frame.values("kernel", || vec![header.kernel.clone()]);
+    frame.values("cpus", || vec![header.cpus]);
+    frame.values("cwd", || vec![header.cwd.clone()]);
+    frame.values("started_unix_ns", || vec![header.started_unix_ns]);
+    frame.values("wall_ns", || vec![recording.wall_ns()]);
+    frame.values("recorded_ns", || vec![recording.recorded_ns()]);
+    frame.values("interval_ns", || vec![header.interval_ns]);
+    frame.options("exit_code", || vec![code]);
+    frame.options("signal", || vec![signal]);
+    frame.values("complete", || vec![recording.trailer.is_some()]);
+    frame.values("lost_records", || vec![lost]);
+    frame.options("processes", || vec![summary.processes]);
+    frame.options("threads", || vec![summary.threads]);
+    frame.options("execs", || vec![summary.execs]);
+    frame.options("cpu_ns", || vec![summary.cpu_ns]);
+    frame.options("user_ns", || vec![summary.user_ns]);
+    frame.options("system_ns", || vec![summary.system_ns]);
+    frame.finish()
+}

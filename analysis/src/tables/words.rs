@@ -1,0 +1,199 @@
+//! The words of an SQL text, as far as it takes to know which tables and columns it may need.
+//!
+//! What is read beyond need costs time and nothing else, so this need not understand SQL: it finds
+//! what follows FROM and JOIN, and every word that may be a column.
+
+use std::collections::BTreeSet;
+
+/// What an SQL text speaks of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Mentioned {
+    /// Words where tables stand, in the order of the text.
+    pub(crate) tables: Vec<String>,
+    /// All words.
+    pub(crate) words: BTreeSet<String>,
+    /// Whether `*` stands for all columns somewhere.
+    pub(crate) all_columns: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    /// A name, or a keyword.
+    Word(String),
+    /// A name in quotes, which is no keyword.
+    Quoted(String),
+    Other(char),
+}
+
+impl Token {
+    fn is(&self, keyword: &str) -> bool {
+        matches!(self, Self::Word(word) if word.eq_ignore_ascii_case(keyword))
+    }
+
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Word(name) | Self::Quoted(name) => Some(name),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+/// Where a table may stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Elsewhere,
+    /// Right behind FROM, JOIN, or a comma in their list.
+    Table,
+    /// Behind a table: an alias, or a comma.
+    Behind,
+}
+
+/// Words that end a list of tables.
+const CLAUSES: [&str; 19] = [
+    "where", "group", "order", "having", "limit", "union", "on", "using", "select", "left", "right",
+    "inner", "outer", "full", "cross", "semi", "anti", "window", "qualify",
+];
+
+impl Mentioned {
+    pub(crate) fn of(sql: &str) -> Self {
+        let tokens = tokens(sql);
+        let mut mentioned = Self::default();
+        let mut place = Place::Elsewhere;
+        for (at, token) in tokens.iter().enumerate() {
+            if let Some(name) = token.name() {
+                mentioned.words.insert(name.to_owned());
+            }
+            if *token == Token::Other('*') && !is_product(&tokens, at) {
+                mentioned.all_columns = true;
+            }
+            place = if token.is("from") || token.is("join") {
+                Place::Table
+            } else {
+                match (place, token) {
+                    (Place::Table, Token::Word(name) | Token::Quoted(name)) => {
+                        mentioned.tables.push(name.clone());
+                        Place::Behind
+                    }
+                    (Place::Behind, Token::Other(',')) => Place::Table,
+                    (Place::Behind, Token::Word(word))
+                        if !CLAUSES.contains(&&*word.to_ascii_lowercase()) =>
+                    {
+                        Place::Behind
+                    }
+                    (Place::Behind, Token::Quoted(_)) => Place::Behind,
+                    _ => Place::Elsewhere,
+                }
+            };
+        }
+        mentioned
+    }
+}
+
+/// Whether a `*` multiplies, or counts rows: what stands for columns follows SELECT, a comma, a dot,
+/// or an opening bracket other than that of count(*).
+fn is_product(tokens: &[Token], at: usize) -> bool {
+    match at.checked_sub(1).and_then(|before| tokens.get(before)) {
+        None => false,
+        Some(Token::Other('(')) => {
+            at.checked_sub(2).and_then(|name| tokens.get(name)).is_some_and(|name| name.is("count"))
+        }
+        Some(Token::Other(before)) => *before == ')',
+        Some(before) => !["select", "distinct", "all"].iter().any(|keyword| before.is(keyword)),
+    }
+}
+
+fn tokens(sql: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = sql;
+    while let Some(first) = rest.chars().next() {
+        if let Some(comment) = rest.strip_prefix("--") {
+            rest = comment.split_once('\n').map_or("", |(_, rest)| rest);
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            rest = comment.split_once("*/").map_or("", |(_, rest)| rest);
+        } else if matches!(first, '\'' | '"' | '`') {
+            let (text, behind) = quoted(&rest[1..], first);
+            if first != '\'' {
+                tokens.push(Token::Quoted(text));
+            }
+            rest = behind;
+        } else if first.is_alphanumeric() || first == '_' {
+            let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+            let (word, behind) = rest.split_at(end);
+            tokens.push(Token::Word(word.to_owned()));
+            rest = behind;
+        } else {
+            if !first.is_whitespace() {
+                tokens.push(Token::Other(first));
+            }
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    tokens
+}
+
+/// The text up to the closing quote, which is doubled where it is part of the text, and the rest.
+fn quoted(text: &str, quote: char) -> (String, &str) {
+    let mut out = String::new();
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        if c != quote {
+            out.push(c);
+        } else if chars.next_if(|(_, next)| *next == quote).is_some() {
+            out.push(quote);
+        } else {
+            return (out, &text[at + quote.len_utf8()..]);
+        }
+    }
+    (out, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tables(sql: &str) -> Vec<String> {
+        Mentioned::of(sql).tables
+    }
+
+    #[test]
+    fn tables_follow_from_and_join() {
+        assert_eq!(tables("SELECT execs, lookups FROM processes"), ["processes"]);
+        assert_eq!(
+            tables("select p.pid from processes AS p JOIN execs e USING (process_id), memory m"),
+            ["processes", "execs", "memory"]
+        );
+        assert_eq!(
+            tables("WITH a AS (SELECT * FROM bins) SELECT * FROM a LEFT JOIN \"losses\" ON true"),
+            ["bins", "a", "losses"]
+        );
+        assert_eq!(tables("SELECT 1 FROM (SELECT 2 FROM samples) x, threads"), ["samples"]);
+        assert_eq!(tables("SELECT 'FROM lookups' -- FROM execs\n FROM bins"), ["bins"]);
+    }
+
+    #[test]
+    fn all_columns_are_told_from_products_and_counts() {
+        for sql in ["SELECT * FROM a", "SELECT a.* FROM a", "SELECT b, * FROM a", "select distinct *"] {
+            assert!(Mentioned::of(sql).all_columns, "{sql}");
+        }
+        for sql in ["SELECT count(*) FROM a", "SELECT a * 2 FROM a", "SELECT sum(a) * 2, 3 * b"] {
+            assert!(!Mentioned::of(sql).all_columns, "{sql}");
+        }
+    }
+
+    #[test]
+    fn words_are_names_and_not_texts() {
+        let words = Mentioned::of("SELECT \"a b\", c AS d FROM e WHERE f = 'g'").words;
+        for word in ["a b", "c", "d", "e", "f"] {
+            assert!(words.contains(word), "{word}");
+        }
+        assert!(!words.contains("g"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_can_be_read(sql: String) {
+            Mentioned::of(&sql);
+        }
+    }
+}
