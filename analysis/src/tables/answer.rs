@@ -46,9 +46,7 @@ pub(crate) fn rows_of(frame: &DataFrame) -> Result<Rows, AnalysisError> {
     let columns = frame
         .columns()
         .iter()
-        .map(|column| {
-            Ok(RowsColumn { name: column.name().to_string(), values: values(column)? })
-        })
+        .map(|column| Ok(RowsColumn { name: column.name().to_string(), values: values(column)? }))
         .collect::<Result<Vec<_>, AnalysisError>>()?;
     Ok(Rows { columns })
 }

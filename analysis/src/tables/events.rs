@@ -7,7 +7,7 @@ use polars::prelude::*;
 use proctrace_replay::{Assembler, Body, Event, records, variables};
 use proctrace_trace::{Quantity, Reader};
 use proctrace_wire::escape::to_text;
-use proctrace_wire::layout::{EXEC_BEFORE, Memory, MISS_PATH_FAULT, MissFixed, Sample};
+use proctrace_wire::layout::{EXEC_BEFORE, MISS_PATH_FAULT, Memory, MissFixed, Sample};
 use proctrace_wire::{Call, Family, Record, Stream};
 
 use crate::error::AnalysisError;
@@ -403,11 +403,7 @@ impl<'s> Execs<'s> {
         Self { scan, schema, run_of, rows: Vec::new(), texts: Texts::default() }
     }
 
-    fn add(
-        &mut self,
-        exec: &proctrace_replay::Exec,
-        sink: Sink<'_>,
-    ) -> Result<(), AnalysisError> {
+    fn add(&mut self, exec: &proctrace_replay::Exec, sink: Sink<'_>) -> Result<(), AnalysisError> {
         let record = &exec.record;
         let process = self.scan.process_of.get(record.process).map(number);
         self.rows.push(ExecRow {
@@ -469,10 +465,14 @@ impl<'s> Execs<'s> {
         });
         let lookups = knows.all(&Quantity::LOOKUPS);
         frame.options("failed_lookups", || {
-            rows.iter().map(|row| Some(u64::from(start(row)?.lookups)).filter(|_| lookups)).collect()
+            rows.iter()
+                .map(|row| Some(u64::from(start(row)?.lookups)).filter(|_| lookups))
+                .collect()
         });
         frame.options("loading_failed_lookups", || {
-            rows.iter().map(|row| Some(u64::from(start(row)?.loading)).filter(|_| lookups)).collect()
+            rows.iter()
+                .map(|row| Some(u64::from(start(row)?.loading)).filter(|_| lookups))
+                .collect()
         });
         frame.options("loaded_ns", || {
             let of = |row: &ExecRow| Some(start(row)?).filter(|start| start.loading > 0);

@@ -1,10 +1,7 @@
 //! The name that was probably meant.
 
 /// The nearest of these names, if one is near enough to be a misspelling.
-pub(crate) fn nearest<'n>(
-    name: &str,
-    names: impl IntoIterator<Item = &'n str>,
-) -> Option<&'n str> {
+pub(crate) fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_ascii_lowercase();
     names
         .into_iter()

@@ -102,9 +102,7 @@ pub(crate) fn processes(
     frame.options("parent_id", || rows.iter().map(|p| serial(p.parent?)).collect());
     frame.options("reaper_id", || rows.iter().map(|p| serial(p.reaper?)).collect());
     frame.values("depth", || rows.iter().map(|p| p.depth).collect());
-    frame.words("program", &names.programs, || {
-        rows.iter().map(|p| some(who, p.program)).collect()
-    });
+    frame.words("program", &names.programs, || rows.iter().map(|p| some(who, p.program)).collect());
     frame.words("category", &names.categories, || {
         let of = |p: &Process| category_of(recording, p.program).filter(|_| who);
         rows.iter().map(of).collect()
@@ -179,9 +177,7 @@ pub(crate) fn processes(
         let of = |task: &&Task| task.end.map_or(0, |end| u64::from(end.record.opens));
         rows.iter().map(|p| ends(p).iter().map(of).sum::<u64>()).collect()
     });
-    frame.known("failed_lookups", knows.all(&Quantity::LOOKUPS), || {
-        names.lookups[range].to_vec()
-    });
+    frame.known("failed_lookups", knows.all(&Quantity::LOOKUPS), || names.lookups[range].to_vec());
     frame.finish()
 }
 
@@ -258,11 +254,7 @@ pub(crate) fn bins(
     for (name, quantity, needs) in [
         ("user_ns", Binned::User, &[Quantity::Forks, Quantity::Cpu, Quantity::Split][..]),
         ("system_ns", Binned::System, &[Quantity::Forks, Quantity::Cpu, Quantity::Split]),
-        (
-            "voluntary_switches",
-            Binned::SwitchesVoluntary,
-            &[Quantity::Forks, Quantity::Switches],
-        ),
+        ("voluntary_switches", Binned::SwitchesVoluntary, &[Quantity::Forks, Quantity::Switches]),
         (
             "involuntary_switches",
             Binned::SwitchesInvoluntary,

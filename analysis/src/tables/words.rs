@@ -50,8 +50,8 @@ enum Place {
 
 /// Words that end a list of tables.
 const CLAUSES: [&str; 19] = [
-    "where", "group", "order", "having", "limit", "union", "on", "using", "select", "left", "right",
-    "inner", "outer", "full", "cross", "semi", "anti", "window", "qualify",
+    "where", "group", "order", "having", "limit", "union", "on", "using", "select", "left",
+    "right", "inner", "outer", "full", "cross", "semi", "anti", "window", "qualify",
 ];
 
 impl Mentioned {
@@ -173,7 +173,9 @@ mod tests {
 
     #[test]
     fn all_columns_are_told_from_products_and_counts() {
-        for sql in ["SELECT * FROM a", "SELECT a.* FROM a", "SELECT b, * FROM a", "select distinct *"] {
+        for sql in
+            ["SELECT * FROM a", "SELECT a.* FROM a", "SELECT b, * FROM a", "select distinct *"]
+        {
             assert!(Mentioned::of(sql).all_columns, "{sql}");
         }
         for sql in ["SELECT count(*) FROM a", "SELECT a * 2 FROM a", "SELECT sum(a) * 2, 3 * b"] {

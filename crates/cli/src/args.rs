@@ -6,6 +6,8 @@ mod parse;
 mod record;
 #[cfg(feature = "analyse")]
 mod report;
+#[cfg(feature = "analyse")]
+mod tables;
 
 use std::path::PathBuf;
 
@@ -23,6 +25,9 @@ pub(crate) use self::record::{RecordArgs, WaitFor, WhenFull, WhichHook};
 pub(crate) use self::report::{
     CheckArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs, StartupArgs,
 };
+
+#[cfg(feature = "analyse")]
+pub(crate) use self::tables::{ExportArgs, QueryArgs, RowsFormat, TablesFormat};
 
 /// The trace that commands use unless they are told another.
 pub(crate) const DEFAULT_TRACE: &str = "proctrace.ptrace";
@@ -52,6 +57,10 @@ pub(crate) enum Command {
     Record(RecordArgs),
     #[cfg(feature = "analyse")]
     Report(ReportArgs),
+    #[cfg(feature = "analyse")]
+    Query(QueryArgs),
+    #[cfg(feature = "analyse")]
+    Export(ExportArgs),
     #[cfg(feature = "analyse")]
     Diff(DiffArgs),
     #[cfg(feature = "analyse")]

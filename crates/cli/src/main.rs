@@ -13,6 +13,8 @@ mod dump;
 mod event_logs;
 mod exit_code;
 #[cfg(feature = "analyse")]
+mod export;
+#[cfg(feature = "analyse")]
 mod gate;
 mod invoker;
 mod live;
@@ -22,6 +24,8 @@ mod metrics;
 mod output;
 #[cfg(feature = "analyse")]
 mod print;
+#[cfg(feature = "analyse")]
+mod query;
 mod record;
 #[cfg(feature = "analyse")]
 mod report;
@@ -52,6 +56,10 @@ fn main() -> ExitCode {
         Command::Record(args) => (exit_code::RECORDING_FAILED, record::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Report(args) => (exit_code::FAILED, report::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Query(args) => (exit_code::FAILED, query::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Export(args) => (exit_code::FAILED, export::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Diff(args) => (exit_code::FAILED, diff::run(&args)),
         #[cfg(feature = "analyse")]

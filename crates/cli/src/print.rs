@@ -34,6 +34,11 @@ fn width() -> usize {
     usize::from(columns.clamp(least, most))
 }
 
+/// Words in lines that fit beside what stands `left` of them.
+pub(crate) fn wrapped(words: &str, left: usize) -> Vec<String> {
+    proctrace_report::wrap(words, width().saturating_sub(left))
+}
+
 /// What a verdict says. Whoever has read enough of it does not change the verdict, so a pipe that is
 /// closed is no error here.
 pub(crate) fn verdict(text: &str) -> Result<()> {

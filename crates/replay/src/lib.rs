@@ -22,8 +22,8 @@ mod json;
 mod lookups;
 mod replay;
 
-pub use cputime::{CpuTime, scale};
 pub use assemble::{Assembler, variables};
+pub use cputime::{CpuTime, scale};
 pub use cursor::{Decoded, records};
 pub use event::{Body, Environment, Event, Exec, Exit, Fork, Miss, Sample, Workdir};
 pub use replay::{Replay, Summary};

@@ -105,7 +105,7 @@ fn digits(number: f64) -> String {
 }
 
 /// Words in lines of at most so many characters; longer words stand alone.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let last = lines.last_mut().map_or(0, |line| line.chars().count());

@@ -9,12 +9,14 @@ pub mod escape;
 pub mod figures;
 
 pub mod number;
+mod rows;
 mod style;
 mod table;
 mod tables;
 mod text;
 
-pub use data::{table_csv, table_json, table_markdown, table_text};
+pub use data::{table_csv, table_json, table_markdown, table_text, wrap};
 pub use figures::{chart_svg, gantt_svg};
+pub use rows::{rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
 pub use style::Style;
 pub use text::{full, summary};

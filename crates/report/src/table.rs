@@ -1,5 +1,7 @@
 //! Columns of text.
 
+use std::borrow::Cow;
+
 /// Where a column's text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -14,7 +16,7 @@ pub(crate) enum Align {
 /// column of words. Neither figures nor headings are ever cut.
 #[derive(Debug)]
 pub(crate) struct Table {
-    columns: Vec<(&'static str, Align)>,
+    columns: Vec<(Cow<'static, str>, Align)>,
     rows: Vec<Vec<String>>,
 }
 
@@ -29,8 +31,9 @@ const WORDS_FAIR: usize = 14;
 const PREFIX_MIN: usize = 6;
 
 impl Table {
-    pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+    pub(crate) fn new<T: Clone + Into<Cow<'static, str>>>(columns: &[(T, Align)]) -> Self {
+        let columns = columns.iter().map(|(title, align)| (title.clone().into(), *align)).collect();
+        Self { columns, rows: Vec::new() }
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
@@ -73,11 +76,11 @@ impl Table {
                 widths[column] -= 1;
             }
         }
-        let heading: Vec<String> = self.columns.iter().map(|(name, _)| (*name).into()).collect();
+        let heading: Vec<String> = self.columns.iter().map(|(name, _)| name.to_string()).collect();
         let lines = std::iter::once(&heading).chain(&rows).map(|cells| self.line(cells, &widths));
         let mut lines: Vec<String> = lines.collect();
         for (column, prefix) in left_out {
-            let title = self.columns[column].0;
+            let title = &*self.columns[column].0;
             let before = if title.is_empty() { String::new() } else { format!("{title}: ") };
             let room = width.saturating_sub(INDENT + before.chars().count() + 4);
             lines.push(format!("{}{before}… = {}", " ".repeat(INDENT), shorten(&prefix, room)));

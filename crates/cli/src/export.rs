@@ -1,0 +1,149 @@
+//! `proctrace export`: the tables of recordings as files for other tools.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use proctrace_analysis::{AnalysisError, Batch, Columnar, ColumnarFile, TableSchema, batches};
+use proctrace_report::number::{bytes, count, counted};
+use proctrace_report::{rows_csv, rows_csv_names};
+
+use crate::args::{ExportArgs, TablesFormat};
+use crate::query::names;
+use crate::{check, rules, say};
+
+pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
+    fs::create_dir_all(&args.directory)
+        .with_context(|| format!("cannot make {}", args.directory.display()))?;
+    let mut export = Export::new(&args.directory, args.format);
+    for (trace, name) in args.traces.iter().zip(names(&args.traces)) {
+        let recording = rules::load(trace, &args.rules)?;
+        check::warn(trace, &recording);
+        batches(&recording, trace, &name, |table, batch| export.add(table, batch))
+            .map_err(|Failed(error)| error)?;
+    }
+    let (tables, rows, written) = export.finish()?;
+    say::note(&format!(
+        "{} with {} rows ({}) are in {}",
+        counted(tables, "table", "tables"),
+        count(rows),
+        bytes(written),
+        args.directory.display()
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Why a batch could not be taken.
+struct Failed(anyhow::Error);
+
+impl From<AnalysisError> for Failed {
+    fn from(error: AnalysisError) -> Self {
+        Self(error.into())
+    }
+}
+
+impl From<anyhow::Error> for Failed {
+    fn from(error: anyhow::Error) -> Self {
+        Self(error)
+    }
+}
+
+/// Files that are being written.
+struct Export<'a> {
+    directory: &'a Path,
+    format: TablesFormat,
+    files: BTreeMap<&'static str, TableFile>,
+}
+
+/// The file of one table. It gets its name when it is whole.
+struct TableFile {
+    path: PathBuf,
+    part: PathBuf,
+    rows: u64,
+    body: Body,
+}
+
+enum Body {
+    Columnar(Box<ColumnarFile<BufWriter<File>>>),
+    Csv(BufWriter<File>),
+}
+
+impl<'a> Export<'a> {
+    fn new(directory: &'a Path, format: TablesFormat) -> Self {
+        Self { directory, format, files: BTreeMap::new() }
+    }
+
+    fn add(&mut self, table: &'static TableSchema, batch: Batch) -> Result<(), Failed> {
+        let file = match self.files.get_mut(table.name) {
+            Some(file) => file,
+            None => {
+                let file = TableFile::begin(self.directory, self.format, table, &batch)?;
+                self.files.entry(table.name).or_insert(file)
+            }
+        };
+        let context = || format!("cannot write {}", file.part.display());
+        file.rows += batch.height() as u64;
+        match &mut file.body {
+            Body::Columnar(body) => body.write(batch).with_context(context)?,
+            Body::Csv(body) => rows_csv(&batch.rows()?, body).with_context(context)?,
+        }
+        Ok(())
+    }
+
+    /// Ends all files: how many, their rows and bytes.
+    fn finish(self) -> Result<(u64, u64, u64)> {
+        let (mut tables, mut rows, mut written) = (0, 0, 0);
+        for file in self.files.into_values() {
+            let context = || format!("cannot write {}", file.path.display());
+            match file.body {
+                Body::Columnar(body) => body.finish().with_context(context)?,
+                Body::Csv(mut body) => body.flush().with_context(context)?,
+            }
+            fs::rename(&file.part, &file.path).with_context(context)?;
+            tables += 1;
+            rows += file.rows;
+            written += fs::metadata(&file.path).with_context(context)?.len();
+        }
+        Ok((tables, rows, written))
+    }
+}
+
+impl TableFile {
+    fn begin(
+        directory: &Path,
+        format: TablesFormat,
+        table: &TableSchema,
+        like: &Batch,
+    ) -> Result<Self, Failed> {
+        let ending = match format {
+            TablesFormat::Parquet => "parquet",
+            TablesFormat::Arrow => "arrow",
+            TablesFormat::Csv => "csv",
+        };
+        let path = directory.join(format!("{}.{ending}", table.name));
+        let part = directory.join(format!(".{}.{ending}.part", table.name));
+        let context = || format!("cannot write {}", part.display());
+        // For its owner's eyes only, as the trace is: arguments and environments hold secrets.
+        let options =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).clone();
+        let mut out = BufWriter::new(options.open(&part).with_context(context)?);
+        let body = match format {
+            TablesFormat::Parquet | TablesFormat::Arrow => {
+                let columnar = match format {
+                    TablesFormat::Arrow => Columnar::Arrow,
+                    _ => Columnar::Parquet,
+                };
+                Body::Columnar(Box::new(ColumnarFile::begin(out, columnar, table, like)?))
+            }
+            TablesFormat::Csv => {
+                rows_csv_names(&like.rows()?, &mut out).with_context(context)?;
+                Body::Csv(out)
+            }
+        };
+        Ok(Self { path, part, rows: 0, body })
+    }
+}

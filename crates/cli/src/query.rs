@@ -1,0 +1,164 @@
+//! `proctrace query`: SQL over the tables of recordings.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Read, Write, stdin, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use proctrace_analysis::{Answer, Query, QueryError, TABLES};
+use proctrace_report::{rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
+
+use crate::args::{DEFAULT_TRACE, QueryArgs, RowsFormat};
+use crate::exit_code::Misuse;
+use crate::{check, print, rules};
+
+/// Rows that are turned into text at a time.
+const ROWS_AT_A_TIME: usize = 1 << 14;
+
+pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
+    let Some((sql, traces)) = asked(args)? else { return list_tables() };
+    if args.format == RowsFormat::Parquet && args.output.is_none() && stdout().is_terminal() {
+        bail!(Misuse("Parquet is not for a terminal: -o FILE, or redirect it".to_owned()));
+    }
+    let mut query = Query::new(&sql).map_err(misuse)?;
+    for (trace, name) in traces.iter().zip(names(&traces)) {
+        let recording = rules::load(trace, &args.rules)?;
+        check::warn(trace, &recording);
+        query.add(&name, &recording, trace).map_err(misuse)?;
+    }
+    let answer = query.answer().map_err(misuse)?;
+    match &args.output {
+        Some(path) => {
+            let context = || format!("cannot write {}", path.display());
+            let mut out = BufWriter::new(File::create(path).with_context(context)?);
+            put(&answer, args, &mut out).and_then(|()| Ok(out.flush()?)).with_context(context)?;
+        }
+        None => {
+            let mut out = BufWriter::new(stdout().lock());
+            put(&answer, args, &mut out)?;
+            out.flush()?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is wrong with the SQL is wrong with the arguments.
+fn misuse(error: QueryError) -> anyhow::Error {
+    match error {
+        QueryError::Recording(error) => error.into(),
+        error => Misuse(error.to_string()).into(),
+    }
+}
+
+/// The SQL and the traces; None if there is neither.
+fn asked(args: &QueryArgs) -> Result<Option<(String, Vec<PathBuf>)>> {
+    let (sql, rest) = match (&args.sql_file, args.arguments.split_first()) {
+        (Some(path), _) => (read_sql(path)?, &args.arguments[..]),
+        (None, Some((sql, rest))) => (text_of(sql)?, rest),
+        (None, None) => return Ok(None),
+    };
+    let mut traces: Vec<PathBuf> = rest.iter().map(PathBuf::from).collect();
+    if traces.is_empty() {
+        traces.push(DEFAULT_TRACE.into());
+    }
+    Ok(Some((sql, traces)))
+}
+
+fn text_of(sql: &OsStr) -> Result<String> {
+    match sql.to_str() {
+        Some(text) if !Path::new(text).is_file() => Ok(text.to_owned()),
+        Some(path) => bail!(Misuse(format!(
+            "{path} is a file where SQL is expected: proctrace query 'SELECT …' {path}, or -f for a \
+             file with SQL in it"
+        ))),
+        None => bail!(Misuse("the SQL is no UTF-8".to_owned())),
+    }
+}
+
+fn read_sql(path: &Path) -> Result<String> {
+    let mut sql = String::new();
+    if path == Path::new("-") {
+        stdin().read_to_string(&mut sql).context("cannot read SQL from standard input")?;
+    } else {
+        sql = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    Ok(sql)
+}
+
+/// What recordings are called: their files without directory and ending, where that tells them apart.
+pub(crate) fn names(traces: &[PathBuf]) -> Vec<String> {
+    let whole = |path: &PathBuf| path.to_string_lossy().into_owned();
+    let stem = |path: &PathBuf| {
+        path.file_stem().map_or_else(|| whole(path), |stem| stem.to_string_lossy().into_owned())
+    };
+    let stems: Vec<String> = traces.iter().map(stem).collect();
+    let is_unique = |name: &String| stems.iter().filter(|stem| *stem == name).count() == 1;
+    stems
+        .iter()
+        .zip(traces)
+        .map(|(stem, path)| if is_unique(stem) { stem.clone() } else { whole(path) })
+        .collect()
+}
+
+fn put(answer: &Answer, args: &QueryArgs, out: &mut impl Write) -> Result<()> {
+    let all = answer.height();
+    match args.format {
+        RowsFormat::Text => {
+            let style = print::style((!args.all).then_some(args.top));
+            let rows = answer.rows(0, style.rows.min(all))?;
+            out.write_all(rows_text(&rows, all, style).as_bytes())?;
+        }
+        RowsFormat::Parquet => answer.parquet(out)?,
+        RowsFormat::Csv => {
+            rows_csv_names(&answer.rows(0, 0)?, out)?;
+            for from in (0..all).step_by(ROWS_AT_A_TIME) {
+                rows_csv(&answer.rows(from, ROWS_AT_A_TIME)?, out)?;
+            }
+        }
+        RowsFormat::Ndjson => {
+            for from in (0..all).step_by(ROWS_AT_A_TIME) {
+                rows_ndjson(&answer.rows(from, ROWS_AT_A_TIME)?, out)?;
+            }
+        }
+        RowsFormat::Json => {
+            out.write_all(b"[")?;
+            let mut first = true;
+            for from in (0..all).step_by(ROWS_AT_A_TIME) {
+                rows_json(&answer.rows(from, ROWS_AT_A_TIME)?, &mut first, out)?;
+            }
+            out.write_all(if first { b"]\n" } else { b"\n]\n" })?;
+        }
+    }
+    Ok(())
+}
+
+fn list_tables() -> Result<ExitCode> {
+    let mut out = stdout().lock();
+    for (at, table) in TABLES.iter().enumerate() {
+        writeln!(out, "{}{}: {}", if at > 0 { "\n" } else { "" }, table.name, table.says)?;
+        for column in table.columns {
+            let head = format!("  {:24}{:18}", column.name, column.kind.sql());
+            let mut lines = print::wrapped(column.says, head.len()).into_iter();
+            writeln!(out, "{head}{}", lines.next().unwrap_or_default())?;
+            for line in lines {
+                writeln!(out, "{}{line}", " ".repeat(head.len()))?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_of_one_name_are_told_apart() {
+        let names = |paths: &[&str]| names(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(names(&["a/one.ptrace", "b/two.ptrace"]), ["one", "two"]);
+        assert_eq!(names(&["a/x.ptrace", "b/x.ptrace", "y"]), ["a/x.ptrace", "b/x.ptrace", "y"]);
+    }
+}

@@ -1,0 +1,195 @@
+//! Rows of a query as text for people, and as JSON, lines of JSON and CSV for programs.
+
+use std::io::{self, Write};
+
+use proctrace_findings::{Rows, RowsValues, count};
+use serde_json::{Map, Value, json};
+
+use crate::escape::{csv, json as escape_json, terminal};
+use crate::style::Style;
+use crate::table::{Align, Table};
+
+/// For a terminal: figures as the query has them, for what they are is the query's own affair.
+/// `all` is the number of rows there are; those given are the first.
+pub fn rows_text(rows: &Rows, all: usize, style: Style) -> String {
+    let columns: Vec<(String, Align)> = rows
+        .columns
+        .iter()
+        .map(|column| {
+            let align = match column.values {
+                RowsValues::Text(_) | RowsValues::Texts(_) => Align::Left,
+                _ => Align::Right,
+            };
+            (terminal(&column.name).into_owned(), align)
+        })
+        .collect();
+    let mut table = Table::new(&columns);
+    for row in 0..rows.height().min(style.rows) {
+        table.row(rows.columns.iter().map(|column| cell_text(&column.values, row)));
+    }
+    let mut out: String = table.lines(style.width).iter().map(|line| format!("{line}\n")).collect();
+    let shown = rows.height().min(style.rows);
+    if all == 0 {
+        out.push_str("  no rows\n");
+    } else if shown < all {
+        let more = count((all - shown) as u64);
+        out.push_str(&format!("  … {more} more rows: --all, --top N, or LIMIT\n"));
+    }
+    out
+}
+
+fn cell_text(values: &RowsValues, row: usize) -> String {
+    fn at<T>(values: &[Option<T>], row: usize, text: impl Fn(&T) -> String) -> String {
+        values.get(row).and_then(Option::as_ref).map_or_else(|| "-".to_owned(), text)
+    }
+    match values {
+        RowsValues::Text(values) => at(values, row, |text| terminal(text).into_owned()),
+        RowsValues::Signed(values) => at(values, row, i64::to_string),
+        RowsValues::Whole(values) => at(values, row, u64::to_string),
+        RowsValues::Real(values) => at(values, row, |number| real(*number)),
+        RowsValues::Flag(values) => at(values, row, bool::to_string),
+        RowsValues::Texts(values) => {
+            at(values, row, |texts| terminal(&json!(texts).to_string()).into_owned())
+        }
+    }
+}
+
+/// Four digits behind the point are enough to see; --format json has all.
+fn real(number: f64) -> String {
+    match number.abs() {
+        0.0 => "0".to_owned(),
+        size if !(1e-4..1e15).contains(&size) => format!("{number:.4e}"),
+        _ => {
+            let text = format!("{number:.4}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+    }
+}
+
+fn value(values: &RowsValues, row: usize) -> Value {
+    match values {
+        RowsValues::Text(values) => json!(values.get(row)),
+        RowsValues::Signed(values) => json!(values.get(row)),
+        RowsValues::Whole(values) => json!(values.get(row)),
+        RowsValues::Real(values) => json!(values.get(row)),
+        RowsValues::Flag(values) => json!(values.get(row)),
+        RowsValues::Texts(values) => json!(values.get(row)),
+    }
+}
+
+/// Writes rows as objects of JSON, one in each line.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn rows_ndjson(rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
+    rows_objects(rows, |object| {
+        out.write_all(object.as_bytes())?;
+        out.write_all(b"\n")
+    })
+}
+
+/// Writes rows as objects of JSON with commas between them: the inside of an array. `first` says
+/// whether none was written before, and is false afterwards if one was.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn rows_json(rows: &Rows, first: &mut bool, out: &mut dyn Write) -> io::Result<()> {
+    rows_objects(rows, |object| {
+        out.write_all(if std::mem::take(first) { b"\n  " } else { b",\n  " })?;
+        out.write_all(object.as_bytes())
+    })
+}
+
+fn rows_objects(rows: &Rows, mut each: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+    for row in 0..rows.height() {
+        let cells =
+            rows.columns.iter().map(|column| (column.name.clone(), value(&column.values, row)));
+        let object = Value::Object(cells.collect::<Map<_, _>>()).to_string();
+        each(&escape_json(&object))?;
+    }
+    Ok(())
+}
+
+/// Writes the names of columns as a line of CSV.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn rows_csv_names(rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
+    let names: Vec<String> = rows.columns.iter().map(|column| csv(&column.name)).collect();
+    write!(out, "{}\r\n", names.join(","))
+}
+
+/// Writes rows as CSV, as [`crate::table_csv`] does; lists are written as JSON.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn rows_csv(rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
+    for row in 0..rows.height() {
+        for (at, column) in rows.columns.iter().enumerate() {
+            if at > 0 {
+                out.write_all(b",")?;
+            }
+            match value(&column.values, row) {
+                Value::Null => {}
+                Value::String(text) => out.write_all(csv(&text).as_bytes())?,
+                list @ Value::Array(_) => out.write_all(csv(&list.to_string()).as_bytes())?,
+                plain => write!(out, "{plain}")?,
+            }
+        }
+        out.write_all(b"\r\n")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proctrace_findings::RowsColumn;
+
+    fn rows() -> Rows {
+        let column = |name: &str, values| RowsColumn { name: name.into(), values };
+        Rows {
+            columns: vec![
+                column("name", RowsValues::Text(vec![Some("=a\u{1b}[1m".into()), None])),
+                column("n", RowsValues::Whole(vec![Some(u64::MAX), Some(2)])),
+                column("share", RowsValues::Real(vec![Some(0.123_456), None])),
+                column("argv", RowsValues::Texts(vec![Some(vec!["a".into(), "b c".into()]), None])),
+            ],
+        }
+    }
+
+    #[test]
+    fn text_shows_what_is_left_out_and_no_control_characters() {
+        let text = rows_text(&rows(), 7, Style { width: 80, rows: 1, colour: false });
+        assert!(!text.contains('\u{1b}') && text.contains("0.1235"), "{text}");
+        assert!(text.contains("18446744073709551615") && text.contains("6 more rows"), "{text}");
+        assert!(rows_text(&Rows::default(), 0, Style::default()).contains("no rows"));
+    }
+
+    #[test]
+    fn json_comes_back() {
+        let (mut out, mut first) = (Vec::new(), true);
+        rows_json(&rows(), &mut first, &mut out).unwrap();
+        let text = format!("[{}]", String::from_utf8(out).unwrap());
+        assert!(!text.contains('\u{1b}'));
+        let back: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(back[0]["name"], "=a\u{1b}[1m");
+        assert_eq!(back[0]["n"], u64::MAX);
+        assert_eq!(back[1]["share"], Value::Null);
+        assert_eq!(back[0]["argv"][1], "b c");
+        let mut lines = Vec::new();
+        rows_ndjson(&rows(), &mut lines).unwrap();
+        assert_eq!(String::from_utf8(lines).unwrap().lines().count(), 2);
+    }
+
+    #[test]
+    fn csv_has_no_formula() {
+        let mut out = Vec::new();
+        rows_csv_names(&rows(), &mut out).unwrap();
+        rows_csv(&rows(), &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "name,n,share,argv\r\n'=a\\x1b[1m,18446744073709551615,0.123456,\"[\"\"a\"\",\"\"b c\"\"]\"\r\n,2,,\r\n"
+        );
+    }
+}
