@@ -49,7 +49,7 @@ pub use sections::Section;
 pub use stats::pearson;
 pub use tables::{
     Answer, Batch, ColumnKind, ColumnSchema, Columnar, ColumnarFile, Query, QueryError, TABLES,
-    TableSchema, batches,
+    TableSchema, batches, tables_markdown,
 };
 
 use proctrace_findings::{Findings, Health};

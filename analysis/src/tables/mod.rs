@@ -16,12 +16,10 @@ mod words;
 
 use std::path::Path;
 
-use polars::prelude::DataFrame;
-
 pub use answer::Answer;
 pub use files::{Batch, Columnar, ColumnarFile, batches};
 pub use query::{Query, QueryError};
-pub use schema::{ColumnKind, ColumnSchema, TABLES, TableSchema};
+pub use schema::{ColumnKind, ColumnSchema, TABLES, TableSchema, tables_markdown};
 
 use crate::error::AnalysisError;
 use crate::recording::Recording;
@@ -83,24 +81,4 @@ fn in_batches(
             return Ok(());
         }
     }
-}
-
-/// One table, whole.
-pub(crate) fn whole(
-    recording: &Recording,
-    path: &Path,
-    table: &'static TableSchema,
-    wanted: &Wanted,
-) -> Result<DataFrame, AnalysisError> {
-    let mut whole: Option<DataFrame> = None;
-    stream(recording, path, &[table], wanted, &mut |_, batch| {
-        match &mut whole {
-            Some(whole) => {
-                whole.vstack_mut_owned(batch)?;
-            }
-            None => whole = Some(batch),
-        }
-        Ok(())
-    })?;
-    Ok(whole.unwrap_or_default())
 }

@@ -92,6 +92,43 @@ impl TableSchema {
     }
 }
 
+/// docs/tables.md: every table and column.
+pub fn tables_markdown() -> String {
+    let mut out = String::from(INTRODUCTION);
+    for table in TABLES {
+        out.push_str(&format!("\n## `{}`\n\n{}\n\n", table.name, table.says));
+        out.push_str("| column | type | unit | what it holds |\n|---|---|---|---|\n");
+        for column in table.columns {
+            out.push_str(&format!(
+                "| `{}` | {} | {} | {} |\n",
+                column.name,
+                column.kind.sql(),
+                column.unit().unwrap_or_default(),
+                column.says
+            ));
+        }
+    }
+    out
+}
+
+const INTRODUCTION: &str = "\
+# The tables of a recording
+
+`proctrace query` asks these tables by SQL, `proctrace export` writes them as Parquet, Arrow or CSV.
+[queries.md](queries.md) has examples. This page is made from the code, and a test holds it to that.
+
+* Every table of an answer or a file has one more column, `recording`, which names the recording: its
+  file without directory and ending, or the path as given where two would be the same.
+* `process_id`, `thread_id` and `exec_id` are numbers within one recording: join by these and by
+  `recording`. Pids are used again and are no keys.
+* Times count from the start of the recording; `recording.started_unix_ns` says when that was.
+* Units are the endings of names: `_ns`, `_bytes`, `_percent`.
+* What a recording does not know is null, never 0: what was left out (`record --misses none`), lost, or
+  never happened (the signal of a process that exited by itself).
+* Bytes of paths and arguments that are no UTF-8 appear as `\\xHH`.
+* The schema is an interface: columns are added, and neither renamed nor given another meaning.
+";
+
 const fn column(name: &'static str, kind: ColumnKind, says: &'static str) -> ColumnSchema {
     ColumnSchema { name, kind, says }
 }

@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 
 use common::{job, metric, run};
 use proctrace_findings::{FAMILIES, Metric};
+use proctrace_fixtures::python;
 use proctrace_gate::{Budget, Options, gate, openmetrics, render};
 
 /// Its name changes with what is in it.
@@ -30,46 +31,22 @@ with tarfile.open(path) as source:
         out.write(source.extractfile(name).read())
 "#;
 
-fn succeed(command: &mut Command) {
-    let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-    assert!(
-        output.status.success(),
-        "{command:?} failed; it needs python3 with venv (Debian: python3-venv) and PyPI:\n{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-/// Made once; another process that makes it at the same time may win.
 fn environment() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
         let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let place = base.join(ENVIRONMENT);
-        if place.exists() {
-            return place;
-        }
-        let new = base.join(format!("{ENVIRONMENT}.{}", std::process::id()));
-        let pip = |arguments: &[&str]| {
-            let python = new.join("bin/python");
-            let quiet = ["-m", "pip", "--quiet", "--disable-pip-version-check"];
-            succeed(Command::new(python).args(quiet).args(arguments));
-        };
-        succeed(Command::new("python3").args(["-m", "venv"]).arg(&new));
-        pip(&[&["install"], PACKAGES].concat());
-        let folder = new.to_str().expect("the target directory has a name in UTF-8");
-        let source = ["download", "--no-deps", "--no-binary", "pytest", "--dest", folder];
-        pip(&[&source[..], &[SCHEMA_SOURCE]].concat());
-        succeed(Command::new(new.join("bin/python")).args(["-c", EXTRACT_SCHEMA, folder]));
-        if std::fs::rename(&new, &place).is_err() {
-            let _ = std::fs::remove_dir_all(&new);
-        }
-        place
+        python::environment_with(base, ENVIRONMENT, PACKAGES, |new| {
+            let folder = new.to_str().expect("the target directory has a name in UTF-8");
+            let source = ["download", "--no-deps", "--no-binary", "pytest", "--dest", folder];
+            python::pip(new, &[&source[..], &[SCHEMA_SOURCE]].concat());
+            let extract = ["-c", EXTRACT_SCHEMA, folder];
+            python::succeed(Command::new(new.join("bin/python")).args(extract));
+        })
     })
 }
 
 /// Runs a script that reads `input`.
-fn python(script: &str, input: &str) -> Output {
+fn run_python(script: &str, input: &str) -> Output {
     let mut child = Command::new(environment().join("bin/python"))
         .args(["-c", script])
         .arg(environment())
@@ -115,7 +92,7 @@ fn openmetrics_is_read_as_it_was_meant() {
     let recording = run("a.ptrace", metrics.clone()).metrics;
     let text = openmetrics(&recording);
     assert!(text.ends_with("\n# EOF\n") && !text.contains('\u{1b}'));
-    let output = python(READ_METRICS, &text);
+    let output = run_python(READ_METRICS, &text);
     assert!(output.status.success(), "{}\n{text}", String::from_utf8_lossy(&output.stderr));
 
     let read: Vec<ReadFamily> = serde_json::from_slice(&output.stdout).unwrap();
@@ -146,7 +123,7 @@ fn openmetrics_is_read_as_it_was_meant() {
     // and the parser does refuse what is wrong
     for wrong in [text.replace("# EOF\n", ""), text.replace("_seconds seconds", "_seconds bytes")] {
         assert_ne!(wrong, text);
-        assert!(!python(READ_METRICS, &wrong).status.success());
+        assert!(!run_python(READ_METRICS, &wrong).status.success());
     }
 }
 
@@ -176,7 +153,7 @@ peak_rss_bytes = { absolute = 1, severity = "warn", because = "<&]]>" }
         more.metrics.doubts = vec![format!("{name} was lost")];
         let report = gate(&budget, &[base], &[more], Options { allow_doubts: true }).unwrap();
         let text = render::junit(&report).unwrap();
-        let output = python(VALIDATE, &text);
+        let output = run_python(VALIDATE, &text);
         assert!(output.status.success(), "{}\n{text}", String::from_utf8_lossy(&output.stderr));
         for element in ["<failure ", "<error ", "<system-out>"] {
             assert!(text.contains(element), "{text}");
@@ -184,7 +161,7 @@ peak_rss_bytes = { absolute = 1, severity = "warn", because = "<&]]>" }
         if *name == "sed" {
             // and the schema does refuse what is wrong
             let wrong = text.replace("<testcase name", "<testcase nome");
-            assert!(!python(VALIDATE, &wrong).status.success());
+            assert!(!run_python(VALIDATE, &wrong).status.success());
         }
     }
 }

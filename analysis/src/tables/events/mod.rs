@@ -1,0 +1,280 @@
+//! The tables of which the trace is read once more, some rows at a time: execs, look-ups, samples and
+//! what else happens often.
+
+mod execs;
+mod misses;
+mod names;
+mod samples;
+
+use std::path::Path;
+
+use polars::prelude::DataFrame;
+use proctrace_replay::{Assembler, Body, Event, records};
+use proctrace_trace::Reader;
+use proctrace_wire::escape::to_text;
+use proctrace_wire::{Record, Stream};
+
+use self::execs::Execs;
+use self::misses::Misses;
+use self::names::{Environments, Renames};
+use self::samples::{MemoryReadings, Samples};
+use crate::error::AnalysisError;
+use crate::load::serials::Serials;
+use crate::recording::Recording;
+use crate::recording::fast::FastMap;
+use crate::recording::names::comm;
+use crate::tables::frame::{Wanted, Words};
+use crate::tables::rows::{Names, number, since};
+use crate::tables::schema::TableSchema;
+
+/// Takes the rows of tables as they are read.
+pub(crate) type Sink<'s> =
+    &'s mut dyn FnMut(&'static TableSchema, DataFrame) -> Result<(), AnalysisError>;
+
+/// A recording and what is needed to join the records of its trace with it.
+pub(crate) struct Scan<'a> {
+    recording: &'a Recording,
+    names: &'a Names,
+    task_of: Serials,
+    process_of: Serials,
+    runs: RunsOf,
+    wanted: &'a Wanted,
+    batch_rows: usize,
+}
+
+impl<'a> Scan<'a> {
+    pub(crate) fn new(
+        recording: &'a Recording,
+        names: &'a Names,
+        wanted: &'a Wanted,
+        batch_rows: usize,
+    ) -> Self {
+        let (mut task_of, mut process_of) = (Serials::default(), Serials::default());
+        for (at, task) in recording.tasks.iter().enumerate() {
+            task_of.insert(task.serial, at);
+        }
+        for (at, process) in recording.processes.iter().enumerate() {
+            process_of.insert(process.serial, at);
+        }
+        let runs = RunsOf::new(recording);
+        Self { recording, names, task_of, process_of, runs, wanted, batch_rows }
+    }
+
+    fn since(&self, time_ns: u64) -> u64 {
+        since(self.recording, time_ns)
+    }
+
+    /// Index of the process that a task belongs to.
+    fn process_of_task(&self, serial: u32) -> Option<usize> {
+        self.task_of.get(serial).map(|task| self.recording.tasks[task].process)
+    }
+
+    fn serial_of(&self, process: usize) -> Option<u32> {
+        self.recording.processes.get(process).map(|process| process.serial)
+    }
+
+    /// What a process ran at a time: the exec, and the program.
+    fn ran(&self, process: usize, time_ns: u64) -> (Option<u32>, Option<u32>) {
+        let run = self.runs.at(self.recording, process, time_ns);
+        let program = match run {
+            Some(run) => self.recording.runs.get(run as usize).map(|run| run.program),
+            None => self.recording.processes.get(process).map(|process| number(process.program)),
+        };
+        (run, program)
+    }
+
+    /// Reads the trace for these tables.
+    pub(crate) fn read(
+        &self,
+        path: &Path,
+        tables: &[&'static TableSchema],
+        sink: Sink<'_>,
+    ) -> Result<(), AnalysisError> {
+        let of = |name: &str| tables.iter().copied().find(|table| table.name == name);
+        let lifecycle = ["execs", "failed_execs", "environments", "renames"].map(of);
+        if lifecycle.iter().any(Option::is_some) {
+            self.read_lifecycle(path, lifecycle, sink)?;
+        }
+        if let Some(schema) = of("lookups") {
+            let (mut table, mut failure) = (Misses::new(schema, self), Failure::default());
+            records(&mut Reader::open(path)?, Stream::Lookups, |record| {
+                if let Record::LookupFailed(miss, path) = record {
+                    failure.note(table.add(&miss, path, sink));
+                }
+            });
+            failure.end()?;
+            table.finish(sink)?;
+        }
+        let samples = ["samples", "memory"].map(of);
+        if samples.iter().any(Option::is_some) {
+            self.read_samples(path, samples, sink)?;
+        }
+        Ok(())
+    }
+
+    fn read_lifecycle(
+        &self,
+        path: &Path,
+        [execs, failed_execs, environments, renames]: [Option<&'static TableSchema>; 4],
+        sink: Sink<'_>,
+    ) -> Result<(), AnalysisError> {
+        let mut execs = execs.map(|schema| Execs::new(schema, self));
+        let mut failed_execs = failed_execs.map(|schema| Misses::new(schema, self));
+        let mut environments = environments.map(|schema| Environments::new(schema, self));
+        let mut renames = renames.map(|schema| Renames::new(schema, self));
+        let (mut assembler, mut failure) = (Assembler::default(), Failure::default());
+        let mut take = |event: Event| match event.body {
+            Body::Exec(exec) => {
+                failure.note(execs.as_mut().map_or(Ok(()), |table| table.add(&exec, sink)));
+            }
+            Body::ExecFailed(miss) => {
+                let table = failed_execs.as_mut();
+                failure
+                    .note(table.map_or(Ok(()), |table| table.add(&miss.record, &miss.path, sink)));
+            }
+            Body::Rename(rename) => {
+                let whom = (rename.head.task, rename.process, rename.head.time_ns);
+                let name = comm(&rename.comm);
+                failure.note(renames.as_mut().map_or(Ok(()), |table| table.add(whom, &name, sink)));
+            }
+            // They are in other tables.
+            Body::Attach(_)
+            | Body::Fork(_)
+            | Body::LookupFailed(_)
+            | Body::Workdir(_)
+            | Body::Exit(_)
+            | Body::Sample(_)
+            | Body::Tick(_)
+            | Body::Memory(_)
+            | Body::Blind(_)
+            | Body::Loss(_) => {}
+        };
+        records(&mut Reader::open(path)?, Stream::Lifecycle, |record| {
+            if let Record::Env(env, bytes) = record
+                && let Some(table) = &mut environments
+            {
+                table.add(env.env_id, bytes);
+            }
+            assembler.take(record, &mut take);
+        });
+        assembler.finish(&mut take);
+        failure.end()?;
+        execs.map_or(Ok(()), |table| table.finish(sink))?;
+        failed_execs.map_or(Ok(()), |table| table.finish(sink))?;
+        environments.map_or(Ok(()), |table| table.finish(sink))?;
+        renames.map_or(Ok(()), |table| table.finish(sink))
+    }
+
+    fn read_samples(
+        &self,
+        path: &Path,
+        [samples, memory]: [Option<&'static TableSchema>; 2],
+        sink: Sink<'_>,
+    ) -> Result<(), AnalysisError> {
+        let mut samples = samples.map(|schema| Samples::new(schema, self));
+        let mut memory = memory.map(|schema| MemoryReadings::new(schema, self));
+        let mut failure = Failure::default();
+        records(&mut Reader::open(path)?, Stream::Samples, |record| match record {
+            Record::Sample(sample) => {
+                failure.note(samples.as_mut().map_or(Ok(()), |table| table.add(sample, sink)));
+            }
+            Record::Memory(reading) => {
+                failure.note(memory.as_mut().map_or(Ok(()), |table| table.add(reading, sink)));
+            }
+            _ => {}
+        });
+        failure.end()?;
+        samples.map_or(Ok(()), |table| table.finish(sink))?;
+        memory.map_or(Ok(()), |table| table.finish(sink))
+    }
+}
+
+/// The first failure while records are read, which nothing stops.
+#[derive(Default)]
+struct Failure(Option<AnalysisError>);
+
+impl Failure {
+    fn note(&mut self, result: Result<(), AnalysisError>) {
+        if let Err(error) = result {
+            self.0.get_or_insert(error);
+        }
+    }
+
+    fn end(self) -> Result<(), AnalysisError> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
+/// The runs of each process, in order of time.
+struct RunsOf {
+    /// Where those of each process begin; one more at the end.
+    starts: Vec<u32>,
+    runs: Vec<u32>,
+}
+
+impl RunsOf {
+    fn new(recording: &Recording) -> Self {
+        let mut starts = vec![0u32; recording.processes.len() + 1];
+        for run in &recording.runs {
+            if let Some(count) = starts.get_mut(run.process as usize + 1) {
+                *count += 1;
+            }
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut next = starts.clone();
+        let mut runs = vec![0; recording.runs.len()];
+        for (at, run) in recording.runs.iter().enumerate() {
+            if let Some(place) = next.get_mut(run.process as usize) {
+                if let Some(slot) = runs.get_mut(*place as usize) {
+                    *slot = number(at);
+                }
+                *place += 1;
+            }
+        }
+        Self { starts, runs }
+    }
+
+    fn of(&self, process: usize) -> &[u32] {
+        let bounds = self.starts.get(process).zip(self.starts.get(process + 1));
+        bounds.and_then(|(from, to)| self.runs.get(*from as usize..*to as usize)).unwrap_or(&[])
+    }
+
+    /// The run that a process was in; that of its forker before its own first.
+    fn at(&self, recording: &Recording, process: usize, time_ns: u64) -> Option<u32> {
+        let of = self.of(process);
+        let begun = of.partition_point(|run| {
+            recording.runs.get(*run as usize).is_some_and(|run| run.time_ns <= time_ns)
+        });
+        match begun.checked_sub(1) {
+            Some(last) => of.get(last).copied(),
+            None => recording.processes.get(process)?.spawned_in,
+        }
+    }
+}
+
+/// Texts of some rows, each kept once.
+#[derive(Debug, Default)]
+struct Texts {
+    texts: Vec<String>,
+    numbers: FastMap<Vec<u8>, u32>,
+}
+
+impl Texts {
+    fn number_of(&mut self, bytes: &[u8]) -> u32 {
+        if let Some(number) = self.numbers.get(bytes) {
+            return *number;
+        }
+        let new = number(self.texts.len());
+        self.texts.push(to_text(bytes).into_owned());
+        self.numbers.insert(bytes.to_vec(), new);
+        new
+    }
+
+    fn words(&self) -> Words {
+        Words::new(&self.texts)
+    }
+}

@@ -1,0 +1,176 @@
+//! `proctrace export`: what other people's readers (pyarrow, pandas, DuckDB) make of the tables.
+//!
+//! They come from PyPI into a Python environment of this test's own, below cargo's target directory,
+//! once. python3 with its venv module, and a way to PyPI, are needed for that.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![cfg(feature = "analyse")]
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Recorder, proctrace, report};
+use proctrace_analysis::TABLES;
+use proctrace_fixtures::python;
+use serde_json::Value;
+
+/// Its name changes with what is in it.
+const ENVIRONMENT: &str = "columnar-1";
+const PACKAGES: &[&str] = &["pyarrow==26.0.1", "pandas==3.1.1", "duckdb==2.0.0"];
+
+/// Reads every table by each reader and prints rows, sums and what the schema says.
+const READ: &str = r#"
+import glob, json, os, sys
+import duckdb, pandas, pyarrow.feather, pyarrow.parquet
+
+directory, kind = sys.argv[1:]
+PATHS = {os.path.basename(p).rsplit(".", 1)[0]: p for p in glob.glob(f"{directory}/*.{kind}")}
+SUMS = [("processes", "cpu_ns"), ("processes", "user_ns"), ("processes", "system_ns"),
+        ("processes", "threads"), ("processes", "failed_lookups"), ("threads", "cpu_ns"),
+        ("threads", "voluntary_switches"), ("bins", "failed_lookups"), ("lookups", "in_vain"),
+        ("execs", "recorded")]
+found = {}
+
+def arrow(name):
+    if kind == "parquet":
+        return pyarrow.parquet.read_table(PATHS[name])
+    return pyarrow.feather.read_table(PATHS[name])
+
+tables = {name: arrow(name) for name in PATHS}
+for table in tables.values():
+    table.validate(full=True)
+found["pyarrow"] = {
+    "rows": {name: table.num_rows for name, table in tables.items()},
+    "sums": [pyarrow.compute.sum(tables[t][c]).as_py() for t, c in SUMS],
+}
+found["says"] = {
+    name: {field.name: (field.metadata or {}).get(b"description", b"").decode() for field in table.schema}
+    for name, table in tables.items()
+}
+found["unit"] = tables["processes"].schema.field("cpu_ns").metadata[b"unit"].decode()
+found["argv"] = tables["execs"]["argv"].to_pylist()
+found["compression"] = None
+
+if kind == "parquet":
+    frames = {name: pandas.read_parquet(path) for name, path in PATHS.items()}
+    about = pyarrow.parquet.ParquetFile(PATHS["lookups"]).metadata.row_group(0).column(0)
+    found["compression"] = about.compression
+    path = pyarrow.parquet.ParquetFile(PATHS["lookups"]).metadata.row_group(0)
+    found["encodings"] = [list(path.column(i).encodings) for i in range(path.num_columns)
+                          if path.column(i).path_in_schema == "directory"][0]
+else:
+    frames = {name: pandas.read_feather(path) for name, path in PATHS.items()}
+found["pandas"] = {
+    "rows": {name: len(frame) for name, frame in frames.items()},
+    "sums": [int(frames[t][c].sum()) for t, c in SUMS],
+}
+
+duck = duckdb.connect()
+if kind != "parquet":
+    for name, table in tables.items():
+        duck.register("t_" + name, table)
+source = (lambda name: f"'{PATHS[name]}'") if kind == "parquet" else (lambda name: "t_" + name)
+found["duckdb"] = {
+    "rows": {name: duck.sql(f"SELECT count(*) FROM {source(name)}").fetchone()[0] for name in PATHS},
+    "sums": [int(duck.sql(f"SELECT sum({c}::BIGINT) FROM {source(t)}").fetchone()[0]) for t, c in SUMS],
+}
+json.dump(found, sys.stdout)
+"#;
+
+fn environment() -> PathBuf {
+    python::environment(Path::new(env!("CARGO_TARGET_TMPDIR")), ENVIRONMENT, PACKAGES)
+}
+
+fn export(directory: &Path, format: &str, traces: &[PathBuf]) {
+    let output = proctrace()
+        .args(["export", "--format", format])
+        .arg(directory)
+        .args(traces)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for table in TABLES {
+        let path = directory.join(format!("{}.{format}", table.name));
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "arguments and environments hold secrets");
+    }
+    let files = std::fs::read_dir(directory).unwrap().count();
+    assert_eq!(files, TABLES.len(), "nothing unfinished is left");
+}
+
+#[test]
+fn three_readers_find_what_the_report_says() {
+    let recorded = Recorder::new().option(["--memory", "100ms"]).fixture("mixed", &["200"]);
+    let trace = recorded.trace();
+    let report = report(&trace);
+    let summary = &report["summary"];
+    let of = |name: &str| summary[name].as_u64().unwrap();
+    let tasks = of("processes") + of("threads");
+    let sums = [
+        of("cpu_ns"),
+        of("user_ns"),
+        of("system_ns"),
+        of("threads"),
+        of("lookups_in_vain"),
+        of("cpu_ns"),
+        of("switches_voluntary"),
+        of("lookups_in_vain"),
+        of("lookups_in_vain"),
+        of("execs"),
+    ];
+    for format in ["parquet", "arrow"] {
+        let directory = tempfile::tempdir().unwrap();
+        export(directory.path(), format, std::slice::from_ref(&trace));
+        let printed = python::succeed(
+            Command::new(environment().join("bin/python"))
+                .args(["-c", READ])
+                .arg(directory.path())
+                .arg(format),
+        );
+        let found: Value = serde_json::from_str(&printed).unwrap();
+        for reader in ["pyarrow", "pandas", "duckdb"] {
+            let found = &found[reader];
+            let rows = &found["rows"];
+            assert_eq!(rows["processes"], of("processes"), "{format} by {reader}");
+            assert_eq!(rows["threads"], tasks, "{format} by {reader}");
+            assert_eq!(rows["lookups"], of("lookups_failed"), "{format} by {reader}");
+            assert_eq!(rows["failed_execs"], of("execs_failed"), "{format} by {reader}");
+            assert_eq!(rows["losses"], 0, "{format} by {reader}");
+            assert_eq!(rows["recording"], 1, "{format} by {reader}");
+            assert_eq!(rows.as_object().unwrap().len(), TABLES.len(), "{format} by {reader}");
+            assert_eq!(found["sums"], Value::from(sums.to_vec()), "{format} by {reader}");
+        }
+        // What each column holds is said in the file itself.
+        for table in TABLES {
+            for column in table.columns {
+                assert_eq!(found["says"][table.name][column.name], column.says);
+            }
+        }
+        assert_eq!(found["unit"], "ns");
+        assert!(found["argv"][0].as_array().is_some_and(|argv| !argv.is_empty()));
+        if format == "parquet" {
+            assert_eq!(found["compression"], "ZSTD");
+            let encodings = found["encodings"].as_array().unwrap();
+            assert!(encodings.contains(&"RLE_DICTIONARY".into()), "{encodings:?}");
+        }
+    }
+}
+
+#[test]
+fn csv_has_the_rows_of_several_recordings() {
+    let traces: Vec<PathBuf> = ["tour-1.ptrace", "tour-2.ptrace"]
+        .map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces").join(name))
+        .into();
+    let directory = tempfile::tempdir().unwrap();
+    export(directory.path(), "csv", &traces);
+    let processes = std::fs::read_to_string(directory.path().join("processes.csv")).unwrap();
+    let expected: u64 =
+        traces.iter().map(|trace| report(trace)["summary"]["processes"].as_u64().unwrap()).sum();
+    let (heading, rows) = processes.split_once("\r\n").unwrap();
+    assert!(heading.starts_with("recording,process_id,pid,parent_id,"), "{heading}");
+    assert_eq!(rows.lines().count() as u64, expected);
+    assert!(rows.contains("tour-1,") && rows.contains("tour-2,"));
+}
