@@ -108,10 +108,14 @@ impl<'a> Frame<'a> {
             columns.into_iter().map(|column| (column.name().clone(), column)).collect();
         let mut ordered = Vec::with_capacity(by_name.len());
         for column in schema.columns.iter().filter(|column| wanted.has(column.name)) {
-            let fits = |found: &Column| *found.dtype() == column.kind.dtype();
-            match by_name.remove(column.name).filter(fits) {
-                Some(found) => ordered.push(found),
-                None => {
+            let dtype = column.kind.dtype();
+            match by_name.remove(column.name) {
+                Some(found) if *found.dtype() == dtype => ordered.push(found),
+                // Counted without a sign. What is beyond the type, in a hostile trace, is null.
+                Some(found) if found.dtype().is_unsigned_integer() && dtype == DataType::Int64 => {
+                    ordered.push(found.cast(&dtype)?);
+                }
+                _ => {
                     let fault = format!("no column {} in table {}", column.name, schema.name);
                     return Err(PolarsError::SchemaMismatch(fault.into()).into());
                 }

@@ -13,7 +13,7 @@ use crate::tables::frame::{RECORDING, Wanted, named};
 use crate::tables::nearest::nearest;
 use crate::tables::schema::{TABLES, TableSchema};
 use crate::tables::stream;
-use crate::tables::words::Mentioned;
+use crate::tables::words::{Mentioned, with_plain_numbers};
 
 /// Why a query has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ impl Query {
     /// # Errors
     /// When it asks no table of a recording.
     pub fn new(sql: &str) -> Result<Self, QueryError> {
-        let sql = sql.trim().trim_end_matches(';').to_owned();
+        let sql = with_plain_numbers(sql.trim().trim_end_matches(';'));
         let mentioned = Mentioned::of(&sql);
         let mut tables: Vec<&'static TableSchema> = Vec::new();
         for name in &mentioned.tables {
@@ -77,7 +77,8 @@ impl Query {
             return Err(match mentioned.tables.first() {
                 Some(name) => no_table(name),
                 None => QueryError::Sql(
-                    "it asks no table: SELECT … FROM processes, for example".to_owned(),
+                    "it asks no table: SELECT … FROM processes, for example; query without SQL lists them"
+                        .to_owned(),
                 ),
             });
         }
@@ -146,20 +147,17 @@ fn explained(error: &PolarsError, tables: &[&'static TableSchema]) -> QueryError
         let name = text.split(['"', '\'', '`']).nth(1)?;
         (!name.is_empty()).then(|| name.to_owned())
     };
-    if let PolarsError::ColumnNotFound(_) = error
-        && let Some(name) = quoted()
-    {
-        return no_column(&name, tables);
-    }
-    if let PolarsError::SQLInterface(_) = error
-        && let Some(name) = quoted()
-    {
-        if text.contains("relation") || text.contains("table") {
+    let of_columns = match error {
+        PolarsError::ColumnNotFound(_) => true,
+        PolarsError::SQLInterface(_) => text.contains("column"),
+        _ => false,
+    };
+    match quoted() {
+        Some(name) if of_columns => return no_column(&name, tables),
+        Some(name) if text.contains("relation") && TableSchema::named(&name).is_none() => {
             return no_table(&name);
         }
-        if text.contains("column") {
-            return no_column(&name, tables);
-        }
+        _ => {}
     }
     // The rest of a message is about the engine's own plan.
     let first = text.split("\n\n").next().unwrap_or(&text).trim();

@@ -131,6 +131,70 @@ fn tokens(sql: &str) -> Vec<Token> {
     tokens
 }
 
+/// The SQL with numbers like 1e9 written out, which the engine does not read.
+pub(crate) fn with_plain_numbers(sql: &str) -> String {
+    let mut out = String::with_capacity(sql.len());
+    let mut rest = sql;
+    while let Some(first) = rest.chars().next() {
+        let taken = if first.is_ascii_digit() {
+            let number = exponential(rest);
+            if let Some((_, value)) = number {
+                // Of a float, so that a division by it is none of whole numbers.
+                out.push_str(&format!("{value:.1}"));
+            }
+            number.map(|(taken, _)| taken)
+        } else {
+            None
+        };
+        match taken {
+            Some(taken) => rest = &rest[taken..],
+            None => {
+                let taken = inert(rest);
+                out.push_str(&rest[..taken]);
+                rest = &rest[taken..];
+            }
+        }
+    }
+    out
+}
+
+/// Bytes and value of a number with an exponent at the beginning of a text. One that is too small to
+/// be written out is left to the engine to refuse.
+fn exponential(text: &str) -> Option<(usize, f64)> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let mut at = digits(text);
+    if let Some(fraction) = text[at..].strip_prefix('.') {
+        at += 1 + digits(fraction);
+    }
+    let exponent = text[at..].strip_prefix(['e', 'E'])?;
+    let sign = usize::from(exponent.starts_with(['+', '-']));
+    let power = digits(&exponent[sign..]);
+    let end = at + 1 + sign + power;
+    let behind = text[end..].chars().next();
+    if power == 0 || behind.is_some_and(|c| c.is_alphanumeric() || c == '_') {
+        return None;
+    }
+    let value: f64 = text[..end].parse().ok()?;
+    (value == 0.0 || (1e-1..1e30).contains(&value)).then_some((end, value))
+}
+
+/// Bytes at the beginning of a text in which no number of its own begins: a text in quotes, a comment,
+/// a word, or one character.
+fn inert(text: &str) -> usize {
+    let first = text.chars().next().unwrap_or(' ');
+    if let Some(comment) = text.strip_prefix("--") {
+        2 + comment.find('\n').unwrap_or(comment.len())
+    } else if let Some(comment) = text.strip_prefix("/*") {
+        2 + comment.find("*/").map_or(comment.len(), |end| end + 2)
+    } else if matches!(first, '\'' | '"' | '`') {
+        text.len() - quoted(&text[1..], first).1.len()
+    } else if first.is_alphanumeric() || first == '_' {
+        text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len())
+    } else {
+        first.len_utf8()
+    }
+}
+
 /// The text up to the closing quote, which is doubled where it is part of the text, and the rest.
 fn quoted(text: &str, quote: char) -> (String, &str) {
     let mut out = String::new();
@@ -192,10 +256,31 @@ mod tests {
         assert!(!words.contains("g"));
     }
 
+    #[test]
+    fn exponents_are_written_out() {
+        for (sql, plain) in [
+            ("a / 1e9", "a / 1000000000.0"),
+            ("2.5E+3, 1e-1", "2500.0, 0.1"),
+            ("e1e9, a1e9 x_1e9", "e1e9, a1e9 x_1e9"),
+            ("'1e9' \"1e9\" -- 1e9\n/* 1e9 */ 1.5", "'1e9' \"1e9\" -- 1e9\n/* 1e9 */ 1.5"),
+            ("1e 1e999 12 3e5x", "1e 1e999 12 3e5x"),
+        ] {
+            assert_eq!(with_plain_numbers(sql), plain);
+        }
+    }
+
     proptest! {
         #[test]
         fn any_text_can_be_read(sql: String) {
             Mentioned::of(&sql);
+            with_plain_numbers(&sql);
+        }
+
+        #[test]
+        fn any_numbers_can_be_read(sql in "[-0-9eE.+'\" a]{0,30}") {
+            Mentioned::of(&sql);
+            let plain = with_plain_numbers(&sql);
+            prop_assert_eq!(with_plain_numbers(&plain), plain);
         }
     }
 }

@@ -138,7 +138,12 @@ fn put(answer: &Answer, args: &QueryArgs, out: &mut impl Write) -> Result<()> {
 fn list_tables() -> Result<ExitCode> {
     let mut out = stdout().lock();
     for (at, table) in TABLES.iter().enumerate() {
-        writeln!(out, "{}{}: {}", if at > 0 { "\n" } else { "" }, table.name, table.says)?;
+        if at > 0 {
+            writeln!(out)?;
+        }
+        for line in print::wrapped(&format!("{}: {}", table.name, table.says), 0) {
+            writeln!(out, "{line}")?;
+        }
         for column in table.columns {
             let head = format!("  {:24}{:18}", column.name, column.kind.sql());
             let mut lines = print::wrapped(column.says, head.len()).into_iter();

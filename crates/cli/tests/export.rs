@@ -74,8 +74,8 @@ if kind != "parquet":
         duck.register("t_" + name, table)
 source = (lambda name: f"'{PATHS[name]}'") if kind == "parquet" else (lambda name: "t_" + name)
 found["duckdb"] = {
-    "rows": {name: duck.sql(f"SELECT count(*) FROM {source(name)}").fetchone()[0] for name in PATHS},
-    "sums": [int(duck.sql(f"SELECT sum({c}::BIGINT) FROM {source(t)}").fetchone()[0]) for t, c in SUMS],
+    "rows": {name: duck.sql(f"SELECT count(*) FROM {source(name)}").fetchall()[0][0] for name in PATHS},
+    "sums": [int(duck.sql(f"SELECT sum({c}::BIGINT) FROM {source(t)}").fetchall()[0][0]) for t, c in SUMS],
 }
 json.dump(found, sys.stdout)
 "#;
@@ -103,7 +103,7 @@ fn export(directory: &Path, format: &str, traces: &[PathBuf]) {
 
 #[test]
 fn three_readers_find_what_the_report_says() {
-    let recorded = Recorder::new().option(["--memory", "100ms"]).fixture("mixed", &["200"]);
+    let recorded = Recorder::new().option(["--memory=100ms"]).fixture("mixed", &["200"]);
     let trace = recorded.trace();
     let report = report(&trace);
     let summary = &report["summary"];
