@@ -1,7 +1,7 @@
 //! From a recording to findings.
 //!
-//! [`Recording::load`] reads a trace into tables; [`analyse`] and [`gantt`] are pure functions
-//! from those to plain data (`proctrace-findings`). Nothing here looks at a clock, at /proc or at
+//! [`Recording::load`] reads a trace into tables; an [`Analysis`] of these is asked for findings, sections
+//! and figures, and [`gantt`] for a chart: all plain data (`proctrace-findings`). Nothing here looks at a clock, at /proc or at
 //! the machine it runs on.
 //!
 //! ```no_run
@@ -13,6 +13,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod analysis;
 mod books;
 mod classify;
 mod compare;
@@ -30,6 +31,7 @@ mod tables;
 #[cfg(test)]
 mod testing;
 
+pub use analysis::Analysis;
 pub use classify::{Program, Rules};
 pub use compare::environments::{StartRun, environments};
 pub use compare::series::{self, SeriesOptions, SeriesRun, series};
@@ -37,7 +39,6 @@ pub use error::AnalysisError;
 pub use events::{ATHENA_EVENTS, EventLog, EventPattern, Events, PatternError};
 pub use gantt::gantt;
 pub use options::{Content, Options};
-pub use overview::metrics::metrics;
 pub use overview::rule_uses::classification;
 pub use recording::Recording;
 pub use recording::exit::{End, Exit};
@@ -53,35 +54,16 @@ pub use tables::{
 };
 
 use proctrace_findings::{Findings, Health};
-use proctrace_trace::Quantity;
 
 /// Everything a report says about a recording.
 ///
 /// # Errors
 /// When a table cannot be computed, which would be a fault of this crate.
 pub fn analyse(recording: &Recording) -> Result<Findings, AnalysisError> {
-    let accounting = books::waits::Accounting::of(recording);
-    let summary = overview::summary::summary(recording, &accounting);
-    let health = books::laws::health(recording, &accounting);
-    Ok(Findings {
-        run: overview::summary::run(recording),
-        known: recording.knows.findings(&health.losses),
-        health,
-        summary,
-        categories: overview::tables::categories(recording)?,
-        spawners: overview::tables::spawners(recording)?,
-        lookups: overview::tables::lookups(recording)?,
-        ends: recording
-            .knows
-            .some(&[Quantity::Forks, Quantity::Execs], sections::ends::ends(recording)),
-        detached: books::detached::detached(recording),
-        memory: overview::memory::memory(recording),
-        blind_spots: overview::blind_spots::spots(recording),
-        correlations: sections::correlations::correlations(recording),
-    })
+    Analysis::of(recording).findings()
 }
 
 /// Whether the recording can be trusted: what was lost or damaged, and the laws.
 pub fn health(recording: &Recording) -> Health {
-    books::laws::health(recording, &books::waits::Accounting::of(recording))
+    Analysis::of(recording).health()
 }

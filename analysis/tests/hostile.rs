@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use proctrace_analysis::{
-    Options, Recording, Rules, Section, analyse, classification, gantt, metrics,
+    Analysis, Options, Recording, Rules, Section, analyse, classification, gantt,
 };
 use proctrace_findings::{Cell, GanttOrder, GanttView};
 use proctrace_replay::Replay;
@@ -66,7 +66,14 @@ fn read_all(path: &Path) {
         .map(|row| if let Cell::Whole(number) = processes.get(row) { number } else { 0 })
         .sum();
     assert_eq!(Some(caught), findings.summary.processes);
-    assert!(metrics(&recording, &findings).metrics.iter().all(|metric| metric.value.is_finite()));
+    assert!(
+        Analysis::of(&recording)
+            .metrics()
+            .unwrap()
+            .metrics
+            .iter()
+            .all(|metric| metric.value.is_finite())
+    );
     let mut replay = Replay::open(path).unwrap();
     for event in replay.by_ref() {
         let json = event.to_json();

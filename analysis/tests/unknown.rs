@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use proctrace_analysis::{Options, Recording, Rules, Section, analyse, metrics};
+use proctrace_analysis::{Analysis, Options, Recording, Rules, Section, analyse};
 use proctrace_findings::{Cell, Knowledge as State, Table};
 use proctrace_trace::{Block, Header, Knowledge, Quantity, Reader, Trailer, Writer};
 use proctrace_wire::{Call, Family, Frame, Frames, IntoBytes, Kind, Record, Stream};
@@ -244,7 +244,7 @@ fn figures(recording: &Recording) -> BTreeMap<String, f64> {
     json["health"]["laws"] = Value::Null;
     json["correlations"]["known_from_bin"] = Value::Null;
     numbers(&json, "findings", &mut out);
-    for metric in metrics(recording, &findings).metrics {
+    for metric in Analysis::of(recording).metrics().unwrap().metrics {
         out.insert(format!("metric {metric}"), metric.value);
     }
     for section in Section::ALL {

@@ -9,15 +9,23 @@ use proctrace_trace::Quantity;
 use crate::recording::Recording;
 use crate::recording::process::Process;
 
-/// The one that used most CPU time first.
-pub(crate) fn detached(recording: &Recording) -> Vec<Detached> {
+/// Their indices, the one that used most CPU time first.
+pub(crate) fn detached(recording: &Recording) -> Vec<usize> {
     if !recording.knows.all(&[Quantity::Forks, Quantity::Execs]) {
         return Vec::new();
     }
-    let mut detached: Vec<Detached> = recording
-        .processes
+    let all = &recording.processes;
+    let mut detached: Vec<usize> =
+        (0..all.len()).filter(|at| is_detached(recording, &all[*at])).collect();
+    detached.sort_by_key(|at| (Reverse(all[*at].cpu.total_ns()), all[*at].pid));
+    detached
+}
+
+/// The same as findings have it.
+pub(crate) fn findings(recording: &Recording, detached: &[usize]) -> Vec<Detached> {
+    detached
         .iter()
-        .filter(|process| is_detached(recording, process))
+        .map(|at| &recording.processes[*at])
         .map(|process| Detached {
             pid: process.pid,
             program: recording.program_of(process).name.clone(),
@@ -28,9 +36,7 @@ pub(crate) fn detached(recording: &Recording) -> Vec<Detached> {
             cpu_ns: recording.knows.some(&[Quantity::Cpu], process.cpu.total_ns()),
             life_ns: process.ended_ns.map(|ended_ns| ended_ns.saturating_sub(process.born_ns)),
         })
-        .collect();
-    detached.sort_by_key(|process| (Reverse(process.cpu_ns), process.pid));
-    detached
+        .collect()
 }
 
 /// Whether its parent, a process of the recording, ended first.

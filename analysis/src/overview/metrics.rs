@@ -2,35 +2,46 @@
 
 use std::collections::BTreeMap;
 
-use proctrace_findings::{Class, FAMILIES, Findings, Health, Metric, Metrics, Unknown};
+use proctrace_findings::{
+    Class, DirectoryMisses, FAMILIES, Health, Metric, Metrics, Summary, Unknown,
+};
 use proctrace_trace::Quantity;
 
+use crate::analysis::Analysis;
+use crate::classify::labels::class_name;
+use crate::error::AnalysisError;
+use crate::overview::summary;
+use crate::overview::sums::{Edge, Sum};
 use crate::recording::Recording;
 use crate::recording::knowledge::{BY_KIND, Knows, metric_needs};
-use crate::recording::tally;
 
-/// All figures of a recording, in the order of [`FAMILIES`], the largest of each family first.
-///
-/// A family without labels is there if the recording knows what it needs: `peak_pss_bytes` takes
-/// `--memory`. One with labels has as many members as there are things to count, and may have none.
-/// [`Metrics::unknown`] tells the one from the other.
-pub fn metrics(recording: &Recording, findings: &Findings) -> Metrics {
+/// All figures of a recording, those of [`FAMILIES`] in their order.
+pub(crate) fn metrics(analysis: &Analysis<'_>) -> Result<Metrics, AnalysisError> {
+    let recording = analysis.recording;
+    let sums = analysis.sums()?;
+    let (categories, names) = (sums.by(["category"])?, sums.by(["name"])?);
+    let pairs = sums.pairs()?;
+    let health = analysis.health();
+    let run = summary::run(recording);
     let mut figures = Figures::default();
-    totals(&mut figures, recording, findings);
-    by_category(&mut figures, recording);
-    by_command(&mut figures, recording, findings);
-    lookups(&mut figures, findings);
-    spawns(&mut figures, recording);
-    let run = &findings.run;
-    Metrics {
-        command: run.command.clone(),
-        host: run.host.clone(),
+    totals(&mut figures, analysis, &sums.by(["class"])?);
+    by_category(&mut figures, &categories);
+    by_command(&mut figures, &names);
+    for process in analysis.detached() {
+        let program = recording.program_of(&recording.processes[*process]);
+        figures.add("detached_processes", &[&program.name], 1.0);
+    }
+    lookups(&mut figures, analysis.summary(), analysis.lookups()?);
+    spawns(&mut figures, recording, &pairs);
+    Ok(Metrics {
+        command: run.command,
+        host: run.host,
         started_unix_ns: run.started_unix_ns,
         cores: run.cores,
-        doubts: doubts(&findings.health),
+        doubts: doubts(&health),
         metrics: figures.in_order(&recording.knows),
         unknown: unknown(&recording.knows),
-    }
+    })
 }
 
 /// The families, or members of them, that need something that is not known.
@@ -94,11 +105,11 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn totals(figures: &mut Figures<'_>, recording: &Recording, findings: &Findings) {
-    let summary = &findings.summary;
+fn totals(figures: &mut Figures<'_>, analysis: &Analysis<'_>, classes: &[Sum]) {
+    let summary = analysis.summary();
     let of_class = |class| {
-        let found = findings.categories.iter().filter(|category| category.class == class);
-        found.filter_map(|category| category.processes).sum::<u64>()
+        let found = classes.iter().find(|sum| sum.labels == [class_name(class)]);
+        found.map_or(0, |sum| sum.processes)
     };
     let lookups = summary.lookups_in_vain;
     for (family, value) in [
@@ -132,71 +143,66 @@ fn totals(figures: &mut Figures<'_>, recording: &Recording, findings: &Findings)
         ("total_cpu_seconds", summary.cpu_ns),
         ("detached_cpu_seconds", summary.detached_cpu_ns),
         ("unwaited_cpu_seconds", summary.unwaited_cpu_ns),
-        ("wall_seconds", Some(recording.wall_ns())),
+        ("wall_seconds", Some(analysis.recording.wall_ns())),
         ("run_delay_seconds", summary.run_delay_ns),
     ] {
         if let Some(ns) = ns {
             figures.add(family, &[], seconds(ns));
         }
     }
-    if let Some(memory) = &findings.memory {
+    if let Some(memory) = analysis.memory() {
         figures.add("peak_pss_bytes", &[], memory.peak_pss_bytes as f64);
     }
 }
 
-fn by_category<'a>(figures: &mut Figures<'a>, recording: &'a Recording) {
-    for (category, tally) in tally::by(recording, |program| Some(program.category())) {
+fn by_category<'a>(figures: &mut Figures<'a>, categories: &'a [Sum]) {
+    for sum in categories {
+        let label = [&*sum.labels[0]];
         // What nothing ran last has execs at most.
-        if tally.processes > 0 {
-            figures.add("processes", &[category], tally.processes as f64);
-            figures.add("threads", &[category], tally.threads as f64);
-            figures.add("cpu_user_seconds", &[category], seconds(tally.used.cpu.user_ns));
-            figures.add("cpu_system_seconds", &[category], seconds(tally.used.cpu.system_ns));
+        if sum.processes > 0 {
+            figures.add("processes", &label, sum.processes as f64);
+            figures.add("threads", &label, sum.threads as f64);
+            figures.add("cpu_user_seconds", &label, seconds(sum.used.cpu.user_ns));
+            figures.add("cpu_system_seconds", &label, seconds(sum.used.cpu.system_ns));
         }
     }
 }
 
-fn by_command<'a>(figures: &mut Figures<'a>, recording: &'a Recording, findings: &'a Findings) {
-    for (name, tally) in tally::by(recording, |program| Some(&*program.name)) {
-        if tally.execs > 0 {
-            figures.add("execs", &[name], tally.execs as f64);
+fn by_command<'a>(figures: &mut Figures<'a>, names: &'a [Sum]) {
+    for sum in names {
+        let label = [&*sum.labels[0]];
+        if sum.execs > 0 {
+            figures.add("execs", &label, sum.execs as f64);
         }
-        if tally.processes > 0 {
-            figures.add("command_processes", &[name], tally.processes as f64);
-            figures.add("command_cpu_seconds", &[name], seconds(tally.cpu_ns()));
+        if sum.processes > 0 {
+            figures.add("command_processes", &label, sum.processes as f64);
+            figures.add("command_cpu_seconds", &label, seconds(sum.cpu_ns()));
         }
-    }
-    for detached in &findings.detached {
-        figures.add("detached_processes", &[&detached.program], 1.0);
-    }
-    for category in &findings.categories {
-        if let Some(lookups) = category.lookups_failed.filter(|lookups| *lookups > 0) {
-            figures.add("command_failed_lookups", &[&category.name], lookups as f64);
+        if sum.failed_lookups > 0 {
+            figures.add("command_failed_lookups", &label, sum.failed_lookups as f64);
         }
     }
 }
 
-fn lookups<'a>(figures: &mut Figures<'a>, findings: &'a Findings) {
-    for (kind, count) in &findings.summary.lookups_failed_by_family {
+fn lookups<'a>(
+    figures: &mut Figures<'a>,
+    summary: &'a Summary,
+    directories: &'a [DirectoryMisses],
+) {
+    for (kind, count) in &summary.lookups_failed_by_family {
         figures.add("failed_lookups", &[kind], *count as f64);
     }
-    for misses in &findings.lookups {
+    for misses in directories {
         let labels = [&*misses.directory, &*misses.family];
         figures.add("directory_failed_lookups", &labels, misses.count as f64);
     }
 }
 
-fn spawns<'a>(figures: &mut Figures<'a>, recording: &'a Recording) {
-    let mut counts: BTreeMap<(usize, usize), u64> = BTreeMap::new();
-    for process in &recording.processes {
-        if let Some(parent) = process.spawned_by {
-            *counts.entry((parent, process.program)).or_default() += 1;
-        }
-    }
+fn spawns<'a>(figures: &mut Figures<'a>, recording: &'a Recording, pairs: &[Edge]) {
     let name = |program: usize| recording.programs.get(program).map(|program| &*program.name);
-    for ((parent, child), count) in counts {
-        if let (Some(parent), Some(child)) = (name(parent), name(child)) {
-            figures.add("spawns", &[parent, child], count as f64);
+    for pair in pairs {
+        if let (Some(parent), Some(child)) = (name(pair.spawner), name(pair.program)) {
+            figures.add("spawns", &[parent, child], pair.processes as f64);
         }
     }
 }
@@ -254,8 +260,7 @@ mod tests {
         scene.fork(S, 1, 5).exec(S, 5, "/own/sed", (0, 0)).exit(2 * S, 5, (0, S));
         scene.exit_with(4 * S, 1, (0, 0), |exit| exit.lookups_failed = 3);
         let recording = scene.load(Some((4 * S, 5 * S / 4 + S, 5 * S / 4)));
-        let findings = crate::analyse(&recording).unwrap();
-        metrics(&recording, &findings)
+        metrics(&Analysis::of(&recording)).unwrap()
     }
 
     fn value(metrics: &Metrics, metric: &str) -> Option<f64> {
@@ -353,8 +358,7 @@ mod tests {
         scene.fork(0, 1, 2).open_failed(S, 7, "/x");
         let mut recording = scene.load(Some((S, 0, 0)));
         recording.trailer = None;
-        let doubts =
-            |recording: &Recording| metrics(recording, &crate::analyse(recording).unwrap()).doubts;
+        let doubts = |recording: &Recording| metrics(&Analysis::of(recording)).unwrap().doubts;
         assert_eq!(doubts(&recording)[0], "the recording was cut short");
         recording.damage = vec![Damage { offset: 9, what: DamageKind::Truncated, records: None }];
         assert!(doubts(&recording).len() > 2, "{:?}", doubts(&recording));
@@ -369,8 +373,7 @@ mod tests {
         scene.fork(0, 1, 2).sample(S, 2, (0, 0)).tick(S, [1, 1, 0]);
         scene.exit_with(S, 1, (0, 0), |exit| exit.waited_utime_ns = 100 * S);
         let recording = scene.load(Some((S, 0, 0)));
-        let findings = crate::analyse(&recording).unwrap();
-        let doubts = metrics(&recording, &findings).doubts;
+        let doubts = metrics(&Analysis::of(&recording)).unwrap().doubts;
         assert!(!doubts.is_empty() && doubts[0].starts_with("the books"), "{doubts:?}");
     }
 }

@@ -196,14 +196,24 @@ pub(crate) const BY_KIND: [&str; 2] = ["failed_lookups", "directory_failed_looku
 pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
     Some(match table {
         "counts" | "programs" | "lives" | "spawn_sources" | "spawn_lines" | "spawners"
-        | "ancestry" => WHO,
+        | "spawn_pairs" | "ancestry" => WHO,
         "lifetimes" => &[Forks],
         "ends" => WHO,
         "accounting" | "accounting_why" => &[Forks, Cpu],
         "accounting_looks" => &[Forks, Cpu, Samples],
-        "accounting_processes" | "accounting_detached" => &[Forks, Execs, Cpu],
+        "accounting_processes" => &[Forks, Execs, Cpu],
+        "detached" | "programs_by_cpu" => WHO,
+        // Figures are known for themselves, look-ups by call.
+        "summary" | "lookups" | "lookup_paths" => &[],
+        "lookup_programs" => {
+            &[Forks, Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
+        }
+        "memory_processes" => &[Forks, Execs, Memory],
+        "memory_looks" => &[Forks, Memory],
+        // What is known is always known.
+        "laws" | "losses" | "known" | "unseen" => &[],
         // Series are known for themselves.
-        "correlations" | "correlation_lags" | "correlation_signs" => &[],
+        "correlations" | "correlation_lags" | "correlation_signs" | "correlation_matrix" => &[],
         "switches" | "switches_programs" => &[Forks, Execs, Switches],
         "task_states" => &[Forks, Cpu, RunDelay, Samples],
         "concurrency" | "serial" | "amdahl" | "overcommit" => &[Forks, Cpu, Samples],
@@ -230,6 +240,7 @@ pub(crate) fn column_needs(column: &str) -> &'static [Quantity] {
         | "system_mean_ns" => &[Cpu, Split],
         "cpu_ns"
         | "cpu_mean_ns"
+        | "cpu_percent"
         | "shorter_cpu_ns"
         | "shorter_cpu_percent"
         | "efficiency_percent"
@@ -240,6 +251,7 @@ pub(crate) fn column_needs(column: &str) -> &'static [Quantity] {
         "peak_rss_bytes" => &[PeakRss],
         "faster" | "wanted_percent" => &[RunDelay],
         "command_line" => &[Quantity::Argv],
+        "failed_lookups" => LOOKUPS,
         _ => &[],
     }
 }

@@ -7,7 +7,6 @@ pub(crate) mod knowledge;
 pub(crate) mod names;
 pub(crate) mod process;
 pub(crate) mod split;
-pub(crate) mod tally;
 pub(crate) mod tracks;
 pub(crate) mod usage;
 

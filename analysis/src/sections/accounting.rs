@@ -3,16 +3,16 @@
 use std::cmp::Reverse;
 
 use proctrace_findings::{
-    Axis, Bars, Chart, ChartBody, Series, Table, Unit, Values, count as figure, counted,
+    Axis, Bars, Chart, ChartBody, Series, Table, Unit, count as figure, counted,
 };
 
 use proctrace_replay::CpuTime;
 use proctrace_trace::{Knowledge, Quantity};
 
-use crate::books::detached::is_detached;
 use crate::books::waits::Accounting;
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
+use crate::overview::processes::{cpu_columns, labels};
 use crate::recording::Recording;
 use crate::recording::process::Process;
 use crate::recording::split::Divided;
@@ -45,7 +45,6 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
             reasons(&methods),
             looks(&methods),
             processes(recording),
-            detached(recording),
         ],
         charts: vec![chart(&methods)],
     })
@@ -268,11 +267,14 @@ fn processes(recording: &Recording) -> Table {
     let sum = |cpu: &mut dyn Iterator<Item = u64>| cpu.fold(0, u64::saturating_add) as f64;
     let shown_ns = sum(&mut of().map(|process| process.cpu.total_ns()));
     let all_ns = sum(&mut all.iter().map(|process| process.cpu.total_ns()));
-    by_process(
-        Table::new("accounting_processes", "The processes that used most"),
-        recording,
-        &rows,
-    )
+    let table = Table::new("accounting_processes", "The processes that used most");
+    let table = labels(table, recording, &rows).whole(
+        "life_ns",
+        "life",
+        Unit::Nanoseconds,
+        of().map(|process| life_ns(recording, process)),
+    );
+    cpu_columns(table, recording, &rows)
     .real(
         "efficiency_percent",
         "CPU/life",
@@ -286,70 +288,6 @@ fn processes(recording: &Recording) -> Table {
         figure(rows.len() as u64),
         figure(all.len() as u64),
         if all_ns > 0.0 { 100.0 * shown_ns / all_ns } else { 0.0 }
-    ))
-}
-
-/// Pid, program, life and CPU time of each.
-fn by_process(table: Table, recording: &Recording, rows: &[usize]) -> Table {
-    let of = || rows.iter().map(|at| &recording.processes[*at]);
-    let own = |process: &Process| recording.split.own(&process.divided());
-    let program = |process: &Process| {
-        let name = &recording.program_of(process).name;
-        match recording.role_of(process) {
-            Some(role) => format!("{name} {role}"),
-            None => name.clone(),
-        }
-    };
-    table
-        .column(
-            "pid",
-            "pid",
-            Unit::Text,
-            Values::Whole(of().map(|process| u64::try_from(process.pid).ok()).collect()),
-        )
-        .text("program", "program", of().map(program))
-        .whole(
-            "life_ns",
-            "life",
-            Unit::Nanoseconds,
-            of().map(|process| life_ns(recording, process)),
-        )
-        .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|process| process.cpu.total_ns()))
-        .whole("user_ns", "user", Unit::Nanoseconds, of().map(|p| Some(own(p)?.user_ns)))
-        .whole("system_ns", "system", Unit::Nanoseconds, of().map(|p| Some(own(p)?.system_ns)))
-}
-
-fn detached(recording: &Recording) -> Table {
-    let all = &recording.processes;
-    let mut rows: Vec<usize> =
-        (0..all.len()).filter(|at| is_detached(recording, &all[*at])).collect();
-    rows.sort_unstable_by_key(|at| (Reverse(all[*at].cpu.total_ns()), *at));
-    let count = rows.len();
-    let sum_ns = rows.iter().map(|at| all[*at].cpu.total_ns()).fold(0, u64::saturating_add);
-    rows.truncate(PROCESSES_MAX);
-    let of = || rows.iter().map(|at| &all[*at]);
-    let parent = |process: &Process| {
-        process.parent.map_or("-", |parent| recording.program_of(&all[parent]).name.as_str())
-    };
-    by_process(
-        Table::new("accounting_detached", "Processes that outlived their parent"),
-        recording,
-        &rows,
-    )
-    .text("parent", "parent", of().map(parent))
-    .column(
-        "waited_for",
-        "waited",
-        Unit::Flag,
-        proctrace_findings::Values::Flag(
-            of().map(|process| Some(process.reaper.is_some())).collect(),
-        ),
-    )
-    .note(format!(
-        "n = {}, with {:.3} s of CPU time. Waited: one of the recording adopted it \
-         (PR_SET_CHILD_SUBREAPER), so time sees it all the same.",
-        figure(count as u64),
-        sum_ns as f64 / 1e9
     ))
 }
 
@@ -403,10 +341,6 @@ mod tests {
         }
         // 3.002 s of 4 s on 2 cores
         assert!((of("exact", "efficiency_percent") - 37.525).abs() < 1e-9);
-        let detached = content.tables.last().unwrap();
-        assert_eq!((detached.name, detached.height()), ("accounting_detached", 1));
-        assert_eq!(detached.named("cpu_ns").unwrap().values.get(0), Cell::Whole(3 * S));
-        assert_eq!(detached.named("waited_for").unwrap().values.get(0), Cell::Flag(false));
         let busiest = &content.tables[3];
         assert_eq!(busiest.named("cpu_ns").unwrap().values.get(0), Cell::Whole(3 * S));
         let share = 100.0 * 3.0 / 3.98;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proctrace_findings::{Chart, ChartBody, Correlations, HeatMap, Table, Unit, count, counted};
 
 use crate::error::AnalysisError;
-use crate::options::{Content, Options};
+use crate::options::Content;
 use crate::recording::Recording;
 use crate::recording::bins::{Bins, Quantity};
 use crate::recording::knowledge::series_needs;
@@ -172,9 +172,9 @@ fn rounded(number: f64, per_one: f64) -> f64 {
     (number * per_one).round() / per_one
 }
 
-pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, AnalysisError> {
-    let found = correlations(recording);
-    Ok(Content { tables: vec![pairs(&found), lags(&found), signs(&found)], charts: chart(&found) })
+pub(crate) fn section(found: &Correlations) -> Result<Content, AnalysisError> {
+    let tables = vec![pairs(found), lags(found), signs(found), matrix(found)];
+    Ok(Content { tables, charts: chart(found) })
 }
 
 fn sampling(found: &Correlations) -> String {
@@ -300,6 +300,64 @@ fn lags(found: &Correlations) -> Table {
         ))
 }
 
+/// The columns of the matrix: series, stable name, heading. The first have room on a terminal.
+const COLUMNS: [(&str, &str, &str); 13] = [
+    ("system CPU", "system_cpu", "sys CPU"),
+    ("user CPU", "user_cpu", "user CPU"),
+    ("forks", "forks", "forks"),
+    ("switches", "switches", "switches"),
+    ("running", "running", "running"),
+    ("read", "read", "read"),
+    ("write", "write", "write"),
+    ("execs", "execs", "execs"),
+    ("exits", "exits", "exits"),
+    ("voluntary", "voluntary", "voluntary"),
+    ("involuntary", "involuntary", "involuntary"),
+    ("live tasks", "live_tasks", "live tasks"),
+    ("look-ups", "lookups", "look-ups"),
+];
+const COLUMNS_SHOWN: usize = 7;
+/// The table of all coefficients.
+pub(crate) const MATRIX: &str = "correlation_matrix";
+/// With fewer bins the 95 % interval of r = 0 reaches beyond 0.36 at best.
+const BINS_MIN: usize = 30;
+
+/// Whether a matrix says anything: without any interval nothing says how far a coefficient can be
+/// believed.
+fn tells(found: &Correlations) -> bool {
+    let mut pairs = (0..found.series.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
+    found.n >= BINS_MIN && pairs.any(|(a, b)| found.r_low[a][b].is_some())
+}
+
+/// All coefficients at a glance; no rows where there is too little to tell.
+fn matrix(found: &Correlations) -> Table {
+    let rows = if tells(found) { found.series.len() } else { 0 };
+    let sample = format!("n = {} bins of {} s", count(found.n as u64), found.bin_ns as f64 / 1e9);
+    let mut table = Table::new(MATRIX, "What goes with what over time: Pearson's r").text(
+        "series",
+        "",
+        found.series[..rows].iter().cloned(),
+    );
+    for (at, (series, name, title)) in COLUMNS.into_iter().enumerate() {
+        let Some(column) = found.series.iter().position(|found| found == series) else { continue };
+        let r = found.r[..rows].iter().map(|row| row[column]);
+        table = table.real(name, title, Unit::Coefficient, r);
+        if at >= COLUMNS_SHOWN {
+            table = table.detail();
+        }
+    }
+    if rows == 0 {
+        return table.note(format!(
+            "Too little to tell: {sample}; at least {BINS_MIN} are needed, more where a series changes \
+             slowly: record with a smaller --interval, or for longer."
+        ));
+    }
+    table.note(format!(
+        "{sample}; read and write: storage; look-ups: failed ones; -: a series never changes, or too \
+         few independent bins. Intervals and lags: --section correlations."
+    ))
+}
+
 fn signs(found: &Correlations) -> Table {
     let at = |name: &str| found.series.iter().position(|series| series == name);
     let rows: Vec<_> =
@@ -388,7 +446,7 @@ mod tests {
         assert_eq!(found.r[at("read")][user], None);
         assert_eq!(found.lag_bins[forks][forks], Some(0));
 
-        let content = section(&recording, &Options::default()).unwrap();
+        let content = section(&correlations(&recording)).unwrap();
         let names: Vec<&str> = content.tables.iter().map(|table| table.name).collect();
         assert_eq!(names, ["correlations", "correlation_lags", "correlation_signs"]);
         assert!(content.tables[0].notes.iter().any(|note| note.contains("Never changes: ")));

@@ -1,14 +1,17 @@
 //! How many processes and threads of which kind: what ALICE's multicore paper counts in its
 //! figure 2.
 
-use proctrace_findings::{Axis, Bars, Chart, ChartBody, Class, Series, Table, Unit, counted};
+use proctrace_findings::{
+    Axis, Bars, Category, Chart, ChartBody, Class, Series, Table, Unit, Values, counted,
+};
 
+use crate::analysis::Analysis;
 use crate::classify::labels::{class_name, told_apart};
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
-use crate::recording::Recording;
+use crate::overview::programs::NO_ONE;
+use crate::overview::sums::{Sum, Sums};
 use crate::recording::split::columns;
-use crate::recording::tally::{self, Tally};
 use crate::stats::rate::Rate;
 
 /// As many of a class have a bar of their own.
@@ -16,101 +19,173 @@ const BARS_MAX: usize = 16;
 /// Axes whose largest value is so many times the median are logarithmic.
 const LOGARITHMIC_FROM: f64 = 100.0;
 
-pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
-    let categories =
-        ran(tally::by(recording, |program| Some((program.class, program.category().to_owned()))));
-    let programs = ran(tally::by(recording, |program| {
-        Some((program.class, program.category().to_owned(), program.name.clone()))
-    }));
+pub(crate) fn section(
+    analysis: &Analysis<'_>,
+    options: &Options,
+) -> Result<Content, AnalysisError> {
+    let recording = analysis.recording;
+    let sums = analysis.sums()?;
     let rate = Rate::of(recording, options);
-    let total = sum(categories.iter().map(|(_, tally)| tally));
+    let categories = ran(sums.by(["class", "category"])?);
+    let (processes, threads) =
+        categories.iter().fold((0, 0), |all, sum| (all.0 + sum.processes, all.1 + sum.threads));
     let n = format!(
         "{} and {}. A process that never called exec counts where its parent \
          does, a thread where its process does.",
-        counted(total.processes, "process", "processes"),
-        counted(total.threads, "thread", "threads")
+        counted(processes, "process", "processes"),
+        counted(threads, "thread", "threads")
     );
 
+    let of = |label: usize| categories.iter().map(move |sum| &*sum.labels[label]);
+    let all = || categories.iter();
     let table = Table::new("counts", "Processes and threads by category")
-        .text("class", "class", categories.iter().map(|((class, _), _)| class_name(*class)))
-        .text("category", "category", categories.iter().map(|((_, name), _)| &**name));
-    let by_category =
-        figures(recording, table, categories.iter().map(|(_, tally)| *tally), &rate).note(&n);
-    let table = Table::new("programs", "Processes and threads by program")
-        .text("category", "category", programs.iter().map(|((_, name, _), _)| &**name))
-        .text("program", "program", programs.iter().map(|((.., name), _)| &**name));
-    let by_program =
-        figures(recording, table, programs.iter().map(|(_, tally)| *tally), &rate).note(&n);
-    let tables = vec![by_category.note(rate.says()), by_program.note(rate.says())];
-
-    let kinds = Chart::new("counts", "Processes and threads", bars(&kinds(recording))).note(
-        "Commands of the system and other programs by name, an experiment's software by category.",
-    );
-    let names: Vec<_> =
-        categories.iter().map(|((class, name), _)| [&**name, class_name(*class)]).collect();
-    let rows: Vec<_> =
-        told_apart(&names).into_iter().zip(categories.iter().map(|(_, tally)| *tally)).collect();
-    let charts = vec![
-        kinds.note(&n),
-        Chart::new("categories", "Processes and threads by category", bars(&rows)).note(&n),
-    ];
-    Ok(Content { tables, charts })
-}
-
-/// Without what no process ran last: a program that only executed another.
-fn ran<K>(mut rows: Vec<(K, Tally)>) -> Vec<(K, Tally)> {
-    rows.retain(|(_, tally)| tally.processes > 0);
-    rows
-}
-
-fn figures(
-    recording: &Recording,
-    table: Table,
-    rows: impl Iterator<Item = Tally> + Clone,
-    rate: &Rate,
-) -> Table {
-    let table = table
-        .whole("processes", "processes", Unit::Count, rows.clone().map(|tally| tally.processes))
-        .whole("forked", "no exec", Unit::Count, rows.clone().map(|tally| tally.forked))
-        .whole("threads", "threads", Unit::Count, rows.clone().map(|tally| tally.threads))
+        .text("class", "class", of(0))
+        .text("category", "category", of(1))
+        .whole("processes", "processes", Unit::Count, all().map(|sum| sum.processes))
+        .whole("forked", "no exec", Unit::Count, all().map(|sum| sum.forked))
+        .whole("threads", "threads", Unit::Count, all().map(|sum| sum.threads))
         .real(
             "per_second",
             "rate",
             Unit::PerSecond,
-            rows.clone().map(|tally| rate.per_second(tally.processes)),
+            all().map(|sum| rate.per_second(sum.processes)),
         )
-        .whole("cpu_ns", "CPU", Unit::Nanoseconds, rows.clone().map(|tally| tally.cpu_ns()));
-    columns(table, &recording.split, rows.map(|tally| tally.used))
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, all().map(Sum::cpu_ns));
+    let by_category =
+        columns(table, &recording.split, all().map(|sum| sum.used)).note(&n).note(rate.says());
+    let by_program = programs(analysis.categories()?, &rate).note(&n).note(rate.says());
+
+    let kinds = Chart::new("counts", "Processes and threads", bars(&kinds(sums)?)).note(
+        "Commands of the system and other programs by name, an experiment's software by category.",
+    );
+    let names: Vec<_> = categories.iter().map(|sum| [&*sum.labels[1], &*sum.labels[0]]).collect();
+    let rows: Vec<_> = told_apart(&names).into_iter().zip(all().map(Counted::of)).collect();
+    let charts = vec![
+        kinds.note(&n),
+        Chart::new("categories", "Processes and threads by category", bars(&rows)).note(&n),
+    ];
+    Ok(Content { tables: vec![by_category, by_program], charts })
+}
+
+/// Without what no process ran last: a program that only executed another.
+fn ran(mut rows: Vec<Sum>) -> Vec<Sum> {
+    rows.retain(|sum| sum.processes > 0);
+    rows
+}
+
+/// Everything that is counted by program; for people what fits a line.
+fn programs(all: &[Category], rate: &Rate) -> Table {
+    let of = || all.iter();
+    let category = |program: &Category| match &*program.group {
+        "" => "other".to_owned(),
+        group => group.to_owned(),
+    };
+    let spawner =
+        |program: &Category| (program.main_spawner != NO_ONE).then(|| program.main_spawner.clone());
+    Table::new("programs", "Processes and threads by program")
+        .text("class", "class", of().map(|program| class_name(program.class)))
+        .detail()
+        .text("category", "category", of().map(category))
+        .text("program", "program", of().map(|program| &*program.name))
+        .whole("processes", "processes", Unit::Count, of().map(|program| program.processes))
+        .whole("forked", "no exec", Unit::Count, of().map(|program| program.forked))
+        .detail()
+        .whole("threads", "threads", Unit::Count, of().map(|program| program.threads))
+        .whole("execs", "execs", Unit::Count, of().map(|program| program.execs))
+        .real(
+            "per_second",
+            "rate",
+            Unit::PerSecond,
+            of().map(|program| rate.per_second(program.processes?)),
+        )
+        .detail()
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|program| program.cpu_ns))
+        .whole("user_ns", "user", Unit::Nanoseconds, of().map(|program| program.user_ns))
+        .detail()
+        .whole("system_ns", "system", Unit::Nanoseconds, of().map(|program| program.system_ns))
+        .detail()
+        .real("system_percent", "system", Unit::Percent, of().map(|p| p.system_percent))
+        .detail()
+        .real(
+            "system_low_percent",
+            "system from",
+            Unit::Percent,
+            of().map(|p| p.system_low_percent),
+        )
+        .detail()
+        .real(
+            "system_high_percent",
+            "system to",
+            Unit::Percent,
+            of().map(|p| p.system_high_percent),
+        )
+        .detail()
+        .real("ticks", "ticks", Unit::Count, of().map(|program| program.ticks))
+        .detail()
+        .whole("life_median_ns", "life", Unit::Nanoseconds, of().map(|p| p.median_life_ns))
+        .whole("failed_lookups", "misses", Unit::Count, of().map(|p| p.lookups_failed))
+        .whole("peak_rss_bytes", "peak RSS", Unit::Bytes, of().map(|program| program.maxrss_bytes))
+        .detail()
+        .column("main_spawner", "started by", Unit::Text, Values::Text(of().map(spawner).collect()))
+        .detail()
+        .whole(
+            "main_spawner_processes",
+            "by that",
+            Unit::Count,
+            of().map(|program| program.main_spawner_processes),
+        )
+        .detail()
+        .note("life: half of the processes lived shorter; misses: failed look-ups.")
+}
+
+/// What a bar shows.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    processes: u64,
+    threads: u64,
+}
+
+impl Counted {
+    fn of(sum: &Sum) -> Self {
+        Self { processes: sum.processes, threads: sum.threads }
+    }
 }
 
 /// The rows of the paper's figure: system commands by name, the experiment's software by what it
 /// is for, everything else by name; what is rare comes together.
-fn kinds(recording: &Recording) -> Vec<(String, Tally)> {
+fn kinds(sums: &Sums) -> Result<Vec<(String, Counted)>, AnalysisError> {
+    let (by_category, by_name) =
+        (ran(sums.by(["class", "category"])?), ran(sums.by(["class", "name"])?));
     let mut rows = Vec::new();
-    for (class, rest) in [
-        (Class::Framework, "other categories"),
-        (Class::Command, "other commands"),
-        (Class::Program, "other programs"),
+    for (class, sums, rest) in [
+        (Class::Framework, by_category, "other categories"),
+        (Class::Command, by_name.clone(), "other commands"),
+        (Class::Program, by_name, "other programs"),
     ] {
-        let mut of_class = ran(tally::by(recording, |program| {
-            let by_category = class == Class::Framework;
-            let name = if by_category { program.category() } else { &*program.name };
-            (program.class == class).then(|| name.to_owned())
-        }));
+        let class = class_name(class);
+        let mut of_class: Vec<(String, Counted)> = sums
+            .iter()
+            .filter(|sum| sum.labels[0] == class)
+            .map(|sum| (sum.labels[1].clone(), Counted::of(sum)))
+            .collect();
         if of_class.len() > BARS_MAX + 1 {
             let tail = of_class.split_off(BARS_MAX);
             let name = format!("{} {rest}", tail.len());
-            of_class.push((name, sum(tail.iter().map(|(_, tally)| tally))));
+            let all = tail.iter().fold(Counted::default(), |all, (_, row)| Counted {
+                processes: all.processes + row.processes,
+                threads: all.threads + row.threads,
+            });
+            of_class.push((name, all));
         }
-        rows.extend(of_class.into_iter().map(|(name, tally)| (name, class_name(class), tally)));
+        rows.extend(of_class.into_iter().map(|(name, row)| (name, class, row)));
     }
     let names: Vec<_> = rows.iter().map(|(name, class, _)| [&**name, class]).collect();
-    told_apart(&names).into_iter().zip(rows.iter().map(|(.., tally)| *tally)).collect()
+    Ok(told_apart(&names).into_iter().zip(rows.iter().map(|(.., row)| *row)).collect())
 }
 
-fn bars(rows: &[(String, Tally)]) -> ChartBody {
-    let processes: Vec<u64> = rows.iter().map(|(_, tally)| tally.processes).collect();
-    let threads: Vec<u64> = rows.iter().map(|(_, tally)| tally.threads).collect();
+fn bars(rows: &[(String, Counted)]) -> ChartBody {
+    let processes: Vec<u64> = rows.iter().map(|(_, row)| row.processes).collect();
+    let threads: Vec<u64> = rows.iter().map(|(_, row)| row.threads).collect();
     let logarithmic = needs_logarithm(processes.iter().chain(&threads).copied());
     let series = |name: &str, counts: &[u64]| Series {
         name: name.to_owned(),
@@ -133,13 +208,6 @@ fn needs_logarithm(counts: impl Iterator<Item = u64>) -> bool {
     largest > LOGARITHMIC_FROM * median
 }
 
-fn sum<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Tally {
-    tallies.fold(Tally::default(), |mut sum, tally| {
-        sum.add(tally);
-        sum
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +227,7 @@ mod tests {
     #[test]
     fn everything_counts_once() {
         let recording = scene().load(Some((4 * S, 0, 0)));
-        let content = section(&recording, &Options::default()).unwrap();
+        let content = section(&Analysis::of(&recording), &Options::default()).unwrap();
         let counts = &content.tables[0];
         let of = |category: &str, column: &str| real(counts, "category", category, column);
         assert_eq!(of("text", "processes"), Some(2.0));
@@ -170,7 +238,7 @@ mod tests {
         assert_eq!(of("o2 driver", "threads"), Some(1.0));
         assert_eq!(of("o2 driver", "cpu_ns"), Some(2e9));
         let native = Options { native_wall_ns: Some(2 * S), ..Options::default() };
-        let content = section(&recording, &native).unwrap();
+        let content = section(&Analysis::of(&recording), &native).unwrap();
         assert_eq!(real(&content.tables[0], "category", "text", "per_second"), Some(1.0));
         let ChartBody::Bars(bars) = &content.charts[0].body else { panic!("no bars") };
         assert_eq!(bars.rows, ["o2 driver", "sed"]);
@@ -183,7 +251,7 @@ mod tests {
         scene.exec(0, 1, "/o2/o2-sim", (0, 0));
         // A command that bears the name of a category of the experiment's.
         scene.fork(0, 1, 2).exec(0, 2, "/opt/o2 driver", (0, 0));
-        let content = section(&scene.load(None), &Options::default()).unwrap();
+        let content = section(&Analysis::of(&scene.load(None)), &Options::default()).unwrap();
         let ChartBody::Bars(bars) = &content.charts[0].body else { panic!("no bars") };
         assert_eq!(bars.rows, ["o2 driver (framework)", "o2 driver (program)"]);
     }

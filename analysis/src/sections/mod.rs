@@ -5,13 +5,19 @@ mod ancestry;
 mod concurrency;
 pub(crate) mod correlations;
 mod counts;
-pub(crate) mod ends;
+mod detached;
+mod ends;
+mod health;
 mod lifetimes;
+mod lookups;
+mod memory;
 pub(crate) mod pool;
 mod spawners;
 mod startup;
+mod summary;
 mod switches;
 
+use crate::analysis::Analysis;
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::recording::Recording;
@@ -23,66 +29,109 @@ pub struct Section {
     pub name: &'static str,
     /// What it answers, in a few words.
     pub help: &'static str,
-    analyse: fn(&Recording, &Options) -> Result<Content, AnalysisError>,
+    pub(crate) analyse: fn(&Analysis<'_>, &Options) -> Result<Content, AnalysisError>,
+    /// Names of its tables that a report shows without being asked for the section.
+    pub(crate) shown: &'static [&'static str],
 }
 
 impl Section {
     /// Every section, in the order of a report.
     pub const ALL: &'static [Self] = &[
         Self {
+            name: "summary",
+            help: "the figures at a glance, each under a stable name",
+            analyse: summary::section,
+            shown: &[],
+        },
+        Self {
             name: "counts",
             help: "processes and threads by category and by program",
             analyse: counts::section,
+            shown: &["programs"],
         },
         Self {
             name: "lifetimes",
             help: "how long processes live, and what samplers miss of them",
-            analyse: lifetimes::section,
+            analyse: |of, options| lifetimes::section(of.recording, options),
+            shown: &[],
         },
         Self {
             name: "ends",
             help: "what failed, and what a signal killed",
             analyse: ends::section,
+            shown: &["ends"],
         },
         Self {
             name: "spawners",
             help: "who starts what, by program and command line",
             analyse: spawners::section,
+            shown: &["spawn_pairs"],
         },
         Self {
             name: "ancestry",
             help: "chains of programs from the command down",
-            analyse: ancestry::section,
+            analyse: |of, options| ancestry::section(of.recording, options),
+            shown: &[],
+        },
+        Self {
+            name: "lookups",
+            help: "what was looked for in vain: where, and by which programs",
+            analyse: lookups::section,
+            shown: &["lookups"],
         },
         Self {
             name: "accounting",
             help: "exact CPU time, and what time, prmon and ps would have said",
-            analyse: accounting::section,
+            analyse: |of, options| accounting::section(of.recording, options),
+            shown: &[],
+        },
+        Self {
+            name: "detached",
+            help: "processes that outlived their parent",
+            analyse: detached::section,
+            shown: &["detached"],
+        },
+        Self {
+            name: "memory",
+            help: "what processes take, one by one and together over time",
+            analyse: memory::section,
+            shown: &["memory_processes"],
         },
         Self {
             name: "correlations",
             help: "what goes with what over time",
-            analyse: correlations::section,
+            analyse: |of, _| correlations::section(of.correlations()),
+            shown: &["correlation_matrix"],
         },
         Self {
             name: "switches",
             help: "context switches against efficiency",
-            analyse: switches::section,
+            analyse: |of, options| switches::section(of.recording, options),
+            shown: &[],
         },
         Self {
             name: "concurrency",
             help: "how many tasks run, wait and sleep; the serial part",
-            analyse: concurrency::section,
+            analyse: |of, options| concurrency::section(of.recording, options),
+            shown: &[],
         },
         Self {
             name: "startup",
             help: "what programs cost until their libraries are loaded",
-            analyse: startup::section,
+            analyse: |of, options| startup::section(of.recording, options),
+            shown: &[],
         },
         Self {
             name: "pool",
             help: "workers side by side: phases, balance, memory that they share",
-            analyse: pool::section,
+            analyse: |of, options| pool::section(of.recording, options),
+            shown: &[],
+        },
+        Self {
+            name: "health",
+            help: "what was lost, whether the books balance, what is known",
+            analyse: health::section,
+            shown: &[],
         },
     ];
 
@@ -91,13 +140,12 @@ impl Section {
         Self::ALL.iter().find(|section| section.name == name)
     }
 
-    /// What it says of a recording.
+    /// What it says of a recording. Who asks for several saves passes with [`Analysis::section`].
     ///
     /// # Errors
     /// When a table cannot be computed, which would be a fault of this crate.
     pub fn of(&self, recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
-        let content = (self.analyse)(recording, options)?;
-        Ok(content.only_known(&recording.knows))
+        Analysis::of(recording).section(self, options)
     }
 }
 

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-use proctrace_findings::{Axis, Bars, Chart, ChartBody, Class, Series, Table, Unit};
+use proctrace_findings::{Axis, Bars, Chart, ChartBody, Class, Series, Spawner, Table, Unit};
 
+use crate::analysis::Analysis;
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
+use crate::overview::programs::child_name;
+use crate::overview::sums::Edge;
 use crate::recording::Recording;
-use crate::recording::process::Process;
-use crate::recording::split::{Divided, columns};
-use crate::stats::median;
+use crate::recording::split::columns;
 use crate::stats::rate::Rate;
 use crate::stats::share_percent;
 
@@ -22,7 +23,7 @@ const BARS_MAX: usize = 12;
 struct Source {
     program: usize,
     /// Number of the shape of its command line, if it called exec.
-    template: Option<u32>,
+    shape: Option<u32>,
 }
 
 /// What a child came to be.
@@ -33,65 +34,38 @@ struct Child {
     forked: bool,
 }
 
-#[derive(Debug, Default)]
-struct Edge {
-    processes: u64,
-    used: Divided,
-    lives_ns: Vec<u64>,
+fn source(edge: &Edge) -> Source {
+    Source { program: edge.spawner, shape: edge.shape }
 }
 
-impl Edge {
-    fn add(&mut self, process: &Process) {
-        self.processes += 1;
-        self.used.add(&process.divided());
-        let ended_ns = process.ended_ns;
-        self.lives_ns.extend(ended_ns.map(|ended_ns| ended_ns.saturating_sub(process.born_ns)));
-    }
-
-    fn cpu_ns(&self) -> u64 {
-        self.used.cpu.total_ns()
-    }
-}
-
-pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
+pub(crate) fn section(
+    analysis: &Analysis<'_>,
+    options: &Options,
+) -> Result<Content, AnalysisError> {
+    let recording = analysis.recording;
     let rate = Rate::of(recording, options);
-    let mut edges: HashMap<(Source, Child), Edge> = HashMap::new();
-    for process in &recording.processes {
-        let Some(program) = process.spawned_by else { continue };
-        let run = process.spawned_in.and_then(|run| recording.runs.get(run as usize));
-        let source = Source { program, template: run.map(|run| run.template) };
-        let child = Child { program: process.program, forked: process.execs == 0 };
-        edges.entry((source, child)).or_default().add(process);
-    }
-    let mut edges: Vec<((Source, Child), Edge)> = edges.into_iter().collect();
-    edges.sort_by(|(a_key, a), (b_key, b)| {
-        (b.processes, b.cpu_ns()).cmp(&(a.processes, a.cpu_ns())).then_with(|| a_key.cmp(b_key))
-    });
-    let started: u64 = edges.iter().map(|(_, edge)| edge.processes).sum();
+    let edges = analysis.sums()?.edges()?;
+    let started: u64 = edges.iter().map(|edge| edge.processes).sum();
     // One wrapper may watch over a hundred tasks, each with a command line of its own.
-    let programs = sums(recording, &edges, |source| &*recording.programs[source.program].name);
-    let lines = sums(recording, &edges, |source| source);
+    let programs = sums(recording, &edges, |edge| &*recording.programs[edge.spawner].name);
+    let lines = sums(recording, &edges, source);
     let chart = chart(&programs);
     let commands = "Commands are those of the system among what was started, CPU is what all that \
                     used.";
     let digits = "Digits and random characters of command lines are written as #.";
     let by_program = programs_table(recording, &programs, started, &rate).note(commands);
     let by_line = lines_table(recording, &lines, &rate).note(commands).note(digits);
-    let edges = edges_table(recording, edges, &rate).note(digits);
+    let pairs = pairs_table(analysis.spawners()?, &rate);
+    let edges = edges_table(recording, &edges, &rate).note(digits);
     Ok(Content {
-        tables: [by_program, by_line, edges].map(|table| table.note(rate.says())).into(),
+        tables: [by_program, by_line, edges, pairs].map(|table| table.note(rate.says())).into(),
         charts: vec![chart.note(format!("{started} processes that were forked while recording."))],
     })
 }
 
-fn template(recording: &Recording, source: Source) -> &str {
-    let template = source.template.and_then(|number| recording.templates.get(number as usize));
-    template.map_or("", String::as_str)
-}
-
-fn child_name(recording: &Recording, child: Child) -> String {
-    let name = &recording.programs[child.program].name;
-    if child.forked { format!("{name} (fork)") } else { name.clone() }
+fn shape(recording: &Recording, source: Source) -> &str {
+    let shape = source.shape.and_then(|number| recording.templates.get(number as usize));
+    shape.map_or("", String::as_str)
 }
 
 /// A source with all that it started.
@@ -108,12 +82,13 @@ struct Sum<K> {
 /// What is started by each, the busiest first.
 fn sums<K: Copy + Ord + Hash>(
     recording: &Recording,
-    edges: &[((Source, Child), Edge)],
-    key: impl Fn(Source) -> K,
+    edges: &[Edge],
+    key: impl Fn(&Edge) -> K,
 ) -> Vec<Sum<K>> {
     let mut sums: HashMap<K, Sum<K>> = HashMap::new();
-    for ((source, child), edge) in edges {
-        let source = key(*source);
+    for edge in edges {
+        let source = key(edge);
+        let child = Child { program: edge.program, forked: edge.forked };
         let sum = sums.entry(source).or_insert_with(|| Sum {
             source,
             processes: 0,
@@ -125,8 +100,8 @@ fn sums<K: Copy + Ord + Hash>(
         if !child.forked && recording.programs[child.program].class == Class::Command {
             sum.commands += edge.processes;
         }
-        sum.cpu_ns = sum.cpu_ns.saturating_add(edge.cpu_ns());
-        *sum.children.entry(*child).or_default() += edge.processes;
+        sum.cpu_ns = sum.cpu_ns.saturating_add(edge.used.cpu.total_ns());
+        *sum.children.entry(child).or_default() += edge.processes;
     }
     let mut sums: Vec<Sum<K>> = sums.into_values().collect();
     sums.sort_by(|a, b| {
@@ -139,7 +114,9 @@ fn sums<K: Copy + Ord + Hash>(
 fn children<K>(recording: &Recording, sum: &Sum<K>) -> String {
     let mut children: Vec<(&Child, &u64)> = sum.children.iter().collect();
     children.sort_by(|a, b| b.1.cmp(a.1));
-    let texts = children.iter().map(|(child, n)| format!("{} {n}", child_name(recording, **child)));
+    let texts = children
+        .iter()
+        .map(|(child, n)| format!("{} {n}", child_name(recording, child.program, child.forked)));
     texts.collect::<Vec<_>>().join(", ")
 }
 
@@ -183,34 +160,44 @@ fn lines_table(recording: &Recording, sums: &[Sum<Source>], rate: &Rate) -> Tabl
         .text(
             "command_line",
             "its command line",
-            sums.iter().map(|sum| template(recording, sum.source)),
+            sums.iter().map(|sum| shape(recording, sum.source)),
         )
 }
 
-fn edges_table(recording: &Recording, edges: Vec<((Source, Child), Edge)>, rate: &Rate) -> Table {
-    let parent = |source: Source| &*recording.programs[source.program].name;
-    let edges: Vec<(Source, Child, Edge, Option<u64>)> = edges
-        .into_iter()
-        .map(|((source, child), mut edge)| {
-            let life_ns = median(&mut edge.lives_ns);
-            (source, child, edge, life_ns)
-        })
-        .collect();
+fn edges_table(recording: &Recording, edges: &[Edge], rate: &Rate) -> Table {
+    let of = || edges.iter();
+    let parent = |edge: &Edge| &*recording.programs[edge.spawner].name;
     let table = Table::new("spawners", "Who starts what")
-        .whole("processes", "processes", Unit::Count, edges.iter().map(|edge| edge.2.processes))
+        .whole("processes", "processes", Unit::Count, of().map(|edge| edge.processes))
         .real(
             "per_second",
             "rate",
             Unit::PerSecond,
-            edges.iter().map(|edge| rate.per_second(edge.2.processes)),
+            of().map(|edge| rate.per_second(edge.processes)),
         )
-        .whole("cpu_ns", "CPU", Unit::Nanoseconds, edges.iter().map(|edge| edge.2.cpu_ns()));
-    columns(table, &recording.split, edges.iter().map(|edge| edge.2.used))
-        .whole("life_median_ns", "half <", Unit::Nanoseconds, edges.iter().map(|edge| edge.3))
-        .text("parent", "by", edges.iter().map(|edge| parent(edge.0)))
-        .text("child", "what", edges.iter().map(|edge| child_name(recording, edge.1)))
-        .text("command_line", "command line", edges.iter().map(|edge| template(recording, edge.0)))
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|edge| edge.used.cpu.total_ns()));
+    columns(table, &recording.split, of().map(|edge| edge.used))
+        .whole("life_median_ns", "half <", Unit::Nanoseconds, of().map(|edge| edge.life_median_ns))
+        .text("parent", "by", of().map(parent))
+        .text("child", "what", of().map(|e| child_name(recording, e.program, e.forked)))
+        .text("command_line", "command line", of().map(|edge| shape(recording, source(edge))))
         .note("Half of them lived less than the time given.")
+}
+
+/// The same without command lines.
+fn pairs_table(pairs: &[Spawner], rate: &Rate) -> Table {
+    let of = || pairs.iter();
+    Table::new("spawn_pairs", "Who starts what, by program")
+        .whole("processes", "processes", Unit::Count, of().map(|pair| pair.processes))
+        .real(
+            "per_second",
+            "rate",
+            Unit::PerSecond,
+            of().map(|pair| rate.per_second(pair.processes)),
+        )
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|pair| pair.cpu_ns))
+        .text("parent", "started by", of().map(|pair| &*pair.parent))
+        .text("child", "what", of().map(|pair| &*pair.child))
 }
 
 fn chart(sums: &[Sum<&str>]) -> Chart {
@@ -265,7 +252,8 @@ mod tests {
         }
         scene.fork(S, 2, 50).exec(S, 50, "/bin/grep", (0, 0)).exit(S + MS, 50, (0, MS));
         scene.exit(2 * S, 2, (S, 0)).exit(2 * S, 1, (0, 0));
-        let content = section(&scene.load(Some((2 * S, S, 0))), &Options::default()).unwrap();
+        let content =
+            section(&Analysis::of(&scene.load(Some((2 * S, S, 0)))), &Options::default()).unwrap();
 
         let sources = &content.tables[0];
         assert_eq!(sources.named("parent").unwrap().values.get(0), Cell::Text("taskwrapper"));

@@ -7,7 +7,7 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use proctrace_analysis::{ATHENA_EVENTS, EventPattern, Options, Section, analyse};
+use proctrace_analysis::{ATHENA_EVENTS, Analysis, EventPattern, Options, Section};
 use proctrace_report::{full, gantt_svg, summary};
 
 use crate::args::ReportArgs;
@@ -44,8 +44,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
         say::note(&format!("the Gantt chart is in {}", path.display()));
     }
+    let analysis = Analysis::of(&recording);
     if let Some(path) = &args.out {
-        directory::write(path, &recording, &options, &view)?;
+        let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
+        directory::write(path, &analysis, &options, chart)?;
         say::note(&format!("all of it is in {}; begin with index.md", path.display()));
         return Ok(ExitCode::SUCCESS);
     }
@@ -54,16 +56,18 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     if !sections.is_empty() {
         let mut tables = Vec::new();
         for section in sections {
-            tables.extend(section.of(&recording, &options)?.tables);
+            tables.extend(analysis.section(section, &options)?.tables);
         }
         print::tables(&mut out, &tables, args.format, style)?;
     } else {
-        let findings = analyse(&recording)?;
+        let findings = analysis.findings()?;
         if args.json {
             print::json(&mut out, &findings)?;
+        } else if args.summary {
+            out.write_all(summary(&findings, style).as_bytes())?;
         } else {
-            let render = if args.summary { summary } else { full };
-            out.write_all(render(&findings, style).as_bytes())?;
+            let tables = analysis.report_tables(&options)?;
+            out.write_all(full(&findings, &tables, style).as_bytes())?;
         }
     }
     out.flush()?;

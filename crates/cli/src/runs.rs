@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use proctrace_analysis::{analyse, metrics};
+use proctrace_analysis::Analysis;
 use proctrace_findings::Metrics;
 use proctrace_gate::{Run, metrics_file};
 use proctrace_trace::MAGIC;
@@ -32,8 +32,7 @@ pub(crate) fn of_file(path: &Path, args: &RulesArgs) -> Result<Metrics> {
 /// The figures of a recording.
 pub(crate) fn of_trace(path: &Path, args: &RulesArgs) -> Result<Metrics> {
     let recording = rules::load(path, args)?;
-    let findings = analyse(&recording)?;
-    Ok(metrics(&recording, &findings))
+    Ok(Analysis::of(&recording).metrics()?)
 }
 
 /// The figures of each file, as one side of a comparison.

@@ -58,7 +58,8 @@ fn only_the_recording_sees_what_a_daemon_uses() {
     }
     let why = row(&tables["accounting_why"], "method", "time");
     assert_eq!(why["processes"], 1);
-    let detached = tables["accounting_detached"]["rows"].as_array().unwrap();
+    let tables = section(&recorded.trace(), "detached");
+    let detached = tables["detached"]["rows"].as_array().unwrap();
     assert_eq!(detached.len(), 1);
     assert_eq!(
         (&detached[0]["program"], &detached[0]["waited_for"]),

@@ -20,10 +20,11 @@ pub use chart::{
 pub use ends::{Ends, ProgramEnd, signal_name};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
-pub use number::{count, counted};
+pub use number::{bytes, count, counted, figure, time};
 pub use rows::{Rows, RowsColumn, RowsValues};
-use std::collections::BTreeMap;
 pub use table::{Cell, Column, Table, Unit, Values};
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 

@@ -1,4 +1,6 @@
-//! Counts as people read them, in tables and in notes.
+//! Numbers as people read them, in tables and in notes.
+
+use crate::table::Unit;
 
 /// 72500 as 72,500.
 pub fn count(number: u64) -> String {
@@ -16,6 +18,83 @@ pub fn count(number: u64) -> String {
 /// A count and its noun: "1 process", "2 processes".
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// Bytes with a decimal unit, as disk sizes are given.
+pub fn bytes(bytes: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 || value >= 99.95 {
+        format!("{value:.0} {}", units[unit])
+    } else {
+        format!("{value:.1} {}", units[unit])
+    }
+}
+
+/// Time with a unit and about three digits.
+pub fn time(ns: u64) -> String {
+    let seconds = ns as f64 / 1e9;
+    if ns == 0 {
+        "0 s".to_owned()
+    } else if ns < 999_500 {
+        format!("{:.0} µs", seconds * 1e6)
+    } else if ns < 99_950_000 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else if ns < 999_500_000 {
+        format!("{:.0} ms", seconds * 1e3)
+    } else if seconds < 9.995 {
+        format!("{seconds:.2} s")
+    } else if seconds < 99.95 {
+        format!("{seconds:.1} s")
+    } else {
+        let seconds = seconds.round() as u64;
+        match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+            (0, minutes, seconds) => format!("{minutes} min {seconds:02} s"),
+            (hours, minutes, _) => format!("{hours} h {minutes:02} min"),
+        }
+    }
+}
+
+/// A number with about three digits and its unit.
+pub fn figure(number: f64, unit: Unit) -> String {
+    let sign = if number < 0.0 { "-" } else { "" };
+    let size = number.abs();
+    match unit {
+        Unit::Nanoseconds => format!("{sign}{}", time(size.round() as u64)),
+        Unit::Bytes => format!("{sign}{}", bytes(size.round() as u64)),
+        Unit::Percent => format!("{} %", digits(number)),
+        Unit::PerSecond => format!("{}/s", digits(number)),
+        // no -0.00
+        Unit::Coefficient if size < 0.005 => "0.00".to_owned(),
+        Unit::Coefficient => format!("{number:+.2}"),
+        Unit::Ratio if size >= 99.5 => digits(number),
+        Unit::Ratio => format!("{number:.3}"),
+        // Half a process may be a mean, but a whole number of them has no decimals.
+        Unit::Count if number.fract() == 0.0 && size < 1e15 => {
+            format!("{sign}{}", count(size as u64))
+        }
+        Unit::Count | Unit::Cores | Unit::Text | Unit::List | Unit::Figure | Unit::Flag => {
+            digits(number)
+        }
+    }
+}
+
+fn digits(number: f64) -> String {
+    match number.abs() {
+        0.0 => "0".to_owned(),
+        size if size < 0.095 => format!("{number:.3}"),
+        size if size < 0.95 => format!("{number:.2}"),
+        size if size < 99.5 => format!("{number:.1}"),
+        size if size < 1e15 => {
+            format!("{}{}", if number < 0.0 { "-" } else { "" }, count(size.round() as u64))
+        }
+        _ => format!("{number:.2e}"),
+    }
 }
 
 #[cfg(test)]

@@ -64,6 +64,26 @@ pub enum Unit {
     Flag,
 }
 
+impl Unit {
+    /// Its name, as JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::List => "list",
+            Self::Figure => "figure",
+            Self::Count => "count",
+            Self::Nanoseconds => "nanoseconds",
+            Self::Bytes => "bytes",
+            Self::Percent => "percent",
+            Self::PerSecond => "per_second",
+            Self::Cores => "cores",
+            Self::Ratio => "ratio",
+            Self::Coefficient => "coefficient",
+            Self::Flag => "flag",
+        }
+    }
+}
+
 /// The values of a column; None where there is none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -126,6 +146,20 @@ impl Values {
             Self::Whole(values) => values.clear(),
             Self::Real(values) => values.clear(),
             Self::Flag(values) => values.clear(),
+        }
+    }
+
+    /// Keeps the rows for which this says so.
+    fn keep(&mut self, rows: &[bool]) {
+        fn only<T>(values: &mut Vec<T>, rows: &[bool]) {
+            let mut rows = rows.iter();
+            values.retain(|_| rows.next().copied().unwrap_or(false));
+        }
+        match self {
+            Self::Text(values) => only(values, rows),
+            Self::Whole(values) => only(values, rows),
+            Self::Real(values) => only(values, rows),
+            Self::Flag(values) => only(values, rows),
         }
     }
 
@@ -255,6 +289,18 @@ impl Table {
     /// The column of that name.
     pub fn named(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Only the rows in which a column of words says this.
+    #[must_use]
+    pub fn rows_where(&self, column: &str, word: &str) -> Self {
+        let key = self.named(column).map(|column| &column.values);
+        let keep: Vec<bool> = (0..self.height())
+            .map(|row| key.is_some_and(|key| key.get(row) == Cell::Text(word)))
+            .collect();
+        let mut table = self.clone();
+        table.columns.iter_mut().for_each(|column| column.values.keep(&keep));
+        table
     }
 
     /// Units of the columns by name, as JSON shows them beside the rows.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use proctrace_findings::{Cell, Column, Table, Unit};
+use proctrace_findings::{Cell, Column, Table, Unit, figure};
 use serde_json::{Map, Value, json};
 
 use crate::escape::{csv, markdown, markdown_paragraph, terminal};
@@ -65,42 +65,7 @@ pub(crate) fn cell_text(column: &Column, row: usize) -> String {
             Unit::Text => number.to_string(),
             _ => count(number),
         },
-        Cell::Real(number) => real_text(number, column.unit),
-    }
-}
-
-/// A number with about three digits and its unit.
-pub(crate) fn real_text(number: f64, unit: Unit) -> String {
-    let sign = if number < 0.0 { "-" } else { "" };
-    let size = number.abs();
-    match unit {
-        Unit::Nanoseconds => format!("{sign}{}", time(size.round() as u64)),
-        Unit::Bytes => format!("{sign}{}", bytes(size.round() as u64)),
-        Unit::Percent => format!("{} %", digits(number)),
-        Unit::PerSecond => format!("{}/s", digits(number)),
-        Unit::Coefficient => format!("{number:+.2}"),
-        Unit::Ratio if size >= 99.5 => digits(number),
-        Unit::Ratio => format!("{number:.3}"),
-        // Half a process may be a mean, but a whole number of them has no decimals.
-        Unit::Count if number.fract() == 0.0 && size < 1e15 => {
-            format!("{sign}{}", count(size as u64))
-        }
-        Unit::Count | Unit::Cores | Unit::Text | Unit::List | Unit::Figure | Unit::Flag => {
-            digits(number)
-        }
-    }
-}
-
-fn digits(number: f64) -> String {
-    match number.abs() {
-        0.0 => "0".to_owned(),
-        size if size < 0.095 => format!("{number:.3}"),
-        size if size < 0.95 => format!("{number:.2}"),
-        size if size < 99.5 => format!("{number:.1}"),
-        size if size < 1e15 => {
-            format!("{}{}", if number < 0.0 { "-" } else { "" }, count(size.round() as u64))
-        }
-        _ => format!("{number:.2e}"),
+        Cell::Real(number) => figure(number, column.unit),
     }
 }
 
@@ -259,13 +224,13 @@ mod tests {
 
     #[test]
     fn numbers_have_about_three_digits() {
-        assert_eq!(real_text(0.0123, Unit::Percent), "0.012 %");
-        assert_eq!(real_text(123456.7, Unit::PerSecond), "123,457/s");
-        assert_eq!(real_text(-0.5, Unit::Coefficient), "-0.50");
-        assert_eq!(real_text(0.12345, Unit::Ratio), "0.123");
-        assert_eq!(real_text(12345.678, Unit::Ratio), "12,346");
-        assert_eq!(real_text(-2e9, Unit::Nanoseconds), "-2.00 s");
-        assert_eq!(real_text(-15.0, Unit::Count), "-15");
-        assert_eq!(real_text(1.5, Unit::Count), "1.5");
+        assert_eq!(figure(0.0123, Unit::Percent), "0.012 %");
+        assert_eq!(figure(123456.7, Unit::PerSecond), "123,457/s");
+        assert_eq!(figure(-0.5, Unit::Coefficient), "-0.50");
+        assert_eq!(figure(0.12345, Unit::Ratio), "0.123");
+        assert_eq!(figure(12345.678, Unit::Ratio), "12,346");
+        assert_eq!(figure(-2e9, Unit::Nanoseconds), "-2.00 s");
+        assert_eq!(figure(-15.0, Unit::Count), "-15");
+        assert_eq!(figure(1.5, Unit::Count), "1.5");
     }
 }

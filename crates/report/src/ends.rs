@@ -1,4 +1,4 @@
-//! How processes ended, for a terminal.
+//! How processes ended, in a line of the summary.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use proctrace_findings::{Ends, Outcome, ProgramEnd};
 
 use crate::escape::terminal;
 use crate::number::count;
-use crate::table::{Align, Table, shorten};
+use crate::table::shorten;
 
 /// As many kinds of ends the summary names of those by signals, and of the others.
 const NAMED: usize = 3;
@@ -67,39 +67,9 @@ fn name(end: &ProgramEnd) -> String {
     text
 }
 
-pub(crate) fn table(ends: &Ends, rows: usize) -> Table {
-    let dumped = ends.core_dumps > 0;
-    let mut columns = vec![
-        ("processes", Align::Right),
-        ("how", Align::Left),
-        ("core dumps", Align::Right),
-        ("what", Align::Left),
-        ("pid of one", Align::Right),
-        ("started by", Align::Left),
-    ];
-    columns.retain(|(title, _)| dumped || *title != "core dumps");
-    let mut table = Table::new(&columns);
-    for end in ends.by_program.iter().take(rows) {
-        let mut cells = vec![count(end.processes), end.how.clone()];
-        cells.extend(dumped.then(|| count(end.core_dumps)));
-        cells.extend([
-            terminal(&end.program).into_owned(),
-            end.example_pid.to_string(),
-            match &*end.example_parent {
-                "" => "-".to_owned(),
-                parent => terminal(parent).into_owned(),
-            },
-        ]);
-        table.row(cells);
-    }
-    table
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::style::Style;
-    use crate::tables::push_table;
 
     fn end(program: &str, outcome: Outcome, processes: u64) -> ProgramEnd {
         ProgramEnd {
@@ -163,14 +133,6 @@ pub(crate) mod tests {
         assert_eq!(
             summary(&ends, 40).unwrap(),
             "3 killed by a signal · 14 exited with a status other than 0"
-        );
-        let mut text = String::new();
-        push_table(&mut text, Style::default(), "Ends", &table(&ends, 2));
-        assert_eq!(
-            text,
-            "Ends\n  processes  how      core dumps  what     pid of one  started by\n\
-             \x20         2  SIGSEGV           1  cc1            4711  make\n\
-             \x20         1  SIGKILL           0  python3        4711  make\n"
         );
         assert_eq!(summary(&Ends { succeeded: 3, unknown: 2, ..Ends::default() }, 80), None);
     }

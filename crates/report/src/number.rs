@@ -1,46 +1,6 @@
 //! Numbers as people read them.
 
-pub use proctrace_findings::{count, counted};
-
-/// Bytes with a decimal unit, as disk sizes are given.
-pub fn bytes(bytes: u64) -> String {
-    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 999.5 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    if unit == 0 || value >= 99.95 {
-        format!("{value:.0} {}", units[unit])
-    } else {
-        format!("{value:.1} {}", units[unit])
-    }
-}
-
-/// Time with a unit and about three digits.
-pub fn time(ns: u64) -> String {
-    let seconds = ns as f64 / 1e9;
-    if ns == 0 {
-        "0 s".to_owned()
-    } else if ns < 999_500 {
-        format!("{:.0} µs", seconds * 1e6)
-    } else if ns < 99_950_000 {
-        format!("{:.1} ms", seconds * 1e3)
-    } else if ns < 999_500_000 {
-        format!("{:.0} ms", seconds * 1e3)
-    } else if seconds < 9.995 {
-        format!("{seconds:.2} s")
-    } else if seconds < 99.95 {
-        format!("{seconds:.1} s")
-    } else {
-        let seconds = seconds.round() as u64;
-        match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-            (0, minutes, seconds) => format!("{minutes} min {seconds:02} s"),
-            (hours, minutes, _) => format!("{hours} h {minutes:02} min"),
-        }
-    }
-}
+pub use proctrace_findings::{bytes, count, counted, time};
 
 /// A part of a whole in percent; "-" of nothing.
 pub fn percent(part: u64, whole: u64) -> String {

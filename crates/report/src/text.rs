@@ -3,18 +3,15 @@
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-use proctrace_findings::{Category, Class, Findings, Health, Outcome, Run, Summary};
+use proctrace_findings::{Cell, Findings, Health, Outcome, Run, Summary, Table};
 
-use crate::data::wrap;
+use crate::data::{table_text, wrap};
 use crate::ends;
 use crate::escape::terminal;
 use crate::number::{bytes, count, counted, percent, time};
 use crate::style::Style;
 use crate::table::shorten;
-use crate::tables::{
-    by_cpu, counts, detached, in_order_of_cpu, lookups, others, push_correlations, push_memory,
-    push_table, spawners, title_of,
-};
+use crate::tables::{by_cpu, in_order_of_cpu, others, push_table};
 
 /// Rows of the summary's own table, so that it all fits a screen.
 const SUMMARY_ROWS: usize = 6;
@@ -72,54 +69,59 @@ fn parts_in_lines(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The summary and every table.
-pub fn full(findings: &Findings, style: Style) -> String {
+/// The summary and these tables, each with what must be known of it; `--section` says more.
+pub fn full(findings: &Findings, tables: &[Table], style: Style) -> String {
     let mut out = summary(findings, style);
-    let of_class = |class: Class| -> Vec<Category> {
-        findings.categories.iter().filter(|c| c.class == class).cloned().collect()
-    };
-    for (class, title) in [
-        (Class::Framework, "The experiment's software"),
-        (Class::Command, "System commands"),
-        (Class::Program, "Other programs"),
-    ] {
-        let categories = of_class(class);
-        if !categories.is_empty() {
-            let title = title_of(title, categories.len(), style.rows);
+    for table in tables {
+        let parts = if table.name == BY_CLASS { by_class(table) } else { vec![table.clone()] };
+        for mut table in parts {
+            let mut others = 0;
+            table.notes.retain(|note| {
+                others += usize::from(!note.starts_with(NOT_KNOWN_NOTE));
+                others <= 1
+            });
             out.push('\n');
-            push_table(&mut out, style, &title, &counts(&categories, style.rows));
+            out.push_str(&table_text(&table, style));
         }
     }
-    if let Some(ends) = findings.ends.as_ref().filter(|ends| ends.any_abnormal()) {
-        let title = title_of("Ends other than exit 0", ends.by_program.len(), style.rows);
-        out.push('\n');
-        push_table(&mut out, style, &title, &ends::table(ends, style.rows));
-    }
-    if !findings.spawners.is_empty() {
-        let title = title_of("Who starts what", findings.spawners.len(), style.rows);
-        out.push('\n');
-        push_table(&mut out, style, &title, &spawners(findings, style.rows));
-    }
-    if !findings.lookups.is_empty() {
-        let title = title_of("Failed look-ups", findings.lookups.len(), style.rows);
-        out.push('\n');
-        push_table(&mut out, style, &title, &lookups(findings, style.rows));
-    }
-    if !findings.detached.is_empty() {
-        let title = title_of("Outlived their parent", findings.detached.len(), style.rows);
-        out.push('\n');
-        push_table(&mut out, style, &title, &detached(findings, style.rows));
-    }
-    if let Some(memory) = &findings.memory {
-        out.push('\n');
-        push_memory(&mut out, style, memory);
-    }
-    out.push('\n');
-    push_correlations(&mut out, style, &findings.correlations);
     out.push_str(
-        "\nMore: --all for whole tables, --gantt OUT.svg for a picture, --json for scripts\n",
+        "\nMore: --all for whole tables, --section NAME for others and what figures mean\n\
+         (--section list), --gantt OUT.svg for a picture, --json for scripts\n",
     );
     out
+}
+
+/// The table that is shown in parts.
+const BY_CLASS: &str = "programs";
+const CLASSES: [(&str, &str); 3] = [
+    ("framework", "The experiment's software"),
+    ("command", "System commands"),
+    ("program", "Other programs"),
+];
+/// How a note begins that says which figures are missing, and why.
+const NOT_KNOWN_NOTE: &str = "Not known";
+
+/// A table of programs for each class of them; what must be known is said below the last.
+fn by_class(table: &Table) -> Vec<Table> {
+    let mut parts: Vec<Table> = CLASSES
+        .into_iter()
+        .map(|(class, title)| {
+            let mut part = table.rows_where("class", class);
+            // Where no rule says what a program is, all say the same.
+            let rows = part.height();
+            part.columns.retain(|column| {
+                column.name != "category"
+                    || (0..rows).any(|row| column.values.get(row) != Cell::Text("other"))
+            });
+            part.title = title.to_owned();
+            part
+        })
+        .filter(|part| part.height() > 0)
+        .collect();
+    if let Some((_, others)) = parts.split_last_mut() {
+        others.iter_mut().for_each(|part| part.notes.clear());
+    }
+    parts
 }
 
 // ---- the head: what, when, and whether to trust it ----

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use proctrace_analysis::{Content, Options, Recording, Section, analyse, gantt};
-use proctrace_findings::{Chart, ChartBody, GanttView};
+use proctrace_analysis::{Analysis, Content, Options, Section};
+use proctrace_findings::{Chart, ChartBody, Gantt};
 use proctrace_report::{Style, chart_svg, escape, full, table_csv, table_json, table_text};
 use serde::Serialize;
 
@@ -15,13 +15,14 @@ const STYLE: Style = Style { width: 100, rows: usize::MAX, colour: false };
 /// index.md, which shows and links them.
 pub(crate) fn write(
     path: &Path,
-    recording: &Recording,
+    analysis: &Analysis<'_>,
     options: &Options,
-    view: &GanttView,
+    gantt: Gantt,
 ) -> Result<()> {
     make_directories(path)?;
-    let findings = analyse(recording)?;
-    put(&path.join("report.txt"), full(&findings, STYLE).as_bytes())?;
+    let findings = analysis.findings()?;
+    let shown = analysis.report_tables(options)?;
+    put(&path.join("report.txt"), full(&findings, &shown, STYLE).as_bytes())?;
     put_json(&path.join("findings.json"), &findings)?;
 
     let command = escape::markdown(&findings.run.command.join(" "));
@@ -32,14 +33,10 @@ pub(crate) fn write(
              or `proctrace check`.\n",
         );
     }
-    let life = Chart::new(
-        "gantt",
-        "Every process",
-        ChartBody::Gantt(Box::new(gantt(recording, view, options)?)),
-    );
+    let life = Chart::new("gantt", "Every process", ChartBody::Gantt(Box::new(gantt)));
     put_chart(path, &life, &mut index)?;
     for section in Section::ALL {
-        let content = section.of(recording, options)?;
+        let content = analysis.section(section, options)?;
         index.push_str(&format!("\n## {}: {}\n", section.name, section.help));
         put_content(path, &content, &mut index)?;
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use proctrace_findings::{
-    Correlations, DirectoryMisses, Knowledge, Known, Law, Loss, Memory, ProcessMemory, Run, Spawner,
+    Category, Class, Correlations, DirectoryMisses, Knowledge, Known, Law, Loss, Run, Spawner, Unit,
 };
 
 /// Findings in which every number has as many digits as it can.
@@ -165,7 +165,7 @@ fn what_is_wrong_is_said_first() {
         found: Some(2.0),
         unit: "tasks",
     }];
-    let text = full(&findings, Style { colour: true, ..Style::default() });
+    let text = full(&findings, &[], Style { colour: true, ..Style::default() });
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[4].contains("INCOMPLETE"));
     assert!(lines[4].starts_with("\u{1b}[1;31m"));
@@ -271,61 +271,42 @@ fn programs_come_by_cpu_time_and_the_numerous_are_named_below() {
     assert!(!summary(&findings, style).contains("more, most processes"));
 }
 
-#[test]
-fn a_matrix_is_printed_where_it_tells_something() {
-    let mut findings = findings(1_000);
-    let told = |findings: &Findings| full(findings, Style::default()).contains("Pearson r");
-    findings.correlations.n = 11;
-    findings.correlations.r_low = vec![vec![None, Some(-1.0)], vec![Some(-1.0), None]];
-    assert!(!told(&findings));
-    let text = full(&findings, Style::default());
-    assert!(text.contains("too little to tell\n  n = 11 bins of "), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    findings.correlations.n = 30;
-    assert!(told(&findings));
-    // However many bins: without an interval no one knows what a coefficient is worth.
-    findings.correlations.r_low = vec![vec![None; 2]; 2];
-    assert!(!told(&findings));
-}
-
-#[test]
-fn memory_tells_peaks_from_looks() {
-    let mut findings = findings(1_000);
-    let process = |program: &str, peak_mb: Option<u64>, rss_mb: u64| ProcessMemory {
-        pid: 7,
-        program: program.to_owned(),
-        peak_rss_bytes: peak_mb.map(|mb| mb * 1_000_000),
-        rss_bytes: rss_mb * 1_000_000,
-        pss_bytes: rss_mb * 1_000_000,
-        uss_bytes: 0,
-        shared_bytes: 0,
-        swap_bytes: 0,
-    };
-    findings.memory = Some(Memory {
-        interval_ns: 5_000_000_000,
-        passes: 3,
-        peak_pss_bytes: 190_000_000,
-        rss_bytes_then: 190_000_000,
-        uss_bytes_then: 0,
-        processes_then: 2,
-        processes: vec![process("make", Some(200), 190), process("cc1", Some(346), 178)],
-        processes_not_looked_at: 12,
-        peak_rss_bytes_not_looked_at: Some(120_000_000),
-    });
-    let text = full(&findings, Style { width: 200, ..Style::default() });
-    let memory = text.split("Memory of processes\n").nth(1).unwrap();
-    let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let lines: Vec<&str> = memory.lines().collect();
-    assert_eq!(cells(lines[0])[..3], ["peak", "RSS", "PSS"]);
-    assert_eq!(cells(lines[1])[..4], ["346", "MB", "178", "MB"], "{memory}");
-    assert!(memory.contains("at the look with the largest PSS, of one every 5.00 s"), "{memory}");
-    assert!(memory.contains("no look found 12 other processes: peak RSS up to 120 MB"));
+/// Programs of two classes, one of which has categories.
+fn programs() -> Table {
+    let classes = [["command"; 12].as_slice(), &["program"; 2]].concat();
+    let categories = [["text"; 12].as_slice(), &["other"; 2]].concat();
+    Table::new("programs", "Processes and threads by program")
+        .text("class", "class", classes)
+        .detail()
+        .text("category", "category", categories)
+        .text("program", "program", (0..14).map(|n| format!("p{n}")))
+        .whole("processes", "processes", Unit::Count, (0..14).map(|n| Some(n * 1_000)))
+        .note("Not known: it was not asked for.")
+        .note("What it means.")
+        .note("What else it means.")
 }
 
 #[test]
 fn rows_are_as_many_as_asked_for() {
-    let text = full(&extreme(), Style { rows: 3, ..Style::default() });
-    assert!(text.contains("System commands (the first 3 of 12)"), "{text}");
-    let text = full(&extreme(), Style { rows: usize::MAX, ..Style::default() });
-    assert!(!text.contains("the first"));
+    let tables = [programs()];
+    let text = full(&extreme(), &tables, Style { rows: 3, ..Style::default() });
+    let commands = text.split("System commands\n").nth(1).unwrap();
+    let lines: Vec<&str> = commands.lines().collect();
+    assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["text", "p2", "2,000"], "{text}");
+    assert_eq!(lines[4], "  … 9 more rows: --all, or --top N");
+    assert!(text.lines().skip(20).all(|line| line.chars().count() <= 80), "{text}");
+    let text = full(&extreme(), &tables, Style { rows: usize::MAX, ..Style::default() });
+    assert!(!text.contains("more rows"));
+}
+
+#[test]
+fn programs_are_told_apart_by_class_and_notes_are_few() {
+    let text = full(&findings(1_000), &[programs()], Style::default());
+    assert!(!text.contains("The experiment's software"), "{text}");
+    let (commands, others) =
+        text.split("System commands\n").nth(1).unwrap().split_once("Other programs\n").unwrap();
+    assert!(commands.contains("  category  program") && !commands.contains("Not known"), "{text}");
+    // No rule knows any of them, and a column that says so twice says nothing.
+    assert!(others.starts_with("  program  processes\n"), "{text}");
+    assert!(others.contains("  Not known: it was not asked for.\n  What it means.\n\n"), "{text}");
 }

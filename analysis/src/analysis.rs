@@ -1,0 +1,181 @@
+//! A recording, and what several parts of its report need: each is computed when it is first asked for, and
+//! only once.
+
+use std::cell::OnceCell;
+
+use proctrace_findings::{
+    Category, Correlations, DirectoryMisses, Ends, Findings, Health, Memory, Metrics, Spawner,
+    Summary, Table,
+};
+use proctrace_trace::Quantity;
+
+use crate::books::waits::Accounting;
+use crate::books::{detached, laws};
+use crate::error::AnalysisError;
+use crate::options::{Content, Options};
+use crate::overview::sums::Sums;
+use crate::overview::{blind_spots, ends, lookups, memory, metrics, programs, summary};
+use crate::recording::Recording;
+use crate::sections::Section;
+use crate::sections::correlations::{self, MATRIX};
+
+/// A recording that is reported on. Whoever wants more than one section, or findings and figures, saves
+/// passes over all processes by asking one of these.
+#[derive(Debug)]
+pub struct Analysis<'a> {
+    pub(crate) recording: &'a Recording,
+    accounting: OnceCell<Accounting>,
+    sums: OnceCell<Sums>,
+    categories: OnceCell<Vec<Category>>,
+    spawners: OnceCell<Vec<Spawner>>,
+    lookups: OnceCell<Vec<DirectoryMisses>>,
+    ends: OnceCell<Ends>,
+    detached: OnceCell<Vec<usize>>,
+    memory: OnceCell<Option<Memory>>,
+    correlations: OnceCell<Correlations>,
+    summary: OnceCell<Summary>,
+}
+
+impl<'a> Analysis<'a> {
+    /// Of this recording. Nothing is computed yet.
+    pub fn of(recording: &'a Recording) -> Self {
+        Self {
+            recording,
+            accounting: OnceCell::new(),
+            sums: OnceCell::new(),
+            categories: OnceCell::new(),
+            spawners: OnceCell::new(),
+            lookups: OnceCell::new(),
+            ends: OnceCell::new(),
+            detached: OnceCell::new(),
+            memory: OnceCell::new(),
+            correlations: OnceCell::new(),
+            summary: OnceCell::new(),
+        }
+    }
+
+    /// Everything a report says about the recording.
+    ///
+    /// # Errors
+    /// When a table cannot be computed, which would be a fault of this crate.
+    pub fn findings(&self) -> Result<Findings, AnalysisError> {
+        let recording = self.recording;
+        let health = self.health();
+        Ok(Findings {
+            run: summary::run(recording),
+            known: recording.knows.findings(&health.losses),
+            health,
+            summary: self.summary().clone(),
+            categories: self.categories()?.to_vec(),
+            spawners: self.spawners()?.to_vec(),
+            lookups: self.lookups()?.to_vec(),
+            ends: recording.knows.some(&[Quantity::Forks, Quantity::Execs], self.ends()).cloned(),
+            detached: detached::findings(recording, self.detached()),
+            memory: self.memory().cloned(),
+            blind_spots: blind_spots::spots(recording),
+            correlations: self.correlations().clone(),
+        })
+    }
+
+    /// Every figure of the recording under its stable name, in the order of
+    /// [`FAMILIES`](proctrace_findings::FAMILIES), the largest of each family first.
+    ///
+    /// A family without labels is there if the recording knows what it needs: `peak_pss_bytes` takes
+    /// `--memory`. One with labels has as many members as there are things to count, and may have none.
+    /// [`Metrics::unknown`] tells the one from the other.
+    ///
+    /// # Errors
+    /// When a table cannot be computed, which would be a fault of this crate.
+    pub fn metrics(&self) -> Result<Metrics, AnalysisError> {
+        metrics::metrics(self)
+    }
+
+    /// Whether the recording can be trusted: what was lost or damaged, and the laws.
+    pub fn health(&self) -> Health {
+        laws::health(self.recording, self.accounting())
+    }
+
+    /// What a section says.
+    ///
+    /// # Errors
+    /// When a table cannot be computed, which would be a fault of this crate.
+    pub fn section(&self, section: &Section, options: &Options) -> Result<Content, AnalysisError> {
+        let content = (section.analyse)(self, options)?;
+        Ok(content.only_known(&self.recording.knows))
+    }
+
+    /// The tables that a report shows without being asked for a section.
+    ///
+    /// # Errors
+    /// When a table cannot be computed, which would be a fault of this crate.
+    pub fn report_tables(&self, options: &Options) -> Result<Vec<Table>, AnalysisError> {
+        let mut tables = Vec::new();
+        for section in Section::ALL.iter().filter(|section| !section.shown.is_empty()) {
+            let content = self.section(section, options)?;
+            // Of tables without rows only the matrix has something to say: why it has none.
+            let has_something = |table: &Table| table.height() > 0 || table.name == MATRIX;
+            let shown = content.tables.into_iter();
+            let shown = shown.filter(|table| section.shown.contains(&table.name));
+            tables.extend(shown.filter(has_something));
+        }
+        Ok(tables)
+    }
+
+    pub(crate) fn accounting(&self) -> &Accounting {
+        self.accounting.get_or_init(|| Accounting::of(self.recording))
+    }
+
+    pub(crate) fn summary(&self) -> &Summary {
+        self.summary.get_or_init(|| summary::summary(self.recording, self.accounting()))
+    }
+
+    /// The sums over all processes.
+    pub(crate) fn sums(&self) -> Result<&Sums, AnalysisError> {
+        once(&self.sums, || Sums::of(self.recording))
+    }
+
+    pub(crate) fn categories(&self) -> Result<&[Category], AnalysisError> {
+        let of = || programs::categories(self.recording, self.sums()?);
+        Ok(once(&self.categories, of)?)
+    }
+
+    pub(crate) fn spawners(&self) -> Result<&[Spawner], AnalysisError> {
+        let of = || programs::spawners(self.recording, self.sums()?);
+        Ok(once(&self.spawners, of)?)
+    }
+
+    pub(crate) fn lookups(&self) -> Result<&[DirectoryMisses], AnalysisError> {
+        Ok(once(&self.lookups, || lookups::by_directory(self.recording))?)
+    }
+
+    pub(crate) fn ends(&self) -> &Ends {
+        self.ends.get_or_init(|| ends::ends(self.recording))
+    }
+
+    /// Indices of processes that outlived their parent.
+    pub(crate) fn detached(&self) -> &[usize] {
+        self.detached.get_or_init(|| detached::detached(self.recording))
+    }
+
+    pub(crate) fn memory(&self) -> Option<&Memory> {
+        self.memory.get_or_init(|| memory::memory(self.recording)).as_ref()
+    }
+
+    pub(crate) fn correlations(&self) -> &Correlations {
+        self.correlations.get_or_init(|| correlations::correlations(self.recording))
+    }
+}
+
+/// What is in the cell, or what is made now.
+fn once<T>(
+    cell: &OnceCell<T>,
+    make: impl FnOnce() -> Result<T, AnalysisError>,
+) -> Result<&T, AnalysisError> {
+    match cell.get() {
+        Some(value) => Ok(value),
+        None => {
+            let made = make()?;
+            Ok(cell.get_or_init(|| made))
+        }
+    }
+}

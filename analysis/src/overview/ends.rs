@@ -1,0 +1,186 @@
+//! How processes ended: what failed, and what a signal killed.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use proctrace_findings::{Ends, Outcome, ProgramEnd};
+
+use crate::recording::Recording;
+use crate::recording::process::Process;
+
+/// Bits of a status as wait(2) gives it: the signal, or 0; whether there is a core dump; the code.
+const SIGNAL_BITS: u32 = 0x7f;
+const CORE_BIT: u32 = 0x80;
+const CODE_SHIFT: u32 = 8;
+
+/// Signals whose default is a core dump: the program did something wrong, or said so itself (signal(7)).
+/// SIGQUIT is not among them, as it comes from a terminal.
+const FAULTS: [i32; 9] = [4, 5, 6, 7, 8, 11, 24, 25, 31];
+const SIGKILL: i32 = 9;
+
+/// Programs whose exit status 1 is an answer: their manuals say "no", "not found" or "they differ".
+const ANSWER_1: [&str; 18] = [
+    "[", "bzgrep", "cmp", "diff", "egrep", "expr", "false", "fgrep", "git", "grep", "pgrep",
+    "pidof", "pkill", "ps", "test", "which", "xzgrep", "zgrep",
+];
+
+pub(crate) fn ends(recording: &Recording) -> Ends {
+    let mut ends = Ends::default();
+    let mut groups: BTreeMap<(&str, Outcome), Group<'_>> = BTreeMap::new();
+    for process in &recording.processes {
+        let Some(status) = known_status(process) else {
+            ends.unknown += 1;
+            continue;
+        };
+        let outcome = outcome(status);
+        let dumped = status & SIGNAL_BITS != 0 && status & CORE_BIT != 0;
+        match outcome {
+            Outcome::Code(0) => {
+                ends.succeeded += 1;
+                continue;
+            }
+            Outcome::Code(_) => ends.failed += 1,
+            Outcome::Signal(_) => ends.signalled += 1,
+        }
+        ends.core_dumps += u64::from(dumped);
+        let group = groups
+            .entry((&*recording.program_of(process).name, outcome))
+            .or_insert(Group { processes: 0, core_dumps: 0, first: process });
+        group.processes += 1;
+        group.core_dumps += u64::from(dumped);
+        if process.ended_ns < group.first.ended_ns {
+            group.first = process;
+        }
+    }
+    let mut by_program: Vec<ProgramEnd> = groups
+        .into_iter()
+        .map(|((program, outcome), group)| ProgramEnd {
+            program: program.to_owned(),
+            outcome,
+            how: outcome.word(),
+            processes: group.processes,
+            core_dumps: group.core_dumps,
+            example_pid: group.first.pid,
+            example_parent: group
+                .first
+                .spawned_by
+                .and_then(|parent| recording.programs.get(parent))
+                .map_or_else(String::new, |parent| parent.name.clone()),
+        })
+        .collect();
+    // They were in order of name and outcome, and the sort is stable.
+    by_program.sort_by_key(|end| (rank(&end.program, end.outcome), Reverse(end.processes)));
+    ends.by_program = by_program;
+    ends
+}
+
+struct Group<'a> {
+    processes: u64,
+    core_dumps: u64,
+    first: &'a Process,
+}
+
+/// The status of a process that ended. None where its last task's end was not told.
+fn known_status(process: &Process) -> Option<u32> {
+    process.ended_ns.and(process.status)
+}
+
+fn outcome(status: u32) -> Outcome {
+    let number = |bits: u32| i32::try_from(bits).unwrap_or_default();
+    match status & SIGNAL_BITS {
+        0 => Outcome::Code(number(status >> CODE_SHIFT & 0xff)),
+        signal => Outcome::Signal(number(signal)),
+    }
+}
+
+/// What is worse comes first. A shell says of what it ran and a signal killed 128 and the signal, of
+/// what it did not find 127, of what it could not execute 126.
+fn rank(program: &str, outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Signal(signal) if FAULTS.contains(&signal) => 0,
+        Outcome::Signal(SIGKILL) => 1,
+        Outcome::Signal(_) => 2,
+        Outcome::Code(126..) => 3,
+        Outcome::Code(1) if ANSWER_1.contains(&program) => 5,
+        Outcome::Code(_) => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{S, Scene, pid_of};
+
+    /// A program that one process after another runs, each with a status.
+    fn scene(runs: &[(&str, u32)]) -> Scene {
+        let mut scene = Scene::new(1, S);
+        scene.exec(0, 1, "/bin/make", (0, 0));
+        for ((path, status), task) in runs.iter().zip(2..) {
+            scene.fork(S, 1, task).exec(S, task, path, (0, 0));
+            scene.exit_with(u64::from(task) * S, task, (0, 0), |exit| exit.status = *status);
+        }
+        scene
+    }
+
+    fn code(code: u32) -> u32 {
+        code << CODE_SHIFT
+    }
+
+    #[test]
+    fn the_worst_comes_first() {
+        let mut scene = scene(&[
+            ("/bin/grep", code(1)),
+            ("/bin/grep", code(1)),
+            ("/bin/grep", code(2)),
+            ("/bin/sleep", 15),
+            ("/lib/cc1", 11),
+            ("/bin/true", 0),
+            ("/usr/bin/python3", 9),
+            ("/lib/cc1", 11 | CORE_BIT),
+            ("/bin/sh", code(139)),
+            ("/bin/cc", code(1)),
+            ("/bin/cc", code(1)),
+        ]);
+        let recording = scene.exit(20 * S, 1, (0, 0)).load(Some((20 * S, 0, 0)));
+        let ends = ends(&recording);
+        let lines: Vec<String> = ends
+            .by_program
+            .iter()
+            .map(|end| format!("{} {} {}", end.program, end.how, end.processes))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "cc1 SIGSEGV 2",
+                "python3 SIGKILL 1",
+                "sleep SIGTERM 1",
+                "sh exit 139 1",
+                "cc exit 1 2",
+                "grep exit 2 1",
+                "grep exit 1 2",
+            ]
+        );
+        assert_eq!((ends.succeeded, ends.failed, ends.signalled), (2, 6, 4));
+        assert_eq!((ends.core_dumps, ends.unknown), (1, 0));
+        let worst = &ends.by_program[0];
+        assert_eq!((worst.core_dumps, worst.example_pid), (1, pid_of(6)));
+        assert_eq!(worst.example_parent, "make");
+    }
+
+    #[test]
+    fn an_end_that_was_not_recorded_is_not_known() {
+        let mut scene = scene(&[("/bin/true", 0), ("/bin/false", code(1))]);
+        scene.fork(S, 1, 9).sample(4 * S, 9, (0, 0));
+        let ends = ends(&scene.exit(5 * S, 1, (0, 0)).load(None));
+        assert_eq!((ends.succeeded, ends.failed, ends.unknown), (2, 1, 1));
+        // That of the command itself counts, too.
+        let alive = scene_of_one().load(None);
+        assert_eq!(super::ends(&alive).unknown, 1);
+    }
+
+    fn scene_of_one() -> Scene {
+        let mut scene = Scene::new(1, S);
+        scene.exec(0, 1, "/bin/sleep", (0, 0));
+        scene
+    }
+}

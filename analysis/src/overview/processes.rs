@@ -1,0 +1,82 @@
+//! Processes one by one: in a frame with what is added up of them, and as rows of tables.
+
+use polars::prelude::*;
+use proctrace_findings::{Table, Unit, Values};
+
+use crate::error::AnalysisError;
+use crate::recording::Recording;
+use crate::recording::process::Process;
+
+/// The columns bear the names and units of the public table of processes. Programs and shapes of command
+/// lines are numbers here: what is grouped by them needs no texts.
+pub(crate) fn frame(recording: &Recording) -> Result<DataFrame, AnalysisError> {
+    let rows = &recording.processes;
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let shape = |process: &Process| {
+        let run = recording.runs.get(process.spawned_in? as usize)?;
+        process.spawned_by.map(|_| run.template)
+    };
+    let numbers = |name: &str, of: &dyn Fn(&Process) -> u64| {
+        Column::new(name.into(), rows.iter().map(of).collect::<Vec<u64>>())
+    };
+    let life_ns = rows
+        .iter()
+        .map(|process| process.ended_ns.map(|ended_ns| ended_ns.saturating_sub(process.born_ns)));
+    let columns = vec![
+        Column::new("program".into(), rows.iter().map(|p| number(p.program)).collect::<Vec<_>>()),
+        Column::new(
+            "spawner".into(),
+            rows.iter().map(|p| p.spawned_by.map(number)).collect::<Vec<_>>(),
+        ),
+        Column::new("spawner_shape".into(), rows.iter().map(shape).collect::<Vec<_>>()),
+        Column::new("forked".into(), rows.iter().map(|p| p.execs == 0).collect::<Vec<_>>()),
+        numbers("threads", &|p| (p.tasks.len() as u64).saturating_sub(1)),
+        numbers("user_ns", &|p| p.cpu.user_ns),
+        numbers("system_ns", &|p| p.cpu.system_ns),
+        numbers("user_ticks_ns", &|p| p.ticks.user_ns),
+        numbers("system_ticks_ns", &|p| p.ticks.system_ns),
+        Column::new("life_ns".into(), life_ns.collect::<Vec<Option<u64>>>()),
+        numbers("peak_rss_bytes", &|p| p.maxrss_bytes),
+        Column::new("failed_lookups".into(), failed_lookups(recording)),
+    ];
+    Ok(DataFrame::new(rows.len(), columns)?)
+}
+
+/// Of each process.
+fn failed_lookups(recording: &Recording) -> Vec<u64> {
+    let mut lookups = vec![0; recording.processes.len()];
+    for (miss, count) in &recording.misses {
+        if let Some(sum) = lookups.get_mut(miss.process as usize) {
+            *sum += u64::from(*count);
+        }
+    }
+    lookups
+}
+
+/// Pid, and the program with its role, of each.
+pub(crate) fn labels(table: Table, recording: &Recording, rows: &[usize]) -> Table {
+    let of = || rows.iter().map(|at| &recording.processes[*at]);
+    let program = |process: &Process| {
+        let name = &recording.program_of(process).name;
+        match recording.role_of(process) {
+            Some(role) => format!("{name} {role}"),
+            None => name.clone(),
+        }
+    };
+    let pids = of().map(|process| u64::try_from(process.pid).ok()).collect();
+    table.column("pid", "pid", Unit::Text, Values::Whole(pids)).text(
+        "program",
+        "program",
+        of().map(program),
+    )
+}
+
+/// CPU time of each; divided where it has ticks enough for itself.
+pub(crate) fn cpu_columns(table: Table, recording: &Recording, rows: &[usize]) -> Table {
+    let of = || rows.iter().map(|at| &recording.processes[*at]);
+    let own = |process: &Process| recording.split.own(&process.divided());
+    table
+        .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|process| process.cpu.total_ns()))
+        .whole("user_ns", "user", Unit::Nanoseconds, of().map(|p| Some(own(p)?.user_ns)))
+        .whole("system_ns", "system", Unit::Nanoseconds, of().map(|p| Some(own(p)?.system_ns)))
+}

@@ -1,0 +1,110 @@
+//! Programs and who starts what, as findings have them.
+
+use proctrace_findings::{Category, Spawner};
+use proctrace_trace::Quantity;
+use proctrace_trace::Quantity::{Cpu, Execs, Forks, PeakRss};
+
+use crate::error::AnalysisError;
+use crate::overview::sums::{ProgramSum, Sums};
+use crate::recording::Recording;
+
+/// Which program each process ran.
+const WHO: [Quantity; 2] = [Forks, Execs];
+const SPLIT: [Quantity; 2] = [Cpu, Quantity::Split];
+
+/// The spawner of the command itself, and of what nothing is known.
+pub(crate) const NO_ONE: &str = "-";
+
+/// Every program, the most numerous first; those that only executed another are last.
+pub(crate) fn categories(
+    recording: &Recording,
+    sums: &Sums,
+) -> Result<Vec<Category>, AnalysisError> {
+    if !recording.knows.all(&WHO) {
+        return Ok(Vec::new());
+    }
+    Ok(sums.programs()?.into_iter().map(|row| category(recording, row)).collect())
+}
+
+fn category(recording: &Recording, row: ProgramSum) -> Category {
+    let knows = &recording.knows;
+    let (program, sum) = (&recording.programs[row.program], row.sum);
+    let cpu = sum.used.cpu;
+    let certain = recording.split.certainty(&sum.used);
+    // What a program used that only executed another counts for that.
+    let ran = sum.processes > 0;
+    let divided = ran && knows.all(&SPLIT);
+    let interval = certain.interval_percent.filter(|_| divided);
+    Category {
+        class: program.class,
+        group: program.group.clone(),
+        name: program.name.clone(),
+        processes: Some(sum.processes),
+        forked: Some(sum.forked),
+        threads: Some(sum.threads),
+        execs: Some(sum.execs),
+        cpu_ns: knows.some(&[Cpu], cpu.total_ns()).filter(|_| ran),
+        user_ns: divided.then_some(cpu.user_ns),
+        system_ns: divided.then_some(cpu.system_ns),
+        system_percent: certain.system_percent.filter(|_| divided),
+        system_low_percent: interval.map(|interval| interval.0),
+        system_high_percent: interval.map(|interval| interval.1),
+        ticks: divided.then_some(certain.ticks),
+        lookups_failed: knows.some(&Quantity::LOOKUPS, sum.failed_lookups).filter(|_| ran),
+        median_life_ns: row.life_median_ns,
+        maxrss_bytes: row.peak_rss_bytes.filter(|_| knows.all(&[PeakRss])),
+        main_spawner: row
+            .main_spawner
+            .map_or_else(|| NO_ONE.to_owned(), |spawner| recording.programs[spawner].name.clone()),
+        main_spawner_processes: row.main_spawner_processes,
+    }
+}
+
+/// Who started what, the most frequent first.
+pub(crate) fn spawners(recording: &Recording, sums: &Sums) -> Result<Vec<Spawner>, AnalysisError> {
+    if !recording.knows.all(&WHO) {
+        return Ok(Vec::new());
+    }
+    let wall_s = recording.wall_ns() as f64 / 1e9;
+    Ok(sums
+        .pairs()?
+        .into_iter()
+        .map(|pair| Spawner {
+            parent: recording.programs[pair.spawner].name.clone(),
+            child: child_name(recording, pair.program, pair.forked),
+            processes: pair.processes,
+            cpu_ns: recording.knows.some(&[Cpu], pair.used.cpu.total_ns()),
+            per_second: if wall_s > 0.0 { pair.processes as f64 / wall_s } else { 0.0 },
+        })
+        .collect())
+}
+
+/// What a child came to be.
+pub(crate) fn child_name(recording: &Recording, program: usize, forked: bool) -> String {
+    let name = &recording.programs[program].name;
+    if forked { format!("{name} (fork)") } else { name.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MS, S, Scene};
+
+    #[test]
+    fn an_exec_counts_for_what_was_executed() {
+        let mut scene = Scene::new(1, S);
+        scene.exec(0, 1, "/bin/bash", (0, 0));
+        // env runs sed in its own place.
+        scene.fork(MS, 1, 2).exec(MS, 2, "/usr/bin/env", (0, 0));
+        scene.exec(2 * MS, 2, "/bin/sed", (0, 0)).exit(3 * MS, 2, (MS, 0));
+        let recording = scene.exit(4 * MS, 1, (0, 0)).load(None);
+        let found = categories(&recording, &Sums::of(&recording).unwrap()).unwrap();
+        let mut rows: Vec<(&str, u64, u64)> = found
+            .iter()
+            .map(|row| (&*row.name, row.processes.unwrap(), row.execs.unwrap()))
+            .collect();
+        rows.sort_unstable();
+        assert_eq!(rows, [("bash", 1, 1), ("env", 0, 1), ("sed", 1, 1)]);
+        assert_eq!(rows.iter().map(|row| row.2).sum::<u64>(), recording.counts.execs);
+    }
+}

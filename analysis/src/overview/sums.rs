@@ -1,0 +1,397 @@
+//! What processes come to, added up by program and by who started them: every table of programs, every
+//! figure by program and every pair of a program and what it starts is one of these sums.
+
+use polars::prelude::*;
+use proctrace_replay::CpuTime;
+
+use crate::classify::labels::class_name;
+use crate::error::AnalysisError;
+use crate::overview::processes;
+use crate::recording::Recording;
+use crate::recording::split::{Divided, Ticks};
+
+/// What is added up, whatever it is grouped by.
+const SUMMED: [&str; 9] = [
+    "processes",
+    "forked",
+    "threads",
+    "execs",
+    "user_ns",
+    "system_ns",
+    "user_ticks_ns",
+    "system_ticks_ns",
+    "failed_lookups",
+];
+
+/// What the processes of one group come to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Sum {
+    /// What they have in common, in the order in which that was asked for.
+    pub(crate) labels: Vec<String>,
+    pub(crate) processes: u64,
+    /// Of them, those that never called exec: they count where their parent does.
+    pub(crate) forked: u64,
+    /// Beside each process's first.
+    pub(crate) threads: u64,
+    /// Successful execs while recording. An exec counts for what was executed, whatever the process ran
+    /// after that.
+    pub(crate) execs: u64,
+    pub(crate) used: Divided,
+    pub(crate) failed_lookups: u64,
+}
+
+impl Sum {
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.used.cpu.total_ns()
+    }
+}
+
+/// What one program comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ProgramSum {
+    /// Its number.
+    pub(crate) program: usize,
+    pub(crate) sum: Sum,
+    /// Half of its processes lived shorter.
+    pub(crate) life_median_ns: Option<u64>,
+    /// The largest of one of them.
+    pub(crate) peak_rss_bytes: Option<u64>,
+    /// Number of what started most of them, and how many.
+    pub(crate) main_spawner: Option<usize>,
+    pub(crate) main_spawner_processes: Option<u64>,
+}
+
+/// Processes that ran the same and were started by the same.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Edge {
+    /// Number of the program that forked them, and of the shape of its command line if it called exec.
+    pub(crate) spawner: usize,
+    pub(crate) shape: Option<u32>,
+    /// Number of what they came to run.
+    pub(crate) program: usize,
+    /// They never called exec.
+    pub(crate) forked: bool,
+    pub(crate) processes: u64,
+    pub(crate) used: Divided,
+    /// Half of them lived shorter.
+    pub(crate) life_median_ns: Option<u64>,
+}
+
+/// Sums over all processes.
+#[derive(Debug)]
+pub(crate) struct Sums {
+    /// By who started them, by what command line, and what they came to be.
+    edges: DataFrame,
+    /// By number of the program; what was only executed, and ran nothing to its end, has no process.
+    programs: DataFrame,
+}
+
+impl Sums {
+    pub(crate) fn of(recording: &Recording) -> Result<Self, AnalysisError> {
+        // The one pass over all processes; programs are sums of these groups.
+        let edges = processes::frame(recording)?
+            .lazy()
+            .group_by([col("spawner"), col("spawner_shape"), col("program"), col("forked")])
+            .agg([
+                len().cast(DataType::UInt64).alias("processes"),
+                col("threads").sum(),
+                col("user_ns").sum(),
+                col("system_ns").sum(),
+                col("user_ticks_ns").sum(),
+                col("system_ticks_ns").sum(),
+                col("failed_lookups").sum(),
+                col("peak_rss_bytes").max(),
+                lower_median("life_ns").alias("life_median_ns"),
+                col("life_ns").drop_nulls().alias("lives_ns"),
+            ])
+            .with_column((col("user_ns") + col("system_ns")).alias("cpu_ns"))
+            .sort_by_exprs(
+                ["processes", "cpu_ns", "spawner", "spawner_shape", "program", "forked"].map(col),
+                descending([true, true, false, false, false, false]),
+            )
+            .collect()?;
+        let programs = programs(recording, &edges)?;
+        // They are as many as there are processes.
+        let edges = edges.drop("lives_ns")?;
+        Ok(Self { edges, programs })
+    }
+
+    /// Groups of programs that have these labels in common (`class`, `category`, `name`), the most
+    /// numerous first.
+    pub(crate) fn by<const N: usize>(&self, labels: [&str; N]) -> Result<Vec<Sum>, AnalysisError> {
+        let keys = labels.map(col);
+        let order: Vec<Expr> =
+            ["processes", "execs", "threads"].map(col).into_iter().chain(keys.clone()).collect();
+        let largest_first = [true; 3].into_iter().chain([false; N]);
+        let table = self
+            .programs
+            .clone()
+            .lazy()
+            .group_by(keys)
+            .agg(SUMMED.map(|name| col(name).sum()))
+            .sort_by_exprs(order, descending(largest_first))
+            .collect()?;
+        sums(&table, &labels)
+    }
+
+    /// Every program: the most numerous first, then those that only executed another.
+    pub(crate) fn programs(&self) -> Result<Vec<ProgramSum>, AnalysisError> {
+        let table = &self.programs;
+        let of = |name: &str| wholes(table, name);
+        let (program, life, peak) = (of("program")?, of("life_median_ns")?, of("peak_rss_bytes")?);
+        let (spawner, spawned) = (of("main_spawner")?, of("main_spawner_processes")?);
+        let sums = sums(table, &[])?.into_iter().enumerate();
+        Ok(sums
+            .map(|(row, sum)| ProgramSum {
+                program: place(program[row]),
+                sum,
+                life_median_ns: life[row],
+                peak_rss_bytes: peak[row],
+                main_spawner: spawner[row].map(|spawner| place(Some(spawner))),
+                main_spawner_processes: spawned[row],
+            })
+            .collect())
+    }
+
+    /// Who started what by which command line, the most frequent first.
+    pub(crate) fn edges(&self) -> Result<Vec<Edge>, AnalysisError> {
+        edges(&self.edges.clone().lazy().filter(col("spawner").is_not_null()).collect()?)
+    }
+
+    /// The same whatever the command line was; nothing is said of lives.
+    pub(crate) fn pairs(&self) -> Result<Vec<Edge>, AnalysisError> {
+        let table = self
+            .edges
+            .clone()
+            .lazy()
+            .filter(col("spawner").is_not_null())
+            .group_by(["spawner", "program", "forked"].map(col))
+            .agg(
+                ["processes", "cpu_ns", "user_ns", "system_ns", "user_ticks_ns", "system_ticks_ns"]
+                    .map(|name| col(name).sum()),
+            )
+            .with_columns([
+                lit(NULL).cast(DataType::UInt32).alias("spawner_shape"),
+                lit(NULL).cast(DataType::UInt64).alias("life_median_ns"),
+            ])
+            .sort_by_exprs(
+                ["processes", "cpu_ns", "spawner", "program", "forked"].map(col),
+                descending([true, true, false, false, false]),
+            )
+            .collect()?;
+        edges(&table)
+    }
+}
+
+/// From groups of processes to programs, with their execs, their labels and what started most of them.
+fn programs(recording: &Recording, edges: &DataFrame) -> Result<DataFrame, AnalysisError> {
+    let edges = || edges.clone().lazy();
+    let sum = |name: &str| col(name).sum();
+    let ran = edges().group_by([col("program")]).agg([
+        sum("processes"),
+        col("processes").filter(col("forked")).sum().alias("forked"),
+        sum("threads"),
+        sum("user_ns"),
+        sum("system_ns"),
+        sum("user_ticks_ns"),
+        sum("system_ticks_ns"),
+        sum("failed_lookups"),
+        col("peak_rss_bytes").max(),
+    ]);
+    let lives = edges()
+        .select([col("program"), col("lives_ns").alias("life_ns")])
+        .explode(cols(["life_ns"]), ExplodeOptions { empty_as_null: false, keep_nulls: false })
+        .group_by([col("program")])
+        .agg([lower_median("life_ns").alias("life_median_ns")]);
+    let main_spawners = edges()
+        .group_by([col("program"), col("spawner")])
+        .agg([sum("processes").alias("main_spawner_processes")])
+        .sort_by_exprs([col("main_spawner_processes"), col("spawner")], descending([true, false]))
+        .group_by_stable([col("program")])
+        .agg([col("spawner").first().alias("main_spawner"), col("main_spawner_processes").first()]);
+    let here = recording.runs.iter().filter(|run| run.happened_here);
+    let executed = df!("program" => here.map(|run| run.program).collect::<Vec<u32>>())?
+        .lazy()
+        .group_by([col("program")])
+        .agg([len().cast(DataType::UInt64).alias("execs")]);
+    let by_program = |join| (([col("program")], [col("program")]), JoinArgs::new(join));
+    let join = |left: LazyFrame, right: LazyFrame, how: JoinType| {
+        let ((on, with), args) = by_program(how);
+        left.join(right, on, with, args.with_coalesce(JoinCoalesce::CoalesceColumns))
+    };
+    let table = join(join(ran, lives, JoinType::Left), main_spawners, JoinType::Left);
+    let table = join(table, executed, JoinType::Full);
+    let table = join(table, labels(recording)?.lazy(), JoinType::Left);
+    // What only executed another program comes last, by its execs.
+    let only_executed =
+        when(col("processes").eq(lit(0u64))).then(col("execs")).otherwise(lit(0u64));
+    Ok(table
+        .with_columns(SUMMED.map(|name| col(name).fill_null(lit(0u64))))
+        .with_column((col("user_ns") + col("system_ns")).alias("cpu_ns"))
+        .sort_by_exprs(
+            [col("processes"), col("cpu_ns"), only_executed, col("program")],
+            descending([true, true, true, false]),
+        )
+        .collect()?)
+}
+
+/// What programs are grouped by, by their number.
+fn labels(recording: &Recording) -> Result<DataFrame, AnalysisError> {
+    let programs = &recording.programs;
+    let numbers = 0..u32::try_from(programs.len()).unwrap_or(u32::MAX);
+    let texts = |of: fn(&crate::classify::Program) -> &str| -> Vec<&str> {
+        programs.iter().map(of).collect()
+    };
+    Ok(df!(
+        "program" => numbers.collect::<Vec<u32>>(),
+        "class" => texts(|program| class_name(program.class)),
+        "category" => texts(|program| program.category()),
+        "name" => texts(|program| &program.name),
+    )?)
+}
+
+/// A value that occurred; none where there is no value. Times beyond 2^53 ns (104 days) are rounded.
+fn lower_median(column: &str) -> Expr {
+    col(column).quantile(lit(0.5), QuantileMethod::Lower)
+}
+
+fn descending(columns: impl IntoIterator<Item = bool>) -> SortMultipleOptions {
+    SortMultipleOptions::default().with_order_descending_multi(columns)
+}
+
+fn place(number: Option<u64>) -> usize {
+    number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
+}
+
+/// A column of whole numbers.
+pub(crate) fn wholes(table: &DataFrame, name: &str) -> Result<Vec<Option<u64>>, AnalysisError> {
+    Ok(table.column(name)?.cast(&DataType::UInt64)?.u64()?.iter().collect())
+}
+
+/// The same where there is always one.
+fn counts(table: &DataFrame, name: &str) -> Result<Vec<u64>, AnalysisError> {
+    Ok(wholes(table, name)?.into_iter().map(Option::unwrap_or_default).collect())
+}
+
+fn divided(table: &DataFrame) -> Result<Vec<Divided>, AnalysisError> {
+    let (user_ns, system_ns) = (counts(table, "user_ns")?, counts(table, "system_ns")?);
+    let user_ticks_ns = counts(table, "user_ticks_ns")?;
+    let system_ticks_ns = counts(table, "system_ticks_ns")?;
+    Ok((0..table.height())
+        .map(|row| Divided {
+            cpu: CpuTime { user_ns: user_ns[row], system_ns: system_ns[row] },
+            ticks: Ticks { user_ns: user_ticks_ns[row], system_ns: system_ticks_ns[row] },
+        })
+        .collect())
+}
+
+fn sums(table: &DataFrame, labels: &[&str]) -> Result<Vec<Sum>, AnalysisError> {
+    let labels = labels
+        .iter()
+        .map(|label| Ok(table.column(label)?.str()?))
+        .collect::<Result<Vec<_>, AnalysisError>>()?;
+    let (processes, forked) = (counts(table, "processes")?, counts(table, "forked")?);
+    let (threads, execs) = (counts(table, "threads")?, counts(table, "execs")?);
+    let (used, failed_lookups) = (divided(table)?, counts(table, "failed_lookups")?);
+    let text = |row: usize, label: &StringChunked| label.get(row).unwrap_or_default().to_owned();
+    Ok((0..table.height())
+        .map(|row| Sum {
+            labels: labels.iter().map(|label| text(row, label)).collect(),
+            processes: processes[row],
+            forked: forked[row],
+            threads: threads[row],
+            execs: execs[row],
+            used: used[row],
+            failed_lookups: failed_lookups[row],
+        })
+        .collect())
+}
+
+fn edges(table: &DataFrame) -> Result<Vec<Edge>, AnalysisError> {
+    let (spawner, program) = (wholes(table, "spawner")?, wholes(table, "program")?);
+    let (shape, life) = (wholes(table, "spawner_shape")?, wholes(table, "life_median_ns")?);
+    let forked = table.column("forked")?.bool()?;
+    let (processes, used) = (counts(table, "processes")?, divided(table)?);
+    Ok((0..table.height())
+        .map(|row| Edge {
+            spawner: place(spawner[row]),
+            shape: shape[row].and_then(|shape| u32::try_from(shape).ok()),
+            program: place(program[row]),
+            forked: forked.get(row).unwrap_or(false),
+            processes: processes[row],
+            used: used[row],
+            life_median_ns: life[row],
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MS, S, Scene};
+
+    /// make runs sed twice and env once, which runs awk in its own place; a fork of make runs nothing.
+    fn sums() -> (Recording, Sums) {
+        let mut scene = Scene::new(1, S);
+        scene.exec(0, 1, "/bin/make", (0, 0));
+        for (child, ends_ms) in [(2, 10), (3, 30)] {
+            scene.fork(MS, 1, child).exec(MS, child, "/bin/sed", (0, 0));
+            scene.exit(ends_ms * MS, child, (MS, 2 * MS));
+        }
+        scene.fork(40 * MS, 1, 4).exec(40 * MS, 4, "/usr/bin/env", (0, 0));
+        scene.exec(41 * MS, 4, "/bin/awk", (0, 0)).open_failed(42 * MS, 4, "/no");
+        scene.exit(50 * MS, 4, (MS, 0)).fork(60 * MS, 1, 5).thread(61 * MS, 5, 6);
+        let recording = scene.exit(S, 1, (0, 0)).load(None);
+        let sums = Sums::of(&recording).unwrap();
+        (recording, sums)
+    }
+
+    #[test]
+    fn programs_are_the_sums_of_their_processes() {
+        let (recording, sums) = sums();
+        let rows: Vec<(&str, u64, u64, u64, u64, Option<u64>)> = sums
+            .programs()
+            .unwrap()
+            .into_iter()
+            .map(|row| {
+                let (name, sum) = (&*recording.programs[row.program].name, row.sum);
+                (name, sum.processes, sum.forked, sum.execs, sum.failed_lookups, row.life_median_ns)
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("sed", 2, 0, 2, 0, Some(9 * MS)),
+                // The fork that is alive has no life yet.
+                ("make", 2, 1, 1, 0, Some(S)),
+                ("awk", 1, 0, 1, 1, Some(10 * MS)),
+                ("env", 0, 0, 1, 0, None),
+            ]
+        );
+        let execs: u64 = sums.by(["class"]).unwrap().iter().map(|sum| sum.execs).sum();
+        assert_eq!(execs, recording.counts.execs);
+        let text = sums.by(["category"]).unwrap();
+        let text = text.iter().find(|sum| sum.labels == ["text"]).unwrap();
+        assert_eq!((text.processes, text.cpu_ns()), (3, 7 * MS));
+    }
+
+    #[test]
+    fn pairs_are_the_sums_of_edges() {
+        let (recording, sums) = sums();
+        let name = |program: usize| &*recording.programs[program].name;
+        let pairs = sums.pairs().unwrap();
+        let says: Vec<_> = pairs
+            .iter()
+            .map(|pair| (name(pair.spawner), name(pair.program), pair.forked, pair.processes))
+            .collect();
+        assert_eq!(
+            says,
+            [("make", "sed", false, 2), ("make", "awk", false, 1), ("make", "make", true, 1)]
+        );
+        assert_eq!(pairs[0].used.cpu.total_ns(), 6 * MS);
+        let edges = sums.edges().unwrap();
+        let processes = |edges: &[Edge]| edges.iter().map(|edge| edge.processes).sum::<u64>();
+        assert_eq!(processes(&edges), processes(&pairs));
+        assert_eq!(edges[0].life_median_ns, Some(9 * MS));
+    }
+}

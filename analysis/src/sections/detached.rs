@@ -1,0 +1,78 @@
+//! Processes that outlived their parent: nobody that the command waits for waits for them.
+
+use proctrace_findings::{Table, Unit, Values, counted};
+
+use crate::analysis::Analysis;
+use crate::error::AnalysisError;
+use crate::options::{Content, Options};
+use crate::overview::processes::{cpu_columns, labels};
+
+pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, AnalysisError> {
+    let recording = analysis.recording;
+    let rows = analysis.detached();
+    let of = || rows.iter().map(|at| &recording.processes[*at]);
+    let sum_ns = of().map(|process| process.cpu.total_ns()).fold(0, u64::saturating_add);
+    let parents = of().map(|process| {
+        let parent = &recording.processes[process.parent?];
+        Some(recording.program_of(parent).name.clone())
+    });
+    let table = Table::new("detached", "Processes that outlived their parent");
+    let table = labels(table, recording, rows).whole(
+        "life_ns",
+        "life",
+        Unit::Nanoseconds,
+        of().map(|process| Some(process.ended_ns?.saturating_sub(process.born_ns))),
+    );
+    let mut table = cpu_columns(table, recording, rows)
+        .column("parent", "parent", Unit::Text, Values::Text(parents.collect()))
+        .column(
+            "waited_for",
+            "waited",
+            Unit::Flag,
+            Values::Flag(of().map(|process| Some(process.reaper.is_some())).collect()),
+        )
+        .note(format!(
+            "n = {}, with {:.3} s of CPU time. Waited: one of the recording adopted it \
+             (PR_SET_CHILD_SUBREAPER), so time sees it all the same.",
+            proctrace_findings::count(rows.len() as u64),
+            sum_ns as f64 / 1e9
+        ));
+    let alive = of().filter(|process| process.ended_ns.is_none()).count() as u64;
+    if alive > 0 {
+        table = table.note(format!(
+            "{} still alive when the recording ended, and so without a life.",
+            counted(alive, "was", "were")
+        ));
+    }
+    Ok(Content { tables: vec![table], charts: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Recording;
+    use crate::testing::{MS, S, Scene};
+    use proctrace_findings::Cell;
+
+    /// The command runs for 2 s; a child that outlived its own parent burns 3 s of 4 s.
+    fn daemon() -> Recording {
+        let mut scene = Scene::new(4, 100 * MS);
+        scene.exec(0, 1, "/opt/job", (0, 0));
+        scene.fork(10 * MS, 1, 2).fork(20 * MS, 2, 3).exit(30 * MS, 2, (0, 0));
+        scene.exit(2 * S, 1, (MS, MS)).exit(4 * S, 3, (3 * S, 0));
+        scene.load(Some((2 * S, MS, MS)))
+    }
+
+    #[test]
+    fn what_outlived_its_parent_is_named() {
+        let recording = daemon();
+        let content = section(&Analysis::of(&recording), &Options::default()).unwrap();
+        let table = &content.tables[0];
+        let of = |column: &str| table.named(column).unwrap().values.get(0);
+        assert_eq!(table.height(), 1);
+        assert_eq!(of("cpu_ns"), Cell::Whole(3 * S));
+        assert_eq!(of("life_ns"), Cell::Whole(4 * S - 20 * MS));
+        assert_eq!(of("parent"), Cell::Text("job"));
+        assert_eq!(of("waited_for"), Cell::Flag(false));
+    }
+}

@@ -1,0 +1,117 @@
+//! Memory: what each process took at most, and what all took together over time.
+
+use std::cmp::Reverse;
+
+use proctrace_findings::{Memory, ProcessMemory, Table, Unit, Values, bytes, counted, time};
+
+use crate::analysis::Analysis;
+use crate::error::AnalysisError;
+use crate::options::{Content, Options};
+use crate::overview::memory::{Pass, passes};
+
+pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, AnalysisError> {
+    let recording = analysis.recording;
+    let all = match recording.header.memory_interval_ns {
+        Some(interval_ns) => passes(&recording.looks, interval_ns),
+        None => Vec::new(),
+    };
+    let tables = vec![processes(analysis.memory()), over_time(&all, recording.first_ns)];
+    Ok(Content { tables, charts: Vec::new() })
+}
+
+fn processes(memory: Option<&Memory>) -> Table {
+    let mut rows: Vec<&ProcessMemory> =
+        memory.iter().flat_map(|memory| &memory.processes).collect();
+    // What is alive has no exit record, and has been at least as large as a look found it.
+    let peak = |process: &ProcessMemory| process.peak_rss_bytes.unwrap_or(process.rss_bytes);
+    rows.sort_by_key(|process| Reverse((peak(process), process.pss_bytes)));
+    let of = || rows.iter();
+    let pids = of().map(|process| u64::try_from(process.pid).ok()).collect();
+    let mut table = Table::new("memory_processes", "Memory of processes")
+        .whole("peak_rss_bytes", "peak RSS", Unit::Bytes, of().map(|p| p.peak_rss_bytes))
+        .whole("pss_bytes", "PSS", Unit::Bytes, of().map(|process| process.pss_bytes))
+        .whole("uss_bytes", "USS", Unit::Bytes, of().map(|process| process.uss_bytes))
+        .whole("shared_bytes", "shared", Unit::Bytes, of().map(|process| process.shared_bytes))
+        .whole("rss_bytes", "RSS", Unit::Bytes, of().map(|process| process.rss_bytes))
+        .whole("swap_bytes", "swap", Unit::Bytes, of().map(|process| process.swap_bytes))
+        .detail()
+        .column("pid", "pid", Unit::Text, Values::Whole(pids))
+        .text("program", "program", of().map(|process| &*process.program));
+    let Some(memory) = memory else { return table };
+    table = table
+        .note(format!(
+            "peak RSS: of the last program, from its exit record; the others: at the look with the \
+             largest PSS, of one every {}.",
+            time(memory.interval_ns)
+        ))
+        .note(format!(
+            "At one look together at most {} PSS in {} (RSS {}, USS {}).",
+            bytes(memory.peak_pss_bytes),
+            counted(memory.processes_then, "process", "processes"),
+            bytes(memory.rss_bytes_then),
+            bytes(memory.uss_bytes_then),
+        ));
+    if let Some(peak) = memory.peak_rss_bytes_not_looked_at {
+        table = table.note(format!(
+            "No look found {}: peak RSS up to {}.",
+            counted(memory.processes_not_looked_at, "other process", "other processes"),
+            bytes(peak)
+        ));
+    }
+    table
+}
+
+fn over_time(passes: &[Pass], first_ns: u64) -> Table {
+    let of = || passes.iter();
+    Table::new("memory_looks", "Memory of all processes over time")
+        .whole(
+            "time_ns",
+            "at",
+            Unit::Nanoseconds,
+            of().map(|pass| pass.time_ns.saturating_sub(first_ns)),
+        )
+        .whole("processes", "processes", Unit::Count, of().map(|pass| pass.processes))
+        .whole("pss_bytes", "PSS", Unit::Bytes, of().map(|pass| pass.pss_bytes))
+        .whole("uss_bytes", "USS", Unit::Bytes, of().map(|pass| pass.uss_bytes))
+        .whole("rss_bytes", "RSS", Unit::Bytes, of().map(|pass| pass.rss_bytes))
+        .note(
+            "Sums over the processes that a look found. A page that several share counts once in PSS, \
+             once for each in RSS, and not at all in USS.",
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MB, MS, S, Scene};
+    use proctrace_findings::Cell;
+
+    #[test]
+    fn peaks_come_first_and_looks_are_told_apart_from_them() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.header().memory_interval_ns = Some(5 * S);
+        scene.fork(0, 1, 2).fork(2 * S, 1, 3);
+        scene.memory(S, 1, (190 * MB, 190 * MB, 0)).memory(S, 2, (178 * MB, 178 * MB, 0));
+        scene.exit_with(2 * S - MS, 2, (0, 0), |exit| exit.maxrss_pages = 346 * MB / 4096);
+        scene.exit_with(2 * S + MS, 3, (0, 0), |exit| exit.maxrss_pages = 120 * MB / 4096);
+        let recording = scene.memory(6 * S, 1, (3 * MB, 2 * MB, MB)).load(None);
+        let content = section(&Analysis::of(&recording), &Options::default()).unwrap();
+        let [processes, looks] = &content.tables[..] else { panic!("not two tables") };
+        let of = |column: &str, row| processes.named(column).unwrap().values.get(row);
+        assert_eq!(of("peak_rss_bytes", 0), Cell::Whole(346 * MB));
+        assert_eq!(of("pss_bytes", 0), Cell::Whole(178 * MB));
+        assert_eq!(
+            (of("peak_rss_bytes", 1), of("rss_bytes", 1)),
+            (Cell::Missing, Cell::Whole(190 * MB))
+        );
+        let notes = processes.notes.join("\n");
+        assert!(notes.contains("at the look with the largest PSS, of one every 5.00 s"), "{notes}");
+        assert!(notes.contains("No look found 1 other process: peak RSS up to 126 MB"), "{notes}");
+        assert_eq!(looks.height(), 2);
+        assert_eq!(looks.named("pss_bytes").unwrap().values.get(0), Cell::Whole(368 * MB));
+        assert_eq!(looks.named("time_ns").unwrap().values.get(0), Cell::Whole(S));
+        // Without any look there is nothing to say.
+        let content = section(&Analysis::of(&Scene::new(1, S).load(None)), &Options::default());
+        assert!(content.unwrap().tables.iter().all(|table| table.height() == 0));
+    }
+}
