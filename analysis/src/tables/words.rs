@@ -38,52 +38,33 @@ impl Token {
     }
 }
 
-/// Where a table may stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Elsewhere,
-    /// Right behind FROM, JOIN, or a comma in their list.
-    Table,
-    /// Behind a table: an alias, or a comma.
-    Behind,
-}
-
 /// Words that end a list of tables.
-const CLAUSES: [&str; 19] = [
-    "where", "group", "order", "having", "limit", "union", "on", "using", "select", "left",
-    "right", "inner", "outer", "full", "cross", "semi", "anti", "window", "qualify",
-];
+const CLAUSES: [&str; 9] =
+    ["select", "where", "group", "order", "having", "limit", "union", "window", "qualify"];
 
 impl Mentioned {
     pub(crate) fn of(sql: &str) -> Self {
         let tokens = tokens(sql);
         let mut mentioned = Self::default();
-        let mut place = Place::Elsewhere;
+        // Whether a list of tables has begun, and whether the next word is one: behind FROM, JOIN, or a
+        // comma, which may also stand between the columns of USING and ON.
+        let (mut in_list, mut is_next) = (false, false);
         for (at, token) in tokens.iter().enumerate() {
             if let Some(name) = token.name() {
                 mentioned.words.insert(name.to_owned());
+                if is_next {
+                    mentioned.tables.push(name.to_owned());
+                }
             }
             if *token == Token::Other('*') && !is_product(&tokens, at) {
                 mentioned.all_columns = true;
             }
-            place = if token.is("from") || token.is("join") {
-                Place::Table
+            if token.is("from") || token.is("join") {
+                (in_list, is_next) = (true, true);
             } else {
-                match (place, token) {
-                    (Place::Table, Token::Word(name) | Token::Quoted(name)) => {
-                        mentioned.tables.push(name.clone());
-                        Place::Behind
-                    }
-                    (Place::Behind, Token::Other(',')) => Place::Table,
-                    (Place::Behind, Token::Word(word))
-                        if !CLAUSES.contains(&&*word.to_ascii_lowercase()) =>
-                    {
-                        Place::Behind
-                    }
-                    (Place::Behind, Token::Quoted(_)) => Place::Behind,
-                    _ => Place::Elsewhere,
-                }
-            };
+                in_list &= !CLAUSES.iter().any(|clause| token.is(clause));
+                is_next = in_list && *token == Token::Other(',');
+            }
         }
         mentioned
     }
@@ -227,11 +208,12 @@ mod tests {
             tables("select p.pid from processes AS p JOIN execs e USING (process_id), memory m"),
             ["processes", "execs", "memory"]
         );
+        assert_eq!(tables("SELECT 1 FROM a JOIN b USING (c, d) WHERE e IN (f, g)"), ["a", "b", "d"]);
         assert_eq!(
             tables("WITH a AS (SELECT * FROM bins) SELECT * FROM a LEFT JOIN \"losses\" ON true"),
             ["bins", "a", "losses"]
         );
-        assert_eq!(tables("SELECT 1 FROM (SELECT 2 FROM samples) x, threads"), ["samples"]);
+        assert_eq!(tables("SELECT 1 FROM (SELECT 2 FROM samples) x, threads"), ["samples", "threads"]);
         assert_eq!(tables("SELECT 'FROM lookups' -- FROM execs\n FROM bins"), ["bins"]);
     }
 
