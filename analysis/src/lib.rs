@@ -55,17 +55,31 @@ use proctrace_trace::Quantity;
 /// # Errors
 /// When a table cannot be computed, which would be a fault of this crate.
 pub fn analyse(recording: &Recording) -> Result<Findings, AnalysisError> {
-    let accounting = books::waits::Accounting::of(recording);
-    let summary = overview::summary::summary(recording, &accounting);
-    let health = books::laws::health(recording, &accounting);
+    // Two halves of about the same length, neither of which needs anything of the other.
+    let (tables, books) = std::thread::scope(|scope| {
+        let tables = scope.spawn(|| {
+            Ok::<_, AnalysisError>((
+                overview::tables::categories(recording)?,
+                overview::tables::spawners(recording)?,
+                overview::tables::lookups(recording)?,
+            ))
+        });
+        let accounting = books::waits::Accounting::of(recording);
+        let summary = overview::summary::summary(recording, &accounting);
+        let health = books::laws::health(recording, &accounting);
+        let tables = tables.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (tables, (summary, health))
+    });
+    let (categories, spawners, lookups) = tables?;
+    let (summary, health) = books;
     Ok(Findings {
         run: overview::summary::run(recording),
         known: recording.knows.findings(&health.losses),
         health,
         summary,
-        categories: overview::tables::categories(recording)?,
-        spawners: overview::tables::spawners(recording)?,
-        lookups: overview::tables::lookups(recording)?,
+        categories,
+        spawners,
+        lookups,
         ends: recording
             .knows
             .some(&[Quantity::Forks, Quantity::Execs], sections::ends::ends(recording)),

@@ -11,8 +11,8 @@ use proctrace_wire::Family;
 
 use crate::error::AnalysisError;
 use crate::recording::Recording;
+use crate::recording::misses::MissKind;
 use crate::recording::names::{errno, text};
-use crate::recording::process::Miss;
 use crate::recording::split::{Divided, Ticks};
 use crate::recording::tally;
 
@@ -63,8 +63,8 @@ fn processes(recording: &Recording) -> Result<DataFrame, AnalysisError> {
 
 fn lookups_by_process(recording: &Recording) -> Vec<u64> {
     let mut lookups = vec![0; recording.processes.len()];
-    for (miss, count) in &recording.misses {
-        lookups[miss.process as usize] += u64::from(*count);
+    for (miss, count) in recording.misses.iter() {
+        lookups[miss.process as usize] += u64::from(count);
     }
     lookups
 }
@@ -251,58 +251,22 @@ pub(crate) fn spawners(recording: &Recording) -> Result<Vec<Spawner>, AnalysisEr
 pub(crate) fn lookups(recording: &Recording) -> Result<Vec<DirectoryMisses>, AnalysisError> {
     let known: Vec<bool> =
         Family::ALL.iter().map(|family| recording.knows.knows_family(family.name())).collect();
-    let is_known = |miss: &Miss| known.get(usize::from(miss.family)).copied().unwrap_or(true);
-    let rows: Vec<_> = recording.misses.iter().filter(|(miss, _)| is_known(miss)).collect();
-    let frame = DataFrame::new(
-        rows.len(),
-        vec![
-            Column::new(
-                "directory".into(),
-                rows.iter().map(|(m, _)| m.directory).collect::<Vec<_>>(),
-            ),
-            Column::new(
-                "errno".into(),
-                rows.iter().map(|(m, _)| u32::from(m.errno)).collect::<Vec<_>>(),
-            ),
-            Column::new(
-                "family".into(),
-                rows.iter().map(|(m, _)| u32::from(m.family)).collect::<Vec<_>>(),
-            ),
-            Column::new(
-                "count".into(),
-                rows.iter().map(|(_, n)| u64::from(**n)).collect::<Vec<_>>(),
-            ),
-        ],
-    )?;
-    // A row is one process's misses of one directory by one family of calls with one errno.
-    let table = frame
-        .lazy()
-        .group_by([col("directory"), col("errno"), col("family")])
-        .agg([col("count").sum(), len().alias("processes")])
-        .sort_by_exprs(
-            [col("count"), col("directory"), col("errno"), col("family")],
-            SortMultipleOptions::default().with_order_descending_multi([true, false, false, false]),
-        )
-        .collect()?;
-    let directory = table.column("directory")?.u32()?;
-    let errnos = table.column("errno")?.u32()?;
-    let families = table.column("family")?.u32()?;
-    let family = |row| {
-        let number = families.get(row).unwrap_or(u32::MAX) as usize;
-        Family::ALL.get(number).map_or("unknown", |family| family.name())
+    let is_known = |kind: &MissKind| known.get(usize::from(kind.family)).copied().unwrap_or(true);
+    let mut rows = recording.misses.by_kind();
+    rows.retain(|(kind, ..)| is_known(kind));
+    rows.sort_unstable_by_key(|(kind, count, _)| {
+        (std::cmp::Reverse(*count), kind.directory, kind.errno, kind.family)
+    });
+    let family =
+        |number: u8| Family::ALL.get(usize::from(number)).map_or("unknown", |family| family.name());
+    let row = |(kind, count, processes): (MissKind, u64, u64)| DirectoryMisses {
+        directory: text(&recording.directories[kind.directory as usize]),
+        family: family(kind.family).to_owned(),
+        errno: errno(kind.errno),
+        count,
+        processes,
     };
-    let count = table.column("count")?.u64()?;
-    let processes = table.column("processes")?.cast(&DataType::UInt64)?;
-    let processes = processes.u64()?;
-    Ok((0..table.height())
-        .map(|row| DirectoryMisses {
-            directory: text(&recording.directories[directory.get(row).unwrap_or(0) as usize]),
-            family: family(row).to_owned(),
-            errno: errno(u16::try_from(errnos.get(row).unwrap_or(0)).unwrap_or(0)),
-            count: count.get(row).unwrap_or(0),
-            processes: processes.get(row).unwrap_or(0),
-        })
-        .collect())
+    Ok(rows.into_iter().map(row).collect())
 }
 
 #[cfg(test)]
