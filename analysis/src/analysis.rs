@@ -59,6 +59,7 @@ impl<'a> Analysis<'a> {
     /// # Errors
     /// When a table cannot be computed, which would be a fault of this crate.
     pub fn findings(&self) -> Result<Findings, AnalysisError> {
+        self.prepare()?;
         let recording = self.recording;
         let health = self.health();
         Ok(Findings {
@@ -68,7 +69,7 @@ impl<'a> Analysis<'a> {
             summary: self.summary().clone(),
             categories: self.categories()?.to_vec(),
             spawners: self.spawners()?.to_vec(),
-            lookups: self.lookups()?.to_vec(),
+            lookups: self.lookups().to_vec(),
             ends: recording.knows.some(&[Quantity::Forks, Quantity::Execs], self.ends()).cloned(),
             detached: detached::findings(recording, self.detached()),
             memory: self.memory().cloned(),
@@ -109,6 +110,7 @@ impl<'a> Analysis<'a> {
     /// # Errors
     /// When a table cannot be computed, which would be a fault of this crate.
     pub fn report_tables(&self, options: &Options) -> Result<Vec<Table>, AnalysisError> {
+        self.prepare()?;
         let mut tables = Vec::new();
         for section in Section::ALL.iter().filter(|section| !section.shown.is_empty()) {
             let content = self.section(section, options)?;
@@ -119,6 +121,27 @@ impl<'a> Analysis<'a> {
             tables.extend(shown.filter(has_something));
         }
         Ok(tables)
+    }
+
+    /// Computes what takes longest in two halves of about the same length, neither of which needs
+    /// anything of the other.
+    fn prepare(&self) -> Result<(), AnalysisError> {
+        if self.sums.get().is_some() || self.summary.get().is_some() {
+            return Ok(());
+        }
+        let recording = self.recording;
+        let (sums, accounting, summary) = std::thread::scope(|scope| {
+            let sums = scope.spawn(|| Sums::of(recording));
+            let accounting = Accounting::of(recording);
+            let summary = summary::summary(recording, &accounting);
+            let sums = sums.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (sums, accounting, summary)
+        });
+        // What another had set by now is the same.
+        let _ = self.sums.set(sums?);
+        let _ = self.accounting.set(accounting);
+        let _ = self.summary.set(summary);
+        Ok(())
     }
 
     pub(crate) fn accounting(&self) -> &Accounting {
@@ -144,8 +167,8 @@ impl<'a> Analysis<'a> {
         Ok(once(&self.spawners, of)?)
     }
 
-    pub(crate) fn lookups(&self) -> Result<&[DirectoryMisses], AnalysisError> {
-        Ok(once(&self.lookups, || lookups::by_directory(self.recording))?)
+    pub(crate) fn lookups(&self) -> &[DirectoryMisses] {
+        self.lookups.get_or_init(|| lookups::by_directory(self.recording))
     }
 
     pub(crate) fn ends(&self) -> &Ends {

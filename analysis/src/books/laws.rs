@@ -67,8 +67,8 @@ pub(crate) fn losses(recording: &Recording) -> Vec<Loss> {
 
 fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
     let counts = &recording.counts;
-    let alive = recording.tasks.iter().filter(|task| task.end.is_none()).count() as u64;
-    let ends = || recording.tasks.iter().filter_map(|task| task.end.as_ref());
+    let alive = recording.tasks.iter().filter(|task| task.ended_ns().is_none()).count() as u64;
+    let ends = || recording.tasks.iter().filter_map(crate::Task::end);
     // What each task counted for itself, against the records of it.
     let told = |of: fn(&crate::recording::exit::Exit) -> u32| match alive {
         0 => Ok(ends().map(|end| u64::from(of(&end.record))).sum::<u64>() as f64),

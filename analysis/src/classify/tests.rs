@@ -32,7 +32,7 @@ fn process(serial: u32) -> Process {
         last_parent_pid: None,
         program: 0,
         execs: 0,
-        tasks: Vec::new(),
+        tasks: Default::default(),
         cpu: CpuTime::default(),
         ticks: Default::default(),
         told: CpuTime::default(),

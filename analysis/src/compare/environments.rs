@@ -47,7 +47,7 @@ impl StartRun {
             opens: recording
                 .tasks
                 .iter()
-                .filter_map(|task| Some(u64::from(task.end.as_ref()?.record.opens)))
+                .filter_map(|task| Some(u64::from(task.end()?.record.opens)))
                 .fold(0, u64::saturating_add),
             ..Self::default()
         };
@@ -58,11 +58,11 @@ impl StartRun {
             run.user_ticks_ns = run.user_ticks_ns.saturating_add(used.utime_ns);
             run.system_ticks_ns = run.system_ticks_ns.saturating_add(used.stime_ns);
         }
-        for (miss, count) in &recording.misses {
+        for (miss, count) in recording.misses.iter() {
             let directory = recording.directories.get(miss.directory as usize);
             let searched = without_variants(directory.map_or(b"", Vec::as_slice));
             let name = to_text(searched).into_owned();
-            *run.by_directory.entry(name).or_default() += u64::from(*count);
+            *run.by_directory.entry(name).or_default() += u64::from(count);
         }
         run
     }

@@ -76,7 +76,7 @@ fn bars(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes)
         }
         let tasks = process.tasks.iter().map(|task| &recording.tasks[*task]);
         for task in tasks.filter(|task| task.is_thread) {
-            let ended_ns = task.end.as_ref().map(|end| end.time_ns);
+            let ended_ns = task.ended_ns();
             let (begin_ns, end_ns) = life(recording, task.born_ns, ended_ns);
             if chosen.is_in_time(begin_ns, end_ns) {
                 let parent = Some(row);

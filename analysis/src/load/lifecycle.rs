@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use proctrace_replay::{CpuTime, records, scale};
+use proctrace_replay::{CpuTime, records};
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{self, ATTACH_ZOMBIE, EXEC_BEFORE};
 use proctrace_wire::{Record, Stream};
@@ -12,9 +12,8 @@ use super::Loader;
 use crate::classify::{Classification, Examiner, Program};
 use crate::load::template::template;
 use crate::recording::bins::Point;
-use crate::recording::exit::End;
 use crate::recording::names::{Names, comm};
-use crate::recording::process::{Process, Run, Task};
+use crate::recording::process::{Process, Run, Task, TaskList};
 use crate::recording::split::Ticks;
 use crate::recording::usage::Usage;
 
@@ -24,7 +23,7 @@ impl Loader<'_> {
         self.undecodable += decoded.undecodable;
         // What is alive ran on to the end.
         let ended_ns = reader.trailer().map(|trailer| trailer.ended_ns);
-        if self.tasks.iter().any(|task| task.end.is_none() && !task.zombie) {
+        if self.tasks.iter().any(|task| task.ended_ns().is_none() && !task.zombie) {
             self.last_ns = self.last_ns.max(ended_ns.unwrap_or(0));
         }
         if self.first_ns == u64::MAX {
@@ -83,7 +82,7 @@ impl Loader<'_> {
             _ => {
                 let program = self.number_of(Program::unknown(&comm(&attach.comm)));
                 // Its parent, if that is followed, has been attached before it in nearly all cases.
-                let parent = self.process_of_pid.get(&attach.parent_tgid).copied();
+                let parent = self.process_of_pid.get(attach.parent_tgid.cast_unsigned());
                 let at = self.add_process(
                     attach.head.task,
                     attach.tgid,
@@ -101,7 +100,7 @@ impl Loader<'_> {
         };
         let before = Usage::from(attach);
         if before != Usage::default() {
-            self.tasks[task].before = Some(Box::new(before));
+            self.tasks[task].has_used_before(before);
         }
         self.tasks[task].zombie = attach.bits & ATTACH_ZOMBIE != 0;
         self.attach_points.insert(task, Point::of_attach(attach));
@@ -212,8 +211,7 @@ impl Loader<'_> {
             }
         };
         self.blind.note_exit(self.tasks[task].process, exit.bits);
-        let cpu = scale(exit.run_ns, exit.utime_ns, exit.stime_ns);
-        self.tasks[task].end = Some(End { time_ns: exit.head.time_ns, cpu, record: exit.into() });
+        self.tasks[task].ends(exit.head.time_ns, exit.into());
     }
 
     fn add_process(
@@ -242,7 +240,7 @@ impl Loader<'_> {
             last_parent_pid: None,
             program,
             execs: 0,
-            tasks: Vec::with_capacity(1),
+            tasks: TaskList::default(),
             cpu: CpuTime::default(),
             ticks: Ticks::default(),
             told: CpuTime::default(),
@@ -254,7 +252,7 @@ impl Loader<'_> {
             maxrss_bytes: 0,
         });
         self.process_of_serial.insert(serial, at);
-        self.process_of_pid.insert(pid, at);
+        self.process_of_pid.insert(pid.cast_unsigned(), at);
         // The thread that founds a group gives it its id.
         self.add_task(serial, pid, at, born_ns, false);
         at
@@ -269,17 +267,7 @@ impl Loader<'_> {
         is_thread: bool,
     ) -> usize {
         let at = self.tasks.len();
-        self.tasks.push(Task {
-            serial,
-            tid: Some(tid),
-            process,
-            born_ns,
-            end: None,
-            seen: None,
-            is_thread,
-            before: None,
-            zombie: false,
-        });
+        self.tasks.push(Task::new(serial, tid, process, born_ns, is_thread));
         self.task_of_serial.insert(serial, at);
         self.processes[process].tasks.push(at);
         at

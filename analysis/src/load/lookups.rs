@@ -1,68 +1,180 @@
-//! Failed look-ups: counted by process, directory and errno, and for each start of a program.
+//! Failed look-ups: counted by process, directory and errno, by path, and for each start of a
+//! program.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::BufReader;
 
-use proctrace_replay::records;
+use proctrace_replay::lookups;
 use proctrace_trace::Reader;
-use proctrace_wire::layout::MISS_PATH_FAULT;
-use proctrace_wire::{Call, Family, Record, Stream};
+use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed};
+use proctrace_wire::{Call, Family};
 
 use super::Loader;
-use crate::load::starts::{Loading, Missed};
-use crate::recording::bins::Quantity;
+use crate::load::serials::Serials;
+use crate::load::starts::{Loading, Missed, Sought, Start};
+use crate::recording::bins::{Bins, Quantity};
 use crate::recording::fast::FastMap;
+use crate::recording::misses::{MissCounter, MissKind, MissedPaths, Misses, PathCounter};
 use crate::recording::names::directory;
-use crate::recording::process::Miss;
+use crate::recording::process::Counts;
 
 /// errno(3).
 const EINVAL: u16 = 22;
 
-impl Loader<'_> {
-    pub(super) fn read_lookups(&mut self, reader: &mut Reader<BufReader<File>>) {
+/// Where a look-up counts. It is found once for each that is told in full: nearly all others repeat
+/// one of these.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// The path was found: nothing was looked for in vain.
+    not_a_link: bool,
+    /// Position in `Family::ALL`; beyond it for calls of no family.
+    family: u8,
+    /// Number of its path.
+    path: u32,
+    /// Number of what it has in common with others.
+    kind: u32,
+    sought: Sought,
+}
+
+/// Gives look-ups their places.
+#[derive(Default)]
+struct Places {
+    directories: Vec<Vec<u8>>,
+    numbers: FastMap<Vec<u8>, u32>,
+    misses: MissCounter,
+    paths: PathCounter,
+}
+
+impl Places {
+    fn of(&mut self, miss: &MissFixed, path: &[u8]) -> Place {
+        let known = Family::of(Call::from_number(miss.call));
+        let family = Family::ALL.iter().position(|family| Some(*family) == known);
+        let family = family.and_then(|family| u8::try_from(family).ok()).unwrap_or(u8::MAX);
+        if known == Some(Family::Readlink) && miss.error == EINVAL {
+            let sought = Sought::new(known, path, u32::MAX);
+            return Place { not_a_link: true, family, path: u32::MAX, kind: u32::MAX, sought };
+        }
+        let unread = miss.bits & MISS_PATH_FAULT != 0;
+        let name: &[u8] = if unread { b"?" } else { directory(path) };
+        let number = match self.numbers.get(name) {
+            Some(number) => *number,
+            None => {
+                let number = u32::try_from(self.directories.len()).unwrap_or(u32::MAX);
+                self.directories.push(name.to_vec());
+                self.numbers.insert(name.to_vec(), number);
+                number
+            }
+        };
+        let kind = MissKind { directory: number, errno: miss.error, family };
+        Place {
+            not_a_link: false,
+            family,
+            path: self.paths.number_of(if unread { b"?" } else { path }, miss.error, family),
+            kind: self.misses.number_of(kind),
+            sought: Sought::new(known, path, number),
+        }
+    }
+}
+
+/// Who looked up, when, and what ran then: all that counting look-ups needs of the lifecycle.
+pub(super) struct Who {
+    process_of_task: Serials,
+    loading: Loading,
+    /// Without values, for where they lie.
+    bins: Bins,
+}
+
+/// What the look-ups come to.
+pub(super) struct Found {
+    counts: Counts,
+    bins: Bins,
+    starts: Vec<Start>,
+    directories: Vec<Vec<u8>>,
+    misses: Misses,
+    missed_paths: MissedPaths,
+    undecodable: u64,
+}
+
+impl Who {
+    /// Counts all look-ups of a trace.
+    pub(super) fn read_lookups(self, reader: &mut Reader<BufReader<File>>) -> Found {
         reader.rewind();
-        let mut numbers: FastMap<Vec<u8>, u32> = FastMap::default();
-        let Self {
-            task_of_serial, tasks, counts, directories, misses, bins, runs, processes, ..
-        } = self;
-        let mut loading = Loading::new(runs, processes.len());
-        let decoded = records(reader, Stream::Lookups, |record| {
-            let Record::LookupFailed(miss, path) = record else { return };
-            counts.lookups_failed += 1;
-            let known = Family::of(Call::from_number(miss.call));
-            let family = Family::ALL.iter().position(|family| Some(*family) == known);
-            if known == Some(Family::Readlink) && miss.error == EINVAL {
-                // The path was found: nothing was looked for in vain.
-                counts.not_links += 1;
-                return;
-            }
-            bins.add_event(Quantity::LookupsFailed, miss.head.time_ns);
-            if let Some(family) = family {
-                counts.by_family[family] += 1;
-            }
-            let Some(task) = task_of_serial.get(miss.head.task) else {
-                counts.orphans += 1;
-                return;
-            };
-            let name: &[u8] = if miss.bits & MISS_PATH_FAULT != 0 { b"?" } else { directory(path) };
-            let number = match numbers.get(name) {
-                Some(number) => *number,
-                None => {
-                    let number = u32::try_from(directories.len()).unwrap_or(u32::MAX);
-                    directories.push(name.to_vec());
-                    numbers.insert(name.to_vec(), number);
-                    number
+        let Self { process_of_task, mut loading, mut bins } = self;
+        let places = RefCell::new(Places::default());
+        let mut counts = Counts::default();
+        let mut events = bins.events(Quantity::LookupsFailed);
+        // A task looks up many things in a row.
+        let mut last = (0, None);
+        let decoded = lookups(
+            reader,
+            |miss, path| places.borrow_mut().of(miss, path),
+            |lookup| {
+                let (head, place) = (lookup.miss.head, lookup.made);
+                counts.lookups_failed += 1;
+                if place.not_a_link {
+                    counts.not_links += 1;
+                    return;
                 }
-            };
-            let time_ns = miss.head.time_ns;
-            let missed = Missed { time_ns, family: known, path, directory: number };
-            loading.add(tasks[task].process, missed, directories);
-            let process = u32::try_from(tasks[task].process).unwrap_or(u32::MAX);
-            let family = family.and_then(|family| u8::try_from(family).ok()).unwrap_or(u8::MAX);
-            let miss = Miss { process, directory: number, errno: miss.error, family };
-            *misses.entry(miss).or_insert(0) += 1;
-        });
-        self.starts = loading.into_inner();
-        self.undecodable += decoded.undecodable;
+                events.add(head.time_ns);
+                if let Some(count) = counts.by_family.get_mut(usize::from(place.family)) {
+                    *count += 1;
+                }
+                let mut places = places.borrow_mut();
+                places.paths.add(place.path);
+                if last.0 != head.task || last.1.is_none() {
+                    last = (head.task, process_of_task.get(head.task));
+                }
+                let Some(process) = last.1 else {
+                    counts.orphans += 1;
+                    return;
+                };
+                let missed =
+                    Missed { time_ns: head.time_ns, sought: place.sought, path: lookup.path };
+                loading.add(process, missed, &places.directories);
+                places.misses.add(u32::try_from(process).unwrap_or(u32::MAX), place.kind);
+            },
+        );
+        let Places { directories, misses, paths, .. } = places.into_inner();
+        Found {
+            counts,
+            bins,
+            starts: loading.into_inner(),
+            directories,
+            misses: misses.finish(),
+            missed_paths: paths.finish(),
+            undecodable: decoded.undecodable,
+        }
+    }
+}
+
+impl Loader<'_> {
+    /// Everything that has to be known before look-ups can be counted, apart from all else: they can
+    /// be counted while something else is done.
+    pub(super) fn who(&self) -> Who {
+        let mut process_of_task = Serials::default();
+        for task in &self.tasks {
+            process_of_task.insert(task.serial, task.process);
+        }
+        Who {
+            process_of_task,
+            loading: Loading::new(&self.runs, self.processes.len()),
+            bins: Bins::new(self.first_ns, self.last_ns, self.interval_ns, 0),
+        }
+    }
+
+    pub(super) fn take_lookups(&mut self, found: Found) {
+        let Found { counts, mut bins, starts, directories, misses, missed_paths, undecodable } =
+            found;
+        self.counts.lookups_failed = counts.lookups_failed;
+        self.counts.not_links = counts.not_links;
+        self.counts.by_family = counts.by_family;
+        self.counts.orphans += counts.orphans;
+        self.bins.take_values(Quantity::LookupsFailed, &mut bins);
+        self.undecodable += undecodable;
+        (self.starts, self.directories) = (starts, directories);
+        (self.misses, self.missed_paths) = (misses, missed_paths);
+        let missed = self.counts.lookups_failed - self.counts.not_links;
+        debug_assert_eq!(self.missed_paths.total(), missed);
     }
 }

@@ -28,8 +28,9 @@ use crate::recording::Recording;
 use crate::recording::bins::{Bins, Point};
 use crate::recording::fast::FastMap;
 use crate::recording::knowledge::Knows;
+use crate::recording::misses::{MissedPaths, Misses};
 use crate::recording::names::Names;
-use crate::recording::process::{Counts, Look, Miss, Process, Run, Task};
+use crate::recording::process::{Counts, Look, Process, Run, Task};
 use crate::recording::split::{Balance, ENOUGH_TICKS, Pools, Split, Stretches};
 use crate::recording::tracks::Tracks;
 use crate::samplers::watch::Watch;
@@ -46,14 +47,15 @@ impl Recording {
         loader.read_lifecycle(&mut reader);
         loader.note_damage(&reader);
         loader.find_end(&mut reader);
-        let (classification, roles) = loader.classify();
-        loader.end_processes();
-        loader.find_reapers();
-        loader.prepare_bins();
-        loader.read_lookups(&mut reader);
-        loader.note_damage(&reader);
-        loader.prepare_watch(&reader);
-        loader.read_samples(&mut reader);
+        let (classification, roles) = loader.with_lookups(&mut reader, |loader, reader| {
+            let classified = loader.classify();
+            loader.end_processes();
+            loader.find_reapers();
+            loader.prepare_bins();
+            loader.prepare_watch(reader);
+            loader.read_samples(reader);
+            classified
+        });
         loader.note_damage(&reader);
         loader.sum_up_processes();
         Ok(loader.finish(&reader, classification, roles))
@@ -68,14 +70,15 @@ struct Loader<'a> {
     processes: Vec<Process>,
     process_of_serial: Serials,
     /// The latest process with a pid.
-    process_of_pid: FastMap<i32, usize>,
+    process_of_pid: Serials,
     tasks: Vec<Task>,
     task_of_serial: Serials,
     counts: Counts,
     undecodable: u64,
     damage: BTreeSet<Damage>,
     directories: Vec<Vec<u8>>,
-    misses: FastMap<Miss, u32>,
+    misses: Misses,
+    missed_paths: MissedPaths,
     runs: Vec<Run>,
     starts: Vec<Start>,
     templates: Names,
@@ -110,14 +113,15 @@ impl<'a> Loader<'a> {
             programs: Programs::default(),
             processes: Vec::new(),
             process_of_serial: Serials::default(),
-            process_of_pid: FastMap::default(),
+            process_of_pid: Serials::default(),
             tasks: Vec::new(),
             task_of_serial: Serials::default(),
             counts: Counts::default(),
             undecodable: 0,
             damage: BTreeSet::new(),
             directories: Vec::new(),
-            misses: FastMap::default(),
+            misses: Misses::default(),
+            missed_paths: MissedPaths::default(),
             runs: Vec::new(),
             starts: Vec::new(),
             templates: Names::default(),
@@ -155,7 +159,7 @@ impl<'a> Loader<'a> {
                 ),
             );
         }
-        let ends = self.tasks.iter().filter_map(|task| task.end.as_ref());
+        let ends = self.tasks.iter().filter_map(Task::end);
         let bounds = ends.filter(|end| end.record.bits & EXIT_RSS_BOUND != 0).count() as u64;
         if bounds > 0 {
             knows.estimates(
@@ -181,6 +185,30 @@ impl<'a> Loader<'a> {
         knows
     }
 
+    /// Counts look-ups while something else is done that needs none of them.
+    fn with_lookups<T>(
+        &mut self,
+        reader: &mut Reader<BufReader<File>>,
+        meanwhile: impl FnOnce(&mut Self, &mut Reader<BufReader<File>>) -> T,
+    ) -> T {
+        let who = self.who();
+        let Some(mut other) = reader.again() else {
+            let found = who.read_lookups(reader);
+            self.note_damage(reader);
+            let done = meanwhile(self, reader);
+            self.take_lookups(found);
+            return done;
+        };
+        let (done, found) = std::thread::scope(|scope| {
+            let found = scope.spawn(|| who.read_lookups(&mut other));
+            let done = meanwhile(self, reader);
+            (done, found.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        self.note_damage(&other);
+        self.take_lookups(found);
+        done
+    }
+
     /// Each pass unpacks the blocks of one stream and so finds the damage in these; what lies
     /// between blocks each of them finds.
     fn note_damage(&mut self, reader: &Reader<BufReader<File>>) {
@@ -190,7 +218,7 @@ impl<'a> Loader<'a> {
     /// Without a trailer the last block of any stream tells how far the recording has come: a task
     /// that lives and does nothing is in samples only.
     fn find_end(&mut self, reader: &mut Reader<BufReader<File>>) {
-        if reader.trailer().is_some() || self.tasks.iter().all(|task| task.end.is_some()) {
+        if reader.trailer().is_some() || self.tasks.iter().all(|task| task.ended_ns().is_some()) {
             return;
         }
         reader.rewind();
@@ -231,6 +259,7 @@ impl<'a> Loader<'a> {
             counts: self.counts,
             directories: self.directories,
             misses: self.misses,
+            missed_paths: self.missed_paths,
             bins: self.bins,
             tracks: self.tracks.into_inner(),
             watch: self.watch,

@@ -4,6 +4,7 @@ use proctrace_replay::scale;
 use proctrace_wire::layout::{EXIT_AUTOREAP, EXIT_PROCESS, EXIT_RELEASED};
 
 use super::Loader;
+use crate::recording::process::Task;
 use crate::recording::split::divide;
 use crate::recording::usage::Usage;
 
@@ -44,12 +45,12 @@ impl Loader<'_> {
     pub(super) fn end_processes(&mut self) {
         for process in &mut self.processes {
             let tasks = || process.tasks.iter().map(|task| &self.tasks[*task]);
-            if tasks().all(|task| task.end.is_some() || task.zombie) {
-                process.ended_ns = tasks().filter_map(|task| Some(task.end?.time_ns)).max();
+            if tasks().all(|task| task.ended_ns().is_some() || task.zombie) {
+                process.ended_ns = tasks().filter_map(Task::ended_ns).max();
             }
             // Kernels before 6.16 may call several threads the last; the latest is right.
             let last = tasks()
-                .filter_map(|task| task.end.as_ref())
+                .filter_map(Task::end)
                 .filter(|end| end.record.bits & EXIT_PROCESS != 0)
                 .max_by_key(|end| end.time_ns);
             if let Some(last) = last {
@@ -82,17 +83,17 @@ impl Loader<'_> {
                 })
                 .sum();
             process.before_ns = tasks()
-                .filter_map(|task| task.before.as_ref())
+                .filter_map(Task::before)
                 .fold(0, |sum: u64, before| sum.saturating_add(before.run_ns));
             process.tail_ns = tasks()
-                .filter_map(|task| task.end.as_ref())
+                .filter_map(Task::end)
                 .filter(|end| end.record.bits & EXIT_RELEASED != 0)
                 .map(|end| end.record.run_ns.saturating_sub(end.record.run_at_exit_ns))
                 .fold(0, u64::saturating_add);
             // The end of a process has told it, if there was one.
             if process.status.is_none() {
                 process.maxrss_bytes = tasks()
-                    .filter_map(|task| Some(task.seen.as_ref()?.rss_pages))
+                    .filter_map(|task| Some(task.seen()?.rss_pages))
                     .max()
                     .unwrap_or(0)
                     .saturating_mul(self.page_bytes);

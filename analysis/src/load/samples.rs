@@ -49,11 +49,10 @@ impl Loader<'_> {
             bins.add_process(self.category_of[process.program], process.born_ns);
         }
         for task in &self.tasks {
-            if let Some(end) = &task.end {
-                bins.add_event(Quantity::Exits, end.time_ns);
+            if let Some(ended_ns) = task.ended_ns() {
+                bins.add_event(Quantity::Exits, ended_ns);
             }
-            let end_ns = task.end.as_ref().map_or(self.last_ns, |end| end.time_ns);
-            bins.add_life(task.born_ns, end_ns);
+            bins.add_life(task.born_ns, task.ended_ns().unwrap_or(self.last_ns));
         }
         self.tracks = Tracks::choose(&self.processes, &self.tasks, &bins, self.last_ns);
         self.bins = bins;
@@ -65,7 +64,7 @@ impl Loader<'_> {
     pub(super) fn read_samples(&mut self, reader: &mut Reader<BufReader<File>>) {
         reader.rewind();
         let tick_ns = reader.header().tick_ns;
-        let ends = self.tasks.iter().filter_map(|task| task.end.as_ref());
+        let ends = self.tasks.iter().filter_map(Task::end);
         let charged = ends.map(|end| Usage::from(&end.record).ticks());
         self.stretches = Stretches::new(Split::new(tick_ns, charged).tick_ns);
         // Where a task stands that was sampled or attached; few are, for most are gone before the
@@ -77,8 +76,8 @@ impl Loader<'_> {
                     let born = Point::born(self.tasks[task].born_ns);
                     let point = points.entry(task).or_insert(born);
                     *point = self.grow(task, point, Point::of_sample(&sample), true);
-                    if self.tasks[task].end.is_none() {
-                        self.tasks[task].seen = Some(Box::new(sample));
+                    if self.tasks[task].ended_ns().is_none() {
+                        self.tasks[task].is_seen(sample);
                     }
                 }
             }
@@ -98,7 +97,7 @@ impl Loader<'_> {
         });
         self.undecodable += decoded.undecodable;
         for task in 0..self.tasks.len() {
-            let Some(end) = self.tasks[task].end else { continue };
+            let Some(end) = self.tasks[task].end() else { continue };
             let sampled = points.get(&task).copied();
             let point = sampled.unwrap_or(Point::born(self.tasks[task].born_ns));
             self.grow(task, &point, Point::of_end(&end), sampled.is_some());
@@ -147,10 +146,10 @@ impl Loader<'_> {
                 for growth in self.stretches.take_pending(at) {
                     self.bins.add_divided(&growth, share, category);
                 }
-            } else if let Some(end) = &task.end
+            } else if let Some(end) = task.end()
                 && self.stretches.own(at).run_ns == 0
             {
-                let growth = Point::of_end(end).growth_since(&Point::born(task.born_ns));
+                let growth = Point::of_end(&end).growth_since(&Point::born(task.born_ns));
                 self.bins.add_divided(&growth, share, category);
             }
         }

@@ -47,8 +47,9 @@ const NONE: u32 = u32::MAX;
 
 /// Gives each failed look-up to the run that made it.
 #[derive(Debug)]
-pub(crate) struct Loading<'a> {
-    runs: &'a [Run],
+pub(crate) struct Loading {
+    /// When each run began.
+    begun_ns: Vec<u64>,
     starts: Vec<Start>,
     stages: Vec<Stage>,
     /// The first run of each process, then the one it is in.
@@ -57,8 +58,8 @@ pub(crate) struct Loading<'a> {
     next: Vec<u32>,
 }
 
-impl<'a> Loading<'a> {
-    pub(crate) fn new(runs: &'a [Run], processes: usize) -> Self {
+impl Loading {
+    pub(crate) fn new(runs: &[Run], processes: usize) -> Self {
         let mut first = vec![NONE; processes];
         let mut next = vec![NONE; runs.len()];
         for at in (0..runs.len()).rev() {
@@ -68,7 +69,8 @@ impl<'a> Loading<'a> {
         }
         let starts = vec![Start::default(); runs.len()];
         let stages = vec![Stage::Begun; runs.len()];
-        Self { runs, starts, stages, now: first, next }
+        let begun_ns = runs.iter().map(|run| run.time_ns).collect();
+        Self { begun_ns, starts, stages, now: first, next }
     }
 
     /// A process looked `path` up in vain.
@@ -76,16 +78,16 @@ impl<'a> Loading<'a> {
     pub(crate) fn add(&mut self, process: usize, missed: Missed<'_>, directories: &[Vec<u8>]) {
         let time_ns = missed.time_ns;
         let Some(now) = self.now.get_mut(process) else { return };
-        let Some(mut run) = self.runs.get(*now as usize) else { return };
+        let Some(mut begun_ns) = self.begun_ns.get(*now as usize).copied() else { return };
         // Before its first exec it is still what its parent was.
-        if run.time_ns > time_ns {
+        if begun_ns > time_ns {
             return;
         }
-        while let Some(next) = self.runs.get(self.next[*now as usize] as usize)
-            && next.time_ns <= time_ns
+        while let next = self.next[*now as usize]
+            && let Some(next_ns) = self.begun_ns.get(next as usize).copied()
+            && next_ns <= time_ns
         {
-            *now = self.next[*now as usize];
-            run = next;
+            (*now, begun_ns) = (next, next_ns);
         }
         let start = &mut self.starts[*now as usize];
         let stage = &mut self.stages[*now as usize];
@@ -95,16 +97,15 @@ impl<'a> Loading<'a> {
             Stage::Searched(directory) => directories.get(directory as usize),
             Stage::Loaded => return,
         };
-        let since_ns = time_ns - run.time_ns;
-        let library = is_library(base(missed.path));
-        let of_loader = library
-            || match missed.family {
-                // ld.so(8): /etc/ld.so.preload
-                Some(Family::Access) => missed.path.starts_with(b"/etc/ld.so."),
-                // After the first miss in a directory, glibc asks whether it is there at all.
-                Some(Family::Stat) => place.is_some_and(|directory| directory == missed.path),
-                _ => false,
-            };
+        let since_ns = time_ns - begun_ns;
+        let Sought { what, directory } = missed.sought;
+        let library = what == What::Library;
+        let of_loader = match what {
+            What::Library | What::LoadersFile => true,
+            // After the first miss in a directory, glibc asks whether it is there at all.
+            What::Attributes => place.is_some_and(|directory| directory == missed.path),
+            What::Else => false,
+        };
         if !of_loader || since_ns > start.loaded_ns().saturating_add(PAUSE_MAX_NS) {
             *stage = Stage::Loaded;
             return;
@@ -112,7 +113,7 @@ impl<'a> Loading<'a> {
         start.loading = start.loading.saturating_add(1);
         if library {
             start.libraries = start.libraries.saturating_add(1);
-            *stage = Stage::Searched(missed.directory);
+            *stage = Stage::Searched(directory);
         }
         let since_us = u32::try_from(since_ns / 1_000).unwrap_or(u32::MAX);
         start.loaded_us = start.loaded_us.max(since_us);
@@ -127,10 +128,38 @@ impl<'a> Loading<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Missed<'a> {
     pub(crate) time_ns: u64,
-    pub(crate) family: Option<Family>,
+    pub(crate) sought: Sought,
     pub(crate) path: &'a [u8],
+}
+
+/// What of a failed look-up is the same whoever makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sought {
+    what: What,
     /// Number of the directory that the path is in.
-    pub(crate) directory: u32,
+    directory: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Library,
+    /// A file that the loader reads, as ld.so(8) says: /etc/ld.so.preload.
+    LoadersFile,
+    /// Whether something is there, which no library is.
+    Attributes,
+    Else,
+}
+
+impl Sought {
+    pub(crate) fn new(family: Option<Family>, path: &[u8], directory: u32) -> Self {
+        let what = match family {
+            _ if is_library(base(path)) => What::Library,
+            Some(Family::Access) if path.starts_with(b"/etc/ld.so.") => What::LoadersFile,
+            Some(Family::Stat) => What::Attributes,
+            _ => What::Else,
+        };
+        Self { what, directory }
+    }
 }
 
 /// Whether it ends in .so, or in .so. and a version.

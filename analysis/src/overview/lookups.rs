@@ -1,55 +1,36 @@
 //! Failed look-ups by where was searched.
 
-use polars::prelude::*;
+use std::cmp::Reverse;
+
 use proctrace_findings::DirectoryMisses;
+use proctrace_trace::Quantity;
 use proctrace_wire::Family;
 
-use crate::error::AnalysisError;
-use crate::overview::sums::wholes;
 use crate::recording::Recording;
+use crate::recording::misses::MissKind;
 use crate::recording::names::{errno, text};
-use crate::recording::process::Miss;
 
 /// By directory, call and errno, the most frequent first; only those of calls that the recording knows.
-pub(crate) fn by_directory(recording: &Recording) -> Result<Vec<DirectoryMisses>, AnalysisError> {
+pub(crate) fn by_directory(recording: &Recording) -> Vec<DirectoryMisses> {
     let known: Vec<bool> =
         Family::ALL.iter().map(|family| recording.knows.knows_family(family.name())).collect();
-    let is_known = |miss: &Miss| known.get(usize::from(miss.family)).copied().unwrap_or(true);
-    let rows: Vec<_> = recording.misses.iter().filter(|(miss, _)| is_known(miss)).collect();
-    let numbers = |of: fn(&Miss) -> u32| rows.iter().map(|(miss, _)| of(miss)).collect::<Vec<_>>();
-    // A row is one process's misses of one directory by one family of calls with one errno.
-    let frame = df!(
-        "directory" => numbers(|miss| miss.directory),
-        "errno" => numbers(|miss| u32::from(miss.errno)),
-        "family" => numbers(|miss| u32::from(miss.family)),
-        "count" => rows.iter().map(|(_, count)| u64::from(**count)).collect::<Vec<u64>>(),
-    )?;
-    let table = frame
-        .lazy()
-        .group_by(["directory", "errno", "family"].map(col))
-        .agg([col("count").sum(), len().alias("processes")])
-        .sort_by_exprs(
-            ["count", "directory", "errno", "family"].map(col),
-            SortMultipleOptions::default().with_order_descending_multi([true, false, false, false]),
-        )
-        .collect()?;
-    let of = |name: &str| wholes(&table, name);
-    let (directory, errnos, family) = (of("directory")?, of("errno")?, of("family")?);
-    let (count, processes) = (of("count")?, of("processes")?);
-    let at =
-        |number: Option<u64>| usize::try_from(number.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    Ok((0..table.height())
-        .map(|row| DirectoryMisses {
-            directory: recording
-                .directories
-                .get(at(directory[row]))
-                .map_or_else(String::new, |d| text(d)),
-            family: family_name(at(family[row])).to_owned(),
-            errno: errno(u16::try_from(errnos[row].unwrap_or(0)).unwrap_or(0)),
-            count: count[row].unwrap_or(0),
-            processes: processes[row].unwrap_or(0),
-        })
-        .collect())
+    let is_known = |kind: &MissKind| known.get(usize::from(kind.family)).copied().unwrap_or(true);
+    let mut rows = recording.misses.by_kind();
+    rows.retain(|(kind, ..)| is_known(kind));
+    rows.sort_unstable_by_key(|(kind, count, _)| {
+        (Reverse(*count), kind.directory, kind.errno, kind.family)
+    });
+    let directory = |number: u32| {
+        recording.directories.get(number as usize).map_or_else(String::new, |path| text(path))
+    };
+    let row = |(kind, count, processes): (MissKind, u64, u64)| DirectoryMisses {
+        directory: directory(kind.directory),
+        family: family_name(usize::from(kind.family)).to_owned(),
+        errno: errno(kind.errno),
+        count,
+        processes,
+    };
+    rows.into_iter().map(row).collect()
 }
 
 /// The name of a family of calls by its place in `Family::ALL`.
@@ -66,7 +47,27 @@ pub(crate) struct PathMisses {
     pub(crate) count: u64,
 }
 
-/// By path, the most frequent first; None where the paths were not counted.
-pub(crate) fn by_path(_: &Recording) -> Option<Vec<PathMisses>> {
-    None
+/// By path, the most frequent first, and the number of those whose paths were not kept: there may be
+/// too many of them. Only those of calls that the recording knows.
+pub(crate) fn by_path(recording: &Recording) -> (Vec<PathMisses>, u64) {
+    let missed = &recording.missed_paths;
+    let is_known = |family: u8| {
+        Family::ALL
+            .get(usize::from(family))
+            .is_none_or(|family| recording.knows.knows_family(family.name()))
+    };
+    let mut rows: Vec<_> = missed.paths.iter().filter(|path| is_known(path.family)).collect();
+    rows.sort_by(|a, b| {
+        b.count
+            .cmp(&a.count)
+            .then_with(|| (&a.path, a.errno, a.family).cmp(&(&b.path, b.errno, b.family)))
+    });
+    let row = |path: &&crate::recording::misses::MissedPath| PathMisses {
+        path: text(&path.path),
+        family: family_name(usize::from(path.family)).to_owned(),
+        errno: errno(path.errno),
+        count: path.count,
+    };
+    let others = if recording.knows.all(&Quantity::LOOKUPS) { missed.others } else { 0 };
+    (rows.iter().map(row).collect(), others)
 }

@@ -31,7 +31,7 @@ pub(crate) fn metrics(analysis: &Analysis<'_>) -> Result<Metrics, AnalysisError>
         let program = recording.program_of(&recording.processes[*process]);
         figures.add("detached_processes", &[&program.name], 1.0);
     }
-    lookups(&mut figures, analysis.summary(), analysis.lookups()?);
+    lookups(&mut figures, analysis.summary(), analysis.lookups());
     spawns(&mut figures, recording, &pairs);
     Ok(Metrics {
         command: run.command,

@@ -37,20 +37,9 @@ pub(crate) fn frame(recording: &Recording) -> Result<DataFrame, AnalysisError> {
         numbers("system_ticks_ns", &|p| p.ticks.system_ns),
         Column::new("life_ns".into(), life_ns.collect::<Vec<Option<u64>>>()),
         numbers("peak_rss_bytes", &|p| p.maxrss_bytes),
-        Column::new("failed_lookups".into(), failed_lookups(recording)),
+        Column::new("failed_lookups".into(), recording.failed_lookups()),
     ];
     Ok(DataFrame::new(rows.len(), columns)?)
-}
-
-/// Of each process.
-fn failed_lookups(recording: &Recording) -> Vec<u64> {
-    let mut lookups = vec![0; recording.processes.len()];
-    for (miss, count) in &recording.misses {
-        if let Some(sum) = lookups.get_mut(miss.process as usize) {
-            *sum += u64::from(*count);
-        }
-    }
-    lookups
 }
 
 /// Pid, and the program with its role, of each.

@@ -41,7 +41,7 @@ pub(crate) fn run(recording: &Recording) -> Run {
 
 pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary {
     let processes = &recording.processes;
-    let ends = || recording.tasks.iter().filter_map(|task| task.end.as_ref());
+    let ends = || recording.tasks.iter().filter_map(crate::Task::end);
     let used = recording.tasks.iter().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
     let cpu: proctrace_replay::CpuTime = processes.iter().map(|process| process.cpu).sum();
     // Descendants may go on after the command; so does the time in which they could have run.
@@ -79,9 +79,7 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
         execs_failed: knows.some(&[LookupsExec], counts.execs_failed),
         peak_tasks: knows.some(
             &[Forks],
-            peak(
-                recording.tasks.iter().map(|task| (task.born_ns, task.end.map(|end| end.time_ns))),
-            ),
+            peak(recording.tasks.iter().map(|task| (task.born_ns, task.ended_ns()))),
         ),
         peak_processes: knows
             .some(&[Forks], peak(processes.iter().map(|p| (p.born_ns, p.ended_ns)))),

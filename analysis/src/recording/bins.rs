@@ -276,6 +276,21 @@ impl Bins {
         self.values[quantity as usize][bin] += 1.0;
     }
 
+    /// Many events of a kind, most of which come one after the other.
+    pub(crate) fn events(&mut self, quantity: Quantity) -> BinEvents<'_> {
+        let (start_ns, width_ns, len) = (self.start_ns, self.width_ns, self.len);
+        let values = &mut self.values[quantity as usize];
+        BinEvents { values, start_ns, width_ns, len, bin: 0, from_ns: 1, to_ns: 0 }
+    }
+
+    /// Takes the values of a quantity that were added to other bins of the same times.
+    pub(crate) fn take_values(&mut self, quantity: Quantity, other: &mut Self) {
+        if self.len == other.len {
+            let at = quantity as usize;
+            self.values[at] = std::mem::take(&mut other.values[at]);
+        }
+    }
+
     /// One more process of a category.
     pub(crate) fn add_process(&mut self, category: usize, time_ns: u64) {
         let bin = self.bin_of(time_ns);
@@ -319,8 +334,7 @@ impl Bins {
 
     /// The bin of a moment; the first or last one for what lies outside.
     pub(crate) fn bin_of(&self, time_ns: u64) -> usize {
-        let bin = time_ns.saturating_sub(self.start_ns) / self.width_ns;
-        usize::try_from(bin).unwrap_or(usize::MAX).min(self.len - 1)
+        bin_of(time_ns, self.start_ns, self.width_ns, self.len)
     }
 
     /// The bins that a stretch of time touches, and the share of it in each; they add up to 1.
@@ -343,6 +357,37 @@ impl Bins {
             let end = if bin == last { to_ns } else { edge(bin as u64 + 1).min(to_ns) };
             (bin, end.saturating_sub(begin) as f64 / length)
         })
+    }
+}
+
+fn bin_of(time_ns: u64, start_ns: u64, width_ns: u64, len: usize) -> usize {
+    let bin = time_ns.saturating_sub(start_ns) / width_ns;
+    usize::try_from(bin).unwrap_or(usize::MAX).min(len - 1)
+}
+
+/// Counts events of a kind.
+#[derive(Debug)]
+pub(crate) struct BinEvents<'a> {
+    values: &'a mut [f64],
+    start_ns: u64,
+    width_ns: u64,
+    len: usize,
+    /// That of the last event, and moments that surely lie in it.
+    bin: usize,
+    from_ns: u64,
+    to_ns: u64,
+}
+
+impl BinEvents<'_> {
+    #[inline]
+    pub(crate) fn add(&mut self, time_ns: u64) {
+        if !(self.from_ns..self.to_ns).contains(&time_ns) {
+            self.bin = bin_of(time_ns, self.start_ns, self.width_ns, self.len);
+            let begin = (self.bin as u64).saturating_mul(self.width_ns);
+            self.from_ns = self.start_ns.saturating_add(begin);
+            self.to_ns = self.from_ns.saturating_add(self.width_ns);
+        }
+        self.values[self.bin] += 1.0;
     }
 }
 

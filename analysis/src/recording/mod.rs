@@ -4,6 +4,7 @@ pub(crate) mod bins;
 pub(crate) mod exit;
 pub(crate) mod fast;
 pub(crate) mod knowledge;
+pub(crate) mod misses;
 pub(crate) mod names;
 pub(crate) mod process;
 pub(crate) mod split;
@@ -16,9 +17,9 @@ use crate::classify::{Classification, Program};
 use crate::load::starts::Start;
 use crate::load::unseen::Blindness;
 use crate::recording::bins::Bins;
-use crate::recording::fast::FastMap;
 use crate::recording::knowledge::Knows;
-use crate::recording::process::{Counts, Look, Miss, Process, Run, Task};
+use crate::recording::misses::{MissedPaths, Misses};
+use crate::recording::process::{Counts, Look, Process, Run, Task};
 use crate::recording::split::Split;
 use crate::recording::tracks::Track;
 use crate::samplers::watch::Watch;
@@ -61,7 +62,9 @@ pub struct Recording {
     /// Directories that were searched in vain, by number.
     pub(crate) directories: Vec<Vec<u8>>,
     /// Failed look-ups by process, directory and errno.
-    pub(crate) misses: FastMap<Miss, u32>,
+    pub(crate) misses: Misses,
+    /// The same by path, whichever process made them.
+    pub(crate) missed_paths: MissedPaths,
     pub(crate) bins: Bins,
     /// The processes that used most, over time.
     pub(crate) tracks: Vec<Track>,
@@ -88,6 +91,17 @@ impl Recording {
     /// What a process ran last, or its forker if it never called exec.
     pub fn program_of(&self, process: &Process) -> &Program {
         &self.programs[process.program]
+    }
+
+    /// Failed look-ups of each process, without readlinks of what is no link.
+    pub(crate) fn failed_lookups(&self) -> Vec<u64> {
+        let mut lookups = vec![0u64; self.processes.len()];
+        for (miss, count) in self.misses.iter() {
+            if let Some(sum) = lookups.get_mut(miss.process as usize) {
+                *sum += u64::from(count);
+            }
+        }
+        lookups
     }
 
     /// Number of the category a process counts in.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proctrace_replay::CpuTime;
 
-use crate::recording::exit::End;
+use crate::recording::exit::{End, Ended, Exit};
 use crate::recording::split::{Divided, Ticks};
 use crate::recording::usage::Usage;
 
@@ -27,16 +27,6 @@ pub(crate) struct Counts {
     pub(crate) orphan_exits: u64,
     /// Latest word on what was lost, by kind, reason and CPU.
     pub(crate) losses: HashMap<(u16, u16, u32), u64>,
-}
-
-/// Where a failed look-up is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Miss {
-    pub(crate) process: u32,
-    pub(crate) directory: u32,
-    pub(crate) errno: u16,
-    /// Position in `Family::ALL`; beyond it for calls of no family.
-    pub(crate) family: u8,
 }
 
 /// A program that a process ran, from one exec to the next.
@@ -75,27 +65,140 @@ pub struct Task {
     pub process: usize,
     /// When it was made.
     pub born_ns: u64,
-    /// How it ended; None if it was alive at the end.
-    pub end: Option<End>,
-    /// The last sample of a task that has not ended.
-    pub seen: Option<Box<proctrace_wire::layout::Sample>>,
+    /// When it ended, if it did.
+    ended_ns: u64,
+    ended: Ended,
     /// Whether its process existed before it.
     pub is_thread: bool,
-    /// What it had used before it was followed; None for one that was followed from its birth.
-    pub before: Option<Box<Usage>>,
     /// A leader that had exited before it was followed: no end will be told.
     pub zombie: bool,
+    rare: Option<Box<Rare>>,
+}
+
+/// What is known of few tasks.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rare {
+    seen: Option<proctrace_wire::layout::Sample>,
+    before: Option<Usage>,
 }
 
 impl Task {
+    pub(crate) fn new(
+        serial: u32,
+        tid: i32,
+        process: usize,
+        born_ns: u64,
+        is_thread: bool,
+    ) -> Self {
+        Self {
+            serial,
+            tid: Some(tid),
+            process,
+            born_ns,
+            ended_ns: 0,
+            ended: Ended::Not,
+            is_thread,
+            zombie: false,
+            rare: None,
+        }
+    }
+
+    /// How it ended; None if it was alive at the end.
+    #[inline]
+    pub fn end(&self) -> Option<End> {
+        self.ended.record().map(|record| End { time_ns: self.ended_ns, record })
+    }
+
+    /// When it ended; None if it was alive at the end.
+    #[inline]
+    pub fn ended_ns(&self) -> Option<u64> {
+        self.ended.is().then_some(self.ended_ns)
+    }
+
+    /// The last sample of a task that has not ended.
+    pub fn seen(&self) -> Option<&proctrace_wire::layout::Sample> {
+        self.rare.as_deref()?.seen.as_ref()
+    }
+
+    /// What it had used before it was followed; None for one that was followed from its birth.
+    pub fn before(&self) -> Option<&Usage> {
+        self.rare.as_deref()?.before.as_ref()
+    }
+
+    pub(crate) fn ends(&mut self, time_ns: u64, record: Exit) {
+        self.ended_ns = time_ns;
+        self.ended = Ended::new(record);
+    }
+
+    pub(crate) fn is_seen(&mut self, sample: proctrace_wire::layout::Sample) {
+        self.rare.get_or_insert_default().seen = Some(sample);
+    }
+
+    pub(crate) fn has_used_before(&mut self, usage: Usage) {
+        self.rare.get_or_insert_default().before = Some(usage);
+    }
+
     /// What it used while it was followed: in the end, or as last seen.
     pub fn used(&self) -> Usage {
-        let before = self.before.as_deref().copied().unwrap_or_default();
-        match (&self.end, &self.seen) {
-            (Some(end), _) => Usage::from(&end.record).since(&before),
-            (None, Some(seen)) => Usage::from(&**seen).since(&before),
-            (None, None) => Usage::default(),
+        let used = match (self.ended.record(), self.seen()) {
+            (Some(record), _) => Usage::from(&record),
+            (None, Some(seen)) => Usage::from(seen),
+            (None, None) => return Usage::default(),
+        };
+        match self.before() {
+            Some(before) => used.since(before),
+            None => used,
         }
+    }
+}
+
+/// The tasks of a process, by index: most have one, which takes no memory of its own.
+#[derive(Debug, Clone, Default)]
+pub struct TaskList(Few);
+
+#[derive(Debug, Clone, Default)]
+enum Few {
+    #[default]
+    None,
+    One([usize; 1]),
+    More(Box<More>),
+}
+
+#[derive(Debug, Clone)]
+struct More(Vec<usize>);
+
+impl TaskList {
+    pub(crate) fn push(&mut self, task: usize) {
+        self.0 = match std::mem::take(&mut self.0) {
+            Few::None => Few::One([task]),
+            Few::One([first]) => Few::More(Box::new(More(vec![first, task]))),
+            Few::More(mut tasks) => {
+                tasks.0.push(task);
+                Few::More(tasks)
+            }
+        };
+    }
+}
+
+impl std::ops::Deref for TaskList {
+    type Target = [usize];
+
+    #[inline]
+    fn deref(&self) -> &[usize] {
+        match &self.0 {
+            Few::None => &[],
+            Few::One(task) => task,
+            Few::More(tasks) => &tasks.0,
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a TaskList {
+    type Item = &'a usize;
+    type IntoIter = std::slice::Iter<'a, usize>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 
@@ -136,7 +239,7 @@ pub struct Process {
     /// Successful execs.
     pub execs: u32,
     /// Its tasks, by index.
-    pub tasks: Vec<usize>,
+    pub tasks: TaskList,
     /// CPU time of its tasks while they were followed. The total is exact; user and system time are
     /// estimated from ticks that are pooled where it has few of its own (see `split`).
     pub cpu: CpuTime,

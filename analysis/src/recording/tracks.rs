@@ -34,7 +34,7 @@ impl Tracks {
             .iter()
             .enumerate()
             .filter_map(|(at, process)| {
-                let ends = || process.tasks.iter().map(|task| tasks[*task].end.as_ref());
+                let ends = || process.tasks.iter().map(|task| tasks[*task].end());
                 let ended_ns = if ends().all(|end| end.is_some()) {
                     ends().flatten().map(|end| end.time_ns).max().unwrap_or(process.born_ns)
                 } else {
@@ -45,7 +45,7 @@ impl Tracks {
                     return None;
                 }
                 let used_ns = ends()
-                    .map(|end| end.map_or(u64::MAX, |end| end.cpu.total_ns()))
+                    .map(|end| end.map_or(u64::MAX, |end| end.record.run_ns))
                     .fold(0, u64::saturating_add);
                 Some((used_ns, at))
             })

@@ -113,7 +113,7 @@ fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[Run]) -> Vec<u64> {
 /// When a child of a thread comes to be one of the main thread: the kernel gives it to another thread
 /// of the process when its own one ends, and an exec leaves the process with a main thread alone.
 fn listed_ns(process: &Process, forker: &Task, execs: &HashMap<usize, Vec<u64>>) -> u64 {
-    let thread_ended_ns = forker.end.map_or(u64::MAX, |end| end.time_ns);
+    let thread_ended_ns = forker.ended_ns().unwrap_or(u64::MAX);
     let execs = execs.get(&forker.process).map_or(&[][..], Vec::as_slice);
     let exec_ns = execs.iter().find(|exec_ns| **exec_ns >= process.born_ns);
     exec_ns.map_or(thread_ended_ns, |exec_ns| thread_ended_ns.min(*exec_ns))

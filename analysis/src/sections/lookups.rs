@@ -9,12 +9,11 @@ use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::overview::lookups::by_path;
 use crate::recording::Recording;
-use crate::stats::{percent, share_percent};
+use crate::stats::share_percent;
 
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, AnalysisError> {
     let recording = analysis.recording;
-    let mut tables = vec![directories(analysis)?, programs(analysis.categories()?)];
-    tables.extend(paths(recording));
+    let tables = vec![directories(analysis)?, programs(analysis.categories()?), paths(recording)];
     Ok(Content { tables, charts: Vec::new() })
 }
 
@@ -27,7 +26,7 @@ fn with_unknown(table: Table, recording: &Recording) -> Table {
 }
 
 fn directories(analysis: &Analysis<'_>) -> Result<Table, AnalysisError> {
-    let rows = analysis.lookups()?;
+    let rows = analysis.lookups();
     let of = || rows.iter();
     let table = Table::new("lookups", "Failed look-ups by directory")
         .whole("count", "failed", Unit::Count, of().map(|row| row.count))
@@ -85,10 +84,10 @@ fn programs(all: &[Category]) -> Table {
         ))
 }
 
-/// The paths themselves, where they were counted.
-fn paths(recording: &Recording) -> Option<Table> {
-    let rows = by_path(recording)?;
-    let all = rows.iter().map(|row| row.count).fold(0, u64::saturating_add);
+/// The paths themselves.
+fn paths(recording: &Recording) -> Table {
+    let (rows, others) = by_path(recording);
+    let all = rows.iter().map(|row| row.count).fold(others, u64::saturating_add);
     let of = || rows.iter();
     let table = Table::new("lookup_paths", "Failed look-ups by path")
         .whole("count", "failed", Unit::Count, of().map(|row| row.count))
@@ -96,12 +95,19 @@ fn paths(recording: &Recording) -> Option<Table> {
             "count_percent",
             "of all",
             Unit::Percent,
-            of().map(|row| percent(row.count as f64, all as f64)),
+            of().map(|row| share_percent(row.count, all)),
         )
         .text("family", "call", of().map(|row| &*row.family))
         .text("errno", "errno", of().map(|row| &*row.errno))
         .text("path", "path", of().map(|row| &*row.path));
-    Some(with_unknown(table, recording))
+    let table = match others {
+        0 => table,
+        _ => table.note(format!(
+            "Without {} of paths that came when a million others had been counted.",
+            counted(others, "failed look-up", "failed look-ups")
+        )),
+    };
+    with_unknown(table, recording)
 }
 
 #[cfg(test)]
@@ -121,7 +127,9 @@ mod tests {
         scene.look_up_failed(3 * MS, 1, Call::Newfstatat, "/lib/c.so");
         let recording = scene.exit(S, 1, (0, 0)).load(None);
         let content = section(&Analysis::of(&recording), &Options::default()).unwrap();
-        let [directories, programs] = &content.tables[..] else { panic!("not two tables") };
+        let [directories, programs, paths] = &content.tables[..] else {
+            panic!("not three tables")
+        };
         let of = |call: &str, column: &str| real(directories, "family", call, column);
         assert_eq!((of("open", "count"), of("open", "processes")), (Some(3.0), Some(3.0)));
         assert_eq!(of("stat", "count"), Some(1.0));
@@ -129,5 +137,10 @@ mod tests {
         assert_eq!(of("sed", "failed_lookups"), Some(2.0));
         assert_eq!(of("sed", "failed_lookups_per_process"), Some(1.0));
         assert_eq!(of("make", "failed_lookups_percent"), Some(50.0));
+        let of = |path: &str| real(paths, "path", path, "count");
+        assert_eq!(
+            (of("/lib/a.so"), of("/lib/b.so"), of("/lib/c.so")),
+            (Some(1.0), Some(2.0), Some(1.0))
+        );
     }
 }

@@ -100,10 +100,10 @@ fn used(recording: &Recording, run: &Run, next: Option<&Run>) -> (u64, Ticks) {
             .tasks
             .iter()
             .map(|task| &recording.tasks[*task])
-            .filter(|task| task.end.as_ref().is_none_or(|end| end.time_ns >= run.time_ns))
-            .map(|task| match (&task.end, &task.seen) {
+            .filter(|task| task.ended_ns().is_none_or(|ended_ns| ended_ns >= run.time_ns))
+            .map(|task| match (task.end(), task.seen()) {
                 (Some(end), _) => {
-                    let end = &end.record;
+                    let end = end.record;
                     (end.run_ns, end.utime_ns, end.stime_ns)
                 }
                 (None, Some(seen)) => (seen.run_ns, seen.utime_ns, seen.stime_ns),

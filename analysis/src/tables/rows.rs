@@ -15,6 +15,7 @@ use crate::classify::labels::class_name;
 use crate::error::AnalysisError;
 use crate::recording::Recording;
 use crate::recording::bins::Quantity as Binned;
+use crate::recording::exit::Exit;
 use crate::recording::process::{Process, Task};
 use crate::recording::usage::Usage;
 use crate::tables::frame::{Frame, Wanted, Words};
@@ -44,12 +45,6 @@ const CLASSES: [Class; 3] = [Class::Command, Class::Framework, Class::Program];
 
 impl Names {
     pub(crate) fn of(recording: &Recording) -> Self {
-        let mut lookups = vec![0u64; recording.processes.len()];
-        for (miss, count) in &recording.misses {
-            if let Some(sum) = lookups.get_mut(miss.process as usize) {
-                *sum += u64::from(*count);
-            }
-        }
         let class = |class: Class| CLASSES.iter().position(|known| *known == class).unwrap_or(0);
         Self {
             programs: Words::new(recording.programs.iter().map(|program| &*program.name)),
@@ -58,7 +53,7 @@ impl Names {
             roles: Words::new(&recording.roles),
             templates: Words::new(&recording.templates),
             class_of: recording.programs.iter().map(|p| number(class(p.class))).collect(),
-            lookups,
+            lookups: recording.failed_lookups(),
         }
     }
 
@@ -163,19 +158,20 @@ pub(crate) fn processes(
         })
         .collect();
     usage(&mut frame, recording, &used);
-    let ends = |p: &Process| -> Vec<&Task> {
-        p.tasks.iter().map(|task| &recording.tasks[*task]).filter(|t| t.end.is_some()).collect()
+    let ends = |p: &Process| -> Vec<Exit> {
+        let ends = p.tasks.iter().filter_map(|task| recording.tasks[*task].end());
+        ends.map(|end| end.record).collect()
     };
     frame.known("migrations", knows.all(&[Quantity::Switches]), || {
-        let of = |task: &&Task| task.end.map_or(0, |end| u64::from(end.record.migrations));
-        rows.iter().map(|p| ends(p).iter().map(of).sum::<u64>()).collect()
+        let of = |p: &Process| ends(p).iter().map(|end| u64::from(end.migrations)).sum::<u64>();
+        rows.iter().map(of).collect()
     });
     frame.known("peak_rss_bytes", knows.all(&[Quantity::PeakRss]), || {
         rows.iter().map(|p| p.maxrss_bytes).collect()
     });
     frame.known("opens", knows.all(&[Quantity::LookupsOpen]), || {
-        let of = |task: &&Task| task.end.map_or(0, |end| u64::from(end.record.opens));
-        rows.iter().map(|p| ends(p).iter().map(of).sum::<u64>()).collect()
+        let of = |p: &Process| ends(p).iter().map(|end| u64::from(end.opens)).sum::<u64>();
+        rows.iter().map(of).collect()
     });
     frame.known("failed_lookups", knows.all(&Quantity::LOOKUPS), || names.lookups[range].to_vec());
     frame.finish()
@@ -218,9 +214,8 @@ pub(crate) fn threads(
     frame.options("tid", || rows.iter().map(|t| t.tid).collect());
     frame.values("first", || rows.iter().map(|t| !t.is_thread).collect());
     frame.values("start_ns", || rows.iter().map(|t| since(recording, t.born_ns)).collect());
-    frame.options("end_ns", || {
-        rows.iter().map(|t| Some(since(recording, t.end?.time_ns))).collect()
-    });
+    frame
+        .options("end_ns", || rows.iter().map(|t| Some(since(recording, t.ended_ns()?))).collect());
     frame.known("cpu_ns", cpu, || used.iter().map(|u| u.run_ns).collect());
     frame.known("user_ticks_ns", cpu, || used.iter().map(|u| u.utime_ns).collect());
     frame.known("system_ticks_ns", cpu, || used.iter().map(|u| u.stime_ns).collect());
@@ -230,11 +225,11 @@ pub(crate) fn threads(
     };
     frame.options("migrations", || {
         let known = knows.all(&[Quantity::Switches]);
-        of_end(known, |task| Some(u64::from(task.end?.record.migrations)))
+        of_end(known, |task| Some(u64::from(task.end()?.record.migrations)))
     });
     frame.options("opens", || {
         let known = knows.all(&[Quantity::LookupsOpen]);
-        of_end(known, |task| Some(u64::from(task.end?.record.opens)))
+        of_end(known, |task| Some(u64::from(task.end()?.record.opens)))
     });
     frame.finish()
 }

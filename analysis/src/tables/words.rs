@@ -208,12 +208,18 @@ mod tests {
             tables("select p.pid from processes AS p JOIN execs e USING (process_id), memory m"),
             ["processes", "execs", "memory"]
         );
-        assert_eq!(tables("SELECT 1 FROM a JOIN b USING (c, d) WHERE e IN (f, g)"), ["a", "b", "d"]);
+        assert_eq!(
+            tables("SELECT 1 FROM a JOIN b USING (c, d) WHERE e IN (f, g)"),
+            ["a", "b", "d"]
+        );
         assert_eq!(
             tables("WITH a AS (SELECT * FROM bins) SELECT * FROM a LEFT JOIN \"losses\" ON true"),
             ["bins", "a", "losses"]
         );
-        assert_eq!(tables("SELECT 1 FROM (SELECT 2 FROM samples) x, threads"), ["samples", "threads"]);
+        assert_eq!(
+            tables("SELECT 1 FROM (SELECT 2 FROM samples) x, threads"),
+            ["samples", "threads"]
+        );
         assert_eq!(tables("SELECT 'FROM lookups' -- FROM execs\n FROM bins"), ["bins"]);
     }
 

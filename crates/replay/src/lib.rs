@@ -12,7 +12,8 @@
 //! # Ok::<(), proctrace_trace::ReadError>(())
 //! ```
 //!
-//! What needs no order, like counting, can be had faster with [`records`].
+//! What needs no order, like counting, can be had faster with [`records`], and failed look-ups,
+//! of which there are most, with [`lookups()`].
 
 mod assemble;
 mod cputime;
@@ -24,6 +25,7 @@ mod replay;
 
 pub use assemble::{Assembler, variables};
 pub use cputime::{CpuTime, scale};
-pub use cursor::{Decoded, records};
+pub use cursor::{Decoded, lookups, records};
 pub use event::{Body, Environment, Event, Exec, Exit, Fork, Miss, Sample, Workdir};
+pub use lookups::Lookup;
 pub use replay::{Replay, Summary};

@@ -3,78 +3,195 @@
 use std::collections::HashMap;
 
 use proctrace_wire::Record;
-use proctrace_wire::layout::{Again, MISS_LOST, MISS_PATH_FAULT, MissFixed, NAMED_SLOTS, Named};
+use proctrace_wire::layout::{
+    Again, Head, MISS_LOST, MISS_PATH_FAULT, MissFixed, NAMED_SLOTS, Named,
+};
 
 /// How many look-ups of one slot are remembered. The programs remember one; but one of them may
 /// find a number just before another replaces it, and write its record just after.
 const KEPT_PER_SLOT: usize = 2;
 
-/// The look-ups that a record may refer to. What it remembers is bounded by the number of slots,
-/// whatever a trace says.
-#[derive(Debug, Default)]
-pub(crate) struct Lookups {
-    known: HashMap<u32, Known>,
-    /// Numbers by slot, oldest first; 0: none yet.
-    slots: HashMap<u32, [u32; KEPT_PER_SLOT]>,
+/// Numbers are given one after the other, so that twice as many places as there can be look-ups
+/// leave few that have to share one.
+const PLACES: usize = 2 * KEPT_PER_SLOT * NAMED_SLOTS as usize;
+
+const NONE: u32 = u32::MAX;
+
+/// The look-ups that a record may refer to, and with each of them what was made of it when it was
+/// told. What it remembers is bounded by the number of slots, whatever a trace says.
+#[derive(Debug)]
+pub(crate) struct Lookups<T> {
+    known: Vec<Known<T>>,
+    /// Which of them each slot has, oldest first.
+    slots: Vec<[u32; KEPT_PER_SLOT]>,
+    /// Which of them has a number, by its lowest bits.
+    places: Vec<u32>,
+    /// The same by number, where another has the place.
+    crowded: HashMap<u32, u32>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct Known<T> {
+    number: u32,
     miss: MissFixed,
     path: Vec<u8>,
+    made: T,
 }
 
-impl Lookups {
+impl<T> Default for Lookups<T> {
+    fn default() -> Self {
+        Self { known: Vec::new(), slots: Vec::new(), places: Vec::new(), crowded: HashMap::new() }
+    }
+}
+
+impl<T: Copy> Lookups<T> {
     /// The record itself, or where it is a look-up in whichever form, the look-up in full. If what
-    /// it refers to is lost, [`MISS_LOST`] says so.
-    pub(crate) fn recall<'a>(&'a mut self, record: Record<'a>) -> Record<'a> {
+    /// it refers to is lost, [`MISS_LOST`] says so. `make` is asked of each look-up that is told in
+    /// full.
+    pub(crate) fn recall<'a>(
+        &'a mut self,
+        record: Record<'a>,
+        make: impl FnOnce(&MissFixed, &[u8]) -> T,
+    ) -> Recalled<'a, T> {
         match record {
-            Record::LookupNamed(named, path) => {
-                self.remember(named, path);
-                Record::LookupFailed(named.miss(), path)
+            Record::LookupFailed(miss, path) => {
+                let made = make(&miss, path);
+                Recalled::Lookup(Lookup { miss, path, made })
             }
-            Record::LookupAgain(again) => self.in_full(again),
-            record => record,
+            Record::LookupNamed(named, path) => {
+                let miss = named.miss();
+                let made = make(&miss, path);
+                self.remember(named, path, made);
+                Recalled::Lookup(Lookup { miss, path, made })
+            }
+            Record::LookupAgain(again) => Recalled::Lookup(self.in_full(again, make)),
+            record => Recalled::Other(record),
         }
     }
 
-    fn remember(&mut self, named: Named, path: &[u8]) {
+    fn remember(&mut self, named: Named, path: &[u8], made: T) {
         let Named { number, slot, .. } = named;
         if number == 0 || slot >= NAMED_SLOTS {
             return;
         }
-        let slot = self.slots.entry(slot).or_default();
-        let forgotten = std::mem::replace(&mut slot[0], number);
-        slot.rotate_left(1);
-        self.known.remove(&forgotten);
-        self.known.insert(number, Known { miss: named.miss(), path: path.to_vec() });
-    }
-
-    fn in_full(&self, again: Again) -> Record<'_> {
-        match self.known.get(&again.number) {
+        if self.places.is_empty() {
+            self.slots = vec![[NONE; KEPT_PER_SLOT]; NAMED_SLOTS as usize];
+            self.places = vec![NONE; PLACES];
+        }
+        let oldest = self.slots[slot as usize][0];
+        let at = match self.known.get_mut(oldest as usize) {
             Some(known) => {
-                Record::LookupFailed(MissFixed { head: again.head, ..known.miss }, &known.path)
+                let forgotten = std::mem::replace(&mut known.number, number);
+                known.miss = named.miss();
+                known.path.clear();
+                known.path.extend_from_slice(path);
+                known.made = made;
+                self.forget(forgotten, oldest);
+                oldest
             }
             None => {
-                let miss = MissFixed {
-                    head: again.head,
-                    call: 0,
-                    error: 0,
-                    dirfd: 0,
-                    flags: 0,
-                    path_bytes: 0,
-                    bits: MISS_LOST | MISS_PATH_FAULT,
-                };
-                Record::LookupFailed(miss, b"")
+                // There are fewer than four times as many as slots.
+                let at = self.known.len() as u32;
+                let (miss, path) = (named.miss(), path.to_vec());
+                self.known.push(Known { number, miss, path, made });
+                at
+            }
+        };
+        let slot = &mut self.slots[slot as usize];
+        slot[0] = at;
+        slot.rotate_left(1);
+        let place = &mut self.places[number as usize % PLACES];
+        if *place == NONE || self.known[*place as usize].number == number {
+            *place = at;
+        } else {
+            self.crowded.insert(number, at);
+        }
+    }
+
+    fn forget(&mut self, number: u32, at: u32) {
+        let place = &mut self.places[number as usize % PLACES];
+        if *place == at {
+            *place = NONE;
+        } else if self.crowded.get(&number) == Some(&at) {
+            self.crowded.remove(&number);
+        }
+    }
+
+    #[inline]
+    fn find(&self, number: u32) -> Option<&Known<T>> {
+        let place = *self.places.get(number as usize % PLACES)?;
+        match self.known.get(place as usize) {
+            Some(known) if known.number == number => Some(known),
+            _ if self.crowded.is_empty() => None,
+            _ => self.known.get(*self.crowded.get(&number)? as usize),
+        }
+    }
+
+    /// What a look-up repeats.
+    #[inline]
+    pub(crate) fn in_full(
+        &self,
+        again: Again,
+        make: impl FnOnce(&MissFixed, &[u8]) -> T,
+    ) -> Lookup<'_, T> {
+        match self.find(again.number) {
+            Some(known) => Lookup {
+                miss: MissFixed { head: again.head, ..known.miss },
+                path: &known.path,
+                made: known.made,
+            },
+            None => {
+                let miss = lost(again.head);
+                Lookup { miss, path: b"", made: make(&miss, b"") }
             }
         }
+    }
+}
+
+/// A record with what it refers to.
+pub(crate) enum Recalled<'a, T> {
+    Lookup(Lookup<'a, T>),
+    Other(Record<'a>),
+}
+
+impl<'a> Recalled<'a, ()> {
+    /// The same as a record.
+    pub(crate) fn into_record(self) -> Record<'a> {
+        match self {
+            Self::Lookup(Lookup { miss, path, .. }) => Record::LookupFailed(miss, path),
+            Self::Other(record) => record,
+        }
+    }
+}
+
+/// A failed look-up in full, see [`crate::lookups()`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lookup<'a, T> {
+    /// The fixed part of the record.
+    pub miss: MissFixed,
+    /// The path as given to the call.
+    pub path: &'a [u8],
+    /// What was made of it when it was told.
+    pub made: T,
+}
+
+/// A look-up whose record in full is missing.
+fn lost(head: Head) -> MissFixed {
+    MissFixed {
+        head,
+        call: 0,
+        error: 0,
+        dirfd: 0,
+        flags: 0,
+        path_bytes: 0,
+        bits: MISS_LOST | MISS_PATH_FAULT,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proctrace_wire::layout::Head;
+    use proptest::prelude::*;
     use zerocopy::FromZeros;
 
     fn head(task: u32) -> Head {
@@ -87,9 +204,13 @@ mod tests {
         Record::LookupNamed(named, path)
     }
 
-    fn again(lookups: &mut Lookups, number: u32) -> (u32, u16, u16, Vec<u8>) {
+    fn recalled<'a>(lookups: &'a mut Lookups<()>, record: Record<'a>) -> Record<'a> {
+        lookups.recall(record, |_, _| ()).into_record()
+    }
+
+    fn again(lookups: &mut Lookups<()>, number: u32) -> (u32, u16, u16, Vec<u8>) {
         let record = Record::LookupAgain(Again { head: head(7), number, pad: 0 });
-        let Record::LookupFailed(miss, path) = lookups.recall(record) else {
+        let Record::LookupFailed(miss, path) = recalled(lookups, record) else {
             panic!("no look-up came back")
         };
         (miss.head.task, miss.error, miss.bits, path.to_vec())
@@ -97,37 +218,37 @@ mod tests {
 
     #[test]
     fn a_number_brings_back_the_look_up_under_the_head_of_who_repeats_it() {
-        let mut lookups = Lookups::default();
-        lookups.recall(told(5, 3, b"/a"));
-        lookups.recall(told(6, 4, b"/b"));
+        let mut lookups = Lookups::<()>::default();
+        recalled(&mut lookups, told(5, 3, b"/a"));
+        recalled(&mut lookups, told(6, 4, b"/b"));
         assert_eq!(again(&mut lookups, 5), (7, 2, 0, b"/a".to_vec()));
         assert_eq!(again(&mut lookups, 6), (7, 2, 0, b"/b".to_vec()));
     }
 
     #[test]
     fn every_form_comes_out_as_one() {
-        let mut lookups = Lookups::default();
-        let Record::LookupFailed(miss, path) = lookups.recall(told(0, 0, b"/a")) else {
+        let mut lookups = Lookups::<()>::default();
+        let Record::LookupFailed(miss, path) = recalled(&mut lookups, told(0, 0, b"/a")) else {
             panic!("no look-up came back")
         };
         assert_eq!((miss.error, path), (2, &b"/a"[..]));
         let old = Record::LookupFailed(miss, b"/b");
-        assert_eq!(lookups.recall(old), old);
+        assert_eq!(recalled(&mut lookups, old), old);
     }
 
     #[test]
     fn what_was_never_told_is_marked() {
-        let (task, error, bits, path) = again(&mut Lookups::default(), 5);
+        let (task, error, bits, path) = again(&mut Lookups::<()>::default(), 5);
         assert_eq!((task, error, bits, path), (7, 0, MISS_LOST | MISS_PATH_FAULT, Vec::new()));
     }
 
     #[test]
     fn a_slot_remembers_two() {
-        let mut lookups = Lookups::default();
-        lookups.recall(told(1, 9, b"/1"));
-        lookups.recall(told(2, 9, b"/2"));
+        let mut lookups = Lookups::<()>::default();
+        recalled(&mut lookups, told(1, 9, b"/1"));
+        recalled(&mut lookups, told(2, 9, b"/2"));
         assert_eq!(again(&mut lookups, 1).3, b"/1");
-        lookups.recall(told(3, 9, b"/3"));
+        recalled(&mut lookups, told(3, 9, b"/3"));
         assert_ne!(again(&mut lookups, 1).2 & MISS_LOST, 0);
         assert_eq!(again(&mut lookups, 2).3, b"/2");
         assert_eq!(again(&mut lookups, 3).3, b"/3");
@@ -135,11 +256,41 @@ mod tests {
 
     #[test]
     fn a_hostile_trace_cannot_make_it_remember_without_bound() {
-        let mut lookups = Lookups::default();
+        let mut lookups = Lookups::<()>::default();
         for number in 1..200_000 {
-            lookups.recall(told(number, number % (2 * NAMED_SLOTS), b"/x"));
+            recalled(&mut lookups, told(number, number % (2 * NAMED_SLOTS), b"/x"));
         }
         assert!(lookups.known.len() <= KEPT_PER_SLOT * NAMED_SLOTS as usize);
         assert!(lookups.slots.len() <= NAMED_SLOTS as usize);
+    }
+
+    proptest! {
+        #[test]
+        fn it_remembers_the_last_two_of_each_slot_whatever_their_numbers(
+            told in proptest::collection::vec((0u32..6, 0u32..4, 0u32..4), 1..60),
+        ) {
+            // Numbers that share a place; each is told once.
+            let place = |n: usize, crowd: u32, step: u32| {
+                1 + (n as u32) / 4 + (crowd * 64 + step * 16 + n as u32 % 4) * PLACES as u32
+            };
+            let mut lookups = Lookups::default();
+            let mut slots: Vec<Vec<u32>> = vec![Vec::new(); 6];
+            for (n, (slot, crowd, step)) in told.iter().enumerate() {
+                let number = place(n, *crowd, *step);
+                let mut named = Named::new_zeroed();
+                (named.number, named.slot) = (number, *slot);
+                let path = number.to_le_bytes();
+                lookups.recall(Record::LookupNamed(named, &path), |_, _| number);
+                slots[*slot as usize].push(number);
+                for slot in &slots {
+                    for (age, number) in slot.iter().rev().enumerate() {
+                        let known = (age < KEPT_PER_SLOT).then_some(*number);
+                        let found = lookups.find(*number);
+                        prop_assert_eq!(found.map(|found| found.made), known);
+                        prop_assert!(found.is_none_or(|found| found.path == number.to_le_bytes()));
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,9 +1,7 @@
-//! One block of a trace: how its header lies in the file, and its contents checked and unpacked.
+//! One block of a trace: how its header lies in the file, and what is handed out of it.
 
 use proctrace_wire::Stream;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
-use crate::gather::gather;
 
 /// A block holds at most this many bytes of records; readers refuse more before they allocate.
 pub const RAW_BYTES_MAX: usize = 4 << 20;
@@ -87,21 +85,4 @@ pub struct Block {
     pub info: BlockInfo,
     /// The records, one behind the other.
     pub bytes: Vec<u8>,
-}
-
-/// Undoes the codec; None if the bytes are not what the header promised.
-pub(crate) fn unpack(header: &RawHeader, stored: Vec<u8>) -> Option<Vec<u8>> {
-    if crc32c::crc32c(&stored) != header.stored_crc {
-        return None;
-    }
-    let raw_bytes = header.raw_bytes as usize;
-    // Never allocates beyond its second argument, whatever the frame claims.
-    let decompressed = || zstd::bulk::decompress(&stored, raw_bytes).ok();
-    let raw = match header.codec {
-        CODEC_RAW => stored,
-        CODEC_ZSTD => decompressed()?,
-        CODEC_COLUMNS => gather(&decompressed()?, raw_bytes)?,
-        _ => return None,
-    };
-    (raw.len() == raw_bytes).then_some(raw)
 }

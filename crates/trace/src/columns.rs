@@ -88,7 +88,7 @@ pub(crate) fn value(difference: u64, before: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gather::gather;
+    use crate::gather::Gather;
     use crate::scatter::Scatter;
     use proctrace_wire::Kind;
     use proptest::prelude::*;
@@ -120,6 +120,12 @@ mod tests {
         proptest::collection::vec(record, 0..40).prop_map(|records| records.concat())
     }
 
+    fn gather(columns: &[u8], raw_bytes: usize) -> Option<Vec<u8>> {
+        let mut raw = Vec::new();
+        Gather::default().gather(columns, raw_bytes, &mut raw)?;
+        Some(raw)
+    }
+
     fn scattered(raw: &[u8]) -> Option<Vec<u8>> {
         let mut columns = Vec::new();
         Scatter::default().scatter(raw, &mut columns)?;
@@ -149,11 +155,16 @@ mod tests {
 
         #[test]
         fn a_block_owes_nothing_to_those_before_it(blocks in proptest::collection::vec(any_records(), 2..5)) {
-            let mut scatter = Scatter::default();
+            let (mut scatter, mut gather) = (Scatter::default(), Gather::default());
             for raw in blocks {
                 let mut columns = Vec::new();
                 scatter.scatter(&raw, &mut columns).unwrap();
-                prop_assert_eq!(Some(columns), scattered(&raw));
+                prop_assert_eq!(&columns, &scattered(&raw).unwrap());
+                // What was damaged leaves nothing behind either.
+                let _ = gather.gather(&columns[..columns.len() / 2], raw.len(), &mut Vec::new());
+                let mut again = Vec::new();
+                prop_assert_eq!(gather.gather(&columns, raw.len(), &mut again), Some(()));
+                prop_assert_eq!(again, raw);
             }
         }
 

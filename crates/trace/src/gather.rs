@@ -4,123 +4,181 @@ use proctrace_wire::layout::Head;
 
 use crate::columns::{Column, value};
 
-/// The records in these columns. None unless there are exactly `raw_bytes` bytes of them; never
-/// allocates more than a few times that.
-pub(crate) fn gather(columns: &[u8], raw_bytes: usize) -> Option<Vec<u8>> {
-    let mut input = Input(columns);
-    let records = u32::from_le_bytes(input.take(4)?.try_into().ok()?);
-    let order = input.take(usize::try_from(records).ok()?)?;
-    let mut rows = vec![0usize; usize::from(input.byte()?)];
-    for shape in order {
-        *rows.get_mut(usize::from(*shape))? += 1;
-    }
-    let mut room = raw_bytes;
-    let mut shapes = Vec::new();
-    for rows in rows {
-        let shape = Shape::gather(&mut input, rows, room)?;
-        room -= shape.rows.len();
-        shapes.push(shape);
-    }
-
-    let mut raw = Vec::with_capacity(raw_bytes);
-    for shape in order {
-        let shape = &mut shapes[usize::from(*shape)];
-        let (row, _) = shape.rows.get(shape.at..)?.split_at_checked(shape.row_bytes)?;
-        shape.at += shape.row_bytes;
-        let size = usize::from(u16::from_le_bytes([row[2], row[3]]));
-        if size > raw_bytes - raw.len() {
-            return None;
-        }
-        raw.extend_from_slice(row);
-        raw.extend_from_slice(input.take(size.checked_sub(row.len())?)?);
-    }
-    (input.0.is_empty() && raw.len() == raw_bytes).then_some(raw)
+/// Puts the records of one block after another together, in memory that it keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Gather {
+    shapes: Vec<Shape>,
+    /// Records of each shape.
+    counts: Vec<usize>,
+    /// The fixed parts of all records, shape by shape.
+    rows: Vec<u8>,
 }
 
-/// The fixed parts of all records of one shape.
+impl Gather {
+    /// Appends the records in these columns to `raw`, which is empty. None unless there are exactly
+    /// `raw_bytes` bytes of them; never allocates more than a few times that.
+    pub(crate) fn gather(
+        &mut self,
+        columns: &[u8],
+        raw_bytes: usize,
+        raw: &mut Vec<u8>,
+    ) -> Option<()> {
+        let mut input = Input(columns);
+        let records = u32::from_le_bytes(input.take(4)?.try_into().ok()?);
+        let order = input.take(usize::try_from(records).ok()?)?;
+        self.counts.clear();
+        self.counts.resize(usize::from(input.byte()?), 0);
+        for shape in order {
+            *self.counts.get_mut(usize::from(*shape))? += 1;
+        }
+        // What is left of an earlier block needs no clearing: columns fill every byte of a row.
+        if self.rows.len() < raw_bytes {
+            self.rows.resize(raw_bytes, 0);
+        }
+        self.shapes.clear();
+        let mut room = &mut self.rows[..raw_bytes];
+        let mut at = 0;
+        for count in &self.counts {
+            let row_bytes = gather_shape(&mut input, *count, room)?;
+            self.shapes.push(Shape { row_bytes, at });
+            at += row_bytes * count;
+            room = &mut room[row_bytes * count..];
+        }
+
+        raw.reserve(raw_bytes);
+        for shape in order {
+            let shape = &mut self.shapes[usize::from(*shape)];
+            let row = &self.rows[shape.at..shape.at + shape.row_bytes];
+            shape.at += shape.row_bytes;
+            let size = usize::from(u16::from_le_bytes([row[2], row[3]]));
+            if size > raw_bytes - raw.len() {
+                return None;
+            }
+            raw.extend_from_slice(row);
+            let tail = size.checked_sub(row.len())?;
+            if tail > 0 {
+                raw.extend_from_slice(input.take(tail)?);
+            }
+        }
+        (input.0.is_empty() && raw.len() == raw_bytes).then_some(())
+    }
+}
+
+/// Where the fixed parts of the records of one shape are.
+#[derive(Debug)]
 struct Shape {
     /// At least those of a head.
     row_bytes: usize,
-    rows: Vec<u8>,
-    /// How much of them has been used.
+    /// Where the next one is among the rows.
     at: usize,
 }
 
-impl Shape {
-    /// Reads its columns. None if its rows take more than `room`.
-    fn gather(input: &mut Input<'_>, rows: usize, room: usize) -> Option<Self> {
-        let mut columns = Vec::new();
-        let mut row_bytes = 0;
-        for _ in 0..input.byte()? {
-            let column = Column::from_head(input.byte()?)?;
-            let first = match column {
-                Column::Numbers { width, differences: true, .. } => Some(input.take(width)?),
-                _ => None,
-            };
-            row_bytes += column.width();
-            columns.push((column, first, input.take(rows.checked_mul(column.told())?)?));
-        }
-        if rows == 0 || row_bytes < size_of::<Head>() || rows.checked_mul(row_bytes)? > room {
-            return None;
-        }
-        let mut shape = Self { row_bytes, rows: vec![0; rows * row_bytes], at: 0 };
-        let mut values = vec![0; rows];
-        let mut offset = 0;
-        for (column, first, bytes) in columns {
-            if let Column::Numbers { .. } = column {
-                join(bytes, &mut values);
-            }
-            if let Some(first) = first {
-                sum(first, &mut values);
-            }
-            match column {
-                Column::Verbatim { width: 0 } => {}
-                Column::Verbatim { width } => {
-                    for (row, bytes) in shape.fields(offset, width).zip(bytes.chunks_exact(width)) {
-                        row.copy_from_slice(bytes);
-                    }
+/// Reads the columns of a shape into rows, from the beginning of `room` on; says how long each is.
+/// None if they take more room than that.
+fn gather_shape(input: &mut Input<'_>, count: usize, room: &mut [u8]) -> Option<usize> {
+    let mut columns = [None; u8::MAX as usize];
+    let columns = &mut columns[..usize::from(input.byte()?)];
+    let mut row_bytes = 0;
+    for place in columns.iter_mut() {
+        let column = Column::from_head(input.byte()?)?;
+        let first = match column {
+            Column::Numbers { width, differences: true, .. } => Some(number(input.take(width)?)),
+            _ => None,
+        };
+        row_bytes += column.width();
+        *place = Some((column, first, input.take(count.checked_mul(column.told())?)?));
+    }
+    if count == 0 || row_bytes < size_of::<Head>() {
+        return None;
+    }
+    let rows = room.get_mut(..count.checked_mul(row_bytes)?)?;
+    let mut offset = 0;
+    for (column, first, bytes) in columns.iter().copied().flatten() {
+        match column {
+            Column::Verbatim { width: 0 } => {}
+            Column::Verbatim { width } => {
+                for (row, bytes) in rows.chunks_exact_mut(row_bytes).zip(bytes.chunks_exact(width))
+                {
+                    row[offset..offset + width].copy_from_slice(bytes);
                 }
-                Column::Numbers { width: 1, .. } => shape.put::<1>(offset, &values),
-                Column::Numbers { width: 2, .. } => shape.put::<2>(offset, &values),
-                Column::Numbers { width: 4, .. } => shape.put::<4>(offset, &values),
-                Column::Numbers { .. } => shape.put::<8>(offset, &values),
             }
-            offset += column.width();
+            Column::Numbers { width, planes, .. } => {
+                let put = Put { bytes, count, first, row_bytes, offset };
+                match width {
+                    1 => put.planes::<1>(planes, rows),
+                    2 => put.planes::<2>(planes, rows),
+                    4 => put.planes::<4>(planes, rows),
+                    _ => put.planes::<8>(planes, rows),
+                }
+            }
         }
-        Some(shape)
+        offset += column.width();
+    }
+    Some(row_bytes)
+}
+
+/// One column of numbers, and where in the rows it goes.
+#[derive(Clone, Copy)]
+struct Put<'a> {
+    /// The lowest bytes of all, then the next ones.
+    bytes: &'a [u8],
+    count: usize,
+    /// Where numbers are told as differences, the one before them.
+    first: Option<u64>,
+    row_bytes: usize,
+    offset: usize,
+}
+
+impl Put<'_> {
+    /// The number of planes becomes a constant here: the innermost loop is the time that reading a
+    /// trace takes.
+    fn planes<const W: usize>(self, planes: usize, rows: &mut [u8]) {
+        match planes {
+            0 => self.put::<W, 0>(rows),
+            1 => self.put::<W, 1>(rows),
+            2 => self.put::<W, 2>(rows),
+            3 => self.put::<W, 3>(rows),
+            4 => self.put::<W, 4>(rows),
+            5 => self.put::<W, 5>(rows),
+            6 => self.put::<W, 6>(rows),
+            7 => self.put::<W, 7>(rows),
+            _ => self.put::<W, 8>(rows),
+        }
     }
 
-    /// This field of each row.
-    fn fields(&mut self, offset: usize, width: usize) -> impl Iterator<Item = &mut [u8]> {
-        self.rows.chunks_exact_mut(self.row_bytes).map(move |row| &mut row[offset..offset + width])
-    }
-
-    fn put<const W: usize>(&mut self, offset: usize, values: &[u64]) {
-        for (field, value) in self.fields(offset, W).zip(values) {
-            field.copy_from_slice(&value.to_le_bytes()[..W]);
+    fn put<const W: usize, const P: usize>(self, rows: &mut [u8]) {
+        let Self { bytes, count, first, row_bytes, offset } = self;
+        let planes: [&[u8]; P] =
+            std::array::from_fn(|plane| bytes.get(plane * count..).unwrap_or_default());
+        let planes = planes.map(|plane| plane.get(..count).unwrap_or_default());
+        let told = |row: usize| {
+            planes
+                .iter()
+                .enumerate()
+                .fold(0, |told, (plane, bytes)| told | (u64::from(bytes[row]) << (8 * plane)))
+        };
+        let fields = rows.chunks_exact_mut(row_bytes).map(|row| &mut row[offset..offset + W]);
+        match first {
+            Some(mut before) => {
+                for (at, field) in fields.enumerate().take(count) {
+                    before = value(told(at), before);
+                    field.copy_from_slice(&before.to_le_bytes()[..W]);
+                }
+            }
+            None => {
+                for (at, field) in fields.enumerate().take(count) {
+                    field.copy_from_slice(&told(at).to_le_bytes()[..W]);
+                }
+            }
         }
     }
 }
 
-/// Makes numbers of their bytes: the lowest of all, then the next.
-fn join(planes: &[u8], values: &mut [u64]) {
-    values.fill(0);
-    for (plane, bytes) in planes.chunks_exact(values.len()).enumerate() {
-        for (value, byte) in values.iter_mut().zip(bytes) {
-            *value |= u64::from(*byte) << (8 * plane);
-        }
-    }
-}
-
-/// Makes values of their differences.
-fn sum(first: &[u8], differences: &mut [u64]) {
+/// A number of at most eight bytes.
+fn number(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
-    word[..first.len()].copy_from_slice(first);
-    let mut before = u64::from_le_bytes(word);
-    for number in differences {
-        before = value(*number, before);
-        *number = before;
-    }
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
 }
 
 /// What has not been read yet.

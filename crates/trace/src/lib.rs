@@ -23,9 +23,11 @@ mod error;
 mod gather;
 mod header;
 mod knowledge;
+mod parallel;
 mod reader;
 mod scatter;
 mod spool;
+mod unpack;
 mod writer;
 
 pub use block::{Block, BlockInfo, RAW_BYTES_MAX};

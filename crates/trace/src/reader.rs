@@ -2,14 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use proctrace_wire::{Stream, WIRE_VERSION};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::block::{Block, BlockInfo, RAW_HEADER_BYTES, RawHeader, TRAILER, unpack};
+use crate::block::{Block, BlockInfo, RAW_HEADER_BYTES, RawHeader, TRAILER};
 use crate::error::{Damage, DamageKind, ReadError};
 use crate::header::{HEADER_BYTES_MAX, Header, Trailer};
+use crate::unpack::Unpacker;
 use crate::writer::BYTE_ORDER;
 use crate::{FORMAT_VERSION, MAGIC};
 
@@ -30,6 +32,23 @@ pub struct Reader<R> {
     trailer: Option<Trailer>,
     sequence: u32,
     damage: Vec<Damage>,
+    /// How much of the damage was found by unpacking, see [`Reader::settle`].
+    unsound: usize,
+    /// Kept for the next block.
+    stored: Vec<u8>,
+    unpacker: Option<Unpacker>,
+}
+
+/// A block that was found, and whose bytes have been read as they are stored.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) header: RawHeader,
+    /// None unless it is of a stream.
+    info: Option<BlockInfo>,
+    /// Where it begins.
+    offset: u64,
+    /// How much damage was found before it, but for that by unpacking.
+    damage_before: usize,
 }
 
 impl Reader<BufReader<File>> {
@@ -45,6 +64,34 @@ impl Reader<BufReader<File>> {
             return Err(unreadable(io::ErrorKind::IsADirectory.into()));
         }
         Self::new(BufReader::with_capacity(1 << 16, file), path)
+    }
+}
+
+impl Reader<BufReader<File>> {
+    /// Another reader of the same trace, as far as this one knows it, at its first block: several
+    /// streams can be read at a time. None where the file is not there any more.
+    pub fn again(&self) -> Option<Self> {
+        let file = File::open(&self.path).ok()?;
+        let (this, other) = (self.input.get_ref().metadata().ok()?, file.metadata().ok()?);
+        if (this.dev(), this.ino()) != (other.dev(), other.ino()) {
+            return None;
+        }
+        let mut input = BufReader::with_capacity(1 << 16, file);
+        input.seek(SeekFrom::Start(self.blocks_at)).ok()?;
+        Some(Self {
+            path: self.path.clone(),
+            input,
+            at: self.blocks_at,
+            len: self.len,
+            blocks_at: self.blocks_at,
+            header: self.header.clone(),
+            trailer: None,
+            sequence: 0,
+            damage: Vec::new(),
+            unsound: 0,
+            stored: Vec::new(),
+            unpacker: None,
+        })
     }
 }
 
@@ -69,6 +116,9 @@ impl<R: Read + Seek> Reader<R> {
             trailer: None,
             sequence: 0,
             damage: Vec::new(),
+            unsound: 0,
+            stored: Vec::new(),
+            unpacker: None,
         })
     }
 
@@ -109,11 +159,31 @@ impl<R: Read + Seek> Reader<R> {
 
     /// The next block that `wanted` says yes to; the others are passed without being read.
     pub fn next_block_where(&mut self, wanted: impl Fn(&BlockInfo) -> bool) -> Option<Block> {
+        let mut stored = std::mem::take(&mut self.stored);
+        let mut unpacker = std::mem::take(&mut self.unpacker).unwrap_or_default();
+        let block = loop {
+            let Some(found) = self.next_stored(&wanted, &mut stored) else { break None };
+            let mut bytes = Vec::new();
+            let sound = unpacker.unpack(&found.header, &stored, &mut bytes);
+            if let Some(info) = self.settle(&found, sound.then_some(&bytes)) {
+                break Some(Block { info, bytes });
+            }
+        };
+        (self.stored, self.unpacker) = (stored, Some(unpacker));
+        block
+    }
+
+    /// Finds the next block that `wanted` says yes to, and reads its bytes as they are stored.
+    pub(crate) fn next_stored(
+        &mut self,
+        wanted: &impl Fn(&BlockInfo) -> bool,
+        stored: &mut Vec<u8>,
+    ) -> Option<Stored> {
         loop {
             let header = self.next_header()?;
             let body = self.at;
-            let block = body - RAW_HEADER_BYTES as u64;
-            self.note_sequence(block, header.sequence);
+            let offset = body - RAW_HEADER_BYTES as u64;
+            self.note_sequence(offset, header.sequence);
             let info = Stream::from_number(header.stream).map(|stream| BlockInfo {
                 stream,
                 records: header.records,
@@ -123,7 +193,7 @@ impl<R: Read + Seek> Reader<R> {
                 last_ns: header.last_ns,
             });
             if body + u64::from(header.stored_bytes) > self.len {
-                self.note(block, DamageKind::Truncated, Some(header.records));
+                self.note(offset, DamageKind::Truncated, Some(header.records));
                 // A block that was cut off while being written is the last; but bytes lost from
                 // the middle look the same, so what is left is searched.
                 self.resume_at(body);
@@ -133,31 +203,49 @@ impl<R: Read + Seek> Reader<R> {
                 self.resume_at(body + u64::from(header.stored_bytes));
                 continue;
             }
-            let mut stored = vec![0; header.stored_bytes as usize];
-            if self.input.read_exact(&mut stored).is_err() {
-                self.note(block, DamageKind::Unreadable, Some(header.records));
+            stored.resize(header.stored_bytes as usize, 0);
+            if self.input.read_exact(stored).is_err() {
+                self.note(offset, DamageKind::Unreadable, Some(header.records));
                 self.at = self.len;
                 return None;
             }
             self.at += stored.len() as u64;
-            let Some(bytes) = unpack(&header, stored) else {
-                self.note(block, DamageKind::Corrupt, Some(header.records));
-                continue;
-            };
-            match info {
-                Some(info) => return Some(Block { info, bytes }),
-                None if header.stream == TRAILER => match serde_json::from_slice(&bytes) {
-                    Ok(trailer) => self.trailer = Some(trailer),
-                    Err(_) => self.note(block, DamageKind::Corrupt, None),
-                },
-                None => self.note(block, DamageKind::UnknownStream, Some(header.records)),
-            }
+            let damage_before = self.damage.len() - self.unsound;
+            return Some(Stored { header, info, offset, damage_before });
         }
+    }
+
+    /// What comes of a block now that it has been unpacked: its records, for whoever wanted them,
+    /// the trailer, or damage. Blocks come in the order in which they were found.
+    pub(crate) fn settle(&mut self, found: &Stored, raw: Option<&Vec<u8>>) -> Option<BlockInfo> {
+        let Stored { header, info, .. } = found;
+        let Some(raw) = raw else {
+            self.note_unsound(found, DamageKind::Corrupt, Some(header.records));
+            return None;
+        };
+        match info {
+            Some(info) => return Some(*info),
+            None if header.stream == TRAILER => match serde_json::from_slice(raw) {
+                Ok(trailer) => self.trailer = Some(trailer),
+                Err(_) => self.note_unsound(found, DamageKind::Corrupt, None),
+            },
+            None => self.note_unsound(found, DamageKind::UnknownStream, Some(header.records)),
+        }
+        None
+    }
+
+    /// Notes what unpacking a block brought to light. Blocks behind it may have been found before
+    /// that; damage stays in the order of the file all the same.
+    fn note_unsound(&mut self, found: &Stored, what: DamageKind, records: Option<u32>) {
+        let at = (found.damage_before + self.unsound).min(self.damage.len());
+        self.damage.insert(at, Damage { offset: found.offset, what, records });
+        self.unsound += 1;
     }
 
     /// Goes back to the first block, forgetting what was found.
     pub fn rewind(&mut self) {
         self.damage.clear();
+        self.unsound = 0;
         self.trailer = None;
         self.sequence = 0;
         self.resume_at(self.blocks_at);

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use proctrace_trace::{
-    Block, DamageKind, Ended, Header, MAGIC, Outcome, PayloadUsage, ReadError, Reader,
-    RecorderUsage, Spool, Trailer, Writer,
+    Block, BlockInfo, Damage, DamageKind, Ended, Header, MAGIC, Outcome, PayloadUsage, ReadError,
+    Reader, RecorderUsage, Spool, Trailer, Writer,
 };
 use proctrace_wire::layout::{Again, Head};
 use proctrace_wire::{IntoBytes, Kind, Stream, WIRE_VERSION};
@@ -316,6 +316,69 @@ proptest! {
         }
         let (blocks, _) = read(&bytes).unwrap();
         assert_genuine(&blocks);
+    }
+}
+
+/// What reading comes to: blocks, damage, trailer, and where the reader stands.
+type Read = (Vec<(BlockInfo, Vec<u8>)>, Vec<Damage>, Option<Trailer>, u64);
+
+/// Reads twice, so that what the first time leaves behind would show.
+fn read_with(bytes: &[u8], stream: Option<Stream>, threads: Option<usize>) -> Option<Read> {
+    let mut reader = Reader::new(Cursor::new(bytes.to_vec()), "test.ptrace").ok()?;
+    let mut blocks = Vec::new();
+    for _ in 0..2 {
+        blocks.clear();
+        reader.rewind();
+        let wanted = |info: &BlockInfo| stream.is_none_or(|stream| info.stream == stream);
+        match threads {
+            Some(threads) => reader
+                .each_block(threads, wanted, |info, bytes| blocks.push((*info, bytes.to_vec()))),
+            None => {
+                while let Some(block) = reader.next_block_where(wanted) {
+                    blocks.push((block.info, block.bytes));
+                }
+            }
+        }
+    }
+    let trailer = reader.trailer().cloned();
+    Some((blocks, reader.damage().to_vec(), trailer, reader.position_bytes()))
+}
+
+proptest! {
+    #[test]
+    fn threads_change_nothing_whatever_happened_to_a_trace(
+        parts in proptest::collection::vec((0usize..3, 0u8..8, any::<prop::sample::Index>()), 1..24),
+        cut in any::<prop::sample::Index>(),
+        stream in prop_oneof![Just(None), Just(Some(Stream::Lifecycle)), Just(Some(Stream::Lookups))],
+    ) {
+        let mut writer = Writer::new(Vec::new(), &header()).unwrap();
+        for (n, (part, ..)) in (1u32..).zip(&parts) {
+            let (stream, bytes) = &contents()[*part];
+            writer.append(*stream, n, 1, 2, bytes).unwrap();
+        }
+        let (mut bytes, _) = writer.finish(&trailer()).unwrap();
+        let ends: Vec<usize> =
+            (0..bytes.len() - 4).filter(|at| &bytes[*at..at + 4] == b"PTBK").collect();
+        for ((_, accident, at), window) in parts.iter().zip(ends.windows(2)).rev() {
+            let hit = window[0] + at.index(window[1] - window[0]);
+            match accident {
+                0 => bytes[hit] ^= 1,
+                1 => drop(bytes.drain(window[0]..hit)),
+                2 => drop(bytes.splice(hit..hit, *b"PTBK and more")),
+                3 => {
+                    let twice = bytes[window[0]..window[1]].to_vec();
+                    drop(bytes.splice(window[1]..window[1], twice));
+                }
+                _ => {}
+            }
+        }
+        if cut.index(3) == 0 {
+            bytes.truncate(bytes.len() - cut.index(bytes.len() / 4));
+        }
+        let alone = read_with(&bytes, stream, None);
+        for threads in [0, 1, 2, 5] {
+            prop_assert_eq!(&read_with(&bytes, stream, Some(threads)), &alone);
+        }
     }
 }
 

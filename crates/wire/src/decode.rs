@@ -46,6 +46,17 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
 }
 
+impl Frame<'_> {
+    /// The look-up told by number that this is, if it is one: what [`Record::decode`] would say, sooner.
+    #[inline]
+    pub fn lookup_again(&self) -> Option<Again> {
+        if self.head.kind != Kind::LookupAgain as u16 {
+            return None;
+        }
+        Again::read_from_prefix(self.bytes).ok().map(|(again, _)| again)
+    }
+}
+
 /// Cuts a block of bytes into records. After an error it ends, for there is no telling where the
 /// next record would begin.
 #[derive(Debug, Clone)]

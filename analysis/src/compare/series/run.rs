@@ -61,7 +61,7 @@ impl SeriesRun {
             written_bytes: recording
                 .tasks
                 .iter()
-                .filter_map(|task| Some(task.end.as_ref()?.record.wchar))
+                .filter_map(|task| Some(task.end()?.record.wchar))
                 .fold(0, u64::saturating_add),
         }
     }

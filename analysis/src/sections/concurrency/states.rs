@@ -17,7 +17,7 @@ pub(crate) fn states(recording: &Recording) -> Vec<State> {
     let (mut used, mut life_ns) = (Usage::default(), 0.0);
     for task in &recording.tasks {
         used = used.plus(&task.used());
-        let ended_ns = task.end.as_ref().map_or(recording.last_ns, |end| end.time_ns);
+        let ended_ns = task.ended_ns().unwrap_or(recording.last_ns);
         life_ns += ended_ns.saturating_sub(task.born_ns) as f64;
     }
     let (running_ns, runnable_ns) = (used.run_ns as f64, used.run_delay_ns as f64);

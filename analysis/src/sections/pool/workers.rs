@@ -83,7 +83,7 @@ pub(crate) fn accounts(
             account.involuntary = account.involuntary.saturating_add(used.nivcsw);
             account.minor_faults = account.minor_faults.saturating_add(used.minflt);
             // Only the end of a task tells.
-            let moved = task.end.map(|end| u64::from(end.record.migrations));
+            let moved = task.end().map(|end| u64::from(end.record.migrations));
             any_migration |= moved.is_some_and(|moved| moved > 0);
             account.migrations =
                 account.migrations.zip(moved).map(|(sum, moved)| sum.saturating_add(moved));

@@ -5,6 +5,7 @@ use proctrace_wire::{Call, Family};
 
 use super::{Scan, Sink, Texts};
 use crate::error::AnalysisError;
+use crate::recording::fast::FastMap;
 use crate::recording::names::{directory, errno};
 use crate::tables::frame::{Frame, Words};
 use crate::tables::schema::TableSchema;
@@ -24,19 +25,40 @@ pub(super) struct Misses<'s> {
     directory_of: Vec<u32>,
     directories: Texts,
     errnos: Texts,
+    /// What was made of those of this batch that are told in full once and then repeated.
+    known: FastMap<u32, Told>,
+    /// Who looked up last: what one task misses comes close together.
+    makers: [Maker; MAKERS],
 }
 
-struct MissRow {
-    process: Option<u32>,
-    thread: u32,
-    exec: Option<u32>,
-    program: Option<u32>,
-    time_ns: u64,
+/// What a look-up and its repetitions have in common.
+#[derive(Debug, Clone, Copy)]
+struct Told {
     path: Option<u32>,
     errno: u32,
     call: u8,
     family: Option<u8>,
     in_vain: bool,
+}
+
+/// More than there are CPUs on most machines.
+const MAKERS: usize = 64;
+
+/// Who looks up, and what it runs from one time to another.
+#[derive(Debug, Clone, Copy, Default)]
+struct Maker {
+    thread: u32,
+    from_ns: u64,
+    until_ns: u64,
+    process: Option<u32>,
+    exec: Option<u32>,
+    program: Option<u32>,
+}
+
+struct MissRow {
+    maker: Maker,
+    time_ns: u64,
+    told: Told,
 }
 
 /// As many numbers of calls there may be.
@@ -54,20 +76,34 @@ impl<'s> Misses<'s> {
             directory_of: Vec::new(),
             directories: Texts::default(),
             errnos: Texts::default(),
+            known: FastMap::default(),
+            makers: [Maker::default(); MAKERS],
         }
     }
 
+    /// Adds a look-up. Those with the same number in `told` differ in who made them and when.
     pub(super) fn add(
         &mut self,
         miss: &MissFixed,
         path: &[u8],
+        told: u32,
         sink: Sink<'_>,
     ) -> Result<(), AnalysisError> {
-        let process = self.scan.process_of_task(miss.head.task);
-        let (exec, program) = match process {
-            Some(process) => self.scan.ran(process, miss.head.time_ns),
-            None => (None, None),
+        let told = match self.known.get(&told) {
+            Some(known) => *known,
+            None => {
+                let new = self.told(miss, path);
+                self.known.insert(told, new);
+                new
+            }
         };
+        let maker = self.maker(miss.head.task, miss.head.time_ns);
+        let time_ns = self.scan.since(miss.head.time_ns);
+        self.rows.push(MissRow { maker, time_ns, told });
+        if self.rows.len() >= self.scan.batch_rows { self.flush(sink) } else { Ok(()) }
+    }
+
+    fn told(&mut self, miss: &MissFixed, path: &[u8]) -> Told {
         let path = (miss.bits & MISS_PATH_FAULT == 0).then(|| {
             let number = self.paths.number_of(path);
             if self.directory_of.len() <= number as usize {
@@ -78,51 +114,66 @@ impl<'s> Misses<'s> {
         let call = Call::from_number(miss.call);
         let family = Family::of(call);
         let at = Family::ALL.iter().position(|known| Some(*known) == family);
-        self.rows.push(MissRow {
-            process: process.and_then(|process| self.scan.serial_of(process)),
-            thread: miss.head.task,
-            exec,
-            program,
-            time_ns: self.scan.since(miss.head.time_ns),
+        Told {
             path,
             errno: self.errnos.number_of(errno(miss.error).as_bytes()),
             call: call as u8,
             family: at.and_then(|at| u8::try_from(at).ok()),
             in_vain: !(family == Some(Family::Readlink) && miss.error == EINVAL),
-        });
-        if self.rows.len() >= self.scan.batch_rows { self.flush(sink) } else { Ok(()) }
+        }
+    }
+
+    fn maker(&mut self, thread: u32, time_ns: u64) -> Maker {
+        let last = &mut self.makers[thread as usize % MAKERS];
+        if last.thread != thread || !(last.from_ns..last.until_ns).contains(&time_ns) {
+            let mut maker = Maker { thread, until_ns: u64::MAX, ..Maker::default() };
+            if let Some(process) = self.scan.process_of_task(thread) {
+                let ran = self.scan.ran(process, time_ns);
+                maker = Maker {
+                    thread,
+                    from_ns: ran.from_ns,
+                    until_ns: ran.until_ns,
+                    process: self.scan.serial_of(process),
+                    exec: ran.exec,
+                    program: ran.program,
+                };
+            }
+            *last = maker;
+        }
+        *last
     }
 
     fn flush(&mut self, sink: Sink<'_>) -> Result<(), AnalysisError> {
         let rows = std::mem::take(&mut self.rows);
         let mut frame = Frame::new(self.schema, self.scan.wanted, rows.len());
-        frame.options("process_id", || rows.iter().map(|row| row.process).collect());
-        frame.values("thread_id", || rows.iter().map(|row| row.thread).collect());
-        frame.options("exec_id", || rows.iter().map(|row| row.exec).collect());
+        frame.options("process_id", || rows.iter().map(|row| row.maker.process).collect());
+        frame.values("thread_id", || rows.iter().map(|row| row.maker.thread).collect());
+        frame.options("exec_id", || rows.iter().map(|row| row.maker.exec).collect());
         frame.values("time_ns", || rows.iter().map(|row| row.time_ns).collect());
         frame.words("program", &self.scan.names.programs, || {
-            rows.iter().map(|row| row.program).collect()
+            rows.iter().map(|row| row.maker.program).collect()
         });
         if self.schema.column("call").is_some() {
             frame.words("call", &self.calls, || {
-                rows.iter().map(|row| Some(u32::from(row.call))).collect()
+                rows.iter().map(|row| Some(u32::from(row.told.call))).collect()
             });
             frame.words("family", &self.families, || {
-                rows.iter().map(|row| row.family.map(u32::from)).collect()
+                rows.iter().map(|row| row.told.family.map(u32::from)).collect()
             });
-            frame.values("in_vain", || rows.iter().map(|row| row.in_vain).collect());
+            frame.values("in_vain", || rows.iter().map(|row| row.told.in_vain).collect());
         }
         frame.words("errno", &self.errnos.words(), || {
-            rows.iter().map(|row| Some(row.errno)).collect()
+            rows.iter().map(|row| Some(row.told.errno)).collect()
         });
-        frame.words("path", &self.paths.words(), || rows.iter().map(|row| row.path).collect());
+        frame.words("path", &self.paths.words(), || rows.iter().map(|row| row.told.path).collect());
         frame.words("directory", &self.directories.words(), || {
-            rows.iter().map(|row| self.directory_of.get(row.path? as usize).copied()).collect()
+            rows.iter().map(|row| self.directory_of.get(row.told.path? as usize).copied()).collect()
         });
         self.paths = Texts::default();
         self.directories = Texts::default();
         self.errnos = Texts::default();
         self.directory_of.clear();
+        self.known.clear();
         sink(self.schema, frame.finish()?)
     }
 

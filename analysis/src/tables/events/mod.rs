@@ -9,7 +9,7 @@ mod samples;
 use std::path::Path;
 
 use polars::prelude::DataFrame;
-use proctrace_replay::{Assembler, Body, Event, records};
+use proctrace_replay::{Assembler, Body, Event, lookups, records};
 use proctrace_trace::Reader;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::{Record, Stream};
@@ -73,14 +73,14 @@ impl<'a> Scan<'a> {
         self.recording.processes.get(process).map(|process| process.serial)
     }
 
-    /// What a process ran at a time: the exec, and the program.
-    fn ran(&self, process: usize, time_ns: u64) -> (Option<u32>, Option<u32>) {
-        let run = self.runs.at(self.recording, process, time_ns);
-        let program = match run {
+    /// What a process ran at a time.
+    fn ran(&self, process: usize, time_ns: u64) -> Ran {
+        let mut ran = self.runs.at(self.recording, process, time_ns);
+        ran.program = match ran.exec {
             Some(run) => self.recording.runs.get(run as usize).map(|run| run.program),
             None => self.recording.processes.get(process).map(|process| number(process.program)),
         };
-        (run, program)
+        ran
     }
 
     /// Reads the trace for these tables.
@@ -97,11 +97,15 @@ impl<'a> Scan<'a> {
         }
         if let Some(schema) = of("lookups") {
             let (mut table, mut failure) = (Misses::new(schema, self), Failure::default());
-            records(&mut Reader::open(path)?, Stream::Lookups, |record| {
-                if let Record::LookupFailed(miss, path) = record {
-                    failure.note(table.add(&miss, path, sink));
-                }
-            });
+            let mut told = 0u32;
+            lookups(
+                &mut Reader::open(path)?,
+                |_, _| {
+                    told = told.wrapping_add(1);
+                    told
+                },
+                |lookup| failure.note(table.add(&lookup.miss, lookup.path, lookup.made, sink)),
+            );
             failure.end()?;
             table.finish(sink)?;
         }
@@ -123,14 +127,17 @@ impl<'a> Scan<'a> {
         let mut environments = environments.map(|schema| Environments::new(schema, self));
         let mut renames = renames.map(|schema| Renames::new(schema, self));
         let (mut assembler, mut failure) = (Assembler::default(), Failure::default());
+        let mut failed = 0u32;
         let mut take = |event: Event| match event.body {
             Body::Exec(exec) => {
                 failure.note(execs.as_mut().map_or(Ok(()), |table| table.add(&exec, sink)));
             }
             Body::ExecFailed(miss) => {
-                let table = failed_execs.as_mut();
-                failure
-                    .note(table.map_or(Ok(()), |table| table.add(&miss.record, &miss.path, sink)));
+                // Each is told in full.
+                failed = failed.wrapping_add(1);
+                let (record, path, table) = (&miss.record, &miss.path, failed_execs.as_mut());
+                let added = table.map_or(Ok(()), |table| table.add(record, path, failed, sink));
+                failure.note(added);
             }
             Body::Rename(rename) => {
                 let whom = (rename.head.task, rename.process, rename.head.time_ns);
@@ -244,16 +251,31 @@ impl RunsOf {
     }
 
     /// The run that a process was in; that of its forker before its own first.
-    fn at(&self, recording: &Recording, process: usize, time_ns: u64) -> Option<u32> {
+    fn at(&self, recording: &Recording, process: usize, time_ns: u64) -> Ran {
         let of = self.of(process);
-        let begun = of.partition_point(|run| {
-            recording.runs.get(*run as usize).is_some_and(|run| run.time_ns <= time_ns)
-        });
-        match begun.checked_sub(1) {
-            Some(last) => of.get(last).copied(),
-            None => recording.processes.get(process)?.spawned_in,
+        let begins = |run: &u32| recording.runs.get(*run as usize).map_or(0, |run| run.time_ns);
+        let begun = of.partition_point(|run| begins(run) <= time_ns);
+        let last = begun.checked_sub(1).and_then(|last| of.get(last));
+        Ran {
+            exec: match last {
+                Some(run) => Some(*run),
+                None => recording.processes.get(process).and_then(|process| process.spawned_in),
+            },
+            program: None,
+            from_ns: last.map_or(0, begins),
+            until_ns: of.get(begun).map_or(u64::MAX, begins),
         }
     }
+}
+
+/// What a process ran from one time to another.
+#[derive(Debug, Clone, Copy)]
+struct Ran {
+    /// Number of the exec.
+    exec: Option<u32>,
+    program: Option<u32>,
+    from_ns: u64,
+    until_ns: u64,
 }
 
 /// Texts of some rows, each kept once.

@@ -1,0 +1,319 @@
+//! Failed look-ups, counted: by process, directory, errno and family, and by path.
+
+use crate::recording::fast::FastMap;
+
+/// Where a failed look-up is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Miss {
+    pub(crate) process: u32,
+    pub(crate) directory: u32,
+    pub(crate) errno: u16,
+    /// Position in `Family::ALL`; beyond it for calls of no family.
+    pub(crate) family: u8,
+}
+
+/// What failed look-ups have in common, whoever made them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct MissKind {
+    pub(crate) directory: u32,
+    pub(crate) errno: u16,
+    /// Position in `Family::ALL`; beyond it for calls of no family.
+    pub(crate) family: u8,
+}
+
+/// Failed look-ups by process, directory, errno and family.
+#[derive(Debug, Default)]
+pub(crate) struct Misses {
+    kinds: Vec<MissKind>,
+    /// In order, each process and kind once.
+    counted: Vec<Counted>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    process: u32,
+    /// Number of the kind.
+    kind: u32,
+    count: u32,
+}
+
+impl Counted {
+    fn key(&self) -> u64 {
+        u64::from(self.process) << 32 | u64::from(self.kind)
+    }
+}
+
+impl Misses {
+    /// Each with its number of look-ups, by process.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Miss, u32)> {
+        self.counted.iter().filter_map(|counted| {
+            let MissKind { directory, errno, family } = *self.kinds.get(counted.kind as usize)?;
+            let miss = Miss { process: counted.process, directory, errno, family };
+            Some((miss, counted.count))
+        })
+    }
+
+    /// How many look-ups there are of each kind, and processes that made them.
+    pub(crate) fn by_kind(&self) -> Vec<(MissKind, u64, u64)> {
+        let mut sums: Vec<_> = self.kinds.iter().map(|kind| (*kind, 0, 0)).collect();
+        for counted in &self.counted {
+            if let Some((_, count, processes)) = sums.get_mut(counted.kind as usize) {
+                *count += u64::from(counted.count);
+                *processes += 1;
+            }
+        }
+        sums.retain(|(_, count, _)| *count > 0);
+        sums
+    }
+}
+
+/// Counts kept at hand for processes that look up at a time; a power of 2. A process has a few
+/// hundred kinds, and there are as many that run as there are cores.
+const AT_HAND: usize = 1 << 14;
+
+/// Counts of the past that are put in order together.
+const UNSORTED_MAX: usize = 1 << 18;
+
+/// Counts look-ups. What one process misses comes close together, so that nearly all of them are
+/// counted where the last of the kind was, without a map of all processes and kinds.
+#[derive(Debug)]
+pub(crate) struct MissCounter {
+    kinds: Vec<MissKind>,
+    numbers: FastMap<MissKind, u32>,
+    at_hand: Vec<Counted>,
+    counted: Vec<Counted>,
+    /// So many of them are in order.
+    sorted: usize,
+}
+
+impl Default for MissCounter {
+    fn default() -> Self {
+        Self {
+            kinds: Vec::new(),
+            numbers: FastMap::default(),
+            at_hand: vec![Counted { process: 0, kind: 0, count: 0 }; AT_HAND],
+            counted: Vec::new(),
+            sorted: 0,
+        }
+    }
+}
+
+impl MissCounter {
+    pub(crate) fn number_of(&mut self, kind: MissKind) -> u32 {
+        if let Some(number) = self.numbers.get(&kind) {
+            return *number;
+        }
+        let number = u32::try_from(self.kinds.len()).unwrap_or(u32::MAX);
+        self.kinds.push(kind);
+        self.numbers.insert(kind, number);
+        number
+    }
+
+    /// One more of a process and a kind, by its number.
+    #[inline]
+    pub(crate) fn add(&mut self, process: u32, kind: u32) {
+        let spread = process.wrapping_mul(0x9e37_79b1).wrapping_add(kind);
+        let at_hand = &mut self.at_hand[spread as usize % AT_HAND];
+        if (at_hand.process, at_hand.kind) == (process, kind) {
+            at_hand.count = at_hand.count.saturating_add(1);
+            return;
+        }
+        let past = std::mem::replace(at_hand, Counted { process, kind, count: 1 });
+        if past.count > 0 {
+            self.counted.push(past);
+            if self.counted.len() - self.sorted >= self.sorted.max(UNSORTED_MAX) {
+                self.sort();
+            }
+        }
+    }
+
+    /// Puts counts in order, and those of the same together: so there are at most twice as many as
+    /// there have to be.
+    fn sort(&mut self) {
+        self.counted.sort_unstable_by_key(Counted::key);
+        self.counted.dedup_by(|next, kept| {
+            let same = next.key() == kept.key();
+            if same {
+                kept.count = kept.count.saturating_add(next.count);
+            }
+            same
+        });
+        self.sorted = self.counted.len();
+    }
+
+    pub(crate) fn finish(mut self) -> Misses {
+        let at_hand = std::mem::take(&mut self.at_hand);
+        self.counted.extend(at_hand.into_iter().filter(|counted| counted.count > 0));
+        self.sort();
+        self.counted.shrink_to_fit();
+        Misses { kinds: self.kinds, counted: self.counted }
+    }
+}
+
+/// At most so many paths are counted one by one, of at most so many bytes in all.
+const PATHS_MAX: usize = 1 << 20;
+const PATH_BYTES_MAX: usize = 64 << 20;
+
+/// A path that was looked up in vain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MissedPath {
+    /// As it was given; `?` where it could not be read.
+    pub(crate) path: Box<[u8]>,
+    pub(crate) errno: u16,
+    /// Position in `Family::ALL`; beyond it for calls of no family.
+    pub(crate) family: u8,
+    pub(crate) count: u64,
+}
+
+/// Failed look-ups by path, errno and family; readlinks of what is no link are none of them.
+#[derive(Debug, Default)]
+pub(crate) struct MissedPaths {
+    /// In order of their first look-up.
+    pub(crate) paths: Vec<MissedPath>,
+    /// Look-ups of paths beyond what is kept: with these the counts add up to all failed look-ups,
+    /// those of tasks included that nothing announced.
+    pub(crate) others: u64,
+}
+
+impl MissedPaths {
+    /// All look-ups that are counted here.
+    pub(crate) fn total(&self) -> u64 {
+        self.paths.iter().map(|path| path.count).fold(self.others, u64::saturating_add)
+    }
+}
+
+/// Counts look-ups by path.
+#[derive(Debug, Default)]
+pub(crate) struct PathCounter {
+    /// By the path, and what stands behind it in [`PathCounter::key`].
+    numbers: FastMap<Box<[u8]>, u32>,
+    bytes: usize,
+    counts: Vec<u64>,
+    others: u64,
+    key: Vec<u8>,
+}
+
+/// The number of a path that is not counted by itself.
+pub(crate) const OTHERS: u32 = u32::MAX;
+/// Bytes of errno and family behind the path.
+const BEHIND: usize = 3;
+
+impl PathCounter {
+    /// The number of a path, new or not.
+    pub(crate) fn number_of(&mut self, path: &[u8], errno: u16, family: u8) -> u32 {
+        self.key.clear();
+        self.key.extend_from_slice(path);
+        self.key.extend(errno.to_le_bytes());
+        self.key.push(family);
+        if let Some(number) = self.numbers.get(&*self.key) {
+            return *number;
+        }
+        if self.counts.len() >= PATHS_MAX || self.bytes + self.key.len() > PATH_BYTES_MAX {
+            return OTHERS;
+        }
+        // There are no more than PATHS_MAX.
+        let number = self.counts.len() as u32;
+        self.counts.push(0);
+        self.bytes += self.key.len();
+        self.numbers.insert(self.key.clone().into(), number);
+        number
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, number: u32) {
+        match self.counts.get_mut(number as usize) {
+            Some(count) => *count += 1,
+            None => self.others += 1,
+        }
+    }
+
+    pub(crate) fn finish(self) -> MissedPaths {
+        let mut numbered: Vec<(u32, Box<[u8]>)> =
+            self.numbers.into_iter().map(|(key, number)| (number, key)).collect();
+        numbered.sort_unstable_by_key(|(number, _)| *number);
+        let counts = self.counts;
+        let path = |(number, key): (u32, Box<[u8]>)| {
+            let mut path = key.into_vec();
+            let behind = path.split_off(path.len().saturating_sub(BEHIND));
+            let count = counts.get(number as usize).copied().unwrap_or(0);
+            let (errno, family) = match behind[..] {
+                [low, high, family] => (u16::from_le_bytes([low, high]), family),
+                _ => (0, u8::MAX),
+            };
+            MissedPath { path: path.into(), errno, family, count }
+        };
+        MissedPaths { paths: numbered.into_iter().map(path).collect(), others: self.others }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn kind(directory: u32) -> MissKind {
+        MissKind { directory, errno: 2, family: 0 }
+    }
+
+    proptest! {
+        #[test]
+        fn it_counts_what_a_map_counts(
+            added in proptest::collection::vec((0u32..9, 0u32..5), 0..400),
+            rounds in 1usize..3,
+        ) {
+            let (mut counter, mut map) = (MissCounter::default(), BTreeMap::new());
+            for _ in 0..rounds {
+                for (process, directory) in &added {
+                    let number = counter.number_of(kind(*directory));
+                    // Processes that share a place with others.
+                    counter.add(*process << 14, number);
+                    *map.entry((*process << 14, *directory)).or_insert(0u32) += 1;
+                }
+                counter.sort();
+            }
+            let misses = counter.finish();
+            let counted: BTreeMap<_, _> = misses
+                .iter()
+                .map(|(miss, count)| ((miss.process, miss.directory), count))
+                .collect();
+            prop_assert_eq!(counted.len(), misses.iter().count());
+            let all: u64 = map.values().map(|count| u64::from(*count)).sum();
+            prop_assert_eq!(misses.by_kind().iter().map(|(_, count, _)| count).sum::<u64>(), all);
+            for (found, _, processes) in misses.by_kind() {
+                let of = map.keys().filter(|(_, directory)| *directory == found.directory).count();
+                prop_assert_eq!(processes, of as u64);
+            }
+            prop_assert_eq!(counted, map);
+        }
+    }
+
+    #[test]
+    fn many_counts_are_put_in_order_as_they_come() {
+        let mut counter = MissCounter::default();
+        let number = counter.number_of(kind(1));
+        let processes = 3 * UNSORTED_MAX as u32;
+        for process in (0..processes).chain(0..processes) {
+            counter.add(process, number);
+        }
+        assert!(counter.counted.len() <= 2 * processes as usize);
+        let misses = counter.finish();
+        assert_eq!(misses.by_kind(), [(kind(1), 2 * u64::from(processes), u64::from(processes))]);
+    }
+
+    #[test]
+    fn paths_beyond_what_is_kept_are_counted_together() {
+        let mut counter = PathCounter::default();
+        let long = vec![b'x'; PATH_BYTES_MAX / 2];
+        for (path, errno) in [(&b"/a"[..], 2), (b"/a", 13), (&long, 2), (&long, 13), (b"/a", 2)] {
+            let number = counter.number_of(path, errno, 1);
+            counter.add(number);
+        }
+        let found = counter.finish();
+        let counts: Vec<_> =
+            found.paths.iter().map(|path| (path.path.len(), path.errno, path.count)).collect();
+        assert_eq!(counts, [(2, 2, 2), (2, 13, 1), (long.len(), 2, 1)]);
+        assert_eq!(found.paths[0].path[..], *b"/a");
+        assert_eq!((found.paths[0].family, found.others), (1, 1));
+    }
+}
