@@ -88,8 +88,10 @@ pub(crate) struct Sums {
 
 impl Sums {
     pub(crate) fn of(recording: &Recording) -> Result<Self, AnalysisError> {
-        // The one pass over all processes; programs are sums of these groups.
-        let edges = processes::frame(recording)?
+        let processes = processes::frame(recording)?;
+        // All but the lives of programs are sums of these groups.
+        let edges = processes
+            .clone()
             .lazy()
             .group_by([col("spawner"), col("spawner_shape"), col("program"), col("forked")])
             .agg([
@@ -102,7 +104,6 @@ impl Sums {
                 col("failed_lookups").sum(),
                 col("peak_rss_bytes").max(),
                 lower_median("life_ns").alias("life_median_ns"),
-                col("life_ns").drop_nulls().alias("lives_ns"),
             ])
             .with_column((col("user_ns") + col("system_ns")).alias("cpu_ns"))
             .sort_by_exprs(
@@ -110,9 +111,12 @@ impl Sums {
                 descending([true, true, false, false, false, false]),
             )
             .collect()?;
-        let programs = programs(recording, &edges)?;
-        // They are as many as there are processes.
-        let edges = edges.drop("lives_ns")?;
+        let lives = processes
+            .lazy()
+            .group_by([col("program")])
+            .agg([lower_median("life_ns").alias("life_median_ns")])
+            .collect()?;
+        let programs = programs(recording, &edges, lives)?;
         Ok(Self { edges, programs })
     }
 
@@ -184,7 +188,11 @@ impl Sums {
 }
 
 /// From groups of processes to programs, with their execs, their labels and what started most of them.
-fn programs(recording: &Recording, edges: &DataFrame) -> Result<DataFrame, AnalysisError> {
+fn programs(
+    recording: &Recording,
+    edges: &DataFrame,
+    lives: DataFrame,
+) -> Result<DataFrame, AnalysisError> {
     let edges = || edges.clone().lazy();
     let sum = |name: &str| col(name).sum();
     let ran = edges().group_by([col("program")]).agg([
@@ -198,11 +206,6 @@ fn programs(recording: &Recording, edges: &DataFrame) -> Result<DataFrame, Analy
         sum("failed_lookups"),
         col("peak_rss_bytes").max(),
     ]);
-    let lives = edges()
-        .select([col("program"), col("lives_ns").alias("life_ns")])
-        .explode(cols(["life_ns"]), ExplodeOptions { empty_as_null: false, keep_nulls: false })
-        .group_by([col("program")])
-        .agg([lower_median("life_ns").alias("life_median_ns")]);
     let main_spawners = edges()
         .group_by([col("program"), col("spawner")])
         .agg([sum("processes").alias("main_spawner_processes")])
@@ -214,12 +217,11 @@ fn programs(recording: &Recording, edges: &DataFrame) -> Result<DataFrame, Analy
         .lazy()
         .group_by([col("program")])
         .agg([len().cast(DataType::UInt64).alias("execs")]);
-    let by_program = |join| (([col("program")], [col("program")]), JoinArgs::new(join));
     let join = |left: LazyFrame, right: LazyFrame, how: JoinType| {
-        let ((on, with), args) = by_program(how);
-        left.join(right, on, with, args.with_coalesce(JoinCoalesce::CoalesceColumns))
+        let args = JoinArgs::new(how).with_coalesce(JoinCoalesce::CoalesceColumns);
+        left.join(right, [col("program")], [col("program")], args)
     };
-    let table = join(join(ran, lives, JoinType::Left), main_spawners, JoinType::Left);
+    let table = join(join(ran, lives.lazy(), JoinType::Left), main_spawners, JoinType::Left);
     let table = join(table, executed, JoinType::Full);
     let table = join(table, labels(recording)?.lazy(), JoinType::Left);
     // What only executed another program comes last, by its execs.
@@ -349,7 +351,7 @@ mod tests {
     #[test]
     fn programs_are_the_sums_of_their_processes() {
         let (recording, sums) = sums();
-        let rows: Vec<(&str, u64, u64, u64, u64, Option<u64>)> = sums
+        let rows: Vec<_> = sums
             .programs()
             .unwrap()
             .into_iter()

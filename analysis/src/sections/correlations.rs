@@ -448,7 +448,7 @@ mod tests {
 
         let content = section(&correlations(&recording)).unwrap();
         let names: Vec<&str> = content.tables.iter().map(|table| table.name).collect();
-        assert_eq!(names, ["correlations", "correlation_lags", "correlation_signs"]);
+        assert_eq!(names, ["correlations", "correlation_lags", "correlation_signs", MATRIX]);
         assert!(content.tables[0].notes.iter().any(|note| note.contains("Never changes: ")));
     }
 

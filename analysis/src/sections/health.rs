@@ -1,7 +1,7 @@
 //! What can be believed of a recording: what was lost, whether the books balance, what is known and what
 //! could not be seen.
 
-use proctrace_findings::{Health, Knowledge, Known, Table, Unit, Values};
+use proctrace_findings::{BlindSpot, Health, Knowledge, Known, Table, Unit, Values, figure};
 
 use crate::analysis::Analysis;
 use crate::error::AnalysisError;
@@ -23,31 +23,56 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
 
 fn laws(health: &Health) -> Table {
     let of = || health.laws.iter();
-    let says = |holds: Option<bool>| match holds {
+    let holds = |holds: Option<bool>| match holds {
         Some(true) => "yes",
         Some(false) => "NO",
         None => "not checked",
     };
+    let side = |number: Option<f64>, unit: &str| {
+        Some(match unit {
+            // The books of CPU time balance to microseconds.
+            "s" => format!("{:.6} s", number?),
+            _ => figure(number?, Unit::Count),
+        })
+    };
+    let expected = of().map(|law| side(law.expected, law.unit)).collect();
+    let found = of().map(|law| side(law.found, law.unit)).collect();
+    let why = of().map(|law| law.not_checked.clone()).collect();
     let mut table = Table::new("laws", "Whether the books balance")
+        .in_whole()
         .text("law", "law", of().map(|law| law.name))
-        .text("holds", "holds", of().map(|law| says(law.holds)))
-        .real("expected", "expected", Unit::Count, of().map(|law| law.expected))
-        .real("found", "found", Unit::Count, of().map(|law| law.found))
+        .text("holds", "holds", of().map(|law| holds(law.holds)))
+        .column("expected", "expected", Unit::Figure, Values::Text(expected))
+        .column("found", "found", Unit::Figure, Values::Text(found))
+        .real("expected_number", "expected", Unit::Count, of().map(|law| law.expected))
+        .detail()
+        .real("found_number", "found", Unit::Count, of().map(|law| law.found))
+        .detail()
         .text("unit", "of", of().map(|law| law.unit))
         .text("says", "what must be so", of().map(|law| law.says))
-        .column(
-            "not_checked",
-            "why not checked",
-            Unit::Text,
-            Values::Text(of().map(|law| law.not_checked.clone()).collect()),
-        )
+        .detail()
+        .column("not_checked", "why not checked", Unit::Text, Values::Text(why))
         .detail();
     if health.recording_now {
         table = table.note("It is being recorded right now: the books balance at the end only.");
     } else if !health.complete {
         table = table.note("Incomplete: the recorder did not get to finish this trace.");
     }
-    table
+    let reasons = of().filter_map(|law| Some((law.name, law.not_checked.as_deref()?)));
+    let notes = of().map(|law| format!("{}: {}.", law.name, law.says)).collect::<Vec<_>>();
+    notes.into_iter().chain(told_once(reasons)).fold(table, Table::note)
+}
+
+/// What is so for the same reason, with that reason.
+fn told_once<'a>(reasons: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let mut says: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, why) in reasons {
+        match says.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(name),
+            None => says.push((why, vec![name])),
+        }
+    }
+    says.into_iter().map(|(why, names)| format!("{}: {why}.", names.join(", "))).collect()
 }
 
 fn losses(health: &Health) -> Table {
@@ -69,23 +94,26 @@ fn knowledge(known: &[Known]) -> Table {
         Knowledge::LowerBound => "lower bound",
         Knowledge::Absent => "absent",
     };
-    Table::new("known", "How well each quantity is known")
+    let why = known.iter().map(|known| known.why.clone()).collect();
+    let table = Table::new("known", "How well each quantity is known")
+        .in_whole()
         .text("quantity", "quantity", known.iter().map(|known| known.quantity))
         .text("state", "known", known.iter().map(state))
-        .column(
-            "why",
-            "how, or why not",
-            Unit::Text,
-            Values::Text(known.iter().map(|known| known.why.clone()).collect()),
-        )
+        .column("why", "how, or why not", Unit::Text, Values::Text(why))
+        .detail();
+    let reasons = known.iter().filter_map(|known| Some((known.quantity, known.why.as_deref()?)));
+    told_once(reasons).into_iter().fold(table, Table::note)
 }
 
-fn unseen(spots: &[proctrace_findings::BlindSpot]) -> Table {
-    Table::new("unseen", "What could not be seen")
+fn unseen(spots: &[BlindSpot]) -> Table {
+    let table = Table::new("unseen", "What could not be seen")
+        .in_whole()
         .text("what", "what", spots.iter().map(|spot| spot.what))
         .whole("processes", "processes", Unit::Count, spots.iter().map(|spot| spot.processes))
         .lists("programs", "programs", spots.iter().map(|spot| spot.programs.join(", ")))
         .text("says", "in words", spots.iter().map(|spot| &*spot.says))
+        .detail();
+    spots.iter().map(|spot| format!("{}: {}.", spot.what, spot.says)).fold(table, Table::note)
 }
 
 #[cfg(test)]
@@ -105,5 +133,11 @@ mod tests {
         assert!((0..laws.height()).all(|row| holds.get(row) == Cell::Text("yes")), "{laws:#?}");
         assert!(laws.height() >= 7);
         assert_eq!(content.tables[1].height(), 0);
+    }
+
+    #[test]
+    fn what_has_one_reason_is_told_once() {
+        let reasons = [("a", "left out"), ("b", "lost"), ("c", "left out")];
+        assert_eq!(told_once(reasons.into_iter()), ["a, c: left out.", "b: lost."]);
     }
 }

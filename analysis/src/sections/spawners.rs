@@ -176,7 +176,9 @@ fn edges_table(recording: &Recording, edges: &[Edge], rate: &Rate) -> Table {
             of().map(|edge| rate.per_second(edge.processes)),
         )
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|edge| edge.used.cpu.total_ns()));
+    // A line has no room for both the share of system time and whole names.
     columns(table, &recording.split, of().map(|edge| edge.used))
+        .detail_of("system_percent")
         .whole("life_median_ns", "half <", Unit::Nanoseconds, of().map(|edge| edge.life_median_ns))
         .text("parent", "by", of().map(parent))
         .text("child", "what", of().map(|e| child_name(recording, e.program, e.forked)))

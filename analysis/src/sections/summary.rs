@@ -94,6 +94,7 @@ fn figures(analysis: &Analysis<'_>) -> Table {
         .detail()
         .text("unit", "unit", of().map(|row| row.unit.name()))
         .detail()
+        .in_whole()
         .note(
             "Named as in the summary of --json, units last. - is not known: --section health says why. \
              User and system time are estimates, see --section accounting.",

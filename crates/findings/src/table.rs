@@ -16,6 +16,9 @@ pub struct Table {
     pub notes: Vec<String>,
     /// All as long as each other.
     pub columns: Vec<Column>,
+    /// Its rows belong together and are few: people are always shown all of them.
+    #[serde(skip)]
+    pub whole: bool,
 }
 
 /// A column.
@@ -182,7 +185,7 @@ impl Values {
 impl Table {
     /// A table without columns yet.
     pub fn new(name: &'static str, title: impl Into<String>) -> Self {
-        Self { name, title: title.into(), notes: Vec::new(), columns: Vec::new() }
+        Self { name, title: title.into(), notes: Vec::new(), columns: Vec::new(), whole: false }
     }
 
     /// With something the reader must know.
@@ -278,6 +281,22 @@ impl Table {
         if let Some(column) = self.columns.last_mut() {
             column.detail = true;
         }
+        self
+    }
+
+    /// A column that is there already is for programs, not for people.
+    #[must_use]
+    pub fn detail_of(mut self, name: &str) -> Self {
+        if let Some(column) = self.columns.iter_mut().find(|column| column.name == name) {
+            column.detail = true;
+        }
+        self
+    }
+
+    /// People are always shown all rows.
+    #[must_use]
+    pub fn in_whole(mut self) -> Self {
+        self.whole = true;
         self
     }
 

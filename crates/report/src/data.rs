@@ -6,13 +6,13 @@ use proctrace_findings::{Cell, Column, Table, Unit, figure};
 use serde_json::{Map, Value, json};
 
 use crate::escape::{csv, markdown, markdown_paragraph, terminal};
-use crate::number::{bytes, count, time};
+use crate::number::{bytes, count, counted, share, time};
 use crate::style::Style;
 use crate::table::{Align, Table as Columns};
 
 /// For a terminal: figures with their units, notes below.
 pub fn table_text(table: &Table, style: Style) -> String {
-    let shown = table.height().min(style.rows);
+    let shown = if table.whole { table.height() } else { table.height().min(style.rows) };
     let shown_columns: Vec<&Column> =
         table.columns.iter().filter(|column| !column.detail).collect();
     let columns: Vec<(&'static str, Align)> = shown_columns
@@ -32,15 +32,17 @@ pub fn table_text(table: &Table, style: Style) -> String {
     } else {
         let mut rows = Columns::new(&columns);
         for row in 0..shown {
-            rows.row(shown_columns.iter().map(|column| cell_text(column, row)));
+            rows.row(shown_columns.iter().map(|column| {
+                interval_text(table, column, row).unwrap_or_else(|| cell_text(column, row))
+            }));
         }
         for line in rows.lines(style.width) {
             out.push_str(&line);
             out.push('\n');
         }
         if shown < table.height() {
-            let more = count((table.height() - shown) as u64);
-            out.push_str(&format!("  … {more} more rows: --all, or --top N\n"));
+            let more = counted((table.height() - shown) as u64, "more row", "more rows");
+            out.push_str(&format!("  … {more}: --all, or --top N\n"));
         }
     }
     for note in &table.notes {
@@ -49,6 +51,19 @@ pub fn table_text(table: &Table, style: Style) -> String {
         }
     }
     out
+}
+
+/// Where there are too few readings for a share, its interval: "48-89 %".
+fn interval_text(table: &Table, column: &Column, row: usize) -> Option<String> {
+    if column.values.get(row) != Cell::Missing {
+        return None;
+    }
+    let stem = column.name.strip_suffix("_percent")?;
+    let end = |which: &str| match table.named(&format!("{stem}_{which}_percent"))?.values.get(row) {
+        Cell::Real(percent) => Some(percent),
+        _ => None,
+    };
+    Some(share(None, Some((end("low")?, end("high")?))))
 }
 
 /// One value with its unit; "-" where there is none.
@@ -183,6 +198,21 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
         let one = table_text(&example(), Style { rows: 1, ..style });
         assert!(one.contains("1 more"), "{one}");
+    }
+
+    #[test]
+    fn a_share_of_few_readings_is_an_interval() {
+        let table = Table::new("t", "T")
+            .real("system_percent", "system", Unit::Percent, [Some(12.5), None, None])
+            .real("system_low_percent", "from", Unit::Percent, [Some(9.0), Some(47.9), Some(5.0)])
+            .detail()
+            .real("system_high_percent", "to", Unit::Percent, [Some(15.0), Some(89.0), Some(95.0)])
+            .detail();
+        let text = table_text(&table, Style { rows: 1, ..Style::default() });
+        assert!(text.contains("  12.5 %\n  … 2 more rows: "), "{text}");
+        let text = table_text(&table.in_whole(), Style { rows: 1, ..Style::default() });
+        let cells: Vec<&str> = text.lines().skip(2).map(str::trim).collect();
+        assert_eq!(cells, ["12.5 %", "48-89 %", "-"]);
     }
 
     #[test]
