@@ -1,0 +1,105 @@
+//! The tables hold null, and never a number, where a recording does not know something: each quantity in
+//! turn is taken out of a real recording, and every column is then either null or what it was.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{pieces, trace_without};
+use proctrace_analysis::{ColumnKind, Query, TABLES, TableSchema};
+use proctrace_findings::RowsValues;
+use proctrace_trace::Quantity;
+
+/// Values that are not null, and their sum, of each column of figures.
+type Columns = BTreeMap<String, (u64, f64)>;
+
+fn figures(table: &TableSchema) -> Vec<&'static str> {
+    let is_figure = |kind| matches!(kind, ColumnKind::I64 | ColumnKind::F64 | ColumnKind::I32);
+    table.columns.iter().filter(|column| is_figure(column.kind)).map(|c| c.name).collect()
+}
+
+fn columns(quantity: Option<Quantity>) -> Columns {
+    let (recording, file) = trace_without(&pieces(), quantity);
+    let mut found = Columns::new();
+    for table in TABLES {
+        let names = figures(table);
+        let sums: Vec<String> = names
+            .iter()
+            .map(|name| {
+                format!("count({name}) AS {name}_n, CAST(sum({name}) AS DOUBLE) AS {name}_s")
+            })
+            .collect();
+        let sql = format!("SELECT {} FROM {}", sums.join(", "), table.name);
+        if names.is_empty() {
+            continue;
+        }
+        let mut query = Query::new(&sql).unwrap();
+        query.add("x", &recording, file.path()).unwrap();
+        let row = query.answer().unwrap().rows(0, 1).unwrap();
+        for (name, pair) in names.iter().zip(row.columns.chunks(2)) {
+            let [count, sum] = pair else { panic!("not a pair") };
+            let RowsValues::Whole(count) = &count.values else { panic!("{name} is not counted") };
+            let RowsValues::Real(sum) = &sum.values else { panic!("{name} is not summed") };
+            let figures = (count[0].unwrap(), sum[0].unwrap_or(0.0));
+            found.insert(format!("{}.{name}", table.name), figures);
+        }
+    }
+    found
+}
+
+/// What changes by right when something else is not known.
+fn may_change(column: &str, quantity: Quantity) -> bool {
+    let (table, name) = column.split_once('.').unwrap();
+    match quantity {
+        // Samples say when something was used, and a task's own ticks in a stretch of time how that is
+        // divided.
+        Quantity::Samples => table.ends_with("bins") || matches!(name, "user_ns" | "system_ns"),
+        // Without births, processes are those that did something else that was recorded.
+        Quantity::Forks => true,
+        // Who ran what decides with whom ticks are pooled, and so does CPU time.
+        Quantity::Execs => {
+            matches!(name, "user_ns" | "system_ns" | "processes_born" | "peak_rss_bytes")
+        }
+        Quantity::Argv => matches!(name, "user_ns" | "system_ns" | "processes_born"),
+        _ => false,
+    }
+}
+
+#[test]
+fn what_is_not_known_is_null_and_all_else_is_as_it_was() {
+    let whole = columns(None);
+    assert!(whole.len() > 80, "{}", whole.len());
+    let mut nulls = 0;
+    for quantity in Quantity::ALL {
+        for (column, (count, sum)) in columns(Some(quantity)) {
+            let (all, expected) = whole[&column];
+            if count == 0 {
+                nulls += u32::from(all > 0);
+                continue;
+            }
+            // Sums of fractions depend on their order.
+            let same = (sum - expected).abs() <= 1e-9 * expected.abs().max(1.0);
+            assert!(
+                (count == all && same) || may_change(&column, quantity),
+                "without {quantity:?} {column} is {sum} of {count}, not {expected} of {all}"
+            );
+        }
+    }
+    assert!(nulls > 40, "{nulls}");
+}
+
+#[test]
+fn tables_have_the_columns_that_they_are_said_to_have() {
+    let (recording, file) = trace_without(&pieces(), None);
+    for table in TABLES {
+        let mut query = Query::new(&format!("SELECT * FROM {}", table.name)).unwrap();
+        query.add("x", &recording, file.path()).unwrap();
+        let rows = query.answer().unwrap().rows(0, 1).unwrap();
+        let found: Vec<&str> = rows.columns.iter().map(|column| &*column.name).collect();
+        let said: Vec<&str> =
+            ["recording"].into_iter().chain(table.columns.iter().map(|c| c.name)).collect();
+        assert_eq!(found, said, "{}", table.name);
+    }
+}
