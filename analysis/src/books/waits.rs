@@ -53,7 +53,7 @@ impl Accounting {
                 books.detached += 1;
                 books.detached_ns = books.detached_ns.saturating_add(with_children_ns);
             }
-            match process.reaper {
+            match process.reaper() {
                 Some(reaper) => {
                     let due = &mut due[reaper];
                     due.ns = due.ns.saturating_add(with_children_ns);

@@ -189,7 +189,7 @@ fn lookups<'a>(figures: &mut Figures<'a>, findings: &'a Findings) {
 fn spawns<'a>(figures: &mut Figures<'a>, recording: &'a Recording) {
     let mut counts: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     for process in &recording.processes {
-        if let Some(parent) = process.spawned_by {
+        if let Some(parent) = process.spawned_by() {
             *counts.entry((parent, process.program)).or_default() += 1;
         }
     }

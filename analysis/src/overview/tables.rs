@@ -2,18 +2,17 @@
 
 use std::cmp::Reverse;
 
-use polars::prelude::*;
 use proctrace_findings::{Category, DirectoryMisses, Spawner};
-use proctrace_replay::CpuTime;
 use proctrace_trace::Quantity;
 use proctrace_trace::Quantity::{Cpu, Execs, Forks, PeakRss};
 use proctrace_wire::Family;
 
 use crate::error::AnalysisError;
 use crate::recording::Recording;
+use crate::recording::fast::FastMap;
 use crate::recording::misses::MissKind;
 use crate::recording::names::{errno, text};
-use crate::recording::split::{Divided, Ticks};
+use crate::recording::split::Divided;
 use crate::recording::tally;
 
 /// Which program each process ran.
@@ -23,42 +22,16 @@ const SPLIT: [Quantity; 2] = [Cpu, Quantity::Split];
 /// The spawner of the command itself, and of what nothing is known.
 const NO_ONE: &str = "-";
 
-/// One row per process, with numbers for names.
-fn processes(recording: &Recording) -> Result<DataFrame, AnalysisError> {
-    let rows = &recording.processes;
-    let lookups = lookups_by_process(recording);
-    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let columns = vec![
-        Column::new("program".into(), rows.iter().map(|p| number(p.program)).collect::<Vec<_>>()),
-        Column::new(
-            "spawned_by".into(),
-            rows.iter().map(|p| p.spawned_by.map(number)).collect::<Vec<_>>(),
-        ),
-        Column::new("forked".into(), rows.iter().map(|p| p.execs == 0).collect::<Vec<_>>()),
-        Column::new(
-            "threads".into(),
-            rows.iter().map(|p| p.tasks.len() as u64 - 1).collect::<Vec<_>>(),
-        ),
-        Column::new("user_ns".into(), rows.iter().map(|p| p.cpu.user_ns).collect::<Vec<_>>()),
-        Column::new("system_ns".into(), rows.iter().map(|p| p.cpu.system_ns).collect::<Vec<_>>()),
-        Column::new(
-            "user_ticks_ns".into(),
-            rows.iter().map(|p| p.ticks.user_ns).collect::<Vec<_>>(),
-        ),
-        Column::new(
-            "system_ticks_ns".into(),
-            rows.iter().map(|p| p.ticks.system_ns).collect::<Vec<_>>(),
-        ),
-        Column::new(
-            "life_ns".into(),
-            rows.iter()
-                .map(|p| Some(p.ended_ns?.saturating_sub(p.born_ns)))
-                .collect::<Vec<Option<u64>>>(),
-        ),
-        Column::new("maxrss_bytes".into(), rows.iter().map(|p| p.maxrss_bytes).collect::<Vec<_>>()),
-        Column::new("lookups".into(), lookups),
-    ];
-    Ok(DataFrame::new(rows.len(), columns)?)
+/// What the processes of one program come to.
+#[derive(Default)]
+struct Sums {
+    processes: u64,
+    forked: u64,
+    threads: u64,
+    used: Divided,
+    lookups: u64,
+    lives_ns: Vec<u64>,
+    maxrss_bytes: u64,
 }
 
 fn lookups_by_process(recording: &Recording) -> Vec<u64> {
@@ -74,86 +47,67 @@ pub(crate) fn categories(recording: &Recording) -> Result<Vec<Category>, Analysi
     if !knows.all(&WHO) {
         return Ok(Vec::new());
     }
-    let processes = processes(recording)?.lazy();
-    let main_spawners = processes
-        .clone()
-        .group_by([col("program"), col("spawned_by")])
-        .agg([len().alias("spawned")])
-        .sort_by_exprs(
-            [col("spawned"), col("spawned_by")],
-            SortMultipleOptions::default().with_order_descending_multi([true, false]),
-        )
-        .group_by_stable([col("program")])
-        .agg([col("spawned_by").first(), col("spawned").first()]);
-    let table = processes
-        .group_by([col("program")])
-        .agg([
-            len().alias("processes"),
-            col("forked").sum(),
-            col("threads").sum(),
-            col("user_ns").sum(),
-            col("system_ns").sum(),
-            col("user_ticks_ns").sum(),
-            col("system_ticks_ns").sum(),
-            col("lookups").sum(),
-            col("life_ns").sort(SortOptions::default()),
-            col("maxrss_bytes").max(),
-        ])
-        .join(main_spawners, [col("program")], [col("program")], JoinArgs::new(JoinType::Left))
-        .sort_by_exprs(
-            [col("processes"), col("user_ns") + col("system_ns"), col("program")],
-            SortMultipleOptions::default().with_order_descending_multi([true, true, false]),
-        )
-        .collect()?;
+    let mut sums: Vec<Sums> = Vec::new();
+    sums.resize_with(recording.programs.len(), Sums::default);
+    // By program and spawner.
+    let mut spawned: FastMap<(usize, Option<usize>), u64> = FastMap::default();
+    for (process, lookups) in recording.processes.iter().zip(lookups_by_process(recording)) {
+        let Some(sums) = sums.get_mut(process.program) else { continue };
+        sums.processes += 1;
+        sums.forked += u64::from(process.execs == 0);
+        sums.threads += (process.tasks.len() as u64).saturating_sub(1);
+        sums.used.add(&process.divided());
+        sums.lookups = sums.lookups.saturating_add(lookups);
+        let ended_ns = process.ended_ns;
+        sums.lives_ns.extend(ended_ns.map(|ended_ns| ended_ns.saturating_sub(process.born_ns)));
+        sums.maxrss_bytes = sums.maxrss_bytes.max(process.maxrss_bytes);
+        *spawned.entry((process.program, process.spawned_by())).or_insert(0) += 1;
+    }
+    // Of those that spawned as many, the first.
+    let mut main_spawners: FastMap<usize, (Reverse<u64>, Option<usize>)> = FastMap::default();
+    for ((program, spawner), count) in spawned {
+        let found = (Reverse(count), spawner);
+        let main = main_spawners.entry(program).or_insert(found);
+        *main = (*main).min(found);
+    }
+    let mut rows: Vec<(usize, Sums)> = sums.into_iter().enumerate().collect();
+    rows.retain(|(_, sums)| sums.processes > 0);
+    rows.sort_by_key(|(program, sums)| {
+        (Reverse(sums.processes), Reverse(sums.used.cpu.total_ns()), *program)
+    });
 
-    let program = table.column("program")?.u32()?;
-    let spawned_by = table.column("spawned_by")?.u32()?;
-    let lives = table.column("life_ns")?.list()?;
-    let number = |name: &str| -> Result<Vec<u64>, AnalysisError> {
-        let column = table.column(name)?.cast(&DataType::UInt64)?;
-        Ok(column.u64()?.iter().map(Option::unwrap_or_default).collect())
-    };
-    let (processes, forked, threads) =
-        (number("processes")?, number("forked")?, number("threads")?);
-    let (user_ns, system_ns) = (number("user_ns")?, number("system_ns")?);
-    let (user_ticks, system_ticks) = (number("user_ticks_ns")?, number("system_ticks_ns")?);
-    let (lookups, maxrss) = (number("lookups")?, number("maxrss_bytes")?);
-    let spawned = number("spawned")?;
     // An exec counts for what was executed, whatever the process ran after that.
     let mut execs: Vec<u64> =
         tally::by_program(recording).into_iter().map(|tally| tally.execs).collect();
-    let mut categories = (0..table.height())
-        .map(|row| {
-            let number = program.get(row).unwrap_or(0) as usize;
-            let program = &recording.programs[number];
-            let cpu = CpuTime { user_ns: user_ns[row], system_ns: system_ns[row] };
-            let ticks = Ticks { user_ns: user_ticks[row], system_ns: system_ticks[row] };
-            let certain = recording.split.certainty(&Divided { cpu, ticks });
-            let interval = certain.interval_percent.filter(|_| knows.all(&SPLIT));
-            let life = lives.get_as_series(row).map(|lives| lower_median(&lives)).transpose()?;
-            Ok(Category {
-                class: program.class,
-                group: program.group.clone(),
-                name: program.name.clone(),
-                processes: Some(processes[row]),
-                forked: Some(forked[row]),
-                threads: Some(threads[row]),
-                execs: Some(execs.get_mut(number).map_or(0, std::mem::take)),
-                cpu_ns: knows.some(&[Cpu], cpu.total_ns()),
-                user_ns: knows.some(&SPLIT, cpu.user_ns),
-                system_ns: knows.some(&SPLIT, cpu.system_ns),
-                system_percent: certain.system_percent.filter(|_| knows.all(&SPLIT)),
-                system_low_percent: interval.map(|interval| interval.0),
-                system_high_percent: interval.map(|interval| interval.1),
-                ticks: knows.some(&SPLIT, certain.ticks),
-                lookups_failed: knows.some(&Quantity::LOOKUPS, lookups[row]),
-                median_life_ns: life.flatten(),
-                maxrss_bytes: knows.some(&[PeakRss], maxrss[row]),
-                main_spawner: name_of(recording, spawned_by.get(row)),
-                main_spawner_processes: Some(spawned[row]),
-            })
-        })
-        .collect::<Result<Vec<_>, AnalysisError>>()?;
+    let mut categories = Vec::with_capacity(rows.len());
+    for (number, mut sums) in rows {
+        let program = &recording.programs[number];
+        let cpu = sums.used.cpu;
+        let certain = recording.split.certainty(&sums.used);
+        let interval = certain.interval_percent.filter(|_| knows.all(&SPLIT));
+        let main_spawner = main_spawners.get(&number);
+        categories.push(Category {
+            class: program.class,
+            group: program.group.clone(),
+            name: program.name.clone(),
+            processes: Some(sums.processes),
+            forked: Some(sums.forked),
+            threads: Some(sums.threads),
+            execs: Some(execs.get_mut(number).map_or(0, std::mem::take)),
+            cpu_ns: knows.some(&[Cpu], cpu.total_ns()),
+            user_ns: knows.some(&SPLIT, cpu.user_ns),
+            system_ns: knows.some(&SPLIT, cpu.system_ns),
+            system_percent: certain.system_percent.filter(|_| knows.all(&SPLIT)),
+            system_low_percent: interval.map(|interval| interval.0),
+            system_high_percent: interval.map(|interval| interval.1),
+            ticks: knows.some(&SPLIT, certain.ticks),
+            lookups_failed: knows.some(&Quantity::LOOKUPS, sums.lookups),
+            median_life_ns: lower_median(&mut sums.lives_ns),
+            maxrss_bytes: knows.some(&[PeakRss], sums.maxrss_bytes),
+            main_spawner: name_of(recording, main_spawner.and_then(|(_, spawner)| *spawner)),
+            main_spawner_processes: Some(main_spawner.map_or(0, |(Reverse(count), _)| *count)),
+        });
+    }
     categories.extend(only_executed(recording, &execs));
     Ok(categories)
 }
@@ -193,20 +147,13 @@ fn only_executed(recording: &Recording, execs: &[u64]) -> Vec<Category> {
         .collect()
 }
 
-/// Of sorted values, the missing ones first.
-fn lower_median(sorted: &Series) -> Result<Option<u64>, AnalysisError> {
-    let values = sorted.drop_nulls();
-    if values.is_empty() {
-        return Ok(None);
-    }
-    Ok(values.u64()?.get((values.len() - 1) / 2))
+fn lower_median(values: &mut [u64]) -> Option<u64> {
+    let middle = values.len().checked_sub(1)? / 2;
+    Some(*values.select_nth_unstable(middle).1)
 }
 
-fn name_of(recording: &Recording, program: Option<u32>) -> String {
-    program.map_or_else(
-        || NO_ONE.to_owned(),
-        |program| recording.programs[program as usize].name.clone(),
-    )
+fn name_of(recording: &Recording, program: Option<usize>) -> String {
+    program.map_or_else(|| NO_ONE.to_owned(), |program| recording.programs[program].name.clone())
 }
 
 pub(crate) fn spawners(recording: &Recording) -> Result<Vec<Spawner>, AnalysisError> {
@@ -214,44 +161,38 @@ pub(crate) fn spawners(recording: &Recording) -> Result<Vec<Spawner>, AnalysisEr
         return Ok(Vec::new());
     }
     let wall_s = recording.wall_ns() as f64 / 1e9;
-    let table = processes(recording)?
-        .lazy()
-        .filter(col("spawned_by").is_not_null())
-        .group_by([col("spawned_by"), col("program"), col("forked")])
-        .agg([len().alias("processes"), (col("user_ns") + col("system_ns")).sum().alias("cpu_ns")])
-        .sort_by_exprs(
-            [col("processes"), col("cpu_ns"), col("spawned_by"), col("program")],
-            SortMultipleOptions::default().with_order_descending_multi([true, true, false, false]),
-        )
-        .collect()?;
-    let spawned_by = table.column("spawned_by")?.u32()?;
-    let program = table.column("program")?.u32()?;
-    let forked = table.column("forked")?.bool()?;
-    let processes = table.column("processes")?.cast(&DataType::UInt64)?;
-    let (processes, cpu_ns) = (processes.u64()?, table.column("cpu_ns")?.u64()?);
-    Ok((0..table.height())
-        .map(|row| {
-            let count = processes.get(row).unwrap_or(0);
-            let child = name_of(recording, program.get(row));
-            Spawner {
-                parent: name_of(recording, spawned_by.get(row)),
-                child: if forked.get(row).unwrap_or(false) {
-                    format!("{child} (fork)")
-                } else {
-                    child
-                },
-                processes: count,
-                cpu_ns: cpu_ns.get(row).filter(|_| recording.knows.all(&[Cpu])),
-                per_second: if wall_s > 0.0 { count as f64 / wall_s } else { 0.0 },
-            }
-        })
-        .collect())
+    // Processes and their CPU time by spawner, program and whether it is the spawner's own.
+    let mut sums: FastMap<(usize, usize, bool), (u64, u64)> = FastMap::default();
+    for process in &recording.processes {
+        let Some(spawner) = process.spawned_by() else { continue };
+        let sum = sums.entry((spawner, process.program, process.execs == 0)).or_default();
+        sum.0 += 1;
+        sum.1 = sum.1.saturating_add(process.cpu.total_ns());
+    }
+    let mut rows: Vec<_> = sums.into_iter().collect();
+    rows.sort_unstable_by_key(|(key, (processes, cpu_ns))| {
+        (Reverse(*processes), Reverse(*cpu_ns), *key)
+    });
+    let row = |((spawner, program, forked), (processes, cpu_ns)): ((usize, usize, bool), _)| {
+        let child = name_of(recording, Some(program));
+        let count: u64 = processes;
+        Spawner {
+            parent: name_of(recording, Some(spawner)),
+            child: if forked { format!("{child} (fork)") } else { child },
+            processes: count,
+            cpu_ns: recording.knows.some(&[Cpu], cpu_ns),
+            per_second: if wall_s > 0.0 { count as f64 / wall_s } else { 0.0 },
+        }
+    };
+    Ok(rows.into_iter().map(row).collect())
 }
 
 pub(crate) fn lookups(recording: &Recording) -> Result<Vec<DirectoryMisses>, AnalysisError> {
     let known: Vec<bool> =
         Family::ALL.iter().map(|family| recording.knows.knows_family(family.name())).collect();
     let is_known = |kind: &MissKind| known.get(usize::from(kind.family)).copied().unwrap_or(true);
+    let in_vain = recording.counts.lookups_failed.saturating_sub(recording.counts.not_links);
+    debug_assert_eq!(recording.missed_paths.total(), in_vain, "look-ups by path are all of them");
     let mut rows = recording.misses.by_kind();
     rows.retain(|(kind, ..)| is_known(kind));
     rows.sort_unstable_by_key(|(kind, count, _)| {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proctrace_replay::CpuTime;
+use proctrace_replay::{CpuTime, scale};
 
 use crate::recording::exit::{End, Ended, Exit};
 use crate::recording::split::{Divided, Ticks};
@@ -202,6 +202,22 @@ impl<'a> IntoIterator for &'a TaskList {
     }
 }
 
+/// An index, or none, in four bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place(u32);
+
+impl Place {
+    const NONE: Self = Self(u32::MAX);
+
+    fn of(index: Option<usize>) -> Self {
+        index.and_then(|index| u32::try_from(index).ok()).map_or(Self::NONE, Self)
+    }
+
+    fn get(self) -> Option<usize> {
+        (self != Self::NONE).then_some(self.0 as usize)
+    }
+}
+
 /// A thread group.
 #[derive(Debug, Clone)]
 pub struct Process {
@@ -211,15 +227,11 @@ pub struct Process {
     pub pid: i32,
     /// Index of the process that is its parent; None for the command, or where it is not known.
     pub parent: Option<usize>,
-    /// Index of the process that was its parent when it ended, and so the one that can wait for it:
-    /// its parent, or one that has adopted it (a subreaper). None if that is not of the recording.
-    pub reaper: Option<usize>,
-    /// What the forker was running at the time.
-    pub spawned_by: Option<usize>,
-    /// The same as an index of the recording's runs.
+    reaper: Place,
+    spawned_by: Place,
+    /// What the forker was running at the time, as an index of the recording's runs.
     pub(crate) spawned_in: Option<u32>,
-    /// Index of the task that made it, if that was not the main thread of its process.
-    pub(crate) forked_by_thread: Option<usize>,
+    forked_by_thread: Place,
     /// The run it is in at its end: its own last, or that of its forker if it never called exec.
     pub(crate) run: Option<u32>,
     /// Number of its role, where something tells: an argument, its working directory, its name.
@@ -232,8 +244,6 @@ pub struct Process {
     pub ended_ns: Option<u64>,
     /// Its status as wait(2) gives it, if it ended.
     pub status: Option<u32>,
-    /// Pid of its parent when it ended.
-    pub(crate) last_parent_pid: Option<i32>,
     /// Number of what it ran last.
     pub program: usize,
     /// Successful execs.
@@ -245,9 +255,6 @@ pub struct Process {
     pub cpu: CpuTime,
     /// The ticks that hit its tasks while they were followed.
     pub ticks: Ticks,
-    /// The same CPU time as the kernel divides it for this process alone: what wait(2) and
-    /// /proc/PID/stat say, which is biased for processes that few ticks hit.
-    pub told: CpuTime,
     /// CPU time of its tasks before.
     pub before_ns: u64,
     /// CPU time of children it had waited for before.
@@ -264,6 +271,76 @@ pub struct Process {
 }
 
 impl Process {
+    /// One that has neither run nor used anything yet.
+    pub(crate) fn new(
+        serial: u32,
+        pid: i32,
+        born_ns: u64,
+        (parent, depth): (Option<usize>, u32),
+        program: usize,
+    ) -> Self {
+        Self {
+            serial,
+            pid,
+            parent,
+            reaper: Place::NONE,
+            spawned_by: Place::NONE,
+            spawned_in: None,
+            forked_by_thread: Place::NONE,
+            run: None,
+            role: None,
+            depth,
+            born_ns,
+            ended_ns: None,
+            status: None,
+            program,
+            execs: 0,
+            tasks: TaskList::default(),
+            cpu: CpuTime::default(),
+            ticks: Ticks::default(),
+            before_ns: 0,
+            waited_before_ns: 0,
+            tail_ns: 0,
+            waited_ns: None,
+            autoreaped: false,
+            maxrss_bytes: 0,
+        }
+    }
+
+    /// Index of the process that was its parent when it ended, and so the one that can wait for it:
+    /// its parent, or one that has adopted it (a subreaper). None if that is not of the recording.
+    pub fn reaper(&self) -> Option<usize> {
+        self.reaper.get()
+    }
+
+    pub(crate) fn set_reaper(&mut self, reaper: Option<usize>) {
+        self.reaper = Place::of(reaper);
+    }
+
+    /// What the forker was running at the time.
+    pub fn spawned_by(&self) -> Option<usize> {
+        self.spawned_by.get()
+    }
+
+    pub(crate) fn set_spawned_by(&mut self, program: Option<usize>) {
+        self.spawned_by = Place::of(program);
+    }
+
+    /// Index of the task that made it, if that was not the main thread of its process.
+    pub(crate) fn forked_by_thread(&self) -> Option<usize> {
+        self.forked_by_thread.get()
+    }
+
+    pub(crate) fn set_forked_by_thread(&mut self, task: Option<usize>) {
+        self.forked_by_thread = Place::of(task);
+    }
+
+    /// Its CPU time as the kernel divides it for this process alone: what wait(2) and
+    /// /proc/PID/stat say, which is biased for processes that few ticks hit.
+    pub fn told(&self) -> CpuTime {
+        scale(self.cpu.total_ns(), self.ticks.user_ns, self.ticks.system_ns)
+    }
+
     /// Its CPU time, as a part of groups.
     pub(crate) fn divided(&self) -> Divided {
         Divided { cpu: self.cpu, ticks: self.ticks }

@@ -57,7 +57,7 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
     let rate = Rate::of(recording, options);
     let mut edges: HashMap<(Source, Child), Edge> = HashMap::new();
     for process in &recording.processes {
-        let Some(program) = process.spawned_by else { continue };
+        let Some(program) = process.spawned_by() else { continue };
         let run = process.spawned_in.and_then(|run| recording.runs.get(run as usize));
         let source = Source { program, template: run.map(|run| run.template) };
         let child = Child { program: process.program, forked: process.execs == 0 };
