@@ -1,7 +1,6 @@
 //! What the packs say of execs as they occur.
 
 use proctrace_findings::Class;
-use proctrace_replay::CpuTime;
 use proctrace_wire::Exec;
 use proctrace_wire::layout::ExecFixed;
 use zerocopy::FromZeros;

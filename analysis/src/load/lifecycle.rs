@@ -9,6 +9,7 @@ use proctrace_wire::layout::{self, ATTACH_ZOMBIE, EXEC_BEFORE};
 use proctrace_wire::{Record, Stream};
 
 use super::Loader;
+use super::serials::Serials;
 use crate::classify::{Classification, Examiner, Program};
 use crate::load::template::template;
 use crate::recording::bins::Point;
@@ -20,6 +21,8 @@ impl Loader<'_> {
     pub(super) fn read_lifecycle(&mut self, reader: &mut Reader<BufReader<File>>) {
         let decoded = records(reader, Stream::Lifecycle, |record| self.take(record));
         self.undecodable += decoded.undecodable;
+        // Nobody is attached from here on.
+        self.process_of_pid = Serials::default();
         // What is alive ran on to the end.
         let ended_ns = reader.trailer().map(|trailer| trailer.ended_ns);
         if self.tasks.iter().any(|task| task.ended_ns().is_none() && !task.zombie) {
@@ -98,8 +101,8 @@ impl Loader<'_> {
                     parent,
                     program,
                 );
-                self.processes[at].waited_before_ns =
-                    attach.waited_utime_ns.saturating_add(attach.waited_stime_ns);
+                let waited_ns = attach.waited_utime_ns.saturating_add(attach.waited_stime_ns);
+                self.processes[at].change_waits(|waits| waits.waited_before_ns = waited_ns);
                 let task = self.processes[at].tasks[0];
                 // A thread whose leader is not told has an id of its own.
                 self.tasks[task].tid = Some(attach.tid);

@@ -51,8 +51,8 @@ impl Loader<'_> {
                 let record = &last.record;
                 process.status = Some(record.status);
                 process.autoreaped = record.bits & EXIT_AUTOREAP != 0;
-                process.waited_ns =
-                    Some(record.waited_utime_ns.saturating_add(record.waited_stime_ns));
+                let waited_ns = record.waited_utime_ns.saturating_add(record.waited_stime_ns);
+                process.change_waits(|waits| waits.waited_ns = waited_ns);
                 process.maxrss_bytes = record.maxrss_pages.saturating_mul(self.page_bytes);
             }
             parent_pids.push(last.map(|last| last.record.parent_tgid));
@@ -76,10 +76,10 @@ impl Loader<'_> {
                     self.balance.of_time(cpu)
                 })
                 .sum();
-            process.before_ns = tasks()
+            let before_ns = tasks()
                 .filter_map(Task::before)
                 .fold(0, |sum: u64, before| sum.saturating_add(before.run_ns));
-            process.tail_ns = tasks()
+            let tail_ns = tasks()
                 .filter_map(Task::end)
                 .filter(|end| end.record.bits & EXIT_RELEASED != 0)
                 .map(|end| end.record.run_ns.saturating_sub(end.record.run_at_exit_ns))
@@ -92,6 +92,7 @@ impl Loader<'_> {
                     .unwrap_or(0)
                     .saturating_mul(self.page_bytes);
             }
+            process.change_waits(|waits| (waits.before_ns, waits.tail_ns) = (before_ns, tail_ns));
         }
     }
 }

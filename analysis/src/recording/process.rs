@@ -202,6 +202,20 @@ impl<'a> IntoIterator for &'a TaskList {
     }
 }
 
+/// CPU time of a process that is counted elsewhere.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// Of its tasks, before they were followed.
+    pub(crate) before_ns: u64,
+    /// Of children it had waited for before.
+    pub(crate) waited_before_ns: u64,
+    /// What the kernel may have left out when it was waited for: last slices of tasks that were
+    /// released before they had left their CPU.
+    pub(crate) tail_ns: u64,
+    /// Of all children it had waited for at its end.
+    pub(crate) waited_ns: u64,
+}
+
 /// An index, or none, in four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place(u32);
@@ -255,15 +269,7 @@ pub struct Process {
     pub cpu: CpuTime,
     /// The ticks that hit its tasks while they were followed.
     pub ticks: Ticks,
-    /// CPU time of its tasks before.
-    pub before_ns: u64,
-    /// CPU time of children it had waited for before.
-    pub waited_before_ns: u64,
-    /// CPU time that the kernel may have left out when it was waited for: last slices of tasks that
-    /// were released before they had left their CPU.
-    pub tail_ns: u64,
-    /// CPU time of children it has waited for; None unless it ended.
-    pub waited_ns: Option<u64>,
+    waits: Option<Box<Waits>>,
     /// Whether its parent ignored SIGCHLD, so that no one waited for it.
     pub autoreaped: bool,
     /// Peak RSS of what it ran last.
@@ -298,10 +304,7 @@ impl Process {
             tasks: TaskList::default(),
             cpu: CpuTime::default(),
             ticks: Ticks::default(),
-            before_ns: 0,
-            waited_before_ns: 0,
-            tail_ns: 0,
-            waited_ns: None,
+            waits: None,
             autoreaped: false,
             maxrss_bytes: 0,
         }
@@ -333,6 +336,24 @@ impl Process {
 
     pub(crate) fn set_forked_by_thread(&mut self, task: Option<usize>) {
         self.forked_by_thread = Place::of(task);
+    }
+
+    /// What it used before it was followed, and what it was told of others; nothing of most.
+    pub(crate) fn waits(&self) -> Waits {
+        self.waits.as_deref().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn change_waits(&mut self, change: impl FnOnce(&mut Waits)) {
+        let mut waits = self.waits();
+        change(&mut waits);
+        if waits != self.waits() {
+            self.waits = Some(Box::new(waits));
+        }
+    }
+
+    /// CPU time of children it has waited for; None unless it ended.
+    pub fn waited_ns(&self) -> Option<u64> {
+        self.status.map(|_| self.waits().waited_ns)
     }
 
     /// Its CPU time as the kernel divides it for this process alone: what wait(2) and
