@@ -45,21 +45,21 @@ impl Accounting {
         for process in processes {
             let own_ns = process.cpu.total_ns();
             books.total_ns = books.total_ns.saturating_add(own_ns);
-            books.tail_ns = books.tail_ns.saturating_add(process.tail_ns);
+            books.tail_ns = books.tail_ns.saturating_add(process.waits().tail_ns);
             let with_children_ns = own_ns
-                .saturating_add(process.before_ns)
-                .saturating_add(process.waited_ns.unwrap_or(0));
+                .saturating_add(process.waits().before_ns)
+                .saturating_add(process.waited_ns().unwrap_or(0));
             if is_detached(recording, process) {
                 books.detached += 1;
                 books.detached_ns = books.detached_ns.saturating_add(with_children_ns);
             }
-            match process.reaper {
+            match process.reaper() {
                 Some(reaper) => {
                     let due = &mut due[reaper];
                     due.ns = due.ns.saturating_add(with_children_ns);
                     due.children += 1;
                     if !process.autoreaped {
-                        due.tail_ns = due.tail_ns.saturating_add(process.tail_ns);
+                        due.tail_ns = due.tail_ns.saturating_add(process.waits().tail_ns);
                     }
                 }
                 // The command itself is waited for by the recorder.
@@ -69,8 +69,8 @@ impl Accounting {
         }
         for (at, (process, due)) in processes.iter().zip(&due).enumerate() {
             // What a process that is still alive has waited for is not known yet.
-            let Some(waited_ns) = process.waited_ns else { continue };
-            let waited_ns = waited_ns.saturating_sub(process.waited_before_ns);
+            let Some(waited_ns) = process.waited_ns() else { continue };
+            let waited_ns = waited_ns.saturating_sub(process.waits().waited_before_ns);
             let rounding_ns = due.children.saturating_mul(ROUNDING_NS);
             if waited_ns > due.ns.saturating_add(rounding_ns) {
                 books.overdrawn += 1;

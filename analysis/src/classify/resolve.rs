@@ -83,7 +83,7 @@ impl Examiner<'_> {
             let process = &processes[runs[at].process as usize];
             let spawner = match process.spawned_in {
                 Some(run) => Some(runs[run as usize].program),
-                None => process.spawned_by.and_then(|program| u32::try_from(program).ok()),
+                None => process.spawned_by().and_then(|program| u32::try_from(program).ok()),
             };
             runs[at].program = resolver.run(self.of_run[at], spawner);
         }
@@ -92,7 +92,7 @@ impl Examiner<'_> {
                 process.program = runs[run as usize].program as usize;
             }
             if let Some(run) = process.spawned_in {
-                process.spawned_by = Some(runs[run as usize].program as usize);
+                process.set_spawned_by(Some(runs[run as usize].program as usize));
             }
         }
         let classification = resolver.classification;

@@ -1,7 +1,6 @@
 //! What the packs say of execs as they occur.
 
 use proctrace_findings::Class;
-use proctrace_replay::CpuTime;
 use proctrace_wire::Exec;
 use proctrace_wire::layout::ExecFixed;
 use zerocopy::FromZeros;
@@ -15,34 +14,8 @@ fn argv(arguments: &[&str]) -> Vec<u8> {
 
 /// A process of which nothing is known but its number.
 fn process(serial: u32) -> Process {
-    Process {
-        serial,
-        pid: i32::try_from(serial).unwrap_or(i32::MAX),
-        parent: None,
-        reaper: None,
-        spawned_by: None,
-        spawned_in: None,
-        forked_by_thread: None,
-        run: None,
-        role: None,
-        depth: 0,
-        born_ns: 0,
-        ended_ns: None,
-        status: None,
-        last_parent_pid: None,
-        program: 0,
-        execs: 0,
-        tasks: Default::default(),
-        cpu: CpuTime::default(),
-        ticks: Default::default(),
-        told: CpuTime::default(),
-        before_ns: 0,
-        waited_before_ns: 0,
-        tail_ns: 0,
-        waited_ns: None,
-        autoreaped: false,
-        maxrss_bytes: 0,
-    }
+    let pid = i32::try_from(serial).unwrap_or(i32::MAX);
+    Process::new(serial, pid, 0, (None, 0), 0)
 }
 
 /// A run of a process.

@@ -3,24 +3,26 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use proctrace_replay::{CpuTime, records};
+use proctrace_replay::records;
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{self, ATTACH_ZOMBIE, EXEC_BEFORE};
 use proctrace_wire::{Record, Stream};
 
 use super::Loader;
+use super::serials::Serials;
 use crate::classify::{Classification, Examiner, Program};
 use crate::load::template::template;
 use crate::recording::bins::Point;
 use crate::recording::names::{Names, comm};
-use crate::recording::process::{Process, Run, Task, TaskList};
-use crate::recording::split::Ticks;
+use crate::recording::process::{Process, Run, Task};
 use crate::recording::usage::Usage;
 
 impl Loader<'_> {
     pub(super) fn read_lifecycle(&mut self, reader: &mut Reader<BufReader<File>>) {
         let decoded = records(reader, Stream::Lifecycle, |record| self.take(record));
         self.undecodable += decoded.undecodable;
+        // Nobody is attached from here on.
+        self.process_of_pid = Serials::default();
         // What is alive ran on to the end.
         let ended_ns = reader.trailer().map(|trailer| trailer.ended_ns);
         if self.tasks.iter().any(|task| task.ended_ns().is_none() && !task.zombie) {
@@ -67,7 +69,16 @@ impl Loader<'_> {
             Record::Loss(loss) => {
                 self.counts.losses.insert((loss.kind, loss.reason, loss.cpu), loss.count);
             }
-            _ => {}
+            // Of a command line the beginning will do, and environments are told apart nowhere.
+            Record::ExecArgs(..) | Record::Env(..) => {}
+            // Of other streams, or of a later version.
+            Record::LookupFailed(..)
+            | Record::LookupNamed(..)
+            | Record::LookupAgain(..)
+            | Record::Sample(..)
+            | Record::Tick(..)
+            | Record::Memory(..)
+            | Record::Unknown(..) => {}
         }
     }
 
@@ -90,8 +101,8 @@ impl Loader<'_> {
                     parent,
                     program,
                 );
-                self.processes[at].waited_before_ns =
-                    attach.waited_utime_ns.saturating_add(attach.waited_stime_ns);
+                let waited_ns = attach.waited_utime_ns.saturating_add(attach.waited_stime_ns);
+                self.processes[at].change_waits(|waits| waits.waited_before_ns = waited_ns);
                 let task = self.processes[at].tasks[0];
                 // A thread whose leader is not told has an id of its own.
                 self.tasks[task].tid = Some(attach.tid);
@@ -165,17 +176,19 @@ impl Loader<'_> {
             None => self.number_of(Program::unknown(&comm(&fork.comm))),
         };
         let at = self.add_process(fork.child, fork.child_tgid, fork.head.time_ns, parent, program);
-        self.processes[at].spawned_by = forker.map(|at| self.processes[at].program);
+        let spawned_by = forker.map(|at| self.processes[at].program);
+        self.processes[at].set_spawned_by(spawned_by);
         self.processes[at].spawned_in = forker.and_then(|at| self.processes[at].run);
         self.processes[at].run = self.processes[at].spawned_in;
-        self.processes[at].forked_by_thread = match forker {
+        let forked_by_thread = match forker {
             // A sibling hangs on the same thread as its forker.
             Some(forker) if self.processes[forker].pid != fork.parent_tgid => {
-                self.processes[forker].forked_by_thread
+                self.processes[forker].forked_by_thread()
             }
             _ if fork.tid != fork.tgid => self.task_of_serial.get(fork.head.task),
             _ => None,
         };
+        self.processes[at].set_forked_by_thread(forked_by_thread);
     }
 
     fn exit(&mut self, exit: &layout::Exit) {
@@ -223,34 +236,8 @@ impl Loader<'_> {
         program: usize,
     ) -> usize {
         let at = self.processes.len();
-        self.processes.push(Process {
-            serial,
-            pid,
-            parent,
-            reaper: None,
-            spawned_by: None,
-            spawned_in: None,
-            forked_by_thread: None,
-            run: None,
-            role: None,
-            depth: parent.map_or(0, |parent| self.processes[parent].depth + 1),
-            born_ns,
-            ended_ns: None,
-            status: None,
-            last_parent_pid: None,
-            program,
-            execs: 0,
-            tasks: TaskList::default(),
-            cpu: CpuTime::default(),
-            ticks: Ticks::default(),
-            told: CpuTime::default(),
-            before_ns: 0,
-            waited_before_ns: 0,
-            tail_ns: 0,
-            waited_ns: None,
-            autoreaped: false,
-            maxrss_bytes: 0,
-        });
+        let depth = parent.map_or(0, |parent| self.processes[parent].depth + 1);
+        self.processes.push(Process::new(serial, pid, born_ns, (parent, depth), program));
         self.process_of_serial.insert(serial, at);
         self.process_of_pid.insert(pid.cast_unsigned(), at);
         // The thread that founds a group gives it its id.

@@ -49,8 +49,8 @@ impl Recording {
         loader.find_end(&mut reader);
         let (classification, roles) = loader.with_lookups(&mut reader, |loader, reader| {
             let classified = loader.classify();
-            loader.end_processes();
-            loader.find_reapers();
+            let parent_pids = loader.end_processes();
+            loader.find_reapers(&parent_pids);
             loader.prepare_bins();
             loader.prepare_watch(reader);
             loader.read_samples(reader);

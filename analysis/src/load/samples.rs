@@ -9,7 +9,7 @@ use proctrace_wire::{Record, Stream};
 
 use super::Loader;
 use crate::recording::bins::{Bins, Point, Quantity};
-use crate::recording::fast::FastMap;
+use crate::recording::fast::Bits;
 use crate::recording::process::{Look, Task};
 use crate::recording::split::{Pools, Split, Stretches, Ticks, divide};
 use crate::recording::tracks::Tracks;
@@ -70,11 +70,14 @@ impl Loader<'_> {
         // Where a task stands that was sampled or attached; few are, for most are gone before the
         // next sample.
         let mut points = std::mem::take(&mut self.attach_points);
+        let mut sampled = Bits::default();
+        points.keys().for_each(|task| sampled.insert(*task));
         let decoded = records(reader, Stream::Samples, |record| match record {
             Record::Sample(sample) => {
                 if let Some(task) = self.task_of_serial.get(sample.head.task) {
                     let born = Point::born(self.tasks[task].born_ns);
                     let point = points.entry(task).or_insert(born);
+                    sampled.insert(task);
                     *point = self.grow(task, point, Point::of_sample(&sample), true);
                     if self.tasks[task].ended_ns().is_none() {
                         self.tasks[task].is_seen(sample);
@@ -98,12 +101,13 @@ impl Loader<'_> {
         self.undecodable += decoded.undecodable;
         for task in 0..self.tasks.len() {
             let Some(end) = self.tasks[task].end() else { continue };
-            let sampled = points.get(&task).copied();
-            let point = sampled.unwrap_or(Point::born(self.tasks[task].born_ns));
-            self.grow(task, &point, Point::of_end(&end), sampled.is_some());
+            let known = if sampled.contains(task) { points.get(&task).copied() } else { None };
+            let point = known.unwrap_or(Point::born(self.tasks[task].born_ns));
+            self.grow(task, &point, Point::of_end(&end), known.is_some());
         }
+        drop(points);
         self.bins.finish_ticks();
-        self.divide_rest(tick_ns, &points);
+        self.divide_rest(tick_ns, &sampled);
     }
 
     /// A task has gone from one moment to the next. What is not `remembered` is divided later, from
@@ -127,7 +131,7 @@ impl Loader<'_> {
     }
 
     /// Pools the ticks that no stretch has taken, and divides what is left by them.
-    fn divide_rest(&mut self, tick_ns: Option<u64>, points: &FastMap<usize, Point>) {
+    fn divide_rest(&mut self, tick_ns: Option<u64>, sampled: &Bits) {
         let used = self.tasks.iter().map(Task::used);
         self.split = Split::new(tick_ns, used.map(|used| used.ticks()));
         let mut left = vec![Ticks::default(); self.programs.iter().count()];
@@ -142,7 +146,7 @@ impl Loader<'_> {
         for (at, task) in self.tasks.iter().enumerate() {
             let program = self.processes[task.process].program;
             let (share, category) = (self.pools.share(program), self.category_of[program]);
-            if points.contains_key(&at) {
+            if sampled.contains(at) {
                 for growth in self.stretches.take_pending(at) {
                     self.bins.add_divided(&growth, share, category);
                 }

@@ -63,7 +63,7 @@ pub(crate) fn ends(recording: &Recording) -> Ends {
             example_pid: group.first.pid,
             example_parent: group
                 .first
-                .spawned_by
+                .spawned_by()
                 .and_then(|parent| recording.programs.get(parent))
                 .map_or_else(String::new, |parent| parent.name.clone()),
         })

@@ -14,7 +14,7 @@ pub(crate) fn frame(recording: &Recording) -> Result<DataFrame, AnalysisError> {
     let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let shape = |process: &Process| {
         let run = recording.runs.get(process.spawned_in? as usize)?;
-        process.spawned_by.map(|_| run.template)
+        process.spawned_by().map(|_| run.template)
     };
     let numbers = |name: &str, of: &dyn Fn(&Process) -> u64| {
         Column::new(name.into(), rows.iter().map(of).collect::<Vec<u64>>())
@@ -26,7 +26,7 @@ pub(crate) fn frame(recording: &Recording) -> Result<DataFrame, AnalysisError> {
         Column::new("program".into(), rows.iter().map(|p| number(p.program)).collect::<Vec<_>>()),
         Column::new(
             "spawner".into(),
-            rows.iter().map(|p| p.spawned_by.map(number)).collect::<Vec<_>>(),
+            rows.iter().map(|p| p.spawned_by().map(number)).collect::<Vec<_>>(),
         ),
         Column::new("spawner_shape".into(), rows.iter().map(shape).collect::<Vec<_>>()),
         Column::new("forked".into(), rows.iter().map(|p| p.execs == 0).collect::<Vec<_>>()),

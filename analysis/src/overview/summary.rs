@@ -118,19 +118,23 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
 /// The most intervals that overlap anywhere. One that ends when another begins does not overlap
 /// with it.
 fn peak(lives: impl Iterator<Item = (u64, Option<u64>)>) -> u64 {
-    let mut changes = Vec::new();
+    let (mut births, mut ends) = (Vec::new(), Vec::new());
     for (born_ns, ended_ns) in lives {
-        changes.push((born_ns, 1i64));
-        changes.extend(ended_ns.map(|ended_ns| (ended_ns.max(born_ns), -1)));
+        births.push(born_ns);
+        ends.extend(ended_ns.map(|ended_ns| ended_ns.max(born_ns)));
     }
-    // At equal times ends come first.
-    changes.sort_unstable();
-    let (mut now, mut peak) = (0i64, 0i64);
-    for (_, change) in changes {
-        now += change;
-        peak = peak.max(now);
+    births.sort_unstable();
+    ends.sort_unstable();
+    let (mut ended, mut peak) = (0, 0);
+    for (born, born_ns) in births.iter().enumerate() {
+        // At equal times ends come first.
+        while ends.get(ended).is_some_and(|ended_ns| ended_ns <= born_ns) {
+            ended += 1;
+        }
+        // Some that begin and end at this moment may have ended, as it were, before they began.
+        peak = peak.max((born + 1).saturating_sub(ended));
     }
-    peak.unsigned_abs()
+    peak as u64
 }
 
 #[cfg(test)]

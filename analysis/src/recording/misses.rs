@@ -175,13 +175,6 @@ pub(crate) struct MissedPaths {
     pub(crate) others: u64,
 }
 
-impl MissedPaths {
-    /// All look-ups that are counted here.
-    pub(crate) fn total(&self) -> u64 {
-        self.paths.iter().map(|path| path.count).fold(self.others, u64::saturating_add)
-    }
-}
-
 /// Counts look-ups by path.
 #[derive(Debug, Default)]
 pub(crate) struct PathCounter {

@@ -11,7 +11,7 @@ pub(crate) mod split;
 pub(crate) mod tracks;
 pub(crate) mod usage;
 
-use proctrace_trace::{Damage, Header, Trailer};
+use proctrace_trace::{Damage, Header, Knowledge, Quantity, Trailer};
 
 use crate::classify::{Classification, Program};
 use crate::load::starts::Start;
@@ -102,6 +102,12 @@ impl Recording {
             }
         }
         lookups
+    }
+
+    /// Whether ticks were recorded, however few of them there are.
+    pub(crate) fn knows_ticks(&self) -> bool {
+        let recorded = !matches!(self.header.knows(Quantity::Split), Knowledge::Absent { .. });
+        recorded && self.knows.all(&[Quantity::Cpu])
     }
 
     /// Number of the category a process counts in.

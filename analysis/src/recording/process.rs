@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proctrace_replay::CpuTime;
+use proctrace_replay::{CpuTime, scale};
 
 use crate::recording::exit::{End, Ended, Exit};
 use crate::recording::split::{Divided, Ticks};
@@ -202,6 +202,36 @@ impl<'a> IntoIterator for &'a TaskList {
     }
 }
 
+/// CPU time of a process that is counted elsewhere.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// Of its tasks, before they were followed.
+    pub(crate) before_ns: u64,
+    /// Of children it had waited for before.
+    pub(crate) waited_before_ns: u64,
+    /// What the kernel may have left out when it was waited for: last slices of tasks that were
+    /// released before they had left their CPU.
+    pub(crate) tail_ns: u64,
+    /// Of all children it had waited for at its end.
+    pub(crate) waited_ns: u64,
+}
+
+/// An index, or none, in four bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place(u32);
+
+impl Place {
+    const NONE: Self = Self(u32::MAX);
+
+    fn of(index: Option<usize>) -> Self {
+        index.and_then(|index| u32::try_from(index).ok()).map_or(Self::NONE, Self)
+    }
+
+    fn get(self) -> Option<usize> {
+        (self != Self::NONE).then_some(self.0 as usize)
+    }
+}
+
 /// A thread group.
 #[derive(Debug, Clone)]
 pub struct Process {
@@ -211,15 +241,11 @@ pub struct Process {
     pub pid: i32,
     /// Index of the process that is its parent; None for the command, or where it is not known.
     pub parent: Option<usize>,
-    /// Index of the process that was its parent when it ended, and so the one that can wait for it:
-    /// its parent, or one that has adopted it (a subreaper). None if that is not of the recording.
-    pub reaper: Option<usize>,
-    /// What the forker was running at the time.
-    pub spawned_by: Option<usize>,
-    /// The same as an index of the recording's runs.
+    reaper: Place,
+    spawned_by: Place,
+    /// What the forker was running at the time, as an index of the recording's runs.
     pub(crate) spawned_in: Option<u32>,
-    /// Index of the task that made it, if that was not the main thread of its process.
-    pub(crate) forked_by_thread: Option<usize>,
+    forked_by_thread: Place,
     /// The run it is in at its end: its own last, or that of its forker if it never called exec.
     pub(crate) run: Option<u32>,
     /// Number of its role, where something tells: an argument, its working directory, its name.
@@ -232,8 +258,6 @@ pub struct Process {
     pub ended_ns: Option<u64>,
     /// Its status as wait(2) gives it, if it ended.
     pub status: Option<u32>,
-    /// Pid of its parent when it ended.
-    pub(crate) last_parent_pid: Option<i32>,
     /// Number of what it ran last.
     pub program: usize,
     /// Successful execs.
@@ -245,18 +269,7 @@ pub struct Process {
     pub cpu: CpuTime,
     /// The ticks that hit its tasks while they were followed.
     pub ticks: Ticks,
-    /// The same CPU time as the kernel divides it for this process alone: what wait(2) and
-    /// /proc/PID/stat say, which is biased for processes that few ticks hit.
-    pub told: CpuTime,
-    /// CPU time of its tasks before.
-    pub before_ns: u64,
-    /// CPU time of children it had waited for before.
-    pub waited_before_ns: u64,
-    /// CPU time that the kernel may have left out when it was waited for: last slices of tasks that
-    /// were released before they had left their CPU.
-    pub tail_ns: u64,
-    /// CPU time of children it has waited for; None unless it ended.
-    pub waited_ns: Option<u64>,
+    waits: Option<Box<Waits>>,
     /// Whether its parent ignored SIGCHLD, so that no one waited for it.
     pub autoreaped: bool,
     /// Peak RSS of what it ran last.
@@ -264,6 +277,91 @@ pub struct Process {
 }
 
 impl Process {
+    /// One that has neither run nor used anything yet.
+    pub(crate) fn new(
+        serial: u32,
+        pid: i32,
+        born_ns: u64,
+        (parent, depth): (Option<usize>, u32),
+        program: usize,
+    ) -> Self {
+        Self {
+            serial,
+            pid,
+            parent,
+            reaper: Place::NONE,
+            spawned_by: Place::NONE,
+            spawned_in: None,
+            forked_by_thread: Place::NONE,
+            run: None,
+            role: None,
+            depth,
+            born_ns,
+            ended_ns: None,
+            status: None,
+            program,
+            execs: 0,
+            tasks: TaskList::default(),
+            cpu: CpuTime::default(),
+            ticks: Ticks::default(),
+            waits: None,
+            autoreaped: false,
+            maxrss_bytes: 0,
+        }
+    }
+
+    /// Index of the process that was its parent when it ended, and so the one that can wait for it:
+    /// its parent, or one that has adopted it (a subreaper). None if that is not of the recording.
+    pub fn reaper(&self) -> Option<usize> {
+        self.reaper.get()
+    }
+
+    pub(crate) fn set_reaper(&mut self, reaper: Option<usize>) {
+        self.reaper = Place::of(reaper);
+    }
+
+    /// What the forker was running at the time.
+    pub fn spawned_by(&self) -> Option<usize> {
+        self.spawned_by.get()
+    }
+
+    pub(crate) fn set_spawned_by(&mut self, program: Option<usize>) {
+        self.spawned_by = Place::of(program);
+    }
+
+    /// Index of the task that made it, if that was not the main thread of its process.
+    pub(crate) fn forked_by_thread(&self) -> Option<usize> {
+        self.forked_by_thread.get()
+    }
+
+    pub(crate) fn set_forked_by_thread(&mut self, task: Option<usize>) {
+        self.forked_by_thread = Place::of(task);
+    }
+
+    /// What it used before it was followed, and what it was told of others; nothing of most.
+    pub(crate) fn waits(&self) -> Waits {
+        self.waits.as_deref().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn change_waits(&mut self, change: impl FnOnce(&mut Waits)) {
+        let mut waits = self.waits();
+        change(&mut waits);
+        if waits != self.waits() {
+            self.waits = Some(Box::new(waits));
+        }
+    }
+
+    /// CPU time of children it has waited for; None unless it ended.
+    pub fn waited_ns(&self) -> Option<u64> {
+        self.status.map(|_| self.waits().waited_ns)
+    }
+
+    /// Its CPU time as the kernel divides it for this process alone: what wait(2) and
+    /// /proc/PID/stat say, which is biased for processes that few ticks hit.
+    pub fn told(&self) -> CpuTime {
+        scale(self.cpu.total_ns(), self.ticks.user_ns, self.ticks.system_ns)
+    }
+
     /// Its CPU time, as a part of groups.
     pub(crate) fn divided(&self) -> Divided {
         Divided { cpu: self.cpu, ticks: self.ticks }

@@ -16,7 +16,7 @@
 use proctrace_findings::{Table, Unit};
 use proctrace_replay::CpuTime;
 
-use crate::recording::fast::FastMap;
+use crate::recording::fast::{Bits, FastMap};
 
 /// A group with fewer ticks is given an interval, but no number of its own.
 pub(crate) const ENOUGH_TICKS: f64 = 30.0;
@@ -287,6 +287,8 @@ pub(crate) struct Stretches {
     stretch_ns: u64,
     pending: FastMap<usize, Vec<Growth>>,
     own: FastMap<usize, Own>,
+    /// Which tasks have something of their own.
+    owners: Bits,
 }
 
 impl Stretches {
@@ -308,6 +310,7 @@ impl Stretches {
         let ticks = pending.iter().fold(Ticks::default(), |sum, growth| sum.plus(growth.ticks));
         if ticks.total_ns() >= self.stretch_ns.max(1) {
             let share = share(ticks);
+            self.owners.insert(task);
             let own = self.own.entry(task).or_default();
             for growth in pending.drain(..) {
                 own.run_ns = own.run_ns.saturating_add(growth.run_ns);
@@ -340,7 +343,11 @@ impl Stretches {
     }
 
     /// What of a task was divided by its own ticks.
+    #[inline]
     pub(crate) fn own(&self, task: usize) -> Own {
+        if !self.owners.contains(task) {
+            return Own::default();
+        }
         self.own.get(&task).copied().unwrap_or_default()
     }
 }

@@ -56,7 +56,7 @@ impl Course {
         let mut gone: Vec<(u64, Cpu)> = Vec::new();
         for (at, when_ns) in &watch.forgotten_ns {
             if *when_ns < until_ns {
-                let cpu = recording.processes[*at].told;
+                let cpu = recording.processes[*at].told();
                 let cpu = Cpu::from((cpu.user_ns as f64, cpu.system_ns as f64));
                 gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(*at)))));
             }

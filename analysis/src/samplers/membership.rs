@@ -31,7 +31,7 @@ impl Membership {
         let mut forgotten_ns: Vec<u64> = Vec::with_capacity(processes.len());
         for (at, process) in processes.iter().enumerate() {
             let ended_ns = process.ended_ns.unwrap_or(u64::MAX);
-            let reaper = process.reaper.filter(|reaper| *reaper < at);
+            let reaper = process.reaper().filter(|reaper| *reaper < at);
             let parent = process.parent.filter(|parent| *parent < at);
             let leaves = match parent {
                 None if at == 0 || !launched => u64::MAX,
@@ -77,7 +77,7 @@ impl Membership {
 /// /proc/PID/task/PID/children finds: its own, once it hangs on main threads alone, or that of whom
 /// waited for it, which counts the children of all its threads.
 fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[Run]) -> Vec<u64> {
-    if processes.iter().all(|process| process.forked_by_thread.is_none()) {
+    if processes.iter().all(|process| process.forked_by_thread().is_none()) {
         return vec![0; processes.len()];
     }
     let execs = execs(processes, tasks, runs);
@@ -86,10 +86,10 @@ fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[Run]) -> Vec<u64> {
     let mut counted_ns: Vec<u64> = Vec::with_capacity(processes.len());
     for (at, process) in processes.iter().enumerate() {
         let ended_ns = process.ended_ns.unwrap_or(u64::MAX);
-        let reaper = process.reaper.filter(|reaper| *reaper < at);
+        let reaper = process.reaper().filter(|reaper| *reaper < at);
         let parent = process.parent.filter(|parent| *parent < at);
         let listed_ns =
-            process.forked_by_thread.map_or(0, |task| listed_ns(process, &tasks[task], &execs));
+            process.forked_by_thread().map_or(0, |task| listed_ns(process, &tasks[task], &execs));
         let found = parent.map_or(0, |parent| {
             let found = listed_ns.max(found_ns[parent]);
             let parent_ended_ns = processes[parent].ended_ns.unwrap_or(u64::MAX);
@@ -123,7 +123,7 @@ fn listed_ns(process: &Process, forker: &Task, execs: &HashMap<usize, Vec<u64>>)
 fn execs(processes: &[Process], tasks: &[Task], runs: &[Run]) -> HashMap<usize, Vec<u64>> {
     let mut execs: HashMap<usize, Vec<u64>> = processes
         .iter()
-        .filter_map(|process| Some((tasks[process.forked_by_thread?].process, Vec::new())))
+        .filter_map(|process| Some((tasks[process.forked_by_thread()?].process, Vec::new())))
         .collect();
     for run in runs.iter().filter(|run| run.happened_here) {
         if let Some(times) = execs.get_mut(&(run.process as usize)) {

@@ -29,7 +29,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
             "waited_for",
             "waited",
             Unit::Flag,
-            Values::Flag(of().map(|process| Some(process.reaper.is_some())).collect()),
+            Values::Flag(of().map(|process| Some(process.reaper().is_some())).collect()),
         )
         .note(format!(
             "n = {}, with {:.3} s of CPU time. Waited: one of the recording adopted it \

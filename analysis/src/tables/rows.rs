@@ -90,12 +90,13 @@ pub(crate) fn processes(
     let who = knows.all(&WHO);
     let split = knows.all(&[Quantity::Cpu, Quantity::Split]);
     let cpu = knows.all(&[Quantity::Cpu]);
+    let ticks = recording.knows_ticks();
     let some = |known: bool, number: usize| known.then(|| u32::try_from(number).ok()).flatten();
     let mut frame = Frame::new(schema, wanted, rows.len());
     frame.values("process_id", || rows.iter().map(|p| p.serial).collect());
     frame.values("pid", || rows.iter().map(|p| p.pid).collect());
     frame.options("parent_id", || rows.iter().map(|p| serial(p.parent?)).collect());
-    frame.options("reaper_id", || rows.iter().map(|p| serial(p.reaper?)).collect());
+    frame.options("reaper_id", || rows.iter().map(|p| serial(p.reaper()?)).collect());
     frame.values("depth", || rows.iter().map(|p| p.depth).collect());
     frame.words("program", &names.programs, || rows.iter().map(|p| some(who, p.program)).collect());
     frame.words("category", &names.categories, || {
@@ -115,7 +116,7 @@ pub(crate) fn processes(
     frame.known("execs", execs, || rows.iter().map(|p| p.execs).collect());
     frame.known("forked", execs, || rows.iter().map(|p| p.execs == 0).collect());
     frame.words("spawner", &names.programs, || {
-        rows.iter().map(|p| some(who, p.spawned_by?)).collect()
+        rows.iter().map(|p| some(who, p.spawned_by()?)).collect()
     });
     frame.words("spawner_shape", &names.templates, || {
         rows.iter().map(|p| template(p.spawned_in).filter(|_| argv)).collect()
@@ -145,10 +146,10 @@ pub(crate) fn processes(
     frame.known("cpu_ns", cpu, || rows.iter().map(|p| p.cpu.total_ns()).collect());
     frame.known("user_ns", split, || rows.iter().map(|p| p.cpu.user_ns).collect());
     frame.known("system_ns", split, || rows.iter().map(|p| p.cpu.system_ns).collect());
-    frame.known("user_ticks_ns", cpu, || rows.iter().map(|p| p.ticks.user_ns).collect());
-    frame.known("system_ticks_ns", cpu, || rows.iter().map(|p| p.ticks.system_ns).collect());
+    frame.known("user_ticks_ns", ticks, || rows.iter().map(|p| p.ticks.user_ns).collect());
+    frame.known("system_ticks_ns", ticks, || rows.iter().map(|p| p.ticks.system_ns).collect());
     frame.options("children_waited_cpu_ns", || {
-        rows.iter().map(|p| p.waited_ns.filter(|_| cpu)).collect()
+        rows.iter().map(|p| p.waited_ns().filter(|_| cpu)).collect()
     });
     let used: Vec<Usage> = rows
         .iter()
@@ -206,6 +207,7 @@ pub(crate) fn threads(
     let rows = &recording.tasks[range];
     let used: Vec<Usage> = rows.iter().map(Task::used).collect();
     let cpu = knows.all(&[Quantity::Cpu]);
+    let ticks = recording.knows_ticks();
     let mut frame = Frame::new(schema, wanted, rows.len());
     frame.values("thread_id", || rows.iter().map(|t| t.serial).collect());
     frame.values("process_id", || {
@@ -217,8 +219,8 @@ pub(crate) fn threads(
     frame
         .options("end_ns", || rows.iter().map(|t| Some(since(recording, t.ended_ns()?))).collect());
     frame.known("cpu_ns", cpu, || used.iter().map(|u| u.run_ns).collect());
-    frame.known("user_ticks_ns", cpu, || used.iter().map(|u| u.utime_ns).collect());
-    frame.known("system_ticks_ns", cpu, || used.iter().map(|u| u.stime_ns).collect());
+    frame.known("user_ticks_ns", ticks, || used.iter().map(|u| u.utime_ns).collect());
+    frame.known("system_ticks_ns", ticks, || used.iter().map(|u| u.stime_ns).collect());
     usage(&mut frame, recording, &used);
     let of_end = |known: bool, of: fn(&Task) -> Option<u64>| -> Vec<Option<u64>> {
         rows.iter().map(|task| of(task).filter(|_| known)).collect()

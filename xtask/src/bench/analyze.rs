@@ -5,6 +5,7 @@
 //! [`replicate`]). Each program then reads that in a process of its own, from the page cache.
 //! What wait4(2) says of it includes the CPU time of the `sh` and `timeout` around it, 4 ms.
 
+mod bandwidth;
 mod fields;
 mod pids;
 mod replicate;
@@ -42,6 +43,12 @@ pub(crate) struct AnalyzeArgs {
     /// Measure this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     proctrace: Option<PathBuf>,
+    /// Measure this binary's report in the same rounds, as what was before.
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// Measure these alone.
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_values = PROGRAMS)]
+    programs: Vec<String>,
     /// Pids are used again from here on, as kernel.pid_max says; systemd sets 4194304.
     #[arg(long, default_value_t = 4_194_304)]
     pid_max: i32,
@@ -66,6 +73,8 @@ const RECORD_LIMIT: &str = "60";
 
 /// What is measured, by the name it has in the table.
 const PROGRAMS: [&str; 5] = ["decode", "check", "report", "report --gantt", "dump"];
+/// The report of the binary that it is compared with.
+const BEFORE: &str = "report, before";
 
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
     if let Some(trace) = &args.decode {
@@ -86,6 +95,8 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
     let bench = Bench {
         proctrace: args.proctrace.clone().unwrap_or_else(|| release.join("proctrace")),
         rusage: fixture(&release, "rusage")?,
+        against: args.against.clone(),
+        programs: programs(args)?,
         svg: scratch.join("analyze.svg"),
         limit_s: args.limit,
     };
@@ -118,8 +129,23 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
     Ok(())
 }
 
+/// What is to be measured, in the order of the table.
+fn programs(args: &AnalyzeArgs) -> Result<Vec<&'static str>> {
+    if let Some(unknown) = args.programs.iter().find(|name| !PROGRAMS.contains(&name.as_str())) {
+        bail!("there is no program {unknown:?}; there are {}", PROGRAMS.join(", "));
+    }
+    let mut programs: Vec<&str> = PROGRAMS
+        .into_iter()
+        .filter(|name| args.programs.iter().any(|wanted| wanted == name))
+        .collect();
+    programs.extend(args.against.is_some().then_some(BEFORE));
+    Ok(programs)
+}
+
 struct Bench {
     proctrace: PathBuf,
+    against: Option<PathBuf>,
+    programs: Vec<&'static str>,
     rusage: PathBuf,
     svg: PathBuf,
     limit_s: u64,
@@ -167,7 +193,7 @@ impl Bench {
         let (replica, _) = template.write(copies, out)?;
         let decoder = std::env::current_exe().context("we do not know where we are")?;
         let mut measured: Vec<_> =
-            PROGRAMS.iter().map(|name| Measured { name, runs: Vec::new() }).collect();
+            self.programs.iter().map(|name| Measured { name, runs: Vec::new() }).collect();
         // One program after the other in each round, so that what disturbs one disturbs all.
         for _ in 0..rounds {
             for measured in &mut measured {
@@ -181,6 +207,9 @@ impl Bench {
         }
         let size = Size { replica, measured };
         print!("{}", table::rows(&size));
+        if let Some(decode) = size.measured.iter().find(|measured| measured.name == "decode") {
+            print!("{}", bandwidth::beside(path, &size.replica, decode)?);
+        }
         Ok(size)
     }
 
@@ -193,6 +222,10 @@ impl Bench {
             "report --gantt" => {
                 let svg = self.svg.clone().into();
                 vec![self.proctrace.clone().into(), "report".into(), "--gantt".into(), svg]
+            }
+            BEFORE => {
+                let before = self.against.as_ref().unwrap_or(&self.proctrace);
+                vec![before.clone().into(), "report".into()]
             }
             name => vec![self.proctrace.clone().into(), name.into()],
         };
@@ -239,15 +272,26 @@ fn fixture(release: &Path, name: &str) -> Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8(path)?.trim_end()))
 }
 
-/// Unpacks every block once and decodes every record: no program that reads all can be faster.
+/// Unpacks every block once and decodes every record: no program that reads all on one core can be
+/// faster.
 fn decode(path: &Path) -> Result<()> {
     let mut reader = Reader::open(path)?;
-    let mut records = 0u64;
-    while let Some(block) = reader.next_block() {
-        for frame in Frames::new(&block.bytes) {
-            black_box(Record::decode(frame?)?);
-            records += 1;
-        }
+    let (mut records, mut wrong) = (0u64, None);
+    reader.each_block(
+        0,
+        |_| true,
+        |_, bytes| {
+            for frame in Frames::new(bytes) {
+                match frame.and_then(Record::decode) {
+                    Ok(record) => _ = black_box(record),
+                    Err(error) => wrong = Some(error),
+                }
+                records += 1;
+            }
+        },
+    );
+    if let Some(error) = wrong {
+        return Err(error.into());
     }
     println!("{records} records");
     Ok(())

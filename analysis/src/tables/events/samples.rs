@@ -56,8 +56,6 @@ impl<'s> Samples<'s> {
         let knows = |quantity| self.scan.recording.knows.all(&[quantity]);
         for (name, quantity, of) in [
             ("cpu_ns", Quantity::Cpu, (|s| s.run_ns) as fn(&Sample) -> u64),
-            ("user_ticks_ns", Quantity::Cpu, |s| s.utime_ns),
-            ("system_ticks_ns", Quantity::Cpu, |s| s.stime_ns),
             ("run_delay_ns", Quantity::RunDelay, |s| s.run_delay_ns),
             ("voluntary_switches", Quantity::Switches, |s| s.nvcsw),
             ("involuntary_switches", Quantity::Switches, |s| s.nivcsw),
@@ -70,6 +68,9 @@ impl<'s> Samples<'s> {
         ] {
             frame.known(name, knows(quantity), || rows.iter().map(of).collect());
         }
+        let ticks = self.scan.recording.knows_ticks();
+        frame.known("user_ticks_ns", ticks, || rows.iter().map(|s| s.utime_ns).collect());
+        frame.known("system_ticks_ns", ticks, || rows.iter().map(|s| s.stime_ns).collect());
         frame.values("rss_bytes", || {
             rows.iter().map(|row| row.rss_pages.saturating_mul(page_bytes)).collect()
         });

@@ -35,7 +35,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    fn wall_s(&self) -> f64 {
+    pub(super) fn wall_s(&self) -> f64 {
         self.median(|run| run.wall_s)
     }
 
