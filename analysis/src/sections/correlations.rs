@@ -333,11 +333,9 @@ fn tells(found: &Correlations) -> bool {
 fn matrix(found: &Correlations) -> Table {
     let rows = if tells(found) { found.series.len() } else { 0 };
     let sample = format!("n = {} bins of {} s", count(found.n as u64), found.bin_ns as f64 / 1e9);
-    let mut table = Table::new(MATRIX, "What goes with what over time: Pearson's r").text(
-        "series",
-        "",
-        found.series[..rows].iter().cloned(),
-    );
+    let mut table = Table::new(MATRIX, "What goes with what over time: Pearson's r")
+        .in_whole()
+        .text("series", "", found.series[..rows].iter().cloned());
     for (at, (series, name, title)) in COLUMNS.into_iter().enumerate() {
         let Some(column) = found.series.iter().position(|found| found == series) else { continue };
         let r = found.r[..rows].iter().map(|row| row[column]);

@@ -27,7 +27,7 @@ fn processes(memory: Option<&Memory>) -> Table {
     rows.sort_by_key(|process| Reverse((peak(process), process.pss_bytes)));
     let of = || rows.iter();
     let pids = of().map(|process| u64::try_from(process.pid).ok()).collect();
-    let mut table = Table::new("memory_processes", "Memory of processes")
+    let table = Table::new("memory_processes", "Memory of processes")
         .whole("peak_rss_bytes", "peak RSS", Unit::Bytes, of().map(|p| p.peak_rss_bytes))
         .whole("pss_bytes", "PSS", Unit::Bytes, of().map(|process| process.pss_bytes))
         .whole("uss_bytes", "USS", Unit::Bytes, of().map(|process| process.uss_bytes))
@@ -38,27 +38,24 @@ fn processes(memory: Option<&Memory>) -> Table {
         .column("pid", "pid", Unit::Text, Values::Whole(pids))
         .text("program", "program", of().map(|process| &*process.program));
     let Some(memory) = memory else { return table };
-    table = table
-        .note(format!(
-            "peak RSS: of the last program, from its exit record; the others: at the look with the \
-             largest PSS, of one every {}.",
-            time(memory.interval_ns)
-        ))
-        .note(format!(
-            "At one look together at most {} PSS in {} (RSS {}, USS {}).",
-            bytes(memory.peak_pss_bytes),
-            counted(memory.processes_then, "process", "processes"),
-            bytes(memory.rss_bytes_then),
-            bytes(memory.uss_bytes_then),
-        ));
+    // One note, so that a report that shows the first says all of it.
+    let mut says = format!(
+        "peak RSS: of the last program, from its exit record; the others: at the look with the largest \
+         PSS, of one every {}. At one look together at most {} PSS in {} (RSS {}, USS {}).",
+        time(memory.interval_ns),
+        bytes(memory.peak_pss_bytes),
+        counted(memory.processes_then, "process", "processes"),
+        bytes(memory.rss_bytes_then),
+        bytes(memory.uss_bytes_then),
+    );
     if let Some(peak) = memory.peak_rss_bytes_not_looked_at {
-        table = table.note(format!(
-            "No look found {}: peak RSS up to {}.",
+        says.push_str(&format!(
+            " No look found {}: peak RSS up to {}.",
             counted(memory.processes_not_looked_at, "other process", "other processes"),
             bytes(peak)
         ));
     }
-    table
+    table.note(says)
 }
 
 fn over_time(passes: &[Pass], first_ns: u64) -> Table {
