@@ -12,7 +12,7 @@ use proctrace_wire::{Call, Family};
 
 use super::Loader;
 use crate::load::serials::Serials;
-use crate::load::starts::{Loading, Missed, Sought, Start};
+use crate::load::starts::{Missed, Sought, Start, StartFinder};
 use crate::recording::bins::{Bins, Quantity};
 use crate::recording::fast::FastMap;
 use crate::recording::misses::{MissCounter, MissKind, MissedPaths, Misses, PathCounter};
@@ -80,7 +80,7 @@ impl Places {
 /// Who looked up, when, and what ran then: all that counting look-ups needs of the lifecycle.
 pub(super) struct Who {
     process_of_task: Serials,
-    loading: Loading,
+    finder: StartFinder,
     /// Without values, for where they lie.
     bins: Bins,
 }
@@ -100,7 +100,7 @@ impl Who {
     /// Counts all look-ups of a trace.
     pub(super) fn read_lookups(self, reader: &mut Reader<BufReader<File>>) -> Found {
         reader.rewind();
-        let Self { process_of_task, mut loading, mut bins } = self;
+        let Self { process_of_task, mut finder, mut bins } = self;
         let places = RefCell::new(Places::default());
         let mut counts = Counts::default();
         let mut events = bins.events(Quantity::LookupsFailed);
@@ -131,7 +131,7 @@ impl Who {
                 };
                 let missed =
                     Missed { time_ns: head.time_ns, sought: place.sought, path: lookup.path };
-                loading.add(process, missed, &places.directories);
+                finder.add(process, missed, &places.directories);
                 places.misses.add(u32::try_from(process).unwrap_or(u32::MAX), place.kind);
             },
         );
@@ -139,7 +139,7 @@ impl Who {
         Found {
             counts,
             bins,
-            starts: loading.into_inner(),
+            starts: finder.into_inner(),
             directories,
             misses: misses.finish(),
             missed_paths: paths.finish(),
@@ -158,7 +158,7 @@ impl Loader<'_> {
         }
         Who {
             process_of_task,
-            loading: Loading::new(&self.runs, self.processes.len()),
+            finder: StartFinder::new(&self.runs, self.processes.len()),
             bins: Bins::new(self.first_ns, self.last_ns, self.interval_ns, 0),
         }
     }

@@ -30,7 +30,7 @@ use crate::recording::fast::FastMap;
 use crate::recording::knowledge::Knows;
 use crate::recording::misses::{MissedPaths, Misses};
 use crate::recording::names::Names;
-use crate::recording::process::{Counts, Look, Process, Run, Task};
+use crate::recording::process::{Counts, MemoryReading, Process, Run, Task};
 use crate::recording::split::{Balance, ENOUGH_TICKS, Pools, Split, Stretches};
 use crate::recording::tracks::Tracks;
 use crate::samplers::watch::Watch;
@@ -94,7 +94,7 @@ struct Loader<'a> {
     balance: Balance,
     ticks: Vec<layout::Tick>,
     blind: Blindness,
-    looks: Vec<Look>,
+    memory_readings: Vec<MemoryReading>,
     /// Points at which tasks that were attached begin.
     attach_points: FastMap<usize, Point>,
     peak_running: Option<u64>,
@@ -137,7 +137,7 @@ impl<'a> Loader<'a> {
             balance: Balance::default(),
             ticks: Vec::new(),
             blind: Blindness::default(),
-            looks: Vec::new(),
+            memory_readings: Vec::new(),
             attach_points: FastMap::default(),
             peak_running: None,
             first_ns: u64::MAX,
@@ -267,7 +267,7 @@ impl<'a> Loader<'a> {
             split: self.split,
             ticks: self.ticks,
             blind: self.blind,
-            looks: self.looks,
+            memory_readings: self.memory_readings,
             peak_running: self.peak_running,
             first_ns: self.first_ns,
             last_ns: self.last_ns,

@@ -10,7 +10,7 @@ use proctrace_wire::{Record, Stream};
 use super::Loader;
 use crate::recording::bins::{Bins, Point, Quantity};
 use crate::recording::fast::Bits;
-use crate::recording::process::{Look, Task};
+use crate::recording::process::{MemoryReading, Task};
 use crate::recording::split::{Pools, Split, Stretches, Ticks, divide};
 use crate::recording::tracks::Tracks;
 use crate::recording::usage::Usage;
@@ -86,7 +86,7 @@ impl Loader<'_> {
             }
             Record::Memory(memory) => {
                 if let Some(process) = self.process_of_serial.get(memory.process) {
-                    self.looks.push(Look { process, record: memory });
+                    self.memory_readings.push(MemoryReading { process, record: memory });
                 }
             }
             Record::Tick(tick) => {

@@ -47,7 +47,7 @@ const NONE: u32 = u32::MAX;
 
 /// Gives each failed look-up to the run that made it.
 #[derive(Debug)]
-pub(crate) struct Loading {
+pub(crate) struct StartFinder {
     /// When each run began.
     begun_ns: Vec<u64>,
     starts: Vec<Start>,
@@ -58,7 +58,7 @@ pub(crate) struct Loading {
     next: Vec<u32>,
 }
 
-impl Loading {
+impl StartFinder {
     pub(crate) fn new(runs: &[Run], processes: usize) -> Self {
         let mut first = vec![NONE; processes];
         let mut next = vec![NONE; runs.len()];

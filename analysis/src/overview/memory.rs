@@ -7,7 +7,7 @@ use proctrace_trace::Quantity;
 use proctrace_wire::layout;
 
 use crate::recording::Recording;
-use crate::recording::process::{Look, Process};
+use crate::recording::process::{MemoryReading, Process};
 
 /// All processes at one tick.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
@@ -25,10 +25,10 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
         return None;
     }
     let interval_ns = recording.header.memory_interval_ns?;
-    let passes = passes(&recording.looks, interval_ns);
+    let passes = passes(&recording.memory_readings, interval_ns);
     let largest = passes.iter().max_by_key(|pass| pass.pss_bytes)?;
     let mut peaks: HashMap<usize, layout::Memory> = HashMap::new();
-    for look in &recording.looks {
+    for look in &recording.memory_readings {
         let peak = peaks.entry(look.process).or_insert(look.record);
         if look.record.pss_bytes > peak.pss_bytes {
             *peak = look.record;
@@ -73,7 +73,10 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
 
 /// A pass ends where a process comes again. It also does after half an interval without a look, if
 /// the next pass is due by then: on a busy machine there are such pauses within a pass.
-pub(crate) fn passes<'a>(looks: impl IntoIterator<Item = &'a Look>, interval_ns: u64) -> Vec<Pass> {
+pub(crate) fn passes<'a>(
+    looks: impl IntoIterator<Item = &'a MemoryReading>,
+    interval_ns: u64,
+) -> Vec<Pass> {
     let mut passes: Vec<Pass> = Vec::new();
     let mut seen: HashMap<usize, usize> = HashMap::new();
     let mut last_ns = 0;
@@ -104,11 +107,11 @@ mod tests {
     use crate::testing::{MB, MS, S, Scene};
     use zerocopy::FromZeros;
 
-    fn look(process: usize, time_ns: u64, pss_bytes: u64) -> Look {
+    fn look(process: usize, time_ns: u64, pss_bytes: u64) -> MemoryReading {
         let mut record = layout::Memory::new_zeroed();
         record.head.time_ns = time_ns;
         record.pss_bytes = pss_bytes;
-        Look { process, record }
+        MemoryReading { process, record }
     }
 
     #[test]

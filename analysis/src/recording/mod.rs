@@ -19,7 +19,7 @@ use crate::load::unseen::Blindness;
 use crate::recording::bins::Bins;
 use crate::recording::knowledge::Knows;
 use crate::recording::misses::{MissedPaths, Misses};
-use crate::recording::process::{Counts, Look, Process, Run, Task};
+use crate::recording::process::{Counts, MemoryReading, Process, Run, Task};
 use crate::recording::split::Split;
 use crate::recording::tracks::Track;
 use crate::samplers::watch::Watch;
@@ -78,8 +78,8 @@ pub struct Recording {
     pub(crate) ticks: Vec<proctrace_wire::layout::Tick>,
     /// What could not be seen.
     pub(crate) blind: Blindness,
-    /// Looks at the memory of processes, in order of time.
-    pub(crate) looks: Vec<Look>,
+    /// Readings of the memory of processes, in order of time.
+    pub(crate) memory_readings: Vec<MemoryReading>,
     /// Most tasks running or runnable in a sample.
     pub(crate) peak_running: Option<u64>,
     /// First and last time of a record.

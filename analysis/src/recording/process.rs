@@ -47,9 +47,9 @@ pub(crate) struct Run {
     pub(crate) before_system_ns: u64,
 }
 
-/// A look at the memory of one process.
+/// A reading of the memory of one process.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct MemoryReading {
     pub(crate) process: usize,
     pub(crate) record: proctrace_wire::layout::Memory,
 }

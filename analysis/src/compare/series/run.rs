@@ -45,7 +45,7 @@ impl SeriesRun {
         let told: Vec<u64> =
             options.event_logs.iter().filter_map(|log| log.events.events).collect();
         let interval_ns = recording.header.memory_interval_ns.unwrap_or(0);
-        let passes = passes(&recording.looks, interval_ns);
+        let passes = passes(&recording.memory_readings, interval_ns);
         let pss = || passes.iter().map(|pass| pass.pss_bytes);
         let largest = || recording.processes.iter().map(|process| process.maxrss_bytes).max();
         let n = passes.len() as u64;

@@ -23,7 +23,7 @@ impl Course {
     /// None if the recording has no looks at memory.
     pub(crate) fn of(recording: &Recording, tree: &Tree) -> Option<Self> {
         let interval_ns = recording.header.memory_interval_ns?;
-        let looks = || recording.looks.iter();
+        let looks = || recording.memory_readings.iter();
         let all = passes(looks().filter(|look| tree.part(look.process).is_some()), interval_ns);
         let workers = passes(
             looks().filter(|look| tree.part(look.process) == Some(Part::Worker)),
