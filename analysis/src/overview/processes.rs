@@ -1,4 +1,6 @@
-//! Processes one by one: in a frame with what is added up of them, and as rows of tables.
+//! Processes one by one: in frames with what is added up of them, and as rows of tables.
+
+use std::ops::Range;
 
 use polars::prelude::*;
 use proctrace_findings::{Table, Unit, Values};
@@ -9,8 +11,14 @@ use crate::recording::process::Process;
 
 /// The columns bear the names and units of the public table of processes. Programs and shapes of command
 /// lines are numbers here: what is grouped by them needs no texts.
-pub(crate) fn frame(recording: &Recording) -> Result<DataFrame, AnalysisError> {
-    let rows = &recording.processes;
+///
+/// `failed_lookups` are those of all processes, by index.
+pub(crate) fn frame(
+    recording: &Recording,
+    range: Range<usize>,
+    failed_lookups: &[u64],
+) -> Result<DataFrame, AnalysisError> {
+    let rows = &recording.processes[range.clone()];
     let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let shape = |process: &Process| {
         let run = recording.runs.get(process.spawned_in? as usize)?;
@@ -37,7 +45,7 @@ pub(crate) fn frame(recording: &Recording) -> Result<DataFrame, AnalysisError> {
         numbers("system_ticks_ns", &|p| p.ticks.system_ns),
         Column::new("life_ns".into(), life_ns.collect::<Vec<Option<u64>>>()),
         numbers("peak_rss_bytes", &|p| p.maxrss_bytes),
-        Column::new("failed_lookups".into(), recording.failed_lookups()),
+        Column::new("failed_lookups".into(), &failed_lookups[range]),
     ];
     Ok(DataFrame::new(rows.len(), columns)?)
 }

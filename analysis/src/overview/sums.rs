@@ -77,6 +77,9 @@ pub(crate) struct Edge {
     pub(crate) life_median_ns: Option<u64>,
 }
 
+/// Rows of a frame of processes: a million at once would take 100 MB for what is a small table.
+const FRAME_ROWS: usize = 1 << 16;
+
 /// Sums over all processes.
 #[derive(Debug)]
 pub(crate) struct Sums {
@@ -88,34 +91,71 @@ pub(crate) struct Sums {
 
 impl Sums {
     pub(crate) fn of(recording: &Recording) -> Result<Self, AnalysisError> {
-        let processes = processes::frame(recording)?;
+        let keys = ["spawner", "spawner_shape", "program", "forked"].map(col);
+        let summed = [
+            "threads",
+            "user_ns",
+            "system_ns",
+            "user_ticks_ns",
+            "system_ticks_ns",
+            "failed_lookups",
+        ];
+        let failed_lookups = recording.failed_lookups();
+        let mut parts = DataFrame::empty();
+        for from in (0..recording.processes.len().max(1)).step_by(FRAME_ROWS) {
+            let range = from..recording.processes.len().min(from + FRAME_ROWS);
+            let part = processes::frame(recording, range, &failed_lookups)?
+                .lazy()
+                .group_by(keys.clone())
+                .agg([
+                    len().cast(DataType::UInt64).alias("processes"),
+                    cols(summed).as_expr().sum(),
+                    col("peak_rss_bytes").max(),
+                    col("life_ns").drop_nulls().alias("lives_ns"),
+                ])
+                .collect()?;
+            match parts.width() {
+                0 => parts = part,
+                _ => {
+                    parts.vstack_mut_owned(part)?;
+                }
+            }
+        }
+        let lives = || {
+            let options = ExplodeOptions { empty_as_null: false, keep_nulls: false };
+            parts
+                .clone()
+                .lazy()
+                .select(
+                    keys.iter()
+                        .cloned()
+                        .chain([col("lives_ns").alias("life_ns")])
+                        .collect::<Vec<_>>(),
+                )
+                .explode(cols(["life_ns"]), options)
+        };
+        let median = lower_median("life_ns").alias("life_median_ns");
+        let by_edge = lives().group_by(keys.clone()).agg([median.clone()]);
         // All but the lives of programs are sums of these groups.
-        let edges = processes
+        let mut same = JoinArgs::new(JoinType::Left);
+        same.nulls_equal = true;
+        let edges = parts
             .clone()
             .lazy()
-            .group_by([col("spawner"), col("spawner_shape"), col("program"), col("forked")])
+            .group_by(keys.clone())
             .agg([
-                len().cast(DataType::UInt64).alias("processes"),
-                col("threads").sum(),
-                col("user_ns").sum(),
-                col("system_ns").sum(),
-                col("user_ticks_ns").sum(),
-                col("system_ticks_ns").sum(),
-                col("failed_lookups").sum(),
+                col("processes").sum(),
+                cols(summed).as_expr().sum(),
                 col("peak_rss_bytes").max(),
-                lower_median("life_ns").alias("life_median_ns"),
             ])
+            .join(by_edge, keys.clone(), keys.clone(), same)
             .with_column((col("user_ns") + col("system_ns")).alias("cpu_ns"))
             .sort_by_exprs(
                 ["processes", "cpu_ns", "spawner", "spawner_shape", "program", "forked"].map(col),
                 descending([true, true, false, false, false, false]),
             )
             .collect()?;
-        let lives = processes
-            .lazy()
-            .group_by([col("program")])
-            .agg([lower_median("life_ns").alias("life_median_ns")])
-            .collect()?;
+        let lives = lives().group_by([col("program")]).agg([median]).collect()?;
         let programs = programs(recording, &edges, lives)?;
         Ok(Self { edges, programs })
     }

@@ -12,7 +12,7 @@ use crate::overview::memory::{Pass, passes};
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, AnalysisError> {
     let recording = analysis.recording;
     let all = match recording.header.memory_interval_ns {
-        Some(interval_ns) => passes(&recording.looks, interval_ns),
+        Some(interval_ns) => passes(&recording.memory_readings, interval_ns),
         None => Vec::new(),
     };
     let tables = vec![processes(analysis.memory()), over_time(&all, recording.first_ns)];

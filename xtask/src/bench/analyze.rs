@@ -72,7 +72,10 @@ const INTERVAL: &str = "20ms";
 const RECORD_LIMIT: &str = "60";
 
 /// What is measured, by the name it has in the table.
-const PROGRAMS: [&str; 5] = ["decode", "check", "report", "report --gantt", "dump"];
+const PROGRAMS: [&str; 6] = ["decode", "check", "report", "query", "report --gantt", "dump"];
+/// What `query` is asked: the group-by that a report makes as well.
+const SQL: &str = "SELECT program, count(*) AS n, sum(user_ns + system_ns) / 1e9 AS cpu_s \
+                   FROM processes GROUP BY program ORDER BY n DESC";
 /// The report of the binary that it is compared with.
 const BEFORE: &str = "report, before";
 
@@ -223,6 +226,7 @@ impl Bench {
                 let svg = self.svg.clone().into();
                 vec![self.proctrace.clone().into(), "report".into(), "--gantt".into(), svg]
             }
+            "query" => vec![self.proctrace.clone().into(), "query".into(), SQL.into()],
             BEFORE => {
                 let before = self.against.as_ref().unwrap_or(&self.proctrace);
                 vec![before.clone().into(), "report".into()]
