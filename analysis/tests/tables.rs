@@ -13,7 +13,7 @@ use proctrace_findings::RowsValues;
 use proctrace_trace::Quantity;
 
 /// Values that are not null, and their sum, of each column of figures.
-type Columns = BTreeMap<String, (u64, f64)>;
+type Columns = BTreeMap<String, (i64, f64)>;
 
 fn figures(table: &TableSchema) -> Vec<&'static str> {
     let is_figure = |kind| matches!(kind, ColumnKind::I64 | ColumnKind::F64 | ColumnKind::I32);
@@ -40,7 +40,7 @@ fn columns(quantity: Option<Quantity>) -> Columns {
         let row = query.answer().unwrap().rows(0, 1).unwrap();
         for (name, pair) in names.iter().zip(row.columns.chunks(2)) {
             let [count, sum] = pair else { panic!("not a pair") };
-            let RowsValues::Whole(count) = &count.values else { panic!("{name} is not counted") };
+            let RowsValues::Signed(count) = &count.values else { panic!("{name} is not counted") };
             let RowsValues::Real(sum) = &sum.values else { panic!("{name} is not summed") };
             let figures = (count[0].unwrap(), sum[0].unwrap_or(0.0));
             found.insert(format!("{}.{name}", table.name), figures);

@@ -83,7 +83,10 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
         ),
         peak_processes: knows
             .some(&[Forks], peak(processes.iter().map(|p| (p.born_ns, p.ended_ns)))),
-        peak_running: recording.peak_running.filter(|_| knows.all(&[Samples])),
+        // Too few samples may find nothing running, however much did.
+        peak_running: recording
+            .peak_running
+            .filter(|running| *running > 0 && knows.all(&[Samples])),
         median_life_ns: median(&mut lives).filter(|_| knows.all(&[Forks])),
         lookups_failed: knows.some(&Quantity::LOOKUPS, counts.lookups_failed),
         lookups_of_no_link: knows.some(&[LookupsReadlink], counts.not_links),

@@ -88,6 +88,7 @@ fn programs(all: &[Category]) -> Table {
 fn paths(recording: &Recording) -> Table {
     let (rows, others) = by_path(recording);
     let all = rows.iter().map(|row| row.count).fold(others, u64::saturating_add);
+    let all = recording.knows.some(&proctrace_trace::Quantity::LOOKUPS, all);
     let of = || rows.iter();
     let table = Table::new("lookup_paths", "Failed look-ups by path")
         .whole("count", "failed", Unit::Count, of().map(|row| row.count))
@@ -95,7 +96,7 @@ fn paths(recording: &Recording) -> Table {
             "count_percent",
             "of all",
             Unit::Percent,
-            of().map(|row| share_percent(row.count, all)),
+            of().map(|row| share_percent(row.count, all?)),
         )
         .text("family", "call", of().map(|row| &*row.family))
         .text("errno", "errno", of().map(|row| &*row.errno))

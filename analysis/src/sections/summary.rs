@@ -96,7 +96,7 @@ fn figures(analysis: &Analysis<'_>) -> Table {
         .detail()
         .in_whole()
         .note(
-            "Named as in the summary of --json, units last. - is not known: --section health says why. \
+            "Named as in --json (summary, run), units last. - is not known: --section health says why. \
              User and system time are estimates, see --section accounting.",
         )
 }
@@ -180,7 +180,8 @@ fn wasted(rows: &mut Rows, analysis: &Analysis<'_>) {
             Unit::Count,
             per_exec.map(|(lookups, execs)| lookups as f64 / execs as f64),
         );
-    for family in Family::ALL {
+    // Failed execs are counted by themselves, among the execs.
+    for family in Family::ALL.into_iter().filter(|family| *family != Family::Exec) {
         rows.count(&format!("lookups_failed_{}", family.name()), by_family(family));
     }
     rows.count("opens", s.opens).percent(

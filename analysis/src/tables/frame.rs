@@ -138,8 +138,7 @@ impl Words {
     pub(crate) fn column(&self, name: PlSmallStr, numbers: Vec<Option<u32>>) -> Column {
         let len = self.0.len();
         let inside = |number: &u32| (*number as usize) < len;
-        let numbers: IdxCa =
-            numbers.into_iter().map(|number| number.filter(inside)).collect();
+        let numbers: IdxCa = numbers.into_iter().map(|number| number.filter(inside)).collect();
         // Every number is of the dictionary, or null.
         let mut column = self.0.take(&numbers).unwrap_or_else(|_| {
             Series::full_null("".into(), numbers.len(), &ColumnKind::Text.dtype())

@@ -8,6 +8,7 @@ mod arrow;
 mod events;
 mod files;
 mod frame;
+mod guard;
 mod nearest;
 mod query;
 mod rows;

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use polars::prelude::{DataFrame, IntoLazy, PolarsError};
+use polars::prelude::{DataFrame, DataType, Expr, IntoLazy, PolarsError, col};
 use polars::sql::SQLContext;
 
 use crate::error::AnalysisError;
 use crate::recording::Recording;
 use crate::tables::answer::Answer;
 use crate::tables::frame::{RECORDING, Wanted, named};
+use crate::tables::guard::guarded;
 use crate::tables::nearest::nearest;
 use crate::tables::schema::{TABLES, TableSchema};
 use crate::tables::stream;
@@ -53,7 +54,7 @@ fn meant(nearest: &Option<&'static str>) -> String {
 pub struct Query {
     sql: String,
     wanted: Wanted,
-    tables: Vec<&'static TableSchema>,
+    tables: BTreeMap<String, &'static TableSchema>,
     frames: BTreeMap<&'static str, DataFrame>,
 }
 
@@ -64,20 +65,24 @@ impl Query {
     /// When it asks no table of a recording.
     pub fn new(sql: &str) -> Result<Self, QueryError> {
         let sql = with_plain_numbers(sql.trim().trim_end_matches(';'));
+        if sql.is_empty() {
+            return Err(QueryError::Sql("the SQL is empty".to_owned()));
+        }
+        let sql = guarded(&sql).map_err(QueryError::Sql)?;
         let mentioned = Mentioned::of(&sql);
-        let mut tables: Vec<&'static TableSchema> = Vec::new();
+        // By the names that the query has for them: SQL does not tell A from a.
+        let mut tables: BTreeMap<String, &'static TableSchema> = BTreeMap::new();
         for name in &mentioned.tables {
-            if let Some(table) = TableSchema::named(name)
-                && !tables.iter().any(|known| known.name == table.name)
-            {
-                tables.push(table);
+            if let Some(table) = TableSchema::named(&name.to_ascii_lowercase()) {
+                tables.insert(name.clone(), table);
             }
         }
         if tables.is_empty() {
             return Err(match mentioned.tables.first() {
                 Some(name) => no_table(name),
                 None => QueryError::Sql(
-                    "it asks no table: SELECT … FROM processes, for example; query without SQL lists them"
+                    "the query names no table: SELECT … FROM processes, for example; query without SQL \
+                     lists them"
                         .to_owned(),
                 ),
             });
@@ -116,7 +121,9 @@ impl Query {
             }
             Ok(())
         };
-        Ok(stream(recording, path, tables, wanted, &mut take)?)
+        let mut needed: Vec<&'static TableSchema> = tables.values().copied().collect();
+        needed.dedup_by_key(|table| table.name);
+        Ok(stream(recording, path, &needed, wanted, &mut take)?)
     }
 
     /// Asks the recordings that were added.
@@ -126,10 +133,21 @@ impl Query {
     pub fn answer(self) -> Result<Answer, QueryError> {
         let Self { sql, tables, frames, .. } = self;
         let mut context = SQLContext::new();
-        for (name, mut frame) in frames {
+        for (name, table) in &tables {
+            let Some(frame) = frames.get(table.name) else { continue };
+            let mut frame = frame.clone();
             frame.align_chunks_par();
-            context.register(name, frame.lazy());
+            // Numbers of processes and the like are no figures, but somebody will subtract them.
+            let narrow = frame
+                .columns()
+                .iter()
+                .filter(|column| matches!(column.dtype(), DataType::UInt32 | DataType::Int32));
+            let wide: Vec<Expr> =
+                narrow.map(|column| col(column.name().clone()).cast(DataType::Int64)).collect();
+            context.register(name, frame.lazy().with_columns(wide));
         }
+        drop(frames);
+        let tables: Vec<&'static TableSchema> = tables.into_values().collect();
         let answer = context.execute(&sql).and_then(|lazy| lazy.collect());
         answer.map(Answer::new).map_err(|error| explained(&error, &tables))
     }
@@ -153,7 +171,7 @@ fn explained(error: &PolarsError, tables: &[&'static TableSchema]) -> QueryError
         _ => false,
     };
     match quoted() {
-        Some(name) if of_columns => return no_column(&name, tables),
+        Some(name) if of_columns && !is_column(&name, tables) => return no_column(&name, tables),
         Some(name) if text.contains("relation") && TableSchema::named(&name).is_none() => {
             return no_table(&name);
         }
@@ -162,6 +180,10 @@ fn explained(error: &PolarsError, tables: &[&'static TableSchema]) -> QueryError
     // The rest of a message is about the engine's own plan.
     let first = text.split("\n\n").next().unwrap_or(&text).trim();
     QueryError::Sql(first.to_owned())
+}
+
+fn is_column(name: &str, tables: &[&'static TableSchema]) -> bool {
+    name == RECORDING || tables.iter().any(|table| table.column(name).is_some())
 }
 
 fn no_column(name: &str, tables: &[&'static TableSchema]) -> QueryError {

@@ -129,7 +129,9 @@ const INTRODUCTION: &str = "\
 * Units are the endings of names: `_ns`, `_bytes`, `_percent`.
 * What a recording does not know is null, never 0: what was left out (`record --misses none`), lost, or
   never happened (the signal of a process that exited by itself).
-* Bytes of paths and arguments that are no UTF-8 appear as `\\xHH`.
+* Bytes of paths and arguments that are no UTF-8 appear as `\\xHH`; [formats.md](formats.md) says what CSV and JSON do with
+  control characters and formulas. Lists are JSON in CSV.
+* In SQL whole numbers are BIGINT, those that are INTEGER here as well: their differences may be negative.
 * The schema is an interface: columns are added, and neither renamed nor given another meaning.
 ";
 
@@ -355,7 +357,12 @@ pub const TABLES: &[TableSchema] = &[
             PROCESS_ID,
             THREAD_ID,
             EXEC_ID,
-            TIME_NS,
+            column(
+                "time_ns",
+                I64,
+                "When, from the start of the recording: up to a tick of the scheduler early, so that several have \
+                 the same.",
+            ),
             column(
                 "program",
                 Text,

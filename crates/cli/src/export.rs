@@ -1,9 +1,8 @@
 //! `proctrace export`: the tables of recordings as files for other tools.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,15 +12,17 @@ use proctrace_report::number::{bytes, count, counted};
 use proctrace_report::{rows_csv, rows_csv_names};
 
 use crate::args::{ExportArgs, TablesFormat};
-use crate::query::names;
+use crate::query::{names, private, without_repetitions};
 use crate::{check, rules, say};
 
 pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
-    fs::create_dir_all(&args.directory)
-        .with_context(|| format!("cannot make {}", args.directory.display()))?;
+    let mut traces = args.traces.clone();
+    without_repetitions(&mut traces);
     let mut export = Export::new(&args.directory, args.format);
-    for (trace, name) in args.traces.iter().zip(names(&args.traces)) {
+    for (trace, name) in traces.iter().zip(names(&traces)) {
         let recording = rules::load(trace, &args.rules)?;
+        fs::create_dir_all(&args.directory)
+            .with_context(|| format!("cannot make {}", args.directory.display()))?;
         check::warn(trace, &recording);
         batches(&recording, trace, &name, |table, batch| export.add(table, batch))
             .map_err(|Failed(error)| error)?;
@@ -127,10 +128,7 @@ impl TableFile {
         let path = directory.join(format!("{}.{ending}", table.name));
         let part = directory.join(format!(".{}.{ending}.part", table.name));
         let context = || format!("cannot write {}", part.display());
-        // For its owner's eyes only, as the trace is: arguments and environments hold secrets.
-        let options =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).clone();
-        let mut out = BufWriter::new(options.open(&part).with_context(context)?);
+        let mut out = BufWriter::new(private(&part).with_context(context)?);
         let body = match format {
             TablesFormat::Parquet | TablesFormat::Arrow => {
                 let columnar = match format {

@@ -1,14 +1,17 @@
 //! `proctrace query`: SQL over the tables of recordings.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, IsTerminal, Read, Write, stdin, stdout};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use proctrace_analysis::{Answer, Query, QueryError, TABLES};
-use proctrace_report::{rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
+use proctrace_analysis::{Answer, Query, QueryError, TABLES, TableSchema};
+use proctrace_report::{Style, rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
+
+use proctrace_trace::MAGIC;
 
 use crate::args::{DEFAULT_TRACE, QueryArgs, RowsFormat};
 use crate::exit_code::Misuse;
@@ -18,9 +21,16 @@ use crate::{check, print, rules};
 const ROWS_AT_A_TIME: usize = 1 << 14;
 
 pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
-    let Some((sql, traces)) = asked(args)? else { return list_tables() };
-    if args.format == RowsFormat::Parquet && args.output.is_none() && stdout().is_terminal() {
+    let Some((sql, traces)) = asked(args)? else { return list_tables(TABLES) };
+    if let Some(tables) = described(&sql) {
+        return list_tables(&tables);
+    }
+    let format = format_of(args);
+    if format == RowsFormat::Parquet && args.output.is_none() && stdout().is_terminal() {
         bail!(Misuse("Parquet is not for a terminal: -o FILE, or redirect it".to_owned()));
+    }
+    if let Some(path) = &args.output {
+        refuse_traces(path)?;
     }
     let mut query = Query::new(&sql).map_err(misuse)?;
     for (trace, name) in traces.iter().zip(names(&traces)) {
@@ -32,16 +42,60 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
     match &args.output {
         Some(path) => {
             let context = || format!("cannot write {}", path.display());
-            let mut out = BufWriter::new(File::create(path).with_context(context)?);
-            put(&answer, args, &mut out).and_then(|()| Ok(out.flush()?)).with_context(context)?;
+            let mut out = BufWriter::new(private(path).with_context(context)?);
+            put(&answer, format, print::style(None), &mut out)
+                .and_then(|()| Ok(out.flush()?))
+                .with_context(context)?;
         }
         None => {
             let mut out = BufWriter::new(stdout().lock());
-            put(&answer, args, &mut out)?;
+            let style = print::style((!args.all).then_some(args.top));
+            put(&answer, format, style, &mut out)?;
             out.flush()?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A file for its owner's eyes only, as traces are: arguments and environments hold secrets.
+pub(crate) fn private(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// A recording that was named by mistake is not overwritten by an answer.
+fn refuse_traces(path: &Path) -> Result<()> {
+    let mut magic = [0; MAGIC.len()];
+    let is_trace = File::open(path)
+        .is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic == MAGIC);
+    if is_trace {
+        bail!(Misuse(format!("{} is a recording, and would be overwritten", path.display())));
+    }
+    Ok(())
+}
+
+fn format_of(args: &QueryArgs) -> RowsFormat {
+    let ending = args.output.as_deref().and_then(Path::extension).and_then(OsStr::to_str);
+    args.format.unwrap_or(match ending {
+        Some("csv") => RowsFormat::Csv,
+        Some("json") => RowsFormat::Json,
+        Some("ndjson" | "jsonl") => RowsFormat::Ndjson,
+        Some("parquet") => RowsFormat::Parquet,
+        _ => RowsFormat::Text,
+    })
+}
+
+/// The tables that a text asks to describe, as other programs have it: a name, `DESCRIBE processes`,
+/// `SHOW TABLES`.
+fn described(sql: &str) -> Option<Vec<TableSchema>> {
+    let sql = sql.trim().trim_end_matches(';').to_ascii_lowercase();
+    let words: Vec<&str> = sql.split_whitespace().collect();
+    match words[..] {
+        ["show", "tables"] => Some(TABLES.to_vec()),
+        ["describe" | "desc", name] | ["show", "columns", "from", name] | [name] => {
+            TableSchema::named(name).map(|table| vec![*table])
+        }
+        _ => None,
+    }
 }
 
 /// What is wrong with the SQL is wrong with the arguments.
@@ -60,6 +114,7 @@ fn asked(args: &QueryArgs) -> Result<Option<(String, Vec<PathBuf>)>> {
         (None, None) => return Ok(None),
     };
     let mut traces: Vec<PathBuf> = rest.iter().map(PathBuf::from).collect();
+    without_repetitions(&mut traces);
     if traces.is_empty() {
         traces.push(DEFAULT_TRACE.into());
     }
@@ -88,6 +143,12 @@ fn read_sql(path: &Path) -> Result<String> {
     Ok(sql)
 }
 
+/// A trace that is named twice is one recording.
+pub(crate) fn without_repetitions(traces: &mut Vec<PathBuf>) {
+    let mut seen = std::collections::BTreeSet::new();
+    traces.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
+}
+
 /// What recordings are called: their files without directory and ending, where that tells them apart.
 pub(crate) fn names(traces: &[PathBuf]) -> Vec<String> {
     let whole = |path: &PathBuf| path.to_string_lossy().into_owned();
@@ -103,15 +164,19 @@ pub(crate) fn names(traces: &[PathBuf]) -> Vec<String> {
         .collect()
 }
 
-fn put(answer: &Answer, args: &QueryArgs, out: &mut impl Write) -> Result<()> {
+fn put(answer: &Answer, format: RowsFormat, style: Style, out: &mut impl Write) -> Result<()> {
     let all = answer.height();
-    match args.format {
+    match format {
         RowsFormat::Text => {
-            let style = print::style((!args.all).then_some(args.top));
             let rows = answer.rows(0, style.rows.min(all))?;
             out.write_all(rows_text(&rows, all, style).as_bytes())?;
         }
-        RowsFormat::Parquet => answer.parquet(out)?,
+        RowsFormat::Parquet => {
+            // Written at once, so that a reader who has had enough is told from a fault.
+            let mut file = Vec::new();
+            answer.parquet(&mut file)?;
+            out.write_all(&file)?;
+        }
         RowsFormat::Csv => {
             rows_csv_names(&answer.rows(0, 0)?, out)?;
             for from in (0..all).step_by(ROWS_AT_A_TIME) {
@@ -135,9 +200,9 @@ fn put(answer: &Answer, args: &QueryArgs, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-fn list_tables() -> Result<ExitCode> {
+fn list_tables(tables: &[TableSchema]) -> Result<ExitCode> {
     let mut out = stdout().lock();
-    for (at, table) in TABLES.iter().enumerate() {
+    for (at, table) in tables.iter().enumerate() {
         if at > 0 {
             writeln!(out)?;
         }

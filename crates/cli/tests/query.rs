@@ -190,10 +190,92 @@ fn several_recordings_are_told_apart() {
             rows("SELECT count(*) AS n FROM processes", &[trace(&format!("{name}.ptrace"))]);
         assert_eq!(row["n"], alone[0]["n"]);
     }
-    // The same name twice is no name.
-    let twice = [trace("tour-1.ptrace"), trace("tour-1.ptrace")];
-    let names = rows("SELECT DISTINCT recording FROM processes", &twice);
-    assert!(names[0]["recording"].as_str().unwrap().ends_with("tour-1.ptrace"));
+    // A name of two files is none, and one file is one recording however often it is named.
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("tour-1.ptrace");
+    std::fs::copy(trace("tour-1.ptrace"), &copy).unwrap();
+    let all = [trace("tour-1.ptrace"), copy.clone(), copy];
+    let sql = "SELECT recording, count(*) AS n FROM processes GROUP BY recording";
+    let found = rows(sql, &all);
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0]["n"], found[1]["n"]);
+    assert!(found[0]["recording"].as_str().unwrap().ends_with("/tour-1.ptrace"), "{found:?}");
+}
+
+#[test]
+fn figures_can_be_subtracted() {
+    let trace = [trace("tour-1.ptrace")];
+    let sql = "SELECT count(*) - 1000000 AS n, count(DISTINCT program) - 1000000 AS programs, \
+               min(process_id) - 1000000 AS id, sum(threads) - 1000000 AS threads, \
+               count(*) * 1000000000 AS many FROM processes";
+    let row = rows(sql, &trace).remove(0);
+    for name in ["n", "programs", "id", "threads"] {
+        assert!(row[name].as_i64().unwrap() < 0, "{row}");
+    }
+    assert_eq!(
+        row["many"].as_i64().unwrap(),
+        (row["n"].as_i64().unwrap() + 1_000_000) * 1_000_000_000
+    );
+    assert_eq!(rows("SELECT 7 / 2 AS x, pid FROM processes LIMIT 1", &trace)[0]["x"], 3.5);
+}
+
+#[test]
+fn what_the_engine_would_answer_wrongly_is_refused() {
+    for (sql, why) in [
+        (
+            "SELECT 1 FROM processes c JOIN processes p ON p.process_id = c.parent_id AND p.exit_code = 7",
+            "in ON",
+        ),
+        ("SELECT sum(cpu_ns) / sum(sum(cpu_ns)) OVER () FROM processes GROUP BY program", "WITH"),
+        ("SELECT program FROM processes WHERE count(*) > 3 GROUP BY program", "HAVING"),
+        ("SELECT program, count(*) FROM processes", "GROUP BY program"),
+        ("DROP TABLE processes", "one query at a time"),
+    ] {
+        let says = refused(sql);
+        assert!(says.contains(why), "{sql}\n{says}");
+    }
+    // What is to be written instead.
+    let trace = [trace("tour-1.ptrace")];
+    let failed = "SELECT count(*) AS n FROM processes c JOIN (SELECT process_id FROM processes \
+                  WHERE exit_code = 3) AS p ON p.process_id = c.parent_id";
+    let where_ = "SELECT count(*) AS n FROM processes c JOIN processes p ON p.process_id = c.parent_id \
+                  WHERE p.exit_code = 3";
+    let (a, b) = (rows(failed, &trace), rows(where_, &trace));
+    assert_eq!(a, b);
+    assert!(a[0]["n"].as_i64().unwrap() > 0);
+}
+
+#[test]
+fn no_recording_is_overwritten_and_answers_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("x.ptrace");
+    std::fs::copy(trace("tour-1.ptrace"), &copy).unwrap();
+    let ask = |out: &Path| {
+        let mut command = proctrace();
+        command.args(["query", "SELECT pid, program FROM processes", "-o"]).arg(out).arg(&copy);
+        command.output().unwrap()
+    };
+    let refused = ask(&copy);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is a recording"));
+    let before = std::fs::read(trace("tour-1.ptrace")).unwrap();
+    assert_eq!(std::fs::read(&copy).unwrap(), before);
+    let out = directory.path().join("a.json");
+    assert!(ask(&out).status.success());
+    let rows: Vec<Value> = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    assert!(!rows.is_empty());
+    assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_table_is_described_by_its_name() {
+    for sql in ["processes", "DESCRIBE processes;", "show columns from Processes"] {
+        let text = asked(&[sql], &[]);
+        assert!(text.starts_with("processes: ") && text.contains("  cpu_ns "), "{text}");
+        assert!(!text.contains("losses: "), "{text}");
+    }
+    assert_eq!(asked(&["SHOW TABLES"], &[]), asked(&[], &[]));
 }
 
 #[test]
@@ -205,7 +287,9 @@ fn errors_name_what_was_probably_meant() {
     let joined = refused("SELECT p.cpu_n FROM processes p JOIN execs e ON p.exec_id = e.exec_id");
     assert!(joined.contains("did you mean cpu_ns?"), "{joined}");
     assert!(refused("SELEC program FROM processes").contains("SELEC"));
-    assert!(refused("hello").contains("it asks no table"));
+    assert!(refused("hello").contains("found: hello"));
+    assert!(refused("SELECT 1").contains("names no table"));
+    assert!(refused(" ").contains("empty"));
     assert!(refused("SELECT sqrrt(pid) FROM processes").contains("sqrrt"));
     let file = proctrace().arg("query").arg(trace("tour-1.ptrace")).output().unwrap();
     assert_eq!(file.status.code(), Some(2));

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use proctrace_findings::{Rows, RowsValues, count};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::escape::{csv, json as escape_json, terminal};
 use crate::style::Style;
@@ -23,17 +23,50 @@ pub fn rows_text(rows: &Rows, all: usize, style: Style) -> String {
             (terminal(&column.name).into_owned(), align)
         })
         .collect();
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(&columns).without_prefixes();
     for row in 0..rows.height().min(style.rows) {
         table.row(rows.columns.iter().map(|column| cell_text(&column.values, row)));
     }
-    let mut out: String = table.lines(style.width).iter().map(|line| format!("{line}\n")).collect();
+    let mut out = match table.fits(style.width) {
+        true => table.lines(style.width).iter().map(|line| format!("{line}\n")).collect(),
+        false => one_by_one(rows, style),
+    };
     let shown = rows.height().min(style.rows);
     if all == 0 {
         out.push_str("  no rows\n");
     } else if shown < all {
         let more = count((all - shown) as u64);
         out.push_str(&format!("  … {more} more rows: --all, --top N, or LIMIT\n"));
+    }
+    out
+}
+
+/// Rows with too many columns for a table: each as lines of a column and its value.
+fn one_by_one(rows: &Rows, style: Style) -> String {
+    let names: Vec<String> =
+        rows.columns.iter().map(|column| terminal(&column.name).into_owned()).collect();
+    let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    for row in 0..rows.height().min(style.rows) {
+        if row > 0 {
+            out.push('\n');
+        }
+        for (name, column) in names.iter().zip(&rows.columns) {
+            let value = cell_text(&column.values, row);
+            let room = style.width.saturating_sub(widest + 4).max(8);
+            let pad = " ".repeat(widest - name.chars().count());
+            let chars: Vec<char> = value.chars().collect();
+            for (at, part) in chars.chunks(room).enumerate() {
+                let part: String = part.iter().collect();
+                match at {
+                    0 => out.push_str(&format!("  {name}{pad}  {part}\n")),
+                    _ => out.push_str(&format!("  {}  {part}\n", " ".repeat(widest))),
+                }
+            }
+            if chars.is_empty() {
+                out.push_str(&format!("  {name}\n"));
+            }
+        }
     }
     out
 }
@@ -102,9 +135,11 @@ pub fn rows_json(rows: &Rows, first: &mut bool, out: &mut dyn Write) -> io::Resu
 
 fn rows_objects(rows: &Rows, mut each: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
     for row in 0..rows.height() {
-        let cells =
-            rows.columns.iter().map(|column| (column.name.clone(), value(&column.values, row)));
-        let object = Value::Object(cells.collect::<Map<_, _>>()).to_string();
+        // In the order of the query, which a map of names would not keep.
+        let cells = rows.columns.iter().map(|column| {
+            format!("{}:{}", Value::from(column.name.as_str()), value(&column.values, row))
+        });
+        let object = format!("{{{}}}", cells.collect::<Vec<_>>().join(","));
         each(&escape_json(&object))?;
     }
     Ok(())
@@ -167,6 +202,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_wide_for_a_table_is_told_line_by_line() {
+        let column = |at: usize| RowsColumn {
+            name: format!("column_{at}"),
+            values: RowsValues::Text(vec![Some("a long text of some words".into()); 2]),
+        };
+        let rows = Rows { columns: (0..20).map(column).collect() };
+        let text = rows_text(&rows, 2, Style { width: 80, rows: 9, colour: false });
+        assert!(text.contains("  column_7   a long text of some words\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert_eq!(text.lines().count(), 41);
+    }
+
+    #[test]
     fn json_comes_back() {
         let (mut out, mut first) = (Vec::new(), true);
         rows_json(&rows(), &mut first, &mut out).unwrap();
@@ -179,7 +227,9 @@ mod tests {
         assert_eq!(back[0]["argv"][1], "b c");
         let mut lines = Vec::new();
         rows_ndjson(&rows(), &mut lines).unwrap();
-        assert_eq!(String::from_utf8(lines).unwrap().lines().count(), 2);
+        let lines = String::from_utf8(lines).unwrap();
+        assert_eq!(lines.lines().count(), 2);
+        assert!(lines.starts_with("{\"name\":"), "{lines}");
     }
 
     #[test]

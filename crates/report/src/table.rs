@@ -18,6 +18,8 @@ pub(crate) enum Align {
 pub(crate) struct Table {
     columns: Vec<(Cow<'static, str>, Align)>,
     rows: Vec<Vec<String>>,
+    /// Whether what all cells of a column begin with may be said once below.
+    prefixes: bool,
 }
 
 const GAP: usize = 2;
@@ -33,7 +35,25 @@ const PREFIX_MIN: usize = 6;
 impl Table {
     pub(crate) fn new<T: Clone + Into<Cow<'static, str>>>(columns: &[(T, Align)]) -> Self {
         let columns = columns.iter().map(|(title, align)| (title.clone().into(), *align)).collect();
-        Self { columns, rows: Vec::new() }
+        Self { columns, rows: Vec::new(), prefixes: true }
+    }
+
+    /// With all cells as they are, or cut.
+    pub(crate) fn without_prefixes(mut self) -> Self {
+        self.prefixes = false;
+        self
+    }
+
+    /// Whether it keeps to a width without a cell that is cut to less than is fair.
+    pub(crate) fn fits(&self, width: usize) -> bool {
+        let widths = self.widths(&self.rows);
+        let least = widths.iter().enumerate().map(|(at, natural)| match self.columns[at].1 {
+            Align::Right => *natural,
+            Align::Left | Align::List => {
+                (*natural).min(WORDS_FAIR.max(self.columns[at].0.chars().count()))
+            }
+        });
+        INDENT + least.sum::<usize>() + GAP * widths.len().saturating_sub(1) <= width
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
@@ -51,7 +71,7 @@ impl Table {
         let mut words: Vec<usize> = self.aligned(Align::Left).collect();
         words.sort_by_key(|column| std::cmp::Reverse(widths[*column]));
         for column in words {
-            if taken(&widths) <= width {
+            if taken(&widths) <= width || !self.prefixes {
                 break;
             }
             if let Some(prefix) = take_prefix(&mut rows, column) {

@@ -15,7 +15,8 @@ use super::report::RulesArgs;
         A recording is a set of tables: processes, threads, execs, lookups, samples and more. Without \
         SQL, query lists them with their columns; docs/tables.md has the same, docs/queries.md \
         examples. Several recordings are asked at once: the column `recording` of every table names \
-        each. Units are in the names of columns; what a recording does not know is NULL.",
+        each, and joins are within one only if it is joined by as well. Units are in the names of columns; \
+        what a recording does not know is NULL.",
     after_long_help = "Examples:\n  \
         proctrace query\n  \
         proctrace query 'SELECT program, count(*) AS n, sum(user_ns + system_ns) / 1e9 AS cpu_s\n      \
@@ -25,7 +26,8 @@ use super::report::RulesArgs;
         proctrace query -f slow.sql --format csv job.ptrace > slow.csv"
 )]
 pub(crate) struct QueryArgs {
-    /// SQL, unless it comes from a file (-f); then the traces, by default proctrace.ptrace.
+    /// SQL, or the name of a table to describe; unless it comes from a file (-f). Then the traces, by
+    /// default proctrace.ptrace.
     #[arg(value_name = "SQL|FILE")]
     pub(crate) arguments: Vec<OsString>,
 
@@ -33,11 +35,11 @@ pub(crate) struct QueryArgs {
     #[arg(short = 'f', long = "sql-file", value_name = "FILE")]
     pub(crate) sql_file: Option<PathBuf>,
 
-    /// How to print the answer.
-    #[arg(long, value_enum, default_value = "text")]
-    pub(crate) format: RowsFormat,
+    /// How to print the answer: text, unless the name of --output says otherwise.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<RowsFormat>,
 
-    /// Write the answer into this file.
+    /// Write the whole answer into this file; .csv, .json, .ndjson and .parquet say how.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
