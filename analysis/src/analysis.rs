@@ -4,20 +4,16 @@
 use std::cell::OnceCell;
 
 use proctrace_findings::{
-    Category, Correlations, DirectoryMisses, Ends, Findings, Health, Memory, Metrics, Spawner,
-    Summary, Table,
+    Category, Correlations, DirectoryMisses, Ends, Findings, Health, Memory, Spawner, Summary,
 };
 use proctrace_trace::Quantity;
 
 use crate::books::waits::Accounting;
 use crate::books::{detached, laws};
 use crate::error::AnalysisError;
-use crate::options::{Content, Options};
 use crate::overview::sums::Sums;
-use crate::overview::{blind_spots, ends, lookups, memory, metrics, programs, summary};
+use crate::overview::{blind_spots, ends, lookups, memory, programs, summary};
 use crate::recording::Recording;
-use crate::sections::Section;
-use crate::sections::correlations::{self, MATRIX};
 
 /// A recording that is reported on. Whoever wants more than one section, or findings and figures, saves
 /// passes over all processes by asking one of these.
@@ -32,7 +28,7 @@ pub struct Analysis<'a> {
     ends: OnceCell<Ends>,
     detached: OnceCell<Vec<usize>>,
     memory: OnceCell<Option<Memory>>,
-    correlations: OnceCell<Correlations>,
+    pub(crate) correlations: OnceCell<Correlations>,
     summary: OnceCell<Summary>,
 }
 
@@ -78,54 +74,14 @@ impl<'a> Analysis<'a> {
         })
     }
 
-    /// Every figure of the recording under its stable name, in the order of
-    /// [`FAMILIES`](proctrace_findings::FAMILIES), the largest of each family first.
-    ///
-    /// A family without labels is there if the recording knows what it needs: `peak_pss_bytes` takes
-    /// `--memory`. One with labels has as many members as there are things to count, and may have none.
-    /// [`Metrics::unknown`] tells the one from the other.
-    ///
-    /// # Errors
-    /// When a table cannot be computed, which would be a fault of this crate.
-    pub fn metrics(&self) -> Result<Metrics, AnalysisError> {
-        metrics::metrics(self)
-    }
-
     /// Whether the recording can be trusted: what was lost or damaged, and the laws.
     pub fn health(&self) -> Health {
         laws::health(self.recording, self.accounting())
     }
 
-    /// What a section says.
-    ///
-    /// # Errors
-    /// When a table cannot be computed, which would be a fault of this crate.
-    pub fn section(&self, section: &Section, options: &Options) -> Result<Content, AnalysisError> {
-        let content = (section.analyse)(self, options)?;
-        Ok(content.only_known(&self.recording.knows))
-    }
-
-    /// The tables that a report shows without being asked for a section.
-    ///
-    /// # Errors
-    /// When a table cannot be computed, which would be a fault of this crate.
-    pub fn report_tables(&self, options: &Options) -> Result<Vec<Table>, AnalysisError> {
-        self.prepare()?;
-        let mut tables = Vec::new();
-        for section in Section::ALL.iter().filter(|section| !section.shown.is_empty()) {
-            let content = self.section(section, options)?;
-            // Of tables without rows only the matrix has something to say: why it has none.
-            let has_something = |table: &Table| table.height() > 0 || table.name == MATRIX;
-            let shown = content.tables.into_iter();
-            let shown = shown.filter(|table| section.shown.contains(&table.name));
-            tables.extend(shown.filter(has_something));
-        }
-        Ok(tables)
-    }
-
     /// Computes what takes longest in two halves of about the same length, neither of which needs
     /// anything of the other.
-    fn prepare(&self) -> Result<(), AnalysisError> {
+    pub(crate) fn prepare(&self) -> Result<(), AnalysisError> {
         if self.sums.get().is_some() || self.summary.get().is_some() {
             return Ok(());
         }
@@ -182,10 +138,6 @@ impl<'a> Analysis<'a> {
 
     pub(crate) fn memory(&self) -> Option<&Memory> {
         self.memory.get_or_init(|| memory::memory(self.recording)).as_ref()
-    }
-
-    pub(crate) fn correlations(&self) -> &Correlations {
-        self.correlations.get_or_init(|| correlations::correlations(self.recording))
     }
 }
 

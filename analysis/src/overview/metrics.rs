@@ -15,8 +15,23 @@ use crate::overview::sums::{Edge, Sum};
 use crate::recording::Recording;
 use crate::recording::knowledge::{BY_KIND, Knows, metric_needs};
 
+impl Analysis<'_> {
+    /// Every figure of the recording under its stable name, in the order of
+    /// [`FAMILIES`](proctrace_findings::FAMILIES), the largest of each family first.
+    ///
+    /// A family without labels is there if the recording knows what it needs: `peak_pss_bytes` takes
+    /// `--memory`. One with labels has as many members as there are things to count, and may have none.
+    /// [`Metrics::unknown`] tells the one from the other.
+    ///
+    /// # Errors
+    /// When a table cannot be computed, which would be a fault of this crate.
+    pub fn metrics(&self) -> Result<Metrics, AnalysisError> {
+        metrics(self)
+    }
+}
+
 /// All figures of a recording, those of [`FAMILIES`] in their order.
-pub(crate) fn metrics(analysis: &Analysis<'_>) -> Result<Metrics, AnalysisError> {
+fn metrics(analysis: &Analysis<'_>) -> Result<Metrics, AnalysisError> {
     let recording = analysis.recording;
     let sums = analysis.sums()?;
     let (categories, names) = (sums.by(["category"])?, sums.by(["name"])?);

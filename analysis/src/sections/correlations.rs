@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proctrace_findings::{Chart, ChartBody, Correlations, HeatMap, Table, Unit, count, counted};
 
+use crate::analysis::Analysis;
 use crate::error::AnalysisError;
 use crate::options::Content;
 use crate::recording::Recording;
@@ -95,8 +96,10 @@ fn series(bins: &Bins) -> Vec<(&'static str, Vec<f64>, usize)> {
     ]
 }
 
-pub(crate) fn correlations(recording: &Recording) -> Correlations {
-    correlate(&SeriesSet::of(recording))
+impl Analysis<'_> {
+    pub(crate) fn correlations(&self) -> &Correlations {
+        self.correlations.get_or_init(|| correlate(&SeriesSet::of(self.recording)))
+    }
 }
 
 fn correlate(set: &SeriesSet) -> Correlations {
@@ -405,6 +408,10 @@ fn chart(found: &Correlations) -> Vec<Chart> {
 mod tests {
     use super::*;
     use crate::testing::{MS, Scene};
+
+    fn correlations(recording: &Recording) -> Correlations {
+        Analysis::of(recording).correlations().clone()
+    }
 
     #[test]
     fn rates_in_a_recording_correlate_as_they_were_made() {

@@ -17,10 +17,12 @@ mod startup;
 mod summary;
 mod switches;
 
+use self::correlations::MATRIX;
 use crate::analysis::Analysis;
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::recording::Recording;
+use proctrace_findings::Table;
 
 /// A section.
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +148,35 @@ impl Section {
     /// When a table cannot be computed, which would be a fault of this crate.
     pub fn of(&self, recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
         Analysis::of(recording).section(self, options)
+    }
+}
+
+impl Analysis<'_> {
+    /// What a section says.
+    ///
+    /// # Errors
+    /// When a table cannot be computed, which would be a fault of this crate.
+    pub fn section(&self, section: &Section, options: &Options) -> Result<Content, AnalysisError> {
+        let content = (section.analyse)(self, options)?;
+        Ok(content.only_known(&self.recording.knows))
+    }
+
+    /// The tables that a report shows without being asked for a section.
+    ///
+    /// # Errors
+    /// When a table cannot be computed, which would be a fault of this crate.
+    pub fn report_tables(&self, options: &Options) -> Result<Vec<Table>, AnalysisError> {
+        self.prepare()?;
+        let mut tables = Vec::new();
+        for section in Section::ALL.iter().filter(|section| !section.shown.is_empty()) {
+            let content = self.section(section, options)?;
+            // Of tables without rows only the matrix has something to say: why it has none.
+            let has_something = |table: &Table| table.height() > 0 || table.name == MATRIX;
+            let shown = content.tables.into_iter();
+            let shown = shown.filter(|table| section.shown.contains(&table.name));
+            tables.extend(shown.filter(has_something));
+        }
+        Ok(tables)
     }
 }
 
