@@ -63,9 +63,24 @@ struct Export<'a> {
 /// The file of one table. It gets its name when it is whole.
 struct TableFile {
     path: PathBuf,
-    part: PathBuf,
+    part: Part,
     rows: u64,
     body: Body,
+}
+
+/// A file that is not whole yet. What fails leaves none behind: it could not be read.
+struct Part {
+    path: PathBuf,
+    whole: bool,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.whole {
+            // What made the export fail has been told already.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
 }
 
 enum Body {
@@ -86,7 +101,7 @@ impl<'a> Export<'a> {
                 self.files.entry(table.name).or_insert(file)
             }
         };
-        let context = || format!("cannot write {}", file.part.display());
+        let context = || format!("cannot write {}", file.part.path.display());
         file.rows += batch.height() as u64;
         match &mut file.body {
             Body::Columnar(body) => body.write(batch).with_context(context)?,
@@ -98,13 +113,14 @@ impl<'a> Export<'a> {
     /// Ends all files: how many, their rows and bytes.
     fn finish(self) -> Result<(u64, u64, u64)> {
         let (mut tables, mut rows, mut written) = (0, 0, 0);
-        for file in self.files.into_values() {
+        for mut file in self.files.into_values() {
             let context = || format!("cannot write {}", file.path.display());
             match file.body {
                 Body::Columnar(body) => body.finish().with_context(context)?,
                 Body::Csv(mut body) => body.flush().with_context(context)?,
             }
-            fs::rename(&file.part, &file.path).with_context(context)?;
+            fs::rename(&file.part.path, &file.path).with_context(context)?;
+            file.part.whole = true;
             tables += 1;
             rows += file.rows;
             written += fs::metadata(&file.path).with_context(context)?.len();
@@ -126,9 +142,10 @@ impl TableFile {
             TablesFormat::Csv => "csv",
         };
         let path = directory.join(format!("{}.{ending}", table.name));
-        let part = directory.join(format!(".{}.{ending}.part", table.name));
-        let context = || format!("cannot write {}", part.display());
-        let mut out = BufWriter::new(private(&part).with_context(context)?);
+        let part =
+            Part { path: directory.join(format!(".{}.{ending}.part", table.name)), whole: false };
+        let context = || format!("cannot write {}", part.path.display());
+        let mut out = BufWriter::new(private(&part.path).with_context(context)?);
         let body = match format {
             TablesFormat::Parquet | TablesFormat::Arrow => {
                 let columnar = match format {

@@ -174,3 +174,23 @@ fn csv_has_the_rows_of_several_recordings() {
     assert_eq!(rows.lines().count() as u64, expected);
     assert!(rows.contains("tour-1,") && rows.contains("tour-2,"));
 }
+
+#[test]
+fn an_export_that_fails_leaves_nothing_unfinished() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-1.ptrace");
+    let directory = tempfile::tempdir().unwrap();
+    // The name of one table is taken by a directory that is not empty.
+    std::fs::create_dir_all(directory.path().join("threads.csv/x")).unwrap();
+    let output = proctrace()
+        .args(["export", "--format", "csv"])
+        .arg(directory.path())
+        .arg(&trace)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("threads.csv"));
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let name = entry.unwrap().file_name();
+        assert!(!name.to_string_lossy().ends_with(".part"), "{name:?}");
+    }
+}
