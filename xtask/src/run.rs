@@ -1,15 +1,17 @@
 //! Running other programs, and saying so.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The root of the workspace.
+/// The root of the workspace: that of `cargo xtask`'s call, since clones that share a target
+/// folder may run the binary that was built for another of them.
 pub(crate) fn root() -> PathBuf {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest.parent().unwrap_or(manifest).to_owned()
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest.parent().unwrap_or(&manifest).to_owned()
 }
 
 /// cargo, as it was called.
