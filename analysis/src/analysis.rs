@@ -86,15 +86,17 @@ impl<'a> Analysis<'a> {
             return Ok(());
         }
         let recording = self.recording;
-        let (sums, accounting, summary) = std::thread::scope(|scope| {
+        let (sums, accounting, mut summary) = std::thread::scope(|scope| {
             let sums = scope.spawn(|| Sums::of(recording));
             let accounting = Accounting::of(recording);
-            let summary = summary::summary(recording, &accounting);
+            let summary = summary::without_lives(recording, &accounting);
             let sums = sums.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (sums, accounting, summary)
         });
+        let sums = sums?;
+        summary.median_life_ns = sums.life_median_ns().filter(|_| summary.processes.is_some());
         // What another had set by now is the same.
-        let _ = self.sums.set(sums?);
+        let _ = self.sums.set(sums);
         let _ = self.accounting.set(accounting);
         let _ = self.summary.set(summary);
         Ok(())

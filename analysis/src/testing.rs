@@ -359,3 +359,12 @@ pub(crate) fn real(
         _ => None,
     }
 }
+
+/// The command runs for 2 s; a child that outlived its own parent uses 3 s of CPU time in 4 s.
+pub(crate) fn daemon() -> Recording {
+    let mut scene = Scene::new(4, 100 * MS);
+    scene.exec(0, 1, "/opt/job", (0, 0));
+    scene.fork(10 * MS, 1, 2).fork(20 * MS, 2, 3).exit(30 * MS, 2, (0, 0));
+    scene.exit(2 * S, 1, (MS, MS)).exit(4 * S, 3, (3 * S, 0));
+    scene.load(Some((2 * S, MS, MS)))
+}

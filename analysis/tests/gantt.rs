@@ -104,12 +104,12 @@ fn strips_add_up_to_what_the_report_says() {
 #[test]
 fn a_subtree_is_a_process_and_its_descendants() {
     let recording = tour();
-    let root = recording.processes.iter().position(|process| process.depth == 1).unwrap();
+    let root = recording.depths().iter().position(|depth| *depth == 1).unwrap();
     let is_below = |mut at: usize| loop {
         if at == root {
             return true;
         }
-        match recording.processes[at].parent {
+        match recording.processes[at].parent() {
             Some(parent) => at = parent,
             None => return false,
         }

@@ -30,19 +30,19 @@ pub(crate) fn findings(recording: &Recording, detached: &[usize]) -> Vec<Detache
             pid: process.pid,
             program: recording.program_of(process).name.clone(),
             parent: process
-                .parent
+                .parent()
                 .map(|parent| &recording.processes[parent])
                 .map_or_else(String::new, |parent| recording.program_of(parent).name.clone()),
             cpu_ns: recording.knows.some(&[Quantity::Cpu], process.cpu.total_ns()),
-            life_ns: process.ended_ns.map(|ended_ns| ended_ns.saturating_sub(process.born_ns)),
+            life_ns: process.life_ns(),
         })
         .collect()
 }
 
 /// Whether its parent, a process of the recording, ended first.
 pub(crate) fn is_detached(recording: &Recording, process: &Process) -> bool {
-    let parent = process.parent.and_then(|parent| recording.processes[parent].ended_ns);
-    match (parent, process.ended_ns) {
+    let parent = process.parent().and_then(|parent| recording.processes[parent].ended_ns());
+    match (parent, process.ended_ns()) {
         (Some(parent), Some(child)) => parent < child,
         (Some(_), None) => true,
         (None, _) => false,

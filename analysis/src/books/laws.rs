@@ -9,6 +9,7 @@ use proctrace_wire::{Kind, LossReason};
 use crate::books::waits::Accounting;
 use crate::recording::Recording;
 use crate::recording::knowledge::law_needs;
+use crate::recording::process::Totals;
 
 /// The kernel's figure is as exact as ours but for the last slices of tasks that were released
 /// early, which are allowed for by name (`EXIT_RELEASED`). What is left is microseconds in
@@ -67,11 +68,10 @@ pub(crate) fn losses(recording: &Recording) -> Vec<Loss> {
 
 fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
     let counts = &recording.counts;
-    let alive = recording.tasks.iter().filter(|task| task.ended_ns().is_none()).count() as u64;
-    let ends = || recording.tasks.iter().filter_map(crate::Task::end);
+    let Totals { alive, lookups_failed, execs_failed, .. } = recording.totals;
     // What each task counted for itself, against the records of it.
-    let told = |of: fn(&crate::recording::exit::Exit) -> u32| match alive {
-        0 => Ok(ends().map(|end| u64::from(of(&end.record))).sum::<u64>() as f64),
+    let told = |told: u64| match alive {
+        0 => Ok(told as f64),
         _ => Err("tasks that are alive have not told their counts".to_owned()),
     };
     let laws = vec![
@@ -79,8 +79,8 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
         law("parents", Ok(0.0), counts.orphans as f64),
         law("starts", Ok(0.0), counts.orphan_exits as f64),
         law("waits", Ok(0.0), accounting.overdrawn as f64),
-        law("lookups", told(|exit| exit.lookups_failed), counts.lookups_failed as f64),
-        law("failed execs", told(|exit| exit.execs_failed), counts.execs_failed as f64),
+        law("lookups", told(lookups_failed), counts.lookups_failed as f64),
+        law("failed execs", told(execs_failed), counts.execs_failed as f64),
         cpu_law(recording, accounting),
     ];
     let laws = laws.into_iter().chain(cgroup_law(recording, accounting));
@@ -162,7 +162,7 @@ fn range_s(low_ns: f64, high_ns: f64) -> std::ops::RangeInclusive<f64> {
 /// Whether all have ended: what is alive goes on between two readings, and a subtree whose top is
 /// alive cannot be told apart from one that was waited for.
 fn all_ended(recording: &Recording) -> Result<(), String> {
-    let alive = recording.processes.iter().filter(|process| process.ended_ns.is_none()).count();
+    let alive = recording.processes.iter().filter(|process| process.ended_ns().is_none()).count();
     match alive {
         0 => Ok(()),
         _ => Err(format!("{} still alive", counted(alive as u64, "process was", "processes were"))),

@@ -40,8 +40,10 @@ impl Accounting {
     pub(crate) fn of(recording: &Recording) -> Self {
         let processes = &recording.processes;
         let mut books = Self::default();
-        // What a parent should have got from its children, had it waited for each.
-        let mut due = vec![Due::default(); processes.len()];
+        // What a parent should have got from its children, had it waited for each; most processes
+        // have none.
+        let mut due = vec![Due::default()];
+        let mut due_of = vec![0_u32; processes.len()];
         for process in processes {
             let own_ns = process.cpu.total_ns();
             books.total_ns = books.total_ns.saturating_add(own_ns);
@@ -55,7 +57,12 @@ impl Accounting {
             }
             match process.reaper() {
                 Some(reaper) => {
-                    let due = &mut due[reaper];
+                    let at = &mut due_of[reaper];
+                    if *at == 0 {
+                        *at = u32::try_from(due.len()).unwrap_or(0);
+                        due.push(Due::default());
+                    }
+                    let due = &mut due[*at as usize];
                     due.ns = due.ns.saturating_add(with_children_ns);
                     due.children += 1;
                     if !process.autoreaped {
@@ -63,11 +70,12 @@ impl Accounting {
                     }
                 }
                 // The command itself is waited for by the recorder.
-                None if process.parent.is_none() => {}
+                None if process.parent().is_none() => {}
                 None => books.unwaited_ns = books.unwaited_ns.saturating_add(with_children_ns),
             }
         }
-        for (at, (process, due)) in processes.iter().zip(&due).enumerate() {
+        for (at, (process, due_at)) in processes.iter().zip(due_of).enumerate() {
+            let due = due[due_at as usize];
             // What a process that is still alive has waited for is not known yet.
             let Some(waited_ns) = process.waited_ns() else { continue };
             let waited_ns = waited_ns.saturating_sub(process.waits().waited_before_ns);

@@ -3,14 +3,13 @@
 //! Which packs apply is known only when all programs are, and a command line is not kept. So each
 //! exec leaves a verdict: the rules that it meets, in the order in which they are to be asked.
 
-use std::collections::HashMap;
-
 use proctrace_wire::Exec;
 
 use crate::classify::call::{Call, joined, value_of, variants};
 use crate::classify::pack::{Pack, Rule, Source, Tier};
 use crate::classify::pattern::Pattern;
 use crate::classify::rules::Rules;
+use crate::recording::fast::FastMap;
 use crate::recording::names::{Names, base, text};
 
 /// A rule by the numbers of its pack and of itself.
@@ -63,9 +62,9 @@ pub(crate) struct Clue {
 pub(crate) struct Examiner<'a> {
     pub(crate) rules: &'a Rules,
     key: Vec<u8>,
-    known_of: HashMap<Vec<u8>, u32>,
+    known_of: FastMap<Vec<u8>, u32>,
     pub(crate) known: Vec<Known>,
-    verdict_of: HashMap<Verdict, u32>,
+    verdict_of: FastMap<Verdict, u32>,
     pub(crate) verdicts: Vec<Verdict>,
     /// By run.
     pub(crate) of_run: Vec<u32>,
@@ -86,9 +85,9 @@ impl<'a> Examiner<'a> {
         Self {
             rules,
             key: Vec::new(),
-            known_of: HashMap::new(),
+            known_of: FastMap::default(),
             known: Vec::new(),
-            verdict_of: HashMap::new(),
+            verdict_of: FastMap::default(),
             verdicts: Vec::new(),
             of_run: Vec::new(),
             roles_of_runs: Vec::new(),

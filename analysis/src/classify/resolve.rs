@@ -8,6 +8,7 @@ use crate::classify::Program;
 use crate::classify::examine::{Clue, Examiner, RuleNumber, Verdict};
 use crate::classify::pack::{Pack, Source, Tier};
 use crate::classify::rules::Rules;
+use crate::recording::fast::FastMap;
 use crate::recording::names::{Names, text};
 use crate::recording::process::{Process, Run};
 
@@ -81,17 +82,17 @@ impl Examiner<'_> {
         // A process is started in a run that came before its own.
         for at in 0..runs.len().min(self.of_run.len()) {
             let process = &processes[runs[at].process as usize];
-            let spawner = match process.spawned_in {
+            let spawner = match process.spawned_in() {
                 Some(run) => Some(runs[run as usize].program),
                 None => process.spawned_by().and_then(|program| u32::try_from(program).ok()),
             };
             runs[at].program = resolver.run(self.of_run[at], spawner);
         }
         for process in processes.iter_mut() {
-            if let Some(run) = process.run {
-                process.program = runs[run as usize].program as usize;
+            if let Some(run) = process.run() {
+                process.set_program(runs[run as usize].program);
             }
-            if let Some(run) = process.spawned_in {
+            if let Some(run) = process.spawned_in() {
                 process.set_spawned_by(Some(runs[run as usize].program as usize));
             }
         }
@@ -101,19 +102,19 @@ impl Examiner<'_> {
             let outcome = classification.outcome_of_run(found.run);
             let process = &mut processes[runs[found.run as usize].process as usize];
             if outcome.is_some_and(|outcome| outcome.rule == Some(found.rule))
-                && process.run == Some(found.run)
+                && process.run() == Some(found.run)
             {
-                process.role = Some(found.role);
+                process.set_role(Some(found.role));
             }
         }
         let texts = self.clue_texts.into_inner();
         for clue in &self.clues {
             let process = &mut processes[clue.process as usize];
-            if process.run == Some(clue.run)
+            if process.run() == Some(clue.run)
                 && let Some(rule) = classification.outcome_of_run(clue.run).and_then(|o| o.rule)
                 && let Some(role) = role_by_clue(self.rules, rule, clue, &texts)
             {
-                process.role = Some(roles.number_of(&role));
+                process.set_role(Some(roles.number_of(&role)));
             }
         }
         (classification, roles)
@@ -133,7 +134,7 @@ struct Resolver<'a> {
     classification: Classification,
     outcome_numbers: HashMap<Outcome, u32>,
     /// By verdict, and by the spawner's program where that matters.
-    known: HashMap<(u32, Option<u32>), u32>,
+    known: FastMap<(u32, Option<u32>), u32>,
     asks_spawner: Vec<bool>,
 }
 
@@ -148,9 +149,13 @@ impl<'a> Resolver<'a> {
             rules,
             examiner,
             programs,
-            classification: Classification { packs, ..Classification::default() },
+            classification: Classification {
+                packs,
+                of_run: Vec::with_capacity(examiner.of_run.len()),
+                ..Classification::default()
+            },
             outcome_numbers: HashMap::new(),
-            known: HashMap::new(),
+            known: FastMap::default(),
             asks_spawner: examiner.verdicts.iter().map(asks).collect(),
         }
     }

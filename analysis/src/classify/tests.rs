@@ -6,7 +6,7 @@ use proctrace_wire::layout::ExecFixed;
 use zerocopy::FromZeros;
 
 use super::*;
-use crate::recording::process::{Process, Run};
+use crate::recording::process::{Before, Process, Run};
 
 fn argv(arguments: &[&str]) -> Vec<u8> {
     arguments.iter().flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect()
@@ -15,7 +15,7 @@ fn argv(arguments: &[&str]) -> Vec<u8> {
 /// A process of which nothing is known but its number.
 fn process(serial: u32) -> Process {
     let pid = i32::try_from(serial).unwrap_or(i32::MAX);
-    Process::new(serial, pid, 0, (None, 0), 0)
+    Process::new(serial, pid, 0, None, 0)
 }
 
 /// A run of a process.
@@ -26,9 +26,7 @@ fn run(process: u32, program: u32) -> Run {
         program,
         template: 0,
         happened_here: true,
-        before_run_ns: 0,
-        before_user_ns: 0,
-        before_system_ns: 0,
+        before: Before::new(0, 0, 0),
     }
 }
 
@@ -53,8 +51,8 @@ fn classify(rules: &Rules, execs: &[(Given<'_>, Option<usize>)]) -> Vec<(Program
         });
         let number = u32::try_from(at).unwrap();
         let mut made = process(number);
-        made.run = Some(number);
-        made.spawned_in = spawner.map(|at| u32::try_from(at).unwrap());
+        made.set_run(Some(number));
+        made.set_spawned_in(spawner.map(|at| u32::try_from(at).unwrap()));
         processes.push(made);
         runs.push(run(number, number));
     }
@@ -65,8 +63,8 @@ fn classify(rules: &Rules, execs: &[(Given<'_>, Option<usize>)]) -> Vec<(Program
     processes
         .iter()
         .map(|process| {
-            let role = process.role.map(|role| roles[role as usize].clone());
-            (programs[process.program].clone(), role)
+            let role = process.role().map(|role| roles[role as usize].clone());
+            (programs[process.program()].clone(), role)
         })
         .collect()
 }
@@ -281,16 +279,19 @@ fn roles_of_forked(
     });
     let mut processes: Vec<_> = (0..4).map(process).collect();
     for forked in 1..4 {
-        processes[forked as usize].spawned_in = Some(0);
+        processes[forked as usize].set_spawned_in(Some(0));
         tell(&mut examiner, forked);
     }
     for process in &mut processes {
-        process.run = Some(0);
+        process.set_run(Some(0));
     }
     let mut programs = Programs::default();
     let (_, roles) = examiner.resolve(&mut [run(0, 0)], &mut processes, &mut programs);
     let roles = roles.into_inner();
-    processes.iter().map(|process| process.role.map(|role| roles[role as usize].clone())).collect()
+    processes
+        .iter()
+        .map(|process| process.role().map(|role| roles[role as usize].clone()))
+        .collect()
 }
 
 #[test]

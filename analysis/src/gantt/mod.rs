@@ -57,10 +57,10 @@ fn bars(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes)
         // A parent's row comes first in either order.
         let parent = parents[at].and_then(|parent| bar_of[parent]);
         let depth = parent.map_or(0, |parent| bars[parent as usize].depth + 1);
-        let (begin_ns, end_ns) = life(recording, process.born_ns, process.ended_ns);
+        let (begin_ns, end_ns) = life(recording, process.born_ns, process.ended_ns());
         let bar = Bar {
             lane: lanes.of_process(recording, process),
-            name: number(process.program),
+            name: number(process.program()),
             pid: process.pid,
             begin_ns,
             end_ns,
@@ -74,7 +74,7 @@ fn bars(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes)
         if !view.threads {
             continue;
         }
-        let tasks = process.tasks.iter().map(|task| &recording.tasks[*task]);
+        let tasks = process.tasks().map(|task| &recording.tasks[task]);
         for task in tasks.filter(|task| task.is_thread) {
             let ended_ns = task.ended_ns();
             let (begin_ns, end_ns) = life(recording, task.born_ns, ended_ns);
@@ -110,7 +110,7 @@ fn number(at: usize) -> u32 {
 fn nearest_chosen(recording: &Recording, chosen: &[bool]) -> Vec<Option<usize>> {
     let mut nearest: Vec<Option<usize>> = Vec::with_capacity(chosen.len());
     for (at, process) in recording.processes.iter().enumerate() {
-        let parent = process.parent.filter(|parent| *parent < at);
+        let parent = process.parent().filter(|parent| *parent < at);
         nearest.push(parent.and_then(
             |parent| {
                 if chosen[parent] { Some(parent) } else { nearest[parent] }

@@ -44,7 +44,7 @@ impl Chosen {
         chosen.processes = recording
             .processes
             .iter()
-            .map(|process| life(recording, process.born_ns, process.ended_ns))
+            .map(|process| life(recording, process.born_ns, process.ended_ns()))
             .map(|(begin_ns, end_ns)| chosen.is_in_time(begin_ns, end_ns))
             .collect();
         if !view.only.is_empty() {
@@ -93,7 +93,7 @@ fn of_kind(recording: &Recording, names: &[String]) -> Result<Vec<bool>, Analysi
             });
         }
     }
-    Ok(recording.processes.iter().map(|process| wanted[process.program]).collect())
+    Ok(recording.processes.iter().map(|process| wanted[process.program()]).collect())
 }
 
 /// Processes with this pid, or that ran this program, and their descendants.
@@ -105,7 +105,7 @@ fn below(recording: &Recording, root: &str) -> Result<Vec<bool>, AnalysisError> 
             let mut ran: Vec<bool> = recording
                 .processes
                 .iter()
-                .map(|process| process.execs > 0 && name_of(process.program) == Some(root))
+                .map(|process| process.execs > 0 && name_of(process.program()) == Some(root))
                 .collect();
             for run in &recording.runs {
                 if name_of(run.program as usize) == Some(root) {
@@ -124,7 +124,7 @@ fn below(recording: &Recording, root: &str) -> Result<Vec<bool>, AnalysisError> 
         });
     }
     for (at, process) in recording.processes.iter().enumerate() {
-        if let Some(parent) = process.parent.filter(|parent| *parent < at) {
+        if let Some(parent) = process.parent().filter(|parent| *parent < at) {
             below[at] |= below[parent];
         }
     }

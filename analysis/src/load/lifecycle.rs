@@ -4,21 +4,24 @@ use std::fs::File;
 use std::io::BufReader;
 
 use proctrace_replay::records;
-use proctrace_trace::Reader;
-use proctrace_wire::layout::{self, ATTACH_ZOMBIE, EXEC_BEFORE};
+use proctrace_trace::{BlockInfo, Reader};
+use proctrace_wire::layout::{self, ATTACH_ZOMBIE, EXEC_BEFORE, EXIT_PROCESS, EXIT_RSS_BOUND};
 use proctrace_wire::{Record, Stream};
 
 use super::Loader;
 use super::serials::Serials;
 use crate::classify::{Classification, Examiner, Program};
-use crate::load::template::template;
 use crate::recording::bins::Point;
 use crate::recording::names::{Names, comm};
-use crate::recording::process::{Process, Run, Task};
+use crate::recording::process::{Before, Process, Run, Task};
 use crate::recording::usage::Usage;
+
+/// Of blocks of lifecycle records, one part in so many is left when they are compressed, at most.
+const SHRINKS_TO_MOST: u64 = 32;
 
 impl Loader<'_> {
     pub(super) fn read_lifecycle(&mut self, reader: &mut Reader<BufReader<File>>) {
+        self.make_room(reader);
         let decoded = records(reader, Stream::Lifecycle, |record| self.take(record));
         self.undecodable += decoded.undecodable;
         // Nobody is attached from here on.
@@ -34,6 +37,29 @@ impl Loader<'_> {
         }
     }
 
+    /// Reserves memory for the tasks that a trace of its size holds, so that vectors of a million do
+    /// not move as they grow. What is reserved and not used takes none.
+    fn make_room(&mut self, reader: &mut Reader<BufReader<File>>) {
+        let told_bytes = std::cell::Cell::new(0_u64);
+        let count = |info: &BlockInfo| {
+            if info.stream == Stream::Lifecycle {
+                told_bytes.set(told_bytes.get().saturating_add(info.raw_bytes.into()));
+            }
+            false
+        };
+        while reader.next_block_where(count).is_some() {}
+        reader.rewind();
+        // Headers are believed as far as blocks shrink when they are compressed.
+        let bytes = told_bytes.get().min(reader.len_bytes().saturating_mul(SHRINKS_TO_MOST));
+        let of_task = size_of::<layout::Fork>() + size_of::<layout::Exit>();
+        let tasks = usize::try_from(bytes).unwrap_or(0) / of_task;
+        // Where there is no room, it is missed later on, if at all.
+        let _ = self.tasks.try_reserve_exact(tasks);
+        let _ = self.processes.try_reserve_exact(tasks);
+        let _ = self.runs.try_reserve_exact(tasks);
+        self.task_of_serial.reserve(tasks);
+    }
+
     fn take(&mut self, record: Record<'_>) {
         match record {
             Record::Attach(attach) => self.attach(&attach),
@@ -47,22 +73,22 @@ impl Loader<'_> {
                 }
             }
             Record::Blind(blind) => {
-                if let Some(process) = self.process_of_serial.get(blind.process) {
+                if let Some(process) = self.process_of(blind.process) {
                     self.blind.note(process, blind.what);
                 }
             }
             Record::Rename(rename) => {
                 // Threads have names of their own.
                 if rename.head.task == rename.process
-                    && let Some(process) = self.process_of_serial.get(rename.process)
+                    && let Some(process) = self.process_of(rename.process)
                 {
-                    let run = self.processes[process].run;
+                    let run = self.processes[process].run();
                     self.examiner.rename(number(process), run, &comm(&rename.comm));
                 }
             }
             Record::Workdir(workdir, path) => {
-                if let Some(process) = self.process_of_serial.get(workdir.process) {
-                    let run = self.processes[process].run;
+                if let Some(process) = self.process_of(workdir.process) {
+                    let run = self.processes[process].run();
                     self.examiner.directory(number(process), run, path);
                 }
             }
@@ -85,7 +111,7 @@ impl Loader<'_> {
     fn attach(&mut self, attach: &layout::Attach) {
         self.counts.attaches += 1;
         self.note_time(attach.head.time_ns);
-        let process = self.process_of_serial.get(attach.process);
+        let process = self.process_of(attach.process);
         let task = match process {
             Some(process) if attach.head.task != attach.process => {
                 self.add_task(attach.head.task, attach.tid, process, attach.head.time_ns, true)
@@ -103,9 +129,10 @@ impl Loader<'_> {
                 );
                 let waited_ns = attach.waited_utime_ns.saturating_add(attach.waited_stime_ns);
                 self.processes[at].change_waits(|waits| waits.waited_before_ns = waited_ns);
-                let task = self.processes[at].tasks[0];
-                // A thread whose leader is not told has an id of its own.
-                self.tasks[task].tid = Some(attach.tid);
+                // Its first task is the one that was added with it. A thread whose leader is not
+                // told has an id of its own.
+                let task = self.tasks.len() - 1;
+                self.tasks[task].set_tid(attach.tid);
                 task
             }
         };
@@ -121,7 +148,7 @@ impl Loader<'_> {
         let happened_here = exec.fixed.bits & EXEC_BEFORE == 0;
         self.counts.execs += u64::from(happened_here);
         self.note_time(exec.fixed.head.time_ns);
-        let process = match self.process_of_serial.get(exec.fixed.process) {
+        let process = match self.process_of(exec.fixed.process) {
             Some(process) => {
                 self.processes[process].execs += 1;
                 process
@@ -135,17 +162,15 @@ impl Loader<'_> {
         };
         self.blind.note_exec(process, exec);
         self.examiner.exec(exec);
-        self.processes[process].run = Some(number(self.runs.len()));
+        self.processes[process].set_run(Some(number(self.runs.len())));
         self.runs.push(Run {
             time_ns: exec.fixed.head.time_ns,
             process: number(process),
             // Known only when all have been seen.
             program: 0,
-            template: self.templates.number_of(&template(exec.argv)),
+            template: self.templates.number_of(exec.argv),
             happened_here,
-            before_run_ns: exec.fixed.run_ns,
-            before_user_ns: exec.fixed.utime_ns,
-            before_system_ns: exec.fixed.stime_ns,
+            before: Before::new(exec.fixed.run_ns, exec.fixed.utime_ns, exec.fixed.stime_ns),
         });
     }
 
@@ -158,28 +183,32 @@ impl Loader<'_> {
     fn fork(&mut self, fork: &layout::Fork) {
         self.counts.forks += 1;
         self.note_time(fork.head.time_ns);
-        self.fork_times.push(fork.head.time_ns);
-        let forker = self.process_of_serial.get(fork.process);
+        let forker = self.process_of(fork.process);
         if fork.child != fork.child_process
-            && let Some(process) = self.process_of_serial.get(fork.child_process)
+            && let Some(process) = self.process_of(fork.child_process)
         {
-            self.add_task(fork.child, fork.child_tid, process, fork.head.time_ns, true);
+            let task = self.add_task(fork.child, fork.child_tid, process, fork.head.time_ns, true);
+            self.tasks[task].forked = true;
             return;
         }
         // CLONE_PARENT makes a sibling.
         let parent = match forker {
-            Some(at) if self.processes[at].pid != fork.parent_tgid => self.processes[at].parent,
+            Some(at) if self.processes[at].pid != fork.parent_tgid => self.processes[at].parent(),
             forker => forker,
         };
         let program = match forker {
-            Some(at) => self.processes[at].program,
+            Some(at) => self.processes[at].program(),
             None => self.number_of(Program::unknown(&comm(&fork.comm))),
         };
         let at = self.add_process(fork.child, fork.child_tgid, fork.head.time_ns, parent, program);
-        let spawned_by = forker.map(|at| self.processes[at].program);
+        if let Some(founder) = self.tasks.last_mut() {
+            founder.forked = true;
+        }
+        let spawned_by = forker.map(|at| self.processes[at].program());
         self.processes[at].set_spawned_by(spawned_by);
-        self.processes[at].spawned_in = forker.and_then(|at| self.processes[at].run);
-        self.processes[at].run = self.processes[at].spawned_in;
+        let spawned_in = forker.and_then(|at| self.processes[at].run());
+        self.processes[at].set_spawned_in(spawned_in);
+        self.processes[at].set_run(spawned_in);
         let forked_by_thread = match forker {
             // A sibling hangs on the same thread as its forker.
             Some(forker) if self.processes[forker].pid != fork.parent_tgid => {
@@ -198,7 +227,7 @@ impl Loader<'_> {
             Some(task) => task,
             None => {
                 self.counts.orphan_exits += 1;
-                let process = self.process_of_serial.get(exit.process);
+                let process = self.process_of(exit.process);
                 match process {
                     Some(process) => {
                         self.add_task(exit.head.task, exit.tid, process, exit.start_ns, true)
@@ -223,8 +252,19 @@ impl Loader<'_> {
                 }
             }
         };
-        self.blind.note_exit(self.tasks[task].process, exit.bits);
+        self.blind.note_exit(self.tasks[task].process(), exit.bits);
         self.tasks[task].ends(exit.head.time_ns, exit.into());
+        if exit.bits & EXIT_PROCESS != 0 {
+            let process = self.tasks[task].process();
+            self.processes[process].ends(exit);
+        }
+        self.counts.rss_bounds += u64::from(exit.bits & EXIT_RSS_BOUND != 0);
+    }
+
+    /// The process with a serial number, which is that of the task that founded it.
+    pub(super) fn process_of(&self, serial: u32) -> Option<usize> {
+        let process = self.tasks[self.task_of_serial.get(serial)?].process();
+        (self.processes[process].serial == serial).then_some(process)
     }
 
     fn add_process(
@@ -236,9 +276,7 @@ impl Loader<'_> {
         program: usize,
     ) -> usize {
         let at = self.processes.len();
-        let depth = parent.map_or(0, |parent| self.processes[parent].depth + 1);
-        self.processes.push(Process::new(serial, pid, born_ns, (parent, depth), program));
-        self.process_of_serial.insert(serial, at);
+        self.processes.push(Process::new(serial, pid, born_ns, parent, program));
         self.process_of_pid.insert(pid.cast_unsigned(), at);
         // The thread that founds a group gives it its id.
         self.add_task(serial, pid, at, born_ns, false);
@@ -256,7 +294,7 @@ impl Loader<'_> {
         let at = self.tasks.len();
         self.tasks.push(Task::new(serial, tid, process, born_ns, is_thread));
         self.task_of_serial.insert(serial, at);
-        self.processes[process].tasks.push(at);
+        self.processes[process].add_task(at);
         at
     }
 

@@ -154,7 +154,7 @@ impl Loader<'_> {
     pub(super) fn who(&self) -> Who {
         let mut process_of_task = Serials::default();
         for task in &self.tasks {
-            process_of_task.insert(task.serial, task.process);
+            process_of_task.insert(task.serial, task.process());
         }
         Who {
             process_of_task,

@@ -17,12 +17,12 @@ use std::path::Path;
 use proctrace_findings::counted;
 use proctrace_trace::{Damage, Header, Quantity, Reader};
 use proctrace_wire::layout;
-use proctrace_wire::layout::EXIT_RSS_BOUND;
 
 use crate::classify::{Classification, Examiner, Programs, Rules};
 use crate::error::AnalysisError;
 use crate::load::serials::Serials;
 use crate::load::starts::Start;
+use crate::load::template::Templates;
 use crate::load::unseen::Blindness;
 use crate::recording::Recording;
 use crate::recording::bins::{Bins, Point};
@@ -30,7 +30,7 @@ use crate::recording::fast::FastMap;
 use crate::recording::knowledge::Knows;
 use crate::recording::misses::{MissedPaths, Misses};
 use crate::recording::names::Names;
-use crate::recording::process::{Counts, MemoryReading, Process, Run, Task};
+use crate::recording::process::{Counts, MemoryReading, Process, Run, Task, Totals};
 use crate::recording::split::{Balance, ENOUGH_TICKS, Pools, Split, Stretches};
 use crate::recording::tracks::Tracks;
 use crate::samplers::watch::Watch;
@@ -49,8 +49,8 @@ impl Recording {
         loader.find_end(&mut reader);
         let (classification, roles) = loader.with_lookups(&mut reader, |loader, reader| {
             let classified = loader.classify();
-            let parent_pids = loader.end_processes();
-            loader.find_reapers(&parent_pids);
+            loader.end_processes();
+            loader.find_reapers();
             loader.prepare_bins();
             loader.prepare_watch(reader);
             loader.read_samples(reader);
@@ -65,10 +65,8 @@ impl Recording {
 struct Loader<'a> {
     rules: &'a Rules,
     examiner: Examiner<'a>,
-    page_bytes: u64,
     programs: Programs,
     processes: Vec<Process>,
-    process_of_serial: Serials,
     /// The latest process with a pid.
     process_of_pid: Serials,
     tasks: Vec<Task>,
@@ -81,10 +79,9 @@ struct Loader<'a> {
     missed_paths: MissedPaths,
     runs: Vec<Run>,
     starts: Vec<Start>,
-    templates: Names,
+    templates: Templates,
     categories: Names,
     category_of: Vec<usize>,
-    fork_times: Vec<u64>,
     bins: Bins,
     tracks: Tracks,
     watch: Watch,
@@ -94,6 +91,7 @@ struct Loader<'a> {
     balance: Balance,
     ticks: Vec<layout::Tick>,
     blind: Blindness,
+    totals: Totals,
     memory_readings: Vec<MemoryReading>,
     /// Points at which tasks that were attached begin.
     attach_points: FastMap<usize, Point>,
@@ -109,10 +107,8 @@ impl<'a> Loader<'a> {
         Self {
             rules,
             examiner: Examiner::new(rules),
-            page_bytes: u64::from(header.page_bytes),
             programs: Programs::default(),
             processes: Vec::new(),
-            process_of_serial: Serials::default(),
             process_of_pid: Serials::default(),
             tasks: Vec::new(),
             task_of_serial: Serials::default(),
@@ -124,10 +120,9 @@ impl<'a> Loader<'a> {
             missed_paths: MissedPaths::default(),
             runs: Vec::new(),
             starts: Vec::new(),
-            templates: Names::default(),
+            templates: Templates::default(),
             categories: Names::default(),
             category_of: Vec::new(),
-            fork_times: Vec::new(),
             bins: Bins::default(),
             tracks: Tracks::default(),
             watch: Watch::default(),
@@ -137,6 +132,7 @@ impl<'a> Loader<'a> {
             balance: Balance::default(),
             ticks: Vec::new(),
             blind: Blindness::default(),
+            totals: Totals::default(),
             memory_readings: Vec::new(),
             attach_points: FastMap::default(),
             peak_running: None,
@@ -159,8 +155,7 @@ impl<'a> Loader<'a> {
                 ),
             );
         }
-        let ends = self.tasks.iter().filter_map(Task::end);
-        let bounds = ends.filter(|end| end.record.bits & EXIT_RSS_BOUND != 0).count() as u64;
+        let bounds = self.counts.rss_bounds;
         if bounds > 0 {
             knows.estimates(
                 Quantity::PeakRss,
@@ -267,6 +262,7 @@ impl<'a> Loader<'a> {
             split: self.split,
             ticks: self.ticks,
             blind: self.blind,
+            totals: self.totals,
             memory_readings: self.memory_readings,
             peak_running: self.peak_running,
             first_ns: self.first_ns,

@@ -1,98 +1,114 @@
 //! From tasks to processes: when each ended, who could wait for it, what it used.
 
-use proctrace_wire::layout::{EXIT_AUTOREAP, EXIT_PROCESS, EXIT_RELEASED};
+use proctrace_replay::CpuTime;
 
 use super::Loader;
-use crate::recording::process::Task;
+use crate::recording::fast::FastSet;
+use crate::recording::process::{Process, Totals};
 use crate::recording::split::divide;
-use crate::recording::usage::Usage;
 
 impl Loader<'_> {
-    /// Finds who could wait for each process, by the pid that its parent had at its end: pids are
-    /// used again, so it must have been alive then.
-    pub(super) fn find_reapers(&mut self, parent_pids: &[Option<i32>]) {
+    /// Finds who could wait for each process, by the pid that its parent had at its end.
+    pub(super) fn find_reapers(&mut self) {
+        // A process keeps its pid while it lives, so one that lives and has the pid that is looked
+        // for is the one. Nearly always that is the parent.
+        let mut adopted = Vec::new();
+        for at in 0..self.processes.len() {
+            let Some(parent_pid) = self.processes[at].take_parent_pid() else { continue };
+            let process = &self.processes[at];
+            let Some(ended_ns) = process.ended_ns() else { continue };
+            let parent = process.parent().filter(|parent| {
+                let parent = &self.processes[*parent];
+                parent.pid == parent_pid && lives(parent, ended_ns)
+            });
+            match parent {
+                Some(parent) => self.processes[at].set_reaper(Some(parent)),
+                None => adopted.push((at, parent_pid, ended_ns)),
+            }
+        }
+        let wanted: FastSet<i32> = adopted.iter().map(|(_, parent_pid, _)| *parent_pid).collect();
         let processes = self.processes.iter().enumerate();
-        let mut by_pid: Vec<(i32, u64, u32)> = processes
-            .map(|(at, process)| {
-                (process.pid, process.born_ns, u32::try_from(at).unwrap_or(u32::MAX))
-            })
+        let mut by_pid: Vec<(i32, u64, usize)> = processes
+            .filter(|(_, process)| wanted.contains(&process.pid))
+            .map(|(at, process)| (process.pid, process.born_ns, at))
             .collect();
         by_pid.sort_unstable();
-        for (at, parent_pid) in parent_pids.iter().enumerate() {
-            let reaper = parent_pid.zip(self.processes[at].ended_ns);
-            let reaper = reaper.and_then(|(parent_pid, ended_ns)| {
-                // The last of that pid that was there by then.
-                let after = by_pid.partition_point(|(pid, born_ns, _)| {
-                    (*pid, *born_ns) <= (parent_pid, ended_ns)
-                });
-                let (pid, _, at) = by_pid.get(after.checked_sub(1)?)?;
-                let parent = self.processes.get(*at as usize)?;
-                let lives = parent.ended_ns.is_none_or(|gone_ns| gone_ns >= ended_ns);
-                (*pid == parent_pid && lives).then_some(*at as usize)
+        for (at, parent_pid, ended_ns) in adopted {
+            // The last of that pid that was there by then.
+            let after = by_pid
+                .partition_point(|(pid, born_ns, _)| (*pid, *born_ns) <= (parent_pid, ended_ns));
+            let last = after.checked_sub(1).and_then(|last| by_pid.get(last));
+            let reaper = last.filter(|(pid, _, reaper)| {
+                *pid == parent_pid && lives(&self.processes[*reaper], ended_ns)
             });
-            self.processes[at].set_reaper(reaper);
+            self.processes[at].set_reaper(reaper.map(|(.., reaper)| *reaper));
         }
     }
 
-    /// From the ends of tasks to those of processes. Says what pid the parent of each had then.
-    pub(super) fn end_processes(&mut self) -> Vec<Option<i32>> {
-        let mut parent_pids = Vec::with_capacity(self.processes.len());
+    /// From the ends of tasks to those of processes.
+    pub(super) fn end_processes(&mut self) {
         for process in &mut self.processes {
-            let tasks = || process.tasks.iter().map(|task| &self.tasks[*task]);
-            if tasks().all(|task| task.ended_ns().is_some() || task.zombie) {
-                process.ended_ns = tasks().filter_map(Task::ended_ns).max();
+            let (mut all_ended, mut ended_ns) = (true, None);
+            for task in process.tasks().map(|task| &self.tasks[task]) {
+                let task_ended_ns = task.ended_ns();
+                all_ended &= task_ended_ns.is_some() || task.zombie;
+                ended_ns = ended_ns.max(task_ended_ns);
             }
-            // Kernels before 6.16 may call several threads the last; the latest is right.
-            let last = tasks()
-                .filter_map(Task::end)
-                .filter(|end| end.record.bits & EXIT_PROCESS != 0)
-                .max_by_key(|end| end.time_ns);
-            if let Some(last) = &last {
-                let record = &last.record;
-                process.status = Some(record.status);
-                process.autoreaped = record.bits & EXIT_AUTOREAP != 0;
-                let waited_ns = record.waited_utime_ns.saturating_add(record.waited_stime_ns);
-                process.change_waits(|waits| waits.waited_ns = waited_ns);
-                process.maxrss_bytes = record.maxrss_pages.saturating_mul(self.page_bytes);
-            }
-            parent_pids.push(last.map(|last| last.record.parent_tgid));
+            process.set_ended_ns(ended_ns.filter(|_| all_ended));
         }
-        parent_pids
     }
 
-    /// From the tasks' figures to the processes'.
+    /// From the tasks' figures to the processes', on all cores.
     pub(super) fn sum_up_processes(&mut self) {
-        for process in &mut self.processes {
-            let tasks = || process.tasks.iter().map(|task| &self.tasks[*task]);
-            let used = tasks().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
-            process.ticks = used.ticks();
-            process.cpu = process
-                .tasks
-                .iter()
-                .map(|task| {
-                    let used = self.tasks[*task].used();
-                    let share = self.pools.share(process.program);
-                    let cpu = divide(used.run_ns, &self.stretches.own(*task), share);
-                    self.balance.of_time(cpu)
-                })
-                .sum();
-            let before_ns = tasks()
-                .filter_map(Task::before)
-                .fold(0, |sum: u64, before| sum.saturating_add(before.run_ns));
-            let tail_ns = tasks()
-                .filter_map(Task::end)
-                .filter(|end| end.record.bits & EXIT_RELEASED != 0)
-                .map(|end| end.record.run_ns.saturating_sub(end.record.run_at_exit_ns))
-                .fold(0, u64::saturating_add);
+        let mut processes = std::mem::take(&mut self.processes);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let part = processes.len().div_ceil(cores).max(PART_MIN);
+        let this = &*self;
+        let totals = std::thread::scope(|scope| {
+            let mut parts = processes.chunks_mut(part);
+            let first = parts.next().unwrap_or_default();
+            let others: Vec<_> = parts.map(|part| scope.spawn(|| this.sum_up(part))).collect();
+            let mut totals = this.sum_up(first);
+            for part in others {
+                let part = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                totals = totals.plus(&part);
+            }
+            totals
+        });
+        (self.processes, self.totals) = (processes, totals);
+    }
+
+    fn sum_up(&self, processes: &mut [Process]) -> Totals {
+        let mut totals = Totals::default();
+        for process in processes {
+            let mut cpu = CpuTime::default();
+            let (mut before_ns, mut tail_ns) = (0_u64, 0_u64);
+            let mut seen_rss_pages = 0;
+            let share = self.pools.share(process.program());
+            for at in process.tasks() {
+                let task = &self.tasks[at];
+                totals.add(task);
+                let (run_ns, _) = task.cpu_used();
+                cpu += self.balance.of_time(divide(run_ns, &self.stretches.own(at), share));
+                before_ns = before_ns.saturating_add(task.before().map_or(0, |used| used.run_ns));
+                tail_ns = tail_ns.saturating_add(task.tail_ns());
+                seen_rss_pages = seen_rss_pages.max(task.seen().map_or(0, |seen| seen.rss_pages));
+            }
+            process.cpu = cpu;
             // The end of a process has told it, if there was one.
-            if process.status.is_none() {
-                process.maxrss_bytes = tasks()
-                    .filter_map(|task| Some(task.seen()?.rss_pages))
-                    .max()
-                    .unwrap_or(0)
-                    .saturating_mul(self.page_bytes);
+            if process.status().is_none() {
+                process.set_maxrss_pages(seen_rss_pages);
             }
             process.change_waits(|waits| (waits.before_ns, waits.tail_ns) = (before_ns, tail_ns));
         }
+        totals
     }
+}
+
+/// Fewer processes are summed up before a thread has begun.
+const PART_MIN: usize = 1 << 14;
+
+/// Whether it had not ended before.
+fn lives(process: &Process, at_ns: u64) -> bool {
+    process.ended_ns().is_none_or(|ended_ns| ended_ns >= at_ns)
 }

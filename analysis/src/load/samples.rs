@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use proctrace_replay::records;
+use proctrace_replay::{CpuTime, records};
 use proctrace_trace::Reader;
 use proctrace_wire::{Record, Stream};
 
@@ -11,7 +11,7 @@ use super::Loader;
 use crate::recording::bins::{Bins, Point, Quantity};
 use crate::recording::fast::Bits;
 use crate::recording::process::{MemoryReading, Task};
-use crate::recording::split::{Pools, Split, Stretches, Ticks, divide};
+use crate::recording::split::{Growth, Pools, Split, Stretches, Ticks, divide};
 use crate::recording::tracks::Tracks;
 use crate::recording::usage::Usage;
 use crate::samplers::membership::Membership;
@@ -25,10 +25,9 @@ impl Loader<'_> {
         let payload = reader.trailer().and_then(|trailer| trailer.payload.as_ref());
         let until_ns = payload
             .map(|payload| payload.exited_ns)
-            .or_else(|| self.processes.first().filter(|_| launched)?.ended_ns)
+            .or_else(|| self.processes.first().filter(|_| launched)?.ended_ns())
             .unwrap_or(self.last_ns);
-        self.watch =
-            Watch::new(self.processes.len(), &membership, &self.bins, self.last_ns, until_ns);
+        self.watch = Watch::new(&membership, &self.bins, self.last_ns, until_ns);
     }
 
     /// Bins for everything that the other streams tell; the lives of tasks are known by now.
@@ -39,19 +38,17 @@ impl Loader<'_> {
         }
         let mut bins =
             Bins::new(self.first_ns, self.last_ns, self.interval_ns, self.categories.len());
-        for time_ns in std::mem::take(&mut self.fork_times) {
-            bins.add_event(Quantity::Forks, time_ns);
-        }
-        for run in &self.runs {
-            bins.add_event(Quantity::Execs, run.time_ns);
-        }
+        let mut forks = bins.events(Quantity::Forks);
+        let forked = self.tasks.iter().filter(|task| task.forked);
+        forked.for_each(|task| forks.add(task.born_ns));
+        let mut execs = bins.events(Quantity::Execs);
+        self.runs.iter().for_each(|run| execs.add(run.time_ns));
+        let mut exits = bins.events(Quantity::Exits);
+        self.tasks.iter().filter_map(Task::ended_ns).for_each(|ended_ns| exits.add(ended_ns));
         for process in &self.processes {
-            bins.add_process(self.category_of[process.program], process.born_ns);
+            bins.add_process(self.category_of[process.program()], process.born_ns);
         }
         for task in &self.tasks {
-            if let Some(ended_ns) = task.ended_ns() {
-                bins.add_event(Quantity::Exits, ended_ns);
-            }
             bins.add_life(task.born_ns, task.ended_ns().unwrap_or(self.last_ns));
         }
         self.tracks = Tracks::choose(&self.processes, &self.tasks, &bins, self.last_ns);
@@ -64,7 +61,9 @@ impl Loader<'_> {
     pub(super) fn read_samples(&mut self, reader: &mut Reader<BufReader<File>>) {
         reader.rewind();
         let tick_ns = reader.header().tick_ns;
-        let ends = self.tasks.iter().filter_map(Task::end);
+        // Where the recording does not say how long a tick is, ends do.
+        let is_told = tick_ns.is_some_and(|tick_ns| tick_ns > 0);
+        let ends = self.tasks.iter().take_while(|_| !is_told).filter_map(Task::end);
         let charged = ends.map(|end| Usage::from(&end.record).ticks());
         self.stretches = Stretches::new(Split::new(tick_ns, charged).tick_ns);
         // Where a task stands that was sampled or attached; few are, for most are gone before the
@@ -85,7 +84,7 @@ impl Loader<'_> {
                 }
             }
             Record::Memory(memory) => {
-                if let Some(process) = self.process_of_serial.get(memory.process) {
+                if let Some(process) = self.process_of(memory.process) {
                     self.memory_readings.push(MemoryReading { process, record: memory });
                 }
             }
@@ -114,7 +113,7 @@ impl Loader<'_> {
     /// its birth to its end, unless it has ticks enough for itself.
     fn grow(&mut self, task: usize, from: &Point, to: Point, remembered: bool) -> Point {
         let Self { bins, tracks, tasks, processes, category_of, watch, stretches, .. } = self;
-        let process = tasks[task].process;
+        let process = tasks[task].process();
         let to = bins.add_growth(from, to, |bin, cpu_ns| tracks.add(process, bin, cpu_ns));
         watch.add(
             bins,
@@ -124,7 +123,7 @@ impl Loader<'_> {
         );
         let growth = to.growth_since(from);
         if remembered || stretches.suffices(&growth) {
-            let category = category_of[processes[process].program];
+            let category = category_of[processes[process].program()];
             stretches.push(task, growth, |growth, share| bins.add_divided(growth, share, category));
         }
         to
@@ -132,36 +131,39 @@ impl Loader<'_> {
 
     /// Pools the ticks that no stretch has taken, and divides what is left by them.
     fn divide_rest(&mut self, tick_ns: Option<u64>, sampled: &Bits) {
-        let used = self.tasks.iter().map(Task::used);
-        self.split = Split::new(tick_ns, used.map(|used| used.ticks()));
         let mut left = vec![Ticks::default(); self.programs.iter().count()];
-        for (at, task) in self.tasks.iter().enumerate() {
-            let program = self.processes[task.process].program;
-            let ticks = task.used().ticks().minus(self.stretches.own(at).ticks);
-            if let Some(left) = left.get_mut(program) {
-                *left = left.plus(ticks);
+        let charged = self.tasks.iter().enumerate().map(|(at, task)| {
+            let (_, ticks) = task.cpu_used();
+            let program = self.processes[task.process()].program();
+            if ticks != Ticks::default()
+                && let Some(left) = left.get_mut(program)
+            {
+                *left = left.plus(ticks.minus(self.stretches.own(at).ticks));
             }
-        }
+            ticks
+        });
+        self.split = Split::new(tick_ns, charged);
         self.pools = Pools::new(&self.split, &left, &self.category_of);
+        let mut parts = CpuTime::default();
         for (at, task) in self.tasks.iter().enumerate() {
-            let program = self.processes[task.process].program;
+            let program = self.processes[task.process()].program();
             let (share, category) = (self.pools.share(program), self.category_of[program]);
+            let own = self.stretches.own(at);
+            let (run_ns, ticks) = task.cpu_used();
+            parts += divide(run_ns, &own, share);
             if sampled.contains(at) {
                 for growth in self.stretches.take_pending(at) {
                     self.bins.add_divided(&growth, share, category);
                 }
-            } else if let Some(end) = task.end()
-                && self.stretches.own(at).run_ns == 0
+            } else if let Some(to_ns) = task.ended_ns()
+                && own.run_ns == 0
             {
-                let growth = Point::of_end(&end).growth_since(&Point::born(task.born_ns));
+                // It was followed from its birth to its end.
+                let growth = Growth { from_ns: task.born_ns, to_ns, run_ns, ticks };
                 self.bins.add_divided(&growth, share, category);
             }
         }
-        let parts = self.tasks.iter().enumerate().map(|(at, task)| {
-            let share = self.pools.share(self.processes[task.process].program);
-            divide(task.used().run_ns, &self.stretches.own(at), share)
-        });
-        self.balance = self.split.balance(parts.sum());
+        self.balance = self.split.balance(parts);
         self.bins.balance(self.balance);
     }
 }

@@ -16,6 +16,11 @@ const NOTHING: u32 = u32::MAX;
 const SLACK: usize = 1 << 16;
 
 impl Serials {
+    /// Makes room for so many, if there is any.
+    pub(crate) fn reserve(&mut self, serials: usize) {
+        let _ = self.dense.try_reserve_exact(serials.saturating_add(1));
+    }
+
     pub(crate) fn insert(&mut self, serial: u32, place: usize) {
         let Ok(place) = u32::try_from(place) else { return };
         self.stored += 1;
@@ -27,7 +32,9 @@ impl Serials {
         if at >= self.dense.len() {
             self.dense.resize(at + 1, NOTHING);
         }
-        self.sparse.remove(&serial);
+        if !self.sparse.is_empty() {
+            self.sparse.remove(&serial);
+        }
         self.dense[at] = place;
     }
 

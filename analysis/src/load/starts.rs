@@ -34,13 +34,14 @@ impl Start {
     }
 }
 
-/// How far a run has come.
+/// How far a run has come: it has begun, has missed a library last in the directory of this number,
+/// or has loaded all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Begun,
-    /// A library was last missed in the directory of this number.
-    Searched(u32),
-    Loaded,
+struct Stage(u32);
+
+impl Stage {
+    const BEGUN: Self = Self(u32::MAX);
+    const LOADED: Self = Self(u32::MAX - 1);
 }
 
 const NONE: u32 = u32::MAX;
@@ -68,7 +69,7 @@ impl StartFinder {
             }
         }
         let starts = vec![Start::default(); runs.len()];
-        let stages = vec![Stage::Begun; runs.len()];
+        let stages = vec![Stage::BEGUN; runs.len()];
         let begun_ns = runs.iter().map(|run| run.time_ns).collect();
         Self { begun_ns, starts, stages, now: first, next }
     }
@@ -93,9 +94,9 @@ impl StartFinder {
         let stage = &mut self.stages[*now as usize];
         start.lookups = start.lookups.saturating_add(1);
         let place = match *stage {
-            Stage::Begun => None,
-            Stage::Searched(directory) => directories.get(directory as usize),
-            Stage::Loaded => return,
+            Stage::BEGUN => None,
+            Stage::LOADED => return,
+            Stage(directory) => directories.get(directory as usize),
         };
         let since_ns = time_ns - begun_ns;
         let Sought { what, directory } = missed.sought;
@@ -107,13 +108,13 @@ impl StartFinder {
             What::Else => false,
         };
         if !of_loader || since_ns > start.loaded_ns().saturating_add(PAUSE_MAX_NS) {
-            *stage = Stage::Loaded;
+            *stage = Stage::LOADED;
             return;
         }
         start.loading = start.loading.saturating_add(1);
         if library {
             start.libraries = start.libraries.saturating_add(1);
-            *stage = Stage::Searched(directory);
+            *stage = Stage(directory);
         }
         let since_us = u32::try_from(since_ns / 1_000).unwrap_or(u32::MAX);
         start.loaded_us = start.loaded_us.max(since_us);

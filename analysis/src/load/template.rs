@@ -1,6 +1,45 @@
 //! The shape of a command line: what stays the same when it is run again and again.
 
+use std::hash::BuildHasher;
+
 use proctrace_wire::escape::to_text;
+
+use crate::recording::names::Names;
+
+/// The numbers of shapes, with those of the last few command lines by their bytes: most are run
+/// again soon, and a shape takes longer to find than all else of an exec.
+#[derive(Debug, Default)]
+pub(crate) struct Templates {
+    names: Names,
+    recent: Vec<Option<(Box<[u8]>, u32)>>,
+    hash: foldhash::fast::RandomState,
+}
+
+/// How many are kept.
+const RECENT: usize = 512;
+
+impl Templates {
+    pub(crate) fn number_of(&mut self, argv: &[u8]) -> u32 {
+        // What comes after that changes nothing.
+        let key = &argv[..argv.len().min(LOOKED_AT_MAX + 1)];
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, None);
+        }
+        let at = self.hash.hash_one(key) as usize % RECENT;
+        match &self.recent[at] {
+            Some((known, number)) if **known == *key => *number,
+            _ => {
+                let number = self.names.number_of(&template(argv));
+                self.recent[at] = Some((key.into(), number));
+                number
+            }
+        }
+    }
+
+    pub(crate) fn into_inner(self) -> Vec<String> {
+        self.names.into_inner()
+    }
+}
 
 /// Longer ones are cut: a shell may be given a whole script in one argument.
 const TEMPLATE_BYTES_MAX: usize = 160;

@@ -48,7 +48,7 @@ pub(crate) fn ends(recording: &Recording) -> Ends {
             .or_insert(Group { processes: 0, core_dumps: 0, first: process });
         group.processes += 1;
         group.core_dumps += u64::from(dumped);
-        if process.ended_ns < group.first.ended_ns {
+        if process.ended_ns() < group.first.ended_ns() {
             group.first = process;
         }
     }
@@ -82,7 +82,7 @@ struct Group<'a> {
 
 /// The status of a process that ended. None where its last task's end was not told.
 fn known_status(process: &Process) -> Option<u32> {
-    process.ended_ns.and(process.status)
+    process.ended_ns().and(process.status())
 }
 
 fn outcome(status: u32) -> Outcome {

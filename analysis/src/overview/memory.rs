@@ -34,7 +34,7 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
             *peak = look.record;
         }
     }
-    let exact = |process: &Process| process.status.map(|_| process.maxrss_bytes);
+    let exact = |process: &Process| process.status().map(|_| recording.peak_rss_bytes(process));
     let not_looked_at = || {
         let all = recording.processes.iter().enumerate();
         all.filter(|(at, _)| !peaks.contains_key(at)).map(|(_, process)| process)

@@ -3,6 +3,7 @@
 
 pub(crate) mod blind_spots;
 pub(crate) mod ends;
+pub(crate) mod lives;
 pub(crate) mod lookups;
 pub(crate) mod memory;
 pub(crate) mod metrics;

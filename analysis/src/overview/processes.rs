@@ -9,43 +9,28 @@ use crate::error::AnalysisError;
 use crate::recording::Recording;
 use crate::recording::process::Process;
 
-/// The columns bear the names and units of the public table of processes. Programs and shapes of command
-/// lines are numbers here: what is grouped by them needs no texts.
+/// The columns bear the names and units of the public table of processes, but for the number of the group
+/// of each: what is grouped needs no texts.
 ///
-/// `failed_lookups` are those of all processes, by index.
+/// `groups` are those of all processes, by index.
 pub(crate) fn frame(
     recording: &Recording,
     range: Range<usize>,
-    failed_lookups: &[u64],
+    groups: &[u32],
 ) -> Result<DataFrame, AnalysisError> {
     let rows = &recording.processes[range.clone()];
-    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let shape = |process: &Process| {
-        let run = recording.runs.get(process.spawned_in? as usize)?;
-        process.spawned_by().map(|_| run.template)
-    };
     let numbers = |name: &str, of: &dyn Fn(&Process) -> u64| {
         Column::new(name.into(), rows.iter().map(of).collect::<Vec<u64>>())
     };
-    let life_ns = rows
-        .iter()
-        .map(|process| process.ended_ns.map(|ended_ns| ended_ns.saturating_sub(process.born_ns)));
     let columns = vec![
-        Column::new("program".into(), rows.iter().map(|p| number(p.program)).collect::<Vec<_>>()),
-        Column::new(
-            "spawner".into(),
-            rows.iter().map(|p| p.spawned_by().map(number)).collect::<Vec<_>>(),
-        ),
-        Column::new("spawner_shape".into(), rows.iter().map(shape).collect::<Vec<_>>()),
-        Column::new("forked".into(), rows.iter().map(|p| p.execs == 0).collect::<Vec<_>>()),
-        numbers("threads", &|p| (p.tasks.len() as u64).saturating_sub(1)),
+        Column::new("group".into(), &groups[range.clone()]),
+        numbers("threads", &|p| (p.tasks().len() as u64).saturating_sub(1)),
         numbers("user_ns", &|p| p.cpu.user_ns),
         numbers("system_ns", &|p| p.cpu.system_ns),
-        numbers("user_ticks_ns", &|p| p.ticks.user_ns),
-        numbers("system_ticks_ns", &|p| p.ticks.system_ns),
-        Column::new("life_ns".into(), life_ns.collect::<Vec<Option<u64>>>()),
-        numbers("peak_rss_bytes", &|p| p.maxrss_bytes),
-        Column::new("failed_lookups".into(), &failed_lookups[range]),
+        numbers("user_ticks_ns", &|p| recording.ticks_of(p).user_ns),
+        numbers("system_ticks_ns", &|p| recording.ticks_of(p).system_ns),
+        numbers("peak_rss_bytes", &|p| recording.peak_rss_bytes(p)),
+        Column::new("failed_lookups".into(), recording.misses.by_process(range)),
     ];
     Ok(DataFrame::new(rows.len(), columns)?)
 }
@@ -71,7 +56,7 @@ pub(crate) fn labels(table: Table, recording: &Recording, rows: &[usize]) -> Tab
 /// CPU time of each; divided where it has ticks enough for itself.
 pub(crate) fn cpu_columns(table: Table, recording: &Recording, rows: &[usize]) -> Table {
     let of = || rows.iter().map(|at| &recording.processes[*at]);
-    let own = |process: &Process| recording.split.own(&process.divided());
+    let own = |process: &Process| recording.split.own(&recording.divided_of(process));
     table
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|process| process.cpu.total_ns()))
         .whole("user_ns", "user", Unit::Nanoseconds, of().map(|p| Some(own(p)?.user_ns)))

@@ -29,8 +29,8 @@ pub fn classification(recording: &Recording) -> Table {
         caught.entry((run.program as usize, outcome)).or_default().execs += 1;
     }
     for process in &recording.processes {
-        let outcome = process.run.and_then(|run| found.of_run.get(run as usize).copied());
-        let entry = caught.entry((process.program, outcome)).or_default();
+        let outcome = process.run().and_then(|run| found.of_run.get(run as usize).copied());
+        let entry = caught.entry((process.program(), outcome)).or_default();
         entry.processes += 1;
         entry.roles.extend(recording.role_of(process));
     }

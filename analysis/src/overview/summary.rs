@@ -1,5 +1,8 @@
 //! The figures at a glance.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use proctrace_findings::{Outcome, Run, Summary};
 use proctrace_trace::Quantity;
 use proctrace_trace::Quantity::{
@@ -10,8 +13,8 @@ use proctrace_wire::Family;
 
 use crate::books::waits::Accounting;
 use crate::recording::Recording;
+use crate::recording::process::{Process, Totals};
 use crate::recording::split::Divided;
-use crate::recording::usage::Usage;
 use crate::stats::median;
 
 /// Whose CPU time it is must be known, or tasks are missing.
@@ -40,19 +43,23 @@ pub(crate) fn run(recording: &Recording) -> Run {
 }
 
 pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary {
+    let ended = recording.processes.iter().filter_map(Process::life_ns);
+    let median_life_ns = median(&mut ended.collect::<Vec<u64>>());
+    let summary = without_lives(recording, accounting);
+    let median_life_ns = median_life_ns.filter(|_| summary.processes.is_some());
+    Summary { median_life_ns, ..summary }
+}
+
+/// The same but for the median lifetime, for which all have to be collected.
+pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> Summary {
     let processes = &recording.processes;
-    let ends = || recording.tasks.iter().filter_map(crate::Task::end);
-    let used = recording.tasks.iter().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
+    let Totals { used, threads, opens, .. } = recording.totals;
     let cpu: proctrace_replay::CpuTime = processes.iter().map(|process| process.cpu).sum();
     // Descendants may go on after the command; so does the time in which they could have run.
     let available_ns = recording.recorded_ns().max(recording.wall_ns()) as f64
         * f64::from(recording.header.cpus.max(1));
     let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
-    let largest = processes.iter().max_by_key(|process| process.maxrss_bytes);
-    let mut lives: Vec<u64> = processes
-        .iter()
-        .filter_map(|process| Some(process.ended_ns?.saturating_sub(process.born_ns)))
-        .collect();
+    let largest = processes.iter().max_by_key(|process| process.maxrss_pages());
     let knows = &recording.knows;
     let certain = recording.split.certainty(&Divided { cpu, ticks: recording.split.ticks });
     let interval = certain.interval_percent.filter(|_| knows.all(&SPLIT));
@@ -73,21 +80,17 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
         detached_processes: knows.some(&[Forks], accounting.detached),
         detached_cpu_ns: knows.some(&CPU, accounting.detached_ns),
         processes: knows.some(&[Forks], processes.len() as u64),
-        threads: knows
-            .some(&[Forks], recording.tasks.iter().filter(|task| task.is_thread).count() as u64),
+        threads: knows.some(&[Forks], threads),
         execs: knows.some(&[Execs], counts.execs),
         execs_failed: knows.some(&[LookupsExec], counts.execs_failed),
-        peak_tasks: knows.some(
-            &[Forks],
-            peak(recording.tasks.iter().map(|task| (task.born_ns, task.ended_ns()))),
-        ),
-        peak_processes: knows
-            .some(&[Forks], peak(processes.iter().map(|p| (p.born_ns, p.ended_ns)))),
+        peak_tasks: knows
+            .some(&[Forks], peak(&recording.tasks, |task| (task.born_ns, task.ended_ns()))),
+        peak_processes: knows.some(&[Forks], peak(processes, |p| (p.born_ns, p.ended_ns()))),
         // Too few samples may find nothing running, however much did.
         peak_running: recording
             .peak_running
             .filter(|running| *running > 0 && knows.all(&[Samples])),
-        median_life_ns: median(&mut lives).filter(|_| knows.all(&[Forks])),
+        median_life_ns: None,
         lookups_failed: knows.some(&Quantity::LOOKUPS, counts.lookups_failed),
         lookups_of_no_link: knows.some(&[LookupsReadlink], counts.not_links),
         lookups_in_vain: knows.some(&Quantity::LOOKUPS, in_vain),
@@ -97,7 +100,7 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
             .filter(|(family, count)| *count > 0 && knows.knows_family(family.name()))
             .map(|(family, count)| (family.name().to_owned(), count))
             .collect(),
-        opens: knows.some(&[LookupsOpen], ends().map(|end| u64::from(end.record.opens)).sum()),
+        opens: knows.some(&[LookupsOpen], opens),
         switches_voluntary: knows.some(&[Forks, Switches], used.nvcsw),
         switches_involuntary: knows.some(&[Forks, Switches], used.nivcsw),
         faults_minor: knows.some(&[Forks, Faults], used.minflt),
@@ -106,38 +109,81 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
         write_bytes: knows.some(&[Forks, Io], used.write_bytes),
         run_delay_ns: knows.some(&[Forks, RunDelay], used.run_delay_ns),
         maxrss_bytes: largest
-            .map(|process| process.maxrss_bytes)
+            .map(|process| recording.peak_rss_bytes(process))
             .filter(|_| knows.all(&[Forks, PeakRss])),
         maxrss_program: largest
             .map(|process| recording.program_of(process).name.clone())
             .filter(|_| knows.all(&[Forks, Execs, PeakRss])),
         alive_processes: knows.some(
             &[Forks],
-            processes.iter().filter(|process| process.ended_ns.is_none()).count() as u64,
+            processes.iter().filter(|process| process.ended_ns().is_none()).count() as u64,
         ),
     }
 }
 
 /// The most intervals that overlap anywhere. One that ends when another begins does not overlap
 /// with it.
-fn peak(lives: impl Iterator<Item = (u64, Option<u64>)>) -> u64 {
-    let (mut births, mut ends) = (Vec::new(), Vec::new());
-    for (born_ns, ended_ns) in lives {
-        births.push(born_ns);
-        ends.extend(ended_ns.map(|ended_ns| ended_ns.max(born_ns)));
-    }
-    births.sort_unstable();
-    ends.sort_unstable();
-    let (mut ended, mut peak) = (0, 0);
-    for (born, born_ns) in births.iter().enumerate() {
-        // At equal times ends come first.
-        while ends.get(ended).is_some_and(|ended_ns| ended_ns <= born_ns) {
-            ended += 1;
+fn peak<T>(all: &[T], life: impl Fn(&T) -> (u64, Option<u64>)) -> u64 {
+    let life = |one: &T| {
+        let (born_ns, ended_ns) = life(one);
+        (born_ns, ended_ns.unwrap_or(u64::MAX))
+    };
+    nearly_in_order(all.iter().map(life)).unwrap_or_else(|| {
+        let mut lives: Vec<_> = all.iter().map(life).collect();
+        lives.sort_unstable();
+        let mut overlap = Overlap::default();
+        lives.into_iter().for_each(|life| overlap.add(life));
+        overlap.peak as u64
+    })
+}
+
+/// Each CPU tells its births in order, and those of several come in turns: so few are put in order at a
+/// time.
+const OUT_OF_ORDER_MAX: usize = 1 << 13;
+
+/// The same without a copy of all; None if they are in no such order.
+fn nearly_in_order(lives: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
+    let (mut overlap, mut next) = (Overlap::default(), BinaryHeap::new());
+    let mut last_ns = 0;
+    for life in lives {
+        next.push(Reverse(life));
+        if next.len() > OUT_OF_ORDER_MAX
+            && let Some(Reverse(first)) = next.pop()
+        {
+            if first.0 < last_ns {
+                return None;
+            }
+            last_ns = first.0;
+            overlap.add(first);
         }
-        // Some that begin and end at this moment may have ended, as it were, before they began.
-        peak = peak.max((born + 1).saturating_sub(ended));
     }
-    peak as u64
+    while let Some(Reverse(first)) = next.pop() {
+        if first.0 < last_ns {
+            return None;
+        }
+        overlap.add(first);
+    }
+    Some(overlap.peak as u64)
+}
+
+/// The intervals that overlap with the last one.
+#[derive(Default)]
+struct Overlap {
+    ends: BinaryHeap<Reverse<u64>>,
+    peak: usize,
+}
+
+impl Overlap {
+    /// The next in order of their beginnings.
+    fn add(&mut self, (born_ns, ended_ns): (u64, u64)) {
+        while self.ends.peek().is_some_and(|Reverse(end_ns)| *end_ns <= born_ns) {
+            self.ends.pop();
+        }
+        if ended_ns > born_ns {
+            self.ends.push(Reverse(ended_ns));
+            self.peak = self.peak.max(self.ends.len());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -146,9 +192,22 @@ mod tests {
 
     #[test]
     fn the_peak_counts_what_overlaps() {
-        let lives = [(0, Some(10)), (2, Some(4)), (4, Some(6)), (5, None), (20, Some(30))];
-        assert_eq!(peak(lives.into_iter()), 3);
-        assert_eq!(peak([(0, Some(1)), (1, Some(2)), (2, Some(3))].into_iter()), 1);
-        assert_eq!(peak(std::iter::empty()), 0);
+        let of = |lives: &[(u64, Option<u64>)]| peak(lives, |life| *life);
+        assert_eq!(of(&[(0, Some(10)), (2, Some(4)), (4, Some(6)), (5, None), (20, Some(30))]), 3);
+        // In another order, and with a life of no length.
+        let lives =
+            [(20, Some(30)), (5, None), (4, Some(6)), (2, Some(4)), (0, Some(10)), (4, Some(4))];
+        assert_eq!(of(&lives), 3);
+        assert_eq!(of(&[(5, Some(5)), (5, Some(5))]), 0);
+        assert_eq!(of(&[(0, Some(1)), (1, Some(2)), (2, Some(3))]), 1);
+        assert_eq!(of(&[]), 0);
+        // Turns of two CPUs that are longer than what is put in order at a time.
+        let turns = 2 * OUT_OF_ORDER_MAX as u64;
+        let lives: Vec<_> =
+            (0..2).flat_map(|cpu| (0..turns).map(move |n| (2 * n + cpu, 3))).collect();
+        let lives: Vec<_> = lives.iter().map(|(born, life)| (*born, Some(born + life))).collect();
+        assert_eq!(of(&lives), 3);
+        let few: Vec<_> = lives[..9].iter().chain(&lives[turns as usize..][..9]).copied().collect();
+        assert_eq!(of(&few), 3);
     }
 }

@@ -6,6 +6,7 @@ use proctrace_replay::CpuTime;
 
 use crate::classify::labels::class_name;
 use crate::error::AnalysisError;
+use crate::overview::lives::{Groups, Medians};
 use crate::overview::processes;
 use crate::recording::Recording;
 use crate::recording::split::{Divided, Ticks};
@@ -77,8 +78,8 @@ pub(crate) struct Edge {
     pub(crate) life_median_ns: Option<u64>,
 }
 
-/// Rows of a frame of processes: a million at once would take 100 MB for what is a small table.
-const FRAME_ROWS: usize = 1 << 16;
+/// Rows of a frame of processes: a million at once would take 80 MB for what is a small table.
+const FRAME_ROWS: usize = 1 << 15;
 
 /// Sums over all processes.
 #[derive(Debug)]
@@ -87,11 +88,11 @@ pub(crate) struct Sums {
     edges: DataFrame,
     /// By number of the program; what was only executed, and ran nothing to its end, has no process.
     programs: DataFrame,
+    life_median_ns: Option<u64>,
 }
 
 impl Sums {
     pub(crate) fn of(recording: &Recording) -> Result<Self, AnalysisError> {
-        let keys = ["spawner", "spawner_shape", "program", "forked"].map(col);
         let summed = [
             "threads",
             "user_ns",
@@ -100,18 +101,17 @@ impl Sums {
             "system_ticks_ns",
             "failed_lookups",
         ];
-        let failed_lookups = recording.failed_lookups();
+        let groups = Groups::of(recording);
         let mut parts = DataFrame::empty();
         for from in (0..recording.processes.len().max(1)).step_by(FRAME_ROWS) {
             let range = from..recording.processes.len().min(from + FRAME_ROWS);
-            let part = processes::frame(recording, range, &failed_lookups)?
+            let part = processes::frame(recording, range, &groups.of_process)?
                 .lazy()
-                .group_by(keys.clone())
+                .group_by([col("group")])
                 .agg([
                     len().cast(DataType::UInt64).alias("processes"),
                     cols(summed).as_expr().sum(),
                     col("peak_rss_bytes").max(),
-                    col("life_ns").drop_nulls().alias("lives_ns"),
                 ])
                 .collect()?;
             match parts.width() {
@@ -121,43 +121,35 @@ impl Sums {
                 }
             }
         }
-        let lives = || {
-            let options = ExplodeOptions { empty_as_null: false, keep_nulls: false };
-            parts
-                .clone()
-                .lazy()
-                .select(
-                    keys.iter()
-                        .cloned()
-                        .chain([col("lives_ns").alias("life_ns")])
-                        .collect::<Vec<_>>(),
-                )
-                .explode(cols(["life_ns"]), options)
-        };
-        let median = lower_median("life_ns").alias("life_median_ns");
-        let by_edge = lives().group_by(keys.clone()).agg([median.clone()]);
-        // All but the lives of programs are sums of these groups.
-        let mut same = JoinArgs::new(JoinType::Left);
-        same.nulls_equal = true;
+        let lives = Medians::of(recording, &groups);
         let edges = parts
-            .clone()
             .lazy()
-            .group_by(keys.clone())
+            .group_by([col("group")])
             .agg([
                 col("processes").sum(),
                 cols(summed).as_expr().sum(),
                 col("peak_rss_bytes").max(),
             ])
-            .join(by_edge, keys.clone(), keys.clone(), same)
+            .join(
+                labels_of(&groups, &lives)?.lazy(),
+                [col("group")],
+                [col("group")],
+                JoinArgs::new(JoinType::Left),
+            )
             .with_column((col("user_ns") + col("system_ns")).alias("cpu_ns"))
             .sort_by_exprs(
                 ["processes", "cpu_ns", "spawner", "spawner_shape", "program", "forked"].map(col),
                 descending([true, true, false, false, false, false]),
             )
             .collect()?;
-        let lives = lives().group_by([col("program")]).agg([median]).collect()?;
-        let programs = programs(recording, &edges, lives)?;
-        Ok(Self { edges, programs })
+        // Programs are sums of these groups.
+        let programs = programs(recording, &edges, &lives)?;
+        Ok(Self { edges, programs, life_median_ns: lives.of_all })
+    }
+
+    /// Half of all processes that ended lived at most so long.
+    pub(crate) fn life_median_ns(&self) -> Option<u64> {
+        self.life_median_ns
     }
 
     /// Groups of programs that have these labels in common (`class`, `category`, `name`), the most
@@ -231,7 +223,7 @@ impl Sums {
 fn programs(
     recording: &Recording,
     edges: &DataFrame,
-    lives: DataFrame,
+    lives: &Medians,
 ) -> Result<DataFrame, AnalysisError> {
     let edges = || edges.clone().lazy();
     let sum = |name: &str| col(name).sum();
@@ -261,6 +253,8 @@ fn programs(
         let args = JoinArgs::new(how).with_coalesce(JoinCoalesce::CoalesceColumns);
         left.join(right, [col("program")], [col("program")], args)
     };
+    let (programs, medians): (Vec<u32>, Vec<u64>) = lives.of_program.iter().unzip();
+    let lives = df!("program" => programs, "life_median_ns" => medians)?;
     let table = join(join(ran, lives.lazy(), JoinType::Left), main_spawners, JoinType::Left);
     let table = join(table, executed, JoinType::Full);
     let table = join(table, labels(recording)?.lazy(), JoinType::Left);
@@ -277,6 +271,20 @@ fn programs(
         .collect()?)
 }
 
+/// What the processes of each group have in common, and how long half of them lived at most.
+fn labels_of(groups: &Groups, lives: &Medians) -> Result<DataFrame, AnalysisError> {
+    let of = || groups.groups.iter();
+    let numbers = 0..u32::try_from(groups.groups.len()).unwrap_or(u32::MAX);
+    Ok(df!(
+        "group" => numbers.collect::<Vec<u32>>(),
+        "program" => of().map(|group| group.program).collect::<Vec<_>>(),
+        "spawner" => of().map(|group| group.spawner).collect::<Vec<_>>(),
+        "spawner_shape" => of().map(|group| group.shape).collect::<Vec<_>>(),
+        "forked" => of().map(|group| group.forked).collect::<Vec<_>>(),
+        "life_median_ns" => &lives.of_group,
+    )?)
+}
+
 /// What programs are grouped by, by their number.
 fn labels(recording: &Recording) -> Result<DataFrame, AnalysisError> {
     let programs = &recording.programs;
@@ -290,11 +298,6 @@ fn labels(recording: &Recording) -> Result<DataFrame, AnalysisError> {
         "category" => texts(|program| program.category()),
         "name" => texts(|program| &program.name),
     )?)
-}
-
-/// A value that occurred; none where there is no value. Times beyond 2^53 ns (104 days) are rounded.
-fn lower_median(column: &str) -> Expr {
-    col(column).quantile(lit(0.5), QuantileMethod::Lower)
 }
 
 fn descending(columns: impl IntoIterator<Item = bool>) -> SortMultipleOptions {

@@ -270,13 +270,7 @@ impl Bins {
         }
     }
 
-    /// One more event of a kind.
-    pub(crate) fn add_event(&mut self, quantity: Quantity, time_ns: u64) {
-        let bin = self.bin_of(time_ns);
-        self.values[quantity as usize][bin] += 1.0;
-    }
-
-    /// Many events of a kind, most of which come one after the other.
+    /// Counts events of a kind, most of which come one after the other.
     pub(crate) fn events(&mut self, quantity: Quantity) -> BinEvents<'_> {
         let (start_ns, width_ns, len) = (self.start_ns, self.width_ns, self.len);
         let values = &mut self.values[quantity as usize];

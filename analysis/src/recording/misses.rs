@@ -1,5 +1,7 @@
 //! Failed look-ups, counted: by process, directory, errno and family, and by path.
 
+use std::ops::Range;
+
 use crate::recording::fast::FastMap;
 
 /// Where a failed look-up is counted.
@@ -25,8 +27,53 @@ pub(crate) struct MissKind {
 #[derive(Debug, Default)]
 pub(crate) struct Misses {
     kinds: Vec<MissKind>,
-    /// In order, each process and kind once.
-    counted: Vec<Counted>,
+    /// In order, each process and kind once; those of `GROUP_PROCESSES` neighbours together.
+    counted: Vec<Counts>,
+}
+
+/// Counts of `GROUP_PROCESSES` neighbours, in six bytes each where that will do.
+#[derive(Debug)]
+enum Counts {
+    Small { first: u32, counted: Vec<SmallCounted> },
+    Large(Vec<Counted>),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SmallCounted {
+    /// After the first of the group.
+    process: u16,
+    kind: u16,
+    count: u16,
+}
+
+impl Counts {
+    fn of(group: usize, counted: &[Counted]) -> Self {
+        let first = u32::try_from(group).unwrap_or(u32::MAX).saturating_mul(GROUP_PROCESSES);
+        let small = |counted: &Counted| {
+            Some(SmallCounted {
+                process: counted.process.checked_sub(first)?.try_into().ok()?,
+                kind: counted.kind.try_into().ok()?,
+                count: counted.count.try_into().ok()?,
+            })
+        };
+        match counted.iter().map(small).collect() {
+            Some(counted) => Self::Small { first, counted },
+            None => Self::Large(counted.to_vec()),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Counted> {
+        let (first, small, large) = match self {
+            Self::Small { first, counted } => (*first, &counted[..], &[][..]),
+            Self::Large(counted) => (0, &[][..], &counted[..]),
+        };
+        let wide = move |small: &SmallCounted| Counted {
+            process: first + u32::from(small.process),
+            kind: small.kind.into(),
+            count: small.count.into(),
+        };
+        small.iter().map(wide).chain(large.iter().copied())
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -46,17 +93,31 @@ impl Counted {
 impl Misses {
     /// Each with its number of look-ups, by process.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Miss, u32)> {
-        self.counted.iter().filter_map(|counted| {
+        self.counted.iter().flat_map(Counts::iter).filter_map(|counted| {
             let MissKind { directory, errno, family } = *self.kinds.get(counted.kind as usize)?;
             let miss = Miss { process: counted.process, directory, errno, family };
             Some((miss, counted.count))
         })
     }
 
+    /// Failed look-ups of each of these processes.
+    pub(crate) fn by_process(&self, processes: Range<usize>) -> Vec<u64> {
+        let mut sums = vec![0; processes.len()];
+        let group = GROUP_PROCESSES as usize;
+        let groups = processes.start / group..processes.end.div_ceil(group).min(self.counted.len());
+        for counted in self.counted.get(groups).unwrap_or_default().iter().flat_map(Counts::iter) {
+            let at = (counted.process as usize).checked_sub(processes.start);
+            if let Some(sum) = at.and_then(|at| sums.get_mut(at)) {
+                *sum += u64::from(counted.count);
+            }
+        }
+        sums
+    }
+
     /// How many look-ups there are of each kind, and processes that made them.
     pub(crate) fn by_kind(&self) -> Vec<(MissKind, u64, u64)> {
         let mut sums: Vec<_> = self.kinds.iter().map(|kind| (*kind, 0, 0)).collect();
-        for counted in &self.counted {
+        for counted in self.counted.iter().flat_map(Counts::iter) {
             if let Some((_, count, processes)) = sums.get_mut(counted.kind as usize) {
                 *count += u64::from(counted.count);
                 *processes += 1;
@@ -71,8 +132,12 @@ impl Misses {
 /// hundred kinds, and there are as many that run as there are cores.
 const AT_HAND: usize = 1 << 14;
 
-/// Counts of the past that are put in order together.
-const UNSORTED_MAX: usize = 1 << 18;
+/// Counts of the past are put in order for so many processes together: few enough for a cache.
+const GROUP_PROCESSES: u32 = 1 << 12;
+/// Counts of a group that are put in order at a time.
+const UNSORTED_MAX: usize = 1 << 14;
+/// Of groups further back than this hardly anything is counted any more.
+const GROUPS_AT_HAND: usize = 8;
 
 /// Counts look-ups. What one process misses comes close together, so that nearly all of them are
 /// counted where the last of the kind was, without a map of all processes and kinds.
@@ -81,9 +146,8 @@ pub(crate) struct MissCounter {
     kinds: Vec<MissKind>,
     numbers: FastMap<MissKind, u32>,
     at_hand: Vec<Counted>,
-    counted: Vec<Counted>,
-    /// So many of them are in order.
-    sorted: usize,
+    /// Counts of the past, by process.
+    groups: Vec<Group>,
 }
 
 impl Default for MissCounter {
@@ -92,9 +156,57 @@ impl Default for MissCounter {
             kinds: Vec::new(),
             numbers: FastMap::default(),
             at_hand: vec![Counted { process: 0, kind: 0, count: 0 }; AT_HAND],
-            counted: Vec::new(),
-            sorted: 0,
+            groups: Vec::new(),
         }
+    }
+}
+
+/// Counts of neighbouring processes.
+#[derive(Debug, Default)]
+struct Group {
+    /// Those of before, put in order and made small.
+    done: Option<Counts>,
+    counted: Vec<Counted>,
+    /// So many of them are in order.
+    sorted: usize,
+}
+
+impl Group {
+    fn push(&mut self, counted: Counted) {
+        self.counted.push(counted);
+        if self.counted.len() - self.sorted >= self.sorted.max(UNSORTED_MAX) {
+            self.sort();
+        }
+    }
+
+    /// Makes them small, which does not keep more from coming.
+    fn finish(&mut self, group: usize) {
+        if self.counted.is_empty() && self.done.is_some() {
+            return;
+        }
+        let mut counted = std::mem::take(&mut self.counted);
+        counted.extend(self.done.take().iter().flat_map(Counts::iter));
+        *self = Self { done: None, counted, sorted: 0 };
+        self.sort();
+        self.done = Some(Counts::of(group, &self.counted));
+        (self.counted, self.sorted) = (Vec::new(), 0);
+    }
+
+    /// Puts counts in order, and those of the same together: so there are at most twice as many as
+    /// there have to be.
+    fn sort(&mut self) {
+        if self.sorted == self.counted.len() {
+            return;
+        }
+        self.counted.sort_unstable_by_key(Counted::key);
+        self.counted.dedup_by(|next, kept| {
+            let same = next.key() == kept.key();
+            if same {
+                kept.count = kept.count.saturating_add(next.count);
+            }
+            same
+        });
+        self.sorted = self.counted.len();
     }
 }
 
@@ -120,33 +232,34 @@ impl MissCounter {
         }
         let past = std::mem::replace(at_hand, Counted { process, kind, count: 1 });
         if past.count > 0 {
-            self.counted.push(past);
-            if self.counted.len() - self.sorted >= self.sorted.max(UNSORTED_MAX) {
-                self.sort();
-            }
+            self.push(past);
         }
     }
 
-    /// Puts counts in order, and those of the same together: so there are at most twice as many as
-    /// there have to be.
-    fn sort(&mut self) {
-        self.counted.sort_unstable_by_key(Counted::key);
-        self.counted.dedup_by(|next, kept| {
-            let same = next.key() == kept.key();
-            if same {
-                kept.count = kept.count.saturating_add(next.count);
+    fn push(&mut self, past: Counted) {
+        let group = (past.process / GROUP_PROCESSES) as usize;
+        while self.groups.len() <= group {
+            self.groups.push(Group::default());
+            let done = self.groups.len().saturating_sub(GROUPS_AT_HAND + 1);
+            if self.groups.len() > GROUPS_AT_HAND {
+                self.groups[done].finish(done);
             }
-            same
-        });
-        self.sorted = self.counted.len();
+        }
+        self.groups[group].push(past);
     }
 
     pub(crate) fn finish(mut self) -> Misses {
-        let at_hand = std::mem::take(&mut self.at_hand);
-        self.counted.extend(at_hand.into_iter().filter(|counted| counted.count > 0));
-        self.sort();
-        self.counted.shrink_to_fit();
-        Misses { kinds: self.kinds, counted: self.counted }
+        for past in std::mem::take(&mut self.at_hand) {
+            if past.count > 0 {
+                self.push(past);
+            }
+        }
+        let finished = |(at, mut group): (usize, Group)| {
+            group.finish(at);
+            group.done
+        };
+        let counted = self.groups.into_iter().enumerate().filter_map(finished).collect();
+        Misses { kinds: self.kinds, counted }
     }
 }
 
@@ -263,7 +376,7 @@ mod tests {
                     counter.add(*process << 14, number);
                     *map.entry((*process << 14, *directory)).or_insert(0u32) += 1;
                 }
-                counter.sort();
+                counter.groups.iter_mut().for_each(Group::sort);
             }
             let misses = counter.finish();
             let counted: BTreeMap<_, _> = misses
@@ -277,6 +390,13 @@ mod tests {
                 let of = map.keys().filter(|(_, directory)| *directory == found.directory).count();
                 prop_assert_eq!(processes, of as u64);
             }
+            let processes = 9 << 14;
+            let by_process = misses.by_process(0..processes);
+            prop_assert_eq!(by_process.iter().sum::<u64>(), all);
+            for from in (0..processes).step_by(5_000) {
+                let to = processes.min(from + 5_000);
+                prop_assert_eq!(&misses.by_process(from..to), &by_process[from..to]);
+            }
             prop_assert_eq!(counted, map);
         }
     }
@@ -285,11 +405,12 @@ mod tests {
     fn many_counts_are_put_in_order_as_they_come() {
         let mut counter = MissCounter::default();
         let number = counter.number_of(kind(1));
-        let processes = 3 * UNSORTED_MAX as u32;
+        let processes = 3 * GROUPS_AT_HAND as u32 * GROUP_PROCESSES;
         for process in (0..processes).chain(0..processes) {
             counter.add(process, number);
         }
-        assert!(counter.counted.len() <= 2 * processes as usize);
+        let kept: usize = counter.groups.iter().map(|group| group.counted.len()).sum();
+        assert!(kept <= 2 * processes as usize);
         let misses = counter.finish();
         assert_eq!(misses.by_kind(), [(kind(1), 2 * u64::from(processes), u64::from(processes))]);
     }

@@ -4,6 +4,7 @@ pub(crate) mod bins;
 pub(crate) mod exit;
 pub(crate) mod fast;
 pub(crate) mod knowledge;
+pub(crate) mod known;
 pub(crate) mod misses;
 pub(crate) mod names;
 pub(crate) mod process;
@@ -11,6 +12,7 @@ pub(crate) mod split;
 pub(crate) mod tracks;
 pub(crate) mod usage;
 
+use proctrace_replay::{CpuTime, scale};
 use proctrace_trace::{Damage, Header, Knowledge, Quantity, Trailer};
 
 use crate::classify::{Classification, Program};
@@ -19,8 +21,8 @@ use crate::load::unseen::Blindness;
 use crate::recording::bins::Bins;
 use crate::recording::knowledge::Knows;
 use crate::recording::misses::{MissedPaths, Misses};
-use crate::recording::process::{Counts, MemoryReading, Process, Run, Task};
-use crate::recording::split::Split;
+use crate::recording::process::{Counts, MemoryReading, Process, Run, Task, Totals};
+use crate::recording::split::{Divided, Split, Ticks};
 use crate::recording::tracks::Track;
 use crate::samplers::watch::Watch;
 
@@ -78,6 +80,7 @@ pub struct Recording {
     pub(crate) ticks: Vec<proctrace_wire::layout::Tick>,
     /// What could not be seen.
     pub(crate) blind: Blindness,
+    pub(crate) totals: Totals,
     /// Readings of the memory of processes, in order of time.
     pub(crate) memory_readings: Vec<MemoryReading>,
     /// Most tasks running or runnable in a sample.
@@ -90,18 +93,41 @@ pub struct Recording {
 impl Recording {
     /// What a process ran last, or its forker if it never called exec.
     pub fn program_of(&self, process: &Process) -> &Program {
-        &self.programs[process.program]
+        &self.programs[process.program()]
     }
 
-    /// Failed look-ups of each process, without readlinks of what is no link.
-    pub(crate) fn failed_lookups(&self) -> Vec<u64> {
-        let mut lookups = vec![0u64; self.processes.len()];
-        for (miss, count) in self.misses.iter() {
-            if let Some(sum) = lookups.get_mut(miss.process as usize) {
-                *sum += u64::from(count);
-            }
+    /// Peak RSS of what a process ran last.
+    pub fn peak_rss_bytes(&self, process: &Process) -> u64 {
+        process.maxrss_pages().saturating_mul(self.header.page_bytes.into())
+    }
+
+    /// The ticks that hit a process's tasks while they were followed.
+    pub fn ticks_of(&self, process: &Process) -> Ticks {
+        let ticks = process.tasks().map(|task| self.tasks[task].cpu_used().1);
+        ticks.fold(Ticks::default(), Ticks::plus)
+    }
+
+    /// Its CPU time as the kernel divides it for this process alone: what wait(2) and
+    /// /proc/PID/stat say, which is biased for processes that few ticks hit.
+    pub fn told_of(&self, process: &Process) -> CpuTime {
+        let ticks = self.ticks_of(process);
+        scale(process.cpu.total_ns(), ticks.user_ns, ticks.system_ns)
+    }
+
+    /// Its CPU time, as a part of groups.
+    pub(crate) fn divided_of(&self, process: &Process) -> Divided {
+        Divided { cpu: process.cpu, ticks: self.ticks_of(process) }
+    }
+
+    /// How many forks each process is away from the command, or from whoever has no parent here.
+    pub fn depths(&self) -> Vec<u32> {
+        let mut depths: Vec<u32> = Vec::with_capacity(self.processes.len());
+        for process in &self.processes {
+            // Parents come before their children, but for what was there before the recording.
+            let parent = process.parent().and_then(|parent| depths.get(parent));
+            depths.push(parent.map_or(0, |depth| depth + 1));
         }
-        lookups
+        depths
     }
 
     /// Whether ticks were recorded, however few of them there are.
@@ -112,23 +138,23 @@ impl Recording {
 
     /// Number of the category a process counts in.
     pub(crate) fn category_of(&self, process: &Process) -> usize {
-        self.category_of.get(process.program).copied().unwrap_or(0)
+        self.category_of.get(process.program()).copied().unwrap_or(0)
     }
 
     /// What a process is among others that run the same, if anything tells.
     pub fn role_of(&self, process: &Process) -> Option<&str> {
-        self.roles.get(process.role? as usize).map(String::as_str)
+        self.roles.get(process.role()? as usize).map(String::as_str)
     }
 
     /// The shape of the command line that a process ran last.
     pub fn template_of(&self, process: &Process) -> Option<&str> {
-        let run = self.runs.get(process.run? as usize)?;
+        let run = self.runs.get(process.run()? as usize)?;
         self.templates.get(run.template as usize).map(String::as_str)
     }
 
     /// The shape of the command line that started a process.
     pub fn spawner_template_of(&self, process: &Process) -> Option<&str> {
-        let run = self.runs.get(process.spawned_in? as usize)?;
+        let run = self.runs.get(process.spawned_in()? as usize)?;
         self.templates.get(run.template as usize).map(String::as_str)
     }
 
@@ -149,7 +175,7 @@ impl Recording {
             .as_ref()
             .and_then(|trailer| trailer.payload.as_ref())
             .map(|payload| payload.exited_ns)
-            .or_else(|| self.root().and_then(|root| root.ended_ns));
+            .or_else(|| self.root().and_then(|root| root.ended_ns()));
         end.unwrap_or(self.last_ns).saturating_sub(self.first_ns)
     }
 

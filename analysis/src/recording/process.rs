@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
-use proctrace_replay::{CpuTime, scale};
+use proctrace_replay::CpuTime;
+use proctrace_wire::layout::{self, EXIT_AUTOREAP};
 
-use crate::recording::exit::{End, Ended, Exit};
-use crate::recording::split::{Divided, Ticks};
+use crate::recording::exit::{End, Exit};
+use crate::recording::known::Known;
+use crate::recording::split::Ticks;
 use crate::recording::usage::Usage;
 
 /// Records, as they were counted while reading.
@@ -21,6 +23,8 @@ pub(crate) struct Counts {
     pub(crate) not_links: u64,
     /// The others by family, in the order of `Family::ALL`.
     pub(crate) by_family: [u64; 6],
+    /// Exits whose peak RSS is an upper bound.
+    pub(crate) rss_bounds: u64,
     /// Execs and look-ups of tasks that neither fork nor attach announced.
     pub(crate) orphans: u64,
     /// Exits of such tasks.
@@ -29,8 +33,50 @@ pub(crate) struct Counts {
     pub(crate) losses: HashMap<(u16, u16, u32), u64>,
 }
 
+/// What all tasks come to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) used: Usage,
+    /// Tasks beside each process's first.
+    pub(crate) threads: u64,
+    /// Tasks that have not ended: what they count for themselves is not told.
+    pub(crate) alive: u64,
+    /// What tasks that ended counted for themselves: successful opens, failed look-ups and execs.
+    pub(crate) opens: u64,
+    pub(crate) lookups_failed: u64,
+    pub(crate) execs_failed: u64,
+}
+
+impl Totals {
+    /// Both together.
+    pub(crate) fn plus(self, other: &Self) -> Self {
+        Self {
+            used: self.used.plus(&other.used),
+            threads: self.threads + other.threads,
+            alive: self.alive + other.alive,
+            opens: self.opens.saturating_add(other.opens),
+            lookups_failed: self.lookups_failed.saturating_add(other.lookups_failed),
+            execs_failed: self.execs_failed.saturating_add(other.execs_failed),
+        }
+    }
+
+    pub(crate) fn add(&mut self, task: &Task) {
+        self.used = self.used.plus(&task.used());
+        self.threads += u64::from(task.is_thread);
+        match task.end() {
+            None => self.alive += 1,
+            Some(end) => {
+                let count = |sum: u64, more: u32| sum.saturating_add(more.into());
+                self.opens = count(self.opens, end.record.opens);
+                self.lookups_failed = count(self.lookups_failed, end.record.lookups_failed);
+                self.execs_failed = count(self.execs_failed, end.record.execs_failed);
+            }
+        }
+    }
+}
+
 /// A program that a process ran, from one exec to the next.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) time_ns: u64,
     /// Index of the process.
@@ -42,44 +88,60 @@ pub(crate) struct Run {
     /// False for what was running when the recording began.
     pub(crate) happened_here: bool,
     /// What the task had used before, in nanoseconds.
-    pub(crate) before_run_ns: u64,
-    pub(crate) before_user_ns: u64,
-    pub(crate) before_system_ns: u64,
+    pub(crate) before: Before,
+}
+
+/// CPU time, and the ticks of it in user and kernel mode, in nanoseconds: little nearly always.
+#[derive(Debug, Clone)]
+pub(crate) enum Before {
+    Little([u32; 3]),
+    Much(Box<[u64; 3]>),
+}
+
+impl Before {
+    pub(crate) fn new(run_ns: u64, user_ns: u64, system_ns: u64) -> Self {
+        let all = [run_ns, user_ns, system_ns];
+        let little = || {
+            let [run_ns, user_ns, system_ns] = all.map(u32::try_from);
+            Some([run_ns.ok()?, user_ns.ok()?, system_ns.ok()?])
+        };
+        little().map_or_else(|| Self::Much(Box::new(all)), Self::Little)
+    }
+
+    /// The CPU time, and that of ticks in user and kernel mode.
+    pub(crate) fn all(&self) -> [u64; 3] {
+        match self {
+            Self::Little(all) => all.map(u64::from),
+            Self::Much(all) => **all,
+        }
+    }
 }
 
 /// A reading of the memory of one process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MemoryReading {
     pub(crate) process: usize,
-    pub(crate) record: proctrace_wire::layout::Memory,
+    pub(crate) record: layout::Memory,
 }
 
-/// A thread of control.
+/// A thread of control. There are millions: every field takes as little as will do for most.
 #[derive(Debug, Clone)]
 pub struct Task {
     /// Serial number in the recording.
     pub serial: u32,
-    /// Its thread id, as the kernel gave it at its birth; None where no record tells it.
-    pub tid: Option<i32>,
-    /// Index of its process.
-    pub process: usize,
+    /// 0 for none.
+    tid: i32,
+    process: u32,
     /// When it was made.
     pub born_ns: u64,
-    /// When it ended, if it did.
     ended_ns: u64,
-    ended: Ended,
+    known: Known,
     /// Whether its process existed before it.
     pub is_thread: bool,
+    /// Whether a fork made it while recording.
+    pub(crate) forked: bool,
     /// A leader that had exited before it was followed: no end will be told.
     pub zombie: bool,
-    rare: Option<Box<Rare>>,
-}
-
-/// What is known of few tasks.
-#[derive(Debug, Clone, Copy, Default)]
-struct Rare {
-    seen: Option<proctrace_wire::layout::Sample>,
-    before: Option<Usage>,
 }
 
 impl Task {
@@ -92,55 +154,86 @@ impl Task {
     ) -> Self {
         Self {
             serial,
-            tid: Some(tid),
-            process,
+            tid,
+            process: u32::try_from(process).unwrap_or(u32::MAX),
             born_ns,
             ended_ns: 0,
-            ended: Ended::Not,
+            known: Known::default(),
             is_thread,
+            forked: false,
             zombie: false,
-            rare: None,
         }
+    }
+
+    /// Its thread id, as the kernel gave it at its birth; None where no record tells it.
+    pub fn tid(&self) -> Option<i32> {
+        (self.tid != 0).then_some(self.tid)
+    }
+
+    pub(crate) fn set_tid(&mut self, tid: i32) {
+        self.tid = tid;
+    }
+
+    /// Index of its process.
+    #[inline]
+    pub fn process(&self) -> usize {
+        self.process as usize
     }
 
     /// How it ended; None if it was alive at the end.
     #[inline]
     pub fn end(&self) -> Option<End> {
-        self.ended.record().map(|record| End { time_ns: self.ended_ns, record })
+        self.known.exit().map(|record| End { time_ns: self.ended_ns, record })
     }
 
     /// When it ended; None if it was alive at the end.
     #[inline]
     pub fn ended_ns(&self) -> Option<u64> {
-        self.ended.is().then_some(self.ended_ns)
+        self.known.has_exit().then_some(self.ended_ns)
+    }
+
+    /// See [`Exit::tail_ns`]; 0 of one that was alive at the end.
+    pub(crate) fn tail_ns(&self) -> u64 {
+        self.known.tail_ns()
     }
 
     /// The last sample of a task that has not ended.
-    pub fn seen(&self) -> Option<&proctrace_wire::layout::Sample> {
-        self.rare.as_deref()?.seen.as_ref()
+    pub fn seen(&self) -> Option<&layout::Sample> {
+        self.known.rare()?.seen.as_ref()
     }
 
     /// What it had used before it was followed; None for one that was followed from its birth.
     pub fn before(&self) -> Option<&Usage> {
-        self.rare.as_deref()?.before.as_ref()
+        self.known.rare()?.before.as_ref()
     }
 
     pub(crate) fn ends(&mut self, time_ns: u64, record: Exit) {
         self.ended_ns = time_ns;
-        self.ended = Ended::new(record);
+        self.known.ends(record);
     }
 
-    pub(crate) fn is_seen(&mut self, sample: proctrace_wire::layout::Sample) {
-        self.rare.get_or_insert_default().seen = Some(sample);
+    pub(crate) fn is_seen(&mut self, sample: layout::Sample) {
+        self.known.rare_mut().seen = Some(sample);
     }
 
     pub(crate) fn has_used_before(&mut self, usage: Usage) {
-        self.rare.get_or_insert_default().before = Some(usage);
+        self.known.rare_mut().before = Some(usage);
+    }
+
+    /// CPU time and ticks of what it [`used`](Self::used), for whoever asks a million tasks.
+    #[inline]
+    pub(crate) fn cpu_used(&self) -> (u64, Ticks) {
+        if let Some(cpu) = self.known.tiny_cpu() {
+            return cpu;
+        }
+        let used = self.used();
+        (used.run_ns, used.ticks())
     }
 
     /// What it used while it was followed: in the end, or as last seen.
+    #[inline]
     pub fn used(&self) -> Usage {
-        let used = match (self.ended.record(), self.seen()) {
+        let used = match (self.known.exit(), self.seen()) {
             (Some(record), _) => Usage::from(&record),
             (None, Some(seen)) => Usage::from(seen),
             (None, None) => return Usage::default(),
@@ -149,56 +242,6 @@ impl Task {
             Some(before) => used.since(before),
             None => used,
         }
-    }
-}
-
-/// The tasks of a process, by index: most have one, which takes no memory of its own.
-#[derive(Debug, Clone, Default)]
-pub struct TaskList(Few);
-
-#[derive(Debug, Clone, Default)]
-enum Few {
-    #[default]
-    None,
-    One([usize; 1]),
-    More(Box<More>),
-}
-
-#[derive(Debug, Clone)]
-struct More(Vec<usize>);
-
-impl TaskList {
-    pub(crate) fn push(&mut self, task: usize) {
-        self.0 = match std::mem::take(&mut self.0) {
-            Few::None => Few::One([task]),
-            Few::One([first]) => Few::More(Box::new(More(vec![first, task]))),
-            Few::More(mut tasks) => {
-                tasks.0.push(task);
-                Few::More(tasks)
-            }
-        };
-    }
-}
-
-impl std::ops::Deref for TaskList {
-    type Target = [usize];
-
-    #[inline]
-    fn deref(&self) -> &[usize] {
-        match &self.0 {
-            Few::None => &[],
-            Few::One(task) => task,
-            Few::More(tasks) => &tasks.0,
-        }
-    }
-}
-
-impl<'a> IntoIterator for &'a TaskList {
-    type Item = &'a usize;
-    type IntoIter = std::slice::Iter<'a, usize>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
     }
 }
 
@@ -227,53 +270,64 @@ impl Place {
         index.and_then(|index| u32::try_from(index).ok()).map_or(Self::NONE, Self)
     }
 
+    #[inline]
+    fn number(self) -> Option<u32> {
+        (self != Self::NONE).then_some(self.0)
+    }
+
+    #[inline]
     fn get(self) -> Option<usize> {
-        (self != Self::NONE).then_some(self.0 as usize)
+        self.number().map(|number| number as usize)
     }
 }
 
-/// A thread group.
+impl From<Option<u32>> for Place {
+    fn from(number: Option<u32>) -> Self {
+        number.map_or(Self::NONE, Self)
+    }
+}
+
+/// What few processes have.
+#[derive(Debug, Clone, Default)]
+struct RareOfProcess {
+    waits: Waits,
+    role: Option<u32>,
+    /// Indices of its tasks but for the first two.
+    threads: Vec<u32>,
+}
+
+/// A thread group. There are millions: every field takes as little as will do.
 #[derive(Debug, Clone)]
 pub struct Process {
     /// Serial number of the task that founded it.
     pub serial: u32,
     /// Its pid.
     pub pid: i32,
-    /// Index of the process that is its parent; None for the command, or where it is not known.
-    pub parent: Option<usize>,
+    parent: Place,
     reaper: Place,
     spawned_by: Place,
-    /// What the forker was running at the time, as an index of the recording's runs.
-    pub(crate) spawned_in: Option<u32>,
+    spawned_in: Place,
     forked_by_thread: Place,
-    /// The run it is in at its end: its own last, or that of its forker if it never called exec.
-    pub(crate) run: Option<u32>,
-    /// Number of its role, where something tells: an argument, its working directory, its name.
-    pub(crate) role: Option<u32>,
-    /// How many forks away from the command.
-    pub depth: u32,
-    /// When it was made.
-    pub born_ns: u64,
-    /// When its last task ended; None if one was alive at the end.
-    pub ended_ns: Option<u64>,
-    /// Its status as wait(2) gives it, if it ended.
-    pub status: Option<u32>,
-    /// Number of what it ran last.
-    pub program: usize,
+    run: Place,
+    program: u32,
     /// Successful execs.
     pub execs: u32,
-    /// Its tasks, by index.
-    pub tasks: TaskList,
+    first_task: Place,
+    second_task: Place,
+    maxrss_pages: u32,
+    /// When it was made.
+    pub born_ns: u64,
+    /// `u64::MAX` if a task was alive at the end.
+    ended_ns: u64,
     /// CPU time of its tasks while they were followed. The total is exact; user and system time are
     /// estimated from ticks that are pooled where it has few of its own (see `split`).
     pub cpu: CpuTime,
-    /// The ticks that hit its tasks while they were followed.
-    pub ticks: Ticks,
-    waits: Option<Box<Waits>>,
+    rare: Option<Box<RareOfProcess>>,
+    /// The kernel's exit_code has no more bits.
+    status: u16,
+    has_status: bool,
     /// Whether its parent ignored SIGCHLD, so that no one waited for it.
     pub autoreaped: bool,
-    /// Peak RSS of what it ran last.
-    pub maxrss_bytes: u64,
 }
 
 impl Process {
@@ -282,36 +336,42 @@ impl Process {
         serial: u32,
         pid: i32,
         born_ns: u64,
-        (parent, depth): (Option<usize>, u32),
+        parent: Option<usize>,
         program: usize,
     ) -> Self {
         Self {
             serial,
             pid,
-            parent,
+            parent: Place::of(parent),
             reaper: Place::NONE,
             spawned_by: Place::NONE,
-            spawned_in: None,
+            spawned_in: Place::NONE,
             forked_by_thread: Place::NONE,
-            run: None,
-            role: None,
-            depth,
-            born_ns,
-            ended_ns: None,
-            status: None,
-            program,
+            run: Place::NONE,
+            program: u32::try_from(program).unwrap_or(u32::MAX),
             execs: 0,
-            tasks: TaskList::default(),
+            first_task: Place::NONE,
+            second_task: Place::NONE,
+            maxrss_pages: 0,
+            born_ns,
+            ended_ns: u64::MAX,
             cpu: CpuTime::default(),
-            ticks: Ticks::default(),
-            waits: None,
+            rare: None,
+            status: 0,
+            has_status: false,
             autoreaped: false,
-            maxrss_bytes: 0,
         }
+    }
+
+    /// Index of the process that is its parent; None for the command, or where it is not known.
+    #[inline]
+    pub fn parent(&self) -> Option<usize> {
+        self.parent.get()
     }
 
     /// Index of the process that was its parent when it ended, and so the one that can wait for it:
     /// its parent, or one that has adopted it (a subreaper). None if that is not of the recording.
+    #[inline]
     pub fn reaper(&self) -> Option<usize> {
         self.reaper.get()
     }
@@ -321,6 +381,7 @@ impl Process {
     }
 
     /// What the forker was running at the time.
+    #[inline]
     pub fn spawned_by(&self) -> Option<usize> {
         self.spawned_by.get()
     }
@@ -329,7 +390,118 @@ impl Process {
         self.spawned_by = Place::of(program);
     }
 
+    /// What the forker was running at the time, as an index of the recording's runs.
+    #[inline]
+    pub(crate) fn spawned_in(&self) -> Option<u32> {
+        self.spawned_in.number()
+    }
+
+    pub(crate) fn set_spawned_in(&mut self, run: Option<u32>) {
+        self.spawned_in = run.into();
+    }
+
+    /// The run it is in at its end: its own last, or that of its forker if it never called exec.
+    #[inline]
+    pub(crate) fn run(&self) -> Option<u32> {
+        self.run.number()
+    }
+
+    pub(crate) fn set_run(&mut self, run: Option<u32>) {
+        self.run = run.into();
+    }
+
+    /// Number of its role, where something tells: an argument, its working directory, its name.
+    pub(crate) fn role(&self) -> Option<u32> {
+        self.rare.as_deref()?.role
+    }
+
+    pub(crate) fn set_role(&mut self, role: Option<u32>) {
+        if role != self.role() {
+            self.rare.get_or_insert_default().role = role;
+        }
+    }
+
+    /// Number of what it ran last.
+    #[inline]
+    pub fn program(&self) -> usize {
+        self.program as usize
+    }
+
+    pub(crate) fn set_program(&mut self, program: u32) {
+        self.program = program;
+    }
+
+    /// When its last task ended; None if one was alive at the end.
+    #[inline]
+    pub fn ended_ns(&self) -> Option<u64> {
+        (self.ended_ns != u64::MAX).then_some(self.ended_ns)
+    }
+
+    pub(crate) fn set_ended_ns(&mut self, ended_ns: Option<u64>) {
+        self.ended_ns = ended_ns.unwrap_or(u64::MAX);
+    }
+
+    /// How long it lived, if it ended.
+    #[inline]
+    pub fn life_ns(&self) -> Option<u64> {
+        Some(self.ended_ns()?.saturating_sub(self.born_ns))
+    }
+
+    /// Its status as wait(2) gives it, if it ended.
+    pub fn status(&self) -> Option<u32> {
+        self.has_status.then_some(self.status.into())
+    }
+
+    /// The record of its end, or what a kernel before 6.16 took for it: of several threads that
+    /// call themselves the last, the latest is right.
+    pub(crate) fn ends(&mut self, exit: &layout::Exit) {
+        if self.ended_ns().is_some_and(|ended_ns| ended_ns > exit.head.time_ns) {
+            return;
+        }
+        self.ended_ns = exit.head.time_ns;
+        (self.status, self.has_status) = (exit.status as u16, true);
+        self.autoreaped = exit.bits & EXIT_AUTOREAP != 0;
+        let waited_ns = exit.waited_utime_ns.saturating_add(exit.waited_stime_ns);
+        self.change_waits(|waits| waits.waited_ns = waited_ns);
+        self.set_maxrss_pages(exit.maxrss_pages);
+        self.reaper = Place(exit.parent_tgid.cast_unsigned());
+    }
+
+    /// The pid that its parent had when it ended, in the place of the reaper that is to be found by
+    /// it.
+    pub(crate) fn take_parent_pid(&mut self) -> Option<i32> {
+        std::mem::replace(&mut self.reaper, Place::NONE).number().map(u32::cast_signed)
+    }
+
+    /// Peak RSS of what it ran last, in pages of the machine that it ran on; at most 2^32 - 1.
+    pub(crate) fn maxrss_pages(&self) -> u64 {
+        self.maxrss_pages.into()
+    }
+
+    pub(crate) fn set_maxrss_pages(&mut self, pages: u64) {
+        self.maxrss_pages = u32::try_from(pages).unwrap_or(u32::MAX);
+    }
+
+    /// Its tasks, by index: the one that founded it, then its other threads.
+    #[inline]
+    pub fn tasks(&self) -> impl ExactSizeIterator<Item = usize> + Clone + '_ {
+        let threads = self.rare.as_deref().map_or(&[][..], |rare| &rare.threads);
+        let (first, second) = (self.first_task.get(), self.second_task.get());
+        Tasks { first, second, threads: threads.iter() }
+    }
+
+    pub(crate) fn add_task(&mut self, task: usize) {
+        if self.first_task == Place::NONE {
+            self.first_task = Place::of(Some(task));
+        } else if self.second_task == Place::NONE {
+            self.second_task = Place::of(Some(task));
+        } else if let Ok(task) = u32::try_from(task) {
+            self.rare.get_or_insert_default().threads.push(task);
+        }
+    }
+
     /// Index of the task that made it, if that was not the main thread of its process.
+    #[inline]
     pub(crate) fn forked_by_thread(&self) -> Option<usize> {
         self.forked_by_thread.get()
     }
@@ -339,31 +511,47 @@ impl Process {
     }
 
     /// What it used before it was followed, and what it was told of others; nothing of most.
+    #[inline]
     pub(crate) fn waits(&self) -> Waits {
-        self.waits.as_deref().copied().unwrap_or_default()
+        self.rare.as_deref().map(|rare| rare.waits).unwrap_or_default()
     }
 
     pub(crate) fn change_waits(&mut self, change: impl FnOnce(&mut Waits)) {
         let mut waits = self.waits();
         change(&mut waits);
         if waits != self.waits() {
-            self.waits = Some(Box::new(waits));
+            self.rare.get_or_insert_default().waits = waits;
         }
     }
 
     /// CPU time of children it has waited for; None unless it ended.
     pub fn waited_ns(&self) -> Option<u64> {
-        self.status.map(|_| self.waits().waited_ns)
-    }
-
-    /// Its CPU time as the kernel divides it for this process alone: what wait(2) and
-    /// /proc/PID/stat say, which is biased for processes that few ticks hit.
-    pub fn told(&self) -> CpuTime {
-        scale(self.cpu.total_ns(), self.ticks.user_ns, self.ticks.system_ns)
-    }
-
-    /// Its CPU time, as a part of groups.
-    pub(crate) fn divided(&self) -> Divided {
-        Divided { cpu: self.cpu, ticks: self.ticks }
+        self.status().map(|_| self.waits().waited_ns)
     }
 }
+
+/// The tasks of a process, by index.
+#[derive(Clone)]
+struct Tasks<'a> {
+    first: Option<usize>,
+    second: Option<usize>,
+    threads: std::slice::Iter<'a, u32>,
+}
+
+impl Iterator for Tasks<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let first = self.first.take().or_else(|| self.second.take());
+        first.or_else(|| self.threads.next().map(|task| *task as usize))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let inline = usize::from(self.first.is_some()) + usize::from(self.second.is_some());
+        let len = inline + self.threads.len();
+        (len, Some(len))
+    }
+}
+
+impl ExactSizeIterator for Tasks<'_> {}

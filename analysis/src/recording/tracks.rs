@@ -34,9 +34,9 @@ impl Tracks {
             .iter()
             .enumerate()
             .filter_map(|(at, process)| {
-                let ends = || process.tasks.iter().map(|task| tasks[*task].end());
-                let ended_ns = if ends().all(|end| end.is_some()) {
-                    ends().flatten().map(|end| end.time_ns).max().unwrap_or(process.born_ns)
+                let ends = || process.tasks().map(|task| tasks[task].ended_ns());
+                let ended_ns = if ends().all(|ended_ns| ended_ns.is_some()) {
+                    ends().flatten().max().unwrap_or(process.born_ns)
                 } else {
                     last_ns
                 };
@@ -44,8 +44,9 @@ impl Tracks {
                 if life_ns < bins.width_ns.saturating_mul(LIFE_BINS_MIN) {
                     return None;
                 }
-                let used_ns = ends()
-                    .map(|end| end.map_or(u64::MAX, |end| end.record.run_ns))
+                let used_ns = process
+                    .tasks()
+                    .map(|task| tasks[task].end().map_or(u64::MAX, |end| end.record.run_ns))
                     .fold(0, u64::saturating_add);
                 Some((used_ns, at))
             })

@@ -56,14 +56,14 @@ impl Course {
         let mut gone: Vec<(u64, Cpu)> = Vec::new();
         for (at, when_ns) in &watch.forgotten_ns {
             if *when_ns < until_ns {
-                let cpu = recording.processes[*at].told();
+                let cpu = recording.told_of(&recording.processes[*at]);
                 let cpu = Cpu::from((cpu.user_ns as f64, cpu.system_ns as f64));
                 gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(*at)))));
             }
         }
         // Zombies are found until their parent ends.
         for (at, ns) in &books.negligent {
-            let ended_ns = recording.processes[*at].ended_ns.unwrap_or(u64::MAX);
+            let ended_ns = recording.processes[*at].ended_ns().unwrap_or(u64::MAX);
             if ended_ns < until_ns {
                 gone.push((ended_ns, Cpu { user_ns: *ns as f64, system_ns: 0.0 }));
             }

@@ -3,21 +3,67 @@
 
 use std::collections::HashMap;
 
+use crate::recording::fast::{Bits, FastMap};
 use crate::recording::process::{Process, Run, Task};
 
+/// A time for each process, which is the same for nearly all: only the others take memory.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    usual_ns: u64,
+    len: usize,
+    are_others: Bits,
+    others: FastMap<usize, u64>,
+}
+
+impl Times {
+    fn usually(usual_ns: u64) -> Self {
+        Self { usual_ns, ..Self::default() }
+    }
+
+    fn push(&mut self, time_ns: u64) {
+        if time_ns != self.usual_ns {
+            self.are_others.insert(self.len);
+            self.others.insert(self.len, time_ns);
+        }
+        self.len += 1;
+    }
+
+    #[inline]
+    fn of(&self, process: usize) -> u64 {
+        if !self.are_others.contains(process) {
+            return self.usual_ns;
+        }
+        self.others.get(&process).copied().unwrap_or(self.usual_ns)
+    }
+
+    /// Those that are not the usual one, with the index of their process, in order.
+    pub(crate) fn others(&self) -> Vec<(usize, u64)> {
+        let mut others: Vec<_> = self.others.iter().map(|(at, time_ns)| (*at, *time_ns)).collect();
+        others.sort_unstable();
+        others
+    }
+}
+
+#[cfg(test)]
+impl<const N: usize> PartialEq<[u64; N]> for Times {
+    fn eq(&self, times: &[u64; N]) -> bool {
+        (0..self.len).map(|at| self.of(at)).eq(times.iter().copied())
+    }
+}
+
 /// When each process, and what it used, is out of sight.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(crate) struct Membership {
     /// When a process that lives is no more a descendant of the command, because an ancestor has
     /// ended and one from outside has adopted it; `u64::MAX`: it stays until it ends.
-    pub(crate) leaves_ns: Vec<u64>,
+    pub(crate) leaves_ns: Times,
     /// When its CPU time is in no figure of a member any more, neither its own nor that of one who
     /// waited for it; `u64::MAX`: never. A child that ended is taken to be waited for at once.
-    pub(crate) forgotten_ns: Vec<u64>,
+    pub(crate) forgotten_ns: Times,
     /// Until when its CPU time is in no figure that is found by /proc/PID/task/PID/children alone,
     /// which lists the children of the main thread: those of other threads are not found, and what
     /// hangs on them neither. 0: it is found from its birth on.
-    pub(crate) hidden_until_ns: Vec<u64>,
+    pub(crate) hidden_until_ns: Times,
 }
 
 impl Membership {
@@ -27,47 +73,46 @@ impl Membership {
     /// A parent that was seen later than its child, which only happens where they were there before
     /// the recording, counts as one from outside: so there is no circle, whatever a trace says.
     pub(crate) fn of(processes: &[Process], tasks: &[Task], runs: &[Run], launched: bool) -> Self {
-        let mut leaves_ns: Vec<u64> = Vec::with_capacity(processes.len());
-        let mut forgotten_ns: Vec<u64> = Vec::with_capacity(processes.len());
+        let mut leaves_ns = Times::usually(u64::MAX);
+        let mut forgotten_ns = Times::usually(u64::MAX);
         for (at, process) in processes.iter().enumerate() {
-            let ended_ns = process.ended_ns.unwrap_or(u64::MAX);
+            let ended_ns = process.ended_ns().unwrap_or(u64::MAX);
             let reaper = process.reaper().filter(|reaper| *reaper < at);
-            let parent = process.parent.filter(|parent| *parent < at);
+            let parent = process.parent().filter(|parent| *parent < at);
             let leaves = match parent {
                 None if at == 0 || !launched => u64::MAX,
                 None => process.born_ns,
                 Some(parent) => {
-                    let parent_ended_ns = processes[parent].ended_ns.unwrap_or(u64::MAX);
-                    if parent_ended_ns > ended_ns || parent_ended_ns > leaves_ns[parent] {
-                        leaves_ns[parent]
+                    let parent_ended_ns = processes[parent].ended_ns().unwrap_or(u64::MAX);
+                    if parent_ended_ns > ended_ns || parent_ended_ns > leaves_ns.of(parent) {
+                        leaves_ns.of(parent)
                     } else if reaper == Some(parent) {
                         // Both at the same moment.
-                        leaves_ns[parent]
+                        leaves_ns.of(parent)
                     } else {
-                        reaper.map_or(parent_ended_ns, |reaper| leaves_ns[reaper])
+                        reaper.map_or(parent_ended_ns, |reaper| leaves_ns.of(reaper))
                     }
                 }
             };
             let is_top = leaves == u64::MAX && parent.is_none();
             let forgotten = if leaves <= ended_ns && leaves != u64::MAX {
                 leaves
-            } else if is_top || process.ended_ns.is_none() {
+            } else if is_top || process.ended_ns().is_none() {
                 u64::MAX
             } else if process.autoreaped {
                 ended_ns
             } else {
-                reaper.map_or(ended_ns, |reaper| forgotten_ns[reaper])
+                reaper.map_or(ended_ns, |reaper| forgotten_ns.of(reaper))
             };
             leaves_ns.push(leaves);
             forgotten_ns.push(forgotten);
         }
-        let mut hidden_until_ns = shown_ns(processes, tasks, runs);
-        for (at, hidden_ns) in hidden_until_ns.iter_mut().enumerate() {
+        let shown_ns = shown_ns(processes, tasks, runs);
+        let mut hidden_until_ns = Times::usually(0);
+        for (at, process) in processes.iter().enumerate() {
             // Then it is gone for other reasons.
-            *hidden_ns = (*hidden_ns).min(leaves_ns[at]).min(forgotten_ns[at]);
-            if *hidden_ns <= processes[at].born_ns {
-                *hidden_ns = 0;
-            }
+            let until_ns = shown_ns.of(at).min(leaves_ns.of(at)).min(forgotten_ns.of(at));
+            hidden_until_ns.push(if until_ns <= process.born_ns { 0 } else { until_ns });
         }
         Self { leaves_ns, forgotten_ns, hidden_until_ns }
     }
@@ -76,33 +121,32 @@ impl Membership {
 /// From when on the CPU time of each process is in a figure that a reader of
 /// /proc/PID/task/PID/children finds: its own, once it hangs on main threads alone, or that of whom
 /// waited for it, which counts the children of all its threads.
-fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[Run]) -> Vec<u64> {
+fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[Run]) -> Times {
     if processes.iter().all(|process| process.forked_by_thread().is_none()) {
-        return vec![0; processes.len()];
+        return Times::usually(0);
     }
     let execs = execs(processes, tasks, runs);
     // When it can be found itself, while it lives; and what it has used.
-    let mut found_ns: Vec<u64> = Vec::with_capacity(processes.len());
-    let mut counted_ns: Vec<u64> = Vec::with_capacity(processes.len());
+    let (mut found_ns, mut counted_ns) = (Times::usually(0), Times::usually(0));
     for (at, process) in processes.iter().enumerate() {
-        let ended_ns = process.ended_ns.unwrap_or(u64::MAX);
+        let ended_ns = process.ended_ns().unwrap_or(u64::MAX);
         let reaper = process.reaper().filter(|reaper| *reaper < at);
-        let parent = process.parent.filter(|parent| *parent < at);
+        let parent = process.parent().filter(|parent| *parent < at);
         let listed_ns =
             process.forked_by_thread().map_or(0, |task| listed_ns(process, &tasks[task], &execs));
         let found = parent.map_or(0, |parent| {
-            let found = listed_ns.max(found_ns[parent]);
-            let parent_ended_ns = processes[parent].ended_ns.unwrap_or(u64::MAX);
+            let found = listed_ns.max(found_ns.of(parent));
+            let parent_ended_ns = processes[parent].ended_ns().unwrap_or(u64::MAX);
             if found <= parent_ended_ns {
                 return found;
             }
             // The main thread of the one that adopts it has it among its children.
-            reaper.map_or(u64::MAX, |reaper| parent_ended_ns.max(found_ns[reaper]))
+            reaper.map_or(u64::MAX, |reaper| parent_ended_ns.max(found_ns.of(reaper)))
         });
         let counted = if found <= ended_ns {
             found
         } else {
-            reaper.map_or(ended_ns, |reaper| ended_ns.max(counted_ns[reaper]))
+            reaper.map_or(ended_ns, |reaper| ended_ns.max(counted_ns.of(reaper)))
         };
         found_ns.push(found);
         counted_ns.push(counted);
@@ -114,7 +158,7 @@ fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[Run]) -> Vec<u64> {
 /// of the process when its own one ends, and an exec leaves the process with a main thread alone.
 fn listed_ns(process: &Process, forker: &Task, execs: &HashMap<usize, Vec<u64>>) -> u64 {
     let thread_ended_ns = forker.ended_ns().unwrap_or(u64::MAX);
-    let execs = execs.get(&forker.process).map_or(&[][..], Vec::as_slice);
+    let execs = execs.get(&forker.process()).map_or(&[][..], Vec::as_slice);
     let exec_ns = execs.iter().find(|exec_ns| **exec_ns >= process.born_ns);
     exec_ns.map_or(thread_ended_ns, |exec_ns| thread_ended_ns.min(*exec_ns))
 }
@@ -123,7 +167,7 @@ fn listed_ns(process: &Process, forker: &Task, execs: &HashMap<usize, Vec<u64>>)
 fn execs(processes: &[Process], tasks: &[Task], runs: &[Run]) -> HashMap<usize, Vec<u64>> {
     let mut execs: HashMap<usize, Vec<u64>> = processes
         .iter()
-        .filter_map(|process| Some((tasks[process.forked_by_thread()?].process, Vec::new())))
+        .filter_map(|process| Some((tasks[process.forked_by_thread()?].process(), Vec::new())))
         .collect();
     for run in runs.iter().filter(|run| run.happened_here) {
         if let Some(times) = execs.get_mut(&(run.process as usize)) {
@@ -213,6 +257,7 @@ mod tests {
         let until = |ms: u64| BEGIN_NS + ms * MS;
         let membership = of(&scene);
         assert_eq!(membership.hidden_until_ns, [0, 0, until(30), until(30), until(60)]);
-        assert_eq!(membership.leaves_ns[3..], [until(60); 2]);
+        assert_eq!(membership.leaves_ns.of(3), until(60));
+        assert_eq!(membership.leaves_ns.of(4), until(60));
     }
 }

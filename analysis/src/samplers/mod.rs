@@ -99,7 +99,10 @@ pub(crate) fn ps_like(recording: &Recording, period_ns: u64) -> Said {
     Said::of(phases(period_ns).map(|sampler| {
         let (mut sum, mut missed) = (Cpu::default(), Missed::default());
         for (at, process) in recording.processes.iter().enumerate() {
-            let cpu = Cpu::from((process.told().user_ns as f64, process.told().system_ns as f64));
+            let cpu = Cpu::from((
+                recording.told_of(process).user_ns as f64,
+                recording.told_of(process).system_ns as f64,
+            ));
             let outside = Cpu::from(recording.watch.outside_of(at));
             missed.outside_ns += outside.total_ns();
             let inside = cpu.minus(outside);

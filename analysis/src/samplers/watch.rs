@@ -5,11 +5,11 @@
 //! end in sight cost nothing.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use proctrace_replay::CpuTime;
 
 use crate::recording::bins::Bins;
+use crate::recording::fast::{Bits, FastMap};
 use crate::recording::process::Process;
 use crate::samplers::membership::Membership;
 
@@ -73,53 +73,37 @@ pub(crate) struct Watch {
     /// When the command ended, and its samplers with it.
     pub(crate) until_ns: u64,
     /// When processes left the tree, for the few that did.
-    leaves_ns: HashMap<usize, u64>,
+    leaves_ns: FastMap<usize, u64>,
     /// When what processes had used was in no figure of the tree any more, likewise.
     pub(crate) forgotten_ns: Vec<(usize, u64)>,
-    /// Index of each process's tail.
-    tail_of: Vec<u32>,
+    /// Indices of the tails of processes that have one, and which these are.
+    tail_of: FastMap<usize, u32>,
+    has_tail: Bits,
     tails: Vec<Tail>,
     /// CPU time outside of the tree, or after the command's end, by bin: user and system.
     pub(crate) outside: (Vec<f64>, Vec<f64>),
     /// Until when the few are hidden that hang on threads other than main ones.
-    hidden_until_ns: HashMap<usize, u64>,
+    hidden_until_ns: FastMap<usize, u64>,
     /// What they had used by then: user and system time.
-    hidden_of: HashMap<usize, (f64, f64)>,
+    hidden_of: FastMap<usize, (f64, f64)>,
     /// The same by bin.
     pub(crate) hidden: (Vec<f64>, Vec<f64>),
 }
 
-const NONE: u32 = u32::MAX;
-
 impl Watch {
-    pub(crate) fn new(
-        processes: usize,
-        membership: &Membership,
-        bins: &Bins,
-        last_ns: u64,
-        until_ns: u64,
-    ) -> Self {
-        let few = |times: &[u64]| -> Vec<(usize, u64)> {
-            let times = times.iter().copied().enumerate();
-            times.filter(|(_, time_ns)| *time_ns < u64::MAX).collect()
-        };
+    pub(crate) fn new(membership: &Membership, bins: &Bins, last_ns: u64, until_ns: u64) -> Self {
         Self {
             start_ns: bins.start_ns,
             last_ns,
             until_ns,
-            leaves_ns: few(&membership.leaves_ns).into_iter().collect(),
-            forgotten_ns: few(&membership.forgotten_ns),
-            tail_of: vec![NONE; processes],
+            leaves_ns: membership.leaves_ns.others().into_iter().collect(),
+            forgotten_ns: membership.forgotten_ns.others(),
+            tail_of: FastMap::default(),
+            has_tail: Bits::default(),
             tails: Vec::new(),
             outside: (vec![0.0; bins.len()], vec![0.0; bins.len()]),
-            hidden_until_ns: membership
-                .hidden_until_ns
-                .iter()
-                .copied()
-                .enumerate()
-                .filter(|(_, until_ns)| *until_ns > 0)
-                .collect(),
-            hidden_of: HashMap::new(),
+            hidden_until_ns: membership.hidden_until_ns.others().into_iter().collect(),
+            hidden_of: FastMap::default(),
             hidden: (vec![0.0; bins.len()], vec![0.0; bins.len()]),
         }
     }
@@ -127,7 +111,7 @@ impl Watch {
     /// Until when a process could be seen, and whether that is its end, and not its way out of the
     /// tree or the end of the command.
     fn until(&self, at: usize, process: &Process) -> (u64, bool) {
-        let ended_ns = process.ended_ns.unwrap_or(self.last_ns).max(process.born_ns);
+        let ended_ns = process.ended_ns().unwrap_or(self.last_ns).max(process.born_ns);
         let leaves_ns = if self.leaves_ns.is_empty() {
             u64::MAX
         } else {
@@ -221,20 +205,20 @@ impl Watch {
     }
 
     fn tail(&mut self, process: usize) -> &mut Tail {
-        let at = self.tail_of[process];
-        let at = if at == NONE {
-            let at = u32::try_from(self.tails.len()).unwrap_or(NONE);
-            self.tail_of[process] = at;
+        let next = u32::try_from(self.tails.len()).unwrap_or(u32::MAX);
+        let at = *self.tail_of.entry(process).or_insert(next);
+        if at == next {
+            self.has_tail.insert(process);
             self.tails.push(Tail::default());
-            at
-        } else {
-            at
-        };
+        }
         &mut self.tails[at as usize]
     }
 
     fn tail_if_any(&self, process: usize) -> Option<&Tail> {
-        self.tails.get(*self.tail_of.get(process)? as usize)
+        if !self.has_tail.contains(process) {
+            return None;
+        }
+        self.tails.get(*self.tail_of.get(&process)? as usize)
     }
 
     /// User and system time that a process used where no sampler of the tree could see it.

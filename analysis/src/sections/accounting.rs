@@ -100,7 +100,7 @@ fn time(recording: &Recording, books: &Accounting, exact: Cpu) -> Method {
     let unwaited = recording
         .processes
         .iter()
-        .filter(|process| process.parent.is_some() && process.reaper().is_none())
+        .filter(|process| process.parent().is_some() && process.reaper().is_none())
         .count() as u64;
     let missed = cpu.map_or(Vec::new(), |cpu| {
         let unwaited_ns = books.unwaited_ns as f64;
@@ -246,7 +246,7 @@ fn looks(methods: &[Method]) -> Table {
 }
 
 fn life_ns(recording: &Recording, process: &Process) -> u64 {
-    process.ended_ns.unwrap_or(recording.last_ns).saturating_sub(process.born_ns)
+    process.ended_ns().unwrap_or(recording.last_ns).saturating_sub(process.born_ns)
 }
 
 fn efficiency_percent(recording: &Recording, process: &Process) -> Option<f64> {
@@ -314,17 +314,8 @@ fn chart(methods: &[Method]) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{MS, S, Scene, real};
+    use crate::testing::{MS, S, Scene, daemon, real};
     use proctrace_findings::Cell;
-
-    /// The command runs for 2 s; a child that outlived its own parent burns 3 s of 4 s.
-    fn daemon() -> Recording {
-        let mut scene = Scene::new(4, 100 * MS);
-        scene.exec(0, 1, "/opt/job", (0, 0));
-        scene.fork(10 * MS, 1, 2).fork(20 * MS, 2, 3).exit(30 * MS, 2, (0, 0));
-        scene.exit(2 * S, 1, (MS, MS)).exit(4 * S, 3, (3 * S, 0));
-        scene.load(Some((2 * S, MS, MS)))
-    }
 
     #[test]
     fn a_detached_child_is_seen_by_none_but_us() {

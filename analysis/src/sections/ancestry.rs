@@ -44,18 +44,18 @@ impl Tree {
             // With CLONE_PARENT the forker is not the parent (clone(2)). A forker that never called
             // exec is in the run of one above it, and so in the same chain. Forkers come before what
             // they fork.
-            let run = process.spawned_in.and_then(|run| recording.runs.get(run as usize));
-            let forker = run.map(|run| run.process as usize).or(process.parent);
+            let run = process.spawned_in().and_then(|run| recording.runs.get(run as usize));
+            let forker = run.map(|run| run.process as usize).or(process.parent());
             let spawner = forker.and_then(|forker| above.get(forker).copied());
             let own = match (spawner, process.spawned_by()) {
                 (Some(above), Some(program)) => Some(tree.child(above, number(program))),
                 _ => None,
             };
             above.push(own);
-            let node = tree.child(own, number(process.program));
+            let node = tree.child(own, number(process.program()));
             let node = &mut tree.nodes[node as usize];
             node.processes += 1;
-            node.used.add(&process.divided());
+            node.used.add(&recording.divided_of(process));
         }
         tree
     }

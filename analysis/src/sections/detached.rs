@@ -13,7 +13,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
     let of = || rows.iter().map(|at| &recording.processes[*at]);
     let sum_ns = of().map(|process| process.cpu.total_ns()).fold(0, u64::saturating_add);
     let parents = of().map(|process| {
-        let parent = &recording.processes[process.parent?];
+        let parent = &recording.processes[process.parent()?];
         Some(recording.program_of(parent).name.clone())
     });
     let table = Table::new("detached", "Processes that outlived their parent");
@@ -21,7 +21,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
         "life_ns",
         "life",
         Unit::Nanoseconds,
-        of().map(|process| Some(process.ended_ns?.saturating_sub(process.born_ns))),
+        of().map(|process| process.life_ns()),
     );
     let mut table = cpu_columns(table, recording, rows)
         .column("parent", "parent", Unit::Text, Values::Text(parents.collect()))
@@ -32,12 +32,17 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
             Values::Flag(of().map(|process| Some(process.reaper().is_some())).collect()),
         )
         .note(format!(
-            "n = {}, with {:.3} s of CPU time. Waited: one of the recording adopted it \
-             (PR_SET_CHILD_SUBREAPER), so time sees it all the same.",
+            "n = {}, with {:.3} s of CPU time.",
             proctrace_findings::count(rows.len() as u64),
             sum_ns as f64 / 1e9
         ));
-    let alive = of().filter(|process| process.ended_ns.is_none()).count() as u64;
+    if of().any(|process| process.reaper().is_some()) {
+        table = table.note(
+            "waited: a process of the recording adopted it (PR_SET_CHILD_SUBREAPER) and waited for \
+             it, so that `time` includes it.",
+        );
+    }
+    let alive = of().filter(|process| process.ended_ns().is_none()).count() as u64;
     if alive > 0 {
         table = table.note(format!(
             "{} still alive when the recording ended, and so without a life.",
@@ -50,18 +55,8 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::Recording;
-    use crate::testing::{MS, S, Scene};
+    use crate::testing::{MS, S, daemon};
     use proctrace_findings::Cell;
-
-    /// The command runs for 2 s; a child that outlived its own parent burns 3 s of 4 s.
-    fn daemon() -> Recording {
-        let mut scene = Scene::new(4, 100 * MS);
-        scene.exec(0, 1, "/opt/job", (0, 0));
-        scene.fork(10 * MS, 1, 2).fork(20 * MS, 2, 3).exit(30 * MS, 2, (0, 0));
-        scene.exit(2 * S, 1, (MS, MS)).exit(4 * S, 3, (3 * S, 0));
-        scene.load(Some((2 * S, MS, MS)))
-    }
 
     #[test]
     fn what_outlived_its_parent_is_named() {

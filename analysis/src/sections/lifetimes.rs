@@ -34,9 +34,9 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
         .iter()
         .filter_map(|process| {
             Some(Life {
-                ns: process.ended_ns?.saturating_sub(process.born_ns),
+                ns: process.life_ns()?,
                 cpu_ns: process.cpu.total_ns(),
-                program: process.program,
+                program: process.program(),
             })
         })
         .collect();

@@ -66,7 +66,7 @@ fn sums(recording: &Recording) -> Vec<Sums> {
         }
         let process = &recording.processes[run.process as usize];
         let ended_ns =
-            next.map(|next| next.time_ns).or(process.ended_ns).unwrap_or(recording.last_ns);
+            next.map(|next| next.time_ns).or(process.ended_ns()).unwrap_or(recording.last_ns);
         let life_ns = ended_ns.saturating_sub(run.time_ns);
         let (run_ns, ticks) = used(recording, run, next);
         sum.execs += 1;
@@ -94,12 +94,11 @@ fn sums(recording: &Recording) -> Vec<Sums> {
 /// CPU time from an exec to the next one, or to the end of the process, and the ticks that hit it.
 fn used(recording: &Recording, run: &Run, next: Option<&Run>) -> (u64, Ticks) {
     let (mut run_ns, mut user_ns, mut system_ns) = match next {
-        Some(next) => (next.before_run_ns, next.before_user_ns, next.before_system_ns),
+        Some(next) => next.before.all().into(),
         // The threads of the program before are gone.
         None => recording.processes[run.process as usize]
-            .tasks
-            .iter()
-            .map(|task| &recording.tasks[*task])
+            .tasks()
+            .map(|task| &recording.tasks[task])
             .filter(|task| task.ended_ns().is_none_or(|ended_ns| ended_ns >= run.time_ns))
             .map(|task| match (task.end(), task.seen()) {
                 (Some(end), _) => {
@@ -117,9 +116,10 @@ fn used(recording: &Recording, run: &Run, next: Option<&Run>) -> (u64, Ticks) {
                 )
             }),
     };
-    run_ns = run_ns.saturating_sub(run.before_run_ns);
-    user_ns = user_ns.saturating_sub(run.before_user_ns);
-    system_ns = system_ns.saturating_sub(run.before_system_ns);
+    let before = run.before.all();
+    run_ns = run_ns.saturating_sub(before[0]);
+    user_ns = user_ns.saturating_sub(before[1]);
+    system_ns = system_ns.saturating_sub(before[2]);
     (run_ns, Ticks { user_ns, system_ns })
 }
 

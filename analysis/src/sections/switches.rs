@@ -46,7 +46,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
     // Only programs that something ran last have a row, and so a name to be told apart.
     let mut last: Vec<bool> = vec![false; recording.programs.len()];
     for process in &recording.processes {
-        if let Some(last) = last.get_mut(process.program) {
+        if let Some(last) = last.get_mut(process.program()) {
             *last = true;
         }
     }
@@ -72,13 +72,13 @@ fn sums(recording: &Recording, names: &[String], number_of: impl Fn(usize) -> us
     let named = |name: &String| Sums { name: name.clone(), ..Sums::default() };
     let mut sums: Vec<Sums> = names.iter().map(named).collect();
     for process in &recording.processes {
-        let Some(sum) = sums.get_mut(number_of(process.program)) else { continue };
-        let ended_ns = process.ended_ns.unwrap_or(recording.last_ns);
+        let Some(sum) = sums.get_mut(number_of(process.program())) else { continue };
+        let ended_ns = process.ended_ns().unwrap_or(recording.last_ns);
         sum.processes += 1;
         sum.cpu_ns = sum.cpu_ns.saturating_add(process.cpu.total_ns());
         sum.life_ns = sum.life_ns.saturating_add(ended_ns.saturating_sub(process.born_ns));
-        for task in &process.tasks {
-            let used = recording.tasks[*task].used();
+        for task in process.tasks() {
+            let used = recording.tasks[task].used();
             sum.voluntary = sum.voluntary.saturating_add(used.nvcsw);
             sum.involuntary = sum.involuntary.saturating_add(used.nivcsw);
         }

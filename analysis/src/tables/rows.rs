@@ -37,8 +37,7 @@ pub(crate) struct Names {
     pub(crate) roles: Words,
     pub(crate) templates: Words,
     class_of: Vec<u32>,
-    /// Failed look-ups in vain of each process.
-    lookups: Vec<u64>,
+    depths: Vec<u32>,
 }
 
 const CLASSES: [Class; 3] = [Class::Command, Class::Framework, Class::Program];
@@ -52,8 +51,8 @@ impl Names {
             classes: Words::new(CLASSES.map(class_name)),
             roles: Words::new(&recording.roles),
             templates: Words::new(&recording.templates),
+            depths: recording.depths(),
             class_of: recording.programs.iter().map(|p| number(class(p.class))).collect(),
-            lookups: recording.failed_lookups(),
         }
     }
 
@@ -95,23 +94,25 @@ pub(crate) fn processes(
     let mut frame = Frame::new(schema, wanted, rows.len());
     frame.values("process_id", || rows.iter().map(|p| p.serial).collect());
     frame.values("pid", || rows.iter().map(|p| p.pid).collect());
-    frame.options("parent_id", || rows.iter().map(|p| serial(p.parent?)).collect());
+    frame.options("parent_id", || rows.iter().map(|p| serial(p.parent()?)).collect());
     frame.options("reaper_id", || rows.iter().map(|p| serial(p.reaper()?)).collect());
-    frame.values("depth", || rows.iter().map(|p| p.depth).collect());
-    frame.words("program", &names.programs, || rows.iter().map(|p| some(who, p.program)).collect());
+    frame.values("depth", || names.depths[range.clone()].to_vec());
+    frame.words("program", &names.programs, || {
+        rows.iter().map(|p| some(who, p.program())).collect()
+    });
     frame.words("category", &names.categories, || {
-        let of = |p: &Process| category_of(recording, p.program).filter(|_| who);
+        let of = |p: &Process| category_of(recording, p.program()).filter(|_| who);
         rows.iter().map(of).collect()
     });
     frame.words("class", &names.classes, || {
-        rows.iter().map(|p| names.class_of(p.program).filter(|_| who)).collect()
+        rows.iter().map(|p| names.class_of(p.program()).filter(|_| who)).collect()
     });
-    frame.words("role", &names.roles, || rows.iter().map(|p| p.role).collect());
+    frame.words("role", &names.roles, || rows.iter().map(|p| p.role()).collect());
     let argv = knows.all(&[Quantity::Argv]);
     frame.words("command_shape", &names.templates, || {
-        rows.iter().map(|p| template(p.run).filter(|_| argv)).collect()
+        rows.iter().map(|p| template(p.run()).filter(|_| argv)).collect()
     });
-    frame.options("exec_id", || rows.iter().map(|p| p.run).collect());
+    frame.options("exec_id", || rows.iter().map(|p| p.run()).collect());
     let execs = knows.all(&[Quantity::Execs]);
     frame.known("execs", execs, || rows.iter().map(|p| p.execs).collect());
     frame.known("forked", execs, || rows.iter().map(|p| p.execs == 0).collect());
@@ -119,48 +120,51 @@ pub(crate) fn processes(
         rows.iter().map(|p| some(who, p.spawned_by()?)).collect()
     });
     frame.words("spawner_shape", &names.templates, || {
-        rows.iter().map(|p| template(p.spawned_in).filter(|_| argv)).collect()
+        rows.iter().map(|p| template(p.spawned_in()).filter(|_| argv)).collect()
     });
-    frame.options("spawner_exec_id", || rows.iter().map(|p| p.spawned_in).collect());
+    frame.options("spawner_exec_id", || rows.iter().map(|p| p.spawned_in()).collect());
     frame.known("threads", knows.all(&[Quantity::Forks]), || {
-        rows.iter().map(|p| number(p.tasks.len()).saturating_sub(1)).collect()
+        rows.iter().map(|p| number(p.tasks().len()).saturating_sub(1)).collect()
     });
     frame.values("start_ns", || rows.iter().map(|p| since(recording, p.born_ns)).collect());
-    frame.options("end_ns", || rows.iter().map(|p| Some(since(recording, p.ended_ns?))).collect());
-    frame.options("life_ns", || {
-        rows.iter().map(|p| Some(p.ended_ns?.saturating_sub(p.born_ns))).collect()
-    });
+    frame
+        .options("end_ns", || rows.iter().map(|p| Some(since(recording, p.ended_ns()?))).collect());
+    frame.options("life_ns", || rows.iter().map(|p| p.life_ns()).collect());
     let signal = |status: u32| i32::try_from(status & SIGNAL_BITS).unwrap_or(0);
     frame.options("exit_code", || {
         let code = |status: u32| i32::try_from(status >> 8 & 0xff).unwrap_or(0);
-        let of = |p: &Process| p.status.filter(|status| signal(*status) == 0).map(code);
+        let of = |p: &Process| p.status().filter(|status| signal(*status) == 0).map(code);
         rows.iter().map(of).collect()
     });
     frame.options("signal", || {
-        rows.iter().map(|p| p.status.map(signal).filter(|signal| *signal != 0)).collect()
+        rows.iter().map(|p| p.status().map(signal).filter(|signal| *signal != 0)).collect()
     });
     frame.options("core_dump", || {
-        rows.iter().map(|p| p.status.map(|status| status & CORE_BIT != 0)).collect()
+        rows.iter().map(|p| p.status().map(|status| status & CORE_BIT != 0)).collect()
     });
     frame.values("detached", || rows.iter().map(|p| is_detached(recording, p)).collect());
     frame.known("cpu_ns", cpu, || rows.iter().map(|p| p.cpu.total_ns()).collect());
     frame.known("user_ns", split, || rows.iter().map(|p| p.cpu.user_ns).collect());
     frame.known("system_ns", split, || rows.iter().map(|p| p.cpu.system_ns).collect());
-    frame.known("user_ticks_ns", ticks, || rows.iter().map(|p| p.ticks.user_ns).collect());
-    frame.known("system_ticks_ns", ticks, || rows.iter().map(|p| p.ticks.system_ns).collect());
+    frame.known("user_ticks_ns", ticks, || {
+        rows.iter().map(|p| recording.ticks_of(p).user_ns).collect()
+    });
+    frame.known("system_ticks_ns", ticks, || {
+        rows.iter().map(|p| recording.ticks_of(p).system_ns).collect()
+    });
     frame.options("children_waited_cpu_ns", || {
         rows.iter().map(|p| p.waited_ns().filter(|_| cpu)).collect()
     });
     let used: Vec<Usage> = rows
         .iter()
         .map(|p| {
-            let tasks = p.tasks.iter().map(|task| recording.tasks[*task].used());
+            let tasks = p.tasks().map(|task| recording.tasks[task].used());
             tasks.fold(Usage::default(), |sum, used| sum.plus(&used))
         })
         .collect();
     usage(&mut frame, recording, &used);
     let ends = |p: &Process| -> Vec<Exit> {
-        let ends = p.tasks.iter().filter_map(|task| recording.tasks[*task].end());
+        let ends = p.tasks().filter_map(|task| recording.tasks[task].end());
         ends.map(|end| end.record).collect()
     };
     frame.known("migrations", knows.all(&[Quantity::Switches]), || {
@@ -168,13 +172,15 @@ pub(crate) fn processes(
         rows.iter().map(of).collect()
     });
     frame.known("peak_rss_bytes", knows.all(&[Quantity::PeakRss]), || {
-        rows.iter().map(|p| p.maxrss_bytes).collect()
+        rows.iter().map(|p| recording.peak_rss_bytes(p)).collect()
     });
     frame.known("opens", knows.all(&[Quantity::LookupsOpen]), || {
         let of = |p: &Process| ends(p).iter().map(|end| u64::from(end.opens)).sum::<u64>();
         rows.iter().map(of).collect()
     });
-    frame.known("failed_lookups", knows.all(&Quantity::LOOKUPS), || names.lookups[range].to_vec());
+    frame.known("failed_lookups", knows.all(&Quantity::LOOKUPS), || {
+        recording.misses.by_process(range)
+    });
     frame.finish()
 }
 
@@ -211,9 +217,9 @@ pub(crate) fn threads(
     let mut frame = Frame::new(schema, wanted, rows.len());
     frame.values("thread_id", || rows.iter().map(|t| t.serial).collect());
     frame.values("process_id", || {
-        rows.iter().map(|t| recording.processes[t.process].serial).collect()
+        rows.iter().map(|t| recording.processes[t.process()].serial).collect()
     });
-    frame.options("tid", || rows.iter().map(|t| t.tid).collect());
+    frame.options("tid", || rows.iter().map(|t| t.tid()).collect());
     frame.values("first", || rows.iter().map(|t| !t.is_thread).collect());
     frame.values("start_ns", || rows.iter().map(|t| since(recording, t.born_ns)).collect());
     frame

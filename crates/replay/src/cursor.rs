@@ -9,19 +9,19 @@ use proctrace_wire::{Frames, Record, Stream};
 
 use crate::lookups::{Lookup, Lookups, Recalled};
 
-/// What became of the records that were looked at.
+/// The results of decoding a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Decoded {
-    /// Handed over.
+    /// Passed to the caller.
     pub records: u64,
-    /// Of a kind that a later version brought.
+    /// Of a kind added by a later version.
     pub unknown: u64,
-    /// Not decodable, in blocks whose checksum was right: a fault of the recorder.
+    /// Not decodable although the block's checksum is correct: a bug in the recorder.
     pub undecodable: u64,
 }
 
-/// Hands every record of `stream` to `take`, in the order of the file. A look-up that is told by
-/// number comes as the [`Record::LookupFailed`] that it repeats. Blocks are unpacked on all cores.
+/// Passes every record of `stream` to `take`, in file order. A repeated look-up is passed as the
+/// [`Record::LookupFailed`] that it repeats. Blocks are unpacked on all cores.
 pub fn records<R: Read + Seek>(
     reader: &mut Reader<R>,
     stream: Stream,
@@ -38,10 +38,10 @@ pub fn records<R: Read + Seek>(
     decoded
 }
 
-/// Hands every failed look-up to `take`, in the order of the file.
+/// Passes every failed look-up to `take`, in file order.
 ///
-/// Most of them repeat another that was told in full: `make` is asked only of those that are, and
-/// what it makes of one comes with each that repeats it.
+/// Most of them repeat a look-up that was recorded in full: `make` is called only for those in
+/// full, and its result is passed with each repetition.
 pub fn lookups<R: Read + Seek, T: Copy>(
     reader: &mut Reader<R>,
     mut make: impl FnMut(&MissFixed, &[u8]) -> T,
@@ -55,7 +55,7 @@ pub fn lookups<R: Read + Seek, T: Copy>(
         |info| info.stream == Stream::Lookups,
         |_, bytes| {
             for frame in Frames::new(bytes) {
-                // There are a hundred of these for each of all others.
+                // A hundred times as frequent as all other records.
                 if let Ok(frame) = frame
                     && let Some(again) = frame.lookup_again()
                 {
@@ -79,13 +79,12 @@ pub fn lookups<R: Read + Seek, T: Copy>(
     decoded
 }
 
-/// What is smaller is read before threads have begun.
+/// A smaller trace is read before threads have started.
 const BYTES_MIN: u64 = 1 << 18;
-/// One thread takes what the others unpack; more than so many it cannot keep up with.
+/// One thread consumes what the others unpack; it cannot keep up with more than this.
 const THREADS_MAX: usize = 8;
 
-/// How many threads unpack blocks: how fast a trace is read depends on the machine, and nothing else
-/// does.
+/// Number of unpacking threads, chosen by the machine; it affects only the speed of reading.
 fn threads_for<R: Read + Seek>(reader: &Reader<R>) -> usize {
     if reader.len_bytes().saturating_sub(reader.position_bytes()) < BYTES_MIN {
         return 0;
@@ -105,16 +104,25 @@ fn decode_block(
     for frame in Frames::new(bytes) {
         match frame.and_then(Record::decode) {
             Ok(Record::Unknown(_)) => decoded.unknown += 1,
-            Ok(record) => {
+            Ok(
+                record @ (Record::LookupFailed(..)
+                | Record::LookupNamed(..)
+                | Record::LookupAgain(..)),
+            ) => {
                 decoded.records += 1;
                 take(lookups.recall(record, |_, _| ()).into_record());
+            }
+            // All others are complete; not moving them saves a tenth of the time.
+            Ok(record) => {
+                decoded.records += 1;
+                take(record);
             }
             Err(_) => decoded.undecodable += 1,
         }
     }
 }
 
-/// A stream with a reader of its own, so that several can be merged.
+/// A stream with its own reader, so that several can be merged.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     pub(crate) reader: Reader<BufReader<File>>,
@@ -128,7 +136,7 @@ impl Cursor {
         Self { reader, stream, lookups: Lookups::default(), decoded: Decoded::default() }
     }
 
-    /// Hands the records of the next block to `take`; false at the end.
+    /// Passes the records of the next block to `take`; false at the end.
     pub(crate) fn next_block(&mut self, mut take: impl FnMut(Record<'_>)) -> bool {
         let stream = self.stream;
         let Some(block) = self.reader.next_block_where(|info| info.stream == stream) else {

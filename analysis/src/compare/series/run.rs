@@ -47,7 +47,8 @@ impl SeriesRun {
         let interval_ns = recording.header.memory_interval_ns.unwrap_or(0);
         let passes = passes(&recording.memory_readings, interval_ns);
         let pss = || passes.iter().map(|pass| pass.pss_bytes);
-        let largest = || recording.processes.iter().map(|process| process.maxrss_bytes).max();
+        let largest =
+            || recording.processes.iter().map(|process| recording.peak_rss_bytes(process)).max();
         let n = passes.len() as u64;
         Self {
             name: name.to_owned(),
@@ -111,7 +112,7 @@ fn busy_threads(recording: &Recording) -> u64 {
     else {
         return 1;
     };
-    let tasks = || process.tasks.iter().map(|task| &recording.tasks[*task]);
+    let tasks = || process.tasks().map(|task| &recording.tasks[task]);
     let most_ns = |threads: bool| {
         let used = tasks().filter(|task| task.is_thread == threads).map(|task| task.used().run_ns);
         used.max().unwrap_or(0)

@@ -142,7 +142,7 @@ pub(crate) fn writer(
     let full_percent = (!in_loop.is_empty()).then(|| 100.0 * full as f64 / in_loop.len() as f64);
     let cpu_ns = tree.cpu_of_heads(recording).get(&writer).copied().unwrap_or(0);
     let wanted_ns =
-        process.tasks.iter().map(|task| recording.tasks[*task].used()).fold(0, |sum: u64, used| {
+        process.tasks().map(|task| recording.tasks[task].used()).fold(0, |sum: u64, used| {
             sum.saturating_add(used.run_ns).saturating_add(used.run_delay_ns)
         });
     let life_ns = end_ns(recording, process) - process.born_ns;
@@ -282,7 +282,7 @@ mod tests {
         let mut recording = tape.exit(1100, 1, Used::default()).recording();
         recording.roles = ["worker_0", "worker_1", "shared_writer"].map(String::from).to_vec();
         for role in 0..3 {
-            recording.processes[role + 1].role = u32::try_from(role).ok();
+            recording.processes[role + 1].set_role(u32::try_from(role).ok());
         }
         recording
     }

@@ -35,7 +35,7 @@ pub(crate) struct Worker {
 
 /// When a process ended, or the end of the recording.
 pub(crate) fn end_ns(recording: &Recording, process: &Process) -> u64 {
-    process.ended_ns.unwrap_or(recording.last_ns).max(process.born_ns)
+    process.ended_ns().unwrap_or(recording.last_ns).max(process.born_ns)
 }
 
 fn life_ns(recording: &Recording, process: &Process) -> u64 {
@@ -47,7 +47,7 @@ fn life_ns(recording: &Recording, process: &Process) -> u64 {
 pub(crate) fn pools(recording: &Recording, options: &Options, fewest: usize) -> Vec<Pool> {
     let mut families: HashMap<(usize, Option<usize>), Vec<usize>> = HashMap::new();
     for (at, process) in recording.processes.iter().enumerate() {
-        let Some(parent) = process.parent else { continue };
+        let Some(parent) = process.parent() else { continue };
         let within_ns = match &options.pool {
             None => recording.recorded_ns(),
             Some(named) => {
@@ -60,7 +60,7 @@ pub(crate) fn pools(recording: &Recording, options: &Options, fewest: usize) -> 
         };
         let least_ns = within_ns / 100 * LIFE_PERCENT_MIN;
         if life_ns(recording, process) > least_ns {
-            let program = (process.execs > 0).then_some(process.program);
+            let program = (process.execs > 0).then_some(process.program());
             families.entry((parent, program)).or_default().push(at);
         }
     }
@@ -260,7 +260,7 @@ mod tests {
         let mut recording = tape.exit(1000, 1, Used::ms(1)).recording();
         recording.roles = ["worker_1", "shared_writer", "worker_0"].map(String::from).to_vec();
         for (process, role) in [(1, Some(0)), (2, Some(1)), (3, Some(2)), (4, None)] {
-            recording.processes[process].role = role;
+            recording.processes[process].set_role(role);
         }
         let found = pools(&recording, &Options::default(), 2);
         assert_eq!(programs(&found), [(0, vec![3, 1])]);

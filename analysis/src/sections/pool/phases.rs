@@ -67,8 +67,8 @@ impl Moments {
         let merged_ns = recording
             .processes
             .iter()
-            .filter(|child| child.parent == Some(pool.parent) && child.born_ns >= last_exit_ns)
-            .filter_map(|child| child.ended_ns)
+            .filter(|child| child.parent() == Some(pool.parent) && child.born_ns >= last_exit_ns)
+            .filter_map(|child| child.ended_ns())
             .filter(|ended_ns| (last_exit_ns..=end_ns).contains(ended_ns))
             .max();
         Self {

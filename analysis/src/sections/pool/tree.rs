@@ -40,7 +40,7 @@ impl Tree {
                 u32::try_from(at).ok()
             } else {
                 // Parents stand before their children.
-                process.parent.and_then(|parent| head_of[..at].get(parent).copied().flatten())
+                process.parent().and_then(|parent| head_of[..at].get(parent).copied().flatten())
             };
         }
         Self { head_of, part_of }

@@ -75,9 +75,9 @@ pub(crate) fn accounts(
         else {
             continue;
         };
-        account.used.add(&process.divided());
-        account.peak_rss_bytes = account.peak_rss_bytes.max(process.maxrss_bytes);
-        for task in process.tasks.iter().map(|task| &recording.tasks[*task]) {
+        account.used.add(&recording.divided_of(process));
+        account.peak_rss_bytes = account.peak_rss_bytes.max(recording.peak_rss_bytes(process));
+        for task in process.tasks().map(|task| &recording.tasks[task]) {
             let used = task.used();
             account.voluntary = account.voluntary.saturating_add(used.nvcsw);
             account.involuntary = account.involuntary.saturating_add(used.nivcsw);

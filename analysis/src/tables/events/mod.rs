@@ -66,7 +66,7 @@ impl<'a> Scan<'a> {
 
     /// Index of the process that a task belongs to.
     fn process_of_task(&self, serial: u32) -> Option<usize> {
-        self.task_of.get(serial).map(|task| self.recording.tasks[task].process)
+        self.task_of.get(serial).map(|task| self.recording.tasks[task].process())
     }
 
     fn serial_of(&self, process: usize) -> Option<u32> {
@@ -78,7 +78,7 @@ impl<'a> Scan<'a> {
         let mut ran = self.runs.at(self.recording, process, time_ns);
         ran.program = match ran.exec {
             Some(run) => self.recording.runs.get(run as usize).map(|run| run.program),
-            None => self.recording.processes.get(process).map(|process| number(process.program)),
+            None => self.recording.processes.get(process).map(|process| number(process.program())),
         };
         ran
     }
@@ -259,7 +259,7 @@ impl RunsOf {
         Ran {
             exec: match last {
                 Some(run) => Some(*run),
-                None => recording.processes.get(process).and_then(|process| process.spawned_in),
+                None => recording.processes.get(process).and_then(|process| process.spawned_in()),
             },
             program: None,
             from_ns: last.map_or(0, begins),

@@ -1,0 +1,113 @@
+//! Which processes ran the same and were started by the same, and how long those lived.
+//!
+//! A median needs all values of a group at once. polars keeps a list of them for each group, and copies
+//! it for each step of a query: five times the memory of the lifetimes themselves. Here they lie behind one
+//! another in one vector, by program and within that by group, and each median is found in its part.
+
+use crate::recording::Recording;
+use crate::recording::fast::FastMap;
+use crate::recording::process::Process;
+use crate::stats::median;
+
+/// What the processes of a group have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Group {
+    /// Number of the program they came to run.
+    pub(crate) program: u32,
+    /// Number of the program that forked them, and of the shape of its command line if it called exec.
+    pub(crate) spawner: Option<u32>,
+    pub(crate) shape: Option<u32>,
+    /// They never called exec.
+    pub(crate) forked: bool,
+}
+
+impl Group {
+    fn of(recording: &Recording, process: &Process) -> Self {
+        let spawner = process.spawned_by().map(number);
+        let run = process.spawned_in().and_then(|run| recording.runs.get(run as usize));
+        Self {
+            program: number(process.program()),
+            spawner,
+            shape: spawner.and(run).map(|run| run.template),
+            forked: process.execs == 0,
+        }
+    }
+}
+
+/// The groups of a recording's processes.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    pub(crate) groups: Vec<Group>,
+    /// Number of the group of each process.
+    pub(crate) of_process: Vec<u32>,
+}
+
+impl Groups {
+    pub(crate) fn of(recording: &Recording) -> Self {
+        let mut numbers: FastMap<Group, u32> = FastMap::default();
+        let mut groups = Vec::new();
+        let of_process = recording.processes.iter().map(|process| {
+            let group = Group::of(recording, process);
+            *numbers.entry(group).or_insert_with(|| {
+                groups.push(group);
+                number(groups.len() - 1)
+            })
+        });
+        let of_process = of_process.collect();
+        Self { groups, of_process }
+    }
+}
+
+/// The lower medians of the lifetimes of processes that ended, in nanoseconds: values that occurred.
+#[derive(Debug, Default)]
+pub(crate) struct Medians {
+    /// By number of the group.
+    pub(crate) of_group: Vec<Option<u64>>,
+    /// By number of the program.
+    pub(crate) of_program: FastMap<u32, u64>,
+    pub(crate) of_all: Option<u64>,
+}
+
+impl Medians {
+    pub(crate) fn of(recording: &Recording, groups: &Groups) -> Self {
+        let lives = || {
+            let processes = recording.processes.iter().zip(&groups.of_process);
+            processes.filter_map(|(process, group)| Some((*group as usize, process.life_ns()?)))
+        };
+        let groups = &groups.groups;
+        let mut lens = vec![0; groups.len()];
+        lives().for_each(|(group, _)| lens[group] += 1);
+        let mut order: Vec<usize> = (0..groups.len()).collect();
+        order.sort_unstable_by_key(|at| groups[*at]);
+        // Where the next lifetime of each group comes.
+        let mut next = vec![0; groups.len()];
+        let mut all = 0;
+        for at in &order {
+            next[*at] = all;
+            all += lens[*at];
+        }
+        let mut lives_ns = vec![0; all];
+        for (group, life_ns) in lives() {
+            lives_ns[next[group]] = life_ns;
+            next[group] += 1;
+        }
+        let mut medians = Self { of_group: vec![None; groups.len()], ..Self::default() };
+        let mut begin = 0;
+        for of_program in order.chunk_by(|a, b| groups[*a].program == groups[*b].program) {
+            let program_begin = begin;
+            for at in of_program {
+                medians.of_group[*at] = median(&mut lives_ns[begin..begin + lens[*at]]);
+                begin += lens[*at];
+            }
+            if let Some(median_ns) = median(&mut lives_ns[program_begin..begin]) {
+                medians.of_program.insert(groups[of_program[0]].program, median_ns);
+            }
+        }
+        medians.of_all = median(&mut lives_ns);
+        medians
+    }
+}
+
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
