@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::gantt::Gantt;
+use crate::series::{Mark, Series};
 use crate::table::Unit;
 
 /// A figure.
@@ -51,15 +52,6 @@ pub struct Axis {
     pub logarithmic: bool,
 }
 
-/// Named values.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Series {
-    /// What it is.
-    pub name: String,
-    /// One for each category, or each x; not drawn where there is none.
-    pub values: Vec<Option<f64>>,
-}
-
 /// Horizontal bars.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bars {
@@ -92,15 +84,6 @@ pub struct Lines {
     pub marks: Vec<Mark>,
     /// Vertical lines with a name: ends of phases.
     pub moments: Vec<Mark>,
-}
-
-/// A line at a value.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Mark {
-    /// Where.
-    pub at: f64,
-    /// What.
-    pub name: String,
 }
 
 /// A histogram.

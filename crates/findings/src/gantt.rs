@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::chart::{Mark, Series};
+use crate::series::{Mark, Series};
 use crate::table::Unit;
 
 /// Every process as a bar, below what the whole tree did meanwhile.

@@ -11,17 +11,18 @@ mod gantt;
 mod metric;
 mod number;
 mod rows;
+mod series;
 mod table;
 
 pub use chart::{
-    Axis, Bars, Chart, ChartBody, Flame, HeatMap, Histogram, Lines, Mark, Point, Scatter, Series,
-    Step, Waterfall,
+    Axis, Bars, Chart, ChartBody, Flame, HeatMap, Histogram, Lines, Point, Scatter, Step, Waterfall,
 };
 pub use ends::{Ends, ProgramEnd, signal_name};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
 pub use number::{bytes, count, counted, figure, time};
 pub use rows::{Rows, RowsColumn, RowsValues};
+pub use series::{Mark, Series};
 pub use table::{Cell, Column, Table, Unit, Values};
 
 use std::collections::BTreeMap;

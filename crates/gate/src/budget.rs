@@ -121,15 +121,6 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Reads a budget; `file` is its name for errors and findings.
-    ///
-    /// # Errors
-    ///
-    /// For anything that is not understood, with its line and column.
-    pub fn parse(file: &str, text: &str) -> Result<Self, BudgetError> {
-        crate::budget_file::parse(file, text)
-    }
-
     /// Adds a rule as `--limit` gives it: `execs{command="sed"}=0%|500`.
     ///
     /// # Errors

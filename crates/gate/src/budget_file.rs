@@ -114,32 +114,39 @@ fn article(noun: &str) -> String {
     format!("{article} {noun}")
 }
 
-pub(crate) fn parse(file: &str, text: &str) -> Result<Budget, BudgetError> {
-    let source = Source { file, text };
-    let document = DeTable::parse(text).map_err(|wrong| {
-        let at = wrong.span().map_or(0, |span| span.start);
-        source.error(at, wrong.message().lines().collect::<Vec<_>>().join(", "))
-    })?;
-    let mut budget = Budget::default();
-    let mut limits = None;
-    for (key, value) in document.get_ref() {
-        match &**key.get_ref() {
-            "defaults" => defaults(&source, source.table(value)?, &mut budget)?,
-            "limits" => limits = Some(source.table(value)?),
-            _ => return Err(source.unknown_key(key, SECTIONS)),
+impl Budget {
+    /// Reads a budget; `file` is its name for errors and findings.
+    ///
+    /// # Errors
+    ///
+    /// For anything that is not understood, with its line and column.
+    pub fn parse(file: &str, text: &str) -> Result<Self, BudgetError> {
+        let source = Source { file, text };
+        let document = DeTable::parse(text).map_err(|wrong| {
+            let at = wrong.span().map_or(0, |span| span.start);
+            source.error(at, wrong.message().lines().collect::<Vec<_>>().join(", "))
+        })?;
+        let mut budget = Budget::default();
+        let mut limits = None;
+        for (key, value) in document.get_ref() {
+            match &**key.get_ref() {
+                "defaults" => defaults(&source, source.table(value)?, &mut budget)?,
+                "limits" => limits = Some(source.table(value)?),
+                _ => return Err(source.unknown_key(key, SECTIONS)),
+            }
         }
+        let Some(limits) = limits else {
+            return Err(source.error(0, "there is no [limits], so nothing would be checked"));
+        };
+        let mut rules = limits.iter().collect::<Vec<_>>();
+        // The map is in the order of names, and rules are in the order of the file.
+        rules.sort_by_key(|(key, _)| key.span().start);
+        for (key, value) in rules {
+            let rule = rule(&source, &budget, key, value)?;
+            budget.rules.push(rule);
+        }
+        Ok(budget)
     }
-    let Some(limits) = limits else {
-        return Err(source.error(0, "there is no [limits], so nothing would be checked"));
-    };
-    let mut rules = limits.iter().collect::<Vec<_>>();
-    // The map is in the order of names, and rules are in the order of the file.
-    rules.sort_by_key(|(key, _)| key.span().start);
-    for (key, value) in rules {
-        let rule = rule(&source, &budget, key, value)?;
-        budget.rules.push(rule);
-    }
-    Ok(budget)
 }
 
 fn defaults(

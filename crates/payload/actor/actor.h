@@ -6,11 +6,18 @@
 #include <stdarg.h>
 #include <stdint.h>
 
+/* fail.c: where this process is in its plan, and how it ends when a step fails. */
+struct place {
+	const char *program;
+	char node[4096];
+	int line;
+};
+
+extern struct place place;
+
 /* Ends this process with a message that names program, node and line. */
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
 uint64_t number(const char *text);
-/* Carries out a node; a forked child goes on from here with a node of its own. */
-void perform(const char *node);
 
 /* work.c: what costs CPU time, memory and input or output. Amounts are fixed: no clock is read. */
 void burn(uint64_t rounds);
@@ -27,7 +34,8 @@ void fill(unsigned char *to, uint64_t bytes, uint64_t seed);
 
 /* tasks.c: children and threads. */
 void children_at_most(uint64_t jobs);
-void fork_node(const char *node);
+/* Forks. Returns 1 in the child, whose environment then names the node that it carries out. */
+int fork_node(const char *node);
 void fork_many(uint64_t count, uint64_t jobs);
 void spawn_node(const char *node, char **file_and_arguments);
 void spawn_many(uint64_t count, uint64_t jobs, char **file_and_arguments);

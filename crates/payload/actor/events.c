@@ -1,5 +1,5 @@
-/* The event loop: of one process alone, of processes that share a queue, or of threads with serial sections
- * for input and output. */
+/* The event loop: in a single process, in processes that share a queue, or in threads with
+ * serialized input and output. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 #include "actor.h"
 
-/* What an event does beside its rounds of computing. */
+/* What an event does besides its rounds of computing. */
 static struct {
 	uint64_t kernel_reads, dirty_kib, input_kib, output_kib, send_kib;
 	int level;
@@ -143,7 +143,7 @@ static void event(uint64_t index, uint64_t rounds)
 	__atomic_fetch_add(&processed, 1, __ATOMIC_RELAXED);
 }
 
-/* Memory that all later children share. */
+/* Creates the queue in memory shared with all later children. */
 void queue_make(char **rounds, int count)
 {
 	size_t bytes = sizeof(*queue) + count * sizeof(queue->rounds[0]);
@@ -209,7 +209,7 @@ void events_finish(const char *log)
 	       (unsigned long long)processed, loop_s);
 }
 
-/* A forked child counts its own. */
+/* A forked child starts its own count. */
 void events_forget(void)
 {
 	processed = 0;

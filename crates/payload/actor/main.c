@@ -12,39 +12,21 @@
 
 #include "actor.h"
 
-static const char *program = "actor";
-static char current[4096];
-static int line_number;
-
-void die(const char *format, ...)
-{
-	char text[1024];
-	int error = errno;
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	dprintf(2, "%s: %s: %s (step %d of %s)\n", program, text, strerror(error), line_number, current);
-	_exit(1);
-}
-
-uint64_t number(const char *text)
-{
-	char *end;
-	uint64_t value;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno || end == text || *end)
-		die("not a number: %s", text);
-	return value;
-}
-
 static void must(int result, const char *what, const char *path)
 {
 	if (result)
 		die("%s %s", what, path);
+}
+
+static void perform(const char *node);
+
+/* A forked child goes on with a node of its own. */
+static void forked(int is_child)
+{
+	if (!is_child)
+		return;
+	perform(getenv("PAYLOAD_NODE"));
+	_exit(0);
 }
 
 /* One step. `f` are its fields, f[0] its name; after the last comes a null pointer. */
@@ -82,7 +64,7 @@ static void step(char **f, int n)
 	else if (IS("jobs", 1))
 		children_at_most(number(f[1]));
 	else if (IS("fork", 1))
-		fork_node(f[1]);
+		forked(fork_node(f[1]));
 	else if (IS("forks", 2))
 		fork_many(number(f[1]), number(f[2]));
 	else if (IS("spawn", 3))
@@ -142,19 +124,19 @@ static char *whole(const char *path)
 	return text;
 }
 
-void perform(const char *node)
+static void perform(const char *node)
 {
 	char *text, *line, *rest;
 
-	snprintf(current, sizeof(current), "%s", node);
-	line_number = 0;
-	text = whole(current);
+	snprintf(place.node, sizeof(place.node), "%s", node);
+	place.line = 0;
+	text = whole(place.node);
 	rest = text;
 	while ((line = strsep(&rest, "\n"))) {
 		int fields = 1, n = 0;
 		char **f, *field;
 
-		line_number++;
+		place.line++;
 		if (!*line)
 			continue;
 		for (const char *c = line; *c; c++)
@@ -176,7 +158,8 @@ int main(int argc, char **argv)
 	const char *node = getenv("PAYLOAD_NODE");
 	sigset_t none;
 
-	program = argc > 0 ? argv[0] : program;
+	if (argc > 0)
+		place.program = argv[0];
 	/* Whoever supervises blocks signals, and no one below has to inherit that. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

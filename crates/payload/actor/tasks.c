@@ -82,14 +82,13 @@ __attribute__((noreturn)) static void become(const char *node, char **file_and_a
 	die("cannot execute %s", file_and_arguments[0]);
 }
 
-void fork_node(const char *node)
+int fork_node(const char *node)
 {
 	if (child_of_mine())
-		return;
+		return 0;
 	events_forget();
 	set_node(node);
-	perform(getenv("PAYLOAD_NODE"));
-	_exit(0);
+	return 1;
 }
 
 void fork_many(uint64_t count, uint64_t at_once)

@@ -1,4 +1,4 @@
-/* What costs CPU time, memory and input or output: fixed amounts of it, however fast the machine. */
+/* Work that uses CPU time, memory and I/O: fixed amounts, independent of the machine's speed. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,7 +23,8 @@ static inline uint64_t xorshift(uint64_t x)
 	return x ^ x << 17;
 }
 
-/* Each round needs the one before, so that no compiler and no wide machine makes them fewer. */
+/* Each round depends on the one before, so that neither the compiler nor a superscalar CPU can
+ * shorten the loop. */
 void burn(uint64_t rounds)
 {
 	uint64_t x = 88172645463325252u;
@@ -35,7 +36,7 @@ void burn(uint64_t rounds)
 
 void burn_kernel(uint64_t reads)
 {
-	/* Threads may share it: it only ever becomes zeros. */
+	/* Threads may share it: only zeros are ever written to it. */
 	static char bytes[BLOCK];
 	int zero;
 
@@ -68,7 +69,7 @@ void heap_fill(uint64_t mib)
 	fill(heap, heap_bytes, 1);
 }
 
-/* Writes to each page of the next so many KiB, which un-shares them after a fork. */
+/* Writes to each page of the next `kib` KiB, which unshares them after a fork. */
 void heap_dirty(uint64_t kib)
 {
 	for (uint64_t pages = kib / 4; heap_bytes && pages > 0; pages--) {
@@ -77,7 +78,7 @@ void heap_dirty(uint64_t kib)
 	}
 }
 
-/* Bytes that a compressor makes about half as many of: physics data are neither noise nor zeros. */
+/* Data that compress to about half: physics data are neither noise nor zeros. */
 void fill(unsigned char *to, uint64_t bytes, uint64_t seed)
 {
 	uint64_t x = seed * 0x9e3779b97f4a7c15u | 1;
@@ -151,7 +152,7 @@ void read_file(const char *path)
 	close(file);
 }
 
-/* Failed opens, of 64 names in turn. */
+/* Failed opens, cycling through 64 names. */
 void miss(const char *directory, uint64_t count)
 {
 	char path[4096];
@@ -163,7 +164,7 @@ void miss(const char *directory, uint64_t count)
 	}
 }
 
-/* The loader searches for it in all the directories of LD_LIBRARY_PATH. */
+/* The loader searches for it in the directories of LD_LIBRARY_PATH. */
 void load(const char *library)
 {
 	if (!dlopen(library, RTLD_NOW | RTLD_LOCAL)) {

@@ -1,4 +1,5 @@
-/* The process that writes for all, and how data get to it: a socket that keeps messages whole. */
+/* The process that writes for all others, and the channel to it: a socket that preserves message
+ * boundaries. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 
 static int receiver = -1, sender = -1;
 
-/* `packed` stays this function's own; one call at a time. */
+/* `packed` points to a static buffer; not reentrant. */
 uint64_t pack(const unsigned char *data, uint64_t bytes, int level, unsigned char **packed)
 {
 	static ZSTD_CCtx *context;
@@ -61,7 +62,7 @@ void channel_send(const unsigned char *data, uint64_t bytes, int level)
 		die("cannot send an event to the writer");
 }
 
-/* Until every other process has hung up. */
+/* Runs until every other process has closed the channel. */
 void channel_drain(const char *path, int level)
 {
 	unsigned char *raw = malloc(2 * BLOCK);

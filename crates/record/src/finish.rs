@@ -1,4 +1,4 @@
-//! The end of a recording: the last records, what was lost, and the sums.
+//! The end of a recording: the last records, the losses and the totals.
 
 use std::io;
 
@@ -13,34 +13,34 @@ use crate::intake::Intake;
 use crate::loss::LossCount;
 use crate::session::Session;
 
-/// At the end records are drained at most so often: if there are always more, they come from tasks
-/// that go on, and nobody waits for these.
+/// Maximum number of drains at the end: if there are always more records, they come from tasks that
+/// keep running and are not waited for.
 const DRAINS_AT_THE_END: usize = 1000;
 
-/// A recording that is over.
+/// The result of a recording.
 #[derive(Debug)]
 pub struct Finished {
-    /// What came in.
+    /// Counts of the records received.
     pub counts: Counts,
     /// Why it ended.
     pub ended: Ended,
-    /// CLOCK_BOOTTIME then.
+    /// CLOCK_BOOTTIME at its end.
     pub ended_ns: u64,
-    /// What became of the command; None if there was none, or if it is still running.
+    /// Status and usage of the command; None if there was none, or if it is still running.
     pub payload: Option<PayloadUsage>,
-    /// What did not make it.
+    /// Lost records.
     pub losses: Vec<LossCount>,
-    /// Processes that were still there.
+    /// Processes that were still alive.
     pub alive: Vec<Alive>,
     /// The source's programs in the kernel.
     pub programs: Vec<Program>,
-    /// What the kernel counted for the recording's own cgroup, if it had one.
+    /// The kernel's accounting of the recording's own cgroup, if it had one.
     pub cgroup: Option<CgroupUsage>,
-    /// Why records stopped being kept, if they did.
+    /// The error after which records were no longer stored, if any.
     pub sink_error: Option<io::Error>,
 }
 
-/// A process that was still there when the recording ended.
+/// A process that was still alive when the recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alive {
     /// Its pid, in the initial pid namespace.
@@ -50,7 +50,7 @@ pub struct Alive {
 }
 
 impl Finished {
-    /// What the trace says of its end; `recorder` is what the recorder itself has used.
+    /// The trailer of the trace; `recorder` is the recorder's own usage.
     pub fn trailer(&self, recorder: RecorderUsage) -> Trailer {
         Trailer {
             ended_ns: self.ended_ns,
@@ -67,9 +67,9 @@ impl Finished {
 }
 
 impl Session<'_> {
-    /// Collects the rest, detaches, and sums up.
+    /// Collects the remaining records, detaches, and computes the totals.
     pub(crate) fn finish(mut self, ended: Ended) -> Result<Finished, RecordError> {
-        // Detaching takes its time, which is no part of the recording.
+        // Taken before detaching, which takes time that is not part of the recording.
         let ended_ns = boot_ns();
         let alive = match ended {
             Ended::TreeExited => Vec::new(),
@@ -97,7 +97,7 @@ impl Session<'_> {
         })
     }
 
-    /// Makes records of what was lost since the last time.
+    /// Records the losses since the last time.
     pub(crate) fn note_losses(&mut self) -> Result<(), RecordError> {
         let losses = self.source.losses()?;
         for loss in losses.iter().filter(|loss| !self.losses.contains(loss)) {

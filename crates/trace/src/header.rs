@@ -1,36 +1,36 @@
-//! What a trace says of itself: the header before the records, the trailer behind them.
+//! Metadata of a trace: the header before the records, the trailer after them.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::knowledge::Knowledge;
+use crate::knowledge::{Knowledge, Quantity};
 
-/// A header is refused beyond this, before anything is allocated for it. It holds the command
-/// line, which the kernel limits to a quarter of the stack (2 MiB, 6 MiB with an unlimited one).
+/// Larger headers are refused before anything is allocated. A header contains the command line,
+/// which the kernel limits to a quarter of the stack (2 MiB, 6 MiB with an unlimited one).
 pub(crate) const HEADER_BYTES_MAX: usize = 16 << 20;
 
-/// Where and how a recording was made. Strings that are bytes in truth (arguments, paths) are
-/// escaped by `proctrace_wire::escape`.
+/// Where and how a recording was made. Strings that are really bytes (arguments, paths) are escaped
+/// by `proctrace_wire::escape`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Layout of the records.
     pub wire_version: u32,
     /// Version of the recorder.
     pub recorder: String,
-    /// What the records come from: "ebpf".
+    /// The source of the records: "ebpf".
     pub backend: String,
-    /// The command and its arguments, as it was launched; empty where none was.
+    /// The launched command and its arguments; empty if none was launched.
     pub command: Vec<String>,
-    /// Whom it was told to record: "command", "pids" or "system".
+    /// The requested scope: "command", "pids" or "system".
     pub scope: String,
-    /// Whether only processes were recorded that the recording user could trace. False in older traces,
-    /// whose recorders did not ask.
+    /// Whether recording was limited to processes that the recording user could trace. False in
+    /// older traces, whose recorders did not check.
     #[serde(default)]
     pub restricted: bool,
-    /// The cgroup whose members were recorded as well.
+    /// The cgroup whose members were also recorded.
     pub cgroup: Option<String>,
-    /// The directory it was launched in.
+    /// The directory in which it was launched.
     pub cwd: String,
     /// Host name.
     pub host: String,
@@ -46,60 +46,110 @@ pub struct Header {
     pub memory_bytes: u64,
     /// Real-time clock at the start, since 1970.
     pub started_unix_ns: u64,
-    /// CLOCK_BOOTTIME at the same moment: the records' clock.
+    /// CLOCK_BOOTTIME, the clock of the records, at the same moment.
     pub started_ns: u64,
     /// The shortest pause between passes of samples.
     pub interval_ns: u64,
-    /// Pause between looks at the memory of processes; None: there were none.
+    /// Interval between memory readings of processes; None: none.
     pub memory_interval_ns: Option<u64>,
     /// Size of each ring buffer.
     pub ring_bytes: u64,
-    /// What was done when one was nearly full: "drop" or "block".
+    /// Behaviour when a ring is nearly full: "drop" or "block".
     pub on_full: String,
     /// Families of calls whose failures are recorded: "open", "stat"...
     pub misses: Vec<String>,
-    /// Environment variables that are kept.
+    /// Environment variables that are recorded.
     pub env_names: Vec<String>,
     /// Length of a scheduler tick in nanoseconds; None in traces made before it was recorded.
     #[serde(default)]
     pub tick_ns: Option<u64>,
-    /// Which hook serves what.
+    /// The hooks in use.
     pub hooks: Vec<Hook>,
     /// How well each quantity is known, by its name (see [`Quantity`](crate::Quantity)); empty in
-    /// traces made before it was recorded. Names of other versions are left alone.
+    /// traces made before it was recorded. Names from other versions are preserved.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub knowledge: BTreeMap<String, Knowledge>,
 }
 
-/// One event and the hook it is taken from.
+impl Header {
+    /// How well the recording knows a quantity: as stated in the header, or, for traces made before
+    /// it was recorded, derived from the recorder's options.
+    pub fn knows(&self, quantity: Quantity) -> Knowledge {
+        self.knowledge.get(quantity.name()).cloned().unwrap_or_else(|| self.was_asked_for(quantity))
+    }
+
+    /// Completes the knowledge of all quantities: as stated by the source, or else derived from the
+    /// options.
+    #[must_use]
+    pub fn with_knowledge(mut self) -> Self {
+        for quantity in Quantity::ALL {
+            let knowledge = self.knows(quantity);
+            self.knowledge.insert(quantity.name().to_owned(), knowledge);
+        }
+        self
+    }
+
+    /// Marks all quantities as absent.
+    pub fn knows_nothing(&mut self, reason: &str) {
+        for quantity in Quantity::ALL {
+            self.knowledge.insert(quantity.name().to_owned(), Knowledge::absent(reason));
+        }
+    }
+
+    /// How well a recorder that gets everything from the kernel knows a quantity, derived from its
+    /// options.
+    pub fn was_asked_for(&self, quantity: Quantity) -> Knowledge {
+        if let Some(family) = quantity.family() {
+            return match self.misses.iter().any(|wanted| wanted == family) {
+                true => Knowledge::Exact,
+                false => Knowledge::absent("left out by --misses"),
+            };
+        }
+        match quantity {
+            Quantity::Split => Knowledge::Estimate {
+                method: "exact CPU time divided as the scheduler's ticks are, pooled by program"
+                    .into(),
+            },
+            Quantity::Memory if self.memory_interval_ns.is_none() => {
+                Knowledge::absent("recorded without --memory")
+            }
+            Quantity::Environment if self.env_names.is_empty() => {
+                Knowledge::absent("left out by --no-env")
+            }
+            _ => Knowledge::Exact,
+        }
+    }
+}
+
+/// An event and the hook that reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hook {
-    /// What it captures: "fork".
+    /// The event: "fork".
     pub event: String,
-    /// Where: "tp_btf/task_newtask".
+    /// The hook: "tp_btf/task_newtask".
     pub hook: String,
 }
 
 /// How a recording ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trailer {
-    /// CLOCK_BOOTTIME when the last record was taken.
+    /// CLOCK_BOOTTIME at the end of the recording.
     pub ended_ns: u64,
     /// Why.
     pub ended: Ended,
-    /// What became of the payload; None if it was still running.
+    /// Status and usage of the payload; None if it was still running.
     pub payload: Option<PayloadUsage>,
-    /// Tasks that were followed.
+    /// Number of traced tasks.
     pub tasks: u64,
     /// Records by kind.
     pub records: BTreeMap<String, u64>,
-    /// Everything that was lost; empty is good.
+    /// All losses; empty if complete.
     pub losses: Vec<LossCount>,
-    /// What the kernel counted for the recording's own cgroup, if it had one.
+    /// The kernel's accounting of the recording's own cgroup, if it had one.
     pub cgroup: Option<CgroupUsage>,
     /// What the recorder itself used.
     pub recorder: RecorderUsage,
-    /// Its programs in the kernel. Empty in older traces.
+    /// The recorder's programs in the kernel. Empty in older traces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Program>,
 }
@@ -109,20 +159,20 @@ pub struct Trailer {
 pub struct Program {
     /// Its name.
     pub name: String,
-    /// Instructions that the verifier looked at; 0 where the kernel does not say.
+    /// Instructions processed by the verifier; 0 if the kernel does not report them.
     pub verified_instructions: u32,
-    /// How often it ran; 0 unless the sysctl kernel.bpf_stats_enabled was 1.
+    /// Number of runs; 0 unless the sysctl kernel.bpf_stats_enabled was 1.
     pub runs: u64,
-    /// How long all of its runs took; 0 likewise.
+    /// Total time of its runs; 0 likewise.
     pub run_ns: u64,
 }
 
-/// CPU time of a cgroup, by its cpu.stat.
+/// CPU time of a cgroup, from its cpu.stat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupUsage {
     /// The cgroup.
     pub path: String,
-    /// All of it.
+    /// Total.
     pub usage_ns: u64,
     /// In user mode.
     pub user_ns: u64,
@@ -136,22 +186,22 @@ pub struct CgroupUsage {
 pub enum Ended {
     /// Every task of the tree had exited.
     TreeExited,
-    /// The command had exited; what it left behind was not waited for (any longer).
+    /// The command had exited; its remaining descendants were not, or no longer, waited for.
     RootExited,
-    /// Someone asked the recorder to stop.
+    /// The recorder was asked to stop.
     Interrupted,
-    /// The time that was asked for was over.
+    /// The requested duration had elapsed.
     TimeOver,
 }
 
-/// What the kernel said of the payload when it was waited for.
+/// The payload's status and usage as reported by wait4.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PayloadUsage {
     /// How it ended.
     pub outcome: Outcome,
-    /// CLOCK_BOOTTIME then.
+    /// CLOCK_BOOTTIME at its exit.
     pub exited_ns: u64,
-    /// User time of it and of all it waited for (RUSAGE_CHILDREN).
+    /// User time of it and of all its reaped descendants (RUSAGE_CHILDREN).
     pub user_ns: u64,
     /// System time likewise.
     pub system_ns: u64,
@@ -172,11 +222,11 @@ pub enum Outcome {
 /// A number of lost records.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LossCount {
-    /// What kind of record.
+    /// The kind of record.
     pub kind: String,
     /// Why.
     pub reason: String,
-    /// On which CPU, where known.
+    /// The CPU, if known.
     pub cpu: Option<u32>,
     /// How many.
     pub count: u64,
@@ -191,7 +241,7 @@ pub struct RecorderUsage {
     pub system_ns: u64,
     /// Peak RSS.
     pub maxrss_bytes: u64,
-    /// CPU time it had used when the recording began: loading the programs. 0 in older traces.
+    /// CPU time used before the recording began: loading the programs. 0 in older traces.
     #[serde(default)]
     pub loading_ns: u64,
 }

@@ -1,17 +1,15 @@
-//! What a recording knows: quantity by quantity, whether it is exact, an estimate, or absent.
+//! How well a recording knows each quantity: exact, an estimate, or absent.
 
 use serde::{Deserialize, Serialize};
 
-use crate::header::Header;
-
-/// Something that a source of records may know or not.
+/// A quantity that a source of records may provide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quantity {
-    /// Births of processes and threads, and with them who is whose child.
+    /// Births of processes and threads, and thereby parentage.
     Forks,
     /// Successful execs.
     Execs,
-    /// Arguments of what was executed.
+    /// Arguments of execs.
     Argv,
     /// CPU time of each task.
     Cpu,
@@ -71,7 +69,7 @@ impl Quantity {
         Self::Environment,
     ];
 
-    /// The families of calls whose failures are look-ups in vain.
+    /// The families of calls whose failures are failed look-ups.
     pub const LOOKUPS: [Self; 5] = [
         Self::LookupsOpen,
         Self::LookupsStat,
@@ -80,7 +78,7 @@ impl Quantity {
         Self::LookupsChdir,
     ];
 
-    /// Its stable name, as in a header.
+    /// Stable name, as used in headers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Forks => "forks",
@@ -105,7 +103,7 @@ impl Quantity {
         }
     }
 
-    /// What it is, for people: "failed stats are not known".
+    /// Description for messages: "failed stats are not known".
     pub fn says(self) -> &'static str {
         match self {
             Self::Forks => "births of tasks",
@@ -130,13 +128,13 @@ impl Quantity {
         }
     }
 
-    /// The family of calls that it is about, as `Header::misses` names it.
+    /// The family of calls concerned, as named in `Header::misses`.
     pub fn family(self) -> Option<&'static str> {
         self.name().strip_prefix("lookups_")
     }
 }
 
-/// How well a source knows a quantity. What was lost while recording is not in it.
+/// How well a source knows a quantity, regardless of records lost while recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Knowledge {
@@ -144,10 +142,10 @@ pub enum Knowledge {
     Exact,
     /// Values are estimated.
     Estimate {
-        /// By which method.
+        /// The method.
         method: String,
     },
-    /// There are none.
+    /// There are no values.
     Absent {
         /// Why.
         reason: String,
@@ -155,56 +153,7 @@ pub enum Knowledge {
 }
 
 impl Knowledge {
-    fn absent(reason: impl Into<String>) -> Self {
+    pub(crate) fn absent(reason: impl Into<String>) -> Self {
         Self::Absent { reason: reason.into() }
-    }
-}
-
-impl Header {
-    /// How well the recording knows a quantity: what it says itself, or, of traces made before they
-    /// said it, what follows from what the recorder was asked for.
-    pub fn knows(&self, quantity: Quantity) -> Knowledge {
-        self.knowledge.get(quantity.name()).cloned().unwrap_or_else(|| self.was_asked_for(quantity))
-    }
-
-    /// With a word on each quantity: what the source has said of it, or else as it was asked for.
-    #[must_use]
-    pub fn with_knowledge(mut self) -> Self {
-        for quantity in Quantity::ALL {
-            let knowledge = self.knows(quantity);
-            self.knowledge.insert(quantity.name().to_owned(), knowledge);
-        }
-        self
-    }
-
-    /// Says that no quantity is known.
-    pub fn knows_nothing(&mut self, reason: &str) {
-        for quantity in Quantity::ALL {
-            self.knowledge.insert(quantity.name().to_owned(), Knowledge::absent(reason));
-        }
-    }
-
-    /// How well a recorder that takes everything from the kernel knows a quantity, by what it was
-    /// asked for.
-    pub fn was_asked_for(&self, quantity: Quantity) -> Knowledge {
-        if let Some(family) = quantity.family() {
-            return match self.misses.iter().any(|wanted| wanted == family) {
-                true => Knowledge::Exact,
-                false => Knowledge::absent("left out by --misses"),
-            };
-        }
-        match quantity {
-            Quantity::Split => Knowledge::Estimate {
-                method: "exact CPU time divided as the scheduler's ticks are, pooled by program"
-                    .into(),
-            },
-            Quantity::Memory if self.memory_interval_ns.is_none() => {
-                Knowledge::absent("recorded without --memory")
-            }
-            Quantity::Environment if self.env_names.is_empty() => {
-                Knowledge::absent("left out by --no-env")
-            }
-            _ => Knowledge::Exact,
-        }
     }
 }
