@@ -1,4 +1,4 @@
-//! The compiled BPF object: loaded with the options of a recording, and its maps.
+//! The compiled BPF object: loading it with the options of a recording, and access to its maps.
 
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -30,8 +30,7 @@ pub(crate) static OBJECT: &[u8] =
 
 /// The programs, loaded and attached: a source of records.
 ///
-/// Threads of the recorder are to be started after this: for a moment of loading, no file can be
-/// opened.
+/// Start the recorder's threads after this: during loading, for a short time no file can be opened.
 pub struct Probe {
     /// The programs; None once they are detached.
     pub(crate) ebpf: Option<Ebpf>,
@@ -41,11 +40,11 @@ pub struct Probe {
     pub(crate) maps: Maps,
     pub(crate) rights: Rights,
     pub(crate) options: EbpfOptions,
-    /// Runs that the kernel had skipped by the time the programs were detached.
+    /// Runs that the kernel had skipped until the programs were detached.
     pub(crate) skipped: Vec<LossCount>,
 }
 
-/// The maps that are read and written by hand.
+/// The maps that the recorder accesses.
 pub(crate) struct Maps {
     counts: Mapping,
     orders: Array<MapData, Orders>,
@@ -76,21 +75,22 @@ struct EnvName {
     mask: [u64; 4],
 }
 
-// SAFETY: repr(C) structs of integers without padding: any bytes are values, and all are initialised.
+// SAFETY: repr(C) structs of integers without padding: any bytes are valid, and all are
+// initialised.
 unsafe impl aya::Pod for Orders {}
 // SAFETY: as above.
 unsafe impl aya::Pod for EnvName {}
 
-/// As recorder.bpf.h has it.
+/// Must equal the constant in recorder.bpf.h.
 const SCRATCHES_A_CPU: u32 = 2;
 
 impl Probe {
-    /// Loads the programs and attaches each to the best hook this kernel gives it; then gives up the
-    /// capabilities that were needed for it, unless the caller is root.
+    /// Loads the programs and attaches each to the best hook that this kernel offers; then drops
+    /// the capabilities that this required, unless the caller is root.
     ///
     /// # Errors
-    /// When the kernel refuses, when an event has no hook, or when there are other threads that would
-    /// keep the capabilities.
+    /// When the kernel refuses, when an event has no hook, or when there are other threads that
+    /// would keep the capabilities.
     pub fn load(wanted: &Options, options: &EbpfOptions) -> Result<Self, ProbeError> {
         let settings = Settings { wanted, ebpf: options };
         let btf = kernel_btf()?;
@@ -132,7 +132,7 @@ impl Probe {
         &self.hooks.list
     }
 
-    /// What the kernel says of each program that is loaded, in order of their names.
+    /// The kernel's statistics of each loaded program, sorted by name.
     pub fn programs(&self) -> Vec<ProgramFigures> {
         let figures = |(name, program)| program_info::ask(name, program_fd(program).ok()?).ok();
         let loaded = self.ebpf.iter().flat_map(Ebpf::programs);
@@ -151,7 +151,7 @@ impl std::fmt::Debug for Probe {
 impl Maps {
     pub(crate) fn task_counts(&self) -> TaskCounts {
         let count = |nth: usize| self.counts.position(nth * 8).load(Ordering::Acquire) as u64;
-        // In this order: who has ended was born before.
+        // Read in this order, so that `born` includes every ended task.
         let ended = count(1);
         TaskCounts { born: count(0), ended, lost: count(2) }
     }
@@ -164,7 +164,7 @@ impl Maps {
         // PT_LOSS_REASONS of wire.h
         const REASONS: u32 = LossReason::ALL.len() as u32 + 1;
         let mut losses = Vec::new();
-        // A hundred system calls, nearly always for nothing.
+        // Avoids a hundred system calls, which nearly always find nothing.
         if self.task_counts().lost == 0 {
             return Ok(losses);
         }
@@ -198,9 +198,10 @@ fn program_fd(program: &Program) -> Result<std::os::fd::BorrowedFd<'_>, ()> {
     }
 }
 
-/// What is missing when a program did not run.
-pub(crate) fn kind_of_program(name: &str) -> Option<Kind> {
-    Some(match name {
+/// The kind of record that is missing when a program did not run. Runs of a program that is not listed
+/// here would be counted as records that were lost; a test makes sure that there is none.
+pub(crate) fn kind_of_program(name: &str) -> Kind {
+    match name {
         "on_newtask" => Kind::Fork,
         "on_exec" => Kind::Exec,
         "on_rename" => Kind::Rename,
@@ -210,15 +211,15 @@ pub(crate) fn kind_of_program(name: &str) -> Option<Kind> {
         "on_io_uring" => Kind::Blind,
         "on_sample" => Kind::Sample,
         name if name.starts_with(RETURN_PROGRAM) => Kind::LookupFailed,
-        _ => return None,
-    })
+        _ => Kind::Loss,
+    }
 }
 
-/// What the kernel says of its types.
+/// The kernel's type information.
 pub(crate) struct KernelBtf {
-    /// Those that our programs name, to relocate them.
+    /// The types that the programs refer to, for relocation.
     named: Btf,
-    /// The ids of what programs attach to.
+    /// The ids of attach targets.
     pub(crate) attachable: Btf,
 }
 
@@ -227,10 +228,10 @@ pub(crate) fn kernel_btf() -> Result<KernelBtf, ProbeError> {
     let mut file = File::open("/sys/kernel/btf/vmlinux").map_err(no_btf)?;
     let bytes = file.metadata().map_err(no_btf)?.len() as usize;
     let mut read = Vec::new();
-    // Linux 6.16 and later let it be mapped (commit a539e2a6d51d), which saves a copy of 5 MB.
+    // Linux 6.16 and later allow mmap here (commit a539e2a6d51d), which saves a copy of 5 MB.
     let mapping = Mapping::of_file(file.as_fd(), bytes);
     let whole = match &mapping {
-        // SAFETY: the kernel never changes what it says of its types.
+        // SAFETY: the kernel never changes its type information.
         Ok(mapping) => unsafe { mapping.bytes(0, bytes) },
         Err(_) => {
             file.read_to_end(&mut read).map_err(no_btf)?;
@@ -268,7 +269,8 @@ pub(crate) fn load_object(
     let namespace = std::fs::metadata("/proc/self/ns/pid")
         .map_err(ProbeError::system("read /proc/self/ns/pid: is /proc mounted?"))?;
     let (namespace_dev, namespace_ino) = (namespace.dev(), namespace.ino());
-    // PROC_PID_INIT_INO of linux/proc_ns.h: elsewhere a pid in a record is none in our /proc.
+    // PROC_PID_INIT_INO of linux/proc_ns.h: in another namespace the pids in records differ from
+    // those in its /proc.
     if wanted.memory_interval.is_some() && namespace_ino != 0xefff_fffc {
         return Err(ProbeError::Option(
             "the memory of processes cannot be looked at from inside a pid namespace".into(),
@@ -291,13 +293,13 @@ pub(crate) fn load_object(
     let cpus = aya::util::nr_cpus()
         .map_err(|(_, source)| ProbeError::System { what: "count the CPUs", source })?;
 
-    // aya raises RLIMIT_MEMLOCK where an old kernel wants it; the payload must not inherit that.
+    // aya raises RLIMIT_MEMLOCK if an old kernel requires it; the payload must not inherit that.
     let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
     let loaded = new_loader()
         .btf(Some(&btf.named))
-        // task storage: aya creates it, and only the programs use it
+        // for task storage: aya creates the map, and only the programs use it
         .allow_unsupported_maps()
-        // Only written when the verifier refuses a program.
+        // Used only if the verifier rejects a program.
         .verifier_log_level(VerifierLogLevel::DEBUG | VerifierLogLevel::STATS)
         .map_max_entries("lifecycle", ring_bytes)
         .map_max_entries("lookups", ring_bytes)
@@ -332,11 +334,12 @@ pub(crate) fn load_object(
     })
 }
 
-/// A loader that knows no types yet.
+/// A loader without the kernel's types.
 ///
-/// `EbpfLoader::new` reads and parses all types of the kernel, for a default that we replace: 20 ms
-/// of CPU time and 8 MB. It does without where it cannot open the file, so for that moment no file
-/// can be opened; see [`Probe::load`] on threads. If it opens it all the same, only time is lost.
+/// `EbpfLoader::new` reads and parses all types of the kernel, for a default that is replaced
+/// later: 20 ms of CPU time and 8 MB. It skips this if it cannot open the file, so for that moment
+/// the limit of open files is zero; see [`Probe::load`] on threads. If it can open the file
+/// nevertheless, this costs only time.
 fn new_loader() -> EbpfLoader<'static> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -344,13 +347,13 @@ fn new_loader() -> EbpfLoader<'static> {
     let closed = setrlimit(Resource::Nofile, none).is_ok();
     let loader = EbpfLoader::new();
     if closed {
-        // To what it was, so it cannot be refused.
+        // Restoring the previous limit cannot fail.
         let _ = setrlimit(Resource::Nofile, limit);
     }
     loader
 }
 
-/// Tells the programs which processes were asked for by pid.
+/// Passes the requested pids to the programs.
 fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope, rights: Rights) -> Result<(), ProbeError> {
     let Scope::Pids(pids) = scope else { return Ok(()) };
     if pids.len() > PIDS_MAX {
@@ -411,4 +414,18 @@ fn env_names(names: &[String]) -> Result<[EnvName; ENV_NAMES_MAX], ProbeError> {
         }
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_has_a_kind_of_record() {
+        let object = aya_obj::Object::parse(OBJECT).expect("the object that was compiled in");
+        assert!(object.programs.len() > 10, "{:?}", object.programs.keys());
+        for name in object.programs.keys() {
+            assert_ne!(kind_of_program(name), Kind::Loss, "{name}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The programs as a source of records.
+//! Implements the source of records with the BPF programs.
 
 use std::os::fd::AsFd;
 
@@ -41,8 +41,8 @@ impl Source for Probe {
     }
 
     fn wakers(&self) -> Vec<Waker<'_>> {
-        // A ring counts as readable for as long as anything is in it. Under a storm that is
-        // always, and the recorder would never sleep; the programs wake it where it has to.
+        // A ring is readable as long as it contains anything. Under load that is always, and the
+        // recorder would never sleep; the programs wake it when necessary.
         [&self.lifecycle, &self.lookups]
             .into_iter()
             .map(|ring| Waker { descriptor: ring.as_fd(), edge_triggered: true })
@@ -51,12 +51,12 @@ impl Source for Probe {
 
     fn arm(&mut self) -> Result<Hold, SourceError> {
         self.maps.give_orders(Orders { launch_armed: 1, pass: pass_number(Pass::Changed) })?;
-        // The program at task_newtask finds it before it has run.
+        // The program at task_newtask sees it before it has run.
         Ok(Hold::No)
     }
 
     fn adopt(&mut self) -> Result<(), SourceError> {
-        // The programs write what they find to the rings.
+        // The programs write the tasks they find to the rings.
         self.pass(ADOPT_PROGRAM, &mut Vec::new())?;
         Ok(())
     }
@@ -67,8 +67,8 @@ impl Source for Probe {
         Ok(lifecycle + lookups)
     }
 
-    /// Less than that is left to the next tick, or to the programs, which wake us above a quarter of the
-    /// ring.
+    /// Smaller amounts are left to the next tick, or to the programs, which wake the recorder above
+    /// a quarter of the ring.
     fn is_behind(&self) -> bool {
         let limit = self.options.ring_bytes as usize / 8;
         self.lifecycle.waiting_bytes() > limit || self.lookups.waiting_bytes() > limit
@@ -103,8 +103,8 @@ impl Source for Probe {
     fn detach(&mut self) -> Result<Vec<Program>, SourceError> {
         let programs = self.programs();
         self.skipped = skipped(&programs).collect();
-        // From here on no lifecycle record can be added, and look-ups only by tasks that go on
-        // after the end: the programs are gone or about to go, their maps are still ours.
+        // From here on no lifecycle record can be added, and look-ups only by tasks that outlive
+        // the recording: the programs are detached or about to be, their maps remain open.
         self.ebpf = None;
         detach::in_background(std::mem::take(&mut self.hooks.links));
         Ok(programs.into_iter().map(Into::into).collect())
@@ -112,7 +112,7 @@ impl Source for Probe {
 }
 
 impl Probe {
-    /// Runs a program over all tasks; what it writes replaces `buffer`.
+    /// Runs a program over all tasks; its output replaces `buffer`.
     fn pass(&self, program: &str, buffer: &mut Vec<u8>) -> Result<(), ProbeError> {
         match self.hooks.iterator(program) {
             Some(iterator) => iterator.pass(buffer),
@@ -135,12 +135,10 @@ fn pass_number(pass: Pass) -> u32 {
 
 /// Runs that the kernel skipped.
 fn skipped(programs: &[Figures]) -> impl Iterator<Item = LossCount> {
-    programs.iter().filter(|program| program.recursion_misses > 0).filter_map(|program| {
-        Some(LossCount {
-            kind: kind_of_program(&program.name)?,
-            reason: LossReason::Recursion,
-            cpu: None,
-            count: program.recursion_misses,
-        })
+    programs.iter().filter(|program| program.recursion_misses > 0).map(|program| LossCount {
+        kind: kind_of_program(&program.name),
+        reason: LossReason::Recursion,
+        cpu: None,
+        count: program.recursion_misses,
     })
 }
