@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Where kernels differ: each function hides one difference and names the commit behind it.
+ * Differences between kernels: each function hides one and names the commit behind it.
  */
 #ifndef PROCTRACE_COMPAT_BPF_H
 #define PROCTRACE_COMPAT_BPF_H
@@ -38,8 +38,8 @@ static __always_inline bool is_dead(struct task_struct *task)
 	return task_state_of(task) & TASK_DEAD;
 }
 
-/* mm->flags was a word before it became a bitmap in 6.18 (bb6525f2f8c4), its first two bits always the same;
- * 7.2 moved them to the task (6b1c66c9cca9), where they outlive the address space. */
+/* mm->flags was a word before it became a bitmap in 6.18 (bb6525f2f8c4); the first two bits did not
+ * change. 7.2 moved them to the task (6b1c66c9cca9), where they outlive the address space. */
 struct mm_struct___before_6_18 {
 	unsigned long flags;
 } __attribute__((preserve_access_index));
@@ -69,14 +69,15 @@ struct task_struct___since_7_2 {
 #define MMF_DUMPABLE_MASK 3
 #define SUID_DUMP_USER 1
 
-/* Whether this kernel keeps the dumpable flag when the address space is gone. */
+/* Whether this kernel keeps the dumpable flag after the address space is gone. */
 static __always_inline bool keeps_dumpable(void)
 {
 	return bpf_core_field_exists(struct task_struct___since_7_2, exec_state);
 }
 
-/* get_dumpable() == SUID_DUMP_USER: other processes of its user may trace the task. False for a task without
- * an address space, and for all if the kernel keeps the flag in a place that we do not know. */
+/* get_dumpable() == SUID_DUMP_USER: other processes of its user may trace the task. False for a
+ * task without an address space, and for all tasks if the kernel keeps the flag in an unknown
+ * place. */
 static __always_inline bool is_dumpable(struct task_struct *task)
 {
 	struct mm_struct *mm, *again;
@@ -92,13 +93,14 @@ static __always_inline bool is_dumpable(struct task_struct *task)
 		bpf_core_read(&flags, sizeof(flags), &((struct mm_struct___before_6_18 *)mm)->flags);
 	else if (bpf_core_field_exists(struct mm_struct___before_7_2, flags))
 		bpf_core_read(&flags, sizeof(flags), &((struct mm_struct___before_7_2 *)mm)->flags);
-	/* another task may have changed its address space meanwhile, and the old one may be reused */
+	/* the task may have changed its address space meanwhile, and the old one may have been
+	 * reused */
 	again = BPF_CORE_READ(task, mm);
 	return again == mm && (flags & MMF_DUMPABLE_MASK) == SUID_DUMP_USER;
 }
 
-/* Whether an address space is a 32-bit program's. Where that is kept differs by architecture and version
- * (TS_COMPAT, TIF_32BIT); the size of its address space does not. */
+/* Whether an address space belongs to a 32-bit program. The flag for this differs by architecture
+ * and version (TS_COMPAT, TIF_32BIT); the size of the address space does not. */
 static __always_inline bool is_compat(struct mm_struct *mm)
 {
 	return mm && mm->task_size <= 1ULL << 32;
@@ -148,7 +150,7 @@ static __always_inline __u64 positive(__s64 n)
 static __always_inline __u64 old_rss_pages(struct mm_struct *mm)
 {
 	struct mm_struct___before_6_2 *old = (void *)mm;
-	/* read, not loaded: the verifiers of that time know no arrays of typedefs */
+	/* read by a helper, not loaded: verifiers of that time do not know arrays of typedefs */
 	__s64 count[4] = {};
 
 	bpf_core_read(count, sizeof(count), &old->rss_stat.count);
@@ -156,7 +158,7 @@ static __always_inline __u64 old_rss_pages(struct mm_struct *mm)
 	       positive(count[MM_SHMEMPAGES]);
 }
 
-/* Of an address space that is only an address to the verifier. */
+/* For a pointer to an address space that the verifier treats as a plain number. */
 static __always_inline __u64 mm_rss_pages(struct mm_struct *mm)
 {
 	if (!mm)
@@ -168,7 +170,7 @@ static __always_inline __u64 mm_rss_pages(struct mm_struct *mm)
 	       positive(BPF_CORE_READ(mm, rss_stat[MM_SHMEMPAGES].count));
 }
 
-/* get_mm_hiwater_rss(), of one that was loaded. */
+/* get_mm_hiwater_rss(), for a pointer that was loaded directly. */
 static __always_inline __u64 mm_peak_rss_pages(struct mm_struct *mm)
 {
 	__u64 now, peak = mm->hiwater_rss;

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A successful exec: what runs now, with which arguments, where, under which search variables.
+ * A successful exec: the program, its arguments, working directory and search variables.
  *
- * Everything is read at sched_process_exec. The kernel has just written argv and environment to
- * the new stack, so those pages are present and one read of arg_start..arg_end gets them all;
- * reading at syscall entry instead misses every path that is not paged in yet.
+ * Everything is read at sched_process_exec. The kernel has just written argv and environment to the
+ * new stack, so those pages are present and one read of arg_start..arg_end returns all of them;
+ * reading at syscall entry instead misses every path that is not yet paged in.
  */
 #ifndef PROCTRACE_EXEC_BPF_H
 #define PROCTRACE_EXEC_BPF_H
 
 /* ---- the environment ----
  *
- * Only the wanted variables may leave the kernel: an environment holds secrets. Scanning one
+ * Only the wanted variables may leave the kernel: an environment contains secrets. Scanning it
  * string by string costs a helper call per variable, and nearly every exec of a job has an
- * environment that was seen before. So its bytes are hashed, and scanned only when new. */
+ * environment that was seen before. So its bytes are hashed, and scanned only if the hash is new.
+ */
 
 #define HASH_CHUNK 1024
 /* at each of two levels */
 #define HASH_CHUNKS 16
 #define ENV_BYTES_MAX (HASH_CHUNK * HASH_CHUNKS * HASH_CHUNKS)
-/* at each of three */
+/* at each of three levels */
 #define ENV_STRINGS 16
 
 /* Hashes up to HASH_CHUNK bytes at user_at. */
@@ -36,7 +37,7 @@ STEP int hash_chunk(__u32 slot)
 	len = left > HASH_CHUNK ? HASH_CHUNK : left;
 	if (!len)
 		return STEP_DONE;
-	/* the tail of the last word counts as zero */
+	/* the unused bytes of the last word are zero */
 	*word_at(&w->record[(len - 1) & (HASH_CHUNK - 8)]) = 0;
 	if (bpf_probe_read_user(w->record, len, (void *)w->user_at))
 		return STEP_FAILED;
@@ -54,7 +55,7 @@ STEP int hash_chunks(__u32 slot)
 	return REPEAT(HASH_CHUNKS, hash_chunk(slot));
 }
 
-/* Whether the string at `at` in the record is that of the kth wanted variable. */
+/* Whether the string at `at` in the record sets the kth wanted variable. */
 STEP int env_matches(__u32 slot, __u32 at, __u32 k)
 {
 	const volatile struct env_name *n;
@@ -82,7 +83,7 @@ STEP int env_wanted(__u32 slot, __u32 at)
 	return false;
 }
 
-/* Looks at one string at user_at and keeps it in the record if it is wanted. */
+/* Reads one string at user_at and keeps it in the record if it is wanted. */
 STEP int scan_string(__u32 slot)
 {
 	struct scratch *w = scratch_at(slot);
@@ -102,8 +103,9 @@ STEP int scan_string(__u32 slot)
 	if (env_wanted(slot, to))
 		w->to = to + len;
 	w->user_at += len;
-	/* A longer string goes on behind what was read, as if it were another: a value that holds
-	 * "NAME=" exactly PT_ENV_VALUE_MAX - 1 bytes in would be taken for one. */
+	/* The rest of a longer string is scanned as if it were another string: a value that
+	 * contains a wanted "NAME=" exactly PT_ENV_VALUE_MAX - 1 bytes in would be mistaken for
+	 * that variable. */
 	if (len == PT_ENV_VALUE_MAX)
 		w->user_at -= 1;
 	return STEP_ON;
@@ -119,7 +121,7 @@ STEP int scan_more_strings(__u32 slot)
 	return REPEAT(ENV_STRINGS, scan_strings(slot));
 }
 
-/* Writes the wanted ones of the strings between start and end. */
+/* Records the wanted strings between start and end. */
 static __always_inline void write_environment(struct scratch *w, __u32 slot, __u32 task, __u64 env_id,
 					      __u64 start, __u64 end, __u32 *bits, __u64 now)
 {
@@ -134,8 +136,8 @@ static __always_inline void write_environment(struct scratch *w, __u32 slot, __u
 	to = w->to;
 	if (to < sizeof(*r))
 		return;
-	/* else clang makes one comparison of a shifted copy out of the two, and verifiers before
-	 * 6.13 do not carry what they learn of the copy back to the value */
+	/* otherwise clang merges the two comparisons into one of a shifted copy, and verifiers
+	 * before 6.13 do not apply the bounds of the copy to the value */
 	barrier_var(to);
 	if (to > PT_RECORD_MAX - 8)
 		return;
@@ -147,7 +149,7 @@ static __always_inline void write_environment(struct scratch *w, __u32 slot, __u
 	output(&lifecycle, PT_ENV, r, ROUND_UP_8(to));
 }
 
-/* Returns the id under which the search variables stand in the trace. */
+/* Returns the id of the search variables in the trace. */
 static __always_inline __u64 note_environment(struct mm_struct *mm, struct scratch *w, __u32 slot,
 					      __u32 task, __u32 *bits, __u64 now)
 {
@@ -177,7 +179,7 @@ static __always_inline __u64 note_environment(struct mm_struct *mm, struct scrat
 
 /* ---- argv beyond the first record ---- */
 
-/* Writes the argv bytes from `done` on, up to PT_ARGV_CHUNK of them. */
+/* Writes up to PT_ARGV_CHUNK argv bytes, starting at `done`. */
 STEP int write_args(__u32 slot)
 {
 	struct scratch *w = scratch_at(slot);
@@ -191,7 +193,7 @@ STEP int write_args(__u32 slot)
 	if (len > PT_ARGV_CHUNK)
 		len = PT_ARGV_CHUNK;
 	if (bpf_probe_read_user(w->record + sizeof(*r), len, (void *)(w->user_at + w->done)))
-		return STEP_FAILED; /* readers see that the argv is shorter than announced */
+		return STEP_FAILED; /* readers detect that argv is shorter than announced */
 	*word_at(&w->record[sizeof(*r) + len]) = 0;
 	size = ROUND_UP_8(sizeof(*r) + len);
 	set_head(&r->head, PT_EXEC_ARGS, size, w->task, w->now);
@@ -214,7 +216,7 @@ static __always_inline __u32 append_kernel_string(struct scratch *scratch, __u32
 	return len > 0 ? len - 1 : 0;
 }
 
-/* What is told of an exec. */
+/* Values common to all exec records. */
 struct exec_told {
 	__u32 serial;
 	__u32 process;
@@ -265,7 +267,7 @@ static __always_inline void write_exec(struct scratch *scratch, __u32 slot,
 	}
 	argv_here = argv_bytes > PT_ARGV_FIRST ? PT_ARGV_FIRST : argv_bytes;
 	if (to > PT_RECORD_MAX - PT_ARGV_FIRST)
-		return; /* cannot be: four paths and the body are less */
+		return; /* unreachable: four paths and the body are shorter */
 	if (bpf_probe_read_user(&scratch->record[to], argv_here, (void *)arg_start)) {
 		bits |= PT_EXEC_ARGV_FAULT;
 		argv_here = 0;
@@ -302,7 +304,8 @@ static __always_inline void write_exec(struct scratch *scratch, __u32 slot,
 	}
 }
 
-/* An exec of a program that the caller may not trace: only that it happened, and the CPU time before it. */
+/* An exec of a program that the caller may not trace: only the event, and the CPU time before it.
+ */
 static __always_inline void write_withheld_exec(struct task_struct *task, struct mm_struct *mm,
 						const struct exec_told *told)
 {
@@ -349,7 +352,7 @@ int on_exec(__u64 *ctx)
 	state->maxrss_before_pages = told.maxrss_before_pages;
 	state->born_in = 0;
 	stamp(state, task, told.now);
-	/* The task has its new credentials by now. */
+	/* The task already has its new credentials. */
 	hidden = !may_see(task);
 	if (restricted)
 		state->hidden = hidden;

@@ -2,19 +2,20 @@
 /*
  * Birth, renaming and death of tasks.
  *
- * Birth is taken from task_newtask: it runs in the forker, before the child can run, for every
- * way to make a task, io_uring workers included (they bypass sched_process_fork).
+ * Births are recorded at task_newtask: it runs in the forking task, before the child can run, for
+ * every way to create a task, including io_uring workers (which bypass sched_process_fork).
  *
- * Death has two halves. sched_process_exit knows when and why, and still sees the address
- * space; but the scheduler has not folded the last slice into sum_exec_runtime there, which for
- * short processes is most of it, and tearing down the memory is still to come. The figures are
- * final when the task leaves its CPU for good: at the sched_switch away from a dead task. So
- * exit notes, and the last switch writes the record, in the task's own context.
+ * Exits are recorded in two steps. At sched_process_exit the time and status are known and the
+ * address space still exists; but the scheduler has not yet added the last slice to
+ * sum_exec_runtime, which for short processes is most of it, and the memory is still to be torn
+ * down. The values are final at the task's last context switch: the sched_switch away from a dead
+ * task. So the exit hook saves its values in the state, and the last switch writes the record, in
+ * the task's own context.
  *
- * sched_process_free would have the same figures and no tax on other tasks' switches (50 ns
- * each). But it comes after an RCU grace period, in the context of whatever task a softirq
- * happens to interrupt, and there are kernels that run no BPF program in some contexts (seen on
- * 6.18: none in the threads of pid 1); one exit record in a thousand was missing.
+ * sched_process_free would have the same values without a cost to other tasks' switches (50 ns
+ * each). But it runs after an RCU grace period, in the context of whatever task a softirq
+ * interrupts, and some kernels run no BPF program in some contexts (seen on 6.18: none in the
+ * threads of pid 1); one exit record in a thousand was missing.
  */
 #ifndef PROCTRACE_LIFECYCLE_BPF_H
 #define PROCTRACE_LIFECYCLE_BPF_H
@@ -82,7 +83,7 @@ int on_newtask(__u64 *ctx)
 			write_attach(child, child_serial, child_serial, PT_ATTACH_ROOT);
 	} else if (scope_cgroup && !is_thread &&
 		   is_in_cgroup(BPF_CORE_READ(child, cgroups, dfl_cgrp))) {
-		/* CLONE_INTO_CGROUP, or a member that no pass has found yet */
+		/* CLONE_INTO_CGROUP, or the child of a member that no pass has found yet */
 		adopt(child);
 	}
 	return 0;
@@ -103,7 +104,7 @@ int on_rename(__u64 *ctx)
 	state = state_of(task);
 	if (!state)
 		return 0;
-	/* execve renames too, and its own record says so */
+	/* execve also renames the task; its own record contains the name */
 	current = bpf_get_current_task_btf();
 	nr = REG_NR(current_regs(current));
 	if (task->pid == current->pid && (nr == NR_execve || nr == NR_execveat))
@@ -126,7 +127,7 @@ int on_rename(__u64 *ctx)
 	return 0;
 }
 
-/* What wait4 would report: see wait_task_zombie() in kernel/exit.c. */
+/* The status that wait4 would report: see wait_task_zombie() in kernel/exit.c. */
 static __always_inline __u32 process_status(struct task_struct *task)
 {
 	struct signal_struct *signal = BPF_CORE_READ(task, signal);
@@ -146,7 +147,7 @@ static __always_inline bool ignores_children(struct task_struct *parent)
 	       (BPF_CORE_READ(sighand, action[SIGCHLD - 1].sa.sa_flags) & SA_NOCLDWAIT);
 }
 
-/* A worker that was forked and never called exec is known by its directory, if by anything. */
+/* Often only its directory distinguishes a worker that was forked and never called exec. */
 static __always_inline void tell_workdir(struct task_struct *task, __u32 serial, __u32 process,
 					 __u64 born_in, __u64 now)
 {
@@ -168,7 +169,7 @@ static __always_inline void tell_workdir(struct task_struct *task, __u32 serial,
 	r->path_bytes = append_path(&fs->pwd, &fs->root, scratch, slot, sizeof(*r), &cut);
 	size = sizeof(*r) + r->path_bytes;
 	if (size > PT_RECORD_MAX - 8)
-		goto out; /* cannot be: a path is less */
+		goto out; /* unreachable: a path is shorter */
 	*word_at(&scratch->record[size]) = 0;
 	size = ROUND_UP_8(size);
 	set_head(&r->head, PT_WORKDIR, size, serial, now);
@@ -196,7 +197,7 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 		return 0;
 	parent = BPF_CORE_READ(leader, real_parent);
 
-	/* for the record that the last switch will write, under the run queue's lock */
+	/* for the exit record: it is written at the last switch, with the run queue locked */
 	hold_up(&lifecycle);
 	now = bpf_ktime_get_boot_ns();
 	state->exit_ns = now;
@@ -210,9 +211,9 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 		if (ignores_children(parent))
 			bits |= PT_EXIT_AUTOREAP;
 	}
-	/* 6.16 moved the tracepoint before exit_mm() (3e816361e94a); until then only the
-	 * process-wide peak is left, which includes what it was before its last exec: if it has
-	 * not grown since, the program's own peak is anything below. */
+	/* 6.16 moved the tracepoint before exit_mm() (3e816361e94a); earlier, only the process-wide
+	 * peak is left, which includes the time before the last exec: if it has not grown since, it
+	 * is only an upper bound of the program's own peak. */
 	if (mm) {
 		state->maxrss_pages = mm_peak_rss_pages(mm);
 	} else {
@@ -234,8 +235,8 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 	return 0;
 }
 
-/* Since 6.16 the tracepoint itself says whether the thread group is dead, which is the only
- * race-free way to know. The loader takes this program where it is accepted. */
+/* Since 6.16 the tracepoint reports whether the thread group is dead, the only race-free source of
+ * this. The loader uses this program where the kernel accepts it. */
 SEC("tp_btf/sched_process_exit")
 int on_exit_told(__u64 *ctx)
 {
@@ -244,7 +245,8 @@ int on_exit_told(__u64 *ctx)
 	return note_exit((void *)ctx[0], ctx[1] & 1);
 }
 
-/* Before that, several threads exiting at once may all see live == 0; readers take the first. */
+/* Earlier, several threads that exit at once may all see live == 0; readers use the first record.
+ */
 SEC("tp_btf/sched_process_exit")
 int on_exit_guessed(__u64 *ctx)
 {
@@ -255,11 +257,10 @@ int on_exit_guessed(__u64 *ctx)
 	return note_exit(task, task->signal->live.counter == 0);
 }
 
-/* A reaper on another CPU can take a task that is still on its way here, and a thread releases
- * itself. Both add up the CPU time of a task whose last slice is not folded in yet
- * (thread_group_cputime() brings only current up to date), so the kernel's figure lacks it.
- * wait_task_zombie() leaves EXIT_ZOMBIE before it reads the time: who is still one at its last
- * switch is counted in full. */
+/* A reaper on another CPU can release a task before its last switch, and a thread releases itself.
+ * Both add up the CPU time of a task whose last slice is not yet included (thread_group_cputime()
+ * updates only current), so the kernel's total lacks it. wait_task_zombie() leaves EXIT_ZOMBIE
+ * before it reads the time: a task that is still a zombie at its last switch is counted in full. */
 static __always_inline bool was_released(struct task_struct *task)
 {
 	return task->exit_state & EXIT_DEAD;
@@ -325,13 +326,13 @@ int on_switch(__u64 *ctx)
 	}
 	if (!state)
 		return 0;
-	/* Its exit was not noted: the program ran on this CPU already, which is counted as a loss. Let
-	 * the record at least be of this time and task. */
+	/* Its exit hook was skipped, because the program was already running on this CPU; this is
+	 * counted as a loss. Use the present time and id instead. */
 	if (!state->exit_ns) {
 		state->exit_ns = bpf_ktime_get_boot_ns();
 		state->exit_tid = task->pid;
 		state->status = task->exit_code;
-		/* nor whether it may be seen */
+		/* its visibility is unknown, too */
 		if (restricted)
 			state->exit_bits = PT_EXIT_WITHHELD;
 	}

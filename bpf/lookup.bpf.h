@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Failed look-ups of paths and failed execs, at the return of the system call.
+ * Failed path look-ups and failed execs, recorded when the system call returns.
  *
- * Path and arguments come from the saved registers: by then the kernel's own getname() has
- * faulted the path in (at entry one read in five fails). Three ways to get there:
- *   fexit/__x64_sys_X                taxes no other system call, where the kernel has trampolines
- *   tracepoint/syscalls/sys_exit_X   taxes every other system call of the machine by 55 ns
- *   tp_btf/sys_exit                  by 92 ns, but needs neither tracefs nor perf events
+ * The path and arguments come from the saved registers: by then the kernel's own getname() has
+ * faulted the path in (at entry one read in five fails). There are three hooks for this:
+ *   fexit/__x64_sys_X                costs other system calls nothing; needs kernel trampolines
+ *   tracepoint/syscalls/sys_exit_X   costs every other system call of the machine 55 ns
+ *   tp_btf/sys_exit                  costs 92 ns, but needs neither tracefs nor perf events
  */
 #ifndef PROCTRACE_LOOKUP_BPF_H
 #define PROCTRACE_LOOKUP_BPF_H
 
-/* A call that failed, as its registers tell it. */
+/* A failed call, decoded from its registers. */
 struct failed_call {
 	__u16 call;
 	__u16 error;
@@ -34,7 +34,7 @@ static __always_inline bool is_exec(__u16 call)
 	return call == PT_CALL_EXECVE || call == PT_CALL_EXECVEAT;
 }
 
-/* Where a call has its arguments. */
+/* Decodes the arguments of a call. */
 static __always_inline void read_arguments(struct failed_call *f, struct pt_regs *regs)
 {
 	__u64 how_flags = 0;
@@ -69,12 +69,13 @@ static __always_inline void read_arguments(struct failed_call *f, struct pt_regs
 		f->flags = CREAT_FLAGS;
 		break;
 	}
-	/* those without a directory */
+	/* calls without a directory argument */
 	f->dirfd = AT_FDCWD;
 	f->path = REG_ARG1(regs);
 }
 
-/* Puts the record together in scratch, but for its time, with the path at `to`; returns its size. */
+/* Assembles the record in the scratch buffer, except its time, with the path at `to`; returns its
+ * size. */
 static __always_inline __u32 gather_miss(struct scratch *scratch, const struct failed_call *f,
 					 __u16 kind, __u32 task, __u32 to)
 {
@@ -91,7 +92,7 @@ static __always_inline __u32 gather_miss(struct scratch *scratch, const struct f
 	}
 	len = (len - 1) & (PT_PATH_MAX - 1);
 	to += len;
-	/* what pads the record, and the last words of hash_miss() */
+	/* padding of the record, and zeros for the last words read by hash_miss() */
 	*word_at(&scratch->record[to]) = 0;
 	*word_at(&scratch->record[to + 8]) = 0;
 	set_head(&r->head, kind, ROUND_UP_8(to), task, 0);
@@ -104,7 +105,7 @@ static __always_inline __u32 gather_miss(struct scratch *scratch, const struct f
 	return ROUND_UP_8(to);
 }
 
-/* ---- failed execs: few, and each is told in full ---- */
+/* ---- failed execs: rare, so each is recorded in full ---- */
 
 static __always_inline void write_exec_failed(__u32 serial, __u64 now, const struct failed_call *f)
 {
@@ -123,7 +124,7 @@ static __always_inline void write_exec_failed(__u32 serial, __u64 now, const str
 	give_scratch(scratch);
 }
 
-/* ---- failed look-ups: many, and the same ones again and again ---- */
+/* ---- failed look-ups: frequent and repetitive ---- */
 
 static __always_inline void write_again(__u32 serial, __u32 number, __u64 now, __u64 flags)
 {
@@ -139,7 +140,7 @@ static __always_inline void write_again(__u32 serial, __u32 number, __u64 now, _
 	bpf_ringbuf_submit(r, flags);
 }
 
-/* The nth of a task. */
+/* Records a look-up, the nth of its task. */
 static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __u32 serial,
 					 __u64 now, __u32 nth, const struct failed_call *f)
 {
@@ -189,20 +190,20 @@ static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __
 			named->hash = old;
 		return;
 	}
-	/* not before the record is in the ring: who finds the number comes after it there */
+	/* only after the record is in the ring, so that records that use the number come later */
 	if (named && old != OWNED) {
 		scratch->last_number = r->number;
 		let_go(named, old, hash, r->number);
 	}
 }
 
-/* Whether anything is done about a call that was asked for: successful opens are counted. */
+/* Whether a recorded call needs processing: successful opens are counted. */
 static __always_inline bool matters(__u16 call, long ret)
 {
 	return ret < 0 || is_open(call);
 }
 
-/* A call that matters has returned. */
+/* Handles the return of a call that matters. */
 static __always_inline int note_return(struct task_struct *task, struct pt_regs *regs, __u16 call,
 				       long ret)
 {
@@ -215,7 +216,7 @@ static __always_inline int note_return(struct task_struct *task, struct pt_regs 
 	state = state_of(task);
 	if (!state)
 		return 0;
-	/* neither told nor counted, so that counts and records agree */
+	/* neither recorded nor counted, so that counts and records agree */
 	if (!may_see(task))
 		return 0;
 	if (ret >= 0) {
@@ -243,7 +244,7 @@ static __always_inline int note_return(struct task_struct *task, struct pt_regs 
 	return 0;
 }
 
-/* Attached to syscalls/sys_exit_X of each X that was asked for. */
+/* Attached to syscalls/sys_exit_X for each wanted X. */
 SEC("tracepoint/syscalls/sys_exit")
 int on_return(struct sys_exit_ctx *ctx)
 {
@@ -255,7 +256,7 @@ int on_return(struct sys_exit_ctx *ctx)
 	return note_return(bpf_get_current_task_btf(), NULL, call, ret);
 }
 
-/* Entered for every system call of the machine. */
+/* Runs for every system call of the machine. */
 SEC("tp_btf/sys_exit")
 int on_sys_exit(__u64 *ctx)
 {
@@ -272,8 +273,8 @@ int on_sys_exit(__u64 *ctx)
 	return note_return(task, regs, call, ret);
 }
 
-/* Attached to the function that serves the call, one program to each: what it attaches to is
- * part of such a program. It sees no result that seccomp made up, for the function did not run. */
+/* Attached to the function that implements the call, one program each: the attach target is part of
+ * an fexit program. A result from seccomp is not seen, because the function did not run. */
 #define RETURN_OF(name, call)                                               \
 	SEC("fexit")                                                        \
 	int on_return_of_##name(__u64 *ctx)                                 \
@@ -303,7 +304,7 @@ RETURN_OF(chdir, PT_CALL_CHDIR)
 RETURN_OF(execve, PT_CALL_EXECVE)
 RETURN_OF(execveat, PT_CALL_EXECVEAT)
 
-/* What is opened through an io_uring passes no system call. */
+/* Files opened through an io_uring involve no system call. */
 SEC("tp_btf/io_uring_create")
 int on_io_uring(__u64 *ctx)
 {
@@ -315,7 +316,7 @@ int on_io_uring(__u64 *ctx)
 		return 0;
 	task = bpf_get_current_task_btf();
 	state = state_of(task);
-	/* of one that may not be seen no look-up is told anyway */
+	/* a hidden task has no look-up records anyway */
 	if (!state || !may_see(task))
 		return 0;
 	r = reserve(lifecycle, PT_BLIND, struct pt_blind);

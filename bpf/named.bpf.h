@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Numbers for failed look-ups that are told again and again.
+ * Numbers for repeated failed look-ups.
  *
- * A look-up is told in full once, with a number; then the number will do. That is a sixth of the
- * bytes for the recorder to read and to write, and costs the task no more: what hashing takes,
- * the smaller record saves. Which numbers are valid stands in a table with two places for each
- * hash; a new look-up takes the first if it is free, else the second. Who gives a number owns the
- * place from before its record is in the ring until it can be found, and whoever comes meanwhile is
- * told without a number: so what can be found is what the last record of that place told. The number
- * is stored so that it can be read with its own hash only, and what cannot be read, because it is just
- * being written, is told in full again. Two look-ups with the same 64-bit hash would be taken for one;
- * the seed is random, so nobody can make two.
+ * A look-up is recorded in full once, with a number; repetitions contain only the number. This is a
+ * sixth of the bytes for the recorder to read and write, and costs the task no more: the smaller
+ * record saves what hashing costs. A table with two slots for each hash holds the valid numbers; a
+ * new look-up uses the first if it is free, else the second. The task that assigns a number owns
+ * the slot from before its record is in the ring until the number is published, and concurrent
+ * tasks record their look-ups without a number: so a published number always refers to the last
+ * record of that slot. The number is stored so that only its own hash decodes it; one that cannot
+ * be decoded, because it is just being written, is treated as absent and the look-up recorded in
+ * full. Two look-ups with the same 64-bit hash would be taken for one; the seed is random, so
+ * nobody can construct such a pair.
  */
 #ifndef PROCTRACE_NAMED_BPF_H
 #define PROCTRACE_NAMED_BPF_H
@@ -32,10 +33,10 @@ struct {
 #define SEAL(hash) ((hash) * 0xd6e8feb86659fd93ULL)
 
 /*
- * The same once more, each at the place of its number. Look-ups come in the order in which they
- * came before (a library is sought in directory after directory, by one process after the other),
- * so the one that follows the last is tried first. It lies next to it in memory, where a place by
- * hash is as good as never in the cache, nor its page in the TLB: 45 ns of the 500 that all of this takes.
+ * The same entries, indexed by number. Look-ups repeat in the same order (one process after the
+ * other searches directory after directory for a library), so the successor of the last one is
+ * tried first. It is adjacent in memory, whereas a slot chosen by hash is almost never in the
+ * cache, nor its page in the TLB: this saves 45 of about 500 ns for the whole look-up record.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -54,7 +55,7 @@ STEP __u64 hash_miss(__u32 slot, __u32 len)
 	if (!scratch)
 		return 0;
 	r = (void *)scratch->record;
-	/* two chains, because each step waits for the one before it */
+	/* two independent chains, because each step depends on the one before it */
 	a = mix(hash_seed, (__u64)r->flags << 32 | (__u32)r->dirfd);
 	b = mix(~hash_seed, (__u64)len << 32 | (__u32)r->call << 16 | r->error);
 
@@ -65,7 +66,7 @@ STEP __u64 hash_miss(__u32 slot, __u32 len)
 	return mix(a, b);
 }
 
-/* The number by which a look-up was told before; 0 if it was not. */
+/* The number of a look-up recorded before; 0 if there is none. */
 static __always_inline __u32 number_of(const struct named_lookup *named, __u64 hash)
 {
 	__u64 number;
@@ -88,10 +89,10 @@ static __always_inline struct named_lookup *place_in_order(__u32 number)
 	return bpf_map_lookup_elem(&lookups_in_order, &at);
 }
 
-/* The hash of no look-up: of a place that somebody owns. */
+/* Not a valid hash: marks a slot that is owned. */
 #define OWNED 1
 
-/* Makes a place ours; returns the hash that it had, OWNED if it is somebody else's. */
+/* Acquires a slot; returns its previous hash, or OWNED if another task owns it. */
 static __always_inline __u64 own(struct named_lookup *named)
 {
 	return __sync_lock_test_and_set(&named->hash, OWNED);
@@ -100,12 +101,12 @@ static __always_inline __u64 own(struct named_lookup *named)
 static __always_inline void put(struct named_lookup *named, __u64 hash, __u32 number)
 {
 	named->sealed = SEAL(hash) ^ number;
-	/* an exchange, so that the next owner sees the number, too */
+	/* an exchange, so that the number is visible to the next owner */
 	__sync_lock_test_and_set(&named->hash, hash);
 }
 
-/* Lets a place that is ours go, with a number that was told. Who had it before, under `old`, is not
- * found any more: readers forget it, too. */
+/* Releases an owned slot, publishing a recorded number. The look-up that had the slot before, with
+ * hash `old`, can no longer be found: readers discard it, too. */
 static __always_inline void let_go(struct named_lookup *named, __u64 old, __u64 hash, __u32 number)
 {
 	struct named_lookup *in_order;

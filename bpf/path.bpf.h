@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * From a struct path to its name, as the traced task would see it (below its own root).
+ * Resolves a struct path to the name that the traced task would see (below its own root).
  *
- * bpf_d_path() is allowed in a handful of hooks only, none of them ours, so the names are
- * gathered by walking the dentries upwards and filling a buffer from its end.
+ * bpf_d_path() is allowed in only a few hooks, none of them used here, so names are assembled by
+ * walking the dentries upwards and filling a buffer from its end.
  */
 #ifndef PROCTRACE_PATH_BPF_H
 #define PROCTRACE_PATH_BPF_H
 
-/* Deeper paths lose their front and are flagged. */
+/* Deeper paths lose their first components and are flagged. */
 #define PATH_COMPONENTS_MAX 48
 #define NAME_MAX 255
 
@@ -17,7 +17,7 @@ static __always_inline struct mount *mount_of(struct vfsmount *mnt)
 	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 }
 
-/* One name, or one mount point, further up. */
+/* Moves up by one path component or one mount point. */
 STEP int walk_up(__u32 slot)
 {
 	struct scratch *w = scratch_at(slot);
@@ -65,7 +65,8 @@ STEP int walk_to_root(__u32 slot)
 	return REPEAT(PATH_COMPONENTS_MAX, walk_up(slot));
 }
 
-/* Leaves the name at walk[walk_at .. PT_PATH_MAX); sets *cut where its front is missing. */
+/* Leaves the name at walk[walk_at .. PT_PATH_MAX); sets *cut if its first components are missing.
+ */
 static __always_inline void walk_path(const struct path *path, const struct path *root,
 				      struct scratch *w, __u32 slot, bool *cut)
 {
@@ -85,9 +86,9 @@ static __always_inline void walk_path(const struct path *path, const struct path
 	}
 }
 
-/* Copies the name to the record at offset `to`; returns its length. A function of its own, because
- * with on_exec's registers around it clang checks one copy of `to` and uses another, which
- * verifiers before 6.2 do not follow through the stack. */
+/* Copies the name to the record at offset `to`; returns its length. A separate function, because
+ * under on_exec's register pressure clang checks one copy of `to` and uses another, which verifiers
+ * before 6.2 do not track through the stack. */
 STEP int copy_walk(__u32 slot)
 {
 	struct scratch *w = scratch_at(slot);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The programs that record a process tree. README.md beside this file lists the hooks, what
- * each costs and why it was chosen.
+ * The programs that record a process tree. README.md beside this file lists the hooks, the cost of
+ * each and why it was chosen.
  *
- * One translation unit, because the programs share maps and constants; one header per concern.
+ * A single translation unit, because the programs share maps and constants; one header per concern.
  */
 #include "vmlinux_min.h"
 

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What every program shares: the options, the maps, who is traced, how a record leaves and how
- * a lost one is counted.
+ * Shared by all programs: the options, the maps, the set of traced tasks, how records are submitted
+ * and how losses are counted.
  */
 #ifndef PROCTRACE_RECORDER_BPF_H
 #define PROCTRACE_RECORDER_BPF_H
 
-/* ---- options: constants when the programs are verified, so unused branches cost nothing ---- */
+/* ---- options: constants at verification time, so disabled branches cost nothing ---- */
 
-/* The recorder's pid as it sees itself, and the pid namespace it sees it in: the recorder may
- * itself run in a container, where getpid() is not the tgid the kernel hooks see. */
+/* The recorder's pid in its own pid namespace, and that namespace: if the recorder runs in a
+ * container, getpid() differs from the tgid that the kernel hooks see. */
 const volatile __u32 recorder_pid = 0;
 const volatile __u64 recorder_pidns_dev = 0;
 const volatile __u64 recorder_pidns_ino = 0;
-/* A ring this full wakes the recorder before its next tick. */
+/* A ring filled to this level wakes the recorder before its next tick. */
 const volatile __u64 wake_bytes = 1 << 20;
 const volatile __u64 ring_bytes = 1 << 20;
-/* Whether whoever writes into a ring that is half full is held up; see hold_up(). */
+/* Whether tasks that write to a ring at least half full are delayed; see hold_up(). */
 const volatile __u32 block_when_full = 0;
 
-/* Programs return at once: what is left is what the hooks themselves cost. */
+/* All programs return at once: measures the cost of the hooks alone. */
 const volatile __u32 empty_programs = 0;
 
-/* Bit n: failures of call n (enum pt_call) are recorded. Where each call has a hook of its own,
- * only those are attached; the hook that sees all calls looks here. */
+/* Bit n: failures of call n (enum pt_call) are recorded. If each call has its own hook, only the
+ * wanted hooks are attached; the hook shared by all calls checks this mask. */
 const volatile __u32 wanted_calls = 0;
 
 #define ENV_NAMES_MAX 32
 #define ENV_NAME_WORDS 4
-/* "NAME=" zero-padded to 32 bytes, and a mask of the bytes that count. */
+/* "NAME=" zero-padded to 32 bytes, and a mask of the significant bytes. */
 struct env_name {
 	__u64 want[ENV_NAME_WORDS];
 	__u64 mask[ENV_NAME_WORDS];
@@ -38,8 +38,8 @@ const volatile __u32 env_names_len = 0;
 
 /* ---- maps ---- */
 
-/* Lifecycle records have a ring of their own, so that a storm of look-ups can never push out
- * a fork or an exit. Sizes are set by the loader. */
+/* Lifecycle records have a separate ring, so that a burst of look-ups can never displace a fork or
+ * an exit. The loader sets the sizes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
@@ -57,11 +57,11 @@ struct io_counters {
 	__u64 write_bytes;
 };
 
-/* What we know of a traced task. A task without it is not of the tree. */
+/* State of a traced task. A task without one is not traced. */
 struct task_state {
 	__u32 task;
 	__u32 process;
-	/* set at exit, used when the task has left its CPU for good */
+	/* set at exit, used at the task's last context switch */
 	__u64 exit_ns;
 	__u64 run_at_exit_ns;
 	__u64 maxrss_pages;
@@ -72,28 +72,29 @@ struct task_state {
 	__u32 opens;
 	__u32 lookups_failed;
 	__u32 execs_failed;
-	/* what the last sample said, so that an idle task costs nothing */
+	/* values of the last sample: an idle task is not sampled again */
 	__u64 sampled_run_ns;
 	__u32 sampled_state;
-	/* its id when it began to exit: a leader that another thread's exec ends gives its own id
-	 * to that thread before its last switch (de_thread, exchange_tids) */
+	/* tid at the start of its exit: when another thread's exec terminates the leader, the
+	 * leader's tid passes to that thread before the leader's last switch (de_thread,
+	 * exchange_tids) */
 	__s32 exit_tid;
-	/* signal->maxrss when the process ran its program; kept by its leader */
+	/* signal->maxrss at the last exec; kept in the leader's state */
 	__u64 maxrss_before_pages;
-	/* task->start_boottime, to tell it from a later task at the same address */
+	/* task->start_boottime, distinguishes it from a later task at the same address */
 	__u64 born_ns;
-	/* where it worked when it was forked; 0 once it has called exec, whose record tells */
+	/* working directory at fork; 0 after an exec, whose record contains the directory */
 	__u64 born_in;
-	/* the time of its last record, and what se.exec_start was then: see coarse_now() */
+	/* time of the last event, and the value of se.exec_start at that time: see coarse_now() */
 	__u64 stamp_ns;
 	__u64 stamp_key;
-	/* whether the caller could not see its program at the exec, and its I/O when it was last seen;
-	 * used only if restricted, see rights.bpf.h */
+	/* whether the program was hidden from the caller at exec, and the I/O counters when last
+	 * visible; used only if restricted, see rights.bpf.h */
 	__u64 hidden;
 	struct io_counters seen_io;
 };
 
-/* task_state.born_in of a task that was not followed from its birth. */
+/* task_state.born_in of a task whose birth was not recorded. */
 #define BORN_ELSEWHERE 1
 
 struct {
@@ -104,15 +105,18 @@ struct {
 } tasks SEC(".maps");
 
 /*
- * Threads have theirs in a hash map, by their address: making storage costs 1.2 us, a twentieth of
- * a short thread's life, and an entry here half of that, its end included. What storage does by itself is done by
- * hand for it: the last switch deletes the entry, and should that ever fail, the time of birth
- * tells the dead from a later task at the same address. Processes stay with storage, because they
- * can be zombies for long after their last switch, and are asked for as leaders and as parents.
- * Where there are more threads than places, the rest have storage, too.
+ * The states of threads are in a hash map, keyed by task address: creating task storage takes 1.2
+ * us, a twentieth of a short thread's life; an entry here costs half of that, including its
+ * deletion. The cleanup that task storage does automatically is explicit here: the last switch
+ * deletes the entry, and should that ever fail, the start time distinguishes the dead task from a
+ * later one at the same address. Processes remain in task storage, because they can be zombies long
+ * after their last switch and are looked up as leaders and as parents. When this map is full,
+ * further threads use task storage too.
  *
- * To the verifier the two are pointers of different kinds, and it follows both for as long as one is
- * in use. So programs read what they need of a state first, and let go of it before the long part.
+ *
+ * To the verifier these are two kinds of pointer, and it follows both for as long as one is live.
+ * So programs read what they need from a state first, and no longer use the pointer in the long
+ * part.
  */
 #define THREADS_MAX 4096
 
@@ -123,18 +127,19 @@ struct {
 	__type(value, struct task_state);
 } threads SEC(".maps");
 
-/* What has become of the tree; only the programs write here. */
+/* Progress of the traced tree; written only by the programs. */
 struct counts {
-	__u64 born;	/* tasks ever followed; also the last serial given */
-	__u64 ended;	/* of them, those whose exit record has been written */
-	__u64 lost;	/* records lost: the sum of all losses, so that they are read only if there are any */
+	__u64 born;	/* tasks ever traced; also the last serial assigned */
+	__u64 ended;	/* of these, tasks whose exit record is written */
+	__u64 lost;	/* sum of all losses; the details are read only if it is not zero */
 };
 
-/* The last number given to a look-up. */
+/* The last number assigned to a look-up. */
 static __u64 lookups_numbered;
 
-/* The recorder looks at them without a system call: while one reads or writes a map, the kernel skips
- * all programs on tracepoints of that CPU (bpf_disable_instrumentation()), and it can be preempted. */
+/* The recorder reads these through mmap, not by system call: while a system call accesses a map,
+ * the kernel skips all tracing programs on that CPU (bpf_disable_instrumentation()), and the caller
+ * can be preempted meanwhile. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -143,16 +148,16 @@ struct {
 	__type(value, struct counts);
 } counts SEC(".maps");
 
-/* What the recorder asks for; apart from the counts, because it writes the value as a whole. */
+/* Requests of the recorder; separate from the counts, because it overwrites the whole value. */
 enum pass {
-	PASS_CHANGED = 0,	/* tasks whose state and CPU time are what they were */
-	PASS_FINAL = 1,		/* nothing, and this is the last one */
-	PASS_EVERY = 2,		/* nothing */
+	PASS_CHANGED = 0,	/* skip tasks whose state and CPU time are unchanged */
+	PASS_FINAL = 1,		/* skip none; the last pass */
+	PASS_EVERY = 2,		/* skip none */
 };
 
 struct orders {
 	__u32 launch_armed;	/* the recorder's next child process is the root of the tree */
-	__u32 pass;		/* enum pass: what the next pass of samples leaves out */
+	__u32 pass;		/* enum pass: which tasks the next sampling pass skips */
 };
 
 struct {
@@ -169,7 +174,7 @@ struct {
 	__type(value, __u64);
 } losses SEC(".maps");
 
-/* Environments already written, by their hash. */
+/* Hashes of the environments already recorded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -178,21 +183,21 @@ struct {
 } environments SEC(".maps");
 
 /*
- * Where variable-size records are put together: for each CPU two (their number is set by the loader),
- * because a record of up to 64 KiB fits neither the stack nor a per-CPU map (PCPU_MIN_UNIT_SIZE).
+ * Buffers for assembling variable-size records, two for each CPU (the loader sets their number): a
+ * record of up to 64 KiB fits neither the stack nor a per-CPU map (PCPU_MIN_UNIT_SIZE).
  *
- * A program stays on its CPU, but another may run there before it is done: trampolines (fexit) only
- * disable migration, and from 7.0 on tracepoints do so, too, where the kernel is preemptible. So a
- * scratch is taken and given back, and there is a second one for who comes in between.
+ * A program stays on its CPU, but another can preempt it there: trampolines (fexit) only disable
+ * migration, and from 7.0 on, so do tracepoints on preemptible kernels. So buffers are acquired and
+ * released; a second one serves a preempting program.
  */
 #define SCRATCHES_A_CPU 2
 
 struct scratch {
 	__u64 taken;
-	__u64 last_number;	/* of the look-up told last on this CPU; see lookups_in_order */
+	__u64 last_number;	/* of the last look-up recorded on this CPU; see lookups_in_order */
 	__u8 record[PT_RECORD_MAX + 8];
 	__u8 walk[2 * PT_PATH_MAX];
-	/* What the steps below work on; see STEP. */
+	/* Working state of the steps below; see STEP. */
 	struct dentry *dentry;
 	struct dentry *root_dentry;
 	struct vfsmount *mnt;
@@ -209,16 +214,16 @@ struct scratch {
 };
 
 /*
- * The body of a long loop. The verifier follows every path through a loop, and a loop with a
- * few branches and live registers takes it past a million instructions. A global function is
- * verified once, on its own, and is a single step to its caller; it can take no pointers, so
- * its state is in scratch, and it is told which. (bpf_loop would do, too, from 5.17 on.) A loop of
- * many steps is two loops of few, one within the other, for the same reason.
+ * The body of a long loop. The verifier follows every path through a loop, and a few branches and
+ * live registers in one exceed its limit of a million instructions. A global function is verified
+ * once, on its own, and counts as a single step in its caller; its arguments cannot be pointers, so
+ * its state is in a scratch buffer whose number it is passed. (bpf_loop would also do, from 5.17
+ * on.) A loop of many steps is split into two nested loops of few, for the same reason.
  */
 #define STEP __attribute__((noinline))
 enum step { STEP_ON, STEP_DONE, STEP_FAILED };
 
-/* Takes a step up to so many times, as long as there is more to do. */
+/* Repeats a step up to `times` times, until it returns something other than STEP_ON. */
 #define REPEAT(times, take_step)                                            \
 	({                                                                  \
 		int i_, step_ = STEP_ON;                                    \
@@ -235,11 +240,11 @@ struct {
 } scratches SEC(".maps");
 
 /*
- * Pins the load of a pointer to where it is written. Newer verifiers (seen on 6.18:
- * type_is_trusted() and its like) search all types of the kernel, for half a millisecond, each
- * time they meet the load of a pointer to a struct, on every path that leads there; and clang
- * likes to move a load behind the branches. So such loads come before the first branch, or are
- * reads by a helper (BPF_CORE_READ), which take 10 ns more each time they run and nothing to verify.
+ * Keeps a pointer load where it is written. Newer verifiers (seen on 6.18: type_is_trusted() and
+ * similar) search all kernel types, for half a millisecond, each time they encounter the load of a
+ * pointer to a struct, on every path that leads there; and clang tends to move loads behind
+ * branches. So such loads either precede the first branch or use a helper (BPF_CORE_READ), which
+ * costs 10 ns more per execution and no verification time.
  */
 #define LOADED_HERE(pointer) barrier_var(pointer)
 
@@ -266,7 +271,7 @@ static __always_inline struct task_state *state_of_thread(struct task_struct *ta
 	__u64 key = (__u64)task;
 	struct task_state *state = bpf_map_lookup_elem(&threads, &key);
 
-	/* A thread that calls exec takes over the earlier time of its leader. */
+	/* A thread that calls exec inherits the earlier start time of its leader. */
 	return state && task->start_boottime <= state->born_ns ? state : NULL;
 }
 
@@ -294,13 +299,14 @@ static __always_inline void count_loss(__u32 kind, __u32 reason)
 		__sync_fetch_and_add(&counts->lost, 1);
 }
 
-/* The scratch with this number; steps are told it, for they can take no pointers. */
+/* The buffer with this number; steps are passed the number, because their arguments cannot be
+ * pointers. */
 static __always_inline struct scratch *scratch_at(__u32 slot)
 {
 	return bpf_map_lookup_elem(&scratches, &slot);
 }
 
-/* A scratch for this program alone, and its number; NULL and a counted loss if there is none. */
+/* Acquires a buffer and its number for exclusive use; NULL and a counted loss if none is free. */
 static __always_inline struct scratch *take_scratch(__u32 *slot, __u32 kind)
 {
 	struct scratch *scratch;
@@ -322,15 +328,16 @@ static __always_inline void give_scratch(struct scratch *scratch)
 	scratch->taken = 0;
 }
 
-/* The recorder comes at its ticks; it is woken only while a ring is above its mark: a wake-up for
- * every record costs 3 us, several times the record itself. */
+/* The recorder drains the rings at its ticks; it is woken earlier only while a ring is above its
+ * mark: a wake-up per record costs 3 us, several times the record itself. */
 static __always_inline __u64 wake_flags(void *ring)
 {
 	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= wake_bytes ?
 		BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-/* The same where records are small and many: every sixteenth of a task looks. */
+/* The same for small, frequent records: only every 16th look-up of a task queries the fill level.
+ */
 static __always_inline __u64 seldom_wake_flags(void *ring, __u32 nth)
 {
 	return nth % 16 == 1 ? wake_flags(ring) : BPF_RB_NO_WAKEUP;
@@ -345,7 +352,7 @@ static __always_inline void set_head(struct pt_head *head, __u16 kind, __u16 siz
 	head->time_ns = time_ns;
 }
 
-/* A fixed-size record in place in the ring, or NULL and a counted loss. */
+/* Reserves a fixed-size record in the ring; NULL and a counted loss if it is full. */
 #define reserve(ring, kind, type)                                           \
 	({                                                                  \
 		type *r_ = bpf_ringbuf_reserve(&(ring), sizeof(type), 0);   \
@@ -358,9 +365,9 @@ static __always_inline void set_head(struct pt_head *head, __u16 kind, __u16 siz
 
 /*
  * The time of a look-up. Reading the clock costs 25 to 75 ns, a tenth of a failed open, so it is
- * read once for each stretch that the scheduler accounts for: se.exec_start moves at every clock
- * tick (1 to 10 ms) and whenever the task gets the CPU. Records of one task stay in order, because
- * each of its events moves the stamp.
+ * read once per scheduler accounting period: se.exec_start changes at every clock tick (1 to 10 ms)
+ * and whenever the task gets the CPU. The records of one task stay in order, because each of its
+ * events updates the stamp.
  */
 static __always_inline void stamp(struct task_state *state, struct task_struct *task, __u64 now)
 {
@@ -375,7 +382,7 @@ static __always_inline __u64 coarse_now(struct task_state *state, struct task_st
 	return state->stamp_ns;
 }
 
-/* A record put together in scratch; `size` is already a multiple of 8. */
+/* Writes a record assembled in a scratch buffer; `size` is already a multiple of 8. */
 static __always_inline void output(void *ring, __u32 kind, void *record, __u64 size)
 {
 	if (bpf_ringbuf_output(ring, record, size, wake_flags(ring)))
@@ -389,11 +396,11 @@ static __always_inline __u64 mix(__u64 hash, __u64 word)
 }
 
 /*
- * Back-pressure, where it was asked for: who writes into a ring that is half full waits, longer
- * the fuller it is, so that the recorder gets the time to empty it. A program cannot sleep, so it
- * spins, with preemption off but no lock held; the time counts as the task's own system time.
- * Meanwhile the recorder runs on another CPU; where there is only one, it gets its turn when the
- * task returns from the kernel. Not called where locks are held: the last switch of a task, a rename.
+ * Back-pressure, if enabled: a task that writes to a ring at least half full waits, longer the
+ * fuller the ring, so that the recorder has time to drain it. A program cannot sleep, so it spins,
+ * with preemption off but no lock held; this counts as the task's own system time. Meanwhile the
+ * recorder runs on another CPU; on a single CPU it runs when the task returns from the kernel. Not
+ * called where locks are held: the last switch of a task, a rename.
  */
 #define SPINS_A_STEP 64 /* at each of three levels */
 
@@ -441,7 +448,7 @@ static __always_inline void hold_up(void *ring)
 }
 
 /*
- * A word of a record, wherever it begins. Through a pointer of its own: where clang sees that an
+ * A word of a record, at any alignment. Accessed through a separate pointer: if clang knows that an
  * address lies in an array of bytes, it reads and writes the word byte by byte, 15 instructions
  * instead of one.
  */

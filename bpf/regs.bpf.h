@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The registers a system call was entered with, read when it returns: they are still there,
- * so no program at entry is needed. Number and first arguments, per architecture.
+ * The registers at the entry of a system call, read when it returns: they are still saved, so no
+ * program at entry is needed. Number and first arguments, per architecture.
  */
 #ifndef PROCTRACE_REGS_BPF_H
 #define PROCTRACE_REGS_BPF_H

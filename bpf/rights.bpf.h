@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Which tasks the caller may see.
+ * Which tasks' data the caller may see.
  *
- * With capabilities on the recorder's file, everyone who may execute it can load these programs,
- * and BPF programs see all tasks. So if the recorder has no CAP_SYS_PTRACE, the programs make the
- * same check as the kernel does before it shows somebody /proc/PID/environ:
+ * If the recorder's file has capabilities, everyone who may execute it can load these programs, and
+ * BPF programs see all tasks. So if the recorder has no CAP_SYS_PTRACE, the programs make the same
+ * check as the kernel does for reading /proc/PID/environ:
  * ptrace_may_access(PTRACE_MODE_READ_REALCREDS), that is __ptrace_may_access() in kernel/ptrace.c
- * and cap_ptrace_access_check() in security/commoncap.c. The check here never allows more. It allows
- * less in two cases: tasks without an address space, and tasks in a user namespace made by the caller
- * that have other ids than the caller. It does not know the rules of security modules.
+ * and cap_ptrace_access_check() in security/commoncap.c. The check here never allows more. It
+ * allows less in two cases: tasks without an address space, and tasks in a user namespace created
+ * by the caller whose ids differ from the caller's. It does not know the rules of security modules.
  *
- * A task can change its rights at any time (exec, setuid, prctl), so the check comes before every
- * record that holds data of the task. Figures that everyone can read in /proc (times, faults,
- * sizes, switches) are recorded for every task of the tree. I/O counters are not public: they
- * reveal the length of a password (1d1221f375c9, CVE-2011-2495).
+ * A task can change its rights at any time (exec, setuid, prctl), so the check precedes every
+ * record that contains data of the task. Values that everyone can read in /proc (times, faults,
+ * sizes, switches) are recorded for every traced task. I/O counters are not public: they reveal the
+ * length of a password (1d1221f375c9, CVE-2011-2495).
  */
 #ifndef PROCTRACE_RIGHTS_BPF_H
 #define PROCTRACE_RIGHTS_BPF_H
 
-/* The caller may not trace everybody. A constant for the verifier, which drops all of this code where
+/* The caller may not trace all tasks. Constant for the verifier, which drops all of this code when
  * root records. */
 const volatile __u32 restricted = 0;
 /* The caller's real ids. They are kernel ids, because BPF needs the initial user namespace. */
@@ -27,11 +27,11 @@ const volatile __u32 caller_gid = 0;
 /* The caller's own permitted capabilities, without those of the recorder's file. */
 const volatile __u64 caller_caps = 0;
 
-/* Deeper namespaces count as foreign; the kernel allows 33 levels. */
+/* Deeper namespaces are treated as foreign; the kernel allows 33 levels. */
 #define USER_NS_DEPTH_MAX 8
 
-/* Whether the caller owns this user namespace, or the one at level 1 that it lies below: the owner of a
- * namespace has all capabilities in it and below (cap_capable()). */
+/* Whether the caller owns this user namespace, or its ancestor at level 1: the owner of a namespace
+ * has all capabilities in it and below (cap_capable()). */
 STEP int is_own_namespace(__u64 address)
 {
 	struct user_namespace *ns = (void *)address;
@@ -77,9 +77,9 @@ static __always_inline bool has_own_credentials(struct task_struct *task)
 /*
  * Whether the caller could trace the task now.
  *
- * The ids are checked first, as in the kernel: commit_creds() clears dumpable before it sets new ids.
- * For a task other than the current one the answer may be outdated at once, so check again after
- * reading its data.
+ * The ids are checked first, as in the kernel: commit_creds() clears dumpable before it sets new
+ * ids. For a task other than the current one the result may be outdated at once, so check again
+ * after reading its data.
  */
 static __always_inline bool may_see(struct task_struct *task)
 {
@@ -89,8 +89,8 @@ static __always_inline bool may_see(struct task_struct *task)
 }
 
 /*
- * The same at a task's exit. Before 6.16 its address space is gone by then, and with it the dumpable
- * flag; in that case its program must have been visible at its exec.
+ * The same at a task's exit. Before 6.16 its address space, and with it the dumpable flag, is gone
+ * by then; in that case its program must have been visible at its exec.
  */
 static __always_inline bool may_see_exiting(struct task_struct *task, struct mm_struct *mm,
 					    struct task_state *state)
@@ -102,7 +102,7 @@ static __always_inline bool may_see_exiting(struct task_struct *task, struct mm_
 	return has_own_credentials(task) && !state->hidden;
 }
 
-/* The counters of I/O of a task, in any struct that has them. */
+/* Copies a task's I/O counters to any struct that has these fields. */
 #define write_io(to, task)                                                  \
 	do {                                                                \
 		(to)->rchar = (task)->ioac.rchar;                           \
@@ -111,8 +111,9 @@ static __always_inline bool may_see_exiting(struct task_struct *task, struct mm_
 		(to)->write_bytes = (task)->ioac.write_bytes;               \
 	} while (0)
 
-/* For a task that may not be seen: the counters from when it last was. To be called after write_io(), not
- * instead of it: clang would merge the loads, and the verifier refuses one load from two kinds of pointer. */
+/* For a hidden task: the counters from when it was last visible. Call this after write_io(), not
+ * instead of it: clang would merge the loads, and the verifier refuses one load through two kinds
+ * of pointer. */
 #define write_seen_io(to, state)                                            \
 	do {                                                                \
 		struct io_counters *seen_ = &(state)->seen_io;              \

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * One pass over all tasks: a sample of each live task of the tree whose CPU time or state
- * changed since its last one, then a tick that counts them all. What changed nothing says
- * nothing, so a thousand sleeping threads cost no trace.
+ * One pass over all tasks: a sample of each live traced task whose CPU time or state changed since
+ * its last one, then a tick with the totals. Unchanged tasks are skipped, so a thousand sleeping
+ * threads add nothing to the trace.
  *
  * The program writes records to the iterator's own buffer, which the recorder reads like a file.
  */
 #ifndef PROCTRACE_SAMPLE_BPF_H
 #define PROCTRACE_SAMPLE_BPF_H
 
-/* One pass at a time, by one reader. */
+/* Global, because a single reader runs one pass at a time. */
 static struct pt_tick tick;
 
 static __always_inline void count_state(char letter)
@@ -64,7 +64,7 @@ static __always_inline int write_sample(struct seq_file *seq, struct task_struct
 	s.majflt = task->maj_flt;
 	s.run_delay_ns = task->sched_info.run_delay;
 	s.rss_pages = mm_rss_pages(mm);
-	/* the place of a thread that has ended meanwhile may be another's by now */
+	/* the slot of a thread that has ended meanwhile may have been reused */
 	state = state_of(task);
 	if (!state || state->task != serial)
 		return 0;
@@ -75,7 +75,7 @@ static __always_inline int write_sample(struct seq_file *seq, struct task_struct
 		write_seen_io(&s, state);
 	else if (restricted)
 		keep_seen_io(state, &s);
-	/* when the buffer is full the kernel empties it and runs us again for the same task */
+	/* when the buffer is full, the kernel drains it and calls this again for the same task */
 	if (bpf_seq_write(seq, &s, sizeof(s))) {
 		state->sampled_run_ns = ~0ULL;
 		return 1;
@@ -111,11 +111,11 @@ int on_sample(struct bpf_iter__task *ctx)
 		return 0;
 	serial = state->task;
 	process = state->process;
-	/* a zombie has had its last word already */
+	/* its exit record is already written, or will be at its last switch */
 	ended = state->exit_ns;
 	changed = state->sampled_state != letter ||
 		  state->sampled_run_ns != task->se.sum_exec_runtime;
-	/* a dead one has no memory any more that would tell */
+	/* the address space is gone, so its visibility cannot be checked again */
 	hidden = restricted && (ended ? state->exit_bits & PT_EXIT_WITHHELD : !may_see(task));
 	orders = get_orders();
 	pass = orders ? orders->pass : PASS_CHANGED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Who is recorded: the command that the recorder launches, processes that were there before,
- * a cgroup, or everyone; and always their descendants.
+ * Which tasks are recorded: the launched command, given processes, the members of a cgroup, or all;
+ * and always their descendants.
  */
 #ifndef PROCTRACE_SCOPE_BPF_H
 #define PROCTRACE_SCOPE_BPF_H
@@ -13,12 +13,12 @@ enum scope {
 };
 
 const volatile __u32 scope = SCOPE_LAUNCHED;
-/* Id of a cgroup whose members are recorded as well; 0: none. */
+/* Id of a cgroup whose members are also recorded; 0: none. */
 const volatile __u64 scope_cgroup = 0;
 
 #define SCOPE_PIDS_MAX 1024
 
-/* Processes that were asked for, as the recorder sees their pids. */
+/* The requested processes, by their pids as the recorder sees them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SCOPE_PIDS_MAX);
@@ -30,8 +30,8 @@ struct {
 
 /* ---- pids in namespaces ---- */
 
-/* Where a struct pid keeps the number it has at a level. The address is a plain number: the
- * array is flexible, and verifiers before 6.2 refuse pointers with such an offset. */
+/* Address of a struct pid's number at a level. The address is a plain integer: the array is
+ * flexible, and verifiers before 6.2 refuse pointers with such an offset. */
 static __always_inline __u64 upid_at(__u64 pid, __u32 level)
 {
 	return pid + bpf_core_field_offset(struct pid, numbers) +
@@ -54,7 +54,7 @@ static __always_inline void read_ns_pids(struct task_struct *task, __s32 *tgid_n
 		bpf_probe_read_kernel(tgid_ns, 4, (void *)upid_at(tgid_pid, level));
 }
 
-/* A task's thread-group id as the current task, the recorder, sees it; 0 if it does not. */
+/* A task's tgid as seen by the current task, the recorder; 0 if it is not visible there. */
 static __always_inline __u32 tgid_as_recorder_sees(struct task_struct *task)
 {
 	struct task_struct *recorder = bpf_get_current_task_btf();
@@ -67,7 +67,8 @@ static __always_inline __u32 tgid_as_recorder_sees(struct task_struct *task)
 	if (level == 0) {
 		__u32 tgid = task->tgid;
 
-		/* else clang makes one load of this and theirs.nr, through different pointers */
+		/* otherwise clang merges this load with that of theirs.nr, through different
+		 * pointers */
 		barrier_var(tgid);
 		return tgid;
 	}
@@ -82,7 +83,7 @@ static __always_inline __u32 tgid_as_recorder_sees(struct task_struct *task)
 
 /* ---- membership ---- */
 
-/* Deeper than systemd, or anyone, nests them. */
+/* Deeper than the nesting of systemd or any other manager. */
 #define CGROUP_DEPTH_MAX 32
 
 static __always_inline bool is_in_cgroup(struct cgroup *cgroup)
@@ -119,8 +120,9 @@ static __always_inline bool is_launch(__u64 clone_flags)
 
 /* ---- following a task ---- */
 
-/* Gives a task its serial and returns it; 0 and a counted loss if there is no memory. `process` is
- * the serial of its process, 0 if it founds one; `hidden` whether it was made by one that may not be seen. */
+/* Starts tracing a task: assigns its serial and returns it; 0 and a counted loss if there is no
+ * memory. `process` is the serial of its process, 0 if it founds one; `hidden` is whether its
+ * creator is hidden from the caller. */
 static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u64 born_in,
 				    __u16 kind, bool hidden)
 {
@@ -129,7 +131,7 @@ static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u
 		.born_ns = task->start_boottime,
 		.born_in = born_in,
 		.hidden = hidden,
-		/* no sample can have said this, so the first one is always written */
+		/* no sample can have this value, so the first one is always written */
 		.sampled_run_ns = ~0ULL,
 	};
 	__u64 key = (__u64)task;
@@ -149,8 +151,8 @@ static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u
 	return 0;
 }
 
-/* Says that a task is followed from here on, and what it had used before. It is rare, so pointers
- * are followed by helpers, which spare the verifier its searches (see LOADED_HERE). */
+/* Records that a task is traced from now on, and its prior usage. It runs rarely, so pointers are
+ * followed by helpers, which avoids the verifier's type searches (see LOADED_HERE). */
 static __always_inline void write_attach(struct task_struct *task, __u32 serial, __u32 process,
 					 __u32 bits)
 {
@@ -182,14 +184,14 @@ static __always_inline void write_attach(struct task_struct *task, __u32 serial,
 	r->waited_utime_ns = BPF_CORE_READ(task, signal, cutime);
 	r->waited_stime_ns = BPF_CORE_READ(task, signal, cstime);
 	copy_comm(r->comm, task);
-	/* checked again: it may have executed another program since the check in adopt(). The launched
-	 * command still has the recorder's name. */
+	/* checked again: it may have executed another program since the check in adopt(). The
+	 * launched command still has the recorder's name. */
 	if (!(bits & PT_ATTACH_ROOT) && !may_see(task))
 		hide_comm(r->comm);
 	submit(lifecycle, r);
 }
 
-/* Follows a task that was there before. */
+/* Starts tracing an existing task. */
 static __always_inline void adopt(struct task_struct *task)
 {
 	struct task_state *leader_state;
@@ -200,11 +202,12 @@ static __always_inline void adopt(struct task_struct *task)
 		return;
 	if (!may_see(task))
 		return;
-	/* a zombie has had its last word, unless it leads threads that live on */
+	/* a zombie's exit cannot be recorded any more; needed only if it leads threads that are
+	 * still alive */
 	if (task->exit_state && (task->pid != task->tgid || task->signal->live.counter == 0))
 		return;
 	if (task->pid != task->tgid) {
-		/* its leader comes first in each pass */
+		/* its leader precedes it in each pass */
 		leader_state = state_of(task->group_leader);
 		if (!leader_state)
 			return;
@@ -220,8 +223,8 @@ static __always_inline void adopt(struct task_struct *task)
 		__sync_fetch_and_add(&counts->ended, 1);
 }
 
-/* Whether a relative of a task is followed. `which` differs at each use: it keeps clang from
- * making one call of several, which the verifier refuses where the kinds of pointer differ. */
+/* Whether a relative of a task is traced. `which` differs at each use: it keeps clang from merging
+ * the calls, which the verifier refuses because the pointers are of different kinds. */
 #define is_followed(task, which)                                            \
 	({                                                                  \
 		struct task_state *state_ = state_of(task);                 \
@@ -233,7 +236,7 @@ static __always_inline bool is_asked_for(struct task_struct *task)
 {
 	__u32 tgid;
 
-	/* threads of a followed process, children of followed tasks */
+	/* threads of a traced process */
 	if (task->pid != task->tgid && is_followed(task->group_leader, 1))
 		return true;
 	if (scope_cgroup && is_in_cgroup(BPF_CORE_READ(task, cgroups, dfl_cgrp)))
@@ -251,9 +254,9 @@ static __always_inline bool is_asked_for(struct task_struct *task)
 }
 
 /*
- * One pass over all tasks: follows those that were asked for and are not followed yet. The
- * recorder repeats it until a pass finds none: a child may come before its parent, and a task
- * may fork before it is found; once it is followed, its forks are, too.
+ * One pass over all tasks: starts tracing those that were requested and are not traced yet. The
+ * recorder repeats it until a pass finds none: a child may precede its parent, and a task may fork
+ * before it is found; once it is traced, so are its later children.
  */
 SEC("iter/task")
 int on_adopt(struct bpf_iter__task *ctx)
@@ -268,7 +271,7 @@ int on_adopt(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* A task is moved into the cgroup. Its threads, if it has more, are found by the next pass. */
+/* A task is moved into the cgroup. If it has other threads, the next pass finds them. */
 SEC("tp_btf/cgroup_attach_task")
 int on_cgroup_attach(__u64 *ctx)
 {

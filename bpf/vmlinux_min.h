@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The few kernel types the programs look into, with only the fields they use.
+ * The few kernel types that the programs access, with only the fields they use.
  *
- * preserve_access_index makes every access a CO-RE relocation by name, so neither the order
- * nor the size of anything here matters: the loader fills in the running kernel's offsets.
- * A full vmlinux.h would be 130,000 lines that no one reviews.
+ * preserve_access_index makes every access a CO-RE relocation by name, so neither order nor size
+ * matters here: the loader fills in the running kernel's offsets. A full vmlinux.h would be 130,000
+ * lines that no one reviews.
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
@@ -98,7 +98,7 @@ typedef struct {
 	__u32 val;
 } kgid_t;
 
-/* Before 6.3 two words of 32 bits, the same bytes: read as a whole, never by its field. */
+/* Before 6.3 two 32-bit words, the same bytes: read as a whole, never by field. */
 typedef struct {
 	__u64 val;
 } kernel_cap_t;

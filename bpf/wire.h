@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The record layout, from the kernel to the trace file: the only header shared by the
- * BPF programs and (through its mirror in crates/wire) everything that reads a trace.
+ * The record layout, from the kernel to the trace file: the only header shared by the BPF programs
+ * and (through its mirror in crates/wire) everything that reads a trace.
  *
  * Rules
- *   - little-endian, fixed-width types, every hole spelled out, no bool, no enum fields;
+ *   - little-endian, fixed-width types, all padding explicit, no bool, no enum fields;
  *   - a record is `struct pt_head`, a fixed body, then bytes; its size is a multiple of 8;
- *   - numbers below are written to disk: never renumber, retire a value by leaving a hole;
- *   - a change of layout bumps WIRE_VERSION here and in crates/wire, with a line why.
+ *   - the numbers below are written to disk: never renumber, retire a value by leaving a gap;
+ *   - a change of layout increments WIRE_VERSION here and in crates/wire, with the reason.
  *
  * Names
- *   - a *serial* numbers the tasks of one recording from 1 in order of birth. It hangs on
- *     the task itself (BPF task storage), so it survives pid reuse and the swap of thread
- *     ids in an exec by a non-leader thread. 0 means "not of the traced tree".
+ *   - a *serial* numbers the tasks of one recording from 1 in order of birth. It is attached to
+ *     the task itself (BPF task storage), so it survives pid reuse and the exchange of thread
+ *     ids in an exec by a non-leader thread. 0 means "not a traced task".
  *   - `process` is the serial of the task that founded the thread group.
  *   - tgid and tid are those of the initial pid namespace.
- *   - every *_ns time stamp is CLOCK_BOOTTIME, as task_struct.start_boottime is.
+ *   - every *_ns time stamp is CLOCK_BOOTTIME, like task_struct.start_boottime.
  */
 #ifndef PROCTRACE_WIRE_H
 #define PROCTRACE_WIRE_H
@@ -25,13 +25,13 @@
 #endif
 
 /* 1: first layout.
- * 2: failed look-ups come as PT_LOOKUP_NAMED and PT_LOOKUP_AGAIN, because most are repeated.
- * 3: PT_WORKDIR, and pt_exit.migrations in what was padding: workers that are forked and never
- *    call exec are known by where they work, and pinned ones by staying on their CPU. */
+ * 2: failed look-ups become PT_LOOKUP_NAMED and PT_LOOKUP_AGAIN, because most are repeated.
+ * 3: PT_WORKDIR, and pt_exit.migrations in former padding: forked workers that never call exec
+ *    are identified by their working directory, and pinned ones by staying on their CPU. */
 #define WIRE_VERSION 3
 
 enum pt_kind {
-	PT_ATTACH = 1,		/* a task followed from here on that no fork announces */
+	PT_ATTACH = 1,		/* a task traced from now on that has no PT_FORK */
 	PT_FORK = 2,		/* fork, vfork, clone, clone3 */
 	PT_EXEC = 3,		/* successful execve, execveat */
 	PT_EXEC_ARGS = 4,	/* the rest of a long argv */
@@ -39,19 +39,19 @@ enum pt_kind {
 	PT_EXIT = 6,		/* a task's end and its final accounting */
 	PT_LOOKUP_FAILED = 7,	/* struct pt_miss; not written any more */
 	PT_RENAME = 8,
-	PT_SAMPLE = 9,		/* one live task, at one tick */
-	PT_TICK = 10,		/* closes a pass of samples */
+	PT_SAMPLE = 9,		/* one live task at one tick */
+	PT_TICK = 10,		/* ends a pass of samples */
 	PT_ENV = 11,		/* the search variables of an environment, once per environment */
-	PT_LOSS = 12,		/* cumulative count of records that did not make it */
-	PT_BLIND = 13,		/* a task does something that we cannot see */
-	PT_MEMORY = 14,		/* memory of a process, as /proc/PID/smaps_rollup says */
-	PT_LOOKUP_NAMED = 15,	/* a failed look-up, and the number by which it can be told again */
-	PT_LOOKUP_AGAIN = 16,	/* a failed look-up that was told before, by its number */
-	PT_WORKDIR = 17,	/* where a process worked in the end that never called exec */
+	PT_LOSS = 12,		/* cumulative count of lost records */
+	PT_BLIND = 13,		/* a task uses an interface that is not traced */
+	PT_MEMORY = 14,		/* memory of a process, from /proc/PID/smaps_rollup */
+	PT_LOOKUP_NAMED = 15,	/* a failed look-up in full, with a number for repetitions */
+	PT_LOOKUP_AGAIN = 16,	/* a repeated failed look-up, by number */
+	PT_WORKDIR = 17,	/* final working directory of a process without an exec */
 	PT_KINDS = 18,
 };
 
-/* Which system call a pt_miss or a fork came from; the same on every architecture. */
+/* The system call of a pt_miss or a fork; the same numbers on every architecture. */
 enum pt_call {
 	PT_CALL_UNKNOWN = 0,
 	PT_CALL_OPEN = 1,
@@ -79,12 +79,12 @@ enum pt_call {
 
 #define PT_COMM_BYTES 16
 #define PT_PATH_MAX 4096
-/* argv bytes in the exec record itself, in each record that continues it, and in all. */
+/* argv bytes in the exec record itself, in each continuation record, and in total. */
 #define PT_ARGV_FIRST 16384
 #define PT_ARGV_CHUNK 32768
 #define PT_ARGV_CHUNKS 63
 #define PT_ARGV_MAX (PT_ARGV_FIRST + PT_ARGV_CHUNKS * PT_ARGV_CHUNK)
-/* bytes of one recorded environment variable, and of all of them together. */
+/* bytes of one recorded environment variable, and of all together. */
 #define PT_ENV_VALUE_MAX 16384
 #define PT_ENV_MAX 49152
 /* No record is larger; pt_head.size is 16 bits. */
@@ -93,12 +93,12 @@ enum pt_call {
 struct pt_head {
 	__u16 kind;
 	__u16 size;		/* of the whole record, a multiple of 8 */
-	__u32 task;		/* serial of the task it is about; 0: of none */
+	__u32 task;		/* serial of the task concerned; 0: none */
 	__u64 time_ns;
 };
 
-#define PT_ATTACH_ROOT 1	/* the command that was launched */
-#define PT_ATTACH_ZOMBIE 2	/* a leader that exited before its threads: no exit will be told */
+#define PT_ATTACH_ROOT 1	/* the launched command */
+#define PT_ATTACH_ZOMBIE 2	/* a leader that exited before its threads: has no exit record */
 
 struct pt_attach {
 	struct pt_head head;
@@ -111,7 +111,7 @@ struct pt_attach {
 	__s32 tid_ns;
 	__u32 pad;
 	__u64 start_ns;
-	/* what it had used before we looked: later figures include it */
+	/* usage before it was attached: later values include it */
 	__u64 run_ns;
 	__u64 utime_ns;
 	__u64 stime_ns;
@@ -149,13 +149,13 @@ struct pt_fork {
 	char comm[PT_COMM_BYTES];
 };
 
-#define PT_EXEC_ARGV_CAPPED 1	/* argv is longer than PT_ARGV_MAX: the rest is not recorded */
+#define PT_EXEC_ARGV_CAPPED 1	/* argv is longer than PT_ARGV_MAX: the rest is missing */
 #define PT_EXEC_ARGV_FAULT 2	/* argv could not be read to its end */
-#define PT_EXEC_PATH_CUT 4	/* exe or cwd lies deeper than we walk: its front is missing */
-#define PT_EXEC_ENV_CUT 8	/* the environment is larger than we scan */
-#define PT_EXEC_COMPAT 16	/* a 32-bit program: its system calls are not seen */
-#define PT_EXEC_BEFORE 32	/* happened before we looked: told by /proc when the task was attached */
-#define PT_EXEC_WITHHELD 64	/* the recorder's user may not trace the program: nothing of it is told */
+#define PT_EXEC_PATH_CUT 4	/* exe or cwd has too many components: the first are missing */
+#define PT_EXEC_ENV_CUT 8	/* the environment is larger than the part scanned */
+#define PT_EXEC_COMPAT 16	/* a 32-bit program: its system calls are not traced */
+#define PT_EXEC_BEFORE 32	/* before the task was attached: read from /proc */
+#define PT_EXEC_WITHHELD 64	/* the recorder's user may not trace the program: no details */
 
 /* Followed by path, interp, exe, cwd and the first argv bytes, in that order, then padding. */
 struct pt_exec {
@@ -167,16 +167,16 @@ struct pt_exec {
 	__u32 bits;		/* PT_EXEC_* */
 	__u32 argc;
 	__u32 argv_bytes;	/* of the whole argv block, each string with its NUL */
-	__u32 argv_here;	/* of it in this record; PT_EXEC_ARGS records bring the rest */
+	__u32 argv_here;	/* of it in this record; the rest is in PT_EXEC_ARGS */
 	__u16 path_bytes;	/* as given to execve */
 	__u16 interp_bytes;	/* the #! interpreter, else 0 */
-	__u16 exe_bytes;	/* the file that runs, symlinks resolved, below the task's root */
+	__u16 exe_bytes;	/* the executable, symlinks resolved, below the task's root */
 	__u16 cwd_bytes;
-	__u64 env_id;		/* names a PT_ENV record; 0: none kept */
-	__u64 run_ns;		/* CPU consumed by the task before this program, so far as folded in */
+	__u64 env_id;		/* refers to a PT_ENV record; 0: none recorded */
+	__u64 run_ns;		/* the task's CPU time before this program, as far as accounted */
 	__u64 utime_ns;
 	__u64 stime_ns;
-	__u64 maxrss_before_pages;	/* signal->maxrss: the peak of what the process was before */
+	__u64 maxrss_before_pages;	/* signal->maxrss: peak RSS of the process so far */
 	char comm[PT_COMM_BYTES];
 };
 
@@ -195,13 +195,13 @@ struct pt_env {
 	__u32 bits;		/* PT_EXEC_ENV_CUT */
 };
 
-#define PT_MISS_PATH_FAULT 1	/* the path could not be read (the call got EFAULT, or it was unmapped since) */
+#define PT_MISS_PATH_FAULT 1	/* the path could not be read (EFAULT, or unmapped since) */
 #define PT_MISS_PATH_CUT 2
-#define PT_MISS_LOST 4		/* set by readers: the record that told it all is missing */
+#define PT_MISS_LOST 4		/* set by readers: the record in full is missing */
 
-/* Places for look-ups that may be told again, by number alone: as many as a reader need know. */
+/* Slots for repeatable look-ups, which bounds the number that a reader must remember. */
 #define PT_NAMED_SLOTS 32768
-/* Longer paths are told in full each time. */
+/* Look-ups of longer paths are recorded in full each time. */
 #define PT_NAMED_PATH_MAX 512
 
 /* A failed path look-up or exec, followed by the path without NUL. */
@@ -210,7 +210,7 @@ struct pt_miss {
 	__u16 call;		/* enum pt_call */
 	__u16 error;		/* errno */
 	__s32 dirfd;
-	__u32 flags;		/* of the call; of access the mode asked for */
+	__u32 flags;		/* of the call; for access the requested mode */
 	__u16 path_bytes;
 	__u16 bits;		/* PT_MISS_* */
 };
@@ -218,8 +218,8 @@ struct pt_miss {
 /*
  * A failed look-up, followed by the path.
  *
- * Its time is that of the task's last event or of the clock tick before it, whichever is later:
- * reading the clock for each would cost a tenth of what the look-up does.
+ * Its time is that of the task's last event or of the last clock tick, whichever is later: reading
+ * the clock for each would cost a tenth of the look-up itself.
  */
 struct pt_named {
 	struct pt_head head;	/* as in pt_miss, */
@@ -229,41 +229,41 @@ struct pt_named {
 	__u32 flags;
 	__u16 path_bytes;
 	__u16 bits;		/* up to here */
-	__u32 number;		/* by which PT_LOOKUP_AGAIN refers to it; 0: it does not */
-	__u32 slot;		/* takes the place of whoever had this slot before */
+	__u32 number;		/* for references by PT_LOOKUP_AGAIN; 0: none */
+	__u32 slot;		/* replaces the look-up that had this slot */
 };
 
-/* The same call failed in the same way, with the same arguments. */
+/* The same call with the same arguments failed with the same error. */
 struct pt_again {
 	struct pt_head head;
-	__u32 number;		/* of the PT_LOOKUP_NAMED record that told it */
+	__u32 number;		/* of the PT_LOOKUP_NAMED record */
 	__u32 pad;
 };
 
 #define PT_EXIT_PROCESS 1	/* the last task of its thread group: status and waited_* are the process's */
-#define PT_EXIT_AUTOREAP 2	/* parent ignores SIGCHLD: no wait() will ever count it */
+#define PT_EXIT_AUTOREAP 2	/* parent ignores SIGCHLD: no wait() includes it */
 #define PT_EXIT_RSS_BOUND 4	/* maxrss_pages is only an upper bound (kernels before 6.16) */
-#define PT_EXIT_RELEASED 8	/* waited for, or released by itself, before its last switch: what wait()
-				 * said of it lacks up to run_ns - run_at_exit_ns */
-#define PT_EXIT_WITHHELD 16	/* the recorder's user might not trace it in the end: no name, bytes of I/O as
-				 * far as they were known, and only such look-ups and opens counted as were told */
+#define PT_EXIT_RELEASED 8	/* waited for, or self-released, before its last switch: the CPU
+				 * time seen by wait() lacks up to run_ns - run_at_exit_ns */
+#define PT_EXIT_WITHHELD 16	/* the recorder's user could not trace it at its end: no name; I/O
+				 * as last seen; counts only the opens and look-ups while visible */
 
 struct pt_exit {
 	struct pt_head head;	/* .time_ns: when it began to exit */
 	__u32 process;
 	__s32 tgid;
 	__s32 tid;
-	__u32 status;		/* as wait(2): code << 8 | signal | 0x80 core */
+	__u32 status;		/* as in wait(2): code << 8 | signal | 0x80 core */
 	__u32 bits;		/* PT_EXIT_* */
-	__s32 parent_tgid;	/* real parent when it exited */
-	__u32 opens;		/* successful opens of the task */
-	__u32 lookups_failed;	/* what this task should have left in PT_LOOKUP_FAILED records */
-	__u32 execs_failed;	/* and in PT_EXEC_FAILED records */
-	__u32 migrations;	/* times it was moved to another CPU; not told before version 3 */
+	__s32 parent_tgid;	/* real parent at its exit */
+	__u32 opens;		/* successful opens by the task */
+	__u32 lookups_failed;	/* expected number of failed look-up records */
+	__u32 execs_failed;	/* expected number of PT_EXEC_FAILED records */
+	__u32 migrations;	/* moves to another CPU; since version 3 */
 	__u64 start_ns;
 	__u64 run_ns;		/* sum_exec_runtime after the last switch: exact */
-	__u64 run_at_exit_ns;	/* the same when it began to exit, short of the last slice */
-	__u64 utime_ns;		/* ticks, as the kernel sampled them; scaled to run_ns by readers */
+	__u64 run_at_exit_ns;	/* the same at the start of its exit, without the last slice */
+	__u64 utime_ns;		/* sampled at ticks; readers scale it to run_ns */
 	__u64 stime_ns;
 	__u64 nvcsw;
 	__u64 nivcsw;
@@ -276,15 +276,15 @@ struct pt_exit {
 	__u64 run_delay_ns;	/* runnable, waiting for a CPU */
 	__u64 maxrss_pages;	/* of the task's own address space at its end */
 	__u64 maxrss_ever_pages;	/* signal->maxrss, as wait4 reports it */
-	__u64 waited_utime_ns;	/* cutime, cstime: what wait() brought in from children */
+	__u64 waited_utime_ns;	/* cutime, cstime: of children reaped by wait() */
 	__u64 waited_stime_ns;
 	char comm[PT_COMM_BYTES];
 };
 
-#define PT_WORKDIR_CUT 1	/* lies deeper than we walk: its front is missing */
+#define PT_WORKDIR_CUT 1	/* has too many components: the first are missing */
 
-/* Followed by the path. Written when the leader of a process exits that never called exec and has
- * left the directory it was born in: such workers have nothing else to tell them apart. */
+/* Followed by the path. Written when a process leader exits that never called exec and has left the
+ * directory it was born in: often only this distinguishes such workers. */
 struct pt_workdir {
 	struct pt_head head;
 	__u32 process;
@@ -303,15 +303,15 @@ struct pt_rename {
 	char comm[PT_COMM_BYTES];	/* the new name */
 };
 
-#define PT_SAMPLE_FINAL 1	/* taken when the recording ended: the task was still alive */
-#define PT_SAMPLE_WITHHELD 2	/* the recorder's user may not trace it: bytes of I/O are those of before */
+#define PT_SAMPLE_FINAL 1	/* at the end of the recording: the task was still alive */
+#define PT_SAMPLE_WITHHELD 2	/* the recorder's user may not trace it: I/O as last seen */
 
 struct pt_sample {
 	struct pt_head head;
 	__u32 process;
 	__s32 tgid;
 	__s32 tid;
-	__u16 state;		/* letter as in /proc/PID/stat: R S D T t Z X I */
+	__u16 state;		/* letter of /proc/PID/stat: R S D T t Z X I */
 	__u16 bits;		/* PT_SAMPLE_* */
 	__u64 run_ns;
 	__u64 utime_ns;
@@ -328,7 +328,7 @@ struct pt_sample {
 	__u64 rss_pages;
 };
 
-/* Counts every live task, also those whose sample was left out because nothing had changed. */
+/* Counts every live task, including those without a sample because nothing had changed. */
 struct pt_tick {
 	struct pt_head head;	/* .task is 0, .time_ns the end of the pass */
 	__u64 begin_ns;
@@ -343,7 +343,7 @@ struct pt_tick {
 };
 
 enum pt_blind_spot {
-	PT_BLIND_IO_URING = 1,	/* made an io_uring: what it opens through that is not seen */
+	PT_BLIND_IO_URING = 1,	/* created an io_uring: opens through it are not traced */
 };
 
 struct pt_blind {
@@ -368,7 +368,7 @@ struct pt_memory {
 
 enum pt_loss_reason {
 	PT_LOSS_RING_FULL = 1,
-	PT_LOSS_STORAGE = 2,	/* no memory to follow a task: it and its descendants are missing */
+	PT_LOSS_STORAGE = 2,	/* no memory to trace a task: it and its descendants are missing */
 	PT_LOSS_RECURSION = 3,	/* the kernel skipped a run of the program (recursion_misses) */
 	PT_LOSS_REASONS = 4,
 };

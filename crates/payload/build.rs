@@ -1,4 +1,5 @@
-//! Compiles the actor, with the zstd that cargo builds anyway, and the empty library it loads.
+//! Compiles the actor, linked with the zstd that cargo builds anyway, and the empty library it
+//! loads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +27,7 @@ fn main() {
     actor.args(["-o".as_ref(), out.join("actor").as_os_str()]).args(sources);
     actor.arg(Path::new(&zstd).join("libzstd.a")).arg("-ldl");
     succeed(&mut actor);
-    // Small, because dozens of copies are made for each run, and without a name of its own.
+    // Small, because dozens of copies are made for each run, and without a soname.
     let mut library = compiler();
     library.args(["-shared", "-nostdlib", "-fPIC", "-Os", "-s", "-Wl,-z,noseparate-code"]);
     library.args(["-Wl,--build-id=none", "actor/library.c", "-o"]).arg(out.join("library.so"));

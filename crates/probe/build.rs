@@ -1,4 +1,4 @@
-//! Compiles the BPF programs with clang, once for the machine they will run on.
+//! Compiles the BPF programs with clang for the architecture of the target machine.
 
 use std::path::PathBuf;
 use std::process::Command;

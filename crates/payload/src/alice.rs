@@ -1,5 +1,5 @@
-//! An O2 simulation workflow: a runner, task shells that watch over their programs, drivers that
-//! execute themselves again for each device, and what all these do to start.
+//! An O2 simulation workflow: a runner, task shells that monitor their programs, drivers that
+//! execute themselves again for each device, and the start-up work of these programs.
 
 use std::ops::Range;
 
@@ -11,48 +11,48 @@ use crate::field::{Arguments, Count, Name, O2Program, Work};
 use crate::plan::{Libraries, Nodes, Phase, Plan, Request, bounded, own};
 use crate::step::{Exec, NodeId, Program, Started, Step, WORK};
 
-/// What a shell of supervision "poll" sources.
+/// The shell functions for supervision "poll".
 const POLL: &str = include_str!("jobutils-poll.sh");
 
-/// What a shell of supervision "follow" sources.
+/// The shell functions for supervision "follow".
 const FOLLOW: &str = include_str!("jobutils-follow.sh");
 
-/// What one tick of POLL starts: keep it in step with that file.
+/// The programs that one tick of POLL starts; keep in sync with that file.
 const TICK: [(&str, u64); 6] =
     [("awk", 2), ("grep", 3), ("pgrep", 2), ("ps", 2), ("sed", 2), ("sleep", 1)];
 
-/// What a task's shell starts with FOLLOW.
+/// The programs that a task's shell starts with FOLLOW.
 const FOLLOWERS: [(&str, u64); 2] = [("grep", 1), ("tail", 1)];
 
-/// How ROOT finds out where the loader searches: it asks a program that cannot be started.
+/// How ROOT determines the loader's search path: it runs a program that cannot be started.
 const PROBE: &str = "LD_DEBUG=libs LD_PRELOAD=DOESNOTEXIST ls /tmp/DOESNOTEXIST 2>&1 | \
                      grep 'search path' | sed 's/^.*search path=//' | \
                      awk 'END { print NR }' >/dev/null";
 
-/// What that shell text starts.
+/// The programs that PROBE starts.
 const PROBERS: [&str; 4] = ["ls", "grep", "sed", "awk"];
 
-/// The figures of an O2 workflow.
+/// The parameters of an O2 workflow.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Alice {
     /// Timeframes at scale 1; all tasks are run for each.
     timeframes: Count<1, 10_000>,
-    /// How task shells watch over their programs.
+    /// How task shells monitor their programs.
     supervision: Supervision,
-    /// How long a shell sleeps between two looks, in ms.
+    /// How long a shell sleeps between two polls, in ms.
     tick_ms: Count<1, 10_000>,
-    /// Whether drivers ask where the loader searches, as ROOT does.
+    /// Whether drivers probe the loader's search path, as ROOT does.
     probes: bool,
-    /// Directories of LD_LIBRARY_PATH; libraries are in the last.
+    /// Directories in LD_LIBRARY_PATH; the last contains the libraries.
     library_directories: Count<1, 500>,
-    /// Whether LD_LIBRARY_PATH is one directory of links instead.
+    /// Whether LD_LIBRARY_PATH is a single directory of links instead.
     link_directory: bool,
     /// Libraries that each O2 program loads, without "lib" and ".so".
     libraries: Vec<Name>,
-    /// Work of each O2 program at its start, in units.
+    /// Start-up work of each O2 program, in units.
     start_work: Work,
-    /// The same in the kernel.
+    /// The same for work in the kernel.
     start_kernel_work: Work,
     /// Threads of each driver.
     driver_threads: Count<0, 256>,
@@ -64,7 +64,7 @@ pub(crate) struct Alice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Supervision {
-    /// A fixed number of looks with ps, pgrep, grep, awk, sed and sleep.
+    /// A fixed number of polls with ps, pgrep, grep, awk, sed and sleep.
     Poll,
     /// tail -f | grep -m 1.
     Follow,
@@ -77,15 +77,15 @@ struct Task {
     program: O2Program,
     #[serde(default)]
     arguments: Vec<Arguments>,
-    /// Looks by the task's shell; only with supervision "poll".
+    /// Polls by the task's shell; only with supervision "poll".
     #[serde(default)]
     ticks: Option<Spanned<Count<1, 10_000>>>,
     /// Work of all devices together, in units.
     work: Work,
-    /// The same in the kernel.
+    /// The same for work in the kernel.
     #[serde(default)]
     kernel_work: Work,
-    /// What the last device writes to a file.
+    /// Size of the file that the last device writes.
     output_kib: Count<0, 1_048_576>,
     devices: Vec<Device>,
 }
@@ -94,13 +94,13 @@ struct Task {
 #[serde(deny_unknown_fields)]
 struct Device {
     id: Name,
-    /// Where it is not the driver's own.
+    /// If different from the driver's.
     program: Option<O2Program>,
     threads: Count<0, 512>,
-    /// Children of it that do not exec.
+    /// Its children that do not exec.
     #[serde(default = "none")]
     forks: Count<0, 256>,
-    /// Whether its parent exits at once, so that no one waits for it.
+    /// Whether its parent exits immediately, so that no process of the payload waits for it.
     #[serde(default)]
     detached: bool,
 }
@@ -110,7 +110,8 @@ fn none() -> Count<0, 256> {
 }
 
 impl Alice {
-    /// What single fields cannot tell: an offset in the file, and what is wrong there.
+    /// Checks that involve several fields; an error consists of an offset in the file and a
+    /// message.
     pub(crate) fn check(&self) -> Result<(), (usize, String)> {
         let at = |range: Range<usize>, message: &str| Err((range.start, message.to_owned()));
         if self.task.get_ref().is_empty() {
@@ -141,8 +142,8 @@ impl Alice {
             tasks.iter().map(|task| self.shell(task, request, &mut nodes)).collect();
 
         let mut steps = vec![Step::Jobs(u64::from(request.workers))];
-        // Stage by stage for as many timeframes as there are workers, as the runner does when
-        // tasks of one timeframe wait for each other.
+        // Stage by stage for as many timeframes as there are workers, like the runner when the
+        // tasks of one timeframe depend on each other.
         let frames: Vec<u64> = (1..=timeframes).collect();
         for batch in frames.chunks(request.workers as usize) {
             for (task, shell) in tasks.iter().zip(&shells) {
@@ -168,7 +169,7 @@ impl Alice {
         let seconds = format!("{:.3}", self.tick_ms.0 as f64 / 1000.0);
         let mut environment = vec![("JOBUTILS_WRAPPER_SLEEP".into(), seconds)];
         if !self.probes {
-            // What spares ROOT the question.
+            // With this variable, ROOT skips the probe.
             environment.push(("ROOT_LDSYSPATH".into(), "/lib:/usr/lib".into()));
         }
         Ok(Plan {
@@ -189,7 +190,7 @@ impl Alice {
         })
     }
 
-    /// Refuses what would take much memory before any of it is taken.
+    /// Rejects plans that need too much memory before allocating any of it.
     fn bound(&self, timeframes: u64) -> Result<(), PlanError> {
         let (mut steps, mut bytes) = (0_u64, 0_u64);
         for task in self.task.get_ref() {
@@ -202,7 +203,7 @@ impl Alice {
             bytes = bytes.saturating_add((text + 200).saturating_mul(times));
         }
         bounded("steps", Some(steps))?;
-        // In units of 100, of which there may be a million.
+        // In units of 100; the limit is a million units.
         bounded("bytes of arguments, in hundreds", Some(bytes / 100)).map(|_| ())
     }
 
@@ -217,7 +218,7 @@ impl Alice {
         }
     }
 
-    /// The shell of a task, with everything below it.
+    /// The shell of a task, with all its descendants.
     fn shell(&self, task: &Task, request: Request, nodes: &mut Nodes) -> Exec {
         let driver = self.driver(task, request, nodes);
         let (utilities, watchers) = match self.supervision {
@@ -281,7 +282,7 @@ impl Alice {
     ) -> NodeId {
         let mut steps = self.start(request);
         steps.push(Step::Memory(self.device_mib.0));
-        // Those without exec share their device's memory and work.
+        // Children without exec share their device's memory and work.
         let parts = share / (device.forks.0 + 1) as f64;
         if device.forks.0 > 0 {
             let child = nodes.add(vec![Step::User(request.rounds(task.work.0 * parts))]);
@@ -300,7 +301,7 @@ impl Alice {
         nodes.add(steps)
     }
 
-    /// What each O2 program does first.
+    /// The start-up steps of each O2 program.
     fn start(&self, request: Request) -> Vec<Step> {
         let library = |name: &Name| Step::Load(format!("lib{}.so", name.0));
         let mut steps: Vec<Step> = self.libraries.iter().map(library).collect();

@@ -1,4 +1,4 @@
-//! The command line: one definition, from which the help is made.
+//! The command line: the single definition from which the help is generated.
 
 use std::path::PathBuf;
 
@@ -115,7 +115,7 @@ pub(crate) struct DeclareArgs {
 }
 
 impl SizeArgs {
-    /// The scenario, and the size that is asked of it.
+    /// The scenario, and the requested size.
     pub(crate) fn read(&self) -> Result<(Scenario, Request)> {
         let scenario = load(&self.scenario)?;
         let default = scenario.default_request();
@@ -129,7 +129,7 @@ impl SizeArgs {
     }
 }
 
-/// A scenario of the catalogue, or of a file.
+/// Loads a scenario from the catalogue, or from a file.
 pub(crate) fn load(name: &str) -> Result<Scenario> {
     if let Some(text) = catalog::text(name) {
         return Ok(Scenario::parse(name, text)?);

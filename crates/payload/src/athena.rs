@@ -1,5 +1,5 @@
-//! Event loops in processes: workers forked by a mother that has initialised, or independent jobs,
-//! with a process that writes for all or a merge at the end.
+//! Event loops in processes: workers forked by an initialised mother process, or independent jobs,
+//! with a shared writer process or a final merge.
 
 use serde::Deserialize;
 
@@ -9,31 +9,31 @@ use crate::plan::{Events, Nodes, Phase, Plan, Request, bounded, own};
 use crate::random::Random;
 use crate::step::{EventBody, NodeId, Step};
 
-/// What a worker writes, in its own directory.
+/// The output file of a worker, in its own directory.
 const OUTPUT: &str = "AOD.pool.root";
 
-/// The figures of an event loop in processes.
+/// The parameters of an event loop in processes.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Athena {
     mode: Mode,
-    /// Events at scale 1, of all workers together.
+    /// Events at scale 1, for all workers together.
     events: Count<1, 1_000_000>,
     /// Work and memory of the initialisation, in units and MiB.
     initialise_work: Work,
     initialise_mib: Count<0, 16_384>,
-    /// Work of an event on average, in units; events are uneven.
+    /// Mean work of an event, in units; events vary.
     event_work: Work,
-    /// The same in the kernel; each event has as much.
+    /// The same for work in the kernel, identical for each event.
     #[serde(default)]
     event_kernel_work: Work,
-    /// What an event writes to of the memory that was filled at the start.
+    /// Size of the initialised memory that an event writes to.
     event_dirty_kib: Count<0, 1_048_576>,
-    /// What an event adds to its worker's file.
+    /// Size of an event's output in its worker's file.
     event_output_kib: Count<0, 1_048_576>,
-    /// What a worker writes to of that memory when it ends.
+    /// Size of the initialised memory that a worker writes to at its end.
     finalise_dirty_mib: Count<0, 16_384>,
-    /// Whether the workers' files are read and written once more at the end, by one process.
+    /// Whether one process merges the workers' files at the end.
     merge: bool,
     writer: Option<Writer>,
 }
@@ -41,34 +41,34 @@ pub(crate) struct Athena {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum Mode {
-    /// Workers are forked when all is initialised.
+    /// Workers are forked after the initialisation.
     MultiProcess {
-        /// After the first event instead of before it.
+        /// Fork after the first event instead of before it.
         late_fork: bool,
         distribution: Distribution,
     },
-    /// Each job initialises for itself.
+    /// Each job initialises separately.
     MultiJob {},
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Distribution {
-    /// Whoever is free takes the next.
+    /// A free worker takes the next event.
     SharedQueue,
     /// Event n goes to worker n modulo the number of workers.
     RoundRobin,
 }
 
-/// A process that writes for all workers.
+/// A process that writes the output of all workers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Writer {
-    /// Who compresses what is written.
+    /// The process that compresses the output.
     compressed_by: Compressor,
-    /// What an event sends to the writer, before compression.
+    /// Data that an event sends to the writer, before compression.
     event_kib: Count<1, 262_144>,
-    /// Of zstd.
+    /// The zstd level.
     level: Count<1, 19>,
 }
 
@@ -79,7 +79,7 @@ enum Compressor {
     Workers,
 }
 
-/// Rounds of each event, for the mother and for each worker.
+/// Rounds of each event, for the mother process and for each worker.
 struct Shares {
     mother: Vec<u64>,
     workers: Vec<Vec<u64>>,
@@ -163,7 +163,7 @@ impl Athena {
     fn initialise(&self, request: Request) -> Vec<Step> {
         vec![
             Step::Memory(self.initialise_mib.0),
-            // With fewer events to come less of it, so that shares of time stay as they are.
+            // Scaled with the number of events, so that the phases keep their shares of the time.
             Step::User(request.rounds(self.initialise_work.0 * request.scale)),
             Step::Event(EventBody {
                 kernel_reads: request.reads(self.event_kernel_work.0),
@@ -177,7 +177,8 @@ impl Athena {
         ]
     }
 
-    /// The level at which this one compresses what is sent; 0 if it does not.
+    /// The compression level used by this process for data sent to the writer; 0 if it does not
+    /// compress.
     fn level_of(&self, who: Compressor) -> u64 {
         let writer = self.writer.as_ref().filter(|writer| writer.compressed_by == who);
         writer.map_or(0, |writer| writer.level.0)
@@ -201,7 +202,7 @@ impl Athena {
             steps.push(Step::OwnEvents(shares.mother.clone()));
         }
         if distribution == Distribution::SharedQueue {
-            // Worker by worker and round by round is the order they were dealt out in.
+            // The order in which the events were distributed: round by round, worker by worker.
             let most = shares.workers.iter().map(Vec::len).max().unwrap_or(0);
             let in_order = (0..most).flat_map(|round| {
                 shares.workers.iter().filter_map(move |rounds| rounds.get(round).copied())
@@ -225,14 +226,15 @@ impl Athena {
         nodes.add(steps)
     }
 
-    /// The loop and the end of a worker, in its directory.
+    /// The event loop and the end of a worker, in its directory.
     fn worker(&self, events: Step, log: &str) -> Vec<Step> {
         vec![
-            // It is there to be merged even if no event came this way.
+            // Created even if the worker gets no event, because the merge reads it.
             Step::Write(OUTPUT.into(), 0),
             events,
             Step::FinishEvents(log.into()),
-            // Destructors write to what was only read, and the kernel copies each of these pages.
+            // Destructors write to pages that were only read before, and the kernel copies each of
+            // them.
             Step::Dirty(self.finalise_dirty_mib.0 << 10),
         ]
     }

@@ -1,4 +1,5 @@
-//! An event loop in threads: one process, with one thread at a time in input and one in output.
+//! An event loop in threads: one process, in which input and output are serialized among the
+//! threads.
 
 use serde::Deserialize;
 
@@ -8,11 +9,11 @@ use crate::plan::{Events, Nodes, Phase, Plan, Request, bounded, own};
 use crate::random::Random;
 use crate::step::{EventBody, Step};
 
-/// The figures of an event loop in threads.
+/// The parameters of an event loop in threads.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cmssw {
-    /// Events for each thread at scale 1: the paper scales weakly.
+    /// Events per thread at scale 1: the paper uses weak scaling.
     events_per_thread: Count<1, 100_000>,
     /// Work of the initialisation, in units.
     initialise_work: Work,
@@ -20,15 +21,15 @@ pub(crate) struct Cmssw {
     memory_mib: Count<0, 16_384>,
     /// Memory for each thread, in MiB.
     memory_per_thread_mib: Count<0, 4096>,
-    /// Work of an event on average, in units; events are uneven.
+    /// Mean work of an event, in units; events vary.
     event_work: Work,
-    /// The same in the kernel.
+    /// The same for work in the kernel.
     event_kernel_work: Work,
-    /// What an event reads, one thread at a time.
+    /// Data that an event reads, one thread at a time.
     input_kib: Count<0, 262_144>,
-    /// What an event writes, one thread at a time.
+    /// Data that an event writes, one thread at a time.
     output_kib: Count<0, 262_144>,
-    /// How that is compressed, by zstd; 0 for not at all.
+    /// Its zstd compression level; 0 for none.
     output_level: Count<0, 19>,
 }
 
@@ -43,7 +44,7 @@ impl Cmssw {
         let mut nodes = Nodes::default();
         let mut steps = Vec::new();
         if self.input_kib.0 > 0 {
-            // Once; the loop reads it again and again, as from a cache.
+            // Written once; the loop reads it repeatedly, as if from a cache.
             steps.push(Step::Write("input.root".into(), self.input_kib.0));
         }
         steps.extend([

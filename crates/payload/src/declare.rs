@@ -1,4 +1,4 @@
-//! What a recording of a plan must show: counted from the plan, not from a run of it.
+//! The declaration of what a recording must show, computed from the plan, not from a run of it.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::error::{MOST_TASKS, PlanError};
 use crate::plan::{Phase, Plan};
 use crate::step::{Exec, NodeId, Program, Step};
 
-/// The name of the process that carries a plan out.
+/// The name of the process that runs a plan.
 pub const SUPERVISOR: &str = "proctrace-payload";
 
 /// What a recording must show, `proctrace-payload` itself included.
@@ -22,44 +22,44 @@ pub struct Declaration {
     pub workers: u32,
     /// Its seed.
     pub seed: u64,
-    /// Processes, the supervisor included.
+    /// Processes, including the supervisor.
     pub processes: u64,
-    /// Threads beside the first of each process.
+    /// Threads, excluding the first of each process.
     pub threads: u64,
     /// Successful execs.
     pub execs: u64,
-    /// Processes whose parent exits before them.
+    /// Processes whose parent exits first.
     pub detached: u64,
-    /// By the name in argv\[0\], without directories.
+    /// Counts by the name in argv\[0\], without directories.
     pub programs: BTreeMap<String, Counts>,
     /// Failed look-ups in the payload's own directories; others depend on the machine's C library.
     pub failed_lookups: Vec<FailedLookups>,
-    /// Events, where the scenario has any.
+    /// Events, if the scenario has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<DeclaredEvents>,
-    /// What comes after what.
+    /// The sequence of phases.
     pub phases: Vec<Phase>,
 }
 
-/// What one program is declared to make.
+/// The declared counts of one program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Its successful execs.
     pub execs: u64,
-    /// Processes that end as it; one that never execs ends as what its parent is.
+    /// Processes whose last program this is; a process without exec counts as its parent's program.
     pub processes: u64,
     /// Threads of these.
     pub threads: u64,
 }
 
-/// Failed look-ups of files right in one directory.
+/// Failed look-ups of files directly in one directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailedLookups {
-    /// Of which calls.
+    /// The family of calls.
     pub family: &'static str,
-    /// Where, relative to the work directory.
+    /// The directory, relative to the work directory.
     pub directory: String,
-    /// What the names begin with.
+    /// Prefix of the file names.
     pub prefix: &'static str,
     /// How many.
     pub count: u64,
@@ -68,13 +68,13 @@ pub struct FailedLookups {
 /// Events of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeclaredEvents {
-    /// Of all workers together.
+    /// Events of all workers together.
     pub total: u64,
-    /// Of each, where that is determined.
+    /// Events of each worker, if deterministic.
     pub per_worker: Option<Vec<u64>>,
 }
 
-/// What a node leads to; `own` goes to whichever program carries the node out.
+/// The totals of a node; `own` is attributed to the program that executes the node.
 #[derive(Debug, Clone, Default)]
 struct Tally {
     own: Counts,
@@ -99,7 +99,7 @@ impl Tally {
         Some(())
     }
 
-    /// A process that executes `program` and then does what `inside` says.
+    /// A process that executes `program` and then performs the work counted in `inside`.
     fn executed(program: &Program, inside: &Tally) -> Option<Tally> {
         let mut tally = Tally::default();
         tally.add(inside, 1)?;
@@ -128,7 +128,7 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Nodes refer to earlier ones only, so that one pass in order counts all.
+/// Nodes refer only to earlier ones, so a single pass in order counts all.
 fn count_nodes(plan: &Plan) -> Option<Vec<Tally>> {
     let mut tallies: Vec<Tally> = Vec::with_capacity(plan.nodes.len());
     for steps in &plan.nodes {
@@ -136,7 +136,7 @@ fn count_nodes(plan: &Plan) -> Option<Vec<Tally>> {
         for step in steps {
             count_step(&mut tally, step, &tallies)?;
         }
-        // Stops what would overflow much later.
+        // Stops long before an overflow.
         if tally.tasks()? > MOST_TASKS {
             return None;
         }
@@ -162,7 +162,7 @@ fn count_step(tally: &mut Tally, step: &Step, nodes: &[Tally]) -> Option<()> {
         Step::Spawn(exec) => tally.add(&count_exec(exec, nodes)?, 1),
         Step::Spawns(count, _, exec) => tally.add(&count_exec(exec, nodes)?, *count),
         Step::Detach(exec) => {
-            // And the one between, which exits at once.
+            // Also counts the intermediate process, which exits immediately.
             tally.own.processes = tally.own.processes.checked_add(1)?;
             tally.detached = tally.detached.checked_add(1)?;
             tally.add(&count_exec(exec, nodes)?, 1)
@@ -197,7 +197,7 @@ fn count_exec(exec: &Exec, nodes: &[Tally]) -> Option<Tally> {
 }
 
 impl Plan {
-    /// What a recording of it must show.
+    /// The declaration of what a recording of it must show.
     pub fn declare(&self) -> Result<Declaration, PlanError> {
         Declaration::of(self)
     }

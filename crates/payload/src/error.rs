@@ -1,21 +1,21 @@
-//! What can be wrong with a scenario, and with the size that is asked of it.
+//! Errors in a scenario, and in the requested size.
 
 use crate::place::field_at;
 
-/// No plan has more processes and threads than this.
+/// Maximum number of processes and threads in a plan.
 pub const MOST_TASKS: u64 = 5_000_000;
 
-/// A scenario file that cannot be used.
+/// An invalid scenario file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {}{message}", field_prefix(.field))]
 pub struct ScenarioError {
     /// The file, or the name of the scenario.
     pub file: String,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
-    /// The key, with the tables it is in; empty if it is in none.
+    /// The key, prefixed with its tables; empty if there is none.
     pub field: String,
     /// What is wrong.
     pub message: String,
@@ -26,7 +26,7 @@ fn field_prefix(field: &str) -> String {
 }
 
 impl ScenarioError {
-    /// An error at a byte of the text.
+    /// An error at an offset in the text.
     pub(crate) fn at(file: &str, text: &str, offset: usize, message: &str) -> Self {
         let offset = floor_boundary(text, offset);
         let before = &text[..offset];
@@ -46,7 +46,7 @@ fn floor_boundary(text: &str, offset: usize) -> usize {
     (0..=offset).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// A size that a scenario cannot have.
+/// An invalid size.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// A number is out of range.
@@ -54,9 +54,9 @@ pub enum PlanError {
     Outside {
         /// Which.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
-        /// What it may be.
+        /// The permitted range.
         range: &'static str,
     },
     /// The plan would be too large.
@@ -64,7 +64,7 @@ pub enum PlanError {
         "too many {what}: {most} is the limit; choose a smaller scale (at most {MOST_TASKS} processes and threads)"
     )]
     TooMany {
-        /// Of what.
+        /// What is counted.
         what: &'static str,
         /// The limit.
         most: u64,

@@ -1,4 +1,4 @@
-//! Types of a scenario's fields: each refuses at its own place in the file what it cannot be.
+//! Types of a scenario's fields: each rejects invalid values at their position in the file.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Count<MIN, MAX> {
     }
 }
 
-/// Units of work, each about 0.1 ms at 3 GHz: 0 to a million, in fractions if need be.
+/// Units of work, each about 0.1 ms at 3 GHz: 0 to a million, fractions allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Work(pub(crate) f64);
 
@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for Work {
     }
 }
 
-/// How many times as large as the scenario's figures: above 0, at most 100.
+/// Scale relative to the scenario's parameters: above 0, at most 100.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale(pub(crate) f64);
 
@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for Scale {
     }
 }
 
-/// A name that can be a file's: 1 to 64 of A-Z a-z 0-9 _ - . and no dot first.
+/// A valid file name: 1 to 64 of A-Z a-z 0-9 _ - . and no dot first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Name(pub(crate) String);
 
@@ -81,7 +81,7 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// The name of an O2 program, so that none of ours is taken for one that a shell starts.
+/// The name of an O2 program, which must not collide with a program that a shell starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct O2Program(pub(crate) String);
 
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for O2Program {
     }
 }
 
-/// Text on one line for people: 1 to 1,000 bytes without control characters.
+/// A line of descriptive text: 1 to 1,000 bytes without control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line(pub(crate) String);
 
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for Line {
     }
 }
 
-/// Arguments with blanks between them, which a shell passes on as they are: 1 to 1,000 bytes.
+/// Arguments separated by blanks, which a shell passes on unchanged: 1 to 1,000 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arguments(pub(crate) String);
 

@@ -1,4 +1,4 @@
-# taskwrapper LOG COMMAND...: runs the command and reads its log as it grows, with two programs in all.
+# taskwrapper LOG COMMAND...: runs the command and follows its log, with two programs in total.
 taskwrapper() {
   local log=$1 pid
   shift

@@ -1,6 +1,6 @@
-# taskwrapper LOG COMMAND...: runs the command and looks after it JOBUTILS_TICKS times, each time
-# with the same twelve programs. A pipe starts one process for each of its commands and $(...) in
-# some shells one more, so there is no $(...) here: what is started can be counted by reading.
+# taskwrapper LOG COMMAND...: runs the command and checks it JOBUTILS_TICKS times, each time with
+# the same twelve programs. A pipe starts one process for each of its commands and $(...) in some
+# shells one more, so there is no $(...) here: the started processes can be counted by reading.
 taskwrapper() {
   local log=$1 tick pid
   shift

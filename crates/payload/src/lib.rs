@@ -1,8 +1,8 @@
-//! Simulation jobs of known counts, made of real processes: a scenario file becomes a plan, the plan
-//! says what a recording of it must show, and it is put into a directory, ready to be run.
+//! Simulation jobs of known counts, made of real processes: a scenario file becomes a plan, which
+//! declares what a recording of it must show, and is staged in a directory, ready to run.
 //!
-//! Each process is played by the actor, a small C program (`actor/`) under the name of what it plays,
-//! or is a program of the machine. Nothing here runs anything.
+//! Each process runs either the actor, a small C program (`actor/`), under the name of the program
+//! it imitates, or a program of the machine. This crate only plans and stages, it runs nothing.
 
 mod alice;
 mod athena;

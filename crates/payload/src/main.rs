@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // If that cannot be printed, there is no one to tell.
+            // If printing fails, nothing can be reported.
             let _ = error.print();
             return if error.use_stderr() { 2.into() } else { ExitCode::SUCCESS };
         }
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        // Whoever reads our output has had enough.
+        // The reader of the output has closed it.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             say::error(&error);

@@ -1,29 +1,30 @@
-//! Which key a byte of a TOML file belongs to: toml tells where an error is, but not of what.
+//! Maps an offset in a TOML file to its key: the toml crate reports the position of an error, but
+//! not the key.
 
-/// Where a scan through the text has come.
+/// The state of a scan through the text.
 #[derive(Default)]
 struct Scan<'a> {
     table: &'a str,
-    /// Keys whose inline tables are open.
+    /// Keys of the open inline tables.
     open: Vec<&'a str>,
     key: &'a str,
-    /// Brackets of arrays that are open.
+    /// Number of open array brackets.
     arrays: usize,
 }
 
-/// The key at a byte, with the tables it is in and dots between; empty where there is none.
-/// The text need not be sound TOML.
+/// The key at an offset, prefixed with its tables and dots; empty if there is none. The text may be
+/// invalid TOML.
 pub(crate) fn field_at(text: &str, offset: usize) -> String {
     let mut scan = Scan::default();
     let mut at = 0;
     while at < offset.min(text.len()) {
         at = scan.step(text, at);
     }
-    // At a table itself: whoever lacks something.
+    // At a table header: a missing key.
     if text[at.min(text.len())..].starts_with('[') {
         scan.step(text, at);
     }
-    // At a key itself: whoever is unknown or comes twice.
+    // At a key: an unknown or duplicate key.
     let word = word_at(text, offset);
     if !word.is_empty() && text[offset + word.len()..].trim_start_matches(' ').starts_with('=') {
         scan.key = word;
@@ -33,7 +34,7 @@ pub(crate) fn field_at(text: &str, offset: usize) -> String {
 }
 
 impl<'a> Scan<'a> {
-    /// Takes in what begins at a byte, and returns where the next begins.
+    /// Processes the token at an offset, and returns the offset of the next.
     fn step(&mut self, text: &'a str, at: usize) -> usize {
         let rest = &text[at..];
         let top = self.open.is_empty() && self.arrays == 0;
@@ -69,7 +70,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// How long a string is, its quotes included; it ends at the end of the line at the latest.
+/// The length of a string including its quotes; it ends at the end of the line at the latest.
 fn string(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() && rest[at] != b'\n' {
@@ -80,12 +81,12 @@ fn string(rest: &[u8], quote: u8) -> usize {
         }
         at += 1;
     }
-    // A backslash before a character of several bytes leads into it.
+    // A backslash before a multi-byte character would end in the middle of it.
     let at = at.min(rest.len());
     (at..=rest.len()).find(|at| rest.get(*at).is_none_or(|b| (*b & 0xc0) != 0x80)).unwrap_or(at)
 }
 
-/// The bare key that begins at a byte; empty if none does.
+/// The bare key that starts at an offset; empty if none does.
 fn word_at(text: &str, at: usize) -> &str {
     let rest = &text[at.min(text.len())..];
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)));

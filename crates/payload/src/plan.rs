@@ -1,34 +1,34 @@
-//! What all processes of a run do, before any of them runs.
+//! The plan of a run: the steps of all its processes, fixed in advance.
 
 use std::collections::BTreeSet;
 
 use crate::error::{MOST_TASKS, PlanError};
 use crate::step::{Exec, NodeId, Program, Step};
 
-/// Rounds of the actor's loop in a unit of work: about 0.1 ms at 3 GHz.
+/// Rounds of the actor's loop per unit of work: about 0.1 ms at 3 GHz.
 pub(crate) const ROUNDS_PER_UNIT: f64 = 40_000.0;
 
-/// Reads of 64 KiB from /dev/zero in a unit of work in the kernel: about as long.
+/// Reads of 64 KiB from /dev/zero per unit of work in the kernel, which take about as long.
 pub(crate) const READS_PER_UNIT: f64 = 80.0;
 
-/// The most of anything else that is counted before it is made: events, steps.
+/// Limit for everything else that is counted in advance: events, steps.
 pub(crate) const MOST_ITEMS: u64 = 1_000_000;
 
-/// How large a scenario is to be.
+/// The requested size of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Request {
-    /// Counts are multiplied by this; 1 is what the scenario's figures are for.
+    /// Factor for counts; 1 corresponds to the scenario's parameters.
     pub scale: f64,
-    /// Tasks, workers or threads at a time, as the scenario says.
+    /// Concurrent tasks, workers or threads, depending on the scenario.
     pub workers: u32,
-    /// Whence uneven event times come.
+    /// Seed for event durations.
     pub seed: u64,
-    /// CPU work is multiplied by this; counts are not.
+    /// Factor for CPU work; does not affect counts.
     pub work: f64,
 }
 
 impl Request {
-    /// Refuses what cannot be meant.
+    /// Rejects values out of range.
     pub(crate) fn check(&self) -> Result<(), PlanError> {
         let within = |name, value: f64, sound: bool, range| {
             if sound { Ok(()) } else { Err(PlanError::Outside { name, value, range }) }
@@ -40,7 +40,7 @@ impl Request {
         within("the work factor", work, (0.0..=1000.0).contains(&work), "from 0 to 1000")
     }
 
-    /// A count of scale 1 at this scale: in proportion, and at least one.
+    /// Scales a count given for scale 1: proportional, and at least one.
     pub(crate) fn scaled(&self, what: &'static str, count: u64) -> Result<u64, PlanError> {
         let scaled = (count as f64 * self.scale).round().max(1.0);
         if scaled <= MOST_TASKS as f64 {
@@ -50,18 +50,18 @@ impl Request {
         }
     }
 
-    /// Rounds of the loop for so many units of work.
+    /// Rounds of the loop for this many units of work.
     pub(crate) fn rounds(&self, units: f64) -> u64 {
         (units * ROUNDS_PER_UNIT * self.work) as u64
     }
 
-    /// Reads for so many units of work in the kernel.
+    /// Reads for this many units of work in the kernel.
     pub(crate) fn reads(&self, units: f64) -> u64 {
         (units * READS_PER_UNIT * self.work) as u64
     }
 }
 
-/// Refuses more than a million of what is counted before it is made.
+/// Rejects counts above a million.
 pub(crate) fn bounded(what: &'static str, count: Option<u64>) -> Result<u64, PlanError> {
     match count {
         Some(count) if count <= MOST_ITEMS => Ok(count),
@@ -69,21 +69,21 @@ pub(crate) fn bounded(what: &'static str, count: Option<u64>) -> Result<u64, Pla
     }
 }
 
-/// Where the loader finds libraries. Directories are relative to the work directory.
+/// The loader's search path and libraries. Directories are relative to the work directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Libraries {
-    /// LD_LIBRARY_PATH. All of it exists.
+    /// The directories in LD_LIBRARY_PATH; all of them exist.
     pub search: Vec<String>,
-    /// The directory that has the libraries.
+    /// The directory that contains the libraries.
     pub directory: String,
     /// A directory of symbolic links to all of them.
     pub links: Option<String>,
-    /// The files.
+    /// The file names.
     pub names: Vec<String>,
 }
 
 impl Libraries {
-    /// Directories that the loader looks into in vain for each library.
+    /// Directories that the loader searches without success for each library.
     pub fn in_vain(&self) -> &[String] {
         let found = |directory: &String| {
             *directory == self.directory || self.links.as_ref() == Some(directory)
@@ -93,55 +93,56 @@ impl Libraries {
     }
 }
 
-/// How events are shared out.
+/// The distribution of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Events {
-    /// Of all processes together.
+    /// Events of all processes together.
     pub total: u64,
-    /// Of each worker, in order of rank, where that does not depend on who is faster.
+    /// Events of each worker, in order of rank, if they do not depend on relative speed.
     pub per_worker: Option<Vec<u64>>,
-    /// Log files with the line on events processed, relative to the working directory of the run.
+    /// Log files that contain the number of processed events, relative to the working directory of
+    /// the run.
     pub logs: Vec<String>,
 }
 
-/// A part of the run, and what begins and ends it.
+/// A phase of the run.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Phase {
-    /// What is done in it.
+    /// The name of the phase.
     pub name: &'static str,
-    /// What begins it.
+    /// The event that begins it.
     pub from: &'static str,
-    /// What ends it.
+    /// The event that ends it.
     pub to: &'static str,
 }
 
-/// A run.
+/// The plan of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The scenario's name.
     pub name: String,
-    /// What was asked for.
+    /// The requested size.
     pub request: Request,
-    /// The steps of processes. A node refers to nodes before it only.
+    /// The steps of the processes. A node refers only to earlier nodes.
     pub(crate) nodes: Vec<Vec<Step>>,
     /// The first process.
     pub(crate) root: Exec,
-    /// Files of the run: path relative to the work directory, and text.
+    /// Files of the run: path relative to the work directory, and contents.
     pub(crate) files: Vec<(String, String)>,
-    /// Directories that must be there, relative to the work directory.
+    /// Directories to create, relative to the work directory.
     pub(crate) directories: Vec<String>,
     /// Where libraries are, if any are loaded.
     pub libraries: Option<Libraries>,
-    /// Variables of the environment, beside those of the libraries.
+    /// Environment variables, except those for the libraries.
     pub(crate) environment: Vec<(String, String)>,
     /// Events, if the scenario has any.
     pub events: Option<Events>,
-    /// What comes after what.
+    /// The sequence of phases.
     pub phases: Vec<Phase>,
 }
 
 impl Plan {
-    /// The nodes, as the actor reads them.
+    /// The nodes in the actor's input format.
     pub(crate) fn scripts<'a>(
         &'a self,
         path_of: &'a dyn Fn(&Program) -> String,
@@ -177,7 +178,7 @@ impl Nodes {
     }
 }
 
-/// An exec of the actor under a name.
+/// An exec of the actor under this name.
 pub(crate) fn own(
     name: impl Into<String>,
     arguments: impl IntoIterator<Item = impl Into<String>>,

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same on every machine.
+//! Pseudo-random numbers that are the same on every machine.
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 #[derive(Debug, Clone)]
@@ -16,13 +16,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to below 1.
+    /// A number in [0, 1).
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A factor whose mean is 1: mostly a bit less, sometimes up to 2.5. Simulated events are so
-    /// uneven, because some have far more particles than others.
+    /// A factor with a mean of 1: mostly slightly less, sometimes up to 2.5. Simulated events vary
+    /// this much, because some have far more particles than others.
     pub(crate) fn uneven(&mut self) -> f64 {
         let u = self.fraction();
         0.5 + 2.0 * u * u * u

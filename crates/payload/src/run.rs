@@ -1,4 +1,4 @@
-//! `run`: puts a plan into a directory, has it carried out, and says how it went.
+//! `run`: stages a plan, runs it, and reports the result.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use crate::args::RunArgs;
 use crate::{say, show, supervise};
 
-/// What a shell has for PATH where it is not set.
+/// The default of shells for an unset PATH.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Runs a scenario and passes on how it ended.
+/// Runs a scenario and returns its exit status.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     let (scenario, request) = args.size.read()?;
     let plan = scenario.plan(request)?;
@@ -64,7 +64,7 @@ fn announcement(declared: &Declaration) -> String {
     )
 }
 
-/// The workers' own words on their events, and events per second of the whole.
+/// The workers' log lines about their events, and the total rate of events per second.
 fn summary(events: Option<&Events>, directory: &Path, wall: Duration) -> Result<String> {
     let seconds = wall.as_secs_f64();
     let Some(events) = events else { return Ok(format!("{seconds:.2} s\n")) };
@@ -79,10 +79,10 @@ fn summary(events: Option<&Events>, directory: &Path, wall: Duration) -> Result<
     Ok(text + &format!("{} events in {seconds:.2} s: {rate:.2} events/s\n", events.total))
 }
 
-/// The work directory, and whether it stays.
+/// The work directory, and whether to keep it.
 struct Work {
     path: PathBuf,
-    /// Removes it.
+    /// Removes the directory when dropped.
     temporary: Option<TempDir>,
     keep: bool,
     quiet: bool,
@@ -111,7 +111,7 @@ impl Work {
         Ok(Self { path, temporary, keep: args.keep, quiet: args.quiet })
     }
 
-    /// Removes it, unless it is to be kept.
+    /// Removes the directory, unless it is to be kept.
     fn end(self) -> Result<()> {
         if self.keep {
             self.temporary.map(TempDir::keep);

@@ -1,4 +1,4 @@
-//! A scenario file: what is in it, and how it is read.
+//! The format of a scenario file, and its parser.
 
 use serde::Deserialize;
 
@@ -10,43 +10,43 @@ use crate::field::{Count, Line, Scale};
 use crate::plan::{Plan, Request};
 use crate::storm::Storm;
 
-/// The largest scenario file that is read.
+/// Maximum size of a scenario file.
 pub const MOST_BYTES: usize = 1 << 20;
 
-/// A scenario: what kind of job, and its figures.
+/// A scenario: a kind of job, and its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
-    /// What it is called: the file's name without its extension.
+    /// The name: that of the file without its extension.
     pub name: String,
-    /// What is known about it.
+    /// Its description.
     pub about: About,
-    /// What is run.
+    /// The job.
     pub(crate) job: Job,
 }
 
-/// What a scenario says about itself.
+/// The description of a scenario.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct About {
-    /// In a few words.
+    /// A short title.
     pub(crate) title: Line,
-    /// Where its figures come from.
+    /// The source of its parameters.
     pub(crate) paper: Line,
     /// What a recording of it shows.
     pub(crate) look_for: Line,
-    /// The scale it is run at unless another is asked for.
+    /// The default scale.
     pub(crate) default_scale: Scale,
-    /// The workers it is run with unless others are asked for.
+    /// The default number of workers.
     pub(crate) default_workers: Count<1, 1024>,
 }
 
 impl About {
-    /// What it is, in a few words.
+    /// The short title.
     pub fn title(&self) -> &str {
         &self.title.0
     }
 
-    /// The paper that its figures are from.
+    /// The paper that its parameters are from.
     pub fn paper(&self) -> &str {
         &self.paper.0
     }
@@ -66,7 +66,7 @@ pub(crate) enum Job {
     Athena(Athena),
     /// An event loop in threads.
     Cmssw(Cmssw),
-    /// Much of one thing.
+    /// Many events of one kind.
     Storm(Storm),
 }
 
@@ -81,10 +81,10 @@ struct File {
 }
 
 impl Scenario {
-    /// Reads a scenario. `file` is what messages call it, and its stem is the scenario's name.
+    /// Parses a scenario. Messages refer to it as `file`, whose stem is the scenario's name.
     ///
     /// # Errors
-    /// With file, line, column and field, when it is not a sound scenario.
+    /// With file, line, column and field, when it is not a valid scenario.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
         let error = |offset, message: &str| ScenarioError::at(file, text, offset, message);
         if text.len() > MOST_BYTES {
@@ -111,10 +111,10 @@ impl Scenario {
         Ok(Self { name, about: read.scenario, job })
     }
 
-    /// What all processes do at this size.
+    /// The plan at this size.
     ///
     /// # Errors
-    /// When the size is no size, or the plan would be too large.
+    /// When the size is invalid, or the plan would be too large.
     pub fn plan(&self, request: Request) -> Result<Plan, PlanError> {
         request.check()?;
         match &self.job {
@@ -125,7 +125,7 @@ impl Scenario {
         }
     }
 
-    /// The size it has unless another is asked for.
+    /// The default size.
     pub fn default_request(&self) -> Request {
         let workers = u32::try_from(self.about.default_workers.0).unwrap_or(1);
         Request { scale: self.about.default_scale.0, workers, seed: 1, work: 1.0 }

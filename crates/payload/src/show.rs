@@ -1,4 +1,4 @@
-//! `list` and `declare`: what there is, and what a recording must show.
+//! `list` and `declare`: the scenarios, and what a recording must show.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use proctrace_payload::{Declaration, catalog};
 
 use crate::args::{DeclareArgs, load};
 
-/// Where the second column of the list begins, and where lines end.
+/// Start of the second column of the list, and the line width.
 const INDENT: usize = 22;
 const WIDTH: usize = 80;
 
@@ -79,7 +79,7 @@ fn table(declared: &Declaration) -> String {
     text
 }
 
-/// Lines of at most so many characters.
+/// Wraps text into lines of at most `width` characters.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in text.split_whitespace() {
@@ -95,7 +95,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// To stdout.
+/// Prints to stdout.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

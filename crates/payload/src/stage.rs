@@ -1,4 +1,5 @@
-//! Puts a plan into a directory: programs, libraries, nodes, so that its first process can start.
+//! Stages a plan in a directory: programs, libraries and nodes, so that its first process can
+//! start.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,20 +11,20 @@ use std::path::{Path, PathBuf};
 use crate::plan::{Libraries, Plan};
 use crate::step::{Program, WORK};
 
-/// The program that plays all processes of ours.
+/// The program executed by all processes that are not programs of the machine.
 const ACTOR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/actor"));
 
-/// A library with nothing in it.
+/// An empty library.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/library.so"));
 
-/// What to execute, and how.
+/// A staged plan: what to execute, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Staged {
     /// The file.
     pub path: PathBuf,
     /// argv\[0\].
     pub name: String,
-    /// What comes after it.
+    /// The other arguments.
     pub arguments: Vec<String>,
     /// The whole environment.
     pub environment: Vec<(String, OsString)>,
@@ -31,10 +32,10 @@ pub struct Staged {
     pub directory: PathBuf,
 }
 
-/// Why a plan cannot be put into a directory.
+/// Why a plan cannot be staged.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// Something about a file.
+    /// A file could not be created.
     #[error("cannot make {path}")]
     Make {
         /// Which.
@@ -42,7 +43,7 @@ pub enum StageError {
         /// Why.
         source: io::Error,
     },
-    /// A shell would not read the path as one word.
+    /// A shell would not parse the path as a single word.
     #[error("the work directory {0} must be named with letters, digits, /, _, - and dots only")]
     Path(PathBuf),
     /// A program of the machine is missing.
@@ -52,11 +53,11 @@ pub enum StageError {
     Missing(String),
 }
 
-/// Puts a plan into `work`, which is there and empty. Programs of the machine are searched for in
-/// `search`, the value of PATH.
+/// Stages a plan in `work`, an existing empty directory. Programs of the machine are searched for
+/// in `search`, the value of PATH.
 ///
 /// # Errors
-/// When a file cannot be made, or a program of the machine is missing.
+/// When a file cannot be created, or a program of the machine is missing.
 pub fn stage(plan: &Plan, work: &Path, search: &OsStr) -> Result<Staged, StageError> {
     let refused = || StageError::Path(work.to_owned());
     let text = work.to_str().ok_or_else(refused)?;
@@ -103,7 +104,7 @@ pub fn stage(plan: &Plan, work: &Path, search: &OsStr) -> Result<Staged, StageEr
     path.push(":");
     path.push(search);
     environment.push(("PATH".into(), path));
-    // Messages in one language, and no look-ups for others.
+    // Messages in one language, without look-ups of message catalogues.
     environment.push(("LC_ALL".into(), "C".into()));
     environment.push(("HOME".into(), work.into()));
     if let Some(node) = plan.root.node {
@@ -118,14 +119,14 @@ pub fn stage(plan: &Plan, work: &Path, search: &OsStr) -> Result<Staged, StageEr
     })
 }
 
-/// Makes the libraries and returns LD_LIBRARY_PATH.
+/// Creates the libraries and returns LD_LIBRARY_PATH.
 fn lay_out(libraries: &Libraries, work: &Path) -> Result<String, StageError> {
     for directory in libraries.search.iter().chain([&libraries.directory]) {
         make(&work.join(directory))?;
     }
     for name in &libraries.names {
         let file = work.join(&libraries.directory).join(name);
-        // Each a file of its own: the loader takes hard links for one library.
+        // Separate files: the loader treats hard links as the same library.
         write(&file, LIBRARY)?;
         if let Some(links) = &libraries.links {
             let link = work.join(links).join(name);
@@ -152,12 +153,12 @@ fn find(name: &str, search: &OsStr) -> Result<PathBuf, StageError> {
         .ok_or_else(|| StageError::Missing(name.to_owned()))
 }
 
-/// A name of its own for the same program.
+/// Gives the same program another name.
 fn copy(from: &Path, to: &Path) -> Result<(), StageError> {
     if let Some(above) = to.parent() {
         make(above)?;
     }
-    // Where hard links are not allowed a copy does as well.
+    // If hard links are not allowed, a copy serves as well.
     fs::hard_link(from, to)
         .or_else(|_| fs::copy(from, to).map(|_| ()))
         .map_err(|source| failed(to, source))

@@ -1,13 +1,13 @@
-//! One thing that a process of a plan does, and the line that tells the actor to do it.
+//! One step of a process of a plan, and the line that instructs the actor.
 
-/// Stands for the work directory in every text of a plan, until it is known.
+/// Placeholder for the work directory in the texts of a plan.
 pub(crate) const WORK: &str = "@work@";
 
-/// Names a node of a plan: the steps of one process.
+/// Identifies a node of a plan: the steps of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub(crate) usize);
 
-/// What file a process executes.
+/// The file that a process executes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Program {
     /// The actor, under this name.
@@ -17,7 +17,7 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// The name it is known by.
+    /// The name of the program.
     pub(crate) fn name(&self) -> &str {
         match self {
             Program::Own(name) | Program::System(name) => name,
@@ -30,26 +30,27 @@ impl Program {
 pub(crate) struct Exec {
     /// The file.
     pub(crate) program: Program,
-    /// What comes after argv\[0\].
+    /// The arguments after argv\[0\].
     pub(crate) arguments: Vec<String>,
-    /// What the process does, if it is an actor; for a shell, what the actors it starts do.
+    /// The node of the process, if it is an actor; for a shell, that of the actors it starts.
     pub(crate) node: Option<NodeId>,
-    /// What a shell starts: the plan cannot read shell text, so whoever wrote that says it.
+    /// The processes that a shell starts: they cannot be derived from the shell text, so its author
+    /// declares them.
     pub(crate) starts: Vec<Started>,
 }
 
-/// Processes that a shell makes, one exec each.
+/// Processes that a shell starts, one exec each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Started {
-    /// What they execute.
+    /// The program that they execute.
     pub(crate) program: Program,
     /// How many.
     pub(crate) times: u64,
-    /// What each does, if it is an actor.
+    /// The node of each, if it is an actor.
     pub(crate) node: Option<NodeId>,
 }
 
-/// What an event does beside computing. Zero means that it does not.
+/// What an event does besides computing. Zero means none of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct EventBody {
     /// Reads of 64 KiB from /dev/zero.
@@ -70,75 +71,76 @@ pub(crate) struct EventBody {
     pub(crate) output: String,
 }
 
-/// One step. Rounds are of a loop in which each needs the one before.
+/// One step. Rounds are iterations of a loop in which each depends on the one before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Compute in user mode.
     User(u64),
     /// Work in the kernel: reads of 64 KiB from /dev/zero.
     Kernel(u64),
-    /// System calls that do next to nothing.
+    /// System calls that do almost nothing.
     Calls(u64),
-    /// Allocate so many MiB and fill them.
+    /// Allocate and fill this many MiB.
     Memory(u64),
-    /// Write to each page of so many KiB of that.
+    /// Write to each page of this many KiB of that memory.
     Dirty(u64),
-    /// Load a library, which the loader searches for.
+    /// Load a library by searching for it.
     Load(String),
-    /// Open files that are not there, in this directory.
+    /// Open nonexistent files in this directory.
     Miss(String, u64),
-    /// Append so many KiB to a file.
+    /// Append this many KiB to a file.
     Write(String, u64),
     /// Read a file.
     Read(String),
     /// Make a directory.
     MakeDirectory(String),
-    /// Make it the working directory.
+    /// Change the working directory.
     Enter(String),
-    /// Set a variable of the environment.
+    /// Set an environment variable.
     Environment(String, String),
-    /// Threads, so many of them at a time, so many rounds each.
+    /// Threads: total number, number at a time, rounds of each.
     Threads(u64, u64, u64),
-    /// Have at most so many children at a time from here on.
+    /// Limit the number of concurrent children from here on.
     Jobs(u64),
     /// Fork a child that does not exec.
     Fork(NodeId),
-    /// Fork so many children that exit at once, so many at a time.
+    /// Fork children that exit immediately: total number, number at a time.
     Forks(u64, u64),
     /// Fork a child that executes this.
     Spawn(Exec),
-    /// posix_spawn this so often, so many at a time.
+    /// posix_spawn this: total number, number at a time.
     Spawns(u64, u64, Exec),
-    /// Start this as a child of a child that exits at once.
+    /// Start this as a child of a child that exits immediately.
     Detach(Exec),
     /// Wait for all children.
     Wait,
-    /// What an event is, from here on.
+    /// Define an event, from here on.
     Event(EventBody),
-    /// Rounds of each event of a queue that later children and threads share.
+    /// Create a queue of events, given their rounds, that later children and threads share.
     Queue(Vec<u64>),
     /// Process these events.
     OwnEvents(Vec<u64>),
     /// Process events of the queue until it is empty.
     TakeEvents,
-    /// The same in so many threads.
+    /// The same in this many threads.
     ThreadEvents(u64),
-    /// Append to this log how many events there were, as AthenaMP says it.
+    /// Append the number of processed events to this log, in the format of AthenaMP.
     FinishEvents(String),
-    /// Make the channel to a writer.
+    /// Create the channel to a writer.
     Channel,
-    /// Leave it to the children.
+    /// Close it in this process, leaving it to the children.
     HangUp,
-    /// Write to this file what comes through the channel, compressing it to this level (0: not).
+    /// Write the data received through the channel to this file, with this compression level (0:
+    /// none).
     Drain(String, u64),
 }
 
 impl Step {
-    /// The line for the actor: fields with tabs between them. `path_of` says where a program is.
+    /// The line for the actor, with tab-separated fields. `path_of` returns the path of a program.
     pub(crate) fn line(&self, path_of: &dyn Fn(&Program) -> String) -> String {
         let exec = |exec: &Exec| -> Vec<String> {
             let path = path_of(&exec.program);
-            // A shell is called by its path, as a runner does; the actor by its name.
+            // A shell has its path as argv[0], as with a runner; the actor has its name.
             let own = matches!(exec.program, Program::Own(_));
             let name = if own { exec.program.name().to_owned() } else { path.clone() };
             [path, name].into_iter().chain(exec.arguments.iter().cloned()).collect()

@@ -1,4 +1,4 @@
-//! Storms: much of one thing, for what a tracer costs.
+//! Storms: many events of one kind, to measure a tracer's overhead.
 
 use serde::Deserialize;
 
@@ -7,13 +7,13 @@ use crate::field::{Count, Work};
 use crate::plan::{Nodes, Phase, Plan, Request, own};
 use crate::step::{Exec, Program, Step, WORK};
 
-/// The figures of a storm.
+/// The parameters of a storm.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Storm {
-    /// Of what.
+    /// The kind of event.
     of: Of,
-    /// How many at scale 1.
+    /// Number of events at scale 1.
     count: Count<1, 100_000_000>,
 }
 
@@ -24,20 +24,20 @@ enum Of {
     Spawn {},
     /// fork without exec.
     Fork {},
-    /// Threads that end at once.
+    /// Threads that exit immediately.
     Thread {},
-    /// Opens of what is not there, in so many directories.
+    /// Opens of nonexistent files, in this many directories.
     FailedOpen { directories: Count<1, 1000> },
     /// getppid(2).
     CheapCall {},
-    /// Computing: units of so much work.
+    /// Computing, in units of this much work.
     Compute { work: Work },
 }
 
 impl Storm {
     pub(crate) fn plan(&self, name: &str, request: Request) -> Result<Plan, PlanError> {
         let at_once = u64::from(request.workers);
-        // Cheap things may be many more than tasks.
+        // Cheap events may be far more numerous than tasks.
         let cheap = || (self.count.0 as f64 * request.scale).round().max(1.0) as u64;
         let mut directories = Vec::new();
         let steps = match self.of {

@@ -1,4 +1,5 @@
-//! Starts the first process of a run and waits for all of it, detached processes included.
+//! Starts the first process of a run and waits for all its descendants, detached processes
+//! included.
 
 use std::io::{PipeReader, pipe};
 use std::os::fd::{AsFd, AsRawFd};
@@ -18,15 +19,15 @@ use proctrace_payload::Staged;
 pub(crate) enum Ending {
     /// As planned.
     Well,
-    /// A process failed; the first process says so by its status.
+    /// A process failed; the status is that of the first process.
     Badly(ExitStatus),
-    /// This signal came, and all processes were killed.
+    /// This signal was received, and all processes were killed.
     Stopped(i32),
 }
 
-/// Runs it to its end.
+/// Runs the staged plan to its end.
 pub(crate) fn run(staged: &Staged) -> io::Result<Ending> {
-    // Whoever stops us gets an orderly end: what we started is gone, and so is its directory.
+    // When stopped, clean up: kill all started processes and remove their directory.
     let mut stops = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         stops.add(signal);
@@ -34,8 +35,8 @@ pub(crate) fn run(staged: &Staged) -> io::Result<Ending> {
     stops.thread_block()?;
     let signals = SignalFd::with_flags(&stops, SfdFlags::SFD_CLOEXEC)?;
 
-    // Every process of the run inherits one end of a pipe, the detached as well: when the other
-    // end says that nobody holds it, all of them have ended.
+    // Every process of the run, detached or not, inherits the write end of a pipe: EOF at the read
+    // end means that all of them have ended.
     let (all, held) = pipe()?;
     rustix::io::fcntl_setfd(&held, rustix::io::FdFlags::empty())?;
     let mut command = Command::new(&staged.path);
@@ -51,14 +52,14 @@ pub(crate) fn run(staged: &Staged) -> io::Result<Ending> {
         Some(signal) => Ending::Stopped(signal),
         None if status.success() => Ending::Well,
         None => match status.signal() {
-            // Ctrl-C goes to all of the terminal's foreground group.
+            // Ctrl-C signals the whole foreground process group of the terminal.
             Some(signal @ (2 | 15)) => Ending::Stopped(signal),
             _ => Ending::Badly(status),
         },
     })
 }
 
-/// Returns the signal that ended it, if one did.
+/// Returns the signal that stopped it, if any.
 fn wait_for_all(all: &PipeReader, signals: &SignalFd, number: i32) -> io::Result<Option<i32>> {
     let mut stopped = None;
     loop {
@@ -66,7 +67,7 @@ fn wait_for_all(all: &PipeReader, signals: &SignalFd, number: i32) -> io::Result
             PollFd::new(all.as_fd(), PollFlags::POLLIN),
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
         ];
-        // While processes are being killed new ones may be born.
+        // New processes may be created while others are being killed.
         let patience = if stopped.is_some() { PollTimeout::from(20_u8) } else { PollTimeout::NONE };
         match poll(&mut ready, patience) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
@@ -87,8 +88,8 @@ fn wait_for_all(all: &PipeReader, signals: &SignalFd, number: i32) -> io::Result
     }
 }
 
-/// Kills whoever holds the other end of this pipe, which each process of the run has at this
-/// number, unless it closed it.
+/// Kills all processes that hold the other end of this pipe, which each process of the run has at
+/// this descriptor number, unless it closed it.
 fn kill_holders(all: &PipeReader, number: i32) -> io::Result<()> {
     let ours = fs::read_link(Path::new("/proc/self/fd").join(all.as_raw_fd().to_string()))?;
     let me = std::process::id();

@@ -1,4 +1,4 @@
-//! The binary: what it leaves behind, and what it says when it cannot or must not go on.
+//! The binary: the files and processes it leaves behind, and its messages on errors.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -43,7 +43,7 @@ fn nothing_is_left_unless_it_is_asked_for() {
     assert_eq!(merged.metadata().unwrap().len(), 4 * (256 << 10));
     assert!(place.path().join("declared.json").is_file());
 
-    // What is there is not touched.
+    // Existing files are not modified.
     let output = payload(place.path(), &keep).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("is not empty"), "{}", stderr(&output));
@@ -66,7 +66,7 @@ fn a_signal_ends_all_of_it() {
     assert_eq!(entries(place.path()), 0);
 }
 
-/// Processes that run a program of this directory.
+/// Processes that execute a program in this directory.
 fn processes_in(place: &Path) -> Vec<u32> {
     let place = place.canonicalize().unwrap();
     std::fs::read_dir("/proc")
@@ -102,7 +102,7 @@ fn mistakes_are_told() {
     assert_eq!(entries(place.path()), 1);
 }
 
-/// A process that does not do what was planned is seen from outside.
+/// A process that does not do what was planned is detected.
 #[test]
 fn a_failure_below_is_a_failure() {
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Scenario files and plans: the figures of the papers, proportion, and what hostile files get.
+//! Scenario files and plans: the numbers of the papers, scaling, and the handling of hostile files.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -41,7 +41,7 @@ fn the_o2_workflows_have_the_figures_of_the_paper() {
     assert_eq!([0, 1, 2].map(|i| change(b[i], a[i])), [-86.0, -23.0, -16.0]);
     assert_eq!(b, [31_800, 6_000, 34_700]);
     assert_eq!((before.detached, after.detached), (100, 0));
-    // 30 libraries in the last of 48 directories: 47 vain opens for each by 58 execs.
+    // 30 libraries in the last of 48 directories: 47 failed opens for each by 58 execs.
     assert_eq!(before.failed_lookups.len(), 47);
     assert!(before.failed_lookups.iter().all(|misses| misses.count == 100 * 57 * 30));
     assert!(after.failed_lookups.is_empty());
@@ -100,7 +100,7 @@ fn a_plan_follows_from_its_seed() {
         let plan = |seed| scenario(name).plan(Request { seed, ..request(0.1) }).unwrap();
         assert!(plan(5) == plan(5));
         assert!(plan(5) != plan(6));
-        // What is declared is the same but for the seed.
+        // The declarations differ only in the seed.
         let declared = |seed| Declaration { seed: 0, ..plan(seed).declare().unwrap() };
         assert_eq!(declared(5), declared(6));
     }
@@ -116,7 +116,7 @@ fn events_are_dealt_out_completely() {
         let late = declare("athena-mp-late").events.unwrap();
         let each = late.per_worker.unwrap();
         assert_eq!(each.len(), workers as usize);
-        // The first is the mother's.
+        // The first event is the mother process's.
         assert_eq!(each.iter().sum::<u64>(), late.total - 1);
         assert!(each.iter().max().unwrap() - each.iter().min().unwrap() <= 1);
         assert_eq!(declare("athena-mp").events.unwrap().per_worker, None);
@@ -217,7 +217,7 @@ fn sizes_are_bounded_before_anything_is_made() {
         let error = scenario("athena-mp").plan(request).unwrap_err();
         assert!(matches!(error, PlanError::Outside { .. }), "{request:?}");
     }
-    // Each field within its bounds, and together too much.
+    // Each field is within its bounds, but together they are too much.
     let text = catalog::text("alice-o2-before").unwrap();
     let many = text
         .replace("timeframes = 100", "timeframes = 10000")
@@ -255,7 +255,7 @@ fn a_plan_is_put_into_a_directory_as_it_says() {
     for node in nodes {
         assert!(!std::fs::read_to_string(node.path()).unwrap().contains("@work@"));
     }
-    // Where a program of the machine is missing, that is said before anything runs.
+    // A missing program of the machine is reported before anything runs.
     let other = tempfile::tempdir().unwrap();
     let error = stage(&plan, other.path(), "/nowhere".as_ref()).unwrap_err();
     assert!(error.to_string().contains("in PATH"), "{error}");
@@ -283,7 +283,7 @@ proptest! {
         let broken = format!("{}{with}{}", &text[..start], &text[end.unwrap_or(text.len())..]);
         match Scenario::parse("broken.toml", &broken) {
             Ok(scenario) => {
-                // Whatever it has become, it is planned or refused.
+                // Whatever it has become, it is either planned or rejected.
                 let planned = scenario.plan(request(0.01));
                 let _ = planned.and_then(|plan| plan.declare().map(|_| ()));
             }

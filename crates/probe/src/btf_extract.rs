@@ -1,10 +1,10 @@
-//! The kernel's type information, cut down to what a loader needs.
+//! Reduces the kernel's type information to what a loader needs.
 //!
-//! A kernel describes 150,000 types in 5 MB, and the loader keeps each as a value of its own and
+//! A kernel describes 150,000 types in 5 MB, and the loader stores each as a separate value and
 //! compares names with all of them: 90 ms of CPU time and 80 MB at the start of every recording,
-//! for three dozen structs. So there are two extracts. One has the types that our programs name,
-//! for their relocation. One has the ids of what programs attach to: ids are places in the list,
-//! so it is as long as the kernel's and has little else.
+//! for three dozen structs. So two extracts are made. One contains the types that the BPF programs
+//! refer to, for their relocation. The other contains the ids of attach targets: ids are positions
+//! in the list, so it is as long as the kernel's, but contains little else.
 //!
 //! The format: Documentation/bpf/btf.rst.
 
@@ -37,7 +37,7 @@ mod kind {
     pub(super) const ENUM64: u32 = 19;
 }
 
-/// The names of all types in a compiled BPF object, without what CO-RE ignores of them (`___x`).
+/// The names of all types in a compiled BPF object, without the suffix that CO-RE ignores (`___x`).
 pub(crate) fn names_in_object(elf: &[u8]) -> Option<HashSet<Vec<u8>>> {
     let object = object::File::parse(elf).ok()?;
     let section = object.section_by_name(".BTF")?;
@@ -46,15 +46,15 @@ pub(crate) fn names_in_object(elf: &[u8]) -> Option<HashSet<Vec<u8>>> {
     Some(names.filter(|name| !name.is_empty()).map(|name| flavourless(name).to_vec()).collect())
 }
 
-/// What a kernel says of its types, cut down.
+/// The extracts of a kernel's type information.
 pub(crate) struct Extracts {
-    /// Types of the wanted names, and what their members are, with ids of their own.
+    /// Types with the wanted names and the types of their members, renumbered.
     pub(crate) named: Vec<u8>,
-    /// Those whose names begin as was asked for, each with its id.
+    /// Types whose names have a requested prefix, with their original ids.
     pub(crate) attachable: Vec<u8>,
 }
 
-/// Cuts `btf` down. None if it is not as expected: then the whole will do.
+/// Extracts from `btf`. None if its format is unexpected: then the whole has to be used.
 pub(crate) fn extract(
     btf: &[u8],
     names: &HashSet<Vec<u8>>,
@@ -84,7 +84,7 @@ fn flavourless(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Most names can be told from the wanted ones by their length and first byte.
+/// Rejects most unwanted names by length and first byte.
 struct Filter([u64; 256]);
 
 impl Filter {
@@ -101,7 +101,7 @@ impl Filter {
     fn may_hold(&self, name: &[u8]) -> bool {
         let Some(first) = name.first() else { return false };
         let lengths = self.0[usize::from(*first)];
-        // A name with a flavour is longer than the one that is wanted.
+        // A name with a flavour suffix is longer than the wanted one.
         let or_shorter = u64::MAX >> (63 - name.len().min(63));
         let flavoured = name.windows(3).any(|window| window == b"___");
         lengths & 1 << name.len().min(63) != 0 || (flavoured && lengths & or_shorter != 0)
@@ -110,23 +110,23 @@ impl Filter {
 
 struct RawBtf<'a> {
     types: &'a [u8],
-    /// Where each type begins, and that all of it is there has been seen.
+    /// Offset of each type; every type has been checked to be complete.
     starts: Vec<u32>,
     strings: &'a [u8],
 }
 
-/// A type as it lies in the file.
+/// A type as encoded in the file.
 #[derive(Debug, Clone, Copy)]
 struct RawType<'a> {
     name: u32,
     info: u32,
     size_or_type: u32,
-    /// What follows, by its kind.
+    /// The kind-specific data that follows.
     rest: &'a [u8],
 }
 
 impl<'a> RawType<'a> {
-    /// The type that begins here. None where it does not end, or is of no known kind.
+    /// The type at this offset. None if it is truncated or of unknown kind.
     fn read(types: &'a [u8], at: usize) -> Option<Self> {
         let (name, info) = (word(types, at)?, word(types, at + 4)?);
         let size_or_type = word(types, at + 8)?;
@@ -174,7 +174,7 @@ impl<'a> RawType<'a> {
         )
     }
 
-    /// Bytes of each of its members, where it has any.
+    /// Size of each member, if it has any.
     fn member_bytes(kind: u32) -> usize {
         match kind {
             kind::STRUCT | kind::UNION | kind::SECTION | kind::ENUM64 => 12,
@@ -183,7 +183,7 @@ impl<'a> RawType<'a> {
         }
     }
 
-    /// Bytes that follow whatever its members are.
+    /// Size of the data that precedes any members.
     fn fixed_bytes(kind: u32) -> usize {
         match kind {
             kind::INT | kind::VARIABLE | kind::DECLARATION_TAG => 4,
@@ -217,7 +217,7 @@ impl<'a> RawBtf<'a> {
         (0..self.starts.len()).filter_map(|at| self.get(at))
     }
 
-    /// The type at a place of the list; never None of those that are there.
+    /// The type at a position of the list; never None for existing positions.
     fn get(&self, at: usize) -> Option<RawType<'a>> {
         RawType::read(self.types, *self.starts.get(at)? as usize)
     }
@@ -228,12 +228,12 @@ impl<'a> RawBtf<'a> {
         &name[..end]
     }
 
-    /// The place of a type in the list; ids begin with 1, for 0 is void.
+    /// The position of a type in the list; ids start at 1, because 0 is void.
     fn place(&self, id: u32) -> Option<usize> {
         (id as usize).checked_sub(1).filter(|at| *at < self.starts.len())
     }
 
-    /// The types at these places, without members. What fills the places before them says nothing.
+    /// The types at these positions, without members. Dummy types fill the gaps.
     fn write_names(&self, keep: &[usize]) -> Vec<u8> {
         let places = keep.last().map_or(0, |last| last + 1);
         let mut out = Writer::new(self, places * TYPE_BYTES);
@@ -245,7 +245,7 @@ impl<'a> RawBtf<'a> {
                 continue;
             };
             let hollow = RawType::member_bytes(raw.kind()) > 0;
-            // The low half is the number of members, or of what else, by kind.
+            // The low half is the number of members, or has another meaning depending on the kind.
             let info = if hollow { raw.info & !0xffff } else { raw.info };
             out.head(raw.name, info, raw.size_or_type);
             if !hollow {
@@ -255,10 +255,10 @@ impl<'a> RawBtf<'a> {
         out.finish()
     }
 
-    /// The wanted types with all their members, and of what those are, as much as says what it is:
-    /// nameless structs whole, others hollow, and pointers to nothing.
+    /// The wanted types with all their members, and the types of these as far as needed: unnamed
+    /// structs in full, others without members, and pointers without a target.
     fn write_named(&self, wanted: &[usize]) -> Vec<u8> {
-        // In the order of their new ids, which begin with 1.
+        // In the order of their new ids, which start at 1.
         let mut list: Vec<(usize, bool)> = Vec::new();
         let mut ids: HashMap<usize, u32> = HashMap::new();
         for at in wanted {
@@ -315,7 +315,7 @@ impl<'a> RawBtf<'a> {
         out.finish()
     }
 
-    /// The types that this one is made of.
+    /// The types that this one refers to.
     fn references(&self, at: usize, whole: bool) -> Vec<u32> {
         let Some(raw) = self.get(at) else { return Vec::new() };
         match raw.kind() {
@@ -330,7 +330,7 @@ impl<'a> RawBtf<'a> {
     }
 }
 
-/// Type information being put together.
+/// Builder of type information.
 struct Writer<'a, 'b> {
     /// Room for the header, then the types.
     bytes: Vec<u8>,
@@ -338,10 +338,10 @@ struct Writer<'a, 'b> {
 }
 
 impl<'a, 'b> Writer<'a, 'b> {
-    /// With room for so many bytes of types.
+    /// Reserves space for `bytes` bytes of types.
     fn new(of: &'b RawBtf<'a>, bytes: usize) -> Self {
         let strings = Strings { of, new: vec![0], known: HashMap::new() };
-        // Strings take their place behind the types; a few KB, however large the rest.
+        // The strings follow the types: a few KB, independent of the rest.
         let mut room = Vec::with_capacity(HEADER_BYTES + bytes + (64 << 10));
         room.resize(HEADER_BYTES, 0);
         Self { bytes: room, strings }
@@ -376,7 +376,7 @@ impl<'a, 'b> Writer<'a, 'b> {
     }
 }
 
-/// The strings that are still named.
+/// The strings still referred to.
 struct Strings<'a, 'b> {
     of: &'b RawBtf<'a>,
     new: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Letting go of the classic tracepoints without making anybody wait.
+//! Detaches the classic tracepoints without delaying the recorder.
 
 use std::os::fd::AsRawFd;
 
@@ -6,27 +6,27 @@ use crate::perf_event::TracepointLink;
 
 /// Detaches all of these.
 ///
-/// The kernel waits for grace periods of RCU, under a lock, for each one: 70 ms, a second for all
-/// (perf_trace_event_unreg() in kernel/trace/trace_event_perf.c). So they are left to a process
-/// that has nothing else to do. Until it is done, whoever makes one of these calls still runs a
-/// program that finds no task to record.
+/// For each one, the kernel waits for RCU grace periods, under a lock: 70 ms, a second for all
+/// (perf_trace_event_unreg() in kernel/trace/trace_event_perf.c). So this is left to a background
+/// process. Until it is done, tasks that make one of these calls still run a program that finds no
+/// task to record.
 pub(crate) fn in_background(links: Vec<TracepointLink>) {
     if links.is_empty() {
         return;
     }
-    // SAFETY: the child makes system calls only, on values it has on its stack, and never returns.
+    // SAFETY: the child makes only system calls, on values on its stack, and never returns.
     match unsafe { libc::fork() } {
         0 => {
-            // A grandchild, so that nobody need wait for it.
+            // A grandchild, so that no process needs to wait for it.
             // SAFETY: as above.
             let pid = unsafe { libc::fork() };
             if pid != 0 {
-                // SAFETY: ends this process without running anything of its parent's.
+                // SAFETY: exits without running any of the parent's code.
                 unsafe { libc::_exit(0) };
             }
             hold_and_exit(&links)
         }
-        // Without a process to leave it to, it is done here, when they are dropped.
+        // If fork fails, the links are closed here, when they are dropped.
         -1 => {}
         child => {
             // SAFETY: waits for our own child, which exits at once.
@@ -35,12 +35,12 @@ pub(crate) fn in_background(links: Vec<TracepointLink>) {
     }
 }
 
-/// Keeps nothing open but the links, in particular no pipe that someone reads to its end; then
-/// exits, which closes them.
+/// Closes all descriptors except the links, in particular pipes that someone reads until EOF; then
+/// exits, which closes the links.
 fn hold_and_exit(links: &[TracepointLink]) -> ! {
     let keep = |fd| links.iter().any(|link| link.as_raw_fd() == fd);
     let last = links.iter().map(AsRawFd::as_raw_fd).max().unwrap_or(2);
-    // SAFETY: these calls touch no memory; nobody uses the descriptors after this.
+    // SAFETY: these calls touch no memory; the descriptors are not used after this.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"proctrace-end".as_ptr());

@@ -1,4 +1,4 @@
-//! What this kernel and this user can do, found out by trying.
+//! Determines by trying what this kernel and this user can do.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,31 +11,31 @@ use crate::object::{kernel_btf, load_object};
 use crate::options::{EbpfOptions, Settings};
 use crate::rights::Rights;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What.
+    /// The name of the check.
     pub name: &'static str,
-    /// How it turned out.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was found.
+    /// The finding.
     pub found: String,
-    /// What to do about it, where something can be done.
+    /// The remedy, if there is one.
     pub advice: Option<String>,
 }
 
-/// How a check turned out.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// As it should be.
     Good,
     /// Worth knowing; recordings are possible.
     Note,
-    /// No recording is possible like this.
+    /// Recording is not possible.
     Bad,
 }
 
-/// Looks at everything a recording depends on, and tries every hook.
+/// Checks everything that recording depends on, and tries every hook.
 pub fn examine() -> Vec<Check> {
     let mut checks = vec![kernel(), btf(), privileges()];
     checks.extend(who_is_recorded());
@@ -139,7 +139,7 @@ fn who_is_recorded() -> Option<Check> {
     })
 }
 
-/// A file with capabilities that everybody may execute lends them to everybody.
+/// A file with capabilities that everybody may execute grants them to everybody.
 fn who_records() -> Option<Check> {
     const NAME: &str = "who may record";
     const ATTRIBUTE: &str = "security.capability";
@@ -204,7 +204,7 @@ fn preemption() -> Check {
 
 fn hooks() -> Vec<Check> {
     let Ok(btf) = kernel_btf() else { return Vec::new() };
-    // The smallest rings will do: nothing is recorded.
+    // The smallest rings suffice: nothing is recorded.
     let own = EbpfOptions { ring_bytes: 4096, ..EbpfOptions::default() };
     let settings = Settings { wanted: &Options::default(), ebpf: &own };
     let rights = Rights::of_this_process().map_err(ProbeError::system("tell our rights"));

@@ -1,19 +1,19 @@
-//! Why a recording cannot be made, and what its user can do about it.
+//! Why recording is not possible, and what the user can do about it.
 
 use std::io;
 
 use aya::programs::ProgramError;
 
-/// How to give the right to record to some users.
+/// How to allow some users to record.
 pub(crate) const ADVICE: &str = "let a group record what its members run, as root:\n\
     groupadd -r proctrace\n\
     install -g proctrace -m 0750 $(command -v proctrace) /usr/local/bin/proctrace\n\
     setcap cap_bpf,cap_perfmon+ep /usr/local/bin/proctrace";
 
-/// What can keep a recording from being made.
+/// The reasons why recording is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The kernel will not let us.
+    /// The kernel refuses for lack of privileges.
     #[error(
         "the kernel refuses BPF to this user ({call}: {source}).\n\
          Run with sudo, or {advice}\n\
@@ -23,28 +23,28 @@ pub enum ProbeError {
     NotPermitted {
         /// Which step.
         call: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
-    /// No type information: the programs cannot be fitted to the kernel.
+    /// No type information: the programs cannot be relocated for this kernel.
     #[error(
         "this kernel has no BTF (/sys/kernel/btf/vmlinux: {0}): proctrace needs Linux 5.15 or later, \
          built with CONFIG_DEBUG_INFO_BTF=y"
     )]
     NoBtf(String),
-    /// No task storage: tasks cannot be followed.
+    /// No task storage: tasks cannot be traced.
     #[error("this kernel keeps no storage for tasks ({0}): proctrace needs Linux 5.15 or later")]
     NoTaskStorage(#[source] io::Error),
-    /// A hook that a recording cannot do without.
+    /// A required hook is unavailable.
     #[error("cannot follow {event}: {tried}")]
     NoHook {
-        /// What would be missing.
+        /// The event that would be missing.
         event: &'static str,
-        /// Each hook that was tried, and why not.
+        /// Each hook that was tried, and why it failed.
         tried: String,
     },
-    /// The object that was compiled in does not load.
+    /// The embedded object does not load.
     #[error("cannot load the BPF programs")]
     Load(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A map or a program is not as expected.
@@ -56,10 +56,10 @@ pub enum ProbeError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// An option that cannot be.
+    /// An invalid option.
     #[error("{0}")]
     Option(String),
-    /// The caller may not trace the process that was to be recorded.
+    /// The caller may not trace the process to be recorded.
     #[error(
         "{0} belongs to another user, or may not be traced by you\n\
          Without root you can record processes that have your user and group ids, run no \
@@ -90,7 +90,7 @@ impl ProbeError {
     }
 }
 
-/// The innermost cause of an error: what the kernel said.
+/// The innermost cause of an error: the kernel's own.
 pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     loop {
@@ -107,7 +107,7 @@ pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
-/// What a verifier's log complains of: its last line that is no statistics.
+/// The verifier's complaint: the last line of its log that is not statistics.
 fn complaint(log: &str) -> Option<&str> {
     let is_statistics = |line: &str| {
         ["verification time", "stack depth", "processed "]
@@ -117,11 +117,11 @@ fn complaint(log: &str) -> Option<&str> {
     log.lines().map(str::trim).rfind(|line| !line.is_empty() && !is_statistics(line))
 }
 
-/// Whether it is the user's privileges that an error is about.
+/// Returns the kernel's error if the cause is a lack of privileges.
 pub(crate) fn not_permitted(error: &(dyn std::error::Error + 'static)) -> Option<io::Error> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        // The verifier says EACCES, too, to programs that it takes for unsafe.
+        // The verifier also returns EACCES for programs that it considers unsafe.
         if let Some(ProgramError::LoadError { io_error, .. }) = error.downcast_ref() {
             let refused = io_error.raw_os_error() == Some(libc::EPERM);
             return refused.then(|| io::Error::from_raw_os_error(libc::EPERM));

@@ -1,4 +1,4 @@
-//! Which program serves which event: loaded and attached, the cheapest that works first.
+//! The hooks of each event: loads and attaches the programs, trying the cheapest hook first.
 
 use std::os::fd::AsFd;
 
@@ -16,18 +16,18 @@ use crate::preemption;
 use crate::task_iterator::TaskIterator;
 use crate::tracefs::Tracefs;
 
-/// An event and the ways to get at it, best first.
+/// An event and the hooks that can record it, best first.
 pub(crate) struct Event {
     pub(crate) name: &'static str,
     ways: &'static [Way],
     needed: fn(Settings<'_>) -> Need,
 }
 
-/// Whether a recording does without an event.
+/// Whether a recording requires an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Must,
-    /// Taken where the kernel has it.
+    /// Used if the kernel has it.
     May,
     Not,
 }
@@ -35,15 +35,15 @@ pub(crate) enum Need {
 enum Way {
     /// A BTF-typed tracepoint: program, tracepoint.
     TpBtf(&'static str, &'static str),
-    /// [`RETURN_PROGRAM`] of every call that was asked for, on the function that serves it.
+    /// [`RETURN_PROGRAM`] of every wanted call, on the function that implements it.
     Functions,
-    /// This program on `syscalls/sys_exit_X` of every call that was asked for.
+    /// This program on `syscalls/sys_exit_X` of every wanted call.
     SysExits(&'static str),
     /// A task iterator: program.
     TaskIterator(&'static str),
 }
 
-/// Everything a recording consists of.
+/// All events of a recording.
 pub(crate) const EVENTS: &[Event] = &[
     Event { name: "fork", ways: &[Way::TpBtf("on_newtask", "task_newtask")], needed: always },
     Event { name: "exec", ways: &[Way::TpBtf("on_exec", "sched_process_exec")], needed: always },
@@ -90,42 +90,43 @@ fn always(_: Settings<'_>) -> Need {
     Need::Must
 }
 
-/// The programs for the functions that serve calls: this and the name of the call.
+/// Prefix of the programs for the functions that implement calls; the name of the call follows.
 pub(crate) const RETURN_PROGRAM: &str = "on_return_of_";
 
-/// Those functions: this and the name of the call inside the kernel (arch/*/syscall_wrapper.h).
+/// Prefix of those functions; the kernel-internal name of the call follows
+/// (arch/*/syscall_wrapper.h).
 const FUNCTION_PREFIX: &str =
     if cfg!(target_arch = "aarch64") { "__arm64_sys_" } else { "__x64_sys_" };
 
-/// How the names of what programs are attached to begin, as the kernel's types have them.
+/// Prefixes of the names of attach targets in the kernel's types.
 pub(crate) const NAMES_ATTACHED_TO: &[&[u8]] =
     &[b"btf_trace_", b"bpf_iter_task", FUNCTION_PREFIX.as_bytes()];
 
-/// The programs that are run rather than attached.
+/// The programs that are run by the recorder, not attached.
 pub(crate) const SAMPLE_PROGRAM: &str = "on_sample";
 pub(crate) const ADOPT_PROGRAM: &str = "on_adopt";
 
-/// The hooks in use, and what keeps the classic tracepoints attached; the others hang on their
-/// programs.
+/// The hooks in use, and the links of the classic tracepoints; the others are attached as long as
+/// their programs are loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
     pub(crate) list: Vec<Hook>,
     pub(crate) links: Vec<TracepointLink>,
-    /// By their programs.
+    /// By program name.
     iterators: Vec<(&'static str, TaskIterator)>,
 }
 
 impl Hooks {
-    /// The iterator with this program, if the recording has one.
+    /// The iterator of this program, if the recording has one.
     pub(crate) fn iterator(&self, program: &str) -> Option<&TaskIterator> {
         self.iterators.iter().find(|(name, _)| *name == program).map(|(_, iterator)| iterator)
     }
 }
 
-/// What keeps a hook where it is.
+/// What keeps a hook attached.
 #[derive(Debug)]
 pub(crate) enum Attached {
-    /// The program does.
+    /// The loaded program itself.
     Program,
     Tracepoints(Vec<TracepointLink>),
     Iterator(&'static str, TaskIterator),
@@ -166,8 +167,8 @@ impl Event {
         (self.needed)(settings)
     }
 
-    /// The best way first. Where programs can be interrupted, one on a function is the last
-    /// resort: it is cheaper than a tracepoint, but runs of it would be skipped.
+    /// The best hook first. On fully preemptible kernels, functions come last: they are cheaper
+    /// than tracepoints, but some runs would be skipped.
     fn ways_in_order(&self) -> impl Iterator<Item = &Way> {
         let mut ways: Vec<&Way> = self.ways.iter().collect();
         if self.ways.iter().any(|way| matches!(way, Way::Functions)) && preemption::is_full() {
@@ -198,7 +199,7 @@ pub(crate) fn attach(
             }
         }
     }
-    // Who asked for a certain hook is told why it is not to be had, not that nothing is.
+    // If a specific hook was requested, report why it is unavailable instead of a general refusal.
     let refused = refused.filter(|_| settings.ebpf.lookup_hook == LookupHook::Auto);
     Err(match refused {
         Some(source) => ProbeError::NotPermitted { call: event.name, source },
@@ -217,7 +218,7 @@ impl Way {
         }
     }
 
-    /// Whether the options leave this way.
+    /// Whether the options allow this hook.
     fn is_wanted(&self, settings: Settings<'_>) -> bool {
         match (settings.ebpf.lookup_hook, self) {
             (LookupHook::Auto, _) => true,
@@ -253,7 +254,7 @@ impl Way {
             Self::Functions => {
                 let attached = attach_functions(ebpf, btf, settings);
                 if attached.is_err() {
-                    // the next way must not find some of them still there
+                    // unload all, so that the next hook starts clean
                     for (_, program) in ebpf.programs_mut() {
                         if let Program::FExit(program) = program {
                             let _ = program.unload();
@@ -273,8 +274,8 @@ impl Way {
                     let name = format!("sys_exit_{}", internal(call));
                     match tracefs.tracepoint_id("syscalls", &name) {
                         Ok(id) => links.push(attach_tracepoint(id, program.fd()?.as_fd())?),
-                        // Newer machines do without some calls (arm64, riscv64), older kernels
-                        // without others (openat2: 5.6, faccessat2: 5.8).
+                        // Newer architectures lack some calls (arm64, riscv64), older kernels
+                        // others (openat2: 5.6, faccessat2: 5.8).
                         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                         Err(error) => return Err(error.into()),
                     }
@@ -305,14 +306,14 @@ fn attach_functions(ebpf: &mut Ebpf, btf: &Btf, settings: Settings<'_>) -> Resul
     if attached == 0 { Err("this kernel does not describe these functions".into()) } else { Ok(()) }
 }
 
-/// The calls that were asked for.
+/// The wanted calls.
 fn calls(settings: Settings<'_>) -> impl Iterator<Item = Call> + use<> {
     let misses = settings.wanted.misses;
     let calls = Family::ALL.into_iter().flat_map(Family::calls).copied();
     calls.filter(move |call| misses.contains(*call))
 }
 
-/// The name of a call inside the kernel, where it is not that of its manual page.
+/// The kernel-internal name of a call, which may differ from its manual page.
 fn internal(call: Call) -> &'static str {
     match call {
         Call::Stat => "newstat",

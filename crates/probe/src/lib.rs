@@ -1,4 +1,4 @@
-//! The eBPF source of records: the programs in the kernel, and what they leave in their buffers.
+//! The eBPF source of records: loads the programs into the kernel and drains their buffers.
 //!
 //! ```no_run
 //! use proctrace_probe::{EbpfOptions, Probe};
@@ -20,9 +20,9 @@
 //! # }
 //! ```
 //!
-//! This is the only crate that talks to the kernel's BPF, and has `unsafe` code for it, each with its
-//! reason. It needs CAP_BPF and CAP_PERFMON, or root; without CAP_SYS_PTRACE it records only what its
-//! user could trace.
+//! This is the only crate that uses the kernel's BPF interfaces, and contains `unsafe` code for
+//! them, each with its reason. It needs CAP_BPF and CAP_PERFMON, or root; without CAP_SYS_PTRACE it
+//! records only what its user could trace.
 
 #![expect(unsafe_code, reason = "system calls that no crate wraps; each says why it is sound")]
 

@@ -1,13 +1,13 @@
-//! What the eBPF source can be told beside what every source is told.
+//! The options specific to the eBPF source.
 
 use proctrace_record::Options;
 
-/// How the programs go about what the recording wants.
+/// How the programs record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EbpfOptions {
-    /// Where to take failed look-ups from.
+    /// The hook for failed look-ups.
     pub lookup_hook: LookupHook,
-    /// Attach programs that do nothing: what a run then costs is what the hooks themselves do.
+    /// Attach programs that do nothing, to measure the cost of the hooks alone.
     pub empty_programs: bool,
     /// Bytes of each of the two ring buffers: a power of two, at least a page.
     pub ring_bytes: u32,
@@ -15,43 +15,43 @@ pub struct EbpfOptions {
     pub on_full: OnFull,
 }
 
-/// Everything the programs are told.
+/// All settings of the programs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings<'a> {
-    /// What the recording wants of any source.
+    /// The options for any source.
     pub(crate) wanted: &'a Options,
-    /// What it wants of this one.
+    /// The options for this source.
     pub(crate) ebpf: &'a EbpfOptions,
 }
 
-/// The longest name of an environment variable that can be asked for.
+/// Maximum length of the name of a requested environment variable.
 pub const ENV_NAME_MAX: usize = 31;
 
-/// As many environment variables can be asked for.
+/// Maximum number of requested environment variables.
 pub const ENV_NAMES_MAX: usize = 32;
 
-/// As many processes can be asked for by their pids.
+/// Maximum number of processes requested by pid.
 pub const PIDS_MAX: usize = 1024;
 
 /// What to do when a ring buffer is nearly full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFull {
-    /// Nothing: what does not fit is dropped and counted.
+    /// Records that do not fit are dropped and counted.
     Drop,
     /// Make the payload wait for the recorder.
     Block,
 }
 
-/// Where failed look-ups are taken from.
+/// The hooks that can record failed look-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookupHook {
-    /// The first of the following that this kernel gives us: the cheapest.
+    /// The first of the following that this kernel offers: the cheapest.
     Auto,
-    /// The functions that serve the calls.
+    /// The functions that implement the calls.
     Fexit,
     /// The tracepoints of the calls.
     Tracepoint,
-    /// The one tracepoint of all calls.
+    /// The single tracepoint of all calls.
     SysExit,
 }
 
@@ -66,11 +66,11 @@ impl Default for EbpfOptions {
     }
 }
 
-/// The size of a ring buffer for a machine with so many CPUs.
+/// The size of a ring buffer for this number of CPUs.
 ///
-/// It has to hold what all of them can write until the recorder gets the CPU: 2 MiB are 20 ms of the
-/// worst storm, look-ups of paths that were never looked up before. The kernel clears it when it is
-/// made, 1 ms for each MiB, so it is not larger than that.
+/// It must hold what all of them can write until the recorder gets the CPU: 2 MiB are 20 ms of the
+/// heaviest load, look-ups of always new paths. The kernel clears it at creation, 1 ms for each
+/// MiB, so it is no larger than that.
 fn ring_bytes_for(cpus: usize) -> u32 {
     const A_CPU: u32 = 2 << 20;
     let cpus = u32::try_from(cpus).unwrap_or(u32::MAX).clamp(2, 16);

@@ -1,13 +1,13 @@
-//! Attaching a program to a classic tracepoint by its number.
+//! Attaches a program to a classic tracepoint by its id.
 //!
-//! aya's own way takes the tracepoint's name and needs a mounted tracefs to look it up.
+//! aya's own function takes the tracepoint's name and needs a mounted tracefs to look it up.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use aya_obj::generated::{perf_event_attr, perf_type_id};
 
-/// Attached while it lives.
+/// Keeps the program attached until dropped.
 #[derive(Debug)]
 pub(crate) struct TracepointLink {
     event: OwnedFd,
@@ -24,20 +24,20 @@ const PERF_EVENT_IOC_ENABLE: libc::c_ulong = 0x2400;
 const PERF_EVENT_IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
-/// Attaches `program` to the tracepoint with this number, for every CPU.
+/// Attaches `program` to the tracepoint with this id, on every CPU.
 pub(crate) fn attach_tracepoint(id: u64, program: BorrowedFd<'_>) -> io::Result<TracepointLink> {
     // SAFETY: perf_event_attr consists of integers and unions of integers; zero is valid.
     let mut attr: perf_event_attr = unsafe { std::mem::zeroed() };
     attr.size = u32::try_from(size_of::<perf_event_attr>()).expect("it is 136 bytes");
     attr.type_ = perf_type_id::PERF_TYPE_TRACEPOINT as u32;
     attr.config = id;
-    // One event on one CPU serves: the program hangs on the tracepoint, not on the event.
+    // One event on one CPU suffices: the program is attached to the tracepoint, not to the event.
     // SAFETY: perf_event_open(2) reads attr.size bytes of attr, which outlives the call.
     let event = unsafe {
         libc::syscall(libc::SYS_perf_event_open, &raw const attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC)
     };
     let event = match RawFd::try_from(event) {
-        // SAFETY: the kernel has just given us this descriptor; no one else has it.
+        // SAFETY: the kernel has just returned this descriptor; nothing else owns it.
         Ok(fd) if fd >= 0 => unsafe { OwnedFd::from_raw_fd(fd) },
         _ => return Err(io::Error::last_os_error()),
     };

@@ -1,15 +1,15 @@
-//! Whether a program in the kernel can be interrupted by another task's.
+//! Whether a BPF program can be preempted by another task's.
 //!
-//! A trampoline keeps a program on its CPU, but does not keep the CPU to it. Where the kernel is fully
-//! preemptible, a task can lose the CPU in the middle of a program; until it is back, the
-//! kernel skips that program for everybody else there (recursion_misses). Tracepoints disable
-//! preemption, until Linux 7.0. Seen on 6.12 with preempt=full, with four storms of look-ups on two
-//! CPUs: of 120,000 look-ups 16,572 skipped with fexit, none with the tracepoint.
+//! A trampoline disables migration, but not preemption. On a fully preemptible kernel a task can
+//! lose the CPU in the middle of a program; until it runs again, the kernel skips that program for
+//! all other tasks on that CPU (recursion_misses). Tracepoints disable preemption, until Linux 7.0.
+//! Seen on 6.12 with preempt=full, with four bursts of look-ups on two CPUs: of 120,000 look-ups
+//! 16,572 were skipped with fexit, none with the tracepoint.
 
 use std::fs;
 
-/// Whether tasks lose the CPU anywhere in the kernel. With preempt=lazy it takes a task that stays in
-/// there for a whole tick.
+/// Whether tasks can be preempted anywhere in the kernel. With preempt=lazy this requires a task
+/// that stays in the kernel for a whole tick.
 pub(crate) fn is_full() -> bool {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let release = rustix::system::uname();
@@ -20,7 +20,7 @@ pub(crate) fn is_full() -> bool {
         .unwrap_or_else(|| full_by_version(&read("/proc/version")))
 }
 
-/// `none voluntary (full)`: the one in use.
+/// `none voluntary (full)`: the mode in parentheses is active.
 fn full_by_debugfs(modes: &str) -> Option<bool> {
     let (_, rest) = modes.split_once('(')?;
     Some(rest.split_once(')')?.0 == "full")
@@ -31,13 +31,13 @@ fn full_by_command_line(line: &str) -> Option<bool> {
     Some(modes.next_back()? == "full")
 }
 
-/// What the kernel was built to begin with.
+/// The default mode of the kernel's build.
 fn full_by_config(config: &str) -> Option<bool> {
     let has = |option: &str| config.lines().any(|line| line == option);
     (!config.is_empty()).then(|| has("CONFIG_PREEMPT=y") || has("CONFIG_PREEMPT_RT=y"))
 }
 
-/// Of a kernel that can change it, this does not tell what it is.
+/// For a kernel with dynamic preemption this does not reveal the mode.
 fn full_by_version(version: &str) -> bool {
     version.split_ascii_whitespace().any(|word| matches!(word, "PREEMPT" | "PREEMPT_RT"))
 }

@@ -1,25 +1,25 @@
-//! What the kernel knows of our programs.
+//! The kernel's statistics of the BPF programs.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_prog_info};
 
-/// A program that is loaded.
+/// A loaded program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// Its name.
     pub name: String,
-    /// Instructions that the verifier looked at, each as often as it did; 0 before Linux 5.16.
+    /// Instructions processed by the verifier, including repetitions; 0 before Linux 5.16.
     pub verified_instructions: u32,
     /// Bytes of machine code.
     pub machine_code_bytes: u32,
-    /// How often it ran, and for how long; 0 unless the sysctl kernel.bpf_stats_enabled is 1.
+    /// Number of runs; 0 unless the sysctl kernel.bpf_stats_enabled is 1.
     pub runs: u64,
-    /// The time of all runs, which that sysctl makes 20 to 40 ns longer each.
+    /// Total time of its runs; that sysctl adds 20 to 40 ns to each.
     pub run_ns: u64,
-    /// How often the kernel did not run it because it was running on that CPU already. Each is an
-    /// event that left no record. Kernels before 5.12 say 0.
+    /// Number of runs skipped by the kernel because it was already running on that CPU. Each is an
+    /// event without a record. Always 0 before Linux 5.12.
     pub recursion_misses: u64,
 }
 
@@ -34,7 +34,7 @@ impl From<Program> for proctrace_trace::Program {
     }
 }
 
-/// Asks for a program's figures. (aya has some of them, but not the last.)
+/// Queries a program's statistics. (aya provides some of them, but not the last.)
 pub(crate) fn ask(name: &str, program: BorrowedFd<'_>) -> io::Result<Program> {
     // SAFETY: both consist of integers, bit fields and unions of them; zero is valid.
     let (mut info, mut attr): (bpf_prog_info, bpf_attr) =

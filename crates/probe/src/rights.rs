@@ -1,7 +1,8 @@
-//! Whom the caller may record, and how capabilities are given up once they are not needed any more.
+//! Which tasks the caller may record, and how capabilities are dropped once they are no longer
+//! needed.
 //!
-//! BPF programs see every task, whoever loaded them. So a recorder without CAP_SYS_PTRACE tells its
-//! programs which user it belongs to, and they record only tasks that this user could trace: see
+//! BPF programs see every task, whoever loaded them. So a recorder without CAP_SYS_PTRACE passes
+//! its user's ids to its programs, and they record only tasks that this user could trace: see
 //! bpf/rights.bpf.h.
 
 use std::fs;
@@ -19,7 +20,7 @@ use crate::error::ProbeError;
 /// PROC_USER_INIT_INO of linux/proc_ns.h.
 const INITIAL_USER_NAMESPACE: u64 = 0xefff_fffd;
 
-/// The rights of whoever records.
+/// The rights of the recording user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rights {
     /// Only tasks that the caller could trace are recorded.
@@ -28,12 +29,12 @@ pub(crate) struct Rights {
     pub(crate) uid: u32,
     /// The real group id.
     pub(crate) gid: u32,
-    /// Bits of the capabilities that are the caller's own, as opposed to those of the recorder's file.
+    /// Bit mask of the caller's own capabilities, without those of the recorder's file.
     pub(crate) capabilities: u64,
 }
 
 impl Rights {
-    /// Of this process.
+    /// The rights of this process.
     pub(crate) fn of_this_process() -> io::Result<Self> {
         let sets = capabilities(None)?;
         let (uid, gid) = (getuid(), getgid());
@@ -41,9 +42,9 @@ impl Rights {
         let borrowed = uid != geteuid() || gid != getegid();
         let may_trace_all = sets.effective.contains(CapabilitySet::SYS_PTRACE)
             && fs::metadata("/proc/self/ns/user")?.ino() == INITIAL_USER_NAMESPACE;
-        // Root gets its capabilities anew at every exec. Others keep only ambient ones, and executing a
-        // file with capabilities clears those (cap_bprm_creds_from_file()). So ambient capabilities were
-        // the caller's own; the others may come from the recorder's file.
+        // Root regains its capabilities at every exec. Other users keep only ambient ones, and
+        // executing a file with capabilities clears those (cap_bprm_creds_from_file()). So ambient
+        // capabilities belong to the caller; the others may come from the recorder's file.
         let by_being_root = uid.is_root()
             && !borrowed
             && !capabilities_secure_bits()?.contains(CapabilitiesSecureBits::NO_ROOT);
@@ -56,17 +57,17 @@ impl Rights {
         })
     }
 
-    /// Gives up what was needed to load and attach. `works` says whether the recording can go on
-    /// with what is left.
+    /// Drops the capabilities needed to load and attach. `works` checks whether the recording can
+    /// continue with the remaining ones.
     ///
-    /// Real root keeps what it has: it may have to launch the command as somebody else, and
-    /// could get it all back anyway.
+    /// Real root keeps its capabilities: it may have to launch the command as another user, and
+    /// could regain them anyway.
     pub(crate) fn give_up(self, works: impl Fn() -> bool) -> Result<(), ProbeError> {
         let sets = capabilities(None).map_err(io::Error::from).map_err(failed)?;
         if self.uid == 0 || (sets.permitted.is_empty() && sets.inheritable.is_empty()) {
             return Ok(());
         }
-        // Each thread has capabilities of its own.
+        // Capabilities are per thread.
         let threads = fs::read_dir("/proc/self/task").map_err(failed)?.count();
         if threads != 1 {
             return Err(ProbeError::Option(format!(
@@ -77,13 +78,13 @@ impl Rights {
         give_up(sets, self.needed(), works).map_err(failed)
     }
 
-    /// To look into /proc of other users' processes, where they may be recorded.
+    /// To read /proc of other users' processes, if they may be recorded.
     fn needed(self) -> CapabilitySet {
         if self.restricted { CapabilitySet::empty() } else { CapabilitySet::SYS_PTRACE }
     }
 
-    /// Whether the kernel lets the caller look at this process; that it does not exist is somebody
-    /// else's error.
+    /// Whether the kernel allows the caller to read this process; a nonexistent process is reported
+    /// elsewhere.
     pub(crate) fn check(self, pid: u32) -> Result<(), ProbeError> {
         let looked = fs::read_link(format!("/proc/{pid}/exe"));
         let denied = looked.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
@@ -94,21 +95,22 @@ impl Rights {
     }
 }
 
-/// Why none of these processes is recorded, if that is for want of rights: else they have ended.
+/// The reason why none of these processes is recorded, if it is missing rights; otherwise they have
+/// ended.
 pub(crate) fn hidden(pids: &[u32], restricted: bool) -> Option<ProbeError> {
     let is_hidden = |pid: &&u32| restricted && is_there(**pid);
     let hidden: Vec<String> = pids.iter().filter(is_hidden).map(u32::to_string).collect();
     (!hidden.is_empty()).then(|| ProbeError::NotYours(format!("process {}", hidden.join(", "))))
 }
 
-/// Whether there is a process that has not ended.
+/// Whether this process exists and is not a zombie.
 fn is_there(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/status"))
         .is_ok_and(|status| !status.lines().any(|line| line.starts_with("State:\tZ")))
 }
 
 fn ambient() -> CapabilitySet {
-    // Higher ones than the kernel knows are errors, and so none.
+    // Numbers unknown to the kernel give an error, and thus do not count.
     (0..u64::BITS)
         .map(|number| CapabilitySet::from_bits_retain(1 << number))
         .filter(|capability| capability_is_in_ambient_set(*capability).unwrap_or(false))
@@ -120,7 +122,7 @@ fn give_up(
     needed: CapabilitySet,
     works: impl Fn() -> bool,
 ) -> io::Result<()> {
-    // Kernels before 6.0 (c8644cd0efe7) ask for CAP_BPF even where a map or a program is held by a
+    // Kernels before 6.0 (c8644cd0efe7) require CAP_BPF even for maps and programs held by
     // descriptor, if kernel.unprivileged_bpf_disabled is set; CAP_SYS_ADMIN serves as well.
     let bpf = before.permitted & CapabilitySet::BPF;
     let bpf = if bpf.is_empty() { before.permitted & CapabilitySet::SYS_ADMIN } else { bpf };
@@ -147,7 +149,7 @@ fn failed(source: io::Error) -> ProbeError {
 mod tests {
     use super::*;
 
-    /// In a thread of its own: capabilities are a thread's.
+    /// In a separate thread: capabilities are per thread.
     fn in_a_thread(works: bool) -> CapabilitySets {
         let thread = std::thread::spawn(move || {
             let before = capabilities(None).unwrap();
@@ -164,7 +166,7 @@ mod tests {
         let left = in_a_thread(true);
         assert_eq!((left.effective, left.permitted), (needed, needed));
         assert!(left.inheritable.is_empty());
-        // Where the kernel asks for more, no more than that.
+        // If the kernel requires more, nothing beyond that.
         let bpf = before.permitted & CapabilitySet::BPF;
         let left = in_a_thread(false);
         assert_eq!((left.effective, left.permitted), (needed | bpf, needed | bpf));

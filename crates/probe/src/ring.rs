@@ -1,8 +1,8 @@
-//! A ring buffer of the kernel's, emptied in place.
+//! Reads a kernel ring buffer in place.
 //!
-//! Its shape is that of kernel/bpf/ringbuf.c: a page with the consumer's position, a page with the
-//! producers', then the data, mapped twice in a row so that no record is ever torn. A record is eight
-//! bytes of which four are its length and two flags, then its bytes, then padding to eight.
+//! Its layout is that of kernel/bpf/ringbuf.c: a page with the consumer's position, a page with the
+//! producers', then the data, mapped twice in a row so that every record is contiguous. A record
+//! consists of eight bytes, four of them its length and two flags, then its data, padded to eight.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,15 +16,15 @@ use crate::mapping::Mapping;
 
 /// Set while a producer is still writing a record.
 const BUSY: u32 = 1 << 31;
-/// Set where a producer has given a record up.
+/// Set if the producer has discarded the record.
 const DISCARDED: u32 = 1 << 30;
 const HEADER_BYTES: usize = 8;
 
-/// The reading end. There is one for each ring.
+/// The consumer of a ring; each ring has one.
 ///
-/// aya has one, too, but tells the kernel of every single record that it was read. The position
-/// is in memory that each producer looks at for each record it writes, so telling it seldom spares both
-/// sides a cache line on its way between them.
+/// aya also has one, but updates the consumer position after every single record. The position is
+/// in memory that each producer reads for each record, so updating it rarely saves both sides the
+/// transfer of a cache line.
 #[derive(Debug)]
 pub(crate) struct Ring {
     map: MapData,
@@ -32,13 +32,13 @@ pub(crate) struct Ring {
     producer: Mapping,
     page_bytes: usize,
     data_bytes: usize,
-    /// Up to where we have read, and up to where the kernel knows.
+    /// The position read up to, and the position published to the kernel.
     read: usize,
     told: usize,
 }
 
 impl Ring {
-    /// Maps a ring with this much room for data.
+    /// Maps a ring with a data area of this size.
     pub(crate) fn new(map: Map, data_bytes: u32) -> io::Result<Self> {
         let Map::RingBuf(map) = map else {
             return Err(io::Error::other("a map is not the ring buffer it should be"));
@@ -54,10 +54,10 @@ impl Ring {
         Ok(Self { map, consumer, producer, page_bytes, data_bytes, read, told: read })
     }
 
-    /// Hands every record that is there now to `take`; returns how many there were.
+    /// Passes every record present now to `take`; returns their number.
     pub(crate) fn drain(&mut self, mut take: impl FnMut(Frame<'_>)) -> usize {
         let mut taken = 0;
-        // Those that come meanwhile are for the next time, so that nobody is kept here for ever.
+        // Records that arrive meanwhile are left for the next call, so that this always ends.
         let end = self.producer.position(0).load(Ordering::Acquire);
         while self.read != end {
             let at = self.page_bytes + (self.read & (self.data_bytes - 1));
@@ -66,16 +66,16 @@ impl Ring {
                 break;
             }
             let len = (header & !DISCARDED) as usize;
-            // The kernel gives no record that is larger than its ring, so the whole of it lies
-            // within the second mapping. Whoever else could write here could do anything.
+            // The kernel creates no record larger than its ring, so all of it is within the second
+            // mapping. Anyone else who could write here could do anything.
             if len > self.data_bytes {
                 break;
             }
             if header & DISCARDED == 0 {
-                // One item is one record; anything else would be a fault of our own programs, and
-                // the size in its head is checked before it is believed.
-                // SAFETY: a record that was committed is not written to before its place is
-                // given back, which is done below.
+                // One item is one record; anything else would be a bug in the BPF programs, and
+                // the size in its head is verified before it is used.
+                // SAFETY: a committed record is not written to before its space is released,
+                // which happens below.
                 let bytes = unsafe { self.producer.bytes(at + HEADER_BYTES, len) };
                 if let Some(Ok(frame)) = Frames::new(bytes).next() {
                     take(frame);
@@ -91,12 +91,12 @@ impl Ring {
         taken
     }
 
-    /// Bytes that have come since we last looked.
+    /// Bytes not read yet.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.producer.position(0).load(Ordering::Acquire).wrapping_sub(self.read)
     }
 
-    /// Gives what was read back to the producers.
+    /// Releases the space of the records read to the producers.
     fn tell(&mut self) {
         if self.told != self.read {
             self.consumer.position(0).store(self.read, Ordering::Release);

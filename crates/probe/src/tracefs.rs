@@ -10,16 +10,16 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 /// An open tracefs.
 ///
-/// Tracefs is often not mounted, and mounting it for good would leave the machine changed. A
-/// mount made by fsmount(2) hangs nowhere: only its descriptor leads into it, and it is gone
-/// with that.
+/// Tracefs is often not mounted, and mounting it permanently would change the machine. A mount
+/// created by fsmount(2) is not attached anywhere: it is reachable only through its descriptor, and
+/// disappears with it.
 #[derive(Debug)]
 pub(crate) struct Tracefs {
     root: OwnedFd,
 }
 
 impl Tracefs {
-    /// Opens the mounted tracefs, or one of our own.
+    /// Opens the mounted tracefs, or a private mount.
     pub(crate) fn open() -> io::Result<Self> {
         for mounted in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
             if Path::new(mounted).join("events/syscalls").is_dir() {
@@ -32,7 +32,7 @@ impl Tracefs {
         Ok(Self { root })
     }
 
-    /// The number of a tracepoint, as perf_event_open(2) wants it.
+    /// The id of a tracepoint, as required by perf_event_open(2).
     pub(crate) fn tracepoint_id(&self, category: &str, name: &str) -> io::Result<u64> {
         let path = format!("events/{category}/{name}/id");
         let file = openat(&self.root, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;

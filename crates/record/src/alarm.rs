@@ -1,4 +1,4 @@
-//! What wakes the recorder before its next tick: signals, and the source.
+//! Wake-ups of the recorder before its next tick: signals, and the source.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -10,14 +10,14 @@ use rustix::event::{Timespec, epoll};
 use crate::signals::Signals;
 use crate::source::Waker;
 
-/// Wakes the recorder for what cannot wait for its next tick.
+/// Wakes the recorder for events that cannot wait for its next tick.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     epoll: OwnedFd,
 }
 
 impl Alarm {
-    /// Goes off at signals, and when the source wants it.
+    /// Wakes for signals and for the source's wakers.
     pub(crate) fn new(signals: &Signals, wakers: &[Waker<'_>]) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let none = epoll::EventData::new_u64(0);
@@ -30,7 +30,7 @@ impl Alarm {
         Ok(Self { epoll })
     }
 
-    /// Sleeps until then, or until the time is over.
+    /// Sleeps until a wake-up, at most for `timeout`.
     pub(crate) fn wait(&self, timeout: Duration) -> io::Result<()> {
         let timeout = Timespec::try_from(timeout).unwrap_or_default();
         let mut happened = [const { MaybeUninit::uninit() }; 3];

@@ -1,5 +1,5 @@
-//! A cgroup of a recording's own: whatever is put into it belongs to the recording, and the kernel
-//! accounts for it apart.
+//! A recording's own cgroup: everything in it belongs to the recording, and the kernel accounts for
+//! it separately.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use proctrace_trace::CgroupUsage;
 use proctrace_wire::escape::to_text;
 
-/// A cgroup that was made for one recording, and is removed after it.
+/// A cgroup that was created for one recording, and is removed after it.
 #[derive(Debug)]
 pub struct OwnCgroup {
     path: PathBuf,
@@ -18,10 +18,10 @@ pub struct OwnCgroup {
 }
 
 impl OwnCgroup {
-    /// Makes one below the cgroup that the recorder is in.
+    /// Creates one below the cgroup of the recorder.
     ///
     /// # Errors
-    /// When there is no cgroup v2, or none that this user may divide.
+    /// When there is no cgroup v2, or none in which this user may create one.
     pub fn create() -> io::Result<Self> {
         let path = current()?.join(format!("proctrace-{}", std::process::id()));
         fs::create_dir(&path).map_err(|error| {
@@ -41,12 +41,12 @@ impl OwnCgroup {
         &self.path
     }
 
-    /// Its directory's descriptor, for CLONE_INTO_CGROUP.
+    /// A descriptor of its directory, for CLONE_INTO_CGROUP.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.directory.as_raw_fd()
     }
 
-    /// What has been used in it: its cpu.stat.
+    /// CPU usage of its members, from its cpu.stat.
     ///
     /// # Errors
     /// When its cpu.stat cannot be read.
@@ -69,12 +69,12 @@ impl OwnCgroup {
 
 impl Drop for OwnCgroup {
     fn drop(&mut self) {
-        // It stays where something is still in it.
+        // Fails if it still has members; the cgroup then remains.
         let _ = fs::remove_dir(&self.path);
     }
 }
 
-/// The cgroup v2 directory that this process is in.
+/// The cgroup v2 directory of this process.
 fn current() -> io::Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let cgroups = fs::read_to_string("/proc/self/cgroup")?;

@@ -1,9 +1,9 @@
-//! The two clocks: the records' own, and the one on the wall.
+//! The two clocks: that of the records, and the wall clock.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// CLOCK_BOOTTIME, which the records carry: it goes on while the machine is suspended, and
-/// task start times are given in it.
+/// CLOCK_BOOTTIME, the clock of the records: it continues while the machine is suspended, and task
+/// start times use it.
 pub fn boot_ns() -> u64 {
     now_ns(ClockId::Boottime)
 }

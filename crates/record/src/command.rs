@@ -1,4 +1,4 @@
-//! The command to run: found, and prepared as a C program wants it.
+//! The command to run: resolved, and converted to C strings.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -10,7 +10,7 @@ use nix::unistd::{Gid, Uid};
 
 use crate::cgroup::OwnCgroup;
 
-/// What to execute, with everything it is given.
+/// The program to execute, with its arguments, environment and identity.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub(crate) program: CString,
@@ -20,7 +20,7 @@ pub struct Command {
     pub(crate) cgroup: Option<Arc<OwnCgroup>>,
 }
 
-/// Whom a command runs as.
+/// The identity that a command runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// User.
@@ -32,8 +32,8 @@ pub struct Identity {
 }
 
 impl Command {
-    /// `program` is the file itself: see [`find_program`]. `arguments` begin with the name the
-    /// program is called by. A NUL byte ends an argument or variable, as it would in C.
+    /// `program` is the file itself: see [`find_program`]. `arguments` start with argv\[0\]. A NUL
+    /// byte ends an argument or variable, as in C.
     pub fn new<A, V>(
         program: impl AsRef<Path>,
         arguments: impl IntoIterator<Item = A>,
@@ -57,7 +57,7 @@ impl Command {
         }
     }
 
-    /// Runs it as someone else, which only root can.
+    /// Runs it with another identity, which only root can do.
     #[must_use]
     pub fn run_as(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
@@ -79,16 +79,16 @@ fn c_string(mut bytes: Vec<u8>) -> CString {
     CString::new(bytes).expect("there is no NUL left")
 }
 
-/// Why there is nothing to execute.
+/// Why no program can be executed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// No such file, here or anywhere on the search path.
+    /// No such file, neither directly nor on the search path.
     #[error("{name}: command not found")]
     NotFound {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// There is one, but it cannot be executed.
+    /// The file exists, but cannot be executed.
     #[error("{path}: {source}")]
     NotExecutable {
         /// Which.
@@ -99,12 +99,12 @@ pub enum ResolveError {
     },
 }
 
-/// Finds what a shell would execute for `name`: itself if it has a slash, else the first
-/// executable on `search_path`. The search is ours and over before the recording begins, so
-/// that its failed look-ups are not in it.
+/// Finds what a shell would execute for `name`: the path itself if it contains a slash, else the
+/// first executable on `search_path`. The recorder searches before the recording begins, so that
+/// these failed look-ups are not in it.
 ///
 /// # Errors
-/// When there is none, or only some that cannot be executed.
+/// When there is none, or only files that cannot be executed.
 pub fn find_program(name: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, ResolveError> {
     let not_found = || ResolveError::NotFound { name: name.to_string_lossy().into_owned() };
     if name.is_empty() {
@@ -121,10 +121,10 @@ pub fn find_program(name: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf
         };
     }
     let mut refused = None;
-    // confstr(_CS_PATH), as execvp(3) has it where PATH is not set
+    // confstr(_CS_PATH), the default of execvp(3) if PATH is not set
     let search_path = search_path.unwrap_or(OsStr::new("/bin:/usr/bin"));
     for directory in search_path.as_bytes().split(|byte| *byte == b':') {
-        // an empty entry is the working directory
+        // an empty entry denotes the working directory
         let directory = if directory.is_empty() { b"." } else { directory };
         let candidate = Path::new(OsStr::from_bytes(directory)).join(name);
         match executable(&candidate) {
@@ -145,7 +145,7 @@ fn executable(path: &Path) -> io::Result<()> {
     if std::fs::metadata(path)?.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    // For root, access(2) says yes to anything with an x bit, as execve does.
+    // For root, access(2) succeeds for anything with an x bit, as does execve.
     rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?;
     Ok(())
 }

@@ -1,21 +1,21 @@
-//! Counting records as they pass, so that a recording can be summed up without reading it back.
+//! Counting records as they arrive, so that a recording can be summarized without reading it back.
 
 use std::collections::BTreeMap;
 
 use proctrace_wire::{Frame, Kind, Record};
 
-/// How many records of each kind came in.
+/// How many records of each kind were received.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     records: [u64; Kind::ALL.len()],
-    /// Processes that were followed, the command included.
+    /// Traced processes, including the command.
     pub processes: u64,
-    /// Threads that were followed, beside each process's first.
+    /// Traced threads, excluding the first of each process.
     pub threads: u64,
 }
 
 impl Counts {
-    /// Tasks that were followed.
+    /// Traced tasks.
     pub fn tasks(&self) -> u64 {
         self.processes + self.threads
     }
@@ -25,7 +25,7 @@ impl Counts {
         self.records[kind as usize - 1]
     }
 
-    /// Records by the name of their kind, without those that never came.
+    /// Records by the name of their kind, without zero counts.
     pub fn by_name(&self) -> BTreeMap<String, u64> {
         Kind::ALL
             .into_iter()
@@ -36,7 +36,7 @@ impl Counts {
 
     #[inline]
     pub(crate) fn add(&mut self, frame: Frame<'_>) {
-        // Kinds are numbered from 1 on.
+        // Kinds are numbered from 1.
         let Some(count) = self.records.get_mut(usize::from(frame.head.kind).wrapping_sub(1)) else {
             return;
         };

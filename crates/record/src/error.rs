@@ -7,10 +7,10 @@ use crate::source::SourceError;
 /// What can go wrong while recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// Whoever was to be recorded has ended before it could be.
+    /// The processes to be recorded ended before the recording began.
     #[error("there is nothing to record: {0} ended before the recording began")]
     Gone(String),
-    /// Whoever was to be recorded may not be; the source says why.
+    /// The processes to be recorded may not be; the source gives the reason.
     #[error(transparent)]
     Refused(SourceError),
     /// The command could not be started.

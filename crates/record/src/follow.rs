@@ -1,4 +1,4 @@
-//! Following: what a recorder does between the launch and the end.
+//! The main loop of a recorder, between the launch and the end.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,12 @@ use crate::session::Session;
 use crate::source::Pass;
 use crate::timers::{Awaited, Timers};
 
-/// The rest of a pipeline, or a dead task that has not left its CPU yet, is no one to tell about.
+/// No message about waiting before this: the remaining commands of a pipeline, or a dead task
+/// before its last switch, end within it.
 const UNTOLD: Duration = Duration::from_millis(200);
 
 impl Session<'_> {
-    /// Until the tree has ended, or is not waited for any longer.
+    /// Runs until the tree has ended, or is no longer waited for.
     pub(crate) fn follow(&mut self) -> Result<Ended, RecordError> {
         let mut timers = Timers::new(self.options, Instant::now());
         loop {
@@ -70,15 +71,16 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Passes signals on to the command; whether one of them was for us.
+    /// Forwards signals to the command; returns whether one of them stops the recorder.
     fn is_interrupted(&self) -> Result<bool, RecordError> {
         let next = || self.signals.next().map_err(RecordError::system("read a signal"));
         while let Some(received) = next()? {
             let running = self.root.filter(|_| self.payload.is_none());
             match (received.signal, running) {
                 (Signal::SIGCHLD, _) => {}
-                // What a terminal sends, the payload has as well; what was sent to us alone
-                // is meant for it. Either way the recording ends when it does.
+                // Signals from the terminal reach the payload, too; signals sent to the recorder
+                // alone are meant for the payload. In both cases the recording ends when the
+                // payload does.
                 (_, Some(_)) if received.from_terminal => {}
                 (signal, Some(root)) => {
                     let _ = kill(root, signal);
@@ -89,8 +91,8 @@ impl Session<'_> {
         Ok(false)
     }
 
-    /// Asked at every turn, because a signal can get lost: to a tracer of ours, or to a thread of a
-    /// program that uses this crate.
+    /// Checked in every iteration, because SIGCHLD can get lost: to a tracer of the recorder, or to
+    /// a thread of a program that uses this crate.
     fn reap(&mut self) -> Result<(), RecordError> {
         if let Some(root) = self.root
             && self.payload.is_none()
@@ -127,7 +129,7 @@ impl Session<'_> {
     }
 }
 
-/// What this thread has used.
+/// CPU time of this thread.
 fn cpu_time() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(used).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Records on their way from the source to the sink: counted, and completed by what /proc says.
+//! Records on their way from the source to the sink: counted, and completed with data from /proc.
 
 use std::io;
 
@@ -9,11 +9,11 @@ use crate::count::Counts;
 use crate::sink::Sink;
 use crate::snapshot;
 
-/// Takes records in and counts them.
+/// Receives records and counts them.
 pub struct Intake<'a> {
     pub(crate) sink: &'a mut dyn Sink,
     pub(crate) counts: Counts,
-    /// Processes that were there before, and whose program is still to be told.
+    /// Attached processes whose program has not been recorded yet.
     attached: Vec<Attach>,
     pub(crate) error: Option<io::Error>,
 }
@@ -23,7 +23,8 @@ impl<'a> Intake<'a> {
         Self { sink, counts: Counts::default(), attached: Vec::new(), error: None }
     }
 
-    /// Takes one record. After an error of the sink records are still counted, but kept no longer.
+    /// Processes one record. After an error of the sink, records are still counted but no longer
+    /// stored.
     #[inline]
     pub fn take(&mut self, stream: Stream, frame: Frame<'_>) {
         self.counts.add(frame);
@@ -35,7 +36,7 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Keeps a process in mind whose program only /proc tells.
+    /// Remembers a process whose program is only known from /proc.
     #[cold]
     fn remember(&mut self, frame: Frame<'_>) {
         if let Ok(Record::Attach(attach)) = Record::decode(frame)
@@ -46,14 +47,14 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Takes a record that the recorder makes itself.
+    /// Processes a record created by the recorder itself.
     pub(crate) fn take_own(&mut self, stream: Stream, record: &[u8]) {
         for frame in Frames::new(record).flatten() {
             self.take(stream, frame);
         }
     }
 
-    /// Tells what attached processes are running.
+    /// Records the programs of attached processes.
     pub(crate) fn tell_attached(&mut self) {
         for attach in std::mem::take(&mut self.attached) {
             if let Some(record) = snapshot::exec_before(&attach) {

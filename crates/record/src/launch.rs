@@ -1,4 +1,4 @@
-//! Starting the command, so that the recorder leaves no mark on it.
+//! Starts the command without any trace of the recorder in its state.
 
 use std::ffi::{CString, c_char};
 use std::io::{self, Read, Write};
@@ -14,24 +14,24 @@ use crate::source::SourceError;
 /// Why a command did not start.
 #[derive(Debug)]
 pub(crate) enum LaunchError {
-    /// No pipe or no process.
+    /// No pipe or process could be created.
     Fork(io::Error),
-    /// The process was there, but could not become the command.
+    /// The process was created, but could not execute the command.
     Exec(io::Error),
-    /// The source could not take hold of it.
+    /// The source could not seize it.
     Source(SourceError),
 }
 
-/// Takes hold of a process before it executes the command.
+/// Seizes a process before it executes the command.
 pub(crate) type Seize<'a> = &'a mut dyn FnMut(Pid) -> Result<(), SourceError>;
 
-/// Forks and executes `command` with `signal_mask`, and returns when it has been executed.
+/// Forks and executes `command` with `signal_mask`; returns after the exec.
 ///
-/// The command gets the recorder's terminal, process group, descriptors and directory; signal
-/// mask and SIGPIPE are put back to what the recorder was started with.
+/// The command inherits the recorder's terminal, process group, descriptors and directory; signal
+/// mask and SIGPIPE disposition are restored to those with which the recorder was started.
 ///
-/// With `cgroup`, the descriptor of its directory, it runs in that cgroup. With `seize` its process does
-/// nothing before that function has returned.
+/// With `cgroup`, a descriptor of its directory, the command runs in that cgroup. With `seize`, the
+/// child does nothing until that function has returned.
 pub(crate) fn launch(
     command: &Command,
     signal_mask: &SigSet,
@@ -41,8 +41,8 @@ pub(crate) fn launch(
     let (mut failure, report) = io::pipe().map_err(LaunchError::Fork)?;
     let gate = seize.is_some().then(io::pipe).transpose().map_err(LaunchError::Fork)?;
 
-    // Everything the child needs is made before the fork: after it, a process of several threads
-    // may not even allocate.
+    // Everything the child needs is created before the fork: after it, the child of a
+    // multi-threaded process may not even allocate.
     let arguments = pointers(&command.arguments);
     let environment = pointers(&command.environment);
     let shell_arguments = {
@@ -66,12 +66,12 @@ pub(crate) fn launch(
             drop(report);
             if let (Some(seize), Some((_, mut open))) = (seize, gate) {
                 if let Err(error) = seize(Pid::from_raw(child)) {
-                    // Closed unopened, the gate makes the child exit.
+                    // Closing the gate without opening it makes the child exit.
                     drop(open);
                     collect(child);
                     return Err(LaunchError::Source(error));
                 }
-                // If this fails the child is gone, and so is the other end of its report.
+                // If this fails, the child has ended, which also closed its end of the report pipe.
                 let _ = open.write_all(&[1]);
             }
             let mut code = [0; 4];
@@ -81,25 +81,25 @@ pub(crate) fn launch(
                     collect(child);
                     Err(LaunchError::Exec(error))
                 }
-                // The pipe was closed by the exec.
+                // The exec closed the pipe.
                 Err(_) => Ok(Pid::from_raw(child)),
             }
         }
     }
 }
 
-/// Waits for a child that is exiting, and whose status nobody wants.
+/// Reaps a child that is exiting, ignoring its status.
 fn collect(child: libc::pid_t) {
     // SAFETY: waits for our own child and writes nothing.
     unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
 }
 
-/// In the child: waits until the recorder opens the gate. If the recorder closes it, or ends, so does
-/// the child.
+/// In the child: waits until the recorder opens the gate. If the recorder closes it, or ends, the
+/// child exits.
 fn wait_at(wait: RawFd, open: RawFd) {
     let mut opened = [0_u8; 1];
-    // SAFETY: closes the child's own copy of a descriptor, without which the gate could never be
-    // seen to close.
+    // SAFETY: closes the child's own copy of a descriptor; while that is open, closing the gate
+    // could not be detected.
     unsafe { libc::close(open) };
     loop {
         // SAFETY: reads one byte into an array of one.
@@ -118,13 +118,13 @@ fn pointers(strings: &[CString]) -> Pointers {
     strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
 }
 
-/// The strings and pointers to them, which stay good when both are moved.
+/// The strings and pointers to them, which remain valid when both are moved.
 fn pointers_owned(strings: Vec<CString>) -> (Vec<CString>, Pointers) {
     let pointers = pointers(&strings);
     (strings, pointers)
 }
 
-/// In the child: becomes the command, or returns the errno that says why not.
+/// In the child: executes the command, or returns the errno of the failure.
 fn become_command(
     command: &Command,
     arguments: &Pointers,
@@ -132,7 +132,7 @@ fn become_command(
     environment: &Pointers,
     signal_mask: &SigSet,
 ) -> i32 {
-    // Rust ignores SIGPIPE at start-up, and an exec hands that on; programs expect to die of it.
+    // Rust ignores SIGPIPE at start-up, and an exec preserves that; programs expect to be killed by it.
     // SAFETY: signal(2) with a constant disposition.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     // SAFETY: sigprocmask(2) reads a mask that lives in the caller.
@@ -147,7 +147,7 @@ fn become_command(
         libc::execve(command.program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
     }
     if errno() == libc::ENOEXEC {
-        // A script without #!: a shell would run it itself, and so does execvp(3).
+        // A script without #!: run it with a shell, as shells and execvp(3) do.
         // SAFETY: as above.
         unsafe {
             libc::execve(c"/bin/sh".as_ptr(), shell_arguments.as_ptr(), environment.as_ptr());
@@ -157,36 +157,36 @@ fn become_command(
     errno()
 }
 
-/// linux/sched.h; libc has it as an int, which it does not fit.
+/// From linux/sched.h; libc defines it as an int, which it does not fit.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// fork(2), with the child born into the cgroup of this directory, so that the kernel accounts for
-/// it there from its first moment (CLONE_INTO_CGROUP, Linux 5.7).
+/// fork(2), with the child created in the cgroup of this directory, so that the kernel accounts for
+/// it there from the start (CLONE_INTO_CGROUP, Linux 5.7).
 fn fork_into(cgroup: Option<RawFd>) -> libc::pid_t {
     let Some(cgroup) = cgroup else {
         // SAFETY: the child calls nothing but system calls (see `become_command`).
         return unsafe { libc::fork() };
     };
-    // SAFETY: clone_args consists of integers; zero asks for nothing.
+    // SAFETY: clone_args consists of integers; all zeros is a valid value that requests nothing.
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
     arguments.flags = CLONE_INTO_CGROUP;
     arguments.exit_signal = u64::try_from(libc::SIGCHLD).unwrap_or(0);
     arguments.cgroup = u64::try_from(cgroup).unwrap_or(0);
-    // SAFETY: clone3(2) reads the struct, which outlives the call; without a stack of its own the
-    // child goes on like one of fork, and calls nothing but system calls, as above.
+    // SAFETY: clone3(2) reads the struct, which outlives the call; without a separate stack the
+    // child continues as after fork(2), and makes nothing but system calls, as above.
     let child = unsafe {
         libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>())
     };
     libc::pid_t::try_from(child).unwrap_or(-1)
 }
 
-/// Gives up root for good: groups first, while it is still allowed, then all three ids at once.
+/// Drops root permanently: groups first, while that is still allowed, then all three ids at once.
 fn assume(identity: &Identity) -> Result<(), i32> {
     let groups = identity.groups.as_ptr().cast();
     let (uid, gid) = (identity.uid.as_raw(), identity.gid.as_raw());
     // SAFETY: Gid is a transparent gid_t, and the list has this length; the others take integers.
-    // They are raw system calls because glibc's wrappers want to tell other threads, of which
-    // the child has none but glibc does not know it.
+    // Raw system calls, because glibc's wrappers try to signal other threads, of which the
+    // child has none, which glibc does not know.
     let done = unsafe {
         libc::syscall(libc::SYS_setgroups, identity.groups.len(), groups as *const libc::gid_t) == 0
             && libc::syscall(libc::SYS_setresgid, gid, gid, gid) == 0
@@ -202,7 +202,8 @@ fn errno() -> i32 {
 
 fn tell_and_exit(report: RawFd, errno: i32) -> ! {
     let code = errno.to_ne_bytes();
-    // SAFETY: writes four bytes that live here, and ends without running anything of the parent's.
+    // SAFETY: writes four bytes of a local array, and exits without running any of the parent's
+    // code.
     unsafe {
         libc::write(report, code.as_ptr().cast(), code.len());
         libc::_exit(127)

@@ -1,7 +1,7 @@
-//! The memory of processes, as /proc/PID/smaps_rollup tells it.
+//! The memory of processes, from /proc/PID/smaps_rollup.
 //!
-//! No BPF program can tell a process's proportional share: the kernel walks its page tables for
-//! that, with its memory map locked. That is the price, and why it is asked for apart.
+//! No BPF program can compute the proportional share (PSS): for this the kernel walks the page
+//! tables of the process with its memory map locked. Because of this cost it is a separate option.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use proctrace_wire::{IntoBytes, Kind};
 
 use crate::clock::boot_ns;
 
-/// The record of the process that a sample of its leader is about; None if it is gone.
+/// The memory record of the process whose leader this sample describes; None if it has ended.
 pub(crate) fn look(sample: &Sample) -> Option<Vec<u8>> {
     let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", sample.tgid)).ok()?;
     let rollup = Rollup::parse(&text)?;
@@ -32,7 +32,7 @@ pub(crate) fn look(sample: &Sample) -> Option<Vec<u8>> {
     Some(memory.as_bytes().to_vec())
 }
 
-/// What we want of smaps_rollup, in bytes.
+/// The fields used from smaps_rollup, in bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Rollup {
     rss: u64,
@@ -46,7 +46,7 @@ impl Rollup {
     fn parse(text: &str) -> Option<Self> {
         let mut rollup = Self::default();
         let mut known = false;
-        // The first line is the range of addresses.
+        // The first line is the address range.
         for line in text.lines().skip(1) {
             let (name, value) = line.split_once(':')?;
             let kib = value.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?;

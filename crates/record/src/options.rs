@@ -1,4 +1,4 @@
-//! What a recording can be told, whatever its source. What only one source knows is its own business.
+//! The options of a recording that are independent of its source.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,41 +10,41 @@ use crate::pace::Interval;
 /// What is recorded, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Whom to record beside the command that is launched, if one is.
+    /// What to record besides the launched command, if any.
     pub scope: Scope,
-    /// Record the members of this cgroup (a directory of cgroup v2) as well.
+    /// Also record the members of this cgroup (a directory of cgroup v2).
     pub cgroup: Option<PathBuf>,
     /// Which failed calls to record.
     pub misses: Misses,
-    /// Pause between two passes of samples.
+    /// Pause between two sampling passes.
     pub interval: Interval,
-    /// Pause between two looks at the memory of every process; None: never.
+    /// Interval between memory readings of every process; None: never.
     pub memory_interval: Option<Duration>,
-    /// Environment variables to keep at every exec, by name.
+    /// Names of the environment variables to record at every exec.
     pub env_names: Vec<String>,
     /// What to wait for.
     pub wait: Wait,
-    /// How long to go on after the command has exited while descendants are still running.
+    /// How long to continue after the command has exited while descendants are still running.
     pub grace: Duration,
-    /// End the recording after this time, whatever is running.
+    /// End the recording after this time, even if tasks are running.
     pub duration: Option<Duration>,
 }
 
-/// Whom to record that was there before; their descendants always with them.
+/// Which existing processes to record, always with their descendants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Nobody: the command that is launched, or the members of a cgroup.
+    /// None: only the launched command, or the members of a cgroup.
     Launched,
     /// These processes.
     Pids(Vec<u32>),
-    /// Every process of the machine but the recorder.
+    /// Every process of the machine except the recorder.
     All,
 }
 
-/// When a recording is over.
+/// When a recording ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// When the last task of the tree has exited, or the grace is over.
+    /// When the last task of the tree has exited, or the grace period has elapsed.
     Tree,
     /// When the command has exited.
     Root,
@@ -58,12 +58,12 @@ impl Misses {
     /// None at all.
     pub const NONE: Self = Self(0);
 
-    /// All that can be recorded.
+    /// All recordable calls.
     pub fn all() -> Self {
         Family::ALL.into_iter().fold(Self::NONE, Self::with)
     }
 
-    /// These and those of a family.
+    /// Adds the calls of a family.
     #[must_use]
     pub fn with(self, family: Family) -> Self {
         Self(family.calls().iter().fold(self.0, |set, call| set | 1 << *call as u16))
@@ -79,7 +79,7 @@ impl Misses {
         Family::ALL.into_iter().filter(move |family| self.contains(family.calls()[0]))
     }
 
-    /// As a set of bits: bit n for call n.
+    /// As a bit mask: bit n for call n.
     pub fn bits(self) -> u32 {
         self.0
     }

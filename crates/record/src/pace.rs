@@ -1,15 +1,15 @@
-//! How often all tasks are looked at.
+//! How often all tasks are sampled.
 
 use std::time::Duration;
 
-/// Pause between two passes of samples.
+/// Pause between two sampling passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interval {
-    /// Always this.
+    /// Constant.
     Fixed(Duration),
-    /// A tenth of a second, or as much longer, up to a second, as keeps what the passes take below a
-    /// two-thousandth of one CPU. A pass goes through all tasks of the machine, so on one with thousands
-    /// of them it takes milliseconds.
+    /// A tenth of a second, or longer, up to a second, to keep the cost of the passes below a
+    /// two-thousandth of one CPU. A pass visits all tasks of the machine, so with thousands of them
+    /// it takes milliseconds.
     Affordable,
 }
 
@@ -18,7 +18,7 @@ const AFFORDABLE_MOST: Duration = Duration::from_secs(1);
 const PASSES_A_PAUSE: u32 = 2000;
 
 impl Interval {
-    /// The shortest pause there will be.
+    /// The shortest possible pause.
     pub fn least(self) -> Duration {
         match self {
             Self::Fixed(pause) => pause,
@@ -27,11 +27,11 @@ impl Interval {
     }
 }
 
-/// Sets the pauses by what passes have taken.
+/// Adapts the pauses to the cost of the passes.
 #[derive(Debug)]
 pub(crate) struct Pace {
     interval: Interval,
-    /// CPU time of a pass: the mean of the last few, the last counting most.
+    /// CPU time of a pass: an exponentially weighted mean.
     usual: Option<Duration>,
 }
 
@@ -40,7 +40,7 @@ impl Pace {
         Self { interval, usual: None }
     }
 
-    /// After a pass that took so much CPU time.
+    /// Records the CPU time of a pass.
     pub(crate) fn note(&mut self, cost: Duration) {
         self.usual = Some(self.usual.map_or(cost, |usual| (usual * 3 + cost) / 4));
     }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn dear_passes_come_seldom() {
         assert_eq!(Pace::new(Interval::Affordable).pause(), AFFORDABLE_LEAST);
-        // 0.2 ms: 400 ms; a dearer one counts a quarter; a second at most; back again
+        // 0.2 ms: 400 ms; a more expensive pass counts a quarter; at most a second; then back down
         let costs = [&[200, 400, 90_000][..], &[0; 40]].concat();
         let pauses = pauses(Interval::Affordable, &costs);
         assert_eq!(pauses[..4], [400, 500, 1000, 1000]);

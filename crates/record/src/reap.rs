@@ -1,4 +1,4 @@
-//! Collecting the command when it has ended.
+//! Reaping the command.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -8,14 +8,14 @@ use proctrace_trace::{Outcome, PayloadUsage};
 
 use crate::clock::boot_ns;
 
-/// Collects a child if it has ended, with what it and all it waited for have used.
+/// Reaps a child if it has ended; returns the usage of it and all its reaped descendants.
 ///
 /// # Errors
-/// When it cannot be waited for: it is no child of ours, or someone else has collected it.
+/// When it cannot be waited for: it is not a child, or has already been reaped.
 pub fn reap(root: Pid) -> io::Result<Option<PayloadUsage>> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: wait4(2) writes to the two, which outlive the call. nix has no wait4.
+    // SAFETY: wait4(2) writes to these two, which outlive the call. nix does not provide wait4.
     let waited =
         unsafe { libc::wait4(root.as_raw(), &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
     if waited < 0 {
@@ -24,7 +24,7 @@ pub fn reap(root: Pid) -> io::Result<Option<PayloadUsage>> {
     if waited == 0 || !(libc::WIFEXITED(status) || libc::WIFSIGNALED(status)) {
         return Ok(None);
     }
-    // SAFETY: it was zeroed, which is a value, and filled by the kernel.
+    // SAFETY: all zeros is a valid value, and the kernel has filled it.
     let usage = unsafe { usage.assume_init() };
     Ok(Some(PayloadUsage {
         outcome: if libc::WIFSIGNALED(status) {

@@ -1,7 +1,8 @@
-//! A source that plays the records of a trace, so that launching and following can be tried by anyone.
+//! A source that replays the records of a trace, so that launching and following need no
+//! privileges.
 //!
-//! What comes out is the trace's, byte for byte. Whom a recording waits for is real: the command and
-//! all that it leaves behind, found in /proc by a variable in their environment.
+//! The records are those of the trace, byte for byte. The processes that a recording waits for are
+//! real: the command and its descendants, found in /proc by a variable in their environment.
 
 mod marked;
 
@@ -17,10 +18,10 @@ use crate::loss::LossCount;
 use crate::source::{Hold, Pass, Source, SourceError, TaskCounts};
 use marked::{Marked, Process};
 
-/// So many records of a stream are handed over at a time, while the recording goes on.
+/// Maximum records of a stream per drain, while the recording is running.
 const RECORDS_A_DRAIN: usize = 256;
 
-/// Plays the records of a trace.
+/// Replays the records of a trace.
 #[derive(Debug, Default)]
 pub struct Replaying {
     lifecycle: Played,
@@ -31,7 +32,7 @@ pub struct Replaying {
     detached: bool,
 }
 
-/// One stream's records, and how far they have been played.
+/// The records of one stream, and the position of the replay.
 #[derive(Debug, Default)]
 struct Played {
     bytes: Vec<u8>,
@@ -39,7 +40,7 @@ struct Played {
 }
 
 impl Replaying {
-    /// Plays all intact records of a trace.
+    /// Replays all intact records of a trace.
     pub fn of<R: Read + Seek>(mut trace: Reader<R>) -> Self {
         let mut replaying = Self::default();
         while let Some(block) = trace.next_block() {
@@ -48,20 +49,20 @@ impl Replaying {
         replaying
     }
 
-    /// Says at the end that so much was lost as well.
+    /// Reports these losses at the end.
     #[must_use]
     pub fn losing(mut self, losses: impl IntoIterator<Item = LossCount>) -> Self {
         self.losses.extend(losses);
         self
     }
 
-    /// The variable by which what the command leaves behind is found: the command's environment has
-    /// to have it. Without it the recording is over when the command has exited.
+    /// The variable that identifies the command's descendants: it must be in the command's
+    /// environment. Without it the recording ends when the command has exited.
     pub fn mark(&self) -> (String, String) {
         self.marked.variable()
     }
 
-    /// All records of a stream, played or not.
+    /// All records of a stream, replayed or not.
     pub fn records(&self, stream: Stream) -> &[u8] {
         match stream {
             Stream::Lifecycle => &self.lifecycle.bytes,
@@ -91,7 +92,8 @@ impl Source for Replaying {
     }
 
     fn drain(&mut self, intake: &mut Intake<'_>) -> Result<usize, SourceError> {
-        // Samples come by passes; what the recording was too short for is left for the end.
+        // Samples are replayed by passes; the records left after a short recording are drained at
+        // the end.
         let (streams, most) = match self.detached {
             false => (&Stream::ALL[..2], RECORDS_A_DRAIN),
             true => (&Stream::ALL[..], usize::MAX),
@@ -137,7 +139,7 @@ impl Played {
         &self.bytes[self.at..]
     }
 
-    /// Hands over the next records, at most so many.
+    /// Replays the next records, at most `most`.
     fn play(&mut self, stream: Stream, most: usize, intake: &mut Intake<'_>) -> usize {
         let mut played = 0;
         let mut bytes = 0;
@@ -165,7 +167,7 @@ impl Played {
     }
 }
 
-/// What /proc says of a process, as far as following needs it.
+/// A sample from /proc, with the fields needed here.
 fn sample(process: &Process, pass: Pass) -> Sample {
     Sample {
         head: Head {

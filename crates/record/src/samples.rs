@@ -1,4 +1,4 @@
-//! Passes over all tasks: their samples, their memory, and who is left at the end.
+//! Passes over all tasks: their samples, their memory, and those still alive at the end.
 
 use proctrace_wire::layout::{SAMPLE_FINAL, Sample};
 use proctrace_wire::{Frames, Record, Stream};
@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::source::Pass;
 
 impl Session<'_> {
-    /// One pass, whose records also stay in `samples`.
+    /// Makes one pass, whose records also remain in `samples`.
     pub(crate) fn sample(&mut self, pass: Pass) -> Result<(), RecordError> {
         self.source.sample(pass, &mut self.samples)?;
         for frame in Frames::new(&self.samples).flatten() {
@@ -19,7 +19,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Looks at the memory of every process that is alive.
+    /// Reads the memory of every process that is alive.
     pub(crate) fn sample_memory(&mut self) -> Result<(), RecordError> {
         self.sample(Pass::Every)?;
         let looks: Vec<Vec<u8>> = leaders(&self.samples)
@@ -32,7 +32,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Samples every task that is still there, and says which processes they are.
+    /// Samples every task still alive, and returns their processes.
     pub(crate) fn last_samples(&mut self) -> Result<Vec<Alive>, RecordError> {
         self.sample(Pass::Final)?;
         Ok(leaders(&self.samples)

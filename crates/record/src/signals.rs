@@ -1,4 +1,4 @@
-//! The signals that a recorder handles itself.
+//! The signals handled by a recorder.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,29 +6,31 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 
-/// The signals a recorder handles itself; blocked while this lives, and delivered by descriptor.
+/// The signals handled by a recorder: blocked during the lifetime of this value, and delivered by
+/// descriptor.
 ///
-/// Threads of the recorder are to be started after this: they inherit the blocked signals. One
-/// that was started before would compete for SIGCHLD and could throw it away.
+/// Start the recorder's threads after this, so that they inherit the blocked signals. A thread
+/// started earlier would compete for SIGCHLD and could discard it.
 #[derive(Debug)]
 pub struct Signals {
     descriptor: SignalFd,
     before: SigSet,
 }
 
-/// A signal and where it came from.
+/// A signal and its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) signal: Signal,
-    /// From the terminal, whose whole foreground process group has it: the payload, too.
+    /// Whether it is from the terminal, which sends it to the whole foreground process group,
+    /// including the payload.
     pub(crate) from_terminal: bool,
 }
 
 impl Signals {
-    /// Blocks them for this thread, and for those that it starts.
+    /// Blocks them for this thread, and for threads started later.
     ///
     /// # Errors
-    /// When there is no descriptor for them.
+    /// When the descriptor cannot be created.
     pub fn block() -> io::Result<Self> {
         let mut handled = SigSet::empty();
         for signal in
@@ -42,7 +44,7 @@ impl Signals {
         Ok(Self { descriptor: SignalFd::with_flags(&handled, flags)?, before })
     }
 
-    /// The mask that the payload gets.
+    /// The signal mask for the payload.
     pub(crate) fn mask_before(&self) -> &SigSet {
         &self.before
     }
@@ -64,7 +66,7 @@ impl AsFd for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // Nothing can be done if it fails, and nothing is lost: the process is about to end.
+        // A failure cannot be handled and does no harm: the process is about to end.
         let _ = self.before.thread_set_mask();
     }
 }

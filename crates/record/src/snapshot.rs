@@ -1,4 +1,4 @@
-//! What a process that was there before is running, as /proc tells it, in the form of an exec.
+//! The program of an existing process, read from /proc and recorded as an exec.
 
 use std::fs;
 use std::io::Read;
@@ -9,15 +9,15 @@ use proctrace_wire::layout::{
 };
 use proctrace_wire::{IntoBytes, Kind};
 
-/// PT_ARGV_FIRST of wire.h: arguments that fit an exec record itself.
+/// PT_ARGV_FIRST of wire.h: argument bytes that fit in the exec record itself.
 const ARGV_HERE_MAX: usize = 16384;
 const PATH_MAX: usize = 4095;
 
-/// The record, or None if the process is gone, or not ours to look at, or executed something
-/// else meanwhile, or is one that has its pid by now.
+/// The record, or None if the process has ended, or may not be read, or executed another program
+/// meanwhile, or if its pid has been reused.
 ///
-/// Everybody may read `cmdline`, also that of a set-user-ID program. The links and the addresses in
-/// `stat` are only for those who may trace the process: so they are asked for before and after it.
+/// Everybody may read `cmdline`, even of a set-user-ID program. The links and the addresses in
+/// `stat` require permission to trace the process: so they are read before and after it.
 pub(crate) fn exec_before(attach: &Attach) -> Option<Vec<u8>> {
     let directory = format!("/proc/{}", attach.tgid);
     let link = |name: &str| fs::read_link(format!("{directory}/{name}")).ok();
@@ -25,7 +25,7 @@ pub(crate) fn exec_before(attach: &Attach) -> Option<Vec<u8>> {
     let exe = link("exe")?;
     let cwd = link("cwd").unwrap_or_default();
     let (argv, argv_bits) = arguments(&directory);
-    // Last, so that all of the above was the same process and the same program.
+    // Last, to verify that all of the above belongs to the same process and program.
     let unchanged = link("exe")? == exe && Program::of(&directory)? == before;
     if !unchanged || before.start_ticks != attach.start_ns / tick_ns() {
         return None;
@@ -84,25 +84,25 @@ fn arguments(directory: &str) -> (Vec<u8>, u32) {
     (argv, bits)
 }
 
-/// What tells a program of a process from another.
+/// Identifies a program run of a process.
 #[derive(Debug, PartialEq, Eq)]
 struct Program {
-    /// When the process was made, in ticks of CLOCK_BOOTTIME: pids are used again.
+    /// Start time of the process, in ticks of CLOCK_BOOTTIME: pids are reused.
     start_ticks: u64,
-    /// Addresses that each exec chooses anew.
+    /// Addresses that each exec randomizes.
     addresses: Vec<u64>,
 }
 
 impl Program {
-    /// None if there is none, or if who asks may not trace it: then the kernel says 0 for where its
-    /// arguments lie, as for a process that has no memory.
+    /// None if there is none, or if the caller may not trace it: then the kernel reports 0 as the
+    /// address of its arguments, as for a process without memory.
     fn of(directory: &str) -> Option<Self> {
         Self::parse(&fs::read(format!("{directory}/stat")).ok()?)
     }
 
     /// See proc_pid_stat(5), which counts fields from 1.
     fn parse(stat: &[u8]) -> Option<Self> {
-        // The name in parentheses may hold anything, parentheses included.
+        // The name in parentheses may contain anything, including parentheses.
         let end = stat.iter().rposition(|byte| *byte == b')')?;
         let text = String::from_utf8_lossy(&stat[end + 1..]);
         let fields: Vec<&str> = text.split_whitespace().collect();
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn who_may_not_trace_is_told_no_addresses() {
-        // Of one's own process, and as the kernel prints it for others.
+        // For an own process, and as the kernel prints it for others.
         let own = "7 (a) b) c) S 1 7 7 0 -1 4194304 9 0 0 0 0 0 0 0 20 0 1 0 1234 2564096 200 \
                    18446744073709551615 94000 94900 140000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 95000 95100 \
                    96000 141000 141010 141010 141900 0\n";

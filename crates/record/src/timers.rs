@@ -1,28 +1,27 @@
-//! When the recorder has something to do, and how long it may sleep until then.
+//! The deadlines of the recorder, and how long it may sleep until the next.
 
 use std::time::{Duration, Instant};
 
 use crate::options::Options;
 use crate::pace::Pace;
 
-/// What has been collected is handed on at least this often, so that killing the recorder loses
-/// no more.
+/// Records are flushed at least this often, so that killing the recorder loses no more.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// While only the end of stragglers is awaited, they are looked for this often.
+/// Polling interval while only stragglers are awaited.
 const STRAGGLER_INTERVAL: Duration = Duration::from_millis(5);
 
-/// No signal tells of the end of processes that are not our children.
+/// Polling interval for processes that are not children, whose end sends no signal.
 const END_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Whose end is awaited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// The command's, of which a signal tells.
+    /// The command's, which SIGCHLD reports.
     Command,
-    /// That of what the command left behind.
+    /// That of the command's remaining descendants.
     Stragglers,
-    /// That of processes that were there before.
+    /// That of processes that already existed.
     Others,
 }
 
@@ -34,7 +33,7 @@ pub(crate) struct Timers {
     next_flush: Instant,
     next_memory: Option<Instant>,
     memory_interval: Option<Duration>,
-    /// None also for a time too far away to be told.
+    /// None also for a time that overflows.
     time_over: Option<Instant>,
 }
 
@@ -51,7 +50,7 @@ impl Timers {
         }
     }
 
-    /// How long there is nothing to do.
+    /// Time until the next deadline.
     pub(crate) fn pause(&self, now: Instant, awaited: Awaited) -> Duration {
         let deadlines =
             [Some(self.next_tick), Some(self.next_flush), self.next_memory, self.time_over];
@@ -68,14 +67,14 @@ impl Timers {
         now >= self.next_tick
     }
 
-    /// After a tick that was due at `now` and took so much CPU time. A late tick moves the later ones: a
-    /// burst of them would say nothing.
+    /// Schedules the next tick after one at `now` that took `cost` of CPU time. A late tick shifts
+    /// the later ones: a burst of ticks would give no information.
     pub(crate) fn ticked(&mut self, now: Instant, cost: Duration) {
         self.pace.note(cost);
         self.next_tick = now + self.pace.pause();
     }
 
-    /// Whether a look at the memory of processes is due; if so, the next is due an interval later.
+    /// Whether a memory reading is due; if so, schedules the next an interval later.
     pub(crate) fn take_memory(&mut self, now: Instant) -> bool {
         let is_due = self.next_memory.is_some_and(|due| now >= due);
         if is_due {
@@ -84,7 +83,7 @@ impl Timers {
         is_due
     }
 
-    /// Whether a flush is due; likewise.
+    /// Whether a flush is due; schedules the next likewise.
     pub(crate) fn take_flush(&mut self, now: Instant) -> bool {
         let is_due = now >= self.next_flush;
         if is_due {
@@ -93,7 +92,7 @@ impl Timers {
         is_due
     }
 
-    /// Whether the time that was asked for is over.
+    /// Whether the requested duration has elapsed.
     pub(crate) fn is_time_over(&self, now: Instant) -> bool {
         self.time_over.is_some_and(|time_over| now >= time_over)
     }
@@ -120,7 +119,7 @@ mod tests {
         assert_eq!(timers.pause(began, Awaited::Stragglers), STRAGGLER_INTERVAL);
         assert_eq!(timers.pause(began + 400 * MS, Awaited::Command), Duration::ZERO);
         assert!(!timers.is_tick_due(began + 399 * MS) && timers.is_tick_due(began + 400 * MS));
-        // late by 200 ms: the next one is a whole interval later, and the flush comes before it
+        // late by 200 ms: the next one is a full interval later, and the flush precedes it
         timers.ticked(began + 600 * MS, Duration::ZERO);
         assert!(!timers.is_tick_due(began + 999 * MS));
         timers.ticked(began + 900 * MS, Duration::ZERO);

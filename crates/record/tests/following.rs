@@ -1,4 +1,4 @@
-//! A command is followed to its end, whatever the source: played by a trace, as any user.
+//! A command is followed to its end with any source: here a replayed trace, without privileges.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -71,12 +71,12 @@ fn the_end_of_the_command_is_told_as_it_was() {
 fn what_is_left_behind_is_waited_for_and_that_is_told_once() {
     let place = Place::new();
     let mut source = replaying("tour-3");
-    // The daemon goes on until the recorder says that it waits for it.
+    // The daemon runs until the recorder reports that it waits for it.
     let script = daemon(&place.wait_for("waiting"), &place.file("pid"));
     let command = shell(&format!("{script}; exit 4"), &source);
     let mut kept =
         Kept { on_waiting: Some(Box::new(|| place.signal("waiting"))), ..Kept::default() };
-    // Longer than any clock can tell.
+    // Longer than any clock can represent.
     let options = Options { grace: Duration::MAX, ..options() };
     let finished = run(&mut source, Some(&command), &options, &mut kept).unwrap();
     assert_eq!(finished.ended, Ended::TreeExited);
@@ -100,7 +100,7 @@ fn a_daemon_outlives_the_grace() {
     assert_eq!(kept.waiting.len(), 1);
     let alive: Vec<_> = finished.alive.iter().map(|alive| alive.pid).collect();
     assert_eq!(alive, [pid]);
-    // It is in the trace, marked as alive, and is left alone.
+    // It is in the trace, marked as alive, and is not killed.
     let last = kept.of_kind(Stream::Samples, Kind::Sample).into_iter().find(
         |frame| matches!(Record::decode(*frame), Ok(Record::Sample(sample)) if sample.tgid == pid),
     );
@@ -137,7 +137,7 @@ fn a_recording_ends_when_its_time_is_over_and_the_command_does_not() {
     assert_eq!(finished.alive.iter().map(|alive| alive.pid).collect::<Vec<_>>(), [pid]);
     assert!(kept.waiting.is_empty());
     end(pid);
-    // It was our child.
+    // It was a child of this process.
     waitpid(Pid::from_raw(pid), None).unwrap();
 }
 
@@ -145,7 +145,7 @@ fn a_recording_ends_when_its_time_is_over_and_the_command_does_not() {
 fn samples_and_flushes_come_while_the_command_runs() {
     let place = Place::new();
     let mut source = replaying("alice-o2-before");
-    // It ends when three passes of samples and one flush have come.
+    // It ends after three sampling passes and one flush.
     let script = format!("{}; {}", place.wait_for("sampled"), place.wait_for("flushed"));
     let command = shell(&script, &source);
     let interval = Interval::Fixed(Duration::from_millis(5));
@@ -243,7 +243,7 @@ fn what_the_source_has_lost_is_told_and_kept() {
     assert_eq!(records, losses.map(want));
 }
 
-/// A source that fails at its second look, or that finds a process which was there before.
+/// A source that fails at its second search, or that finds an existing process.
 #[derive(Default)]
 struct Odd {
     inner: Replaying,
@@ -267,7 +267,7 @@ impl Source for Odd {
     }
 
     fn adopt(&mut self) -> Result<(), SourceError> {
-        // One at a time, as if each were found only when its parent is known.
+        // One at a time, as if each were found only once its parent is known.
         self.adopted = (self.adopted + 1).min(self.found.len());
         Ok(())
     }
@@ -295,7 +295,7 @@ impl Source for Odd {
     }
 
     fn task_counts(&mut self) -> TaskCounts {
-        // Who was found ends at once, so that the recording does.
+        // The process found ends immediately, so that the recording does.
         TaskCounts { born: self.adopted as u64, ended: self.adopted as u64 }
     }
 
@@ -318,7 +318,7 @@ fn a_source_that_fails_takes_the_recording_with_it_and_not_the_command() {
     let error = run(&mut source, Some(&command), &options(), &mut Kept::default()).unwrap_err();
     assert!(matches!(error, RecordError::Source(_)), "{error:?}");
     assert_eq!(error.to_string(), "the kernel said no");
-    // The command, our child, goes on to its own end.
+    // The command, a child of this process, runs to its end.
     place.signal("end");
     let pid = loop {
         match std::fs::read_to_string(place.file("pid")).map(|text| text.trim().parse()) {
@@ -330,7 +330,7 @@ fn a_source_that_fails_takes_the_recording_with_it_and_not_the_command() {
     assert_eq!(status, WaitStatus::Exited(pid, 0));
 }
 
-/// A record that says that this process was there before.
+/// An attach record for this process.
 fn myself() -> Attach {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let ticks: u64 =
@@ -348,7 +348,7 @@ fn myself() -> Attach {
 
 #[test]
 fn who_was_there_before_is_found_to_the_last_and_told_with_its_program() {
-    // The second is no process any more: its pid belongs to one that is younger.
+    // The second process no longer exists: its pid belongs to a younger one.
     let mut gone = myself();
     gone.start_ns += 3_600_000_000_000;
     (gone.head.task, gone.process) = (2, 2);

@@ -1,4 +1,4 @@
-//! A command is launched without a mark on it, or it is said why not.
+//! A command is launched without any trace of the recorder, or the failure is reported.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,12 +23,12 @@ fn nothing() -> [(&'static str, &'static str); 1] {
     [("PATH", "/usr/local/bin:/usr/bin:/bin")]
 }
 
-/// A file that can be executed, as far as its mode tells.
+/// A file that is executable according to its mode.
 fn script(place: &Place, name: &str, text: &str) -> PathBuf {
     let (written, path) = (place.file("text"), place.file(name));
     fs::write(&written, text).unwrap();
-    // Copied by a process of its own: what a fork of another test's has open for writing cannot be
-    // executed.
+    // Copied by a separate process: a file that is open for writing in a fork of another test
+    // cannot be executed.
     let mut install = std::process::Command::new("install");
     assert!(install.args(["-m", "755"]).args([&written, &path]).status().unwrap().success());
     path
@@ -36,13 +36,13 @@ fn script(place: &Place, name: &str, text: &str) -> PathBuf {
 
 #[test]
 fn what_cannot_be_found_or_executed_is_told_apart() {
-    // What a shell says with 127, and with 126.
+    // The cases for which a shell returns 127 and 126.
     let missing = find_program(OsStr::new("no-such-command-here"), Some(OsStr::new("/usr/bin")));
     assert!(matches!(missing, Err(ResolveError::NotFound { .. })), "{missing:?}");
     let refused = find_program(OsStr::new("/etc/passwd"), None);
     assert!(matches!(refused, Err(ResolveError::NotExecutable { .. })), "{refused:?}");
 
-    // What only execve can tell.
+    // Failures that only execve detects.
     let place = Place::new();
     let broken = script(&place, "broken", "#!/no/such/interpreter\n");
     for (program, want) in [
@@ -92,21 +92,21 @@ fn the_command_runs_as_whom_it_is_told() {
         assert_eq!(finished.unwrap().payload.unwrap().outcome, Outcome::Code(0));
         assert_eq!(fs::read_to_string(&out).unwrap(), "65534\n65534\n65533\n65533 65532\n");
     } else {
-        // Only root can become someone else: the command is not run as anyone else instead.
+        // Only root can change its identity: otherwise the command is not run at all.
         let Err(RecordError::Exec { source, .. }) = finished else { panic!("{finished:?}") };
         assert_eq!(source.kind(), io::ErrorKind::PermissionDenied);
         assert_eq!(fs::read_to_string(&out).unwrap(), "");
     }
 }
 
-/// A source that wants the command's process before its exec, as a tracer does.
+/// A source that seizes the command's process before its exec, like a tracer.
 #[derive(Default)]
 struct Tracer {
     inner: Replaying,
     refuses: bool,
-    /// The process, and what it was executing when it was seized.
+    /// The process, and its executable when it was seized.
     seized: Option<(Pid, PathBuf)>,
-    /// Whether the status is taken from the source.
+    /// Whether the source provides the exit status.
     reaped: u32,
 }
 
@@ -163,7 +163,7 @@ fn a_source_can_hold_the_command_until_it_has_taken_hold_of_it() {
     assert_eq!(finished.payload.unwrap().outcome, Outcome::Code(5));
     let (root, exe) = source.seized.unwrap();
     assert_eq!(root.as_raw(), place.number("pid"));
-    // It was still us: nothing of the command had been executed.
+    // It was still this program: the command had not been executed.
     assert_eq!(exe, std::env::current_exe().unwrap());
     assert!(source.reaped > 0);
 }
@@ -177,7 +177,7 @@ fn a_command_that_the_source_cannot_take_is_not_executed() {
     assert!(matches!(error, RecordError::Source(_)), "{error:?}");
     assert_eq!(error.to_string(), "not this one");
     assert!(!place.file("ran").exists());
-    // Its process is gone, and was collected.
+    // Its process has ended, and was reaped.
     let (root, _) = source.seized.unwrap();
     assert_eq!(reap(root).unwrap_err().raw_os_error(), Some(nix::libc::ECHILD));
 }

@@ -1,4 +1,4 @@
-//! Signals to a recorder, each in a process of its own: they are not a thread's affair.
+//! Signals to a recorder; each test uses a separate process, because signals are per process.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use proctrace_record::replaying::Replaying;
 use proctrace_record::{Command, Options, Scope, Signals, record};
 
-/// Started with this, the program is a recorder of the script that follows, or of nothing.
+/// With this argument, the program acts as a recorder of the script that follows, or of nothing.
 const RECORDER: &str = "be-a-recorder";
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
     }
 }
 
-/// Records, and tells in lines how it goes.
+/// Records, and prints its progress line by line.
 fn be_a_recorder(script: Option<&str>) {
     let blocked = || {
         let mask = SigSet::thread_get_mask().unwrap();
@@ -66,7 +66,7 @@ fn be_a_recorder(script: Option<&str>) {
     say(&format!("{:?} {outcome:?} {}", finished.ended, alive.join(" ")));
 }
 
-/// Ticks come too seldom to hide a signal that wakes nobody.
+/// Ticks are too rare to hide a signal that fails to wake the recorder.
 fn slow() -> proctrace_record::Interval {
     proctrace_record::Interval::Fixed(Duration::from_secs(3600))
 }
@@ -102,7 +102,7 @@ impl Recorder {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
 
-    /// What it says at the end.
+    /// Its last output.
     fn end(mut self) -> String {
         let line = self.line();
         assert!(self.child.wait().unwrap().success());

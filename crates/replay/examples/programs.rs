@@ -1,4 +1,4 @@
-//! Which programs a recording ran, and how often: another program reading a trace.
+//! Lists the programs of a recording with their number of runs: an example of reading a trace.
 
 #![expect(clippy::print_stdout, reason = "it is what it does")]
 

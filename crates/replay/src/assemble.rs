@@ -1,4 +1,4 @@
-//! Putting events together from records: argv from its pieces, environments from their ids.
+//! Assembling events from records: argv from its parts, environments from their ids.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use proctrace_wire::{Exec as ExecRecord, Record};
 
 use crate::event::{Body, Environment, Event, Exec, Fork, Miss, Workdir};
 
-/// Assembles the events of the lifecycle stream, but for exits.
+/// Assembles the events of the lifecycle stream, except exits.
 #[derive(Debug, Default)]
 pub struct Assembler {
     environments: HashMap<u64, Arc<Environment>>,
-    /// Execs whose argv is not complete yet, by task.
+    /// Execs whose argv is still incomplete, by task.
     pending: HashMap<u32, Pending>,
 }
 
@@ -23,7 +23,7 @@ struct Pending {
 }
 
 impl Assembler {
-    /// Takes a record and hands over the events that are complete with it.
+    /// Processes a record and emits the events that it completes.
     pub fn take(&mut self, record: Record<'_>, emit: &mut impl FnMut(Event)) {
         match record {
             Record::Env(env, bytes) => {
@@ -60,7 +60,7 @@ impl Assembler {
                 emit(event(blind.head, pids, Body::Blind(blind)));
             }
             Record::Loss(loss) => emit(event(loss.head, None, Body::Loss(loss))),
-            // Exits come sorted from elsewhere; the others are no lifecycle records.
+            // Exits are sorted separately; the others are not lifecycle records.
             Record::Exit(_)
             | Record::LookupFailed(..)
             | Record::LookupNamed(..)
@@ -72,7 +72,7 @@ impl Assembler {
         }
     }
 
-    /// Hands over what is still waiting for records that never came.
+    /// Emits the events that are still waiting for missing records.
     pub fn finish(&mut self, emit: &mut impl FnMut(Event)) {
         let mut tasks: Vec<u32> = self.pending.keys().copied().collect();
         tasks.sort_unstable();
@@ -104,7 +104,7 @@ impl Assembler {
     fn continue_argv(&mut self, args: ExecArgsFixed, bytes: &[u8], emit: &mut impl FnMut(Event)) {
         let Some(pending) = self.pending.get_mut(&args.head.task) else { return };
         if args.offset as usize != pending.argv.len() {
-            // A piece before this one was lost.
+            // An earlier part was lost.
             self.give_up_on(args.head.task, emit);
             return;
         }
@@ -124,8 +124,7 @@ impl Assembler {
     }
 }
 
-/// What the recorder meant to write of this argv. A block that holds more than it should is
-/// left as it is.
+/// The argv bytes that the recorder intended to write. An argv longer than that is kept unchanged.
 fn expected_argv_bytes(pending: &Pending) -> usize {
     let record = &pending.exec.record;
     if record.bits & EXEC_ARGV_FAULT != 0 {
@@ -142,7 +141,7 @@ impl Pending {
     }
 }
 
-/// The strings of a block, each ended by NUL; the last may be cut off.
+/// The NUL-terminated strings of a block; the last may be truncated.
 fn strings(block: &[u8]) -> Vec<Vec<u8>> {
     let mut strings: Vec<_> = block.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
     if strings.last().is_some_and(Vec::is_empty) {
@@ -151,7 +150,8 @@ fn strings(block: &[u8]) -> Vec<Vec<u8>> {
     strings
 }
 
-/// The variables of an environment, name and value, from a block of `NAME=value` each with its NUL.
+/// The variables of an environment, as names and values, from a block of NUL-terminated
+/// `NAME=value` strings.
 pub fn variables(block: &[u8]) -> Environment {
     strings(block)
         .into_iter()

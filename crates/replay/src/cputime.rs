@@ -1,4 +1,4 @@
-//! From sampled ticks and the exact run time to user and system time, as the kernel does it.
+//! User and system time from sampled ticks and the exact run time, computed as in the kernel.
 
 use std::ops::{Add, AddAssign, Sub};
 
@@ -12,7 +12,7 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// Both together. Sums saturate: a damaged or hostile trace can hold any number.
+    /// The sum. Sums saturate: a damaged or hostile trace can contain any number.
     pub fn total_ns(self) -> u64 {
         self.user_ns.saturating_add(self.system_ns)
     }
@@ -51,7 +51,7 @@ impl std::iter::Sum for CpuTime {
 }
 
 /// Splits the exact `run_ns` in proportion to the ticks that hit user and kernel mode. A task too
-/// short for any tick, or hit in user mode only, counts as all user: so says cputime_adjust() in
+/// short for any tick, or hit in user mode only, counts as all user, as in cputime_adjust() in
 /// kernel/sched/cputime.c, whose result wait4(2) and getrusage(2) report.
 pub fn scale(run_ns: u64, utime_ns: u64, stime_ns: u64) -> CpuTime {
     let system_ns = if stime_ns == 0 {

@@ -1,4 +1,4 @@
-//! The events of a recording, with everything that belongs to each.
+//! The events of a recording, with all associated data.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use proctrace_wire::layout::{
     self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, Rename, Tick, WorkdirFixed,
 };
 
-/// Something that happened to a task.
+/// An event of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// When: CLOCK_BOOTTIME.
+    /// Time, in CLOCK_BOOTTIME.
     pub time_ns: u64,
     /// Serial of the task; 0 for ticks and losses.
     pub task: u32,
-    /// Thread-group id; None if the record that told it was lost.
+    /// Thread-group id; None if the record that contained it was lost.
     pub pid: Option<i32>,
     /// Thread id; None likewise.
     pub tid: Option<i32>,
-    /// What.
+    /// The event's data.
     pub body: Body,
 }
 
-/// What happened.
+/// The kinds of events with their data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// A task is followed from here on that no fork announces.
+    /// A task traced from now on that has no fork record.
     Attach(Attach),
     /// A new task.
     Fork(Fork),
@@ -36,7 +36,7 @@ pub enum Body {
     LookupFailed(Miss),
     /// A new name.
     Rename(Rename),
-    /// Where a process worked in the end that never called exec.
+    /// The final working directory of a process that never called exec.
     Workdir(Workdir),
     /// The end of a task.
     Exit(Box<Exit>),
@@ -46,7 +46,7 @@ pub enum Body {
     Tick(Tick),
     /// The memory of a process.
     Memory(Memory),
-    /// A task does something that is not seen.
+    /// A task uses an interface that is not traced.
     Blind(Blind),
     /// Records were lost.
     Loss(Loss),
@@ -71,17 +71,17 @@ impl Fork {
 pub struct Exit {
     /// The record.
     pub record: layout::Exit,
-    /// Size of a page where it was recorded.
+    /// Page size of the recorded machine.
     pub page_bytes: u32,
 }
 
 impl Exit {
-    /// Whether the whole process ended with it.
+    /// Whether its process ended with it.
     pub fn is_process(&self) -> bool {
         self.record.bits & layout::EXIT_PROCESS != 0
     }
 
-    /// The signal that killed it, if one did.
+    /// The signal that killed it, if any.
     pub fn signal(&self) -> Option<u32> {
         let signal = self.record.status & 0x7f;
         (signal != 0).then_some(signal)
@@ -108,7 +108,7 @@ impl Exit {
 pub struct Sample {
     /// The record.
     pub record: layout::Sample,
-    /// Size of a page where it was recorded.
+    /// Page size of the recorded machine.
     pub page_bytes: u32,
 }
 
@@ -131,19 +131,19 @@ pub struct Exec {
     pub path: Vec<u8>,
     /// The `#!` interpreter, if there is one.
     pub interpreter: Option<Vec<u8>>,
-    /// The file that runs: resolved, as the task sees it.
+    /// The executable: resolved, as seen by the task.
     pub exe: Vec<u8>,
     /// The working directory.
     pub cwd: Vec<u8>,
     /// The arguments.
     pub argv: Vec<Vec<u8>>,
-    /// Whether arguments are missing: longer than we record, unreadable, or lost.
+    /// Whether arguments are missing: beyond the size limit, unreadable, or lost.
     pub argv_truncated: bool,
-    /// The search variables, where they are kept and were not lost.
+    /// The search variables, if recorded and not lost.
     pub environment: Option<Arc<Environment>>,
 }
 
-/// Where a process worked in the end.
+/// The final working directory of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workdir {
     /// The record.

@@ -1,6 +1,6 @@
-//! An event as a line of JSON, with keys that scripts can rely on.
+//! An event as a line of JSON, with stable keys for scripts.
 //!
-//! `docs/dump.md` lists them; a snapshot test holds them. Bytes become text by
+//! `docs/dump.md` lists the keys; a snapshot test pins them. Bytes are converted to text by
 //! `proctrace_wire::escape`.
 
 use proctrace_wire::escape::to_text;
@@ -72,7 +72,7 @@ impl Serialize for Event {
             Body::Exec(exec) => exec_entries(exec, &mut map)?,
             Body::ExecFailed(miss) => miss_entries(miss, &mut map)?,
             Body::LookupFailed(miss) => {
-                // `time_ns` may be older than the look-up, by a tick of the scheduler.
+                // `time_ns` may precede the look-up by up to a scheduler tick.
                 map.serialize_entry("time_is_coarse", &true)?;
                 miss_entries(miss, &mut map)?;
             }
@@ -275,7 +275,7 @@ impl Serialize for Variables<'_> {
     }
 }
 
-/// A task's name: 16 bytes, ended by NUL.
+/// A task's name: 16 bytes, NUL-terminated.
 fn comm(bytes: &[u8; 16]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     to_text(&bytes[..end]).into_owned()

@@ -1,19 +1,19 @@
-//! A recording as a stream of events: in order of time, joined, ready to print or to analyse.
+//! A recording as a stream of events: in time order, joined, ready to print or to analyse.
 //!
-//! The trace file holds three streams of records, each in its order of arrival, and some things
-//! in pieces: a long argv in several records, an environment once for all who share it, a failed
-//! look-up in full once and then by number. [`Replay`] puts them together.
+//! The trace file contains three streams of records, each in its order of arrival, and some data in
+//! parts: a long argv in several records, an environment once for all execs that share it, a failed
+//! look-up in full once and then by number. [`Replay`] joins them.
 //!
 //! ```no_run
 //! let mut replay = proctrace_replay::Replay::open("job.ptrace")?;
 //! while let Some(event) = replay.next() {
-//!     println!("{}", event.to_json());
+//! println!("{}", event.to_json());
 //! }
 //! # Ok::<(), proctrace_trace::ReadError>(())
 //! ```
 //!
-//! What needs no order, like counting, can be had faster with [`records`], and failed look-ups,
-//! of which there are most, with [`lookups()`].
+//! Where order does not matter, as for counting, [`records`] is faster, and [`lookups()`] for
+//! failed look-ups, which are the most frequent records.
 
 mod assemble;
 mod cputime;

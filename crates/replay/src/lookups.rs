@@ -1,4 +1,4 @@
-//! Failed look-ups that are told by number, given back what they repeat.
+//! Resolves failed look-ups recorded by number to the look-ups that they repeat.
 
 use std::collections::HashMap;
 
@@ -7,26 +7,26 @@ use proctrace_wire::layout::{
     Again, Head, MISS_LOST, MISS_PATH_FAULT, MissFixed, NAMED_SLOTS, Named,
 };
 
-/// How many look-ups of one slot are remembered. The programs remember one; but one of them may
-/// find a number just before another replaces it, and write its record just after.
+/// Look-ups remembered per slot. The BPF programs remember one; but one of them may find a number
+/// just before another replaces it, and write its record just after.
 const KEPT_PER_SLOT: usize = 2;
 
-/// Numbers are given one after the other, so that twice as many places as there can be look-ups
-/// leave few that have to share one.
+/// Numbers are assigned consecutively, so twice as many places as there can be look-ups leave few
+/// collisions.
 const PLACES: usize = 2 * KEPT_PER_SLOT * NAMED_SLOTS as usize;
 
 const NONE: u32 = u32::MAX;
 
-/// The look-ups that a record may refer to, and with each of them what was made of it when it was
-/// told. What it remembers is bounded by the number of slots, whatever a trace says.
+/// The look-ups that a record may refer to, each with the value that `make` returned for it. Memory
+/// is bounded by the number of slots, whatever a trace contains.
 #[derive(Debug)]
 pub(crate) struct Lookups<T> {
     known: Vec<Known<T>>,
-    /// Which of them each slot has, oldest first.
+    /// The indices of each slot, oldest first.
     slots: Vec<[u32; KEPT_PER_SLOT]>,
-    /// Which of them has a number, by its lowest bits.
+    /// Index by number, addressed by the low bits of the number.
     places: Vec<u32>,
-    /// The same by number, where another has the place.
+    /// The same for numbers whose place is occupied by another.
     crowded: HashMap<u32, u32>,
 }
 
@@ -45,9 +45,8 @@ impl<T> Default for Lookups<T> {
 }
 
 impl<T: Copy> Lookups<T> {
-    /// The record itself, or where it is a look-up in whichever form, the look-up in full. If what
-    /// it refers to is lost, [`MISS_LOST`] says so. `make` is asked of each look-up that is told in
-    /// full.
+    /// The record itself, or for any form of look-up, the look-up in full. If its full record is
+    /// lost, [`MISS_LOST`] is set. `make` is called for each look-up recorded in full.
     pub(crate) fn recall<'a>(
         &'a mut self,
         record: Record<'a>,
@@ -90,7 +89,7 @@ impl<T: Copy> Lookups<T> {
                 oldest
             }
             None => {
-                // There are fewer than four times as many as slots.
+                // Fits: there are fewer than four times as many as slots.
                 let at = self.known.len() as u32;
                 let (miss, path) = (named.miss(), path.to_vec());
                 self.known.push(Known { number, miss, path, made });
@@ -127,7 +126,7 @@ impl<T: Copy> Lookups<T> {
         }
     }
 
-    /// What a look-up repeats.
+    /// Resolves a repeated look-up.
     #[inline]
     pub(crate) fn in_full(
         &self,
@@ -148,14 +147,14 @@ impl<T: Copy> Lookups<T> {
     }
 }
 
-/// A record with what it refers to.
+/// A record with its reference resolved.
 pub(crate) enum Recalled<'a, T> {
     Lookup(Lookup<'a, T>),
     Other(Record<'a>),
 }
 
 impl<'a> Recalled<'a, ()> {
-    /// The same as a record.
+    /// Converts it back to a record.
     pub(crate) fn into_record(self) -> Record<'a> {
         match self {
             Self::Lookup(Lookup { miss, path, .. }) => Record::LookupFailed(miss, path),
@@ -171,11 +170,11 @@ pub struct Lookup<'a, T> {
     pub miss: MissFixed,
     /// The path as given to the call.
     pub path: &'a [u8],
-    /// What was made of it when it was told.
+    /// The value that `make` returned for it.
     pub made: T,
 }
 
-/// A look-up whose record in full is missing.
+/// A look-up whose full record is missing.
 fn lost(head: Head) -> MissFixed {
     MissFixed {
         head,
@@ -269,7 +268,7 @@ mod tests {
         fn it_remembers_the_last_two_of_each_slot_whatever_their_numbers(
             told in proptest::collection::vec((0u32..6, 0u32..4, 0u32..4), 1..60),
         ) {
-            // Numbers that share a place; each is told once.
+            // Numbers that collide; each is recorded once.
             let place = |n: usize, crowd: u32, step: u32| {
                 1 + (n as u32) / 4 + (crowd * 64 + step * 16 + n as u32 % 4) * PLACES as u32
             };

@@ -1,4 +1,4 @@
-//! Merging the streams of a trace into one, in order of time.
+//! Merging the streams of a trace into one, in time order.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -12,16 +12,15 @@ use crate::assemble::{Assembler, event};
 use crate::cursor::{Cursor, Decoded};
 use crate::event::{Body, Event, Exit, Miss, Sample};
 
-/// Records of one stream arrive nearly in order: two CPUs may stamp in one order and deliver in
-/// the other, and the stamps of look-ups are up to a clock tick old. So many are held back to be
-/// sorted: what two CPUs can fail to open in 4 ms.
+/// Records of one stream arrive nearly in order: two CPUs may stamp in one order and deliver in the
+/// other, and the stamps of look-ups are up to a clock tick old. This many are buffered for
+/// sorting: the number of opens that can fail on two CPUs in 4 ms.
 const WINDOW: usize = 8192;
 
-/// The events of a trace in order of time.
+/// The events of a trace in time order.
 ///
-/// Memory grows with the number of tasks (their exits are sorted beforehand, because the record of
-/// one is written when the task has torn down its memory, at any time after it exited), not with
-/// the number of events.
+/// Memory grows with the number of tasks, not of events: exits are sorted beforehand, because the
+/// record of one is written when the task has torn down its memory, at any time after it exited.
 #[derive(Debug)]
 pub struct Replay {
     header: Header,
@@ -32,14 +31,14 @@ pub struct Replay {
     first_pass: (Vec<Damage>, Decoded),
 }
 
-/// What a replay came across besides events.
+/// The results of a replay besides events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// How the recording ended; None if the trace is incomplete.
     pub trailer: Option<Trailer>,
-    /// What had to be passed over.
+    /// The damage that was skipped.
     pub damage: Vec<Damage>,
-    /// What became of the records.
+    /// The results of decoding.
     pub decoded: Decoded,
 }
 
@@ -47,7 +46,7 @@ impl Replay {
     /// Opens the trace at `path` and reads its exits.
     ///
     /// # Errors
-    /// When it is no trace, or one that this version cannot read.
+    /// When it is not a trace, or one that this version cannot read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let mut reader = Reader::open(path)?;
@@ -57,7 +56,7 @@ impl Replay {
                 exits.push(exit);
             }
         });
-        // In place: a stable sort takes half as much memory again.
+        // In place: a stable sort needs half as much memory again.
         exits.sort_unstable_by_key(|exit| Reverse((exit.head.time_ns, exit.head.task)));
         keep_one_end(&mut exits);
         let lanes = Stream::ALL.map(|stream| Reader::open(path).map(|r| Lane::new(r, stream)));
@@ -71,12 +70,12 @@ impl Replay {
         })
     }
 
-    /// Where and how the recording was made.
+    /// The header: where and how the recording was made.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What came up besides events; whole once they have all been taken.
+    /// The results besides events; complete when the iterator is exhausted.
     pub fn summary(&self) -> Summary {
         let mut damage = self.first_pass.0.clone();
         let mut decoded = Decoded::default();
@@ -86,7 +85,7 @@ impl Replay {
             decoded.unknown += lane.cursor.decoded.unknown;
             decoded.undecodable += lane.cursor.decoded.undecodable;
         }
-        // Each reader meets the same gaps.
+        // Each reader finds the same gaps.
         let mut seen = HashSet::new();
         damage.retain(|damage| seen.insert((damage.offset, format!("{:?}", damage.what))));
         damage.sort_by_key(|damage| damage.offset);
@@ -103,7 +102,7 @@ impl Replay {
                 let fork = &fork.record;
                 self.pids.insert(fork.child, (fork.child_tgid, fork.child_tid));
             }
-            // A thread that execs takes over its leader's id.
+            // A thread that calls exec inherits its leader's id.
             Body::Exec(exec) => {
                 self.pids.insert(event.task, (exec.record.tgid, exec.record.tid));
             }
@@ -130,7 +129,7 @@ impl Iterator for Replay {
     type Item = Event;
 
     fn next(&mut self) -> Option<Event> {
-        // Of equal times, births and execs come first and exits last.
+        // At equal times, births and execs precede other events and exits follow them.
         let exit = self.exits.last().map(|exit| (exit.head.time_ns, 3));
         let lane = (0..3)
             .filter_map(|lane| Some((self.lanes[lane].next_time()?, lane)))
@@ -151,10 +150,10 @@ impl Iterator for Replay {
     }
 }
 
-/// A process ends once: kernels before 6.16 may call several of its threads the last.
+/// A process ends once: kernels before 6.16 may flag several of its threads as the last.
 pub(crate) fn keep_one_end(exits: &mut [layout::Exit]) {
     let mut ended = HashSet::new();
-    // They are sorted latest first, and the latest is right.
+    // They are sorted latest first, and the latest is the correct one.
     for exit in exits.iter_mut().filter(|exit| exit.bits & layout::EXIT_PROCESS != 0) {
         if !ended.insert(exit.process) {
             exit.bits &= !layout::EXIT_PROCESS;

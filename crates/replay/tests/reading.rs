@@ -1,4 +1,4 @@
-//! Reading a real trace, as another program would; the example in the documentation included.
+//! Reads a real trace as another program would, including the example in the documentation.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use proctrace_replay::{Body, Replay, records};
 use proctrace_trace::Reader;
 use proctrace_wire::{Record, Stream, WIRE_VERSION};
 
-/// The same tour, as it was recorded by each version of the record layout.
+/// The same tour, recorded with each version of the record layout.
 fn tours() -> impl Iterator<Item = PathBuf> {
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces");
     (1..=WIRE_VERSION).map(move |version| traces.join(format!("tour-{version}.ptrace")))
@@ -23,11 +23,11 @@ fn events_come_in_order_of_time_and_none_is_missing() {
         assert_eq!(summary.damage, []);
         let trailer = summary.trailer.unwrap();
         let mut expected = trailer.records.clone();
-        // What is joined into others is no event of its own.
+        // Records joined into others are not events of their own.
         for joined in ["env", "exec_args"] {
             expected.remove(joined);
         }
-        // What is told in short is told in full.
+        // Repeated look-ups are resolved.
         for form in ["lookup_named", "lookup_again"] {
             *expected.entry("lookup_failed".to_owned()).or_default() +=
                 expected.remove(form).unwrap_or_default();
@@ -63,7 +63,7 @@ fn lives_are_in_order(tour: &Path) {
             }
             Body::Exit(_) => assert!(alive.remove(&event.task), "{event:?}"),
             Body::Tick(_) | Body::Loss(_) => {}
-            // A sample can still see a task that has begun to exit.
+            // A sample can still include a task that has begun to exit.
             Body::Sample(_) => {}
             _ => assert!(alive.contains(&event.task), "{event:?}"),
         }
@@ -86,19 +86,19 @@ fn counting_needs_no_order() {
 
 #[test]
 fn the_example_works() {
-    // cargo builds examples before it runs tests, beside the directory this test is in.
+    // cargo builds examples before it runs tests, next to this test's directory.
     let this = std::env::current_exe().unwrap();
     let example = this.ancestors().nth(2).unwrap().join("examples/programs");
     let output = Command::new(example).arg(tours().last().unwrap()).output().unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    // 12 rounds of `mixed`, a search in every 4th, and what `exec_argv`
-    // and `workdirs` run.
+    // 12 rounds of `mixed`, a search in every 4th, and the programs run by `exec_argv` and
+    // `workdirs`.
     let true_line = text.lines().find(|line| line.ends_with("/usr/bin/true")).unwrap();
     assert_eq!(true_line.trim(), "17  /usr/bin/true");
 }
 
-/// What the payloads declared when these were recorded: processes, threads, execs.
+/// The payloads' declarations when these were recorded: processes, threads, execs.
 const PAYLOADS: [(&str, [usize; 3]); 4] = [
     ("alice-o2-before", [380, 347, 377]),
     ("alice-o2-before-2", [380, 347, 377]),

@@ -1,4 +1,5 @@
-//! Traces on which fuzzing failed once (`cargo xtask fuzz replay`), or that were made to be awkward.
+//! Regression inputs: traces on which fuzzing failed (`cargo xtask fuzz replay`), or that were
+//! constructed by hand.
 
 #[path = "../../../fuzz/harness/replay.rs"]
 mod harness;

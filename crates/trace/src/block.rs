@@ -1,12 +1,12 @@
-//! One block of a trace: how its header lies in the file, and what is handed out of it.
+//! One block of a trace: the layout of its header, and the block as readers return it.
 
 use proctrace_wire::Stream;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A block holds at most this many bytes of records; readers refuse more before they allocate.
+/// Maximum bytes of records in a block; readers refuse more before they allocate.
 pub const RAW_BYTES_MAX: usize = 4 << 20;
 
-/// Compressed, incompressible data grows a little.
+/// Incompressible data grows slightly when compressed.
 pub(crate) const STORED_BYTES_MAX: usize = RAW_BYTES_MAX + (RAW_BYTES_MAX >> 6) + 1024;
 
 pub(crate) const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"PTBK");
@@ -16,7 +16,7 @@ pub(crate) const TRAILER: u8 = 255;
 
 pub(crate) const CODEC_RAW: u8 = 0;
 pub(crate) const CODEC_ZSTD: u8 = 1;
-/// zstd of [`crate::columns`], of which there are no more bytes than of the records.
+/// zstd-compressed [`crate::columns`], which have no more bytes than the records.
 pub(crate) const CODEC_COLUMNS: u8 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -27,7 +27,7 @@ pub(crate) struct RawHeader {
     pub(crate) stream: u8,
     pub(crate) codec: u8,
     pub(crate) pad: u16,
-    /// Counts the blocks of a file from 0, so that a hole shows.
+    /// Numbers the blocks of a file from 0, so that a gap is detected.
     pub(crate) sequence: u32,
     pub(crate) records: u32,
     pub(crate) raw_bytes: u32,
@@ -47,7 +47,7 @@ impl RawHeader {
         self.header_crc = self.crc();
     }
 
-    /// Whether this is a block header that can be trusted, sizes included.
+    /// Whether this is a valid block header, with plausible sizes.
     pub(crate) fn is_sound(&self) -> bool {
         self.magic == BLOCK_MAGIC
             && self.header_crc == self.crc()
@@ -61,16 +61,16 @@ impl RawHeader {
     }
 }
 
-/// What a block's header says: enough to decide whether to read it.
+/// The contents of a block's header: enough to decide whether to read the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockInfo {
-    /// Which stream its records belong to.
+    /// The stream of its records.
     pub stream: Stream,
-    /// How many there are.
+    /// Number of records.
     pub records: u32,
-    /// Their bytes.
+    /// Size of the records.
     pub raw_bytes: u32,
-    /// The bytes they take in the file.
+    /// Their size in the file.
     pub stored_bytes: u32,
     /// Earliest time of a record.
     pub first_ns: u64,
@@ -78,11 +78,11 @@ pub struct BlockInfo {
     pub last_ns: u64,
 }
 
-/// A block with its records' bytes.
+/// A block with its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// What its header says.
+    /// The contents of its header.
     pub info: BlockInfo,
-    /// The records, one behind the other.
+    /// The concatenated records.
     pub bytes: Vec<u8>,
 }

@@ -1,40 +1,40 @@
-//! Records with their fields side by side: what a block is made into before it is compressed.
+//! Column layout of records: the form of a block before compression.
 //!
-//! In records of one kind a field is mostly what it was in the record before, or a little more.
-//! Laid out field by field, as differences where these are smaller, and with bytes of one
-//! significance together, they compress to half of what they take one behind the other. That
-//! takes no more time in all, because zstd is left with half the bytes and a third of the work.
+//! In records of one kind a field mostly equals that of the record before, or is a little larger.
+//! Stored by field, as differences where these are smaller, and with bytes of equal significance
+//! adjacent, records compress to half of what they need otherwise. The total time does not grow,
+//! because zstd has half the bytes to process and a third of the work.
 //!
 //! ```text
-//! block    u32 records, then of each its shape: u8
-//!          u8 shapes, then of each: u8 columns, and those, in the order of the fields
-//!          tails: of each record what lies behind its fixed part
-//! column   u8 head, see below; of differences the first value; then the bytes
-//! head     128 + n         field of n bytes, those of each record one behind the other
-//!          0 + 16 w + n    field of 2^w bytes: n bytes of all values, the lowest of all first;
-//!                          higher ones are 0
-//!          64 + 16 w + n   the same of differences to the value before, sign in the lowest bit
+//! block    u32 records, then the shape of each: u8
+//! u8 shapes, then for each: u8 columns, and the columns in field order
+//! tails: the bytes of each record after its fixed part
+//! column   u8 head, see below; for differences the first value; then the bytes
+//! head     128 + n         field of n bytes, record by record
+//! 0 + 16 w + n    field of 2^w bytes: the n low bytes of all values, all lowest first;
+//! higher bytes are 0
+//! 64 + 16 w + n   the same for differences to the value before, sign in the lowest bit
 //! ```
 //!
-//! A block says all of this itself, so reading it takes no knowledge of any layout. Only a
-//! record's size is looked at, which is what stands in its third and fourth byte.
+//! A block is self-describing, so reading it requires no record layout. Only the size of a record
+//! is interpreted, which is its third and fourth byte.
 
-/// Set where a field is no number.
+/// Set if the field is not a number.
 const VERBATIM: u8 = 128;
-/// Set where numbers are told as differences.
+/// Set if numbers are stored as differences.
 const DIFFERENCES: u8 = 64;
 
-/// How the bytes of one field of all records of a shape are told.
+/// Encoding of one field of all records of a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
-    /// As they are; so many for each record.
+    /// Unchanged bytes, `width` for each record.
     Verbatim { width: usize },
-    /// As numbers of `width` bytes, of which the lowest `planes` are told.
+    /// Numbers of `width` bytes, of which the lowest `planes` are stored.
     Numbers { width: usize, planes: usize, differences: bool },
 }
 
 impl Column {
-    /// None for what no column is.
+    /// None for an invalid head.
     pub(crate) fn from_head(head: u8) -> Option<Self> {
         if head & VERBATIM != 0 {
             return Some(Self::Verbatim { width: usize::from(head & !VERBATIM) });
@@ -44,7 +44,7 @@ impl Column {
         (planes <= width).then_some(Self::Numbers { width, planes, differences })
     }
 
-    /// None where a field is too wide.
+    /// None if the field is too wide.
     pub(crate) fn head(self) -> Option<u8> {
         match self {
             Self::Verbatim { width } => {
@@ -64,7 +64,7 @@ impl Column {
         }
     }
 
-    /// Bytes told of each record.
+    /// Stored bytes per record.
     pub(crate) fn told(self) -> usize {
         match self {
             Self::Verbatim { width } => width,
@@ -73,14 +73,15 @@ impl Column {
     }
 }
 
-/// The difference of two numbers of `W` bytes, small where they are close, whichever is larger.
+/// The difference of two `W`-byte numbers, zigzag-encoded: small if they are close, whichever is
+/// larger.
 pub(crate) fn difference<const W: usize>(value: u64, before: u64) -> u64 {
     let unused = 64 - 8 * W as u32;
     let signed = (value.wrapping_sub(before) << unused).cast_signed() >> unused;
     ((signed << 1) ^ (signed >> 63)).cast_unsigned()
 }
 
-/// The value at that difference; its lowest bytes are the number.
+/// The inverse of [`difference`]; the low bytes are the number.
 pub(crate) fn value(difference: u64, before: u64) -> u64 {
     before.wrapping_add((difference >> 1) ^ (difference & 1).wrapping_neg())
 }
@@ -104,12 +105,12 @@ mod tests {
         assert_eq!(Column::from_head(9), None, "9 bytes of 1");
     }
 
-    /// Records of all kinds, also unknown ones; most bytes small, as they are in truth.
+    /// Records of all kinds, including unknown ones; most bytes are small, as in real records.
     fn any_records() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![4 => Just(0u8), 2 => 0u8..3, 1 => any::<u8>()];
         let record = (0u16..20, 0usize..500, proptest::collection::vec(byte, 1..60));
         let record = record.prop_map(|(kind, more, body)| {
-            // Half of them are as long as their kind has it, or longer, and half are not.
+            // Half of them have at least the size of their kind, half have not.
             let fixed = Kind::from_number(kind).map_or(16, |kind| kind.layout().size);
             let size = (if more % 2 == 0 { fixed + more / 8 } else { 16 + more / 2 }) & !7;
             let mut bytes = kind.to_le_bytes().to_vec();
@@ -146,7 +147,7 @@ mod tests {
         fn records_come_back_as_they_were(raw in any_records()) {
             let columns = scattered(&raw).unwrap();
             prop_assert_eq!(gather(&columns, raw.len()), Some(raw.clone()));
-            // Not as any other number of bytes.
+            // Not with any other size.
             prop_assert_eq!(gather(&columns, raw.len() + 8), None);
             if let Some(fewer) = raw.len().checked_sub(8) {
                 prop_assert_eq!(gather(&columns, fewer), None);
@@ -160,7 +161,7 @@ mod tests {
                 let mut columns = Vec::new();
                 scatter.scatter(&raw, &mut columns).unwrap();
                 prop_assert_eq!(&columns, &scattered(&raw).unwrap());
-                // What was damaged leaves nothing behind either.
+                // Damaged input leaves no state behind either.
                 let _ = gather.gather(&columns[..columns.len() / 2], raw.len(), &mut Vec::new());
                 let mut again = Vec::new();
                 prop_assert_eq!(gather.gather(&columns, raw.len(), &mut again), Some(()));

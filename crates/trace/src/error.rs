@@ -1,4 +1,4 @@
-//! What can go wrong with a trace file, said so that a user knows what to do.
+//! Errors and damage of trace files, with messages that suggest a remedy.
 
 use std::fmt;
 use std::io;
@@ -18,15 +18,15 @@ pub enum ReadError {
         #[source]
         source: io::Error,
     },
-    /// Not our file.
+    /// Not a trace.
     #[error("{} is not a proctrace trace ({found})", path.display())]
     Foreign {
         /// Which file.
         path: PathBuf,
-        /// What it looks like instead.
+        /// The detected type of the file.
         found: &'static str,
     },
-    /// From the future.
+    /// Written by a newer version.
     #[error(
         "{} has trace format {version}; this proctrace reads up to {FORMAT_VERSION}: use a newer one",
         path.display()
@@ -37,7 +37,7 @@ pub enum ReadError {
         /// Its version.
         version: u32,
     },
-    /// The records have a layout this version does not know.
+    /// The record layout is newer than this version.
     #[error(
         "{} holds records of layout {version}; this proctrace reads up to {}: use a newer one",
         path.display(),
@@ -49,7 +49,7 @@ pub enum ReadError {
         /// Its version.
         version: u32,
     },
-    /// Written on a machine of the other byte order.
+    /// Written on a machine with the other byte order.
     #[error("{} was written on a machine of the other byte order, which is not supported", path.display())]
     ByteOrder {
         /// Which file.
@@ -71,21 +71,21 @@ pub enum WriteError {
     /// Writing failed: a full disk, a closed pipe.
     #[error("cannot write the trace")]
     Io(#[from] io::Error),
-    /// The header cannot be put into words.
+    /// The header cannot be serialized.
     #[error("cannot write the trace's header")]
     Header(#[from] serde_json::Error),
-    /// A header that is larger than any we write.
+    /// The header exceeds the size limit.
     #[error("the command line is too long for the trace's header ({bytes} bytes)")]
     HeaderTooLong {
         /// Its size.
         bytes: usize,
     },
-    /// The thread that writes is gone.
+    /// The writing thread has ended.
     #[error("the thread that writes the trace ended early")]
     ThreadGone,
 }
 
-/// A stretch of a trace that was passed over.
+/// A part of a trace that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Damage {
     /// Where it begins, in bytes from the start of the file.
@@ -96,12 +96,12 @@ pub struct Damage {
     pub records: Option<u32>,
 }
 
-/// What can be wrong with a stretch of a trace.
+/// The kinds of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DamageKind {
     /// The file ends within a block.
     Truncated,
-    /// Bytes that are no block; reading went on at the next one.
+    /// Bytes that are not a block; reading continued at the next one.
     Garbage {
         /// How many.
         bytes: u64,

@@ -1,22 +1,22 @@
-//! Putting records together again from columns, whoever made them.
+//! Reassembling records from columns, including hostile ones.
 
 use proctrace_wire::layout::Head;
 
 use crate::columns::{Column, value};
 
-/// Puts the records of one block after another together, in memory that it keeps.
+/// Reassembles the records of one block after another, reusing memory.
 #[derive(Debug, Default)]
 pub(crate) struct Gather {
     shapes: Vec<Shape>,
-    /// Records of each shape.
+    /// Number of records of each shape.
     counts: Vec<usize>,
     /// The fixed parts of all records, shape by shape.
     rows: Vec<u8>,
 }
 
 impl Gather {
-    /// Appends the records in these columns to `raw`, which is empty. None unless there are exactly
-    /// `raw_bytes` bytes of them; never allocates more than a few times that.
+    /// Appends the records in these columns to `raw`, which is empty. None unless they have exactly
+    /// `raw_bytes` bytes; never allocates more than a few times that.
     pub(crate) fn gather(
         &mut self,
         columns: &[u8],
@@ -31,7 +31,7 @@ impl Gather {
         for shape in order {
             *self.counts.get_mut(usize::from(*shape))? += 1;
         }
-        // What is left of an earlier block needs no clearing: columns fill every byte of a row.
+        // Data of an earlier block needs no clearing: columns fill every byte of a row.
         if self.rows.len() < raw_bytes {
             self.rows.resize(raw_bytes, 0);
         }
@@ -67,14 +67,14 @@ impl Gather {
 /// Where the fixed parts of the records of one shape are.
 #[derive(Debug)]
 struct Shape {
-    /// At least those of a head.
+    /// At least the size of a head.
     row_bytes: usize,
-    /// Where the next one is among the rows.
+    /// Offset of the next one in the rows.
     at: usize,
 }
 
-/// Reads the columns of a shape into rows, from the beginning of `room` on; says how long each is.
-/// None if they take more room than that.
+/// Reads the columns of a shape into rows at the start of `room`; returns the size of a row. None
+/// if they do not fit.
 fn gather_shape(input: &mut Input<'_>, count: usize, room: &mut [u8]) -> Option<usize> {
     let mut columns = [None; u8::MAX as usize];
     let columns = &mut columns[..usize::from(input.byte()?)];
@@ -117,21 +117,21 @@ fn gather_shape(input: &mut Input<'_>, count: usize, room: &mut [u8]) -> Option<
     Some(row_bytes)
 }
 
-/// One column of numbers, and where in the rows it goes.
+/// One column of numbers, and its position in the rows.
 #[derive(Clone, Copy)]
 struct Put<'a> {
-    /// The lowest bytes of all, then the next ones.
+    /// The lowest bytes of all values, then the next ones.
     bytes: &'a [u8],
     count: usize,
-    /// Where numbers are told as differences, the one before them.
+    /// For numbers stored as differences, the value before the first.
     first: Option<u64>,
     row_bytes: usize,
     offset: usize,
 }
 
 impl Put<'_> {
-    /// The number of planes becomes a constant here: the innermost loop is the time that reading a
-    /// trace takes.
+    /// Makes the number of planes a constant: the innermost loop dominates the time of reading a
+    /// trace.
     fn planes<const W: usize>(self, planes: usize, rows: &mut [u8]) {
         match planes {
             0 => self.put::<W, 0>(rows),
@@ -181,7 +181,7 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// What has not been read yet.
+/// The bytes not yet read.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

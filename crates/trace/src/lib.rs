@@ -1,21 +1,21 @@
-//! The trace file (`*.ptrace`): one file, append-only, readable after any accident.
+//! The trace file (`*.ptrace`): one append-only file, readable after any crash or damage.
 //!
 //! ```text
 //! prefix   magic, format version, byte order, length and checksum of the header
-//! header   JSON: which host, kernel, command, clock, options, hooks
-//! block*   one stream's records: counts and times in clear, the records field by field and
-//!          compressed, checksums
-//! trailer  a block that says how it ended: totals, losses, the payload's exit; there or not
+//! header   JSON: host, kernel, command, clock, options, hooks
+//! block*   one stream's records: counts and times uncompressed, the records field by field and
+//! compressed, checksums
+//! trailer  optional block about the end: totals, losses, the payload's exit
 //! ```
 //!
-//! Nothing is ever patched, so a recording can go through a pipe, and killing the recorder at any
-//! byte costs at most the block it was writing. A trace is complete exactly if its trailer is
-//! there. [`Reader`] gives every intact block of whatever bytes it is handed, and says in
-//! [`Damage`] what it passed over and how many records were in it; it never panics, and it
-//! never allocates more than a few times what a block can hold.
+//! Bytes once written never change, so a recording can go through a pipe, and killing the recorder
+//! at any byte loses at most the block being written. A trace is complete exactly if it has its
+//! trailer. [`Reader`] returns every intact block of arbitrary input, and lists in [`Damage`] what
+//! it skipped and how many records that contained; it never panics, and never allocates more than a
+//! few times the maximum size of a block.
 //!
-//! This crate knows records only as counted bytes with a time, made of fields that are so wide;
-//! what they mean is `proctrace-wire`'s business.
+//! This crate treats records as counted bytes with a time, split into fields of known width; their
+//! meaning is defined in `proctrace-wire`.
 
 mod block;
 mod columns;
@@ -44,8 +44,8 @@ pub use writer::Writer;
 /// Version of the file format.
 ///
 /// * 1: first format.
-/// * 2: blocks hold their records field by field where that is smaller.
+/// * 2: blocks store their records field by field if that is smaller.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// The first eight bytes of every trace. The odd ones betray a transfer in text mode.
+/// The first eight bytes of every trace; the unusual ones reveal a transfer in text mode.
 pub const MAGIC: [u8; 8] = *b"\x89PTRC\r\n\x1a";

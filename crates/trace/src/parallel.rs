@@ -1,4 +1,4 @@
-//! Unpacking blocks on several threads, and handing them out in the order of the file.
+//! Unpacking blocks on several threads, and returning them in file order.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek};
@@ -9,8 +9,7 @@ use crate::Reader;
 use crate::block::{BlockInfo, RawHeader};
 use crate::unpack::Unpacker;
 
-/// So many blocks of each thread are read before the first of them is taken: one that it unpacks,
-/// one that waits for it.
+/// Blocks read ahead per thread: one being unpacked, one queued.
 const IN_FLIGHT: usize = 2;
 
 /// A block on its way to a thread, or back.
@@ -28,7 +27,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Begins a thread, which ends when this is dropped.
+    /// Starts a thread, which ends when this is dropped.
     fn spawn<'scope>(scope: &'scope Scope<'scope, '_>) -> io::Result<Self> {
         let (jobs, to_do) = channel::<(RawHeader, Job)>();
         let (finished, done) = channel();
@@ -46,13 +45,12 @@ impl Worker {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Hands the records of every block that `wanted` says yes to, from here on, to `take`, in the
-    /// order of the file.
+    /// Passes the records of every following block that `wanted` accepts to `take`, in file order.
     ///
-    /// `threads` threads unpack blocks while others are taken; with 0 the caller's own does both. How
-    /// many there are changes nothing of what is handed out, nor of [`Reader::damage`] and
-    /// [`Reader::trailer`], which are whole when this returns. Two blocks of each thread are in
-    /// memory at a time.
+    /// `threads` threads unpack blocks while `take` runs; with 0 the caller's own thread does both.
+    /// The number of threads affects neither the records passed nor [`Reader::damage`] and
+    /// [`Reader::trailer`], which are complete on return. Two blocks per thread are in memory at a
+    /// time.
     pub fn each_block(
         &mut self,
         threads: usize,
@@ -63,7 +61,7 @@ impl<R: Read + Seek> Reader<R> {
             return self.each_block_here(wanted, take);
         }
         std::thread::scope(|scope| {
-            // With fewer threads than were asked for it takes longer, and that is all.
+            // Fewer threads than requested only take longer.
             let workers: Vec<Worker> =
                 (0..threads).map_while(|_| Worker::spawn(scope).ok()).collect();
             if workers.is_empty() {
@@ -71,7 +69,7 @@ impl<R: Read + Seek> Reader<R> {
             }
             let mut waiting = VecDeque::with_capacity(IN_FLIGHT * workers.len());
             let mut spare: Vec<Job> = Vec::new();
-            // Each thread gets every n-th block, so that they come back in order.
+            // Blocks are distributed round-robin, so that they can be collected in order.
             let (mut sent, mut taken) = (0, 0);
             let mut more = true;
             loop {
@@ -81,7 +79,7 @@ impl<R: Read + Seek> Reader<R> {
                         more = false;
                         break;
                     };
-                    // A thread that is gone took its channel with it, as is seen below.
+                    // If a thread has ended, its channel is closed, which is detected below.
                     let _ = workers[sent % workers.len()].jobs.send((found.header, job));
                     sent += 1;
                     waiting.push_back(found);

@@ -1,4 +1,4 @@
-//! Reading a trace, whatever happened to it.
+//! Reading a trace, including a damaged one.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -17,10 +17,10 @@ use crate::{FORMAT_VERSION, MAGIC};
 
 const PREFIX_BYTES: usize = 24;
 
-/// Gives the blocks of a trace in the order of the file.
+/// Returns the blocks of a trace in file order.
 ///
-/// The header must be intact, or opening fails. After that nothing fails: what cannot be read is
-/// passed over and noted in [`Reader::damage`], and reading goes on at the next sound block.
+/// The header must be intact, or opening fails. After that nothing fails: unreadable parts are
+/// skipped and listed in [`Reader::damage`], and reading continues at the next valid block.
 #[derive(Debug)]
 pub struct Reader<R> {
     path: PathBuf,
@@ -32,22 +32,22 @@ pub struct Reader<R> {
     trailer: Option<Trailer>,
     sequence: u32,
     damage: Vec<Damage>,
-    /// How much of the damage was found by unpacking, see [`Reader::settle`].
+    /// Number of damage entries found by unpacking, see [`Reader::settle`].
     unsound: usize,
-    /// Kept for the next block.
+    /// Reused for the next block.
     stored: Vec<u8>,
     unpacker: Option<Unpacker>,
 }
 
-/// A block that was found, and whose bytes have been read as they are stored.
+/// A block that was found, with its bytes read but not unpacked.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) header: RawHeader,
-    /// None unless it is of a stream.
+    /// None for the trailer and unknown streams.
     info: Option<BlockInfo>,
-    /// Where it begins.
+    /// Offset of the block in the file.
     offset: u64,
-    /// How much damage was found before it, but for that by unpacking.
+    /// Number of damage entries before it, except those found by unpacking.
     damage_before: usize,
 }
 
@@ -55,7 +55,7 @@ impl Reader<BufReader<File>> {
     /// Opens the trace at `path`.
     ///
     /// # Errors
-    /// When it is no trace, or one that this version cannot read.
+    /// When it is not a trace, or one that this version cannot read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         let path = path.as_ref();
         let unreadable = |source| ReadError::Io { path: path.to_owned(), source };
@@ -68,8 +68,9 @@ impl Reader<BufReader<File>> {
 }
 
 impl Reader<BufReader<File>> {
-    /// Another reader of the same trace, as far as this one knows it, at its first block: several
-    /// streams can be read at a time. None where the file is not there any more.
+    /// Another reader of the same trace, positioned at its first block, so that several streams can
+    /// be read at the same time; it covers the part known to this reader. None if the file was
+    /// removed or replaced.
     pub fn again(&self) -> Option<Self> {
         let file = File::open(&self.path).ok()?;
         let (this, other) = (self.input.get_ref().metadata().ok()?, file.metadata().ok()?);
@@ -96,7 +97,7 @@ impl Reader<BufReader<File>> {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Reads a trace from `input`; `path` is what messages call it.
+    /// Reads a trace from `input`; messages refer to it as `path`.
     ///
     /// # Errors
     /// As [`Reader::open`].
@@ -122,32 +123,32 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
-    /// What the trace is called.
+    /// The path of the trace.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes of the file.
+    /// Size of the file.
     pub fn len_bytes(&self) -> u64 {
         self.len
     }
 
-    /// Bytes of it that have been passed.
+    /// Bytes read or skipped so far.
     pub fn position_bytes(&self) -> u64 {
         self.at
     }
 
-    /// Where and how the recording was made.
+    /// The header: where and how the recording was made.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// How it ended; known once every block was passed, and absent from an incomplete trace.
+    /// How the recording ended; known after the last block, and absent from an incomplete trace.
     pub fn trailer(&self) -> Option<&Trailer> {
         self.trailer.as_ref()
     }
 
-    /// What has been passed over so far.
+    /// The damage found so far.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -157,7 +158,7 @@ impl<R: Read + Seek> Reader<R> {
         self.next_block_where(|_| true)
     }
 
-    /// The next block that `wanted` says yes to; the others are passed without being read.
+    /// The next block that `wanted` accepts; the others are skipped without being read.
     pub fn next_block_where(&mut self, wanted: impl Fn(&BlockInfo) -> bool) -> Option<Block> {
         let mut stored = std::mem::take(&mut self.stored);
         let mut unpacker = std::mem::take(&mut self.unpacker).unwrap_or_default();
@@ -173,7 +174,7 @@ impl<R: Read + Seek> Reader<R> {
         block
     }
 
-    /// Finds the next block that `wanted` says yes to, and reads its bytes as they are stored.
+    /// Finds the next block that `wanted` accepts, and reads its bytes without unpacking them.
     pub(crate) fn next_stored(
         &mut self,
         wanted: &impl Fn(&BlockInfo) -> bool,
@@ -194,8 +195,8 @@ impl<R: Read + Seek> Reader<R> {
             });
             if body + u64::from(header.stored_bytes) > self.len {
                 self.note(offset, DamageKind::Truncated, Some(header.records));
-                // A block that was cut off while being written is the last; but bytes lost from
-                // the middle look the same, so what is left is searched.
+                // A block cut off while being written is the last; but bytes lost from the middle
+                // look the same, so the rest of the file is searched.
                 self.resume_at(body);
                 continue;
             }
@@ -215,8 +216,8 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// What comes of a block now that it has been unpacked: its records, for whoever wanted them,
-    /// the trailer, or damage. Blocks come in the order in which they were found.
+    /// Evaluates a block after unpacking: returns its info if it contains records, else stores the
+    /// trailer or the damage. Blocks must be passed in the order in which they were found.
     pub(crate) fn settle(&mut self, found: &Stored, raw: Option<&Vec<u8>>) -> Option<BlockInfo> {
         let Stored { header, info, .. } = found;
         let Some(raw) = raw else {
@@ -234,15 +235,15 @@ impl<R: Read + Seek> Reader<R> {
         None
     }
 
-    /// Notes what unpacking a block brought to light. Blocks behind it may have been found before
-    /// that; damage stays in the order of the file all the same.
+    /// Adds damage found by unpacking a block. Later blocks may have been found before that; the
+    /// damage still stays in file order.
     fn note_unsound(&mut self, found: &Stored, what: DamageKind, records: Option<u32>) {
         let at = (found.damage_before + self.unsound).min(self.damage.len());
         self.damage.insert(at, Damage { offset: found.offset, what, records });
         self.unsound += 1;
     }
 
-    /// Goes back to the first block, forgetting what was found.
+    /// Returns to the first block and resets what was found.
     pub fn rewind(&mut self) {
         self.damage.clear();
         self.unsound = 0;
@@ -251,7 +252,7 @@ impl<R: Read + Seek> Reader<R> {
         self.resume_at(self.blocks_at);
     }
 
-    /// The next sound block header, searching for it if need be.
+    /// The next valid block header, searching for it if necessary.
     fn next_header(&mut self) -> Option<RawHeader> {
         let begin = self.at;
         let mut header = RawHeader::new_zeroed();
@@ -270,7 +271,7 @@ impl<R: Read + Seek> Reader<R> {
         }
         let left = self.len.saturating_sub(begin);
         if left > 0 && !self.is_rest_of_truncated_block(begin) {
-            // What is too short for a header at the very end is a header cut off.
+            // A remainder shorter than a header is a truncated header.
             if left < RAW_HEADER_BYTES as u64 {
                 self.note(begin, DamageKind::Truncated, None);
             } else {
@@ -288,8 +289,8 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
-    /// Moves to the next place after `at` where a block's header stands. What only begins like one is
-    /// passed here, at once: a file may consist of such beginnings.
+    /// Moves to the next offset after `at` with a valid block header. Invalid occurrences of the
+    /// block magic are skipped within this loop: a file may consist of them.
     fn search(&mut self) {
         let magic = crate::block::BLOCK_MAGIC.to_le_bytes();
         let mut window = vec![0u8; 1 << 16];
@@ -306,7 +307,7 @@ impl<R: Read + Seek> Reader<R> {
             }
             let rest = &window[..read];
             let found = rest.windows(magic.len()).enumerate().position(|(at, bytes)| {
-                // One that reaches beyond the window is looked at where it begins.
+                // A header that extends beyond the window is checked after seeking to it.
                 bytes == magic
                     && RawHeader::read_from_prefix(&rest[at..])
                         .map_or(true, |(header, _)| header.is_sound())
@@ -330,7 +331,7 @@ impl<R: Read + Seek> Reader<R> {
     fn note_sequence(&mut self, block: u64, sequence: u32) {
         if sequence > self.sequence {
             let blocks = sequence - self.sequence;
-            // A stretch of garbage has been noted already; this says how much was in it.
+            // Garbage has already been noted; this adds the number of blocks it contained.
             self.note(block, DamageKind::Missing { blocks }, None);
         }
         self.sequence = sequence.wrapping_add(1);
@@ -383,7 +384,7 @@ fn read_header(input: &mut impl Read, path: &Path) -> Result<(Header, u64), Read
     if version == 0 || byte_order != BYTE_ORDER || bytes as usize > HEADER_BYTES_MAX {
         return Err(no_header("it is damaged"));
     }
-    // Grows as bytes come in, so a short file that claims a long header costs nothing.
+    // Grows with the bytes read, so a short file that claims a long header allocates little.
     let mut json = Vec::new();
     input.take(u64::from(bytes)).read_to_end(&mut json).map_err(unreadable)?;
     if json.len() < bytes as usize {

@@ -1,12 +1,12 @@
-//! Taking records apart into columns.
+//! Splitting records into columns.
 
 use proctrace_wire::layout::Head;
 use proctrace_wire::{Frames, Kind};
 
 use crate::columns::{Column, difference};
 
-/// Takes records apart, block after block: what it needs for one it keeps for the next, because
-/// memory that is given back and asked for anew costs more than taking the records apart.
+/// Splits one block of records after another, reusing its buffers, because freeing and allocating
+/// memory costs more than the splitting.
 #[derive(Debug, Default)]
 pub(crate) struct Scatter {
     shapes: Vec<Shape>,
@@ -18,11 +18,11 @@ pub(crate) struct Scatter {
 /// The records that have the same fields.
 #[derive(Debug)]
 struct Shape {
-    /// None: only their head is known.
+    /// None: only the head is known.
     kind: Option<Kind>,
-    /// Bytes of each field of the fixed part.
+    /// Width of each field of the fixed part.
     widths: Vec<usize>,
-    /// Where in the block they begin; none in a block that has none of them.
+    /// Their offsets in the block; empty if the block contains none of them.
     rows: Vec<usize>,
 }
 
@@ -36,7 +36,7 @@ impl Shape {
 }
 
 impl Scatter {
-    /// Puts the columns of these records into `out`. None if the bytes are not all records.
+    /// Writes the columns of these records to `out`. None if the bytes are not entirely records.
     pub(crate) fn scatter(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let used = self.sort(raw)?;
         out.clear();
@@ -67,8 +67,8 @@ impl Scatter {
         Some(())
     }
 
-    /// Finds out which record has which shape, and brings those that are used to the front, in the
-    /// order in which they appear; returns their number.
+    /// Determines the shape of each record, and moves the shapes in use to the front, in order of
+    /// appearance; returns their number.
     fn sort(&mut self, raw: &[u8]) -> Option<usize> {
         self.order.clear();
         self.tails.clear();
@@ -76,14 +76,14 @@ impl Scatter {
             shape.rows.clear();
         }
         let (mut used, mut start) = (0, 0);
-        // Most records are like the one before: its number of kind, fixed bytes and shape.
+        // Most records have the same kind as the one before: its kind, fixed size and shape.
         let mut like = (0, usize::MAX, 0);
         for frame in Frames::new(raw) {
             let frame = frame.ok()?;
             let (fixed, at) = if frame.head.kind == like.0 && frame.bytes.len() >= like.1 {
                 (like.1, like.2)
             } else {
-                // One too short for its kind is kept all the same: decoding it says what is wrong.
+                // A record too short for its kind is still stored: decoding it reports the error.
                 let kind = Kind::from_number(frame.head.kind)
                     .filter(|kind| kind.layout().size <= frame.bytes.len());
                 let at = self.shape_of(kind, &mut used);
@@ -101,7 +101,7 @@ impl Scatter {
         Some(used)
     }
 
-    /// Which of the first `used` shapes this is; if none, it becomes the next.
+    /// Index of this shape among the first `used`; if absent, it becomes the next.
     fn shape_of(&mut self, kind: Option<Kind>, used: &mut usize) -> usize {
         let known = self.shapes[..*used].iter().position(|shape| shape.kind == kind);
         known.unwrap_or_else(|| {
@@ -117,7 +117,7 @@ impl Scatter {
     }
 }
 
-/// One field of records of a shape.
+/// One field of all records of a shape.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
     raw: &'a [u8],
@@ -142,12 +142,12 @@ struct Values {
     differences: Vec<u64>,
 }
 
-/// What was seen in numbers.
+/// Statistics of a column.
 #[derive(Default)]
 struct Seen {
-    /// Their bits, together.
+    /// Bitwise OR of the values.
     any: u64,
-    /// What they take without their leading zeros.
+    /// Total bits without leading zeros.
     bits: u64,
 }
 
@@ -160,7 +160,7 @@ impl Seen {
 }
 
 impl Values {
-    /// Puts a column of numbers of `W` bytes into `out`, in the form that has fewer bits.
+    /// Writes a column of `W`-byte numbers to `out`, in the form with fewer bits.
     fn scatter<const W: usize>(&mut self, rows: Rows<'_>, out: &mut Vec<u8>) -> Option<()> {
         let first = rows.number::<W>(*rows.starts.first()?);
         let head = |seen: &Seen, differences| {
@@ -168,7 +168,7 @@ impl Values {
             Some((planes, Column::Numbers { width: W, planes, differences }.head()?))
         };
         let (mut plain, mut differences) = (Seen::default(), Seen::default());
-        // Many fields are the same all over a block, and done with here.
+        // Many fields are constant within a block; these are finished here.
         if rows.starts.iter().all(|start| rows.number::<W>(*start) == first) {
             plain.note(first);
             let (planes, head) = head(&plain, false)?;

@@ -1,9 +1,9 @@
-//! Collecting records into blocks and writing those from a thread of its own.
+//! Collecting records into blocks, written by a separate thread.
 //!
-//! The thread that empties the kernel's rings must never wait for a disk: a slow write would fill
+//! The thread that drains the kernel's rings must never wait for a disk, or a slow write would fill
 //! the rings. So it only copies records into a block; a full block goes through a bounded queue to
-//! the thread that compresses and writes it. When even that queue is full, the first waits, and
-//! what does not fit the rings meanwhile is counted by the kernel.
+//! the thread that compresses and writes it. If that queue is full too, the first thread waits, and
+//! the kernel counts the records that do not fit the rings meanwhile.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -15,11 +15,11 @@ use crate::error::WriteError;
 use crate::header::Trailer;
 use crate::writer::Writer;
 
-/// Bytes of records to a block: large enough to compress well, small enough that little is lost
-/// with one.
+/// Bytes of records per block: large enough to compress well, small enough that losing one loses
+/// little.
 const BLOCK_BYTES: usize = 512 << 10;
 
-/// Blocks that may wait to be written: 32 MiB, a second of the worst storm.
+/// Blocks that may wait to be written: 32 MiB, a second of the heaviest load.
 const QUEUED_BLOCKS: usize = 64;
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Filled {
     }
 }
 
-/// Takes records one by one and writes them in the background.
+/// Accepts records one by one and writes them in the background.
 #[derive(Debug)]
 pub struct Spool<W> {
     open: [Filled; 3],
@@ -50,7 +50,7 @@ impl<W: Write + Send + 'static> Spool<W> {
     /// Starts the writing thread.
     ///
     /// # Errors
-    /// When the system has no thread for us.
+    /// When the thread cannot be created.
     pub fn new(mut writer: Writer<W>) -> Result<Self, WriteError> {
         let (queue, filled) = sync_channel::<Filled>(QUEUED_BLOCKS);
         let (give_back, emptied) = sync_channel(QUEUED_BLOCKS);
@@ -60,7 +60,7 @@ impl<W: Write + Send + 'static> Spool<W> {
                     let Filled { stream, records, first_ns, last_ns, mut bytes } = block;
                     writer.append(stream, records, first_ns, last_ns, &bytes)?;
                     bytes.clear();
-                    // Nobody takes it back at the end.
+                    // At the end the receiver is gone.
                     let _ = give_back.try_send(bytes);
                 }
                 Ok(writer)
@@ -73,10 +73,10 @@ impl<W: Write + Send + 'static> Spool<W> {
         })
     }
 
-    /// Takes one record.
+    /// Adds one record.
     ///
     /// # Errors
-    /// When an earlier block could not be written; [`Spool::finish`] then says why.
+    /// When an earlier block could not be written; [`Spool::finish`] then returns the reason.
     #[inline]
     pub fn push(&mut self, stream: Stream, time_ns: u64, record: &[u8]) -> Result<(), WriteError> {
         if self.open[stream as usize - 1].bytes.len() + record.len() > BLOCK_BYTES {
@@ -90,7 +90,7 @@ impl<W: Write + Send + 'static> Spool<W> {
         Ok(())
     }
 
-    /// Hands over what has been collected, however little, so that no accident can take it.
+    /// Queues all records collected so far for writing, so that a crash does not lose them.
     ///
     /// # Errors
     /// As [`Spool::push`].
@@ -101,9 +101,9 @@ impl<W: Write + Send + 'static> Spool<W> {
     /// Writes everything and the trailer; returns the output and the bytes written.
     ///
     /// # Errors
-    /// The first error that the writing thread met.
+    /// The first error of the writing thread.
     pub fn finish(mut self, trailer: &Trailer) -> Result<(W, u64), WriteError> {
-        // If the thread is gone, joining it says why.
+        // If the thread has ended, joining it returns the reason.
         let flushed = self.flush();
         drop(self.queue);
         let writer = self.thread.join().map_err(|_| WriteError::ThreadGone)??;

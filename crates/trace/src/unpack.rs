@@ -1,10 +1,10 @@
-//! The contents of a block, checked and unpacked, with memory that is used again for the next one.
+//! Verifies and unpacks the contents of blocks, reusing memory.
 
 use crate::block::{CODEC_COLUMNS, CODEC_RAW, CODEC_ZSTD, RawHeader};
 use crate::gather::Gather;
 
-/// Unpacks one block after another. What it needs besides their bytes it keeps: fresh memory for
-/// every block has to be cleared by the kernel, which took as long as all else.
+/// Unpacks one block after another, keeping its buffers: fresh memory for every block has to be
+/// cleared by the kernel, which took as long as everything else.
 #[derive(Default)]
 pub(crate) struct Unpacker {
     zstd: zstd::bulk::Decompressor<'static>,
@@ -19,14 +19,14 @@ impl std::fmt::Debug for Unpacker {
 }
 
 impl Unpacker {
-    /// Undoes the codec, and leaves the records in `raw`. False if the stored bytes are not what
-    /// the header promised; then what is in `raw` means nothing.
+    /// Decodes a block into `raw`. False if the stored bytes do not match the header; the contents
+    /// of `raw` are then meaningless.
     pub(crate) fn unpack(&mut self, header: &RawHeader, stored: &[u8], raw: &mut Vec<u8>) -> bool {
         raw.clear();
         if crc32c::crc32c(stored) != header.stored_crc {
             return false;
         }
-        // Headers with more than RAW_BYTES_MAX are not sound.
+        // Headers with more than RAW_BYTES_MAX are invalid.
         let raw_bytes = header.raw_bytes as usize;
         match header.codec {
             CODEC_RAW => raw.extend_from_slice(stored),
@@ -41,7 +41,7 @@ impl Unpacker {
                 if self.columns.len() < raw_bytes {
                     self.columns.resize(raw_bytes, 0);
                 }
-                // There are never more bytes of columns than of records.
+                // The columns never have more bytes than the records.
                 let room = &mut self.columns[..raw_bytes];
                 let Ok(bytes) = self.zstd.decompress_to_buffer(stored, room) else { return false };
                 if self.gather.gather(&self.columns[..bytes], raw_bytes, raw).is_none() {

@@ -1,4 +1,4 @@
-//! Writing a trace: the header, then block after block, then the trailer.
+//! Writing a trace: the header, then the blocks, then the trailer.
 
 use std::io::Write;
 
@@ -11,15 +11,15 @@ use crate::header::{HEADER_BYTES_MAX, Header, Trailer};
 use crate::scatter::Scatter;
 use crate::{FORMAT_VERSION, MAGIC, RAW_BYTES_MAX};
 
-/// zstd's fastest regular level: at the rate of a storm of look-ups (100 MB/s) a higher one would
+/// zstd's fastest regular level: at the rate of a burst of look-ups (100 MB/s) a higher one would
 /// cost the payload a CPU.
 const ZSTD_LEVEL: i32 = 1;
 
-/// Tells the byte order of the file.
+/// Identifies the byte order of the file.
 pub(crate) const BYTE_ORDER: u32 = 0x0102_0304;
 
-/// Writes a trace to anything that takes bytes. Each block is one `write`, so what a killed
-/// recorder has handed over is whole.
+/// Writes a trace to any output. Each block is one `write`, so blocks handed over before the
+/// recorder is killed are complete.
 pub struct Writer<W> {
     out: W,
     sequence: u32,
@@ -62,10 +62,10 @@ impl<W: Write> Writer<W> {
     /// Appends a block of `records` records.
     ///
     /// # Errors
-    /// When it cannot be written; the file may then end in a part of it.
+    /// When it cannot be written; the file may then end with part of it.
     ///
     /// # Panics
-    /// When `bytes` is larger than [`RAW_BYTES_MAX`], which is the caller's to keep.
+    /// When `bytes` is larger than [`RAW_BYTES_MAX`]; the caller has to ensure that it is not.
     pub fn append(
         &mut self,
         stream: Stream,
@@ -89,12 +89,12 @@ impl<W: Write> Writer<W> {
         Ok((self.out, self.written_bytes))
     }
 
-    /// What was written to, without a trailer: an incomplete trace.
+    /// Returns the output without writing a trailer: an incomplete trace.
     pub fn into_inner(self) -> W {
         self.out
     }
 
-    /// What has been handed over so far.
+    /// Bytes written so far.
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes
     }
@@ -114,7 +114,7 @@ impl<W: Write> Writer<W> {
             (CODEC_ZSTD, raw)
         };
         let head = size_of::<RawHeader>();
-        // The buffer only grows: what was in it before is written over.
+        // The buffer only grows: earlier contents are overwritten.
         let room = head + zstd::zstd_safe::compress_bound(plain.len()).max(raw.len());
         if self.buffer.len() < room {
             self.buffer.resize(room, 0);
@@ -122,7 +122,7 @@ impl<W: Write> Writer<W> {
         let compressed = self.compressor.compress_to_buffer(plain, &mut self.buffer[head..room]);
         let (codec, stored) = match compressed {
             Ok(bytes) if bytes < raw.len() => (codec, bytes),
-            // What does not get smaller is kept as it is.
+            // Incompressible data is stored uncompressed.
             _ => {
                 self.buffer[head..head + raw.len()].copy_from_slice(raw);
                 (CODEC_RAW, raw.len())

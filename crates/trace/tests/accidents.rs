@@ -1,4 +1,4 @@
-//! What a trace survives: cuts at every byte, flipped bits, lost and foreign stretches.
+//! Damage that a trace survives: truncation at every byte, flipped bits, lost and foreign data.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -63,13 +63,13 @@ fn trailer() -> Trailer {
     }
 }
 
-/// A failed look-up, told by its number.
+/// A repeated failed look-up, by number.
 fn look_up(n: u32) -> Vec<u8> {
     let head = Head { kind: Kind::LookupAgain as u16, size: 24, task: n / 20, time_ns: 1 << 40 };
     Again { head, number: n * 7 % 90, pad: 0 }.as_bytes().to_vec()
 }
 
-/// Three blocks whose contents tell them apart: no records, records, and what is incompressible.
+/// Three distinguishable blocks: no records, records, and incompressible data.
 fn contents() -> Vec<(Stream, Vec<u8>)> {
     let mut noise = 1u64;
     let incompressible = (0..2000)
@@ -106,7 +106,7 @@ fn read(bytes: &[u8]) -> Result<(Vec<Block>, MemoryReader), ReadError> {
     Ok((blocks, reader))
 }
 
-/// Every block that comes back must be one that was written.
+/// Every block read must be one that was written.
 fn assert_genuine(blocks: &[Block]) {
     let contents = contents();
     for block in blocks {
@@ -176,7 +176,7 @@ fn any_flipped_byte_is_noticed_and_spares_the_other_blocks() {
                 assert_genuine(&blocks);
                 let kept = blocks.len() + usize::from(reader.trailer().is_some());
                 assert_eq!(kept, 3, "byte {at}: {:?}", reader.damage());
-                // A trailer that is gone in all its bytes leaves no other trace.
+                // Losing all bytes of the trailer leaves no trace of it.
                 assert!(!reader.damage().is_empty(), "byte {at}");
             }
         }
@@ -283,7 +283,7 @@ fn a_full_disk_is_told_by_finish() {
     assert!(source.contains("no storage space"), "{source}");
 }
 
-/// Offsets at which a cut loses nothing: before the first block, and after each.
+/// Offsets at which truncation loses nothing: before the first block, and after each.
 fn block_ends(whole: &[u8]) -> Vec<usize> {
     let mut ends: Vec<usize> =
         (0..whole.len() - 4).filter(|at| &whole[*at..at + 4] == b"PTBK").collect();
@@ -319,10 +319,10 @@ proptest! {
     }
 }
 
-/// What reading comes to: blocks, damage, trailer, and where the reader stands.
+/// The result of reading: blocks, damage, trailer, and the reader's position.
 type Read = (Vec<(BlockInfo, Vec<u8>)>, Vec<Damage>, Option<Trailer>, u64);
 
-/// Reads twice, so that what the first time leaves behind would show.
+/// Reads twice, to detect state left behind by the first time.
 fn read_with(bytes: &[u8], stream: Option<Stream>, threads: Option<usize>) -> Option<Read> {
     let mut reader = Reader::new(Cursor::new(bytes.to_vec()), "test.ptrace").ok()?;
     let mut blocks = Vec::new();
@@ -382,7 +382,7 @@ proptest! {
     }
 }
 
-/// Counts what is read.
+/// Counts the bytes read.
 struct Counting(Cursor<Vec<u8>>, u64);
 
 impl std::io::Read for Counting {

@@ -1,4 +1,4 @@
-//! Traces of every format are read, and written anew in the present one.
+//! Traces of every format can be read, and rewritten in the current one.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ fn blocks(reader: &mut Reader<impl std::io::Read + std::io::Seek>) -> Vec<Block>
     blocks
 }
 
-/// All records of a stream, in blocks of this many bytes or a little less.
+/// All records of a stream, in blocks of at most this size.
 fn merged(blocks: &[Block], stream: Stream, bytes: usize) -> Vec<Vec<u8>> {
     let mut merged = vec![Vec::new()];
     for block in blocks.iter().filter(|block| block.info.stream == stream) {

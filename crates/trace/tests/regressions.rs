@@ -1,4 +1,5 @@
-//! Files on which fuzzing failed once (`cargo xtask fuzz trace-reader`), or that were made to be awkward.
+//! Regression inputs: files on which fuzzing failed (`cargo xtask fuzz trace-reader`), or that were
+//! constructed by hand.
 
 #[path = "../../../fuzz/harness/trace_reader.rs"]
 mod harness;

@@ -1,10 +1,10 @@
-//! System calls by number of our own, the same on every architecture.
+//! System calls, numbered independently of the architecture.
 
 /// The system call behind a fork, a failed look-up or a failed exec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum Call {
-    /// Not one we know (an io_uring worker, for example).
+    /// Unknown (an io_uring worker, for example).
     Unknown = 0,
     /// open(2)
     Open = 1,
@@ -49,7 +49,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// The call with this number; what is not known is [`Call::Unknown`].
+    /// The call with this number; [`Call::Unknown`] if there is none.
     pub fn from_number(number: u16) -> Self {
         match number {
             1 => Self::Open,
@@ -104,7 +104,7 @@ impl Call {
     }
 }
 
-/// Calls that look a path up for the same end, and can be asked for together.
+/// Calls that look a path up for the same purpose, selectable together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// open, openat, openat2, creat

@@ -1,4 +1,4 @@
-//! From bytes to records: cutting a block into frames, and giving a frame its meaning.
+//! Decoding: splitting a block into frames, and a frame into the fields of its record.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
@@ -11,13 +11,13 @@ use crate::layout::{
 /// What can be wrong with the bytes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Fewer bytes are left than a record's head has.
+    /// Fewer bytes are left than the size of a record's head.
     #[error("{left} bytes are left over, too few for a record")]
     Leftover {
         /// How many.
         left: usize,
     },
-    /// A size that no record can have here.
+    /// An impossible record size.
     #[error("a record of kind {kind} says it has {size} bytes where {left} are left")]
     Size {
         /// The kind it claims.
@@ -27,7 +27,7 @@ pub enum DecodeError {
         /// Bytes left in the block.
         left: usize,
     },
-    /// Shorter than the fixed part of its kind, or than the bytes it announces.
+    /// The record is shorter than the fixed part of its kind, or than its announced contents.
     #[error("a record of kind {kind} with {size} bytes is shorter than its contents")]
     Contents {
         /// Its kind.
@@ -37,7 +37,7 @@ pub enum DecodeError {
     },
 }
 
-/// One record's bytes, with its head read.
+/// The bytes of one record, with its head decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The head.
@@ -47,7 +47,7 @@ pub struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// The look-up told by number that this is, if it is one: what [`Record::decode`] would say, sooner.
+    /// The repeated look-up in this frame, if it is one: faster than [`Record::decode`].
     #[inline]
     pub fn lookup_again(&self) -> Option<Again> {
         if self.head.kind != Kind::LookupAgain as u16 {
@@ -57,8 +57,8 @@ impl Frame<'_> {
     }
 }
 
-/// Cuts a block of bytes into records. After an error it ends, for there is no telling where the
-/// next record would begin.
+/// Splits a block of bytes into records. Ends after an error, because the start of the next record
+/// is unknown.
 #[derive(Debug, Clone)]
 pub struct Frames<'a> {
     rest: &'a [u8],
@@ -94,7 +94,7 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// A successful exec with what follows its fixed part.
+/// A successful exec with its variable-size parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exec<'a> {
     /// The fixed part.
@@ -103,7 +103,7 @@ pub struct Exec<'a> {
     pub path: &'a [u8],
     /// The `#!` interpreter, empty if none.
     pub interp: &'a [u8],
-    /// The resolved path of what runs.
+    /// The resolved path of the executable.
     pub exe: &'a [u8],
     /// The working directory.
     pub cwd: &'a [u8],
@@ -146,17 +146,17 @@ pub enum Record<'a> {
     LookupNamed(Named, &'a [u8]),
     /// See [`Again`].
     LookupAgain(Again),
-    /// Where a process worked in the end, and the path.
+    /// The final working directory of a process, and the path.
     Workdir(WorkdirFixed, &'a [u8]),
-    /// A kind that a later version brought.
+    /// A kind added by a later version.
     Unknown(Head),
 }
 
 impl<'a> Record<'a> {
-    /// Gives a frame its meaning.
+    /// Decodes a frame.
     ///
     /// # Errors
-    /// [`DecodeError::Contents`] when the record is shorter than what it says it holds.
+    /// [`DecodeError::Contents`] when the record is shorter than its announced contents.
     pub fn decode(frame: Frame<'a>) -> Result<Self, DecodeError> {
         let Some(kind) = Kind::from_number(frame.head.kind) else {
             return Ok(Self::Unknown(frame.head));

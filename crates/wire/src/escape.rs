@@ -1,14 +1,14 @@
-//! Bytes as text and back: a reversible escape that leaves every ordinary string alone.
+//! Bytes as text and back: a reversible escape that leaves ordinary strings unchanged.
 //!
-//! Arguments, paths and environments are bytes; JSON and terminals want Unicode. Bytes that are
-//! not UTF-8 become `\xHH`. A backslash stays a backslash, unless what follows it in the original
-//! would look like such an escape; then it becomes `\x5c`. So `s/\(a\)/b/` is itself, and every
-//! byte string comes back exactly from [`to_bytes`].
+//! Arguments, paths and environments are bytes; JSON and terminals require Unicode. Bytes that are
+//! not UTF-8 become `\xHH`. A backslash is unchanged, unless the characters after it would make it
+//! look like such an escape; then it becomes `\x5c`. So `s/\(a\)/b/` is unchanged, and [`to_bytes`]
+//! restores every byte string exactly.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Text for these bytes; borrowed where they are plain UTF-8.
+/// Text for these bytes; borrowed if they are plain UTF-8.
 pub fn to_text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes)
         && !(0..bytes.len()).any(|at| escaped_byte(&bytes[at..]).is_some())
@@ -25,7 +25,7 @@ pub fn to_text(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The bytes that [`to_text`] made this text from.
+/// The bytes that [`to_text`] converted to this text.
 pub fn to_bytes(text: &str) -> Vec<u8> {
     let mut rest = text.as_bytes();
     let mut out = Vec::with_capacity(rest.len());
@@ -45,8 +45,8 @@ pub fn to_bytes(text: &str) -> Vec<u8> {
 }
 
 fn push_valid(out: &mut String, valid: &str) {
-    // An escape is ASCII, so it can only stand within one valid chunk: an invalid byte after a
-    // backslash is written as an escape itself and cannot complete another.
+    // An escape is ASCII, so it lies entirely within one valid chunk: an invalid byte after a
+    // backslash is itself written as an escape and cannot complete another.
     let mut from = 0;
     for at in 0..valid.len() {
         if escaped_byte(&valid.as_bytes()[at..]).is_some() {
@@ -62,7 +62,7 @@ fn push_escape(out: &mut String, byte: u8) {
     write!(out, "\\x{byte:02x}").expect("writing to a String cannot fail");
 }
 
-/// The byte that an escape at the front of `text` stands for.
+/// The byte encoded by an escape at the start of `text`.
 fn escaped_byte(text: &[u8]) -> Option<u8> {
     let [b'\\', b'x', high, low, ..] = text else { return None };
     let digit = |c: &u8| char::from(*c).to_digit(16);

@@ -1,4 +1,4 @@
-//! The kinds of record, and the reasons why one can be lost.
+//! The kinds of record, and the reasons for their loss.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use crate::layout::{
     MissFixed, Named, Rename, Sample, Tick, WorkdirFixed,
 };
 
-/// What a record is about. The numbers stand in files: never renumbered.
+/// The kind of a record. The numbers are stored in files: never renumber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum Kind {
-    /// A task followed from here on that no fork announces: the launched command, or one that was
-    /// there before.
+    /// A task traced from now on that has no fork record: the launched command, or one that already
+    /// existed.
     Attach = 1,
     /// fork, vfork, clone or clone3.
     Fork = 2,
@@ -24,7 +24,7 @@ pub enum Kind {
     ExecFailed = 5,
     /// The end of a task, with its accounting.
     Exit = 6,
-    /// A failed path look-up, as traces of wire version 1 have it.
+    /// A failed path look-up, in traces of wire version 1.
     LookupFailed = 7,
     /// A task's new name.
     Rename = 8,
@@ -36,15 +36,15 @@ pub enum Kind {
     Env = 11,
     /// Records that were lost.
     Loss = 12,
-    /// A task does something that is not seen.
+    /// A task uses an interface that is not traced.
     Blind = 13,
     /// Memory of a process.
     Memory = 14,
     /// A failed path look-up, with a number.
     LookupNamed = 15,
-    /// A failed path look-up that was told before, by its number.
+    /// A repeated failed path look-up, by its number.
     LookupAgain = 16,
-    /// Where a process worked in the end that never called exec.
+    /// The final working directory of a process that never called exec.
     Workdir = 17,
 }
 
@@ -76,7 +76,7 @@ impl Kind {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 
-    /// How the fixed part of such a record lies in memory; its first field is the head.
+    /// The memory layout of the fixed part; its first field is the head.
     pub fn layout(self) -> Layout {
         match self {
             Self::Attach => Attach::LAYOUT,
@@ -128,15 +128,15 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why a record did not make it.
+/// Why a record was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum LossReason {
     /// The ring buffer was full.
     RingFull = 1,
-    /// No memory to follow a task: it and its descendants are missing.
+    /// No memory to trace a task: it and its descendants are missing.
     Storage = 2,
-    /// The kernel skipped a run of a program because it was running already.
+    /// The kernel skipped a run of a program because it was already running.
     Recursion = 3,
 }
 
@@ -159,16 +159,16 @@ impl LossReason {
     }
 }
 
-/// What a task does that is not seen.
+/// An interface that is not traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum BlindSpot {
-    /// It made an io_uring: what it opens through that passes no system call.
+    /// The task created an io_uring: opens through it involve no system call.
     IoUring = 1,
 }
 
 impl BlindSpot {
-    /// The one with this number, if this version knows it.
+    /// The blind spot with this number, if this version knows it.
     pub fn from_number(number: u32) -> Option<Self> {
         (number == 1).then_some(Self::IoUring)
     }

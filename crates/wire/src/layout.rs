@@ -1,7 +1,8 @@
-//! The records as they lie in memory: the mirror of `bpf/wire.h`, which says what each field is.
+//! The memory layout of the records: the mirror of `bpf/wire.h`, which documents each field.
 //!
-//! A record is its fixed part as below, then the bytes it announces, then padding to a multiple
-//! of 8. Every integer is little-endian; this crate refuses to build for a big-endian machine.
+//! A record is its fixed part as below, then the announced number of bytes, then padding to a
+//! multiple of 8. Every integer is little-endian; this crate refuses to build for a big-endian
+//! machine.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -11,21 +12,21 @@ compile_error!("the record layout is little-endian and read in place");
 /// One field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// Its name, the same in C.
+    /// The name, the same in C.
     pub name: &'static str,
-    /// Bytes from the start of the record.
+    /// Offset from the start of the record.
     pub offset: usize,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: usize,
 }
 
-/// One record's layout: for the comparison with the C side, and for whoever takes records apart
-/// without knowing what they mean.
+/// The layout of one record: for comparison with the C side, and for code that splits records into
+/// fields without interpreting them.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     /// The name of the C struct.
     pub c_name: &'static str,
-    /// Bytes of the fixed part.
+    /// Size of the fixed part.
     pub size: usize,
     /// Its fields, in order.
     pub fields: &'static [Field],
@@ -41,7 +42,7 @@ macro_rules! records {
         )*
 
         $(impl $name {
-            /// How it lies in memory.
+            /// The memory layout.
             pub const LAYOUT: Layout = Layout {
                 c_name: $c_name,
                 size: size_of::<$name>(),
@@ -62,19 +63,19 @@ macro_rules! records {
 }
 
 records! {
-    /// What every record begins with.
+    /// The start of every record.
     Head as "pt_head" {
         /// A [`crate::Kind`].
         kind: u16,
-        /// Bytes of the whole record.
+        /// Size of the whole record.
         size: u16,
-        /// Serial of the task it is about, 0 for none.
+        /// Serial of the task concerned, 0 for none.
         task: u32,
         /// CLOCK_BOOTTIME.
         time_ns: u64,
     }
 
-    /// A task that no fork announces.
+    /// A task that has no fork record.
     Attach as "pt_attach" {
         /// Kind 1.
         head: Head,
@@ -96,7 +97,7 @@ records! {
         pad: u32,
         /// start_boottime.
         start_ns: u64,
-        /// CPU time consumed before.
+        /// CPU time consumed before it was attached.
         run_ns: u64,
         /// User ticks before.
         utime_ns: u64,
@@ -154,7 +155,7 @@ records! {
         child_tid_ns: i32,
         /// A [`crate::Call`].
         call: u16,
-        /// Signal the parent gets at the child's exit.
+        /// Signal sent to the parent at the child's exit.
         exit_signal: i16,
         /// Zero.
         pad: u32,
@@ -162,7 +163,7 @@ records! {
         flags: u64,
         /// start_boottime of the child.
         start_ns: u64,
-        /// Name of the child, which it has from the forker.
+        /// Name of the child, inherited from the forker.
         comm: [u8; 16],
     }
 
@@ -190,11 +191,11 @@ records! {
         path_bytes: u16,
         /// Bytes of the interpreter's path, 0 if none.
         interp_bytes: u16,
-        /// Bytes of the resolved path of what runs.
+        /// Bytes of the resolved path of the executable.
         exe_bytes: u16,
         /// Bytes of the working directory.
         cwd_bytes: u16,
-        /// Names an [`EnvFixed`] record, 0 for none.
+        /// Refers to an [`EnvFixed`] record, 0 for none.
         env_id: u64,
         /// CPU time the task consumed before this program.
         run_ns: u64,
@@ -202,7 +203,7 @@ records! {
         utime_ns: u64,
         /// System ticks before.
         stime_ns: u64,
-        /// Peak RSS of what the process was before.
+        /// Peak RSS of the process before this exec.
         maxrss_before_pages: u64,
         /// Name.
         comm: [u8; 16],
@@ -212,9 +213,9 @@ records! {
     ExecArgsFixed as "pt_exec_args" {
         /// Kind 4.
         head: Head,
-        /// Where in the argv block.
+        /// Offset in the argv block.
         offset: u32,
-        /// How many.
+        /// Bytes that follow.
         bytes: u32,
     }
 
@@ -222,7 +223,7 @@ records! {
     EnvFixed as "pt_env" {
         /// Kind 11.
         head: Head,
-        /// What [`ExecFixed::env_id`] refers to.
+        /// The target of [`ExecFixed::env_id`].
         env_id: u64,
         /// Bytes that follow.
         bytes: u32,
@@ -238,7 +239,7 @@ records! {
         call: u16,
         /// errno.
         error: u16,
-        /// Directory descriptor, AT_FDCWD where the call has none.
+        /// Directory descriptor, AT_FDCWD if the call has none.
         dirfd: i32,
         /// Flags of the call.
         flags: u32,
@@ -252,7 +253,7 @@ records! {
     Named as "pt_named" {
         /// Kind 15.
         head: Head,
-        /// As in [`MissFixed`], and so are the next ones.
+        /// As in [`MissFixed`], like the next five.
         call: u16,
         /// errno.
         error: u16,
@@ -264,19 +265,19 @@ records! {
         path_bytes: u16,
         /// MISS_* bits.
         bits: u16,
-        /// By which an [`Again`] refers to it; 0: none does.
+        /// Number for references by [`Again`]; 0: none.
         number: u32,
-        /// Whose place it takes: see [`NAMED_SLOTS`].
+        /// Slot of the look-up that it replaces: see [`NAMED_SLOTS`].
         slot: u32,
     }
 
-    /// A failed look-up that was told before: the same call with the same arguments and errno.
+    /// A repetition of a recorded failed look-up: same call, arguments and errno.
     Again as "pt_again" {
         /// Kind 16.
         head: Head,
-        /// Number of the [`Named`].
+        /// Number of the [`Named`] record.
         number: u32,
-        /// Nothing.
+        /// Zero.
         pad: u32,
     }
 
@@ -290,11 +291,11 @@ records! {
         tgid: i32,
         /// Thread id.
         tid: i32,
-        /// Status as wait(2) gives it.
+        /// Status as in wait(2).
         status: u32,
         /// EXIT_* bits.
         bits: u32,
-        /// Real parent when it exited.
+        /// Thread-group id of the real parent at its exit.
         parent_tgid: i32,
         /// Successful opens.
         opens: u32,
@@ -302,13 +303,13 @@ records! {
         lookups_failed: u32,
         /// Failed execs, counted independently of their records.
         execs_failed: u32,
-        /// Times it was moved to another CPU; 0 in traces before version 3.
+        /// Moves to another CPU; 0 in traces before version 3.
         migrations: u32,
         /// start_boottime.
         start_ns: u64,
-        /// CPU time, exact.
+        /// Exact CPU time.
         run_ns: u64,
-        /// CPU time when it began to exit, short of the last slice.
+        /// CPU time at the start of its exit, without the last slice.
         run_at_exit_ns: u64,
         /// User time by ticks.
         utime_ns: u64,
@@ -334,7 +335,7 @@ records! {
         run_delay_ns: u64,
         /// Peak RSS of the task's own address space.
         maxrss_pages: u64,
-        /// Peak RSS as wait4 reports it.
+        /// Peak RSS as reported by wait4.
         maxrss_ever_pages: u64,
         /// User time of children waited for.
         waited_utime_ns: u64,
@@ -344,7 +345,7 @@ records! {
         comm: [u8; 16],
     }
 
-    /// Where a process worked in the end that never called exec; the path follows.
+    /// The final working directory of a process that never called exec; the path follows.
     WorkdirFixed as "pt_workdir" {
         /// Kind 17.
         head: Head,
@@ -386,7 +387,7 @@ records! {
         tgid: i32,
         /// Thread id.
         tid: i32,
-        /// Letter of /proc/PID/stat.
+        /// State letter of /proc/PID/stat.
         state: u16,
         /// SAMPLE_* bits.
         bits: u16,
@@ -442,7 +443,7 @@ records! {
         lost: u32,
     }
 
-    /// A task does something that is not seen.
+    /// A task uses an interface that is not traced.
     Blind as "pt_blind" {
         /// Kind 13.
         head: Head,
@@ -456,7 +457,7 @@ records! {
         what: u32,
     }
 
-    /// Memory of a process, as /proc/PID/smaps_rollup says.
+    /// Memory of a process, from /proc/PID/smaps_rollup.
     Memory as "pt_memory" {
         /// Kind 14; the task is the process's founder.
         head: Head,
@@ -468,7 +469,7 @@ records! {
         rss_bytes: u64,
         /// Proportional: a page shared by n processes counts for 1/n.
         pss_bytes: u64,
-        /// Of this process alone.
+        /// Unique to this process.
         uss_bytes: u64,
         /// Resident and shared with others.
         shared_bytes: u64,
@@ -486,13 +487,13 @@ records! {
         reason: u16,
         /// CPU, or [`LOSS_ANY_CPU`].
         cpu: u32,
-        /// How many so far.
+        /// Lost records so far.
         count: u64,
     }
 }
 
 impl Named {
-    /// What failed, without the number.
+    /// The failed look-up, without the number.
     pub fn miss(&self) -> MissFixed {
         let Self { head, call, error, dirfd, flags, path_bytes, bits, number: _, slot: _ } = *self;
         MissFixed { head, call, error, dirfd, flags, path_bytes, bits }
@@ -501,51 +502,52 @@ impl Named {
 
 /// [`Attach::bits`]: the launched command.
 pub const ATTACH_ROOT: u32 = 1;
-/// [`Attach::bits`]: a leader that has exited before its threads; no exit will be told.
+/// [`Attach::bits`]: a leader that exited before its threads; it has no exit record.
 pub const ATTACH_ZOMBIE: u32 = 2;
-/// [`ExecFixed::bits`]: argv is longer than we record.
+/// [`ExecFixed::bits`]: argv exceeds [`ARGV_MAX`]; the rest is missing.
 pub const EXEC_ARGV_CAPPED: u32 = 1;
 /// [`ExecFixed::bits`]: argv could not be read.
 pub const EXEC_ARGV_FAULT: u32 = 2;
-/// [`ExecFixed::bits`]: exe or cwd is deeper than we walk; the front is missing.
+/// [`ExecFixed::bits`]: exe or cwd has too many components; the first are missing.
 pub const EXEC_PATH_CUT: u32 = 4;
-/// [`ExecFixed::bits`], [`EnvFixed::bits`]: the environment is larger than we scan.
+/// [`ExecFixed::bits`], [`EnvFixed::bits`]: the environment is larger than the part scanned.
 pub const EXEC_ENV_CUT: u32 = 8;
-/// [`ExecFixed::bits`]: a 32-bit program, whose system calls are not seen.
+/// [`ExecFixed::bits`]: a 32-bit program, whose system calls are not traced.
 pub const EXEC_COMPAT: u32 = 16;
-/// [`ExecFixed::bits`]: happened before the recording; told by /proc when the task was attached.
+/// [`ExecFixed::bits`]: happened before the task was attached; read from /proc then.
 pub const EXEC_BEFORE: u32 = 32;
-/// The recorder's user may not trace the program: path, arguments and the like are withheld.
+/// [`ExecFixed::bits`]: the recorder's user may not trace the program; path, arguments and similar
+/// data are withheld.
 pub const EXEC_WITHHELD: u32 = 64;
 /// [`MissFixed::bits`]: the path could not be read.
 pub const MISS_PATH_FAULT: u16 = 1;
 /// [`MissFixed::bits`]: the path is longer than PATH_MAX.
 pub const MISS_PATH_CUT: u16 = 2;
-/// [`MissFixed::bits`]: the record that told it in full is missing. Set by readers only.
+/// [`MissFixed::bits`]: the record in full is missing. Set by readers only.
 pub const MISS_LOST: u16 = 4;
-/// [`Named::slot`] is below this: no more look-ups than so many can be referred to at a time.
+/// [`Named::slot`] is below this: bounds the number of look-ups that can be referenced at a time.
 pub const NAMED_SLOTS: u32 = 32768;
 /// [`Exit::bits`]: the last task of its process; status and waited times are the process's.
 pub const EXIT_PROCESS: u32 = 1;
-/// [`Exit::bits`]: the parent ignores SIGCHLD, so no wait(2) counts it.
+/// [`Exit::bits`]: the parent ignores SIGCHLD, so no wait(2) includes it.
 pub const EXIT_AUTOREAP: u32 = 2;
 /// [`Exit::bits`]: `maxrss_pages` is an upper bound.
 pub const EXIT_RSS_BOUND: u32 = 4;
-/// [`Exit::bits`]: released before its last switch, so that what wait(2) says of it lacks up to
-/// `run_ns - run_at_exit_ns`.
+/// [`Exit::bits`]: released before its last switch, so that the CPU time seen by wait(2) lacks up
+/// to `run_ns - run_at_exit_ns`.
 pub const EXIT_RELEASED: u32 = 8;
-/// The recorder's user might not trace it in the end: no name, I/O as far as it was known, and only
-/// those look-ups and opens counted that were told.
+/// [`Exit::bits`]: the recorder's user could not trace it at its end; no name, I/O as last seen,
+/// and counts of only those look-ups and opens that were recorded.
 pub const EXIT_WITHHELD: u32 = 16;
-/// [`WorkdirFixed::bits`]: deeper than we walk; the front is missing.
+/// [`WorkdirFixed::bits`]: too many components; the first are missing.
 pub const WORKDIR_CUT: u16 = 1;
-/// [`Sample::bits`]: taken when the recording ended.
+/// [`Sample::bits`]: sampled at the end of the recording.
 pub const SAMPLE_FINAL: u16 = 1;
-/// The recorder's user may not trace it: I/O stands still.
+/// [`Sample::bits`]: the recorder's user may not trace it; I/O as last seen.
 pub const SAMPLE_WITHHELD: u16 = 2;
 /// [`Loss::cpu`]: not known per CPU.
 pub const LOSS_ANY_CPU: u32 = u32::MAX;
-/// The most argv bytes one exec can bring; what is beyond is cut and flagged.
+/// Maximum argv bytes recorded per exec; the rest is dropped and flagged.
 pub const ARGV_MAX: u32 = 16384 + 63 * 32768;
 /// No record is larger.
 pub const RECORD_MAX: usize = 65528;

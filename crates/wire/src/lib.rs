@@ -1,16 +1,16 @@
-//! The record layout of proctrace: what the BPF programs write, what the trace file holds and
-//! what the analyzer reads are the same bytes, described here once.
+//! The record layout of proctrace, defined once for the BPF programs that write records, the trace
+//! file that stores them and the analyzer that reads them.
 //!
-//! [`layout`] mirrors `bpf/wire.h` field by field (a test compares the two through BTF).
-//! [`Frames`] cuts a block of bytes into records, [`Record`] gives one a meaning. Both are total:
-//! any bytes give records or a [`DecodeError`], never a panic, and nothing is allocated.
+//! [`layout`] mirrors `bpf/wire.h` field by field (a test compares the two through BTF). [`Frames`]
+//! splits a block of bytes into records, [`Record`] decodes one. Both accept any input: they return
+//! records or a [`DecodeError`], never panic, and allocate nothing.
 //!
 //! ```
 //! use proctrace_wire::{Frames, Record, layout::{Head, Rename}, IntoBytes};
 //!
 //! let rename = Rename {
-//!     head: Head { kind: 8, size: 48, task: 1, time_ns: 17 },
-//!     process: 1, tgid: 4711, tid: 4711, pad: 0, comm: *b"worker_3\0\0\0\0\0\0\0\0",
+//! head: Head { kind: 8, size: 48, task: 1, time_ns: 17 },
+//! process: 1, tgid: 4711, tid: 4711, pad: 0, comm: *b"worker_3\0\0\0\0\0\0\0\0",
 //! };
 //! let mut frames = Frames::new(rename.as_bytes());
 //! let frame = frames.next().unwrap().unwrap();
@@ -34,6 +34,6 @@ pub use zerocopy::IntoBytes;
 /// Version of the record layout; equal to `WIRE_VERSION` in `bpf/wire.h`.
 ///
 /// * 1: first layout.
-/// * 2: failed look-ups come in full once, and then by number.
-/// * 3: where forked workers work, and how often a task changed its CPU.
+/// * 2: failed look-ups are recorded in full once, and then by number.
+/// * 3: working directories of forked workers, and each task's CPU migrations.
 pub const WIRE_VERSION: u32 = 3;

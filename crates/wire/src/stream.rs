@@ -1,7 +1,7 @@
-//! The three streams a recording consists of.
+//! The three streams of a recording.
 
-/// Records travel and are stored in three streams, each in its own order of arrival, so that a
-/// storm in one delays or displaces nothing in another and a reader can skip what it does not need.
+/// Records are transferred and stored in three streams, each in its own order of arrival, so that a
+/// burst in one neither delays nor displaces records of another, and a reader can skip streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Stream {

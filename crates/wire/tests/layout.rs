@@ -1,5 +1,5 @@
-//! The C side and the Rust side of the record layout are the same: compared through the BTF that
-//! clang writes for `bpf/layout.bpf.c`, field by field.
+//! The C and the Rust record layout are identical: compared through the BTF that clang writes for
+//! `bpf/layout.bpf.c`, field by field.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ fn bpf_directory() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf")
 }
 
-/// What `bpftool btf dump` says of the compiled layout.
+/// The output of `bpftool btf dump` for the compiled layout.
 fn btf() -> Vec<Value> {
     let directory = tempfile::tempdir().unwrap();
     let object = directory.path().join("layout.o");
@@ -41,7 +41,7 @@ fn btf() -> Vec<Value> {
     json["types"].as_array().unwrap().clone()
 }
 
-/// Bytes of a BTF type.
+/// Size of a BTF type.
 fn size_of_type(types: &HashMap<u64, &Value>, id: u64) -> u64 {
     let kind = types[&id];
     match kind["kind"].as_str().unwrap() {
@@ -93,7 +93,7 @@ fn every_record_lies_the_same_in_c_and_in_rust() {
             .map(|field| (field.name.to_owned(), field.offset as u64, field.size as u64))
             .collect();
         assert_eq!(rust_fields, c_fields, "{}", layout.c_name);
-        // No hole that is not spelled out.
+        // No implicit padding.
         let end = rust_fields.iter().map(|(_, _, size)| size).sum::<u64>();
         assert_eq!(end, layout.size as u64, "{} has a hole", layout.c_name);
     }

@@ -1,4 +1,5 @@
-//! Records on which fuzzing failed once (`cargo xtask fuzz record-decoder`), or that were made to be awkward.
+//! Regression inputs: records on which fuzzing failed (`cargo xtask fuzz record-decoder`), or that
+//! were constructed by hand.
 
 #[path = "../../../fuzz/harness/record_decoder.rs"]
 mod harness;

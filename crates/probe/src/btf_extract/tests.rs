@@ -1,4 +1,4 @@
-//! Made-up types cut down, and this kernel's.
+//! Extracts from constructed types, and from this kernel's.
 
 use super::*;
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ fn what_is_named_comes_with_what_it_is_made_of() {
     assert_eq!(member(0), (&b"a"[..], kind::CONST));
     assert_eq!(member(1), (&b""[..], kind::UNION));
     assert_eq!(member(2), (&b"mm"[..], kind::POINTER));
-    // A pointer to nothing, for what it points to is not asked for.
+    // A pointer without a target, because the target was not requested.
     let pointer = btf.types().find(|raw| raw.kind() == kind::POINTER).unwrap();
     assert_eq!(pointer.size_or_type, 0);
 }

@@ -1,21 +1,22 @@
-//! Processes that have a certain variable in their environment, and so descend from one command.
+//! Processes with a certain variable in their environment, which are thus descendants of one
+//! command.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Environments are told apart by this variable.
+/// The variable that marks an environment.
 const NAME: &str = "PROCTRACE_REPLAY";
 
-/// While a process executes a program, its environment is empty for some microseconds.
+/// During an exec the environment of a process is empty for some microseconds.
 const EXEC: Duration = Duration::from_millis(1);
 
-/// The processes that were seen with a variable of their own.
+/// The processes seen with a unique value of the variable.
 #[derive(Debug)]
 pub(super) struct Marked {
     value: String,
-    /// By pid and start time, since pids are used again: the serial number.
+    /// Serial numbers by pid and start time, since pids are reused.
     known: BTreeMap<(i32, u64), u32>,
 }
 
@@ -64,7 +65,7 @@ impl Marked {
 
     fn look_at(&mut self, pid: i32) -> Option<Process> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // proc_pid_stat(5): the name in parentheses may hold anything.
+        // proc_pid_stat(5): the name in parentheses may contain anything.
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
         let state = *fields.next()?.as_bytes().first()?;
         let start_ticks = fields.nth(18)?.parse().ok()?;

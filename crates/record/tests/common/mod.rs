@@ -1,6 +1,6 @@
-//! What the tests share: a sink that keeps everything, traces to play, and commands to run.
+//! Shared by the tests: a sink that stores everything, traces to replay, and commands to run.
 
-// Each test file is a program of its own, and none uses all of this.
+// Each test file is a separate program, and none uses all of this.
 #![allow(dead_code, clippy::allow_attributes, reason = "see above")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,7 @@ use proctrace_wire::{Frame, Frames, Kind, Stream};
 
 pub(crate) type BeforePush<'a> = dyn FnMut(Frame<'_>) -> io::Result<()> + 'a;
 
-/// Keeps what comes, and does what a test wants done at certain moments.
+/// Stores records, and runs a test's actions at certain moments.
 #[derive(Default)]
 pub(crate) struct Kept<'a> {
     pub(crate) streams: [Vec<u8>; 3],
@@ -26,7 +26,7 @@ pub(crate) struct Kept<'a> {
     pub(crate) flushes: usize,
     pub(crate) ready: Vec<u64>,
     pub(crate) waiting: Vec<(u64, Duration)>,
-    /// Asked before a record is kept.
+    /// Called before a record is stored.
     pub(crate) before_push: Option<Box<BeforePush<'a>>>,
     pub(crate) on_flush: Option<Box<dyn FnMut() + 'a>>,
     pub(crate) on_waiting: Option<Box<dyn FnMut() + 'a>>,
@@ -80,13 +80,13 @@ pub(crate) fn replaying(name: &str) -> Replaying {
     Replaying::of(Reader::open(traces.join(name).with_extension("ptrace")).unwrap())
 }
 
-/// A shell that is to be found by this source, with all that it leaves behind.
+/// A shell that this source can find, with all its descendants.
 pub(crate) fn shell(script: &str, source: &Replaying) -> Command {
     let path = ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned());
     Command::new("/bin/sh", ["sh", "-c", script], [path, source.mark()])
 }
 
-/// No recording of a test takes so long, unless something never happens that should.
+/// No recording of a test takes this long, unless an expected event never happens.
 pub(crate) const TOO_LONG: Duration = Duration::from_secs(60);
 
 pub(crate) fn options() -> Options {
@@ -103,7 +103,7 @@ pub(crate) fn run(
     record(source, &signals, command, options, sink)
 }
 
-/// A directory, for files by which a command and its recorder tell each other how far they are.
+/// A directory of files with which a command and its recorder synchronize.
 pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
@@ -115,35 +115,35 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// Makes what a command waits for.
+    /// Creates the file that a command waits for.
     pub(crate) fn signal(&self, name: &str) {
         fs::write(self.file(name), "").unwrap();
     }
 
-    /// Shell words that wait for it.
+    /// Shell code that waits for it.
     pub(crate) fn wait_for(&self, name: &str) -> String {
         format!("while [ ! -e {} ]; do sleep 0.01; done", self.file(name).display())
     }
 
-    /// A number that a command has written.
+    /// Reads a number that a command has written.
     pub(crate) fn number(&self, name: &str) -> i32 {
         fs::read_to_string(self.file(name)).unwrap().trim().parse().unwrap()
     }
 }
 
-/// Shell words that leave a daemon behind, which does this; its pid goes to the file.
+/// Shell code that starts a daemon with this command; its pid is written to the file.
 pub(crate) fn daemon(script: &str, pid_file: &Path) -> String {
-    // Written by the daemon's parent, which the shell waits for.
+    // Written by the daemon's parent, for which the shell waits.
     format!("(setsid sh -c '{script}' >/dev/null 2>&1 & echo $! > {})", pid_file.display())
 }
 
-/// Whether there is such a process, and no mere rest of it that nobody has waited for.
+/// Whether this process exists and is not a zombie.
 pub(crate) fn is_alive(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
 }
 
-/// Ends what a test has left running, which it knows to be alive.
+/// Kills a process that a test has left running and knows to be alive.
 pub(crate) fn end(pid: i32) {
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
 }
