@@ -1,5 +1,4 @@
-//! A recording, and what several parts of its report need: each is computed when it is first asked for, and
-//! only once.
+//! A recording, and what several parts of its report need, each computed once, on first use.
 
 use std::cell::OnceCell;
 
@@ -15,8 +14,8 @@ use crate::overview::sums::Sums;
 use crate::overview::{blind_spots, ends, lookups, memory, programs, summary};
 use crate::recording::Recording;
 
-/// A recording that is reported on. Whoever wants more than one section, or findings and figures, saves
-/// passes over all processes by asking one of these.
+/// A recording that is reported on. Obtaining several sections, or findings and metrics, from one
+/// of these saves passes over all processes.
 #[derive(Debug)]
 pub struct Analysis<'a> {
     pub(crate) recording: &'a Recording,
@@ -33,7 +32,7 @@ pub struct Analysis<'a> {
 }
 
 impl<'a> Analysis<'a> {
-    /// Of this recording. Nothing is computed yet.
+    /// An analysis of this recording. Nothing is computed yet.
     pub fn of(recording: &'a Recording) -> Self {
         Self {
             recording,
@@ -50,10 +49,10 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Everything a report says about the recording.
+    /// All findings about the recording.
     ///
     /// # Errors
-    /// When a table cannot be computed, which would be a fault of this crate.
+    /// If a table cannot be computed, which would be a bug in this crate.
     pub fn findings(&self) -> Result<Findings, AnalysisError> {
         self.prepare()?;
         let recording = self.recording;
@@ -74,13 +73,12 @@ impl<'a> Analysis<'a> {
         })
     }
 
-    /// Whether the recording can be trusted: what was lost or damaged, and the laws.
+    /// Whether the recording can be trusted: losses, damage, and the conservation laws.
     pub fn health(&self) -> Health {
         laws::health(self.recording, self.accounting())
     }
 
-    /// Computes what takes longest in two halves of about the same length, neither of which needs
-    /// anything of the other.
+    /// Computes what takes longest in two independent halves of about the same length.
     pub(crate) fn prepare(&self) -> Result<(), AnalysisError> {
         if self.sums.get().is_some() || self.summary.get().is_some() {
             return Ok(());
@@ -95,7 +93,7 @@ impl<'a> Analysis<'a> {
         });
         let sums = sums?;
         summary.median_life_ns = sums.life_median_ns().filter(|_| summary.processes.is_some());
-        // What another had set by now is the same.
+        // If a cell was set in the meantime, its value is the same.
         let _ = self.sums.set(sums);
         let _ = self.accounting.set(accounting);
         let _ = self.summary.set(summary);
@@ -143,7 +141,7 @@ impl<'a> Analysis<'a> {
     }
 }
 
-/// What is in the cell, or what is made now.
+/// The value of the cell, which is computed if it is empty.
 fn once<T>(
     cell: &OnceCell<T>,
     make: impl FnOnce() -> Result<T, AnalysisError>,

@@ -1,4 +1,4 @@
-//! What can go wrong in an analysis.
+//! Errors of an analysis.
 
 use proctrace_trace::ReadError;
 
@@ -8,7 +8,7 @@ pub enum AnalysisError {
     /// The trace cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Classification rules that make no sense.
+    /// Invalid classification rules.
     #[error("{name}:{line}:{column}: {message}")]
     Rules {
         /// The pack, or the path of its file.
@@ -23,12 +23,12 @@ pub enum AnalysisError {
     /// A table could not be computed.
     #[error("cannot compute a table")]
     Table(#[from] polars::error::PolarsError),
-    /// A view of something that the recording does not have.
+    /// A view of something that the recording does not contain.
     #[error("cannot show {what}: {why}")]
     View {
-        /// What was asked for.
+        /// What was requested.
         what: String,
-        /// Why that cannot be, and what can.
+        /// Why it cannot be shown, and what can.
         why: String,
     },
 }

@@ -1,15 +1,15 @@
-//! Events that a payload says it has processed, read from the lines of its logs.
+//! Events that a payload reports as processed, read from the lines of its logs.
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// What AthenaMP's workers write at their end.
+/// What AthenaMP's workers write when they end.
 pub const ATHENA_EVENTS: &str =
     r"Number of events processed:\s*(?<events>\d+),\s*Event Loop Time:\s*(?<seconds>[0-9.]+)\s*sec";
 
-/// Bytes that a compiled expression may take.
+/// Maximum size of a compiled expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// How a line tells events.
+/// How to extract event counts from a line.
 #[derive(Debug, Clone)]
 pub struct EventPattern {
     regex: Regex,
@@ -17,13 +17,13 @@ pub struct EventPattern {
     seconds: Option<usize>,
 }
 
-/// Why an expression is of no use.
+/// Why an expression cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PatternError {
     /// It is not well-formed.
     #[error("the regular expression for events is wrong: {0}")]
     Syntax(#[from] regex::Error),
-    /// It has nothing to take a number from.
+    /// It has no group to extract a number from.
     #[error(
         "the regular expression for events has no group; put the number of events in parentheses"
     )]
@@ -33,15 +33,15 @@ pub enum PatternError {
 /// What was found in one log.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Events {
-    /// The sum over all lines that tell; None if none does.
+    /// The sum over all matching lines; `None` if there are none.
     pub events: Option<u64>,
-    /// The longest time that such a line gives for it.
+    /// The longest event loop time in a matching line.
     pub loop_ns: Option<u64>,
-    /// Lines that tell.
+    /// Matching lines.
     pub lines: u64,
 }
 
-/// What the log of one worker says.
+/// The events reported in the log of one worker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventLog {
     /// Its path, as it was found.
@@ -51,11 +51,11 @@ pub struct EventLog {
 }
 
 impl EventPattern {
-    /// An expression that matches a line. The number of events is its group `events`, or the
-    /// first; the seconds of the event loop are its group `seconds`, or the second.
+    /// An expression that matches a line. The number of events is its group `events`, or the first;
+    /// the seconds of the event loop are its group `seconds`, or the second.
     ///
     /// # Errors
-    /// When it is not well-formed, too large when compiled, or has no group.
+    /// If it is not well-formed, too large when compiled, or has no group.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         let regex = RegexBuilder::new(pattern).size_limit(REGEX_BYTES_MAX).build()?;
         let named = |wanted: &str| regex.capture_names().position(|name| name == Some(wanted));
@@ -68,8 +68,8 @@ impl EventPattern {
         Ok(Self { regex, events, seconds })
     }
 
-    /// Adds what a line tells to what was found before. A number that does not fit 64 bits tells
-    /// nothing.
+    /// Adds the counts in a line to those found before. A number that does not fit into 64 bits is
+    /// ignored.
     pub fn read(&self, line: &[u8], found: &mut Events) {
         let Some(groups) = self.regex.captures(line) else { return };
         let text = |group: usize| {
@@ -82,7 +82,7 @@ impl EventPattern {
         found.events = Some(found.events.unwrap_or(0).saturating_add(events));
         let seconds = self.seconds.and_then(text).and_then(|text| text.parse::<f64>().ok());
         if let Some(seconds) = seconds.filter(|s| s.is_finite() && *s >= 0.0) {
-            // As u64 does, it saturates.
+            // The conversion to u64 saturates.
             let loop_ns = (seconds * 1e9) as u64;
             found.loop_ns = Some(found.loop_ns.unwrap_or(0).max(loop_ns));
         }
@@ -90,14 +90,14 @@ impl EventPattern {
 }
 
 impl EventLog {
-    /// The worker that a log belongs to by its path: the digits at the end of the last component
-    /// that has any before a dot, the file's own name first: 3 of `worker_3/AthenaMP.log` and of
-    /// `log.worker-3.txt`.
+    /// The number of the worker that a log belongs to, by its path: the digits at the end of the
+    /// last component that has any before a dot, starting with the file's own name: 3 for
+    /// `worker_3/AthenaMP.log` and for `log.worker-3.txt`.
     pub fn number(&self) -> Option<u64> {
         self.path.rsplit('/').find_map(|component| {
             component.split('.').rev().find_map(|part| {
                 let name = part.trim_end_matches(|c: char| c.is_ascii_digit());
-                // A number alone is a date or a process, but no worker's name.
+                // A bare number is a date or a pid, not a worker's name.
                 if name.is_empty() { None } else { part[name.len()..].parse().ok() }
             })
         })

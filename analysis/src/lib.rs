@@ -1,8 +1,8 @@
 //! From a recording to findings.
 //!
-//! [`Recording::load`] reads a trace into tables; an [`Analysis`] of these is asked for findings, sections
-//! and figures, and [`gantt`] for a chart: all plain data (`proctrace-findings`). Nothing here looks at a clock, at /proc or at
-//! the machine it runs on.
+//! [`Recording::load`] reads a trace into tables; an [`Analysis`] of these provides findings,
+//! sections and metrics, and [`gantt`] a chart: all plain data (`proctrace-findings`). Nothing here
+//! reads a clock, /proc or the machine it runs on.
 //!
 //! ```no_run
 //! use proctrace_analysis::{Recording, Rules, analyse};
@@ -55,15 +55,15 @@ pub use tables::{
 
 use proctrace_findings::{Findings, Health};
 
-/// Everything a report says about a recording.
+/// All findings about a recording.
 ///
 /// # Errors
-/// When a table cannot be computed, which would be a fault of this crate.
+/// If a table cannot be computed, which would be a bug in this crate.
 pub fn analyse(recording: &Recording) -> Result<Findings, AnalysisError> {
     Analysis::of(recording).findings()
 }
 
-/// Whether the recording can be trusted: what was lost or damaged, and the laws.
+/// Whether the recording can be trusted: losses, damage, and the conservation laws.
 pub fn health(recording: &Recording) -> Health {
     Analysis::of(recording).health()
 }

@@ -1,5 +1,5 @@
-//! Recordings made by hand, for tests whose truth is arithmetic: records are written as the
-//! recorder does, into a trace that is read like any other.
+//! Synthetic recordings for tests with arithmetically known results: records are written as by the
+//! recorder, into a trace that is read like any other.
 
 use std::collections::HashMap;
 
@@ -15,18 +15,18 @@ use crate::recording::Recording;
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const S: u64 = 1_000 * MS;
-/// 2^20, so that it is whole pages.
+/// 2^20, so that it is a whole number of pages.
 pub(crate) const MB: u64 = 1 << 20;
 /// When every recording begins: clocks do not begin at 0.
 pub(crate) const BEGIN_NS: u64 = 1_000 * S;
 
-/// The pid of a task: no serial is one.
+/// The pid of a task, distinct from every serial number.
 pub(crate) fn pid_of(task: u32) -> i32 {
     1_000 + i32::try_from(task).unwrap()
 }
 
-/// A recording in the making. Times are in nanoseconds since its beginning, tasks are serials; the
-/// command is task 1 and begins at 0.
+/// A recording under construction. Times are in nanoseconds since its beginning, tasks are serial
+/// numbers; the command is task 1 and begins at 0.
 pub(crate) struct Scene {
     header: Header,
     streams: [(Vec<u8>, u64); 3],
@@ -40,12 +40,12 @@ struct Known {
     process: u32,
     parent: u32,
     ended: bool,
-    /// CPU time of children it has waited for.
+    /// CPU time of the children it has waited for.
     waited: (u64, u64),
 }
 
 impl Scene {
-    /// On a machine with so many CPUs, with ticks so far apart.
+    /// On a machine with this number of CPUs, sampled at this interval.
     pub(crate) fn new(cpus: u32, interval_ns: u64) -> Self {
         let header = Header {
             wire_version: proctrace_wire::WIRE_VERSION,
@@ -71,7 +71,7 @@ impl Scene {
             misses: proctrace_wire::Family::ALL.map(|family| family.name().to_owned()).to_vec(),
             env_names: Vec::new(),
             hooks: Vec::new(),
-            // so short that every scene has ticks enough
+            // Short, so that every scene has enough ticks.
             tick_ns: Some(1_000),
             knowledge: Default::default(),
         };
@@ -156,7 +156,7 @@ impl Scene {
         self
     }
 
-    /// A process begins a program, having used so much in user mode and in the kernel.
+    /// A process executes a program, having used this much user and system time.
     pub(crate) fn exec(
         &mut self,
         at_ns: u64,
@@ -194,7 +194,7 @@ impl Scene {
         self
     }
 
-    /// A look at what a task has used by then.
+    /// A sample of a task's usage up to that time.
     pub(crate) fn sample(&mut self, at_ns: u64, task: u32, used: (u64, u64)) -> &mut Self {
         let process = self.tasks[&task].process;
         let mut sample = layout::Sample::new_zeroed();
@@ -207,7 +207,7 @@ impl Scene {
         self
     }
 
-    /// A pass over all tasks: so many running, asleep and in uninterruptible sleep.
+    /// A pass over all tasks: numbers of tasks running, asleep and in uninterruptible sleep.
     pub(crate) fn tick(&mut self, at_ns: u64, states: [u32; 3]) -> &mut Self {
         let mut tick = Tick::new_zeroed();
         tick.head = self.head(Kind::Tick, size_of::<Tick>(), 0, at_ns);
@@ -217,12 +217,12 @@ impl Scene {
         self
     }
 
-    /// The header, for what `new` does not ask.
+    /// The header, for what `new` does not set.
     pub(crate) fn header(&mut self) -> &mut Header {
         &mut self.header
     }
 
-    /// A look at the memory of a process: resident, proportional, its own.
+    /// A memory reading of a process: RSS, PSS and private memory.
     pub(crate) fn memory(
         &mut self,
         at_ns: u64,
@@ -261,13 +261,13 @@ impl Scene {
         self
     }
 
-    /// A task ends, having used so much in all.
+    /// A task exits, having used this much in total.
     pub(crate) fn exit(&mut self, at_ns: u64, task: u32, used: (u64, u64)) -> &mut Self {
         self.exit_with(at_ns, task, used, |_| ())
     }
 
-    /// The same, with more to say about it. A parent that lives waits for its child; the child of
-    /// one that is gone belongs to init.
+    /// The same, with further changes to the record. A live parent waits for its child; an orphan
+    /// belongs to init.
     pub(crate) fn exit_with(
         &mut self,
         at_ns: u64,
@@ -305,7 +305,7 @@ impl Scene {
         self
     }
 
-    /// The recording, with what wait4(2) says of the command if it was waited for: when it exited,
+    /// The recording, with wait4(2)'s values for the command if it was waited for: time of exit,
     /// user and system time.
     pub(crate) fn load(&self, waited: Option<(u64, u64, u64)>) -> Recording {
         let payload = waited.map(|(exited_ns, user_ns, system_ns)| PayloadUsage {
@@ -341,7 +341,7 @@ impl Scene {
     }
 }
 
-/// The value of a column in the row whose column `key` says `name`.
+/// The value of a column in the row whose column `key` contains `name`.
 pub(crate) fn real(
     table: &proctrace_findings::Table,
     key: &str,
@@ -360,7 +360,7 @@ pub(crate) fn real(
     }
 }
 
-/// The command runs for 2 s; a child that outlived its own parent uses 3 s of CPU time in 4 s.
+/// The command runs for 2 s; a detached child uses 3 s of CPU time in 4 s.
 pub(crate) fn daemon() -> Recording {
     let mut scene = Scene::new(4, 100 * MS);
     scene.exec(0, 1, "/opt/job", (0, 0));

@@ -1,4 +1,4 @@
-//! What a Gantt chart shows of a real recording, against the recording itself.
+//! The Gantt chart of a real recording, checked against the recording itself.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +23,7 @@ fn pids(gantt: &Gantt) -> Vec<i32> {
     pids
 }
 
-/// What all series of a strip add up to over time.
+/// The sum of all series of a strip, integrated over time.
 fn integral(gantt: &Gantt, strip: &str) -> f64 {
     let strip: &Strip = gantt.strips.iter().find(|known| known.title == strip).unwrap();
     let values =

@@ -1,5 +1,5 @@
-//! Traces whose checksums are right and whose records are not: whoever can write a trace can write
-//! anything into it. No reader panics on it, whatever the numbers.
+//! Traces with valid checksums and invalid records: anyone who can write a trace can write anything
+//! into it. No reader may panic, whatever the numbers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
 use proctrace_wire::{Frames, Stream};
 use proptest::prelude::*;
 
-/// A real trace, in pieces.
+/// A real trace, in parts.
 fn tour() -> (Header, Trailer, Vec<Block>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/traces/tour-1.ptrace");
     let mut reader = Reader::open(path).unwrap();
@@ -40,7 +40,7 @@ fn write(header: &Header, trailer: Option<&Trailer>, blocks: &[Block], path: &Pa
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Everything that reads a trace.
+/// Runs everything that reads a trace.
 fn read_all(path: &Path) {
     let recording = Recording::load(path, &Rules::built_in()).unwrap();
     let findings = analyse(&recording).unwrap();
@@ -59,7 +59,7 @@ fn read_all(path: &Path) {
             assert!(table.columns.iter().all(|column| column.values.len() == height));
         }
     }
-    // Every process is caught once.
+    // Every process is counted exactly once.
     let caught = classification(&recording);
     let processes = &caught.named("processes").unwrap().values;
     let caught: u64 = (0..caught.height())
@@ -88,7 +88,7 @@ fn scratch() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-/// A number that tends to break things.
+/// Edge-case numbers.
 fn awkward() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
@@ -114,7 +114,7 @@ fn a_trace_without_records_is_a_trace() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Single records with single fields overwritten.
+    /// Individual records with individual fields overwritten.
     #[test]
     fn wrong_numbers_in_records_break_nothing(
         changes in proptest::collection::vec(
@@ -136,7 +136,7 @@ proptest! {
                 })
                 .collect();
             let (begin, length) = offsets[record.index(offsets.len())];
-            // The head's first word has the size; the rest of the record is fair game.
+            // The head's first word contains the size; the rest of the record may be changed.
             let at = begin + 4 + word * 8;
             if at + 8 <= begin + length {
                 block.bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
@@ -147,7 +147,7 @@ proptest! {
         read_all(&path);
     }
 
-    /// Records left out, doubled, and in another order.
+    /// Records omitted, duplicated and reordered.
     #[test]
     fn missing_and_displaced_records_break_nothing(
         picks in proptest::collection::vec(any::<prop::sample::Index>(), 0..400),
@@ -177,7 +177,7 @@ proptest! {
         read_all(&path);
     }
 
-    /// A header with numbers that no machine has.
+    /// A header with impossible numbers.
     #[test]
     fn wrong_numbers_in_the_header_break_nothing(
         numbers in proptest::array::uniform6(awkward()),

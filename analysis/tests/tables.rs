@@ -1,5 +1,6 @@
-//! The tables hold null, and never a number, where a recording does not know something: each quantity in
-//! turn is taken out of a real recording, and every column is then either null or what it was.
+//! The tables contain null, and never a number, for what a recording does not know: each quantity
+//! in turn is removed from a real recording, and every column must then be either null or
+//! unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +13,7 @@ use proctrace_analysis::{ColumnKind, Query, TABLES, TableSchema};
 use proctrace_findings::RowsValues;
 use proctrace_trace::Quantity;
 
-/// Values that are not null, and their sum, of each column of figures.
+/// Number of non-null values, and their sum, of each numeric column.
 type Columns = BTreeMap<String, (i64, f64)>;
 
 fn figures(table: &TableSchema) -> Vec<&'static str> {
@@ -49,20 +50,21 @@ fn columns(quantity: Option<Quantity>) -> Columns {
     found
 }
 
-/// What changes by right when something else is not known.
+/// Columns that legitimately change when another quantity is not known.
 fn may_change(column: &str, quantity: Quantity) -> bool {
     let (table, name) = column.split_once('.').unwrap();
     match quantity {
-        // Samples say when something was used, and a task's own ticks in a stretch of time how that is
-        // divided.
+        // Samples show when CPU time was used, and a task's own ticks in an interval how it is
+        // split.
         Quantity::Samples => table.ends_with("bins") || matches!(name, "user_ns" | "system_ns"),
-        // Without births, processes are those that did something else that was recorded.
+        // Without births, processes are those with other recorded activity.
         Quantity::Forks => true,
-        // Who ran what decides with whom ticks are pooled, and so does CPU time.
+        // The program of each process decides which ticks are pooled with its own, and so its CPU
+        // time.
         Quantity::Execs => {
             matches!(name, "user_ns" | "system_ns" | "processes_born" | "peak_rss_bytes")
         }
-        // Its rows are those that are known.
+        // Its rows are only those of known calls.
         quantity if Quantity::LOOKUPS.contains(&quantity) => table == "lookups",
         Quantity::Argv => matches!(name, "user_ns" | "system_ns" | "processes_born"),
         _ => false,
@@ -81,9 +83,9 @@ fn what_is_not_known_is_null_and_all_else_is_as_it_was() {
                 nulls += u32::from(all > 0);
                 continue;
             }
-            // Sums of fractions depend on their order.
+            // Sums of floating-point numbers depend on their order.
             let same = (sum - expected).abs() <= 1e-9 * expected.abs().max(1.0);
-            // There is no row where a category did nothing that is known.
+            // There is no row for a category without known activity.
             let rows = count == all || column.starts_with("category_bins.");
             if !(rows && same || may_change(&column, quantity)) {
                 wrong.push(format!(

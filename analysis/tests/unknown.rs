@@ -1,5 +1,5 @@
-//! What a recording does not know never becomes a number: each quantity in turn is taken out of a
-//! real recording, and every figure that is left is the one that the whole recording has.
+//! What a recording does not know never becomes a number: each quantity in turn is removed from a
+//! real recording, and every remaining number must equal that of the whole recording.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,8 @@ use proctrace_findings::{Cell, Knowledge as State, Table};
 use proctrace_trace::{Header, Knowledge, Quantity};
 use serde_json::Value;
 
-/// Every number by where it stands; elements of lists by their words, not by their place.
+/// Collects every number by its path; list elements are identified by their strings, not their
+/// index.
 fn numbers(value: &Value, path: &str, out: &mut BTreeMap<String, f64>) {
     match value {
         Value::Number(number) => {
@@ -47,8 +48,8 @@ fn numbers(value: &Value, path: &str, out: &mut BTreeMap<String, f64>) {
     }
 }
 
-/// The same of a table; rows by their words. Numbers that are written out are there as numbers, too;
-/// where each row has a unit of its own, the figure says it.
+/// The same for a table, with rows identified by their strings. Numbers in text form also occur as
+/// numbers; where each row has its own unit, the name of the figure includes it.
 fn numbers_of_table(table: &Table, out: &mut BTreeMap<String, f64>) {
     let mut seen: HashMap<String, usize> = HashMap::new();
     for row in 0..table.height() {
@@ -77,14 +78,14 @@ fn numbers_of_table(table: &Table, out: &mut BTreeMap<String, f64>) {
     }
 }
 
-/// Everything that is said of a recording, and how many tables and charts.
+/// Every number reported about a recording, and the numbers of tables and charts.
 fn figures(recording: &Recording) -> BTreeMap<String, f64> {
     let mut out = BTreeMap::new();
     let findings = analyse(recording).unwrap();
     let mut json = serde_json::to_value(&findings).unwrap();
-    // Not figures of the recording: how many processes a gap concerns, and where series begin.
+    // Not properties of the recording: how many processes a gap affects, and where series begin.
     json["blind_spots"] = Value::Null;
-    // Laws compare what was recorded with what was counted, however little that was.
+    // Laws compare records with counts, however few there were.
     json["health"]["laws"] = Value::Null;
     json["correlations"]["known_from_bin"] = Value::Null;
     numbers(&json, "findings", &mut out);
@@ -93,7 +94,7 @@ fn figures(recording: &Recording) -> BTreeMap<String, f64> {
     }
     for section in Section::ALL {
         for table in section.of(recording, &Options::default()).unwrap().tables {
-            // What findings have as blind spots and laws; see above.
+            // The counterparts of the findings' blind spots and laws; see above.
             if !["unseen", "laws"].contains(&table.name) {
                 numbers_of_table(&table, &mut out);
             }
@@ -102,13 +103,13 @@ fn figures(recording: &Recording) -> BTreeMap<String, f64> {
     out
 }
 
-/// Times of processes are rounded to nanoseconds before they are added up.
+/// Times of processes are rounded to nanoseconds before they are summed.
 fn close(figure: &str, value: f64, expected: f64) -> bool {
     let rounding = if figure.ends_with("_ns") { 1_000.0 } else { 1e-6 };
     (value - expected).abs() <= (1e-9 * expected.abs()).max(rounding)
 }
 
-/// Without arguments a script has the name of its interpreter, so groups are others.
+/// Without arguments a script has the name of its interpreter, so groups differ.
 fn depends_on_names(figure: &str) -> bool {
     let totals = ["findings.summary.", "findings.run.", "findings.health.", "metric total_"];
     !totals.iter().any(|total| figure.starts_with(total))
@@ -140,7 +141,7 @@ fn what_is_taken_out_is_missed_and_nothing_else_changes() {
                 invented.push(format!("without {name}: {figure} is {value}, not {expected:?}"));
             }
         }
-        // What this recording has none of cannot be missed.
+        // Quantities that this recording does not contain have no effect.
         let nothing_to_miss =
             [Quantity::Memory, Quantity::Environment, Quantity::Argv, Quantity::LookupsChdir];
         if !nothing_to_miss.contains(&quantity) {
@@ -163,7 +164,7 @@ fn old_traces_say_what_they_were_asked_for() {
     header.misses.retain(|family| family != "stat");
     let reason = "left out by --misses".to_owned();
     assert_eq!(header.knows(Quantity::LookupsStat), Knowledge::Absent { reason });
-    // A quantity of a later version is left alone.
+    // A quantity of a later version is ignored.
     let reason = "?".to_owned();
     header.knowledge.insert("tachyons".into(), Knowledge::Absent { reason });
     let text = serde_json::to_string(&header).unwrap();

@@ -1,5 +1,5 @@
-//! See the harness of the same name. The parser is compiled in here without the rest of its crate,
-//! which would bring polars, by far the largest dependency, into each build with a sanitizer.
+//! Target of the harness of the same name, in which the parser is compiled without the rest of its
+//! crate, to avoid building polars, by far the largest dependency, with each sanitizer.
 
 #![no_main]
 
@@ -12,12 +12,12 @@ mod pack;
 #[path = "../../analysis/src/classify/pattern.rs"]
 mod pattern;
 
-/// The modules by the names that they have in their crate.
+/// The modules under the names they have in their crate.
 mod classify {
     pub(crate) use crate::{pack, pattern};
 }
 
-/// As in their crate, without what polars says.
+/// As in their crate, without the polars error.
 mod error {
     #[derive(Debug, thiserror::Error)]
     pub(crate) enum AnalysisError {

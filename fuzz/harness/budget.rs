@@ -1,4 +1,4 @@
-//! Any text as a budget, as a limit on the command line, as a selector, and as figures.
+//! Any text as a budget, as a `--limit` argument, as a selector, and as metrics.
 
 use proctrace_gate::{
     Budget, Limit, Options, Run, Selector, gate, init, metrics_file, openmetrics,
@@ -27,7 +27,7 @@ pub(crate) fn run(data: &[u8]) {
     figures(&text, &budget);
 }
 
-/// What is read as figures can be written, judged, and made a budget of that it keeps.
+/// Parsed metrics can be written, judged, and turned into a budget that they satisfy.
 fn figures(text: &str, budget: &Budget) {
     let Ok(metrics) = metrics_file::from_json("fuzz.json", text) else { return };
     let json = metrics_file::to_json(&metrics).expect("it was JSON before");

@@ -1,6 +1,6 @@
-//! Any names in every format: read back, they are only names.
+//! Any names in every format: parsed back, they are inert text.
 //!
-//! A byte of 0xff, which no text has, and the byte behind it stand for an attack that is known.
+//! A byte of 0xff, which never occurs in text, and the byte after it denote a known attack string.
 
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit};
 use proctrace_fixtures::hostile;
@@ -10,7 +10,7 @@ use proctrace_report::{
 use proctrace_wire::escape::{to_bytes, to_text};
 
 pub(crate) fn run(data: &[u8]) {
-    // Longer ones say nothing new, and take time to draw.
+    // Longer inputs add no coverage, and are slow to draw.
     let bytes = expanded(&data[..data.len().min(2000)]);
     let name = to_text(&bytes);
     let (what, name) = (format!("{name:?}"), &*name);

@@ -1,4 +1,4 @@
-//! Any bytes as records, and as text that is escaped and comes back.
+//! Any bytes as records, and as text that is escaped and unescaped without loss.
 
 use proctrace_wire::escape::{to_bytes, to_text};
 use proctrace_wire::{DecodeError, Frames, Kind, Record};

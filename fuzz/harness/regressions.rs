@@ -1,5 +1,5 @@
-//! Inputs on which a parser once failed, or that were made to be awkward, for tests of ordinary
-//! builds.
+//! Inputs on which a parser once failed, or that were constructed as edge cases, for tests of
+//! ordinary builds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

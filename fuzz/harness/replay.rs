@@ -1,8 +1,8 @@
-//! Records with any contents in a trace that is otherwise in order, put together again and printed.
+//! Records with any contents in an otherwise well-formed trace, reassembled and printed.
 //!
-//! The input is a row of records: a byte for the kind, one for the length of what follows the fixed
-//! part, then the record without kind and size. So each is taken for a whole record, and what is
-//! tried out is what it says.
+//! The input is a sequence of records: a byte for the kind, one for the length of the variable
+//! part, then the record without kind and size. So each one is accepted as a complete record, and
+//! only its contents are fuzzed.
 
 use std::io::{Cursor, Write as _};
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use proctrace_replay::{Body, Replay, records};
 use proctrace_trace::{Header, Reader, Trailer, Writer};
 use proctrace_wire::{Kind, Stream};
 
-/// Where and how a real recording was made.
+/// Header and trailer of a real recording.
 fn frame() -> &'static (Header, Trailer) {
     static FRAME: OnceLock<(Header, Trailer)> = OnceLock::new();
     FRAME.get_or_init(|| {
@@ -46,7 +46,7 @@ pub(crate) fn run(data: &[u8]) {
     assert_eq!(summary.decoded.records, counted);
 }
 
-/// A trace of these records, each in the stream it belongs to.
+/// A trace of these records, each in its stream.
 fn trace(data: &[u8]) -> Vec<u8> {
     let mut streams = Stream::ALL.map(|stream| (stream, Vec::new(), 0));
     let (complete, mut rest) = data.split_first().unwrap_or((&0, &[]));

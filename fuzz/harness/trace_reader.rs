@@ -1,12 +1,12 @@
-//! Any bytes as a trace file. The first byte chooses: as they are, or with right checksums, as
-//! somebody would write them who wants to get past those.
+//! Any bytes as a trace file, unchanged or, depending on the first byte, with corrected checksums,
+//! as an attacker would write them.
 
 use std::io::Cursor;
 
 use proctrace_trace::{RAW_BYTES_MAX, Reader};
 use proctrace_wire::{Frames, Record};
 
-/// Reads it twice; both must give the same.
+/// Reads it twice; the results must be equal.
 pub(crate) fn run(data: &[u8]) {
     let Some((mode, bytes)) = data.split_first() else { return };
     let mut bytes = bytes.to_vec();
@@ -35,10 +35,10 @@ fn read(reader: &mut Reader<Cursor<Vec<u8>>>) -> (u64, u64, usize, bool) {
     (blocks, records, reader.damage().len(), reader.trailer().is_some())
 }
 
-/// The magic number that a block begins with, and the bytes of its head (crates/trace/src/block.rs).
+/// The magic number of a block, and the size of its header (crates/trace/src/block.rs).
 const BLOCK: &[u8] = b"PTBK";
 const BLOCK_HEAD: usize = 48;
-/// Those of a file (crates/trace/src/lib.rs).
+/// Size of the file prefix (crates/trace/src/lib.rs).
 const PREFIX: usize = 24;
 
 fn repair(bytes: &mut [u8]) {
@@ -50,7 +50,7 @@ fn repair(bytes: &mut [u8]) {
         let crc = crc32c::crc32c(header);
         bytes[20..PREFIX].copy_from_slice(&crc.to_le_bytes());
     }
-    // From the last to the first, for blocks may lie within others.
+    // From the last to the first, because blocks may be nested.
     for at in (0..bytes.len()).rev() {
         let Some(block) = bytes[at..].get(..BLOCK_HEAD).filter(|b| b.starts_with(BLOCK)) else {
             continue;

@@ -1,4 +1,4 @@
-//! The compiled BPF programs, looked at from outside.
+//! Inspection of the compiled BPF programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

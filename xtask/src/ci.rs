@@ -1,4 +1,4 @@
-//! What must pass before a change is merged.
+//! The checks that must pass before a change is merged.
 
 use anyhow::Result;
 
@@ -18,7 +18,7 @@ pub(crate) fn run() -> Result<()> {
         "--deny",
         "warnings",
     ]))?;
-    // The recorder alone must stay buildable, without the data frames.
+    // The recorder must remain buildable alone, without the data frames.
     execute(cargo().args([
         "clippy",
         "--release",
@@ -32,8 +32,8 @@ pub(crate) fn run() -> Result<()> {
     if !exists("cargo-deny") {
         execute(cargo().args(["install", "--locked", "--quiet", "cargo-deny"]))?;
     }
-    // Advisories come from a repository that a closed network does not reach; `cargo deny check`
-    // by hand asks for them, too.
+    // Advisories come from a repository that is unreachable in a closed network; a manual `cargo
+    // deny check` includes them.
     execute(cargo().args(["deny", "check", "bans", "licenses", "sources"]))?;
     execute(
         cargo()

@@ -1,4 +1,4 @@
-//! The main job, from nothing to a picture: a real build recorded and reported.
+//! The complete demonstration: records and reports a real build.
 
 use std::path::PathBuf;
 
@@ -30,13 +30,13 @@ pub(crate) fn run() -> Result<()> {
             .arg(root().join("fixtures/demo/build.sh"))
             .arg(zstd_sources()?)
             .arg(&work)
-            // `cargo run` adds four directories to it for us, and every program of the build would
-            // look for its libraries there in vain: 45 failed opens more for each.
+            // `cargo run` adds four directories to it, and every program of the build would search
+            // them for its libraries: 45 more failed opens per program.
             .env_remove("LD_LIBRARY_PATH"),
     )?;
 
     println!("\nWhat it really ran, and what that cost:\n");
-    // Whoever records with sudo owns the trace, and needs no sudo any more.
+    // A trace recorded with sudo belongs to the user, so the report needs no sudo.
     execute(
         std::process::Command::new(&proctrace).arg("report").arg(&trace).arg("--gantt").arg(&gantt),
     )?;
@@ -46,7 +46,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The C sources in the package zstd-sys, which the trace file's compression comes from.
+/// The C sources in the package zstd-sys, which provides the compression of trace files.
 fn zstd_sources() -> Result<PathBuf> {
     let metadata = metadata()?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;

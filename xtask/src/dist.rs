@@ -1,11 +1,11 @@
-//! What others install: the binary, its man pages and completions.
+//! The distribution: the binary, its man pages and completions.
 
 use anyhow::{Context, Result};
 
 use crate::run::{cargo, output, run as execute, target_dir};
 use crate::setup;
 
-/// Builds it all into target/dist.
+/// Builds all files into target/dist.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::BUILD)?;
     execute(cargo().args(["build", "--profile", "dist", "--package", "proctrace"]))?;

@@ -1,4 +1,4 @@
-//! Making the traces that are committed, for later versions to read and to analyse.
+//! Records the committed traces, which later versions must read and analyse.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use proctrace_trace::{Reader, Writer};
 use crate::run::{as_root, cargo, output, root, run as execute, target_dir};
 use crate::setup;
 
-/// Programs that the tour calls.
+/// Programs that the tour runs.
 const PROGRAMS: &[&str] = &[
     "mixed",
     "birth",
@@ -25,7 +25,7 @@ const PROGRAMS: &[&str] = &[
     "workdirs",
 ];
 
-/// A place whose name tells nothing of the machine.
+/// A directory whose name reveals nothing about the machine.
 const PLACE: &str = "/tmp/tour";
 
 /// The same for the payloads.
@@ -39,7 +39,7 @@ const PAYLOAD_RUNS: [(&str, &str); 4] = [
     ("alice-o2-after", "alice-o2-after-2"),
 ];
 
-/// Records what is missing in fixtures/traces: what is there is kept for ever.
+/// Records the traces missing in fixtures/traces: existing ones are never replaced.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::EVERYTHING)?;
     let packages = [
@@ -72,7 +72,7 @@ fn committed(name: &str) -> std::path::PathBuf {
     root().join("fixtures/traces").join(format!("{name}.ptrace"))
 }
 
-/// Does something in a directory that is there for it alone.
+/// Runs `work` in a directory created for it alone.
 fn within(place: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     fs::create_dir(place).with_context(|| format!("cannot make {place}"))?;
     let made = work(Path::new(place));
@@ -118,7 +118,7 @@ fn record_tour(release: &Path, place: &Path, name: &str) -> Result<()> {
     publish(&raw, name)
 }
 
-/// Copies a trace block by block into one that does not say where it was made.
+/// Copies a trace block by block, without the details of the machine it was recorded on.
 fn publish(raw: &Path, name: &str) -> Result<()> {
     let mut reader = Reader::open(raw)?;
     let mut header = reader.header().clone();

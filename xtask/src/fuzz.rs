@@ -1,8 +1,8 @@
-//! Fuzzing: inputs that nobody would write, for every parser, found by libFuzzer.
+//! Fuzzing of every parser with libFuzzer, to find inputs that nobody would write.
 //!
-//! The targets are in fuzz/, a workspace of its own, because sanitizers need a nightly toolchain. What
-//! they check is in fuzz/harness, which ordinary tests run on fuzz/regressions as well. Corpora are
-//! made of what is committed for other purposes, and stay in the target directory.
+//! The targets are in fuzz/, a separate workspace, because sanitizers need a nightly toolchain.
+//! Their checks are in fuzz/harness, which ordinary tests run on fuzz/regressions as well. Corpora
+//! are generated from files committed for other purposes, and stay in the target directory.
 
 mod run;
 mod seeds;
@@ -18,7 +18,7 @@ use self::run::{Done, fuzz};
 use crate::payloads::Unavailable;
 use crate::run::{exists, root, run as execute, target_dir};
 
-/// A parser, and the longest input that is tried, in bytes.
+/// A parser, and the maximum input length in bytes.
 struct Target {
     name: &'static str,
     most_bytes: u32,
@@ -33,7 +33,7 @@ const TARGETS: [Target; 6] = [
     Target { name: "escapes", most_bytes: 512 },
 ];
 
-/// What is installed where there is no cargo-fuzz.
+/// The version to install if cargo-fuzz is missing.
 const CARGO_FUZZ: &str = "cargo-fuzz@0.13.2";
 
 /// What to fuzz, and for how long.
@@ -48,7 +48,7 @@ pub(crate) struct FuzzArgs {
     targets: Vec<String>,
 }
 
-/// Builds the targets, runs each, and keeps what makes one fail.
+/// Builds and runs the targets, and keeps failing inputs.
 pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
     let toolchain = toolchain()?;
     let place = target_dir()?.join("fuzz");
@@ -79,12 +79,12 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
     Ok(())
 }
 
-/// Inputs that tests run again, of a target.
+/// The directory of a target's regression inputs, which tests run again.
 fn regressions(target: &str) -> PathBuf {
     root().join("fuzz/regressions").join(target)
 }
 
-/// How cargo of a nightly toolchain is called.
+/// How to invoke cargo of a nightly toolchain.
 struct Toolchain(&'static [&'static str]);
 
 impl Toolchain {
@@ -101,7 +101,7 @@ impl Toolchain {
     }
 }
 
-/// A nightly toolchain with cargo-fuzz; an [`Unavailable`] that says what to do if there is none.
+/// A nightly toolchain with cargo-fuzz; an [`Unavailable`] with instructions if there is none.
 fn toolchain() -> Result<Toolchain> {
     let candidates = [Toolchain(&["rustup", "run", "nightly", "cargo"]), Toolchain(&["cargo"])];
     let nightly = |call: &Toolchain| {
@@ -126,7 +126,7 @@ fn toolchain() -> Result<Toolchain> {
     Ok(toolchain)
 }
 
-/// A program that chooses its toolchain itself: cargo has set ours for what it runs.
+/// A program that selects its own toolchain: cargo has set ours in its environment.
 fn plain(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN", "RUSTFLAGS"] {
@@ -136,7 +136,7 @@ fn plain(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Whether there is nothing in a directory, or no directory.
+/// Whether a directory is empty or does not exist.
 fn is_empty(directory: &Path) -> bool {
     std::fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
 }

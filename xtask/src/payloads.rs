@@ -1,4 +1,4 @@
-//! Making what payloads of other people's software need: a Python of their own, from wheels.
+//! Prepares the prerequisites of third-party payloads: a separate Python environment with wheels.
 
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -27,15 +27,15 @@ enum Extra {
     Pythia8,
 }
 
-/// What a payload or a chore needs cannot be had here and now, which is no fault of its own.
+/// A prerequisite of a payload or task is unavailable, which is not a failure of the task itself.
 #[derive(Debug)]
 pub(crate) struct Unavailable(String);
 
-/// The exit status that tells `Unavailable` from all else: EX_UNAVAILABLE of sysexits.h(3head).
+/// The exit status for `Unavailable`: EX_UNAVAILABLE of sysexits.h(3head).
 pub(crate) const UNAVAILABLE: u8 = 69;
 
 impl Unavailable {
-    /// With what is needed, and how to get it.
+    /// Adds the prerequisites, and how to get them.
     pub(crate) fn new(why: &str) -> Self {
         Self(why.to_owned())
     }
@@ -49,7 +49,7 @@ impl Display for Unavailable {
 
 impl Error for Unavailable {}
 
-/// Makes these payloads ready; an [`Unavailable`] if there are no wheels to make them from.
+/// Prepares these payloads; an [`Unavailable`] if the wheels cannot be obtained.
 pub(crate) fn run(args: &PayloadsArgs) -> Result<()> {
     for extra in &args.with {
         match extra {
@@ -65,7 +65,8 @@ fn pythia8() -> Result<()> {
     let payloads = target_dir()?.join("payloads");
     let home = payloads.join("pythia8");
     fs::create_dir_all(&payloads).with_context(|| format!("cannot make {}", payloads.display()))?;
-    // Two chores at a time would take away each other's work. Closing the file unlocks it.
+    // Serialises concurrent runs, which would delete each other's work. Closing the file unlocks
+    // it.
     let path = payloads.join("pythia8.lock");
     let lock = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
@@ -82,20 +83,20 @@ fn pythia8() -> Result<()> {
     Ok(())
 }
 
-/// Whether a venv was made to its end from these requirements, and still works.
+/// Whether the venv was completed from these requirements and still works.
 fn is_right(home: &Path, requirements: &Path) -> bool {
     let made_of = fs::read(home.join(MADE_OF)).ok();
     made_of.is_some() && made_of == fs::read(requirements).ok() && imports(home).is_ok()
 }
 
-/// The file in a venv that says what it was made of. It is written last.
+/// The file in a venv that lists its requirements. It is written last.
 const MADE_OF: &str = "made-of.txt";
 
-/// The directory in a venv for the wheel that the index is asked for.
+/// The directory in a venv for the wheel downloaded to test the index.
 const PROBE: &str = "probe";
 
-/// Imports every package that the payload does: an interpreter that was upgraded or removed since
-/// then shows here.
+/// Imports every package that the payload uses: fails if the interpreter was upgraded or removed
+/// since then.
 fn imports(home: &Path) -> Result<()> {
     let output = python::command(home.join("bin/python"))
         .args(["-c", "import fastjet, numpy, pyhepmc, pythia8mc"])
@@ -107,7 +108,7 @@ fn imports(home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the venv anew.
+/// Creates the venv from scratch.
 fn make(home: &Path, requirements: &Path) -> Result<()> {
     setup::run(setup::PYTHON)?;
     let base = python::find().map_err(|reason| {
@@ -147,8 +148,8 @@ fn make(home: &Path, requirements: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether any index can be reached: it is asked for the smallest of the wheels, of any version, so
-/// that a mistake in the requirements is not taken for a network that is down.
+/// Whether any index is reachable: the smallest wheel is requested in any version, so that an error
+/// in the requirements is not mistaken for a network failure.
 fn index_answers(home: &Path) -> bool {
     pip(home)
         .args(["download", "--only-binary=:all:", "--no-deps", "--no-cache-dir", "--retries=2"])
@@ -160,11 +161,11 @@ fn index_answers(home: &Path) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// pip in the venv.
+/// pip of the venv.
 fn pip(home: &Path) -> std::process::Command {
     let mut command = python::command(home.join("bin/python"));
     command.args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"]);
-    // what users set for themselves would put the wheels elsewhere
+    // user settings would install the wheels elsewhere
     for variable in ["PIP_USER", "PIP_TARGET", "PIP_PREFIX"] {
         command.env_remove(variable);
     }

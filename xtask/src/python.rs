@@ -1,14 +1,14 @@
-//! Finding a Python that wheels of compiled programs are there for.
+//! Finds a Python for which wheels of compiled packages exist.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Where one may be: the user's own first, then the system's.
+/// Candidate interpreters: the user's own first, then the system's.
 const CANDIDATES: &[&str] =
     &["python3", "/usr/bin/python3", "python3.13", "python3.12", "python3.11"];
 
-/// What each is asked: where it really is (the one on PATH may be a script that looks for it), and
-/// what keeps it from being used. Debian has venv's half of Python in a package of its own.
+/// Script run by each candidate: prints its real path (the one on PATH may be a wrapper script),
+/// and any reason not to use it. Debian packages part of venv separately.
 const QUESTION: &str = r#"
 import os, platform, sys
 version = sys.version_info[:2]
@@ -30,18 +30,18 @@ else:
 print(sys.executable)
 "#;
 
-/// What a Python is good for.
+/// Whether a Python is usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Answer {
-    /// It is the right version and can make a venv.
+    /// It has a supported version and can create a venv.
     Fit(PathBuf),
-    /// It is the right version, and a package of the system is missing.
+    /// It has a supported version, but a system package is missing.
     NoVenv,
-    /// Its version, or the machine, is not what the wheels are made for.
+    /// No wheels exist for its version or machine.
     NoWheels(String),
 }
 
-/// A Python that the wheels are there for and that can make a venv; if there is none, why.
+/// A Python with available wheels that can create a venv; otherwise the reason.
 pub(crate) fn find() -> Result<PathBuf, String> {
     let answers = ask_all();
     let mut reasons = Vec::new();
@@ -56,8 +56,8 @@ pub(crate) fn find() -> Result<PathBuf, String> {
     if reasons.is_empty() { Err("no python3 is here".to_owned()) } else { Err(reasons.join("; ")) }
 }
 
-/// Whether a package of the system could make a difference: there is no Python at all, or the right
-/// one without venv.
+/// Whether installing a system package could help: there is no Python at all, or a supported one
+/// without venv.
 pub(crate) fn is_wanting() -> bool {
     let answers = ask_all();
     let fit = answers.iter().any(|answer| matches!(answer, Answer::Fit(_)));
@@ -68,7 +68,7 @@ fn ask_all() -> Vec<Answer> {
     CANDIDATES.iter().filter_map(|candidate| ask(candidate)).collect()
 }
 
-/// What this Python says of itself; nothing if it is not there.
+/// The candidate's answer; None if it does not exist.
 fn ask(candidate: &str) -> Option<Answer> {
     let output = command(candidate)
         .args(["-c", QUESTION])
@@ -85,10 +85,10 @@ fn ask(candidate: &str) -> Option<Answer> {
     })
 }
 
-/// A Python that is not led astray by variables of ours.
+/// A Python command unaffected by our environment variables.
 pub(crate) fn command(python: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(python);
-    // cargo makes the loader search its own directories; the others add packages of elsewhere
+    // cargo adds its directories to the loader's search path; the others add foreign packages
     for variable in ["LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME"] {
         command.env_remove(variable);
     }

@@ -1,4 +1,4 @@
-//! Running other programs, and saying so.
+//! Runs other programs and echoes their command lines.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -6,29 +6,29 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The root of the workspace: that of `cargo xtask`'s call, since clones that share a target
-/// folder may run the binary that was built for another of them.
+/// The root of the workspace in which `cargo xtask` was called, since clones that share a target
+/// directory may run each other's binary.
 pub(crate) fn root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     manifest.parent().unwrap_or(&manifest).to_owned()
 }
 
-/// cargo, as it was called.
+/// The cargo that invoked us.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Where cargo puts what it builds.
+/// cargo's target directory.
 pub(crate) fn target_dir() -> Result<PathBuf> {
     let metadata = metadata()?;
     let target = metadata["target_directory"].as_str();
     target.map(PathBuf::from).context("cargo metadata names no target directory")
 }
 
-/// What cargo knows of the workspace and its dependencies.
+/// cargo's metadata of the workspace and its dependencies.
 pub(crate) fn metadata() -> Result<serde_json::Value> {
     let output = cargo()
         .args(["metadata", "--format-version", "1"])
@@ -41,7 +41,7 @@ pub(crate) fn metadata() -> Result<serde_json::Value> {
     serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata says")
 }
 
-/// A program that needs to be root, through sudo where we are not.
+/// A command run as root, through sudo if we are not.
 pub(crate) fn as_root(program: impl AsRef<OsStr>) -> Command {
     if is_root() {
         Command::new(program)
@@ -59,7 +59,7 @@ pub(crate) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
-/// Runs a command to its end; an error if it does not succeed.
+/// Runs a command to completion; fails if it does not succeed.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     println!("$ {}", line(command));
     let status = command.status().with_context(|| format!("cannot run {}", line(command)))?;
@@ -69,7 +69,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command to its end and returns what it printed.
+/// Runs a command to completion and returns its output.
 pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     let output = command
         .stderr(Stdio::inherit())
@@ -81,10 +81,10 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Whether a program of this name can be run.
+/// Whether a program of this name is installed.
 pub(crate) fn exists(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // where Debian keeps bpftool, which is not on everyone's path
+    // where Debian keeps bpftool, often not on PATH
     std::env::split_paths(&path)
         .chain(["/usr/sbin".into(), "/sbin".into()])
         .any(|directory| directory.join(program).is_file())

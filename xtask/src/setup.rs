@@ -1,4 +1,4 @@
-//! Installing the tools that building and testing needs, with the system's own package manager.
+//! Installs the build and test tools with the system's package manager.
 
 use std::path::Path;
 
@@ -7,18 +7,18 @@ use anyhow::{Result, bail};
 use crate::python::is_wanting;
 use crate::run::{as_root, exists, run as execute};
 
-/// What a chore needs of the system.
+/// A system tool that a task needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tool {
-    /// Whether it is there.
+    /// Whether it is installed.
     there: fn() -> bool,
-    /// Its package on Debian and what comes from it.
+    /// Its package on Debian and derivatives.
     debian: &'static str,
-    /// Its package on RHEL and what is like it.
+    /// Its package on RHEL and derivatives.
     rhel: &'static str,
 }
 
-/// To build.
+/// Needed to build.
 pub(crate) const BUILD: &[Tool] = &[
     Tool { there: || exists("clang"), debian: "clang", rhel: "clang" },
     Tool {
@@ -30,7 +30,7 @@ pub(crate) const BUILD: &[Tool] = &[
     Tool { there: || exists("make"), debian: "make", rhel: "make" },
 ];
 
-/// To build and to test.
+/// Needed to build and test.
 pub(crate) const EVERYTHING: &[Tool] = &[
     BUILD[0],
     BUILD[1],
@@ -38,21 +38,22 @@ pub(crate) const EVERYTHING: &[Tool] = &[
     BUILD[3],
     Tool { there: || exists("bpftool"), debian: "bpftool", rhel: "bpftool" },
     Tool { there: || exists("strace"), debian: "strace", rhel: "strace" },
-    // what payloads run
+    // used by payloads
     Tool { there: || exists("bash"), debian: "bash", rhel: "bash" },
     Tool { there: || exists("ps") && exists("pgrep"), debian: "procps", rhel: "procps-ng" },
     Tool { there: || exists("awk"), debian: "mawk", rhel: "gawk" },
-    // samples that share no cause with ours, to hold user and system time against
+    // an independent reference for user and system time: its samples do not share our sources of
+    // error
     Tool { there: || exists("perf"), debian: "linux-perf", rhel: "perf" },
-    // other people's readers of what a gate writes
+    // third-party parsers of gate output
     PYTHON[0],
 ];
 
-/// For payloads in Python. RHEL's python3 may be too old, and has venv in it.
+/// For payloads in Python. RHEL's python3 may be too old, and includes venv.
 pub(crate) const PYTHON: &[Tool] =
     &[Tool { there: || !is_wanting(), debian: "python3-venv", rhel: "python3.12" }];
 
-/// Other tracers, to compare with.
+/// Other tracers, for comparison.
 pub(crate) const PEERS: &[Tool] = &[
     Tool { there: || exists("perf"), debian: "linux-perf", rhel: "perf" },
     Tool { there: || exists("bpftrace"), debian: "bpftrace", rhel: "bpftrace" },
@@ -62,7 +63,7 @@ pub(crate) const PEERS: &[Tool] = &[
         rhel: "libbpf-tools",
     },
     Tool { there: || exists("forkstat"), debian: "forkstat", rhel: "forkstat" },
-    // tracexec is linked with it
+    // linked by tracexec
     Tool {
         there: || Path::new("/usr/include/seccomp.h").exists(),
         debian: "libseccomp-dev",
@@ -70,7 +71,7 @@ pub(crate) const PEERS: &[Tool] = &[
     },
 ];
 
-/// Installs what of these is missing.
+/// Installs the missing ones of these tools.
 pub(crate) fn run(tools: &[Tool]) -> Result<()> {
     let missing: Vec<&Tool> = tools.iter().filter(|tool| !(tool.there)()).collect();
     if missing.is_empty() {
@@ -87,8 +88,9 @@ pub(crate) fn run(tools: &[Tool]) -> Result<()> {
                 .env("DEBIAN_FRONTEND", "noninteractive"),
         )?;
     } else if exists("dnf") {
-        // The headers of libbpf are in the repository for developers, which has another name on
-        // each of the family and may be on already; not all of these can succeed.
+        // The libbpf headers are in the repository for developers, whose name differs between the
+        // distributions of this family and which may be enabled already; not all of these commands
+        // can succeed.
         execute(as_root("dnf").args(["install", "-y", "-q", "dnf-plugins-core"]))?;
         for repository in ["crb", "powertools", "codeready-builder-for-rhel-9-x86_64-rpms"] {
             let _ = as_root("dnf")

@@ -1,5 +1,5 @@
-//! A long storm of everything at once: nothing may be lost, the books must balance, and the
-//! recorder's memory must not grow with the payload.
+//! A long stress test of all features at once: nothing may be lost, the consistency laws must hold,
+//! and the recorder's memory must not grow with the payload.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ pub(crate) struct SoakArgs {
     runs: u32,
 }
 
-/// What the recorder may take, beside its two rings.
+/// Maximum memory of the recorder, excluding its two rings.
 const MEMORY_MAX: u64 = 128 << 20;
 
 pub(crate) fn run(args: &SoakArgs) -> Result<()> {
@@ -40,13 +40,13 @@ pub(crate) fn run(args: &SoakArgs) -> Result<()> {
     Ok(())
 }
 
-/// One storm, held against what its programs declare.
+/// Records one storm and compares it with the declarations of its programs.
 fn storm(release: &Path, about: u64) -> Result<()> {
     let program = |name: &str| -> Result<String> {
         let path = output(Command::new(release.join("fixture-path")).arg(name))?;
         Ok(String::from_utf8(path)?.trim_end().to_owned())
     };
-    // `mixed` makes 2.25 processes a round, `daemon` three.
+    // `mixed` creates 2.25 processes per round, `daemon` three.
     let rounds = about * 4 / 9;
     let daemons = about / 1000;
     let script = format!(
@@ -72,7 +72,7 @@ fn storm(release: &Path, about: u64) -> Result<()> {
     let summary = proctrace(&["report", "--json"])?["summary"].take();
     let figure = |name: &str| summary[name].as_u64().with_context(|| format!("no {name}"));
     let (processes, threads) = (figure("processes")?, figure("threads")?);
-    // the shell, its subshell, `mixed` and what that makes, and three for each daemon
+    // the shell, its subshell, `mixed` and its processes, and three per daemon
     let declared = 3 + 2 * rounds + rounds / 4 + 3 * daemons;
     ensure!(processes == declared, "{processes} processes, {declared} were declared");
     ensure!(threads == rounds, "{threads} threads, {rounds} were declared");

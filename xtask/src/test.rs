@@ -1,4 +1,4 @@
-//! Every test, with real eBPF: as root, because that is what eBPF needs.
+//! Runs every test with real eBPF, which requires root.
 
 use anyhow::Result;
 
@@ -11,12 +11,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut command = cargo();
     command.args(["test", "--release", "--workspace"]).args(arguments);
     if !is_root() {
-        // cargo builds as us, and only the test programs run as root.
+        // cargo builds as our own user, and only the test programs run as root.
         let runner = "sudo --preserve-env";
         command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
         command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
     }
     execute(&mut command)?;
-    // Of single tests only those were asked for.
+    // If single tests were selected, the verifier check is skipped.
     if arguments.is_empty() { verifier::run(false) } else { Ok(()) }
 }

@@ -1,8 +1,9 @@
-//! How many instructions the verifier looks at for each program, against what is committed.
+//! Compares the number of instructions the verifier processes per program with the committed
+//! counts.
 //!
-//! A verifier walks every path, so a harmless change can take a program from ten thousand steps to
-//! more than a million, where it is refused, on older kernels first. The counts differ a little from
-//! kernel to kernel and from clang to clang; growth beyond that is to be seen when it happens.
+//! A verifier walks every path, so a harmless change can increase a program's count from ten
+//! thousand to more than a million, where it is rejected, on older kernels first. The counts vary
+//! slightly between kernels and clang versions; growth beyond that must be noticed when it happens.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,13 +16,13 @@ use serde_json::Value;
 
 use crate::run::{as_root, cargo, output, root, run as execute, target_dir};
 
-/// More than so much of what is committed is a change to be looked at.
+/// Growth beyond this factor of the committed count must be reviewed.
 const TOLERANCE: f64 = 1.25;
 
-/// What no program may take, wherever it is verified: older verifiers need several times as much.
+/// Absolute limit on any kernel: older verifiers need several times as many instructions.
 const LIMIT: u64 = 100_000;
 
-/// Recordings that together load every program this kernel takes.
+/// Recordings that together load every program this kernel supports.
 const RECORDINGS: &[&[&str]] = &[
     &["--lookup-hook", "tracepoint"],
     &["--lookup-hook", "sys-exit"],
@@ -33,7 +34,7 @@ fn committed() -> PathBuf {
     root().join("bpf/verifier.txt")
 }
 
-/// Prints the counts; an error if one has grown, or, with `update`, commits them.
+/// Prints the counts; fails if one has grown or, with `update`, saves them for commit.
 pub(crate) fn run(update: bool) -> Result<()> {
     execute(cargo().args(["build", "--release", "--package", "proctrace"]))?;
     let now = count()?;
@@ -62,7 +63,7 @@ pub(crate) fn run(update: bool) -> Result<()> {
     Ok(())
 }
 
-/// The greatest count of each program among the recordings.
+/// The maximum count of each program over the recordings.
 fn count() -> Result<BTreeMap<String, u64>> {
     let release = target_dir()?.join("release");
     let scratch = target_dir()?.join("bpf");
@@ -87,7 +88,7 @@ fn count() -> Result<BTreeMap<String, u64>> {
     Ok(counts)
 }
 
-/// What decides the counts beside the programs: "Linux 6.18, clang 14".
+/// What the counts depend on besides the programs: "Linux 6.18, clang 14".
 fn place() -> Result<String> {
     let two = |text: &str| text.split('.').take(2).collect::<Vec<_>>().join(".");
     let kernel =
@@ -99,7 +100,7 @@ fn place() -> Result<String> {
     Ok(format!("Linux {}, clang {major}", two(&kernel)))
 }
 
-/// Without anything to compare with, only the limit counts.
+/// Compares with the previous counts; without any, only the limit applies.
 fn compare(before: Option<&BTreeMap<String, u64>>, now: &BTreeMap<String, u64>) -> Vec<String> {
     let mut complaints = Vec::new();
     for (program, count) in now {

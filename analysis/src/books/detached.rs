@@ -1,5 +1,5 @@
-//! Processes that were still there when their parent had gone: nobody that the command waits for
-//! waits for them, and `time` does not see their CPU time.
+//! Processes that outlived their parent: no process that the command waits for waits for them, and
+//! `time` does not see their CPU time.
 
 use std::cmp::Reverse;
 
@@ -9,7 +9,7 @@ use proctrace_trace::Quantity;
 use crate::recording::Recording;
 use crate::recording::process::Process;
 
-/// Their indices, the one that used most CPU time first.
+/// Indices of the detached processes, by CPU time, largest first.
 pub(crate) fn detached(recording: &Recording) -> Vec<usize> {
     if !recording.knows.all(&[Quantity::Forks, Quantity::Execs]) {
         return Vec::new();
@@ -21,7 +21,7 @@ pub(crate) fn detached(recording: &Recording) -> Vec<usize> {
     detached
 }
 
-/// The same as findings have it.
+/// The same in the form of the findings.
 pub(crate) fn findings(recording: &Recording, detached: &[usize]) -> Vec<Detached> {
     detached
         .iter()

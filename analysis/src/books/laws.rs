@@ -1,4 +1,4 @@
-//! What must hold in every recording, and whether it does.
+//! The conservation laws that must hold in every recording, and whether they do.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::recording::Recording;
 use crate::recording::knowledge::law_needs;
 use crate::recording::process::Totals;
 
-/// The kernel's figure is as exact as ours but for the last slices of tasks that were released
-/// early, which are allowed for by name (`EXIT_RELEASED`). What is left is microseconds in
-/// wait4(2)'s own figure, and what scaling user and system time apart rounds off: 0.03 us a
-/// process on Linux 6.18.
+/// The kernel's CPU times are as exact as ours, except for the last time slices of tasks that were
+/// released early; these are accounted separately (`EXIT_RELEASED`). What remains is microseconds
+/// of wait4(2)'s own resolution, and the rounding from scaling user and system time separately:
+/// 0.03 us per process on Linux 6.18.
 const ROUNDING_NS: f64 = 100_000.0;
 const ROUNDING_PER_PROCESS_NS: f64 = 2_000.0;
 const CGROUP_ROUNDING_NS: f64 = 200_000.0;
@@ -22,7 +22,7 @@ const CGROUP_ROUNDING_NS: f64 = 200_000.0;
 pub(crate) fn health(recording: &Recording, accounting: &Accounting) -> Health {
     let losses = losses(recording);
     let being_written = recording.is_being_written();
-    // Of the last block of a trace that is being written a part may be there.
+    // The last block of a trace that is still being written may be incomplete.
     let torn = being_written
         && recording.damage.last().is_some_and(|damage| damage.what == DamageKind::Truncated);
     let whole = recording.damage.len() - usize::from(torn);
@@ -37,7 +37,7 @@ pub(crate) fn health(recording: &Recording, accounting: &Accounting) -> Health {
         lost: losses.iter().fold(0, |lost, loss| lost.saturating_add(loss.count)),
         losses,
         damage,
-        // Blocks of look-ups and of lives are written apart, so that the books balance at the end only.
+        // Look-ups and births and exits are in separate blocks, so the laws hold only at the end.
         laws: if being_written { Vec::new() } else { laws(recording, accounting) },
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn losses(recording: &Recording) -> Vec<Loss> {
                 add(loss.kind.clone(), loss.reason.clone(), loss.count);
             }
         }
-        // Cut short: what had been told by then.
+        // Cut short: the losses reported until then.
         None => {
             for ((kind, reason, _), count) in &recording.counts.losses {
                 let kind = Kind::from_number(*kind).map_or("unknown", Kind::name);
@@ -69,7 +69,7 @@ pub(crate) fn losses(recording: &Recording) -> Vec<Loss> {
 fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
     let counts = &recording.counts;
     let Totals { alive, lookups_failed, execs_failed, .. } = recording.totals;
-    // What each task counted for itself, against the records of it.
+    // The counts that each task kept for itself, compared with the records of it.
     let told = |told: u64| match alive {
         0 => Ok(told as f64),
         _ => Err("tasks that are alive have not told their counts".to_owned()),
@@ -85,7 +85,7 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
     ];
     let laws = laws.into_iter().chain(cgroup_law(recording, accounting));
     let checked = |law: Law| {
-        // A count of what was left out is kept, but says nothing.
+        // Look-ups that were left out are still counted, but that count is not conclusive.
         let unknown = match law.name {
             "lookups"
                 if Quantity::LOOKUPS.iter().all(|family| !recording.knows.all(&[*family])) =>
@@ -104,7 +104,7 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
     laws.map(checked).collect()
 }
 
-/// What a law says, and the unit of its two sides.
+/// The statement of a law, and the unit of its two sides.
 fn text_of(name: &str) -> (&'static str, &'static str) {
     match name {
         "births" => ("every task that was made has exited or is still there", "tasks"),
@@ -120,12 +120,12 @@ fn text_of(name: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// Both sides must be the same; or why that cannot be said.
+/// A law whose two sides must be equal, or the reason why it cannot be checked.
 fn law(name: &'static str, expected: Result<f64, String>, found: f64) -> Law {
     within(name, expected.map(|expected| (expected, expected..=expected)), found)
 }
 
-/// What was found must lie in a range around what is expected.
+/// A law whose found value must lie in a range around the expected one.
 fn within(
     name: &'static str,
     expected: Result<(f64, std::ops::RangeInclusive<f64>), String>,
@@ -154,13 +154,13 @@ fn within(
     }
 }
 
-/// In seconds, from nanoseconds.
+/// Converts a range from nanoseconds to seconds.
 fn range_s(low_ns: f64, high_ns: f64) -> std::ops::RangeInclusive<f64> {
     low_ns / 1e9..=high_ns / 1e9
 }
 
-/// Whether all have ended: what is alive goes on between two readings, and a subtree whose top is
-/// alive cannot be told apart from one that was waited for.
+/// Whether all processes have ended: live tasks keep running between the two readings, and a
+/// subtree whose root is alive cannot be distinguished from one that was waited for.
 fn all_ended(recording: &Recording) -> Result<(), String> {
     let alive = recording.processes.iter().filter(|process| process.ended_ns().is_none()).count();
     match alive {
@@ -174,15 +174,15 @@ fn cgroup_law(recording: &Recording, accounting: &Accounting) -> Option<Law> {
     let cgroup = recording.trailer.as_ref()?.cgroup.as_ref()?;
     let expected = all_ended(recording).map(|()| {
         let expected = cgroup.usage_ns as f64;
-        // The command is born in it; the kernel counts in whole microseconds.
+        // The command is created inside it; the kernel counts in whole microseconds.
         let rounding = CGROUP_ROUNDING_NS + expected / 1000.0;
         (expected / 1e9, range_s(expected - rounding, expected + rounding))
     });
     Some(within("cgroup", expected, accounting.total_ns as f64 / 1e9))
 }
 
-/// Sum of CPU time over all tasks = what the kernel says of the command and all it waited for,
-/// and what was never waited for.
+/// Sum of CPU time over all tasks = the kernel's total for the command and everything it waited
+/// for, plus that of everything never waited for.
 fn cpu_law(recording: &Recording, accounting: &Accounting) -> Law {
     let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
     let expected = all_ended(recording).and_then(|()| match payload {

@@ -1,4 +1,5 @@
-//! The books of a recording: who waited for whom, who outlived whom, and the laws that must hold.
+//! CPU accounting: which process waited for which, which outlived its parent, and the laws that
+//! must hold.
 
 pub(crate) mod detached;
 pub(crate) mod laws;

@@ -1,38 +1,38 @@
-//! Who waited for whom: what `time` sees of a tree's CPU, and what it cannot see.
+//! Which process waited for which: what `time` sees of a tree's CPU time, and what it cannot see.
 
 use crate::books::detached::is_detached;
 use crate::recording::Recording;
 
-/// The books of a recording.
+/// The CPU accounting of a recording.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Accounting {
-    /// CPU time of every task.
+    /// CPU time of all tasks.
     pub(crate) total_ns: u64,
-    /// CPU time that no parent's wait(2) brought in.
+    /// CPU time that no parent's wait(2) collected.
     pub(crate) unwaited_ns: u64,
-    /// CPU time that the kernel may have left out: at most this.
+    /// Upper bound of the CPU time that the kernel may have left out.
     pub(crate) tail_ns: u64,
-    /// Processes that were still there when their parent had gone.
+    /// Processes that outlived their parent.
     pub(crate) detached: u64,
-    /// CPU time of these and of what they waited for themselves.
+    /// CPU time of these, and of the children they waited for.
     pub(crate) detached_ns: u64,
-    /// Processes that the kernel credits with more CPU time of children than their children had:
+    /// Processes that the kernel credits with more CPU time of children than their children used;
     /// there must be none.
     pub(crate) overdrawn: u64,
-    /// Processes that did not wait for children that ended before them, by index, and the CPU time
-    /// of these.
+    /// Processes that did not wait for children that ended before them, by index, with the CPU time
+    /// of those children.
     pub(crate) negligent: Vec<(usize, u64)>,
 }
 
-/// The kernel scales user and system time of a process apart: each child may differ by so much.
+/// The kernel scales a process's user and system time separately: tolerance per child.
 const ROUNDING_NS: u64 = 10_000;
 
-/// A child's figures as its parent is due them.
+/// Children's totals that their parent should have collected.
 #[derive(Debug, Default, Clone, Copy)]
 struct Due {
     ns: u64,
     children: u64,
-    /// What the kernel may have left out, see `EXIT_RELEASED`.
+    /// CPU time that the kernel may have left out, see `EXIT_RELEASED`.
     tail_ns: u64,
 }
 
@@ -40,8 +40,8 @@ impl Accounting {
     pub(crate) fn of(recording: &Recording) -> Self {
         let processes = &recording.processes;
         let mut books = Self::default();
-        // What a parent should have got from its children, had it waited for each; most processes
-        // have none.
+        // What a parent would have collected from its children, had it waited for each; most
+        // processes have no children.
         let mut due = vec![Due::default()];
         let mut due_of = vec![0_u32; processes.len()];
         for process in processes {
@@ -69,14 +69,14 @@ impl Accounting {
                         due.tail_ns = due.tail_ns.saturating_add(process.waits().tail_ns);
                     }
                 }
-                // The command itself is waited for by the recorder.
+                // The recorder waits for the command itself.
                 None if process.parent().is_none() => {}
                 None => books.unwaited_ns = books.unwaited_ns.saturating_add(with_children_ns),
             }
         }
         for (at, (process, due_at)) in processes.iter().zip(due_of).enumerate() {
             let due = due[due_at as usize];
-            // What a process that is still alive has waited for is not known yet.
+            // For a process that is still alive, the children it waited for are not known yet.
             let Some(waited_ns) = process.waited_ns() else { continue };
             let waited_ns = waited_ns.saturating_sub(process.waits().waited_before_ns);
             let rounding_ns = due.children.saturating_mul(ROUNDING_NS);

@@ -1,4 +1,4 @@
-//! What an exec says about the program it ran, before any rule is asked.
+//! The properties of an exec that rules test, extracted before any rule is applied.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,31 +9,31 @@ use proctrace_wire::layout::EXEC_WITHHELD;
 use crate::classify::interpreters::{Task, task};
 use crate::recording::names::base;
 
-/// The name of programs that the recording does not tell.
+/// The name of programs whose identity is withheld in the recording.
 const WITHHELD: &[u8] = b"(withheld)";
 
-/// A text beyond this is not looked at: a shell may be given a whole script in one argument.
+/// Longer texts are not examined: a shell may be given a whole script in one argument.
 pub(crate) const ARGUMENTS_MAX: usize = 16 << 10;
 
-/// The parts of an exec that rules ask for.
+/// The properties of an exec that rules test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Call<'a> {
-    /// The name it goes by: of the script, where there is one, or of the file.
+    /// Its name: of the script, if there is one, otherwise of the file.
     pub(crate) name: &'a [u8],
-    /// The file behind that name, as it was given.
+    /// The file with that name, as given.
     pub(crate) given: &'a [u8],
-    /// The same with links resolved; as given where that is not known.
+    /// The same with symbolic links resolved; as given where that is not known.
     pub(crate) resolved: &'a [u8],
-    /// What reads the script or the text.
+    /// The interpreter of the script or text.
     pub(crate) interpreter: Option<&'a [u8]>,
     /// Whether the name is that of an interpreter's script.
     pub(crate) is_script: bool,
-    /// The text that it was given to run, as behind `-c`.
+    /// The program text it was given, as after `-c`.
     pub(crate) text: Option<&'a [u8]>,
 }
 
 impl<'a> Call<'a> {
-    /// What this exec ran, given which programs are interpreters.
+    /// What this exec ran, given the names of interpreters.
     pub(crate) fn of(exec: &Exec<'a>, interpreters: &HashSet<Vec<u8>>) -> Self {
         if exec.fixed.bits & EXEC_WITHHELD != 0 {
             return Self {
@@ -45,12 +45,12 @@ impl<'a> Call<'a> {
                 text: None,
             };
         }
-        // By descriptor (fexecve), the path says nothing.
+        // For an exec by descriptor (fexecve), the path carries no information.
         let by_descriptor = exec.path.starts_with(b"/dev/fd/") || exec.path.is_empty();
         let given = if by_descriptor { exec.exe } else { exec.path };
         let called = base(given);
         if !exec.interp.is_empty() {
-            // A script with #! is known by its own name and place.
+            // A script with #! is identified by its own name and location.
             return Self {
                 name: called,
                 given,
@@ -87,12 +87,12 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The names to look for: gcc-12 and gcc; x86_64-linux-gnu-gcc-12 and gcc.
+/// The names to match: gcc-12 and gcc; x86_64-linux-gnu-gcc-12 and gcc.
 pub(crate) fn variants(name: &[u8]) -> [&[u8]; 3] {
     [name, unversioned(name), without_triplet(unversioned(name))]
 }
 
-/// Arguments with a space between them.
+/// Arguments joined by spaces.
 pub(crate) fn joined(argv: &[u8]) -> Cow<'_, [u8]> {
     let argv = &argv[..argv.len().min(ARGUMENTS_MAX)];
     let argv = argv.strip_suffix(b"\0").unwrap_or(argv);

@@ -1,7 +1,7 @@
-//! Execs against all rules while a trace is read: which of them hold, whatever packs will apply.
+//! Tests execs against all rules while a trace is read, before it is known which packs apply.
 //!
-//! Which packs apply is known only when all programs are, and a command line is not kept. So each
-//! exec leaves a verdict: the rules that it meets, in the order in which they are to be asked.
+//! The packs that apply are known only when all programs are, and command lines are not kept. So
+//! each exec is reduced to a verdict: the rules it satisfies, in order of precedence.
 
 use proctrace_wire::Exec;
 
@@ -12,33 +12,33 @@ use crate::classify::rules::Rules;
 use crate::recording::fast::FastMap;
 use crate::recording::names::{Names, base, text};
 
-/// A rule by the numbers of its pack and of itself.
+/// A rule, identified by the numbers of its pack and of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RuleNumber {
     pub(crate) pack: u32,
     pub(crate) rule: u32,
 }
 
-/// A program as its file, its name and its interpreter tell.
+/// A program, identified by its file, name and interpreter.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) name: Vec<u8>,
-    /// Rules that hold as far as arguments do not matter, in the order in which they are asked.
+    /// Rules that hold except for conditions on arguments, in order of precedence.
     candidates: Vec<RuleNumber>,
-    /// Where no arguments matter.
+    /// The verdict, if arguments do not matter.
     verdict: Option<u32>,
 }
 
-/// What is to be said of an exec, up to what applies in the end.
+/// The classification of an exec, pending which packs apply.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Verdict {
     /// Number of the program.
     pub(crate) known: u32,
-    /// The rules that hold but for what they ask of the spawner, in order.
+    /// The rules that hold except for conditions on the spawner, in order.
     pub(crate) rules: Vec<RuleNumber>,
 }
 
-/// A role that an exec has if this rule is the one that counts.
+/// The role that an exec gets if this rule applies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RoleOfRun {
     pub(crate) run: u32,
@@ -46,18 +46,18 @@ pub(crate) struct RoleOfRun {
     pub(crate) role: u32,
 }
 
-/// Something that may tell a role of a process later on.
+/// Something from which the role of a process may be derived later.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clue {
     pub(crate) process: u32,
-    /// The run that the process was in.
+    /// The program run of the process at that time.
     pub(crate) run: u32,
     pub(crate) is_directory: bool,
-    /// Number of the text.
+    /// Number of the string.
     pub(crate) text: u32,
 }
 
-/// Looks at execs as they come.
+/// Examines execs as they are read.
 #[derive(Debug)]
 pub(crate) struct Examiner<'a> {
     pub(crate) rules: &'a Rules,
@@ -99,7 +99,7 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// The exec that begins the next run.
+    /// Adds the exec that begins the next program run.
     pub(crate) fn exec(&mut self, exec: &Exec<'_>) {
         let call = Call::of(exec, &self.rules.interpreters);
         let known = self.known(&call);
@@ -110,14 +110,14 @@ impl<'a> Examiner<'a> {
         self.of_run.push(verdict);
     }
 
-    /// The directory a process works in that does not call exec.
+    /// Records the working directory of a process that does not call exec.
     pub(crate) fn directory(&mut self, process: u32, run: Option<u32>, path: &[u8]) {
         if self.reads_directories {
             self.clue(process, run, true, &text(base(path)));
         }
     }
 
-    /// The name a process gave itself.
+    /// Records the name that a process gave itself.
     pub(crate) fn rename(&mut self, process: u32, run: Option<u32>, name: &str) {
         if self.reads_renames {
             self.clue(process, run, false, name);
@@ -196,9 +196,8 @@ impl Rules {
     }
 }
 
-/// The rules that hold as far as file, name and interpreter tell, in the order in which they are
-/// asked: a user's; those of experiments by what is executed, then by scripts and texts that
-/// others read; generic ones.
+/// The rules that hold for a file, name and interpreter, in order of precedence: user rules;
+/// experiment rules for executables, then for scripts and texts run by interpreters; generic rules.
 fn candidates(rules: &Rules, call: &Call<'_>) -> Vec<RuleNumber> {
     let of_system = rules.of_system(call.resolved) || rules.of_system(call.given);
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);

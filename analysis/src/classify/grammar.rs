@@ -1,7 +1,7 @@
-//! Options of interpreters, as their manuals list them.
+//! Options of interpreters, as listed in their manuals.
 
-/// How an interpreter reads its arguments. Letters are those of short options, several of which can
-/// share one argument; words are whole arguments, whose value may also follow a `=`.
+/// How an interpreter parses its arguments. Letters are short options, several of which can share
+/// one argument; words are whole arguments, whose value may also follow a `=`.
 pub(super) struct Grammar {
     pub(super) names: &'static [&'static str],
     /// Letters whose value is the rest of the argument, or the next one.
@@ -10,30 +10,30 @@ pub(super) struct Grammar {
     pub(super) next: &'static [u8],
     /// Letters whose value, if there is one, is the rest of the argument.
     pub(super) attached: &'static [u8],
-    /// Letters whose value, if there is one, is the digits after them.
+    /// Letters whose value, if there is one, is the digits following them.
     pub(super) digits: &'static [u8],
-    /// Letters whose value is a text to run.
+    /// Letters whose value is a program text.
     pub(super) text: &'static [u8],
     /// Letters whose value is the file or module to run.
     pub(super) file: &'static [u8],
-    /// Letters whose value, the next argument, is a text if it reads like one, and is not theirs
-    /// otherwise.
+    /// Letters whose value, the next argument, is a program text if it looks like one; otherwise
+    /// the argument does not belong to them.
     pub(super) perhaps_text: &'static [u8],
-    /// Letters that make a text of the first operand.
+    /// Letters that make the first operand a program text.
     pub(super) first_is_text: &'static [u8],
-    /// Letters that make the interpreter read its input.
+    /// Letters that make the interpreter read standard input.
     pub(super) input: &'static [u8],
     /// Words whose value is the next argument.
     pub(super) value_words: &'static [&'static str],
-    /// Words whose value is a text to run.
+    /// Words whose value is a program text.
     pub(super) text_words: &'static [&'static str],
     /// Words whose value is the file or module to run.
     pub(super) file_words: &'static [&'static str],
-    /// How names of its scripts end.
+    /// Suffixes of its script names.
     pub(super) endings: &'static [&'static str],
     /// Whether options may begin with `+`, and a single `-` ends them.
     pub(super) is_shell: bool,
-    /// Whether a script can follow a text.
+    /// Whether a script can follow a program text.
     pub(super) goes_on: bool,
 }
 
@@ -56,9 +56,9 @@ const NOTHING: Grammar = Grammar {
     goes_on: false,
 };
 
-/// Interpreters whose options are known: sh(1p), bash(1), python(1), perlrun(1), ruby(1), lua(1),
-/// luajit(1), tclsh(1), the `--help` of node and php, the java command of the JDK. One that no pack
-/// of rules lists with `interpreters` is not asked.
+/// Interpreters with known options: sh(1p), bash(1), python(1), perlrun(1), ruby(1), lua(1),
+/// luajit(1), tclsh(1), the `--help` of node and php, the java command of the JDK. An entry is used
+/// only if a pack of rules lists the interpreter under `interpreters`.
 pub(super) const GRAMMARS: &[Grammar] = &[
     Grammar {
         names: &["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "rbash"],
@@ -163,11 +163,11 @@ pub(super) const GRAMMARS: &[Grammar] = &[
         endings: &["java", "jar"],
         ..NOTHING
     },
-    // The first argument is the command that it is to be.
+    // The first argument is the command to run as.
     Grammar { names: &["busybox"], ..NOTHING },
 ];
 
-/// Options of node whose value can be the next argument. V8's take theirs after a `=` alone.
+/// Options of node whose value can be the next argument. V8 options take values only after a `=`.
 const NODE_VALUES: &[&str] = &[
     "-C",
     "--conditions",
@@ -238,7 +238,7 @@ const NODE_VALUES: &[&str] = &[
     "--run",
 ];
 
-/// What stands for an interpreter that is not in the table: it may be of any kind, so that only
-/// what most of them mean by a letter is believed.
+/// For interpreters that are not in the table. They may be of any kind, so only the meanings that
+/// most interpreters share are assumed.
 pub(super) const UNKNOWN: Grammar =
     Grammar { value: b"WXIO", next: b"o", text: b"c", perhaps_text: b"e", file: b"m", ..NOTHING };

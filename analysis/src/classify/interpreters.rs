@@ -1,26 +1,26 @@
-//! What an interpreter is told to run, as its own arguments say.
+//! What an interpreter is asked to run, according to its arguments.
 //!
-//! Each interpreter has options of its own, and some take the next argument as their value. Whoever
-//! does not know these takes the value for the script: `node --conditions development build.js` is
-//! `build.js`, not `development`.
+//! Each interpreter has its own options, and some take the next argument as their value. A parser
+//! that does not know them mistakes the value for the script: `node --conditions development
+//! build.js` runs `build.js`, not `development`.
 
 use crate::classify::grammar::{GRAMMARS, Grammar, UNKNOWN};
 
-/// What an interpreter is told to do.
+/// What an interpreter is asked to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task<'a> {
     /// This file or module.
     Script(&'a [u8]),
-    /// This text.
+    /// This program text.
     Text(&'a [u8]),
-    /// Whatever it reads.
+    /// Its standard input.
     None,
 }
 
 /// Arguments after the interpreter's own name.
 type Arguments<'a> = std::iter::Skip<std::slice::Split<'a, u8, fn(&u8) -> bool>>;
 
-/// What `interpreter` is told to run; its name is without a version.
+/// What `interpreter` is asked to run; its name has no version.
 pub(super) fn task<'a>(interpreter: &[u8], argv: &'a [u8]) -> Task<'a> {
     let known = |grammar: &&Grammar| grammar.names.iter().any(|n| n.as_bytes() == interpreter);
     let grammar = GRAMMARS.iter().find(known).unwrap_or(&UNKNOWN);
@@ -31,7 +31,7 @@ pub(super) fn task<'a>(interpreter: &[u8], argv: &'a [u8]) -> Task<'a> {
 struct Reader<'a> {
     grammar: &'static Grammar,
     rest: Arguments<'a>,
-    /// A text that a script may follow.
+    /// A program text that a script may follow.
     text: Option<&'a [u8]>,
     first_is_text: bool,
 }
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
                 b"" => return self.none(),
                 b"--" => return self.operand(),
                 b"-" if is_shell => return self.operand(),
-                // its input
+                // Its standard input.
                 b"-" => return self.none(),
                 [b'-', ..] => match self.word(argument) {
                     Some(found) => found,
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
         self.none()
     }
 
-    /// There is nothing more to run.
+    /// There is no script: the program text, if any, is the task.
     fn none(&self) -> Task<'a> {
         self.text.map_or(Task::None, Task::Text)
     }
@@ -74,13 +74,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The first argument that is no option.
+    /// Handles the first operand.
     fn run(&self, operand: &'a [u8]) -> Task<'a> {
         if self.first_is_text { Task::Text(operand) } else { Task::Script(operand) }
     }
 
-    /// An option that is one of the words, and what it says is to be run; the outer None if it is
-    /// another option.
+    /// Parses an option that is one of the words, returning the task it determines, if any; the
+    /// outer `None` if it is another option.
     fn word(&mut self, argument: &'a [u8]) -> Option<Option<Task<'a>>> {
         let (name, value) = match argument.iter().position(|byte| *byte == b'=') {
             Some(at) => (&argument[..at], Some(&argument[at + 1..])),
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Any other option.
+    /// Parses any other option.
     fn option(&mut self, argument: &'a [u8]) -> Option<Task<'a>> {
         match argument {
             [b'-', b'-', name @ ..] => {
@@ -113,8 +113,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A long option that is not in the table takes no value, unless what follows it does not look
-    /// like a script and what follows that does.
+    /// A long option that is not in the table takes no value, unless the next argument does not
+    /// look like a script and the one after it does.
     fn pass_value(&mut self) {
         let mut ahead = self.rest.clone();
         if let (Some(first), Some(second)) = (ahead.next(), ahead.next())
@@ -136,9 +136,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Short options that share an argument.
+    /// Parses short options that share an argument.
     fn letters(&mut self, letters: &'a [u8]) -> Option<Task<'a>> {
-        // -Dname=value of who knows what
+        // -Dname=value of an unknown interpreter.
         if self.grammar.names.is_empty() && !letters.iter().all(u8::is_ascii_alphabetic) {
             return None;
         }
@@ -187,7 +187,7 @@ fn is_operand(argument: &[u8]) -> bool {
     !matches!(argument, [] | [b'-' | b'+', ..])
 }
 
-/// node takes `_` for `-` within names of options.
+/// node accepts `_` for `-` within option names.
 fn same(word: &[u8], given: &[u8]) -> bool {
     word.len() == given.len()
         && word.iter().zip(given).all(|(a, b)| a == b || (*a == b'-' && *b == b'_'))
@@ -202,7 +202,7 @@ mod tests {
         argv.iter().flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect()
     }
 
-    /// The task of a command line that begins with the interpreter's name.
+    /// Checks the task of a command line that begins with the interpreter's name.
     fn check(argv: &[&str], expected: Task<'_>) {
         assert_eq!(task(argv[0].as_bytes(), &of(argv)), expected, "{argv:?}");
     }
@@ -316,7 +316,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is found is a part of an argument, and never the interpreter's own name.
+        /// The task is a part of an argument, and never the interpreter's own name.
         #[test]
         fn any_arguments_have_a_task(interpreter in interpreters(), argv in arguments()) {
             let argv = [interpreter.as_bytes(), b"\0", &argv].concat();

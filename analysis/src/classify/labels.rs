@@ -1,4 +1,4 @@
-//! Labels of rows that tell different things of the same name apart.
+//! Labels of rows that disambiguate identical names.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,8 +6,8 @@ use proctrace_findings::Class;
 
 use crate::classify::Program;
 
-/// For each row its first name; where others have the same, with as many of the further ones in
-/// brackets as tell them apart.
+/// For each row its first name; where that is not unique, followed by as many of the further names
+/// in parentheses as are needed to disambiguate.
 pub(crate) fn told_apart<const N: usize>(rows: &[[&str; N]]) -> Vec<String> {
     let mut same: HashMap<Option<&&str>, Vec<&[&str; N]>> = HashMap::new();
     for row in rows {
@@ -28,7 +28,7 @@ pub(crate) fn told_apart<const N: usize>(rows: &[[&str; N]]) -> Vec<String> {
         .collect()
 }
 
-/// Names of programs, with the category where others have the same, and the class if need be.
+/// Names of programs, with the category where the name is not unique, and the class if necessary.
 pub(crate) fn of_programs<'a>(programs: impl Iterator<Item = &'a Program>) -> Vec<String> {
     let rows: Vec<[&str; 3]> = programs
         .map(|program| [&*program.name, program.category(), class_name(program.class)])
@@ -62,7 +62,7 @@ mod tests {
             told_apart(&rows),
             ["sed (text)", "awk", "sed (o2 sim)", "perl (other, command)", "perl (other, program)"]
         );
-        // What nothing tells apart says all there is.
+        // Rows that nothing distinguishes get all names.
         assert_eq!(told_apart(&[["a", "b"], ["a", "b"]]), ["a (b)", "a (b)"]);
         assert_eq!(told_apart(&[["a"], ["a"]]), ["a", "a"]);
     }

@@ -1,8 +1,8 @@
-//! What kind of thing a program is: a command of the system, a program of an experiment's
-//! software, or anything else; and what tells processes of one program apart.
+//! What kind of program an exec ran: a system command, a program of an experiment's software, or
+//! anything else; and the roles that distinguish processes of one program.
 //!
-//! Packs of rules say so (`rules/*.toml`, docs/rules.md). Execs are held against all of them while
-//! a trace is read ([`examine`]); what counts is decided at the end ([`resolve`]).
+//! Packs of rules define this (`rules/*.toml`, docs/rules.md). Execs are tested against all of them
+//! while a trace is read ([`examine`]); the rule that applies is chosen at the end ([`resolve`]).
 
 mod call;
 mod examine;
@@ -22,24 +22,24 @@ pub(crate) use examine::Examiner;
 pub(crate) use resolve::{Classification, PackUse, Programs};
 pub use rules::Rules;
 
-/// What an exec ran.
+/// The program that an exec ran.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Program {
-    /// Of the system, of an experiment's software, or neither.
+    /// System command, experiment software, or neither.
     pub class: Class,
-    /// What sort of command or software; empty where no rule says.
+    /// Kind of command or software; empty where no rule defines it.
     pub group: String,
-    /// The command, program or script.
+    /// Name of the command, program or script.
     pub name: String,
 }
 
 impl Program {
-    /// What it is counted with: its group, or "other".
+    /// The category it is counted in: its group, or "other".
     pub fn category(&self) -> &str {
         if self.group.is_empty() { "other" } else { &self.group }
     }
 
-    /// What a name alone tells, where no exec was seen.
+    /// A program of which only the name is known, where no exec was seen.
     pub(crate) fn unknown(name: &str) -> Self {
         Self { class: Class::Program, group: String::new(), name: name.to_owned() }
     }

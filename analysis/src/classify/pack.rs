@@ -1,4 +1,4 @@
-//! A pack of rules as it is written: TOML, with the place of whatever is wrong in it.
+//! A pack of rules in its TOML form, with the location of every error in it.
 
 use std::ops::Range;
 
@@ -9,43 +9,43 @@ use toml::Spanned;
 use crate::classify::pattern::Pattern;
 use crate::error::AnalysisError;
 
-/// When its rules are asked.
+/// The precedence of its rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
-    /// Before all others.
+    /// Before all other rules.
     User,
-    /// Where a program of theirs occurs.
+    /// If one of the experiment's programs occurs.
     Experiment,
-    /// After all others.
+    /// After all other rules.
     Generic,
 }
 
-/// Rules that belong together.
+/// A set of rules that are applied together.
 #[derive(Debug, Clone)]
 pub(crate) struct Pack {
     /// Its name, or the path of its file.
     pub(crate) name: String,
     pub(crate) tier: Tier,
-    /// Whether it was asked for, so that its idle rules are worth a word.
+    /// Whether it was requested explicitly, so that its unused rules are reported.
     pub(crate) asked_for: bool,
-    /// Names of programs that tell that it applies; None if it always does.
+    /// Names of programs whose occurrence selects the pack; `None` if it always applies.
     pub(crate) selected_by: Option<Vec<Pattern>>,
-    /// Programs whose first argument that is no option is what really runs.
+    /// Programs whose first operand is what really runs.
     pub(crate) interpreters: Vec<String>,
-    /// Directories of the system, each with its slash at the end.
+    /// System directories, each with a trailing slash.
     pub(crate) directories: Vec<Vec<u8>>,
     pub(crate) rules: Vec<Rule>,
 }
 
-/// One rule: all its conditions must hold, and one pattern of each.
+/// A rule: all of its conditions must hold, each with at least one of its patterns.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
-    /// Where it is written.
+    /// Line number in the file.
     pub(crate) line: usize,
     pub(crate) group: String,
-    /// None: what the generic rules say.
+    /// `None`: as the generic rules decide.
     pub(crate) class: Option<Class>,
-    /// What the program is called instead of its own name.
+    /// Replacement for the program's own name.
     pub(crate) called: Option<String>,
     pub(crate) name: Vec<Pattern>,
     pub(crate) file: Vec<Pattern>,
@@ -58,20 +58,20 @@ pub(crate) struct Rule {
     pub(crate) roles: Vec<Role>,
 }
 
-/// What tells processes of one program apart.
+/// A role, which distinguishes processes of one program.
 #[derive(Debug, Clone)]
 pub(crate) struct Role {
     pub(crate) source: Source,
-    /// The role, with `{}` for the word that was kept.
+    /// The role, with `{}` for the captured word.
     pub(crate) called: String,
 }
 
-/// Where a role is told.
+/// Where a role is found.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     /// The value of this option.
     Argument(Vec<u8>),
-    /// The arguments with a space between them.
+    /// The arguments joined by spaces.
     Argv(Pattern),
     /// The last component of the working directory.
     Directory(Pattern),
@@ -82,7 +82,7 @@ pub(crate) enum Source {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
-    /// What it is for; for readers of the file.
+    /// Description, for readers of the file.
     #[serde(default, rename = "about")]
     _about: Option<String>,
     selected_by: Option<Vec<String>>,
@@ -126,14 +126,14 @@ struct FileRole {
     called: Option<String>,
 }
 
-/// A message and where it belongs.
+/// An error message and its location.
 type Wrong = (Range<usize>, String);
 
 impl Pack {
-    /// A pack from its text; `name` is what messages call it.
+    /// Parses a pack; `name` is used in messages.
     ///
     /// # Errors
-    /// When it is not well-formed or a rule makes no sense, with line and column.
+    /// If it is not well-formed or a rule is invalid, with line and column.
     pub(crate) fn parse(name: &str, tier: Tier, toml: &str) -> Result<Self, AnalysisError> {
         let wrong = |(span, message): Wrong| {
             let (line, column) = place(toml, span.start);
@@ -167,7 +167,7 @@ impl Pack {
 }
 
 impl Rule {
-    /// Whether arguments decide, or tell a role: then each exec is looked at on its own.
+    /// Whether conditions or roles use the arguments: then each exec is examined individually.
     pub(crate) fn reads_arguments(&self) -> bool {
         !(self.text.is_empty()
             && self.argv.is_empty()
@@ -285,7 +285,7 @@ fn patterns(texts: &[String]) -> Vec<Pattern> {
     texts.iter().map(|text| Pattern::new(text)).collect()
 }
 
-/// Line and column of a place, from 1.
+/// Line and column of a position, from 1.
 fn place(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! Patterns of rules: `*` stands for anything, `{}` for one word that is to be kept.
+//! Patterns of rules: `*` matches anything, `{}` captures one word.
 
 /// A piece of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,17 +7,17 @@ enum Piece {
     Literal(Vec<u8>),
     /// Any bytes, or none.
     Any,
-    /// One byte or more, neither white space nor a slash.
+    /// One or more bytes, neither white space nor a slash.
     Word,
 }
 
-/// A pattern over bytes. It must match all of them.
+/// A pattern over bytes. It must match the whole text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pieces: Vec<Piece>,
 }
 
-/// A search calls itself for each piece, so that more could exhaust the stack.
+/// The search recurses once per piece, so more pieces could exhaust the stack.
 const PIECES_MAX: usize = 1000;
 
 impl Pattern {
@@ -50,12 +50,12 @@ impl Pattern {
         Self { pieces }
     }
 
-    /// Whether it has more pieces than a search can take.
+    /// Whether it has more pieces than the search can handle.
     pub(crate) fn is_too_long(&self) -> bool {
         self.pieces.len() > PIECES_MAX
     }
 
-    /// How many words it keeps.
+    /// Number of words it captures.
     pub(crate) fn words(&self) -> usize {
         self.pieces.iter().filter(|piece| **piece == Piece::Word).count()
     }
@@ -64,7 +64,8 @@ impl Pattern {
         self.find(text).is_some()
     }
 
-    /// The word it keeps, the whole text if it keeps none, or None where it does not match.
+    /// The captured word, the whole text if the pattern captures none, or `None` if it does not
+    /// match.
     pub(crate) fn find<'a>(&self, text: &'a [u8]) -> Option<&'a [u8]> {
         let mut search = Search { text, failed: vec![None; self.pieces.len()], word: None };
         search.from(&self.pieces, 0).then(|| search.word.unwrap_or(text))
@@ -75,11 +76,11 @@ fn is_of_word(byte: u8) -> bool {
     !byte.is_ascii_whitespace() && byte != b'/'
 }
 
-/// Backtracking that never looks twice at what failed before, so that the time is at most the
-/// product of both lengths: what is searched was written by others.
+/// Backtracking search that never retries a failed position, so its time is at most the product of
+/// both lengths: the text is untrusted.
 struct Search<'a> {
     text: &'a [u8],
-    /// By number of pieces left: where this piece was tried in vain, and how far that reached.
+    /// By number of remaining pieces: where this piece failed, and how far that attempt reached.
     failed: Vec<Option<(usize, usize)>>,
     word: Option<&'a [u8]>,
 }
@@ -90,8 +91,8 @@ impl Search<'_> {
         if let Piece::Literal(bytes) = first {
             return self.text[at..].starts_with(bytes) && self.from(rest, at + bytes.len());
         }
-        // What follows depends on where this piece ends, not on where it began; and a word that
-        // begins within another ends where that does.
+        // The rest of the match depends on where this piece ends, not on where it began; and a word
+        // that begins within another ends where that does.
         if self.failed[rest.len()].is_some_and(|(from, to)| from <= at && at <= to) {
             return false;
         }
@@ -157,7 +158,7 @@ mod tests {
         }
     }
 
-    /// The definition, without any cleverness.
+    /// The definition of a match, implemented naively.
     fn defined(pattern: &[u8], text: &[u8]) -> bool {
         match pattern {
             [] => text.is_empty(),

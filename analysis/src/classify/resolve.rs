@@ -1,4 +1,4 @@
-//! From verdicts to programs, once it is known which packs apply and who started whom.
+//! Resolves verdicts to programs, once the applicable packs and all spawners are known.
 
 use std::collections::HashMap;
 
@@ -12,38 +12,38 @@ use crate::recording::fast::FastMap;
 use crate::recording::names::{Names, text};
 use crate::recording::process::{Process, Run};
 
-/// How the programs of a recording were told apart.
+/// How the programs of a recording were classified.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Classification {
-    /// In the order in which they are asked.
+    /// In order of precedence.
     pub(crate) packs: Vec<PackUse>,
-    /// Programs and the rules that caught them.
+    /// Programs and the rules that matched them.
     pub(crate) outcomes: Vec<Outcome>,
     /// Number of the outcome of each run.
     pub(crate) of_run: Vec<u32>,
 }
 
-/// What became of a pack.
+/// How a pack was used.
 #[derive(Debug, Clone)]
 pub(crate) struct PackUse {
     pub(crate) name: String,
     pub(crate) asked_for: bool,
     pub(crate) applies: bool,
-    /// The program that told.
+    /// The program that selected it.
     pub(crate) told_by: Option<String>,
-    /// Lines of its rules, and how many execs each caught.
+    /// Lines of its rules, and the number of execs each matched.
     pub(crate) rules: Vec<(usize, u64)>,
 }
 
-/// A program by the rule that caught it.
+/// A program and the rule that matched it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Outcome {
     pub(crate) program: u32,
-    /// None where no rule did.
+    /// `None` if no rule matched.
     pub(crate) rule: Option<RuleNumber>,
 }
 
-/// The programs of a recording, each once.
+/// The programs of a recording, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
     programs: Vec<Program>,
@@ -71,7 +71,7 @@ impl Programs {
 }
 
 impl Examiner<'_> {
-    /// Gives runs and processes their programs and roles; returns the names of the roles as well.
+    /// Assigns programs and roles to runs and processes; returns the role names as well.
     pub(crate) fn resolve(
         self,
         runs: &mut [Run],
@@ -79,7 +79,7 @@ impl Examiner<'_> {
         programs: &mut Programs,
     ) -> (Classification, Names) {
         let mut resolver = Resolver::new(&self, programs);
-        // A process is started in a run that came before its own.
+        // A process is spawned in a run that precedes its own.
         for at in 0..runs.len().min(self.of_run.len()) {
             let process = &processes[runs[at].process as usize];
             let spawner = match process.spawned_in() {
@@ -133,7 +133,7 @@ struct Resolver<'a> {
     programs: &'a mut Programs,
     classification: Classification,
     outcome_numbers: HashMap<Outcome, u32>,
-    /// By verdict, and by the spawner's program where that matters.
+    /// By verdict, and by the spawner's program where a rule depends on it.
     known: FastMap<(u32, Option<u32>), u32>,
     asks_spawner: Vec<bool>,
 }

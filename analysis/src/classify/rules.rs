@@ -1,11 +1,11 @@
-//! The rules of an analysis: the packs that come with it, and those of its user.
+//! The rules of an analysis: the built-in packs and those of the user.
 
 use std::collections::{BTreeSet, HashSet};
 
 use crate::classify::pack::{Pack, Tier};
 use crate::error::AnalysisError;
 
-/// How programs are told apart: packs of rules, in the order in which they are asked.
+/// The classification rules: packs in order of precedence.
 #[derive(Debug, Clone)]
 pub struct Rules {
     pub(crate) packs: Vec<Pack>,
@@ -13,7 +13,7 @@ pub struct Rules {
     pub(crate) directories: Vec<Vec<u8>>,
 }
 
-/// The packs that are compiled in, in the order in which they are asked.
+/// The packs that are compiled in, in order of precedence.
 const BUILT_IN: [(&str, Tier, &str); 6] = [
     ("alice-o2", Tier::Experiment, include_str!("../../rules/alice-o2.toml")),
     ("atlas", Tier::Experiment, include_str!("../../rules/atlas.toml")),
@@ -24,8 +24,7 @@ const BUILT_IN: [(&str, Tier, &str); 6] = [
 ];
 
 impl Rules {
-    /// The packs that come with proctrace. Those of experiments apply where a program of theirs
-    /// occurs.
+    /// The built-in packs. Those of experiments apply where one of their programs occurs.
     ///
     /// # Panics
     /// Never: they are compiled in, and a test parses them.
@@ -33,7 +32,7 @@ impl Rules {
         Self::of(&[])
     }
 
-    /// Only the rules for commands that every system has.
+    /// Only the rules for common system commands.
     ///
     /// # Panics
     /// Never: they are compiled in, and a test parses them.
@@ -41,7 +40,7 @@ impl Rules {
         Self::of(&["generic"])
     }
 
-    /// The packs of these names, or all.
+    /// The packs of these names, or all if none are given.
     fn of(names: &[&str]) -> Self {
         let packs = BUILT_IN
             .iter()
@@ -53,16 +52,16 @@ impl Rules {
         rules
     }
 
-    /// Names of the packs that come with proctrace.
+    /// Names of the built-in packs.
     pub fn names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, ..)| *name)
     }
 
-    /// With a user's own rules, which are asked before all others and after the user's rules that
-    /// were added before. `name` is what messages call them: the path of their file.
+    /// Adds a user's rules, which take precedence over all others except user rules added earlier.
+    /// `name` is used in messages: the path of their file.
     ///
     /// # Errors
-    /// When they are not well-formed or a rule makes no sense, with line and column.
+    /// If they are not well-formed or a rule is invalid, with line and column.
     pub fn with(mut self, name: &str, toml: &str) -> Result<Self, AnalysisError> {
         let at = self.packs.iter().take_while(|pack| pack.tier == Tier::User).count();
         self.packs.insert(at, Pack::parse(name, Tier::User, toml)?);
@@ -70,7 +69,7 @@ impl Rules {
         Ok(self)
     }
 
-    /// With a pack of proctrace's own whether or not a program of it occurs. None if there is no
+    /// Applies a built-in pack whether or not one of its programs occurs. `None` if there is no
     /// such pack.
     #[must_use]
     pub fn with_pack(mut self, name: &str) -> Option<Self> {
@@ -88,7 +87,7 @@ impl Rules {
         self.directories = directories.into_iter().collect();
     }
 
-    /// Whether a file lies where the system keeps its own.
+    /// Whether a file is in a system directory.
     pub(crate) fn of_system(&self, file: &[u8]) -> bool {
         self.directories.iter().any(|directory| file.starts_with(directory))
     }

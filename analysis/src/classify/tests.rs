@@ -1,4 +1,4 @@
-//! What the packs say of execs as they occur.
+//! How the packs classify execs that occur in practice.
 
 use proctrace_findings::Class;
 use proctrace_wire::Exec;
@@ -12,7 +12,7 @@ fn argv(arguments: &[&str]) -> Vec<u8> {
     arguments.iter().flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect()
 }
 
-/// A process of which nothing is known but its number.
+/// A process with nothing but a serial number.
 fn process(serial: u32) -> Process {
     let pid = i32::try_from(serial).unwrap_or(i32::MAX);
     Process::new(serial, pid, 0, None, 0)
@@ -33,8 +33,8 @@ fn run(process: u32, program: u32) -> Run {
 /// One exec: path, interpreter of `#!`, file, arguments.
 type Given<'a> = (&'a str, &'a str, &'a str, &'a [&'a str]);
 
-/// What execs that one process after another makes are classified as, each with its role. A
-/// spawner is the place of another exec.
+/// The classification of execs, made by one process each, with their roles. A spawner is given as
+/// the index of another exec.
 fn classify(rules: &Rules, execs: &[(Given<'_>, Option<usize>)]) -> Vec<(Program, Option<String>)> {
     let mut examiner = Examiner::new(rules);
     let mut runs = Vec::new();
@@ -145,7 +145,7 @@ fn a_descriptor_goes_by_the_file_behind_it() {
     assert_eq!(generic("/dev/fd/5", "", "/opt/tool", &["tool"]), Program::unknown("tool"));
 }
 
-/// A shell of O2DPG that polls, what it starts, and what its task starts.
+/// A polling shell of O2DPG, what it starts, and what its task starts.
 #[test]
 fn the_polls_of_a_taskwrapper_are_monitoring() {
     let bash = ("/bin/bash", "", "/usr/bin/bash");
@@ -229,7 +229,7 @@ fn a_pack_applies_only_where_a_program_of_it_occurs() {
     assert_eq!(classify(&Rules::built_in(), &[java])[0].0, Program::unknown("java"));
     let asked = Rules::built_in().with_pack("alice-o2").unwrap();
     assert_eq!(classify(&asked, &[java])[0].0, framework("jalien", "java"));
-    // Even one that comes later.
+    // Even if that program runs later.
     assert_eq!(classify(&Rules::built_in(), &[java, sim])[0].0, framework("jalien", "java"));
 }
 
@@ -249,7 +249,7 @@ fn a_users_rules_come_first() {
         ],
     );
     let programs: Vec<Program> = got.into_iter().map(|(program, _)| program).collect();
-    // The class is what it would be without that rule.
+    // The class is the same as without that rule.
     assert_eq!(
         programs,
         [
@@ -261,7 +261,8 @@ fn a_users_rules_come_first() {
     );
 }
 
-/// Roles of processes that one exec founded and that never called exec, by what is told of them.
+/// Roles of processes forked after one exec that never called exec themselves, by what is recorded
+/// of them.
 fn roles_of_forked(
     rules: &Rules,
     name: &str,
@@ -312,10 +313,10 @@ fn forked_workers_are_known_by_the_name_they_take() {
     let roles = roles_of_forked(&rules, "pool.py", |examiner, process| {
         examiner.rename(process, Some(0), &format!("eater-{process}"));
         if process == 3 {
-            // What is left of it is not what the rule asks for, and the last word so stays.
+            // A later name that does not match the rule leaves the role unchanged.
             examiner.rename(process, Some(0), "python3");
         }
-        // In another run it was something else.
+        // In another program run it had a different name.
         examiner.rename(process, None, "eater-9");
     });
     let role = |text: &str| Some(text.to_owned());

@@ -1,4 +1,4 @@
-//! The same command in two environments, by turns: what one costs more than the other.
+//! The same command in two environments, alternately: how much more one costs than the other.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use crate::recording::Recording;
 use crate::recording::names::base;
 use crate::recording::process::Task;
 
-/// As many directories are listed.
+/// Maximum directories listed.
 const DIRECTORIES_MAX: usize = 20;
 
-/// What one run of a command took, with all that it started.
+/// What one run of a command used, with all its descendants.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StartRun {
     /// From its start to its exit.
     pub wall_ns: u64,
     /// CPU time, exact.
     pub cpu_ns: u64,
-    /// Ticks of the kernel's clock that hit it in user mode, times their distance.
+    /// Scheduler ticks in user mode, times the tick length.
     pub user_ticks_ns: u64,
-    /// The same in the kernel.
+    /// Scheduler ticks in the kernel, times the tick length.
     pub system_ticks_ns: u64,
-    /// Failed look-ups, without readlinks of what is no link.
+    /// Failed look-ups, without readlinks of files that are not symbolic links.
     pub lookups_failed: u64,
     /// Successful opens.
     pub opens: u64,
     /// Processes.
     pub processes: u64,
-    /// Failed look-ups by the directory that was searched.
+    /// Failed look-ups by searched directory.
     pub by_directory: BTreeMap<String, u64>,
 }
 
@@ -68,7 +68,7 @@ impl StartRun {
     }
 }
 
-/// A figure that is compared.
+/// A quantity that is compared.
 struct Quantity {
     name: &'static str,
     column: &'static str,
@@ -87,7 +87,7 @@ const fn quantity(
     Quantity { name, column, title, unit, of }
 }
 
-/// What each run tells for itself.
+/// Quantities that are known per run.
 const QUANTITIES: [Quantity; 5] = [
     quantity("wall time", "wall_ns", "wall", Unit::Nanoseconds, |run| run.wall_ns),
     quantity("CPU", "cpu_ns", "CPU", Unit::Nanoseconds, |run| run.cpu_ns),
@@ -96,14 +96,14 @@ const QUANTITIES: [Quantity; 5] = [
     quantity("processes", "processes", "processes", Unit::Count, |run| run.processes),
 ];
 
-/// What only the ticks of all runs tell.
+/// Quantities that only the ticks of all runs together determine.
 const MODES: [Quantity; 2] = [
     quantity("user CPU", "user_ns", "user", Unit::Nanoseconds, |run| run.user_ticks_ns),
     quantity("system CPU", "system_ns", "system", Unit::Nanoseconds, |run| run.system_ticks_ns),
 ];
 
-/// Tables of runs in the job's environment and in a clean one; the n-th of one was made beside the
-/// n-th of the other. `tick_ns` is the distance of the kernel's ticks on the machine where they ran.
+/// Tables of runs in the job's environment and in a clean one; the n-th run of one is paired with
+/// the n-th of the other. `tick_ns` is the kernel's tick length on the machine where they ran.
 pub fn environments(job: &[StartRun], clean: &[StartRun], tick_ns: u64) -> Vec<Table> {
     let pairs = QUANTITIES.each_ref().map(|quantity| {
         let figures =
@@ -129,13 +129,13 @@ fn of_mode(mode: &Quantity, run: &StartRun, tick_ns: u64) -> Ticked {
     }
 }
 
-/// A column of both sides and what holds their difference.
+/// A column with both sides, and their difference with its interval.
 fn column(job: Option<f64>, clean: Option<f64>, difference: Option<Interval>) -> Vec<Option<f64>> {
     let of = |part: fn(&Interval) -> f64| difference.as_ref().map(part);
     vec![job, clean, of(|of| of.middle), of(|of| of.low), of(|of| of.high)]
 }
 
-/// What each run tells: a row for each side, and the difference with its interval.
+/// Per-run quantities: a row for each side, and the difference with its interval.
 fn medians(pairs: &[Paired]) -> Table {
     let n = pairs.first().map_or(0, Paired::len);
     let certainty = pairs.first().and_then(Paired::difference).map(|interval| interval.certainty);
@@ -169,7 +169,7 @@ fn medians(pairs: &[Paired]) -> Table {
     }
 }
 
-/// User and system time: means, because only the ticks of all runs together tell them apart.
+/// User and system time: means, because only the ticks of all runs together determine the split.
 fn split(modes: &[Pooled]) -> Table {
     let ticks = |runs: fn(&Pooled) -> &[Ticked]| {
         let runs = modes.first().map_or(&[][..], runs);
@@ -201,7 +201,7 @@ fn split(modes: &[Pooled]) -> Table {
     )
 }
 
-/// How many times as much the job's environment takes.
+/// The job's environment relative to the clean one, as ratios.
 fn relative(pairs: &[Paired], modes: &[Pooled]) -> Table {
     let quantities = QUANTITIES.iter().chain(&MODES);
     let ratios: Vec<_> =
@@ -222,8 +222,8 @@ fn relative(pairs: &[Paired], modes: &[Pooled]) -> Table {
         )
 }
 
-/// The directory of a search path that the loader was at: for each it also tries directories below
-/// for variants of the processor and, before glibc 2.37, for old ones (dl-hwcaps.c, dl-load.c).
+/// The search path directory that the loader was in: for each it also tries subdirectories for
+/// variants of the processor and, before glibc 2.37, for old ones (dl-hwcaps.c, dl-load.c).
 fn without_variants(mut directory: &[u8]) -> &[u8] {
     loop {
         let (above, name) = (crate::recording::names::directory(directory), base(directory));
@@ -238,7 +238,7 @@ fn without_variants(mut directory: &[u8]) -> &[u8] {
     }
 }
 
-/// Where one environment has look-ups fail more often than the other.
+/// Directories in which one environment has more failed look-ups than the other.
 fn directories(job: &[StartRun], clean: &[StartRun]) -> Option<Table> {
     let typical = |runs: &[StartRun], directory: &str| {
         let counts: Vec<f64> = runs
@@ -280,7 +280,7 @@ mod tests {
 
     const TICK_NS: u64 = 4_000_000;
 
-    /// A run of so much CPU time, hit by so many ticks in user mode and in the kernel.
+    /// A run with this CPU time and these numbers of ticks in user mode and in the kernel.
     fn run(wall_ms: u64, cpu_ms: u64, ticks: (u64, u64), lookups: u64) -> StartRun {
         StartRun {
             wall_ns: wall_ms * 1_000_000,
@@ -323,7 +323,7 @@ mod tests {
             assert_eq!(real(medians, "lookups_failed", row), Some(220.0));
         }
         assert_eq!(real(medians, "wall_ns", 0), Some(24e6));
-        // No one has used user CPU, so there is no ratio.
+        // No run has used user CPU time, so there is no ratio.
         assert_eq!(real(change, "ratio", USER), None);
         let directories = named(&tables, "startup_directories");
         assert_eq!(directories.height(), 1);
@@ -332,8 +332,9 @@ mod tests {
 
     #[test]
     fn user_time_does_not_vanish_for_want_of_ticks() {
-        // Runs of 1 ms on either side, of which a tick of 4 ms hits every fourth, in this environment
-        // always in the kernel: "user CPU 0.000 times, -100 %" was said of such.
+        // Runs of 1 ms on either side, of which a tick of 4 ms hits every fourth, in this
+        // environment always in the kernel: these were once reported as "user CPU 0.000 times, -100
+        // %".
         let one = |n: u64, user: bool| {
             let hit = u64::from(n.is_multiple_of(4));
             run(2, 1, if user { (hit, 0) } else { (0, hit) }, 0)
@@ -349,7 +350,7 @@ mod tests {
         assert_eq!(table.named("ticks").unwrap().values.get(0), Cell::Whole(10));
         assert_eq!(real(named(&tables, "startup_change"), "ratio", USER), None);
 
-        // With enough of them all CPU time is divided as they are, and the parts make the whole.
+        // With enough ticks all CPU time is split by them, and the parts add up to the whole.
         let many: Vec<_> = (0..80).map(|n| one(n, n.is_multiple_of(16))).collect();
         let tables = environments(&many, &many, TICK_NS);
         let table = named(&tables, "startup_split");

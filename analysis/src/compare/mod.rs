@@ -1,4 +1,4 @@
-//! Several recordings beside each other: one command in two environments, a pool of growing size.
+//! Comparisons of several recordings: one command in two environments, a pool of growing size.
 
 pub(crate) mod environments;
 pub(crate) mod paired;

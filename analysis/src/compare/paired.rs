@@ -1,21 +1,20 @@
-//! Measurements in pairs: the middle of their differences and ratios, and how far it can be
-//! trusted.
+//! Paired measurements: the median or mean of their differences and ratios, with intervals.
 
 use fastrand::Rng;
 
-/// How surely an interval is to hold the true value, if there are enough pairs.
+/// Confidence level of an interval, if there are enough pairs.
 const CERTAINTY: f64 = 0.95;
-/// How often pairs are drawn again for the interval of a mean.
+/// Number of bootstrap resamples for the interval of a mean.
 const RESAMPLES: usize = 9_999;
-/// The same pairs give the same interval.
+/// Fixed, so that the same pairs always give the same interval.
 const SEED: u64 = 0x7061_6972_6564;
 
-/// Fewer ticks do not divide CPU time: of 20 the 95 % interval of a half is 30 to 70 %.
+/// Fewer ticks do not suffice to split CPU time: of 20 the 95 % interval of a half is 30 to 70 %.
 const TICKS_MIN: f64 = 20.0;
-/// With fewer ticks of a mode on one side, a ratio of the two is mostly chance.
+/// With fewer ticks of a mode on one side, a ratio of the two is mostly noise.
 const HITS_MIN: f64 = 5.0;
 
-/// Figures that were measured beside each other, in the same order.
+/// Values that were measured in pairs, in the same order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Paired {
     pub(crate) job: Vec<f64>,
@@ -24,8 +23,8 @@ pub(crate) struct Paired {
 
 /// The CPU time of a run, and the ticks that hit it: those of one mode, and all.
 ///
-/// The kernel's own split of a single short process is no estimate but a guess: one that no tick hit
-/// in the kernel is all user (cputime_adjust() in kernel/sched/cputime.c).
+/// The kernel's own split of a single short process is not an estimate but a guess: if no tick hit
+/// it in the kernel, all of it counts as user time (cputime_adjust() in kernel/sched/cputime.c).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Ticked {
     pub(crate) cpu_ns: f64,
@@ -33,21 +32,21 @@ pub(crate) struct Ticked {
     pub(crate) ticks: f64,
 }
 
-/// Runs beside each other whose CPU time is divided by the ticks of all runs of a side.
+/// Paired runs whose CPU time is split by the ticks of all runs of a side.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pooled {
     pub(crate) job: Vec<Ticked>,
     pub(crate) clean: Vec<Ticked>,
 }
 
-/// A middle and what holds it.
+/// A central value and its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Interval {
     pub(crate) middle: f64,
     pub(crate) low: f64,
-    /// Infinite where nothing bounds it.
+    /// Infinite where there is no upper bound.
     pub(crate) high: f64,
-    /// How surely.
+    /// The confidence level.
     pub(crate) certainty: f64,
 }
 
@@ -60,12 +59,12 @@ impl Paired {
         self.job.iter().copied().zip(self.clean.iter().copied())
     }
 
-    /// The median of what the job's environment takes more; None of nothing.
+    /// The median excess of the job's environment over the clean one; `None` without pairs.
     pub(crate) fn difference(&self) -> Option<Interval> {
         of_median(self.pairs().map(|(job, clean)| job - clean).collect())
     }
 
-    /// The median of how many times as much it takes; None where clean runs took nothing.
+    /// The median ratio of the job's environment to the clean one; `None` if a clean value is zero.
     pub(crate) fn ratio(&self) -> Option<Interval> {
         if self.pairs().any(|(_, clean)| clean <= 0.0) {
             return None;
@@ -94,13 +93,13 @@ impl Ticked {
 }
 
 impl Pooled {
-    /// CPU time of one run in that mode, on average; None where there are too few ticks.
+    /// Mean CPU time per run in that mode; `None` where there are too few ticks.
     pub(crate) fn mean_ns(runs: &[Ticked]) -> Option<f64> {
         let sum = Ticked::sum(runs.iter().copied());
         (sum.ticks >= TICKS_MIN).then(|| sum.part_ns() / runs.len() as f64)
     }
 
-    /// What the job's environment takes more, on average.
+    /// The mean excess of the job's environment over the clean one.
     pub(crate) fn difference(&self) -> Option<Interval> {
         Self::mean_ns(&self.job).and(Self::mean_ns(&self.clean))?;
         let pairs = self.pairs();
@@ -108,7 +107,7 @@ impl Pooled {
         resampled(&pairs, |job, clean| (job.part_ns() - clean.part_ns()) / n)
     }
 
-    /// The ratio of the means; None where there are too few ticks, of all or of that mode.
+    /// The ratio of the means; `None` where there are too few ticks, in total or of that mode.
     pub(crate) fn ratio(&self) -> Option<Interval> {
         Self::mean_ns(&self.job).and(Self::mean_ns(&self.clean))?;
         let hits = |runs: &[Ticked]| Ticked::sum(runs.iter().copied()).hits;
@@ -123,7 +122,7 @@ impl Pooled {
     }
 }
 
-/// The value in the middle, or halfway between the two there; None of nothing.
+/// The median, or the mean of the two middle values; `None` without values.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -132,9 +131,10 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// Between the k-th smallest and the k-th largest of n values lies the median of whatever they were
-/// drawn from, unless fewer than k fell on one side of it; how many did is binomial (Thompson 1936,
-/// the interval of the sign test). The largest k that is sure enough, or 1.
+/// The interval of a median. The population median is between the k-th smallest and the k-th
+/// largest of n values, unless fewer than k of them fell on one side of it, and that number is
+/// binomial (Thompson 1936, the interval of the sign test). Uses the largest k that reaches the
+/// confidence level, or 1.
 fn of_median(mut values: Vec<f64>) -> Option<Interval> {
     let middle = median(&values)?;
     values.sort_by(f64::total_cmp);
@@ -146,7 +146,7 @@ fn of_median(mut values: Vec<f64>) -> Option<Interval> {
     Some(Interval { middle, low: values[k - 1], high: values[n - k], certainty: certainty(n, k) })
 }
 
-/// 1 - 2 P(fewer than k of n tosses of a coin show heads).
+/// 1 - 2 P(fewer than k of n coin tosses show heads).
 fn certainty(n: usize, k: usize) -> f64 {
     let mut term = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
     let mut below = 0.0;
@@ -157,8 +157,8 @@ fn certainty(n: usize, k: usize) -> f64 {
     (1.0 - 2.0 * below).max(0.0)
 }
 
-/// A figure of both sums, and the percentiles of what it is when as many pairs are drawn again with
-/// replacement (Efron 1979). For few pairs that is too narrow.
+/// A statistic of both sums, with its percentiles over resamples of as many pairs drawn with
+/// replacement (Efron 1979). For few pairs this interval is too narrow.
 fn resampled(
     pairs: &[(Ticked, Ticked)],
     figure: impl Fn(Ticked, Ticked) -> f64,
@@ -175,7 +175,7 @@ fn resampled(
     let mut rng = Rng::with_seed(SEED);
     let mut drawn: Vec<f64> = (0..RESAMPLES)
         .map(|_| sums(&mut (0..pairs.len()).map(|_| pairs[rng.usize(..pairs.len())])))
-        // Nothing over nothing.
+        // Zero divided by zero.
         .filter(|value| !value.is_nan())
         .collect();
     drawn.sort_by(f64::total_cmp);
@@ -236,7 +236,7 @@ mod tests {
         assert!((difference.middle - 1e6 / 6.0).abs() < 1e-3);
         assert!((ratio.middle - 2.0).abs() < 1e-9);
         // Of 120 ticks a third and a sixth hit: a standard deviation of 0.055 of their difference,
-        // but that half of the hits are of the same pairs.
+        // reduced because half of the hits are in the same pairs.
         let width = (difference.high - difference.low) / 1e6;
         assert!((0.1..0.25).contains(&width), "{difference:?}");
         assert!(difference.low > 0.0 && ratio.low > 1.0 && ratio.high < 4.0, "{ratio:?}");
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn few_ticks_say_nothing() {
-        // 19 of all, then 20, none of which in that mode.
+        // 19 in total, then 20, none of which in that mode.
         let none = |ticks: usize| -> Vec<Ticked> {
             vec![Ticked { cpu_ns: 1e6, hits: 0.0, ticks: 1.0 }; ticks]
         };

@@ -1,4 +1,4 @@
-//! Which categories have a colour of their own.
+//! Assigns lanes, and so colours, to categories.
 
 use proctrace_findings::{Bar, Lane};
 
@@ -6,20 +6,20 @@ use super::number;
 use crate::recording::Recording;
 use crate::recording::process::Process;
 
-/// As many categories have a lane, and so a colour, of their own; the others share one. More
-/// colours than that cannot be told apart.
+/// Maximum categories with a lane, and so a colour, of their own; the others share one. More
+/// colours cannot be distinguished.
 const LANES_MAX: usize = 9;
 
 /// The lanes, and the categories in them.
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
-    /// By number of the category.
+    /// By category number.
     of_category: Vec<u32>,
 }
 
 impl Lanes {
-    /// A lane for each category that has most of the processes that were chosen, or of the CPU
-    /// time.
+    /// A lane for each of the categories with the largest share of the chosen processes, or of the
+    /// CPU time.
     pub(super) fn of(recording: &Recording, chosen: &[bool]) -> Self {
         let categories = recording.categories.len();
         let mut processes = vec![0_u64; categories];
@@ -74,7 +74,7 @@ impl Lanes {
         number(self.of_category(recording.category_of(process)))
     }
 
-    /// The lanes, with the bars in each.
+    /// The lanes, with the number of bars in each.
     pub(super) fn counted(mut self, bars: &[Bar]) -> Vec<Lane> {
         for bar in bars {
             let lane = &mut self.lanes[bar.lane as usize];
@@ -88,7 +88,7 @@ impl Lanes {
     }
 }
 
-/// Parts of the whole. In floating point, because the times of a broken trace add up to anything.
+/// Fractions of the total. In floating point, because the times of a broken trace may overflow.
 fn shares(of: &[u64]) -> impl Iterator<Item = f64> {
     let whole = of.iter().map(|n| *n as f64).sum::<f64>().max(1.0);
     of.iter().map(move |n| *n as f64 / whole)

@@ -1,4 +1,4 @@
-//! The life of every process, with what the tree did meanwhile.
+//! The lifetime of every process, with the activity of the tree over time.
 
 mod lanes;
 mod strips;
@@ -16,7 +16,7 @@ use crate::recording::Recording;
 /// Every process as a bar, and the strips above them.
 ///
 /// # Errors
-/// When the view asks for a category, a process or a time that the recording does not have.
+/// If the view requests a category, a process or a time that the recording does not contain.
 pub fn gantt(
     recording: &Recording,
     view: &GanttView,
@@ -43,7 +43,7 @@ pub fn gantt(
     })
 }
 
-/// The bars of what was chosen, from the first row to the last.
+/// The bars of the chosen processes, from the first row to the last.
 fn bars(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes) -> Vec<Bar> {
     let parents = nearest_chosen(recording, &chosen.processes);
     let rows = match view.order {
@@ -54,7 +54,7 @@ fn bars(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes)
     let mut bar_of: Vec<Option<u32>> = vec![None; parents.len()];
     for at in rows {
         let process = &recording.processes[at];
-        // A parent's row comes first in either order.
+        // A parent's row precedes its children's in either order.
         let parent = parents[at].and_then(|parent| bar_of[parent]);
         let depth = parent.map_or(0, |parent| bars[parent as usize].depth + 1);
         let (begin_ns, end_ns) = life(recording, process.born_ns, process.ended_ns());
@@ -94,9 +94,9 @@ fn bars(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes)
     if view.threads && view.order != GanttOrder::Tree { by_birth(bars) } else { bars }
 }
 
-/// When something lived, from the start of the recording.
+/// The lifetime of a task or process, relative to the start of the recording.
 fn life(recording: &Recording, born_ns: u64, ended_ns: Option<u64>) -> (u64, u64) {
-    // A record may give any time for a birth that nothing announced.
+    // The birth time of a task that no record announced may be arbitrary.
     let begin_ns = born_ns.saturating_sub(recording.first_ns).min(recording.recorded_ns());
     let end_ns = ended_ns.unwrap_or(recording.last_ns).saturating_sub(recording.first_ns);
     (begin_ns, end_ns.max(begin_ns))
@@ -106,7 +106,7 @@ fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// The nearest ancestor of each process that was chosen; a parent is known before its children.
+/// The nearest chosen ancestor of each process; parents precede their children.
 fn nearest_chosen(recording: &Recording, chosen: &[bool]) -> Vec<Option<usize>> {
     let mut nearest: Vec<Option<usize>> = Vec::with_capacity(chosen.len());
     for (at, process) in recording.processes.iter().enumerate() {
@@ -120,7 +120,7 @@ fn nearest_chosen(recording: &Recording, chosen: &[bool]) -> Vec<Option<usize>> 
     nearest
 }
 
-/// Every process that was chosen, each before its children, which follow in order of birth.
+/// Every chosen process, each before its children, which follow in birth order.
 fn depth_first(chosen: &[bool], parents: &[Option<usize>]) -> Vec<usize> {
     let mut first_child = vec![None; parents.len()];
     let mut next_sibling = vec![None; parents.len()];
@@ -142,7 +142,7 @@ fn depth_first(chosen: &[bool], parents: &[Option<usize>]) -> Vec<usize> {
     rows
 }
 
-/// The same bars, those that were born first in front.
+/// The same bars, in birth order.
 fn by_birth(bars: Vec<Bar>) -> Vec<Bar> {
     let mut rows: Vec<usize> = (0..bars.len()).collect();
     rows.sort_by_key(|row| bars[*row].begin_ns);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn children_stand_below_their_parent() {
-        // 0 -> 1 -> 3, 0 -> 2 -> 4, 5 has no parent that is known
+        // 0 -> 1 -> 3, 0 -> 2 -> 4, 5 has no known parent
         let parents = [None, Some(0), Some(0), Some(1), Some(2), None];
         assert_eq!(depth_first(&[true; 6], &parents), [0, 1, 3, 2, 4, 5]);
         let without_2 = [true, true, false, true, true, true];

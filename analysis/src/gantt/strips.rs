@@ -1,4 +1,4 @@
-//! What the whole tree did over time, in bins that can be seen.
+//! The activity of the whole tree over time, in bins wide enough to be visible.
 
 use proctrace_findings::{Mark, Series, Strip, Unit};
 
@@ -6,19 +6,19 @@ use super::lanes::Lanes;
 use crate::recording::Recording;
 use crate::recording::bins::Quantity;
 
-/// At most so many bins: one to a pixel or two.
+/// Maximum number of bins: one per pixel or two.
 const BINS_MAX: usize = 600;
 
 /// The bins of the strips.
 pub(super) struct Strips {
-    /// From the start of the recording.
+    /// Relative to the start of the recording.
     pub(super) edges_ns: Vec<u64>,
     /// The recording's bins in each.
     bins: Vec<std::ops::Range<usize>>,
 }
 
 impl Strips {
-    /// Bins for a window of time.
+    /// Bins for a time window.
     pub(super) fn of(recording: &Recording, from_ns: u64, until_ns: u64) -> Self {
         let bins = &recording.bins;
         let start_ns = recording.first_ns;
@@ -30,7 +30,7 @@ impl Strips {
         let edge_ns = |bin: usize| {
             (bin as u64).saturating_mul(bins.width_ns).min(recording.recorded_ns().max(1))
         };
-        // A sliver of a bin at the end would turn one event into a storm.
+        // In a very short bin at the end, a single event would look like a high rate.
         if let [.., before, last] = &mut *ranges
             && edge_ns(last.end) - edge_ns(last.start)
                 < bins.width_ns.saturating_mul(merged as u64) / 2
@@ -42,7 +42,7 @@ impl Strips {
         Self { edges_ns, bins: ranges }
     }
 
-    /// Every strip in which there is something.
+    /// Every strip that is not empty.
     pub(super) fn all(&self, recording: &Recording, lanes: &Lanes, cores: u32) -> Vec<Strip> {
         let of = |quantity: Quantity| recording.bins.of(quantity);
         let cores_mark = Mark {
@@ -141,7 +141,7 @@ impl Strips {
         self.sums(values).map(|(sum, ns)| sum / (ns as f64 / 1e9)).collect()
     }
 
-    /// Means over the bins in which something is known; a gap before the first of them.
+    /// Means over the known bins; a gap before the first of them.
     fn tasks(&self, name: &str, recording: &Recording, quantity: Quantity) -> Series {
         let values = recording.bins.of(quantity);
         let known_from = recording.bins.known_from(quantity);

@@ -1,4 +1,4 @@
-//! Which processes a Gantt chart is to show.
+//! Which processes a Gantt chart shows.
 
 use proctrace_findings::GanttView;
 
@@ -6,11 +6,11 @@ use super::life;
 use crate::error::AnalysisError;
 use crate::recording::Recording;
 
-/// What was chosen.
+/// The chosen processes and time window.
 pub(super) struct Chosen {
-    /// Whether each process was.
+    /// Whether each process was chosen.
     pub(super) processes: Vec<bool>,
-    /// The window, from the start of the recording.
+    /// The window, relative to the start of the recording.
     pub(super) from_ns: u64,
     pub(super) until_ns: u64,
     min_life_ns: u64,
@@ -56,7 +56,7 @@ impl Chosen {
         Ok(chosen)
     }
 
-    /// Whether something with this life lies in the window and is long enough.
+    /// Whether this lifetime overlaps the window and is long enough.
     pub(super) fn is_in_time(&self, begin_ns: u64, end_ns: u64) -> bool {
         begin_ns <= self.until_ns
             && end_ns >= self.from_ns
@@ -96,7 +96,7 @@ fn of_kind(recording: &Recording, names: &[String]) -> Result<Vec<bool>, Analysi
     Ok(recording.processes.iter().map(|process| wanted[process.program()]).collect())
 }
 
-/// Processes with this pid, or that ran this program, and their descendants.
+/// Processes with this pid or program, and their descendants.
 fn below(recording: &Recording, root: &str) -> Result<Vec<bool>, AnalysisError> {
     let mut below: Vec<bool> = match root.parse::<i32>() {
         Ok(pid) => recording.processes.iter().map(|process| process.pid == pid).collect(),

@@ -1,4 +1,4 @@
-//! Births, execs and ends: who there was, and what each ran.
+//! Births, execs and ends: which processes existed, and what each ran.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -16,7 +16,7 @@ use crate::recording::names::{Names, comm};
 use crate::recording::process::{Before, Process, Run, Task};
 use crate::recording::usage::Usage;
 
-/// Of blocks of lifecycle records, one part in so many is left when they are compressed, at most.
+/// Largest compression ratio assumed for blocks of lifecycle records.
 const SHRINKS_TO_MOST: u64 = 32;
 
 impl Loader<'_> {
@@ -24,9 +24,9 @@ impl Loader<'_> {
         self.make_room(reader);
         let decoded = records(reader, Stream::Lifecycle, |record| self.take(record));
         self.undecodable += decoded.undecodable;
-        // Nobody is attached from here on.
+        // No attach records follow from here on.
         self.process_of_pid = Serials::default();
-        // What is alive ran on to the end.
+        // Tasks that are still alive ran on to the end.
         let ended_ns = reader.trailer().map(|trailer| trailer.ended_ns);
         if self.tasks.iter().any(|task| task.ended_ns().is_none() && !task.zombie) {
             self.last_ns = self.last_ns.max(ended_ns.unwrap_or(0));
@@ -37,8 +37,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Reserves memory for the tasks that a trace of its size holds, so that vectors of a million do
-    /// not move as they grow. What is reserved and not used takes none.
+    /// Reserves memory for the tasks that a trace of its size contains, so that vectors of a
+    /// million elements are not moved as they grow. Reserved memory that is not used costs nothing.
     fn make_room(&mut self, reader: &mut Reader<BufReader<File>>) {
         let told_bytes = std::cell::Cell::new(0_u64);
         let count = |info: &BlockInfo| {
@@ -49,11 +49,11 @@ impl Loader<'_> {
         };
         while reader.next_block_where(count).is_some() {}
         reader.rewind();
-        // Headers are believed as far as blocks shrink when they are compressed.
+        // Sizes in headers are trusted only up to the largest plausible compression ratio.
         let bytes = told_bytes.get().min(reader.len_bytes().saturating_mul(SHRINKS_TO_MOST));
         let of_task = size_of::<layout::Fork>() + size_of::<layout::Exit>();
         let tasks = usize::try_from(bytes).unwrap_or(0) / of_task;
-        // Where there is no room, it is missed later on, if at all.
+        // If a reservation fails, any shortage shows up later, if at all.
         let _ = self.tasks.try_reserve_exact(tasks);
         let _ = self.processes.try_reserve_exact(tasks);
         let _ = self.runs.try_reserve_exact(tasks);
@@ -78,7 +78,7 @@ impl Loader<'_> {
                 }
             }
             Record::Rename(rename) => {
-                // Threads have names of their own.
+                // Threads have their own names.
                 if rename.head.task == rename.process
                     && let Some(process) = self.process_of(rename.process)
                 {
@@ -95,9 +95,9 @@ impl Loader<'_> {
             Record::Loss(loss) => {
                 self.counts.losses.insert((loss.kind, loss.reason, loss.cpu), loss.count);
             }
-            // Of a command line the beginning will do, and environments are told apart nowhere.
+            // The beginning of a command line suffices, and environments are not distinguished.
             Record::ExecArgs(..) | Record::Env(..) => {}
-            // Of other streams, or of a later version.
+            // From other streams, or a later version.
             Record::LookupFailed(..)
             | Record::LookupNamed(..)
             | Record::LookupAgain(..)
@@ -118,7 +118,7 @@ impl Loader<'_> {
             }
             _ => {
                 let program = self.number_of(Program::unknown(&comm(&attach.comm)));
-                // Its parent, if that is followed, has been attached before it in nearly all cases.
+                // Its parent, if followed, was attached before it in nearly all cases.
                 let parent = self.process_of_pid.get(attach.parent_tgid.cast_unsigned());
                 let at = self.add_process(
                     attach.head.task,
@@ -129,8 +129,8 @@ impl Loader<'_> {
                 );
                 let waited_ns = attach.waited_utime_ns.saturating_add(attach.waited_stime_ns);
                 self.processes[at].change_waits(|waits| waits.waited_before_ns = waited_ns);
-                // Its first task is the one that was added with it. A thread whose leader is not
-                // told has an id of its own.
+                // Its first task was added along with it. A thread whose leader was not recorded
+                // has a thread id of its own.
                 let task = self.tasks.len() - 1;
                 self.tasks[task].set_tid(attach.tid);
                 task
@@ -166,7 +166,7 @@ impl Loader<'_> {
         self.runs.push(Run {
             time_ns: exec.fixed.head.time_ns,
             process: number(process),
-            // Known only when all have been seen.
+            // Known only when all programs have been read.
             program: 0,
             template: self.templates.number_of(exec.argv),
             happened_here,
@@ -174,7 +174,7 @@ impl Loader<'_> {
         });
     }
 
-    /// Decides what each process ran, now that all programs are known.
+    /// Classifies the program of each process, now that all programs are known.
     pub(super) fn classify(&mut self) -> (Classification, Names) {
         let examiner = std::mem::replace(&mut self.examiner, Examiner::new(self.rules));
         examiner.resolve(&mut self.runs, &mut self.processes, &mut self.programs)
@@ -191,7 +191,7 @@ impl Loader<'_> {
             self.tasks[task].forked = true;
             return;
         }
-        // CLONE_PARENT makes a sibling.
+        // CLONE_PARENT creates a sibling.
         let parent = match forker {
             Some(at) if self.processes[at].pid != fork.parent_tgid => self.processes[at].parent(),
             forker => forker,
@@ -210,7 +210,7 @@ impl Loader<'_> {
         self.processes[at].set_spawned_in(spawned_in);
         self.processes[at].set_run(spawned_in);
         let forked_by_thread = match forker {
-            // A sibling hangs on the same thread as its forker.
+            // A sibling is attributed to the same thread as its forker.
             Some(forker) if self.processes[forker].pid != fork.parent_tgid => {
                 self.processes[forker].forked_by_thread()
             }
@@ -261,7 +261,7 @@ impl Loader<'_> {
         self.counts.rss_bounds += u64::from(exit.bits & EXIT_RSS_BOUND != 0);
     }
 
-    /// The process with a serial number, which is that of the task that founded it.
+    /// The process with a serial number, which is the serial number of its first task.
     pub(super) fn process_of(&self, serial: u32) -> Option<usize> {
         let process = self.tasks[self.task_of_serial.get(serial)?].process();
         (self.processes[process].serial == serial).then_some(process)
@@ -278,7 +278,7 @@ impl Loader<'_> {
         let at = self.processes.len();
         self.processes.push(Process::new(serial, pid, born_ns, parent, program));
         self.process_of_pid.insert(pid.cast_unsigned(), at);
-        // The thread that founds a group gives it its id.
+        // The first thread of a group has the group's id as its own.
         self.add_task(serial, pid, at, born_ns, false);
         at
     }
@@ -308,7 +308,7 @@ impl Loader<'_> {
     }
 }
 
-/// What of an exec record a lost fork has to be made up from.
+/// The fields of an exec record from which a lost fork is reconstructed.
 struct ExecHead {
     process: u32,
     tgid: i32,
@@ -322,7 +322,7 @@ impl ExecHead {
     }
 }
 
-/// An index as it is kept where there are many.
+/// An index in the compact form used where there are many.
 fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

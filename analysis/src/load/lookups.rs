@@ -1,5 +1,4 @@
-//! Failed look-ups: counted by process, directory and errno, by path, and for each start of a
-//! program.
+//! Failed look-ups: counted by process, directory and errno, by path, and per program start.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -22,22 +21,22 @@ use crate::recording::process::Counts;
 /// errno(3).
 const EINVAL: u16 = 22;
 
-/// Where a look-up counts. It is found once for each that is told in full: nearly all others repeat
-/// one of these.
+/// The keys under which a look-up is counted. They are resolved once per full record: nearly all
+/// other look-ups repeat one of these.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// The path was found: nothing was looked for in vain.
+    /// The path exists: the look-up only showed that it is not a symbolic link.
     not_a_link: bool,
     /// Position in `Family::ALL`; beyond it for calls of no family.
     family: u8,
     /// Number of its path.
     path: u32,
-    /// Number of what it has in common with others.
+    /// Number of its kind: directory, errno and family.
     kind: u32,
     sought: Sought,
 }
 
-/// Gives look-ups their places.
+/// Assigns look-ups their keys.
 #[derive(Default)]
 struct Places {
     directories: Vec<Vec<u8>>,
@@ -77,15 +76,16 @@ impl Places {
     }
 }
 
-/// Who looked up, when, and what ran then: all that counting look-ups needs of the lifecycle.
+/// Who looked up, when, and which program ran then: everything from the lifecycle that counting
+/// look-ups needs.
 pub(super) struct Who {
     process_of_task: Serials,
     finder: StartFinder,
-    /// Without values, for where they lie.
+    /// Without values: only maps times to bins.
     bins: Bins,
 }
 
-/// What the look-ups come to.
+/// The results of counting the look-ups.
 pub(super) struct Found {
     counts: Counts,
     bins: Bins,
@@ -104,7 +104,7 @@ impl Who {
         let places = RefCell::new(Places::default());
         let mut counts = Counts::default();
         let mut events = bins.events(Quantity::LookupsFailed);
-        // A task looks up many things in a row.
+        // A task usually makes many look-ups in a row.
         let mut last = (0, None);
         let decoded = lookups(
             reader,
@@ -149,8 +149,8 @@ impl Who {
 }
 
 impl Loader<'_> {
-    /// Everything that has to be known before look-ups can be counted, apart from all else: they can
-    /// be counted while something else is done.
+    /// Everything that must be known before look-ups can be counted, detached from the loader so
+    /// that they can be counted concurrently with other work.
     pub(super) fn who(&self) -> Who {
         let mut process_of_task = Serials::default();
         for task in &self.tasks {

@@ -39,8 +39,8 @@ impl Recording {
     /// Reads the trace at `path`.
     ///
     /// # Errors
-    /// When it is no trace, or one that this version cannot read. What is damaged or missing in it
-    /// is no error; [`Recording::damage`] and the laws tell.
+    /// If it is not a trace, or not one that this version can read. Damaged or missing parts are
+    /// not errors; [`Recording::damage`] and the conservation laws report them.
     pub fn load(path: impl AsRef<Path>, rules: &Rules) -> Result<Self, AnalysisError> {
         let mut reader = Reader::open(path)?;
         let mut loader = Loader::new(&reader, rules);
@@ -93,7 +93,7 @@ struct Loader<'a> {
     blind: Blindness,
     totals: Totals,
     memory_readings: Vec<MemoryReading>,
-    /// Points at which tasks that were attached begin.
+    /// Counters of attached tasks at the time of attaching.
     attach_points: FastMap<usize, Point>,
     peak_running: Option<u64>,
     first_ns: u64,
@@ -142,7 +142,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// What the header says is known, and what turned out.
+    /// What the header declares as known, corrected by what reading showed.
     fn knows(&self, header: &Header) -> Knows {
         let mut knows = Knows::of(header);
         if !self.split.is_known() {
@@ -180,7 +180,7 @@ impl<'a> Loader<'a> {
         knows
     }
 
-    /// Counts look-ups while something else is done that needs none of them.
+    /// Counts look-ups concurrently with other work that does not depend on them.
     fn with_lookups<T>(
         &mut self,
         reader: &mut Reader<BufReader<File>>,
@@ -204,14 +204,14 @@ impl<'a> Loader<'a> {
         done
     }
 
-    /// Each pass unpacks the blocks of one stream and so finds the damage in these; what lies
-    /// between blocks each of them finds.
+    /// Each pass unpacks the blocks of one stream and finds the damage in them; damage between
+    /// blocks is found by every pass.
     fn note_damage(&mut self, reader: &Reader<BufReader<File>>) {
         self.damage.extend(reader.damage().iter().cloned());
     }
 
-    /// Without a trailer the last block of any stream tells how far the recording has come: a task
-    /// that lives and does nothing is in samples only.
+    /// Without a trailer, the last block of any stream shows how far the recording got: a task that
+    /// is alive but idle occurs only in samples.
     fn find_end(&mut self, reader: &mut Reader<BufReader<File>>) {
         if reader.trailer().is_some() || self.tasks.iter().all(|task| task.ended_ns().is_some()) {
             return;

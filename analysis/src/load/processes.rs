@@ -1,4 +1,4 @@
-//! From tasks to processes: when each ended, who could wait for it, what it used.
+//! From tasks to processes: when each ended, which process could wait for it, what it used.
 
 use proctrace_replay::CpuTime;
 
@@ -8,10 +8,11 @@ use crate::recording::process::{Process, Totals};
 use crate::recording::split::divide;
 
 impl Loader<'_> {
-    /// Finds who could wait for each process, by the pid that its parent had at its end.
+    /// Finds the process that could wait for each process, by the pid that its parent had at its
+    /// end.
     pub(super) fn find_reapers(&mut self) {
-        // A process keeps its pid while it lives, so one that lives and has the pid that is looked
-        // for is the one. Nearly always that is the parent.
+        // A process keeps its pid for life, so the live process with that pid is the one. It is
+        // nearly always the parent.
         let mut adopted = Vec::new();
         for at in 0..self.processes.len() {
             let Some(parent_pid) = self.processes[at].take_parent_pid() else { continue };
@@ -34,7 +35,7 @@ impl Loader<'_> {
             .collect();
         by_pid.sort_unstable();
         for (at, parent_pid, ended_ns) in adopted {
-            // The last of that pid that was there by then.
+            // The last process with that pid born by then.
             let after = by_pid
                 .partition_point(|(pid, born_ns, _)| (*pid, *born_ns) <= (parent_pid, ended_ns));
             let last = after.checked_sub(1).and_then(|last| by_pid.get(last));
@@ -45,7 +46,7 @@ impl Loader<'_> {
         }
     }
 
-    /// From the ends of tasks to those of processes.
+    /// Derives the ends of processes from those of their tasks.
     pub(super) fn end_processes(&mut self) {
         for process in &mut self.processes {
             let (mut all_ended, mut ended_ns) = (true, None);
@@ -58,7 +59,7 @@ impl Loader<'_> {
         }
     }
 
-    /// From the tasks' figures to the processes', on all cores.
+    /// Sums the counters of tasks per process, on all cores.
     pub(super) fn sum_up_processes(&mut self) {
         let mut processes = std::mem::take(&mut self.processes);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -95,7 +96,7 @@ impl Loader<'_> {
                 seen_rss_pages = seen_rss_pages.max(task.seen().map_or(0, |seen| seen.rss_pages));
             }
             process.cpu = cpu;
-            // The end of a process has told it, if there was one.
+            // If the process ended, its exit record has set this already.
             if process.status().is_none() {
                 process.set_maxrss_pages(seen_rss_pages);
             }
@@ -105,10 +106,10 @@ impl Loader<'_> {
     }
 }
 
-/// Fewer processes are summed up before a thread has begun.
+/// Below this number of processes, summing takes less time than starting a thread.
 const PART_MIN: usize = 1 << 14;
 
-/// Whether it had not ended before.
+/// Whether the process had not ended before that time.
 fn lives(process: &Process, at_ns: u64) -> bool {
     process.ended_ns().is_none_or(|ended_ns| ended_ns >= at_ns)
 }

@@ -1,4 +1,4 @@
-//! Samples, and what each task used between them: the figures of every moment.
+//! Samples, and each task's usage between them: the quantities over time.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -18,7 +18,7 @@ use crate::samplers::membership::Membership;
 use crate::samplers::watch::Watch;
 
 impl Loader<'_> {
-    /// Whom samplers of the command's tree could see, and until when.
+    /// Determines which processes samplers of the command's tree could see, and until when.
     pub(super) fn prepare_watch(&mut self, reader: &Reader<BufReader<File>>) {
         let launched = !reader.header().command.is_empty();
         let membership = Membership::of(&self.processes, &self.tasks, &self.runs, launched);
@@ -30,7 +30,7 @@ impl Loader<'_> {
         self.watch = Watch::new(&membership, &self.bins, self.last_ns, until_ns);
     }
 
-    /// Bins for everything that the other streams tell; the lives of tasks are known by now.
+    /// Creates bins for everything that the other streams contain; task lifetimes are known by now.
     pub(super) fn prepare_bins(&mut self) {
         for program in self.programs.iter() {
             let number = self.categories.number_of(program.category());
@@ -55,19 +55,19 @@ impl Loader<'_> {
         self.bins = bins;
     }
 
-    /// Samples, and what each task used between them. That is divided into user and system time
-    /// when the ticks are known that tell: within the task's own stretches as they are read, for
-    /// all else when every tick has been pooled.
+    /// Reads the samples and computes each task's usage between them. It is split into user and
+    /// system time once the deciding ticks are known: within the task's own stretches while
+    /// reading, for everything else after all ticks have been pooled.
     pub(super) fn read_samples(&mut self, reader: &mut Reader<BufReader<File>>) {
         reader.rewind();
         let tick_ns = reader.header().tick_ns;
-        // Where the recording does not say how long a tick is, ends do.
+        // If the tick length was not recorded, it is estimated from exit records.
         let is_told = tick_ns.is_some_and(|tick_ns| tick_ns > 0);
         let ends = self.tasks.iter().take_while(|_| !is_told).filter_map(Task::end);
         let charged = ends.map(|end| Usage::from(&end.record).ticks());
         self.stretches = Stretches::new(Split::new(tick_ns, charged).tick_ns);
-        // Where a task stands that was sampled or attached; few are, for most are gone before the
-        // next sample.
+        // Counters of tasks that were sampled or attached; these are few, since most tasks end
+        // before the next sample.
         let mut points = std::mem::take(&mut self.attach_points);
         let mut sampled = Bits::default();
         points.keys().for_each(|task| sampled.insert(*task));
@@ -109,8 +109,8 @@ impl Loader<'_> {
         self.divide_rest(tick_ns, &sampled);
     }
 
-    /// A task has gone from one moment to the next. What is not `remembered` is divided later, from
-    /// its birth to its end, unless it has ticks enough for itself.
+    /// Accounts a task's usage between two points. An increase that is not `remembered` is split
+    /// later, over the time from birth to end, unless it has enough ticks by itself.
     fn grow(&mut self, task: usize, from: &Point, to: Point, remembered: bool) -> Point {
         let Self { bins, tracks, tasks, processes, category_of, watch, stretches, .. } = self;
         let process = tasks[task].process();
@@ -129,7 +129,7 @@ impl Loader<'_> {
         to
     }
 
-    /// Pools the ticks that no stretch has taken, and divides what is left by them.
+    /// Pools the ticks that no stretch has used, and splits the remaining CPU time by them.
     fn divide_rest(&mut self, tick_ns: Option<u64>, sampled: &Bits) {
         let mut left = vec![Ticks::default(); self.programs.iter().count()];
         let charged = self.tasks.iter().enumerate().map(|(at, task)| {
@@ -158,7 +158,7 @@ impl Loader<'_> {
             } else if let Some(to_ns) = task.ended_ns()
                 && own.run_ns == 0
             {
-                // It was followed from its birth to its end.
+                // It was followed from birth to end.
                 let growth = Growth { from_ns: task.born_ns, to_ns, run_ns, ticks };
                 self.bins.add_divided(&growth, share, category);
             }

@@ -1,9 +1,9 @@
-//! From the serial of a task to its place in a table.
+//! Maps the serial number of a task to its index in a table.
 
 use std::collections::HashMap;
 
-/// Serials are given one after the other, so a vector holds them, and nothing has to be hashed.
-/// What a hostile trace makes of them goes to a map: memory stays in proportion to what is stored.
+/// Serial numbers are consecutive, so a vector holds them without hashing. Outliers from a hostile
+/// trace go to a map, so memory stays proportional to the entries stored.
 #[derive(Debug, Default)]
 pub(crate) struct Serials {
     dense: Vec<u32>,
@@ -12,11 +12,11 @@ pub(crate) struct Serials {
 }
 
 const NOTHING: u32 = u32::MAX;
-/// Gaps that are allowed for: records that were lost.
+/// Gap tolerated in the vector: lost records.
 const SLACK: usize = 1 << 16;
 
 impl Serials {
-    /// Makes room for so many, if there is any.
+    /// Reserves capacity, if memory allows.
     pub(crate) fn reserve(&mut self, serials: usize) {
         let _ = self.dense.try_reserve_exact(serials.saturating_add(1));
     }

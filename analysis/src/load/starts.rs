@@ -1,41 +1,41 @@
-//! How long programs take until their libraries are loaded, as far as failed look-ups tell.
+//! How long programs take until their libraries are loaded, as far as failed look-ups show.
 //!
-//! The dynamic loader looks for each library in one directory after the other (ld.so(8)). The
-//! failures come first of all that a program looks up in vain; they are over when something else
-//! is looked up in vain, or nothing is for a while. The last of them is a lower bound of when
-//! loading was over.
+//! The dynamic loader searches one directory after another for each library (ld.so(8)). Its
+//! failures precede all other failed look-ups of a program; they are over when something else is
+//! looked up without success, or when no look-up fails for a while. The last of them is a lower
+//! bound of the time at which loading was complete.
 
 use proctrace_wire::Family;
 
 use crate::recording::names::base;
 use crate::recording::process::Run;
 
-/// What is missed so long after the one before is not part of the start: plugins are loaded by the
-/// same loader.
+/// A failure this long after the previous one is not part of the start: the same loader also loads
+/// plugins.
 const PAUSE_MAX_NS: u64 = 5_000_000_000;
 
-/// What one run of a program looked up in vain.
+/// The failed look-ups of one program run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Start {
     /// All failed look-ups until the next exec, or the end.
     pub(crate) lookups: u32,
-    /// Of them, those while it was loading.
+    /// Of these, the ones while it was loading.
     pub(crate) loading: u32,
-    /// Of these, those of libraries, the rest being of their directories.
+    /// Of the loading ones, those of libraries; the rest are of their directories.
     pub(crate) libraries: u32,
-    /// The last of them, in microseconds after the exec.
+    /// Time of the last of them, in microseconds after the exec.
     pub(crate) loaded_us: u32,
 }
 
 impl Start {
-    /// The last of the look-ups while it was loading, after the exec.
+    /// Time from the exec to the last look-up of the loading phase.
     pub(crate) fn loaded_ns(&self) -> u64 {
         u64::from(self.loaded_us) * 1_000
     }
 }
 
-/// How far a run has come: it has begun, has missed a library last in the directory of this number,
-/// or has loaded all.
+/// The progress of a run: just begun, last failed to find a library in the directory of this
+/// number, or done loading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stage(u32);
 
@@ -46,14 +46,14 @@ impl Stage {
 
 const NONE: u32 = u32::MAX;
 
-/// Gives each failed look-up to the run that made it.
+/// Assigns each failed look-up to the program run that made it.
 #[derive(Debug)]
 pub(crate) struct StartFinder {
     /// When each run began.
     begun_ns: Vec<u64>,
     starts: Vec<Start>,
     stages: Vec<Stage>,
-    /// The first run of each process, then the one it is in.
+    /// Per process: initially its first run, then its current one.
     now: Vec<u32>,
     /// The next run of the same process.
     next: Vec<u32>,
@@ -74,13 +74,13 @@ impl StartFinder {
         Self { begun_ns, starts, stages, now: first, next }
     }
 
-    /// A process looked `path` up in vain.
+    /// Records that a process failed to find `path`.
     #[inline]
     pub(crate) fn add(&mut self, process: usize, missed: Missed<'_>, directories: &[Vec<u8>]) {
         let time_ns = missed.time_ns;
         let Some(now) = self.now.get_mut(process) else { return };
         let Some(mut begun_ns) = self.begun_ns.get(*now as usize).copied() else { return };
-        // Before its first exec it is still what its parent was.
+        // Before its first exec it still runs its parent's program.
         if begun_ns > time_ns {
             return;
         }
@@ -103,7 +103,8 @@ impl StartFinder {
         let library = what == What::Library;
         let of_loader = match what {
             What::Library | What::LoadersFile => true,
-            // After the first miss in a directory, glibc asks whether it is there at all.
+            // After the first miss in a directory, glibc checks whether the directory exists at
+            // all.
             What::Attributes => place.is_some_and(|directory| directory == missed.path),
             What::Else => false,
         };
@@ -133,20 +134,20 @@ pub(crate) struct Missed<'a> {
     pub(crate) path: &'a [u8],
 }
 
-/// What of a failed look-up is the same whoever makes it.
+/// The part of a failed look-up that does not depend on the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sought {
     what: What,
-    /// Number of the directory that the path is in.
+    /// Number of the directory of the path.
     directory: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Library,
-    /// A file that the loader reads, as ld.so(8) says: /etc/ld.so.preload.
+    /// A file that the loader itself reads, according to ld.so(8): /etc/ld.so.preload.
     LoadersFile,
-    /// Whether something is there, which no library is.
+    /// An existence check, which is never for a library.
     Attributes,
     Else,
 }
@@ -163,7 +164,7 @@ impl Sought {
     }
 }
 
-/// Whether it ends in .so, or in .so. and a version.
+/// Whether the name ends in .so, or in .so. followed by a version.
 fn is_library(name: &[u8]) -> bool {
     name.ends_with(b".so")
         || name
@@ -210,7 +211,7 @@ mod tests {
             (start.lookups, start.loading, start.libraries, start.loaded_ns())
         };
         assert_eq!(recording.starts.len(), 2);
-        // A stat elsewhere ends it, and what follows only counts in total.
+        // A stat elsewhere ends the loading phase; what follows counts only in the total.
         assert_eq!(of(0), (6, 4, 2, 4 * MS));
         assert_eq!(of(1), (2, 1, 1, 3 * MS));
     }

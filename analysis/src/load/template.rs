@@ -1,4 +1,4 @@
-//! The shape of a command line: what stays the same when it is run again and again.
+//! The template of a command line: what stays the same when it is run again and again.
 
 use std::hash::BuildHasher;
 
@@ -6,8 +6,8 @@ use proctrace_wire::escape::to_text;
 
 use crate::recording::names::Names;
 
-/// The numbers of shapes, with those of the last few command lines by their bytes: most are run
-/// again soon, and a shape takes longer to find than all else of an exec.
+/// Numbers of templates, with a cache of the last few command lines by their bytes: most are run
+/// again soon, and deriving a template is the most expensive part of handling an exec.
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
     names: Names,
@@ -15,12 +15,12 @@ pub(crate) struct Templates {
     hash: foldhash::fast::RandomState,
 }
 
-/// How many are kept.
+/// Entries in the cache.
 const RECENT: usize = 512;
 
 impl Templates {
     pub(crate) fn number_of(&mut self, argv: &[u8]) -> u32 {
-        // What comes after that changes nothing.
+        // Bytes beyond this do not change the result.
         let key = &argv[..argv.len().min(LOOKED_AT_MAX + 1)];
         if self.recent.is_empty() {
             self.recent.resize(RECENT, None);
@@ -41,13 +41,13 @@ impl Templates {
     }
 }
 
-/// Longer ones are cut: a shell may be given a whole script in one argument.
+/// Longer templates are cut: a shell may be given a whole script in one argument.
 const TEMPLATE_BYTES_MAX: usize = 160;
-/// Bytes of an argv that are looked at.
+/// Bytes of an argv that are examined.
 const LOOKED_AT_MAX: usize = 1024;
 
-/// The arguments with a space between them, numbers written as `#`, and so are the six or more
-/// random characters that mktemp(1) makes. White space of any length is one space.
+/// The arguments separated by single spaces, with numbers replaced by `#`, and likewise the six or
+/// more random characters that mktemp(1) generates. White space of any length becomes one space.
 pub(crate) fn template(argv: &[u8]) -> String {
     let looked_at = &argv[..argv.len().min(LOOKED_AT_MAX)];
     let spaced: Vec<u8> =
@@ -59,7 +59,7 @@ pub(crate) fn template(argv: &[u8]) -> String {
         if at > 0 {
             out.push(' ');
         }
-        // Digits in a program's name are part of it, and where it lies says little.
+        // Digits in a program's name are part of it, and its directory carries little information.
         let word = if at == 0 { word.rsplit('/').next().unwrap_or(word) } else { word };
         shape(word, at > 0, &mut out);
         if out.len() > TEMPLATE_BYTES_MAX {
@@ -77,7 +77,7 @@ pub(crate) fn template(argv: &[u8]) -> String {
     out
 }
 
-/// One word: runs of letters and digits are looked at, all else stays.
+/// Normalizes one word: runs of letters and digits are examined, everything else is kept.
 fn shape(word: &str, without_digits: bool, out: &mut String) {
     let mut rest = word;
     while !rest.is_empty() {
@@ -100,7 +100,7 @@ fn shape(word: &str, without_digits: bool, out: &mut String) {
     }
 }
 
-/// Digits among letters of both cases, or hexadecimal digits: no one writes that by hand.
+/// Digits mixed with letters of both cases, or hexadecimal digits: nobody writes that by hand.
 fn is_random(run: &str) -> bool {
     let any = |of: fn(&u8) -> bool| run.as_bytes().iter().any(of);
     let mixed =

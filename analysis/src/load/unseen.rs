@@ -1,11 +1,11 @@
-//! Collecting, while a trace is read, what it could not see.
+//! Collects, while a trace is read, what it could not see.
 
 use std::collections::BTreeSet;
 
 use proctrace_wire::BlindSpot;
 use proctrace_wire::layout::{EXEC_COMPAT, EXEC_WITHHELD, EXIT_WITHHELD};
 
-/// Processes with something that cannot be seen, by index.
+/// Processes with activity that cannot be observed, by index.
 #[derive(Debug, Default)]
 pub(crate) struct Blindness {
     pub(crate) compat: BTreeSet<usize>,
@@ -40,7 +40,7 @@ impl Blindness {
     }
 }
 
-/// Whether it is systemd-run, starting something that will not be a descendant. With --scope it
+/// Whether this is systemd-run starting something that will not be a descendant. With --scope it
 /// runs the command itself.
 fn asks_systemd(exec: &proctrace_wire::Exec<'_>) -> bool {
     let name = exec.exe.rsplit(|byte| *byte == b'/').next().unwrap_or_default();

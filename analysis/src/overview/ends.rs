@@ -1,4 +1,4 @@
-//! How processes ended: what failed, and what a signal killed.
+//! How processes ended: which failed, and which were killed by a signal.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,17 +8,17 @@ use proctrace_findings::{Ends, Outcome, ProgramEnd};
 use crate::recording::Recording;
 use crate::recording::process::Process;
 
-/// Bits of a status as wait(2) gives it: the signal, or 0; whether there is a core dump; the code.
+/// Fields of a wait(2) status: the signal, or 0; the core dump flag; the exit code.
 const SIGNAL_BITS: u32 = 0x7f;
 const CORE_BIT: u32 = 0x80;
 const CODE_SHIFT: u32 = 8;
 
-/// Signals whose default is a core dump: the program did something wrong, or said so itself (signal(7)).
-/// SIGQUIT is not among them, as it comes from a terminal.
+/// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
+/// SIGQUIT is not included, as it comes from a terminal.
 const FAULTS: [i32; 9] = [4, 5, 6, 7, 8, 11, 24, 25, 31];
 const SIGKILL: i32 = 9;
 
-/// Programs whose exit status 1 is an answer: their manuals say "no", "not found" or "they differ".
+/// Programs whose exit status 1 is a result: their manuals say "no", "not found" or "they differ".
 const ANSWER_1: [&str; 18] = [
     "[", "bzgrep", "cmp", "diff", "egrep", "expr", "false", "fgrep", "git", "grep", "pgrep",
     "pidof", "pkill", "ps", "test", "which", "xzgrep", "zgrep",
@@ -80,7 +80,7 @@ struct Group<'a> {
     first: &'a Process,
 }
 
-/// The status of a process that ended. None where its last task's end was not told.
+/// The status of an ended process; `None` if its last task's exit was not recorded.
 fn known_status(process: &Process) -> Option<u32> {
     process.ended_ns().and(process.status())
 }
@@ -93,8 +93,8 @@ fn outcome(status: u32) -> Outcome {
     }
 }
 
-/// What is worse comes first. A shell says of what it ran and a signal killed 128 and the signal, of
-/// what it did not find 127, of what it could not execute 126.
+/// The severity of an outcome, worst first. A shell exits with 128 + n if a command was killed by
+/// signal n, with 127 if it was not found, and with 126 if it could not be executed.
 fn rank(program: &str, outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Signal(signal) if FAULTS.contains(&signal) => 0,
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::testing::{S, Scene, pid_of};
 
-    /// A program that one process after another runs, each with a status.
+    /// A series of processes, each running one program and exiting with a status.
     fn scene(runs: &[(&str, u32)]) -> Scene {
         let mut scene = Scene::new(1, S);
         scene.exec(0, 1, "/bin/make", (0, 0));
@@ -173,7 +173,7 @@ mod tests {
         scene.fork(S, 1, 9).sample(4 * S, 9, (0, 0));
         let ends = ends(&scene.exit(5 * S, 1, (0, 0)).load(None));
         assert_eq!((ends.succeeded, ends.failed, ends.unknown), (2, 1, 1));
-        // That of the command itself counts, too.
+        // The command itself counts, too.
         let alive = scene_of_one().load(None);
         assert_eq!(super::ends(&alive).unknown, 1);
     }

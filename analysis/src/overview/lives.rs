@@ -1,8 +1,9 @@
-//! Which processes ran the same and were started by the same, and how long those lived.
+//! Groups of processes that ran the same program and have the same spawner, and their lifetimes.
 //!
-//! A median needs all values of a group at once. polars keeps a list of them for each group, and copies
-//! it for each step of a query: five times the memory of the lifetimes themselves. Here they lie behind one
-//! another in one vector, by program and within that by group, and each median is found in its part.
+//! A median needs all values of a group at once. polars keeps a list of them for each group and
+//! copies it in each step of a query: five times the memory of the lifetimes themselves. Here they
+//! are contiguous in one vector, by program and within that by group, and each median is found in
+//! its part.
 
 use crate::recording::Recording;
 use crate::recording::fast::FastMap;
@@ -12,9 +13,10 @@ use crate::stats::median;
 /// What the processes of a group have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Group {
-    /// Number of the program they came to run.
+    /// Number of the program they ran last.
     pub(crate) program: u32,
-    /// Number of the program that forked them, and of the shape of its command line if it called exec.
+    /// Number of the program that forked them, and of its command line's template if it called
+    /// exec.
     pub(crate) spawner: Option<u32>,
     pub(crate) shape: Option<u32>,
     /// They never called exec.
@@ -38,7 +40,7 @@ impl Group {
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     pub(crate) groups: Vec<Group>,
-    /// Number of the group of each process.
+    /// Group number of each process.
     pub(crate) of_process: Vec<u32>,
 }
 
@@ -58,12 +60,12 @@ impl Groups {
     }
 }
 
-/// The lower medians of the lifetimes of processes that ended, in nanoseconds: values that occurred.
+/// The lower medians of the lifetimes of ended processes, in nanoseconds: values that occurred.
 #[derive(Debug, Default)]
 pub(crate) struct Medians {
-    /// By number of the group.
+    /// By group number.
     pub(crate) of_group: Vec<Option<u64>>,
-    /// By number of the program.
+    /// By program number.
     pub(crate) of_program: FastMap<u32, u64>,
     pub(crate) of_all: Option<u64>,
 }
@@ -79,7 +81,7 @@ impl Medians {
         lives().for_each(|(group, _)| lens[group] += 1);
         let mut order: Vec<usize> = (0..groups.len()).collect();
         order.sort_unstable_by_key(|at| groups[*at]);
-        // Where the next lifetime of each group comes.
+        // Position of the next lifetime of each group.
         let mut next = vec![0; groups.len()];
         let mut all = 0;
         for at in &order {

@@ -1,4 +1,4 @@
-//! Failed look-ups by where was searched.
+//! Failed look-ups by searched directory.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,8 @@ use crate::recording::Recording;
 use crate::recording::misses::MissKind;
 use crate::recording::names::{errno, text};
 
-/// By directory, call and errno, the most frequent first; only those of calls that the recording knows.
+/// By directory, call and errno, most frequent first; only calls whose failures the recording
+/// knows.
 pub(crate) fn by_directory(recording: &Recording) -> Vec<DirectoryMisses> {
     let known: Vec<bool> =
         Family::ALL.iter().map(|family| recording.knows.knows_family(family.name())).collect();
@@ -33,7 +34,7 @@ pub(crate) fn by_directory(recording: &Recording) -> Vec<DirectoryMisses> {
     rows.into_iter().map(row).collect()
 }
 
-/// The name of a family of calls by its place in `Family::ALL`.
+/// The name of a family of calls by its position in `Family::ALL`.
 fn family_name(at: usize) -> &'static str {
     Family::ALL.get(at).map_or("unknown", |family| family.name())
 }
@@ -47,8 +48,8 @@ pub(crate) struct PathMisses {
     pub(crate) count: u64,
 }
 
-/// By path, the most frequent first, and the number of those whose paths were not kept: there may be
-/// too many of them. Only those of calls that the recording knows.
+/// By path, most frequent first, and the number of look-ups whose paths were not kept, which are
+/// limited in number. Only calls whose failures the recording knows.
 pub(crate) fn by_path(recording: &Recording) -> (Vec<PathMisses>, u64) {
     let missed = &recording.missed_paths;
     let is_known = |family: u8| {

@@ -1,4 +1,4 @@
-//! Memory over time: what all processes together take, and which take most.
+//! Memory over time: the total of all processes, and the largest consumers.
 
 use std::collections::HashMap;
 
@@ -71,8 +71,8 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
     })
 }
 
-/// A pass ends where a process comes again. It also does after half an interval without a look, if
-/// the next pass is due by then: on a busy machine there are such pauses within a pass.
+/// A pass ends where a process occurs again. It also ends after half an interval without a reading,
+/// if the next pass is due by then: on a busy machine such pauses occur within a pass.
 pub(crate) fn passes<'a>(
     looks: impl IntoIterator<Item = &'a MemoryReading>,
     interval_ns: u64,
@@ -128,7 +128,7 @@ mod tests {
         scene.header().memory_interval_ns = Some(S);
         scene.fork(0, 1, 2).fork(2 * S, 1, 3);
         scene.memory(S, 1, (3 * MB, 2 * MB, MB)).memory(S, 2, (178 * MB, 170 * MB, 160 * MB));
-        // Between two looks it grows to 346 MB; another lives and dies there.
+        // Between two readings it grows to 346 MB; another process is born and ends there.
         scene.exit_with(2 * S - MS, 2, (0, 0), |exit| exit.maxrss_pages = 346 * MB / 4096);
         scene.exit_with(2 * S + MS, 3, (0, 0), |exit| exit.maxrss_pages = 50 * MB / 4096);
         scene.memory(3 * S, 1, (3 * MB, 2 * MB, MB));

@@ -1,4 +1,4 @@
-//! Every figure of a recording under the stable name of its family.
+//! Every metric of a recording under the stable name of its family.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,21 @@ use crate::recording::Recording;
 use crate::recording::knowledge::{BY_KIND, Knows, metric_needs};
 
 impl Analysis<'_> {
-    /// Every figure of the recording under its stable name, in the order of
+    /// Every metric of the recording under its stable name, in the order of
     /// [`FAMILIES`](proctrace_findings::FAMILIES), the largest of each family first.
     ///
-    /// A family without labels is there if the recording knows what it needs: `peak_pss_bytes` takes
-    /// `--memory`. One with labels has as many members as there are things to count, and may have none.
-    /// [`Metrics::unknown`] tells the one from the other.
+    /// A family without labels is present if the recording knows what it needs: `peak_pss_bytes`
+    /// needs `--memory`. One with labels has as many members as there are things to count, possibly
+    /// none. [`Metrics::unknown`] distinguishes the two.
     ///
     /// # Errors
-    /// When a table cannot be computed, which would be a fault of this crate.
+    /// If a table cannot be computed, which would be a bug in this crate.
     pub fn metrics(&self) -> Result<Metrics, AnalysisError> {
         metrics(self)
     }
 }
 
-/// All figures of a recording, those of [`FAMILIES`] in their order.
+/// All metrics of a recording, in the order of [`FAMILIES`].
 fn metrics(analysis: &Analysis<'_>) -> Result<Metrics, AnalysisError> {
     let recording = analysis.recording;
     let sums = analysis.sums()?;
@@ -78,7 +78,7 @@ fn unknown(knows: &Knows) -> Vec<Unknown> {
     unknown
 }
 
-/// By name of the family and values of its labels; what is said twice adds up.
+/// By family name and label values; repeated entries add up.
 #[derive(Debug, Default)]
 struct Figures<'a>(BTreeMap<&'static str, BTreeMap<Vec<&'a str>, f64>>);
 
@@ -87,7 +87,7 @@ impl<'a> Figures<'a> {
         *self.0.entry(family).or_default().entry(labels.to_vec()).or_default() += value;
     }
 
-    /// Those that are known.
+    /// The known ones, in order.
     fn in_order(self, knows: &Knows) -> Vec<Metric> {
         let mut metrics = Vec::new();
         for family in FAMILIES {
@@ -97,7 +97,7 @@ impl<'a> Figures<'a> {
             let Some(members) = self.0.get(family.name) else { continue };
             let mut members: Vec<(&Vec<&str>, f64)> =
                 members.iter().map(|(labels, value)| (labels, *value)).collect();
-            // The map is sorted by label, and a stable sort leaves it so.
+            // The map is sorted by label, and a stable sort keeps that order.
             members.sort_by(|a, b| b.1.total_cmp(&a.1));
             metrics.extend(members.into_iter().map(|(labels, value)| {
                 Metric {
@@ -173,7 +173,7 @@ fn totals(figures: &mut Figures<'_>, analysis: &Analysis<'_>, classes: &[Sum]) {
 fn by_category<'a>(figures: &mut Figures<'a>, categories: &'a [Sum]) {
     for sum in categories {
         let label = [&*sum.labels[0]];
-        // What nothing ran last has execs at most.
+        // A program that no process ran last can only have execs.
         if sum.processes > 0 {
             figures.add("processes", &label, sum.processes as f64);
             figures.add("threads", &label, sum.threads as f64);
@@ -222,7 +222,7 @@ fn spawns<'a>(figures: &mut Figures<'a>, recording: &'a Recording, pairs: &[Edge
     }
 }
 
-/// Why the figures cannot be trusted, in words.
+/// Reasons why the metrics cannot be trusted, in words.
 fn doubts(health: &Health) -> Vec<String> {
     let mut doubts = Vec::new();
     if health.recording_now {
@@ -258,7 +258,7 @@ mod tests {
     use proctrace_trace::{Damage, DamageKind};
     use proctrace_wire::Call;
 
-    /// The only family without labels that needs more than any recording has.
+    /// The only family without labels that needs more than a recording has by default.
     const ABSENT: [&str; 1] = ["peak_pss_bytes"];
 
     fn scene() -> Metrics {
@@ -269,9 +269,9 @@ mod tests {
         scene.fork(S, 1, 2).exec(S, 2, "/bin/env", (0, 0)).exec(S, 2, "/bin/sed", (0, 0));
         scene.exit(2 * S, 2, (S / 4, S / 4));
         scene.fork(S, 1, 3).thread(S, 3, 4).exit(2 * S, 4, (0, 0));
-        // Its parent is gone before it.
+        // Its parent ends first.
         scene.fork(2 * S, 3, 6).exit(3 * S, 3, (2 * S, 0)).exit(7 * S / 2, 6, (0, 0));
-        // The same name as a command of the system and as a program of its own.
+        // The same name as a system command and as a separate program.
         scene.fork(S, 1, 5).exec(S, 5, "/own/sed", (0, 0)).exit(2 * S, 5, (0, S));
         scene.exit_with(4 * S, 1, (0, 0), |exit| exit.lookups_failed = 3);
         let recording = scene.load(Some((4 * S, 5 * S / 4 + S, 5 * S / 4)));
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn a_recording_that_goes_on_is_doubted_for_that_alone() {
         let mut scene = Scene::new(1, S);
-        // A look-up of a task whose start is in a block that is still to be written.
+        // A look-up of a task whose birth is in a block that has not been written yet.
         scene.fork(0, 1, 2).open_failed(S, 7, "/x");
         let mut recording = scene.load(Some((S, 0, 0)));
         recording.trailer = None;

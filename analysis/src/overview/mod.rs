@@ -1,5 +1,5 @@
-//! A recording at a glance: the summary, the sums that all tables of programs rest on, the figures that
-//! gates compare, what could not be seen.
+//! A recording at a glance: the summary, the sums behind all tables of programs, the metrics that
+//! gates compare, and what could not be seen.
 
 pub(crate) mod blind_spots;
 pub(crate) mod ends;

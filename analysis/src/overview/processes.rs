@@ -1,4 +1,4 @@
-//! Processes one by one: in frames with what is added up of them, and as rows of tables.
+//! Individual processes: as frames together with their sums, and as rows of tables.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use crate::error::AnalysisError;
 use crate::recording::Recording;
 use crate::recording::process::Process;
 
-/// The columns bear the names and units of the public table of processes, but for the number of the group
-/// of each: what is grouped needs no texts.
+/// A frame whose columns have the names and units of the public table of processes, plus the group
+/// number of each: grouping needs no strings.
 ///
 /// `groups` are those of all processes, by index.
 pub(crate) fn frame(
@@ -35,7 +35,7 @@ pub(crate) fn frame(
     Ok(DataFrame::new(rows.len(), columns)?)
 }
 
-/// Pid, and the program with its role, of each.
+/// Adds the pid, and the program with its role, of each process.
 pub(crate) fn labels(table: Table, recording: &Recording, rows: &[usize]) -> Table {
     let of = || rows.iter().map(|at| &recording.processes[*at]);
     let program = |process: &Process| {
@@ -53,7 +53,7 @@ pub(crate) fn labels(table: Table, recording: &Recording, rows: &[usize]) -> Tab
     )
 }
 
-/// CPU time of each; divided where it has ticks enough for itself.
+/// Adds the CPU time of each process; split where it has enough ticks of its own.
 pub(crate) fn cpu_columns(table: Table, recording: &Recording, rows: &[usize]) -> Table {
     let of = || rows.iter().map(|at| &recording.processes[*at]);
     let own = |process: &Process| recording.split.own(&recording.divided_of(process));

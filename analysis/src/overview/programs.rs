@@ -1,4 +1,4 @@
-//! Programs and who starts what, as findings have them.
+//! Programs and spawners, in the form of the findings.
 
 use proctrace_findings::{Category, Spawner};
 use proctrace_trace::Quantity;
@@ -8,14 +8,14 @@ use crate::error::AnalysisError;
 use crate::overview::sums::{ProgramSum, Sums};
 use crate::recording::Recording;
 
-/// Which program each process ran.
+/// Needed to know which program each process ran.
 const WHO: [Quantity; 2] = [Forks, Execs];
 const SPLIT: [Quantity; 2] = [Cpu, Quantity::Split];
 
-/// The spawner of the command itself, and of what nothing is known.
+/// The spawner of the command itself, and of processes whose spawner is unknown.
 pub(crate) const NO_ONE: &str = "-";
 
-/// Every program, the most numerous first; those that only executed another are last.
+/// Every program, most processes first; those that only executed another program come last.
 pub(crate) fn categories(
     recording: &Recording,
     sums: &Sums,
@@ -31,7 +31,7 @@ fn category(recording: &Recording, row: ProgramSum) -> Category {
     let (program, sum) = (&recording.programs[row.program], row.sum);
     let cpu = sum.used.cpu;
     let certain = recording.split.certainty(&sum.used);
-    // What a program used that only executed another counts for that.
+    // CPU time of a program that only executed another counts for the latter.
     let ran = sum.processes > 0;
     let divided = ran && knows.all(&SPLIT);
     let interval = certain.interval_percent.filter(|_| divided);
@@ -60,7 +60,7 @@ fn category(recording: &Recording, row: ProgramSum) -> Category {
     }
 }
 
-/// Who started what, the most frequent first.
+/// Spawners and what they started, most frequent first.
 pub(crate) fn spawners(recording: &Recording, sums: &Sums) -> Result<Vec<Spawner>, AnalysisError> {
     if !recording.knows.all(&WHO) {
         return Ok(Vec::new());
@@ -79,7 +79,7 @@ pub(crate) fn spawners(recording: &Recording, sums: &Sums) -> Result<Vec<Spawner
         .collect())
 }
 
-/// What a child came to be.
+/// The name of a child: the program it ran last.
 pub(crate) fn child_name(recording: &Recording, program: usize, forked: bool) -> String {
     let name = &recording.programs[program].name;
     if forked { format!("{name} (fork)") } else { name.clone() }
@@ -94,7 +94,7 @@ mod tests {
     fn an_exec_counts_for_what_was_executed() {
         let mut scene = Scene::new(1, S);
         scene.exec(0, 1, "/bin/bash", (0, 0));
-        // env runs sed in its own place.
+        // env replaces itself with sed.
         scene.fork(MS, 1, 2).exec(MS, 2, "/usr/bin/env", (0, 0));
         scene.exec(2 * MS, 2, "/bin/sed", (0, 0)).exit(3 * MS, 2, (MS, 0));
         let recording = scene.exit(4 * MS, 1, (0, 0)).load(None);

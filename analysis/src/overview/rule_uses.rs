@@ -1,4 +1,4 @@
-//! Which rule caught which program, for those who write rules or wonder about a figure.
+//! Which rule classified which program, for authors of rules and for checking a result.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,10 +8,10 @@ use crate::classify::PackUse;
 use crate::classify::labels::class_name;
 use crate::recording::Recording;
 
-/// Roles that are shown of each program.
+/// Maximum roles shown per program.
 const ROLES_SHOWN: usize = 3;
 
-/// What one rule did with one program.
+/// What one rule matched of one program.
 #[derive(Debug, Default)]
 struct Caught<'a> {
     processes: u64,
@@ -19,8 +19,8 @@ struct Caught<'a> {
     roles: BTreeSet<&'a str>,
 }
 
-/// Every program with the rule that caught it, its class and group, how many processes ran it last
-/// and some of their roles. The most numerous first.
+/// Every program with the rule that matched it, its class and group, how many processes ran it last
+/// and some of their roles. Most processes first.
 pub fn classification(recording: &Recording) -> Table {
     let found = &recording.classification;
     let mut caught: HashMap<(usize, Option<u32>), Caught<'_>> = HashMap::new();
@@ -87,8 +87,7 @@ fn packs_that_apply(packs: &[PackUse]) -> String {
 }
 
 impl Recording {
-    /// What is worth a word about the rules that were asked for: those that caught nothing, by
-    /// pack.
+    /// Warnings about the packs that were asked for: rules that matched nothing, by pack.
     pub fn idle_rules(&self) -> Vec<String> {
         self.classification
             .packs

@@ -1,4 +1,4 @@
-//! The figures at a glance.
+//! The summary figures.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +17,7 @@ use crate::recording::process::{Process, Totals};
 use crate::recording::split::Divided;
 use crate::stats::median;
 
-/// Whose CPU time it is must be known, or tasks are missing.
+/// Without the forks, tasks would be missing from the CPU time.
 const CPU: [Quantity; 2] = [Forks, Cpu];
 const SPLIT: [Quantity; 3] = [Forks, Cpu, Split];
 
@@ -50,12 +50,12 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
     Summary { median_life_ns, ..summary }
 }
 
-/// The same but for the median lifetime, for which all have to be collected.
+/// The summary except the median lifetime, for which all lifetimes have to be collected.
 pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> Summary {
     let processes = &recording.processes;
     let Totals { used, threads, opens, .. } = recording.totals;
     let cpu: proctrace_replay::CpuTime = processes.iter().map(|process| process.cpu).sum();
-    // Descendants may go on after the command; so does the time in which they could have run.
+    // Descendants may outlive the command, which extends the time in which they could have run.
     let available_ns = recording.recorded_ns().max(recording.wall_ns()) as f64
         * f64::from(recording.header.cpus.max(1));
     let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
@@ -86,7 +86,7 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
         peak_tasks: knows
             .some(&[Forks], peak(&recording.tasks, |task| (task.born_ns, task.ended_ns()))),
         peak_processes: knows.some(&[Forks], peak(processes, |p| (p.born_ns, p.ended_ns()))),
-        // Too few samples may find nothing running, however much did.
+        // Too few samples may find nothing running, however much ran.
         peak_running: recording
             .peak_running
             .filter(|running| *running > 0 && knows.all(&[Samples])),
@@ -121,8 +121,7 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
     }
 }
 
-/// The most intervals that overlap anywhere. One that ends when another begins does not overlap
-/// with it.
+/// The maximum number of overlapping intervals. Intervals that only touch do not overlap.
 fn peak<T>(all: &[T], life: impl Fn(&T) -> (u64, Option<u64>)) -> u64 {
     let life = |one: &T| {
         let (born_ns, ended_ns) = life(one);
@@ -137,11 +136,11 @@ fn peak<T>(all: &[T], life: impl Fn(&T) -> (u64, Option<u64>)) -> u64 {
     })
 }
 
-/// Each CPU tells its births in order, and those of several come in turns: so few are put in order at a
-/// time.
+/// Each CPU reports its births in order, but those of several CPUs are interleaved: this many are
+/// sorted at a time.
 const OUT_OF_ORDER_MAX: usize = 1 << 13;
 
-/// The same without a copy of all; None if they are in no such order.
+/// The same without copying all intervals; `None` if they are not nearly in order.
 fn nearly_in_order(lives: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
     let (mut overlap, mut next) = (Overlap::default(), BinaryHeap::new());
     let mut last_ns = 0;
@@ -174,7 +173,7 @@ struct Overlap {
 }
 
 impl Overlap {
-    /// The next in order of their beginnings.
+    /// Adds the next interval, in order of start times.
     fn add(&mut self, (born_ns, ended_ns): (u64, u64)) {
         while self.ends.peek().is_some_and(|Reverse(end_ns)| *end_ns <= born_ns) {
             self.ends.pop();
@@ -194,14 +193,14 @@ mod tests {
     fn the_peak_counts_what_overlaps() {
         let of = |lives: &[(u64, Option<u64>)]| peak(lives, |life| *life);
         assert_eq!(of(&[(0, Some(10)), (2, Some(4)), (4, Some(6)), (5, None), (20, Some(30))]), 3);
-        // In another order, and with a life of no length.
+        // In a different order, and with a lifetime of zero.
         let lives =
             [(20, Some(30)), (5, None), (4, Some(6)), (2, Some(4)), (0, Some(10)), (4, Some(4))];
         assert_eq!(of(&lives), 3);
         assert_eq!(of(&[(5, Some(5)), (5, Some(5))]), 0);
         assert_eq!(of(&[(0, Some(1)), (1, Some(2)), (2, Some(3))]), 1);
         assert_eq!(of(&[]), 0);
-        // Turns of two CPUs that are longer than what is put in order at a time.
+        // Blocks from two CPUs that are longer than what is sorted at a time.
         let turns = 2 * OUT_OF_ORDER_MAX as u64;
         let lives: Vec<_> =
             (0..2).flat_map(|cpu| (0..turns).map(move |n| (2 * n + cpu, 3))).collect();

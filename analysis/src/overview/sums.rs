@@ -1,5 +1,5 @@
-//! What processes come to, added up by program and by who started them: every table of programs, every
-//! figure by program and every pair of a program and what it starts is one of these sums.
+//! Sums over processes, by program and by spawner: every table of programs, every metric by program
+//! and every pair of a program and its spawner is one of these sums.
 
 use polars::prelude::*;
 use proctrace_replay::CpuTime;
@@ -11,7 +11,7 @@ use crate::overview::processes;
 use crate::recording::Recording;
 use crate::recording::split::{Divided, Ticks};
 
-/// What is added up, whatever it is grouped by.
+/// The summed columns, whatever they are grouped by.
 const SUMMED: [&str; 9] = [
     "processes",
     "forked",
@@ -24,18 +24,18 @@ const SUMMED: [&str; 9] = [
     "failed_lookups",
 ];
 
-/// What the processes of one group come to.
+/// The sums of one group of processes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sum {
-    /// What they have in common, in the order in which that was asked for.
+    /// The labels of the group, in the order requested.
     pub(crate) labels: Vec<String>,
     pub(crate) processes: u64,
-    /// Of them, those that never called exec: they count where their parent does.
+    /// Of these, those that never called exec: they count as their parent's program.
     pub(crate) forked: u64,
-    /// Beside each process's first.
+    /// Threads other than the first of each process.
     pub(crate) threads: u64,
-    /// Successful execs while recording. An exec counts for what was executed, whatever the process ran
-    /// after that.
+    /// Successful execs while recording. An exec counts for the program executed, whatever the
+    /// process ran after it.
     pub(crate) execs: u64,
     pub(crate) used: Divided,
     pub(crate) failed_lookups: u64,
@@ -47,46 +47,48 @@ impl Sum {
     }
 }
 
-/// What one program comes to.
+/// The sums of one program.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ProgramSum {
-    /// Its number.
+    /// Number of the program.
     pub(crate) program: usize,
     pub(crate) sum: Sum,
-    /// Half of its processes lived shorter.
+    /// Median lifetime of its processes.
     pub(crate) life_median_ns: Option<u64>,
-    /// The largest of one of them.
+    /// The largest of any of its processes.
     pub(crate) peak_rss_bytes: Option<u64>,
-    /// Number of what started most of them, and how many.
+    /// Number of the program that started most of them, and how many it started.
     pub(crate) main_spawner: Option<usize>,
     pub(crate) main_spawner_processes: Option<u64>,
 }
 
-/// Processes that ran the same and were started by the same.
+/// Processes that ran the same program and have the same spawner.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Edge {
-    /// Number of the program that forked them, and of the shape of its command line if it called exec.
+    /// Number of the program that forked them, and of its command line's template if it called
+    /// exec.
     pub(crate) spawner: usize,
     pub(crate) shape: Option<u32>,
-    /// Number of what they came to run.
+    /// Number of the program they ran last.
     pub(crate) program: usize,
     /// They never called exec.
     pub(crate) forked: bool,
     pub(crate) processes: u64,
     pub(crate) used: Divided,
-    /// Half of them lived shorter.
+    /// Median lifetime.
     pub(crate) life_median_ns: Option<u64>,
 }
 
-/// Rows of a frame of processes: a million at once would take 80 MB for what is a small table.
+/// Rows per frame of processes: a million at once would take 80 MB for a small table of sums.
 const FRAME_ROWS: usize = 1 << 15;
 
 /// Sums over all processes.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    /// By who started them, by what command line, and what they came to be.
+    /// By spawner, its command line, and the program they ran last.
     edges: DataFrame,
-    /// By number of the program; what was only executed, and ran nothing to its end, has no process.
+    /// By program number; a program that was only executed, and replaced by another, has no
+    /// processes.
     programs: DataFrame,
     life_median_ns: Option<u64>,
 }
@@ -142,18 +144,18 @@ impl Sums {
                 descending([true, true, false, false, false, false]),
             )
             .collect()?;
-        // Programs are sums of these groups.
+        // The sums of programs are sums of these groups.
         let programs = programs(recording, &edges, &lives)?;
         Ok(Self { edges, programs, life_median_ns: lives.of_all })
     }
 
-    /// Half of all processes that ended lived at most so long.
+    /// Median lifetime of all processes that ended.
     pub(crate) fn life_median_ns(&self) -> Option<u64> {
         self.life_median_ns
     }
 
-    /// Groups of programs that have these labels in common (`class`, `category`, `name`), the most
-    /// numerous first.
+    /// Groups of programs that share these labels (`class`, `category`, `name`), most processes
+    /// first.
     pub(crate) fn by<const N: usize>(&self, labels: [&str; N]) -> Result<Vec<Sum>, AnalysisError> {
         let keys = labels.map(col);
         let order: Vec<Expr> =
@@ -170,7 +172,7 @@ impl Sums {
         sums(&table, &labels)
     }
 
-    /// Every program: the most numerous first, then those that only executed another.
+    /// Every program: most processes first, then those that only executed another program.
     pub(crate) fn programs(&self) -> Result<Vec<ProgramSum>, AnalysisError> {
         let table = &self.programs;
         let of = |name: &str| wholes(table, name);
@@ -189,12 +191,12 @@ impl Sums {
             .collect())
     }
 
-    /// Who started what by which command line, the most frequent first.
+    /// Spawners by command line and what they started, most frequent first.
     pub(crate) fn edges(&self) -> Result<Vec<Edge>, AnalysisError> {
         edges(&self.edges.clone().lazy().filter(col("spawner").is_not_null()).collect()?)
     }
 
-    /// The same whatever the command line was; nothing is said of lives.
+    /// The same over all command lines, without lifetimes.
     pub(crate) fn pairs(&self) -> Result<Vec<Edge>, AnalysisError> {
         let table = self
             .edges
@@ -219,7 +221,7 @@ impl Sums {
     }
 }
 
-/// From groups of processes to programs, with their execs, their labels and what started most of them.
+/// Aggregates groups of processes to programs, with their execs, labels and main spawner.
 fn programs(
     recording: &Recording,
     edges: &DataFrame,
@@ -258,7 +260,7 @@ fn programs(
     let table = join(join(ran, lives.lazy(), JoinType::Left), main_spawners, JoinType::Left);
     let table = join(table, executed, JoinType::Full);
     let table = join(table, labels(recording)?.lazy(), JoinType::Left);
-    // What only executed another program comes last, by its execs.
+    // Programs that only executed another come last, by their execs.
     let only_executed =
         when(col("processes").eq(lit(0u64))).then(col("execs")).otherwise(lit(0u64));
     Ok(table
@@ -271,7 +273,7 @@ fn programs(
         .collect()?)
 }
 
-/// What the processes of each group have in common, and how long half of them lived at most.
+/// The common properties of each group's processes, and their median lifetime.
 fn labels_of(groups: &Groups, lives: &Medians) -> Result<DataFrame, AnalysisError> {
     let of = || groups.groups.iter();
     let numbers = 0..u32::try_from(groups.groups.len()).unwrap_or(u32::MAX);
@@ -285,7 +287,7 @@ fn labels_of(groups: &Groups, lives: &Medians) -> Result<DataFrame, AnalysisErro
     )?)
 }
 
-/// What programs are grouped by, by their number.
+/// The labels that programs are grouped by, by program number.
 fn labels(recording: &Recording) -> Result<DataFrame, AnalysisError> {
     let programs = &recording.programs;
     let numbers = 0..u32::try_from(programs.len()).unwrap_or(u32::MAX);
@@ -308,12 +310,12 @@ fn place(number: Option<u64>) -> usize {
     number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
 }
 
-/// A column of whole numbers.
+/// A column of integers.
 pub(crate) fn wholes(table: &DataFrame, name: &str) -> Result<Vec<Option<u64>>, AnalysisError> {
     Ok(table.column(name)?.cast(&DataType::UInt64)?.u64()?.iter().collect())
 }
 
-/// The same where there is always one.
+/// The same for a column without nulls.
 fn counts(table: &DataFrame, name: &str) -> Result<Vec<u64>, AnalysisError> {
     Ok(wholes(table, name)?.into_iter().map(Option::unwrap_or_default).collect())
 }
@@ -375,7 +377,8 @@ mod tests {
     use super::*;
     use crate::testing::{MS, S, Scene};
 
-    /// make runs sed twice and env once, which runs awk in its own place; a fork of make runs nothing.
+    /// make runs sed twice and env once, which replaces itself with awk; a fork of make runs
+    /// nothing.
     fn sums() -> (Recording, Sums) {
         let mut scene = Scene::new(1, S);
         scene.exec(0, 1, "/bin/make", (0, 0));
@@ -407,7 +410,7 @@ mod tests {
             rows,
             [
                 ("sed", 2, 0, 2, 0, Some(9 * MS)),
-                // The fork that is alive has no life yet.
+                // The fork that is alive has no lifetime yet.
                 ("make", 2, 1, 1, 0, Some(S)),
                 ("awk", 1, 0, 1, 1, Some(10 * MS)),
                 ("env", 0, 0, 1, 0, None),

@@ -1,8 +1,8 @@
-//! What happened when: figures of the whole tree in equal bins of time.
+//! Whole-tree quantities over time, in bins of equal width.
 //!
-//! A task's counters are known at its birth (zero), at its samples and at its end. What they grew
-//! by between two of these is spread evenly over that stretch, so every bin's figure is exact up
-//! to the distance of samples, and the sum over bins is exact.
+//! A task's counters are known at its birth (zero), at each of its samples and at its end. The
+//! increase between two of these points is spread evenly over the interval, so each bin's value is
+//! exact up to the sampling interval, and the sum over all bins is exact.
 
 use proctrace_replay::{CpuTime, scale};
 use proctrace_wire::layout::{Attach, Sample, Tick};
@@ -10,26 +10,26 @@ use proctrace_wire::layout::{Attach, Sample, Tick};
 use crate::recording::exit::End;
 use crate::recording::split::{Balance, Growth, Ticks};
 
-/// At most so many bins: a week at a tenth of a second would be six million.
+/// Maximum number of bins: a week in bins of 0.1 s would be six million.
 const BINS_MAX: u64 = 20_000;
 
-/// A figure that has a value in each bin.
+/// A quantity with one value per bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(usize)]
 pub(crate) enum Quantity {
     /// CPU time in user mode, in nanoseconds: estimated from pooled ticks, see `split`.
     User,
-    /// CPU time in the kernel, in nanoseconds, likewise.
+    /// CPU time in the kernel, in nanoseconds: estimated in the same way.
     System,
-    /// The same CPU time as the kernel divides it task by task, and tells samplers of /proc.
+    /// The same CPU time as the kernel splits it task by task and reports it to samplers of /proc.
     ToldUser,
     ToldSystem,
     SwitchesVoluntary,
     SwitchesInvoluntary,
-    /// Bytes from and to storage.
+    /// Bytes read from and written to storage.
     ReadBytes,
     WriteBytes,
-    /// Bytes by read(2) and write(2) and their like.
+    /// Bytes transferred by read(2), write(2) and similar calls.
     CallReadBytes,
     CallWriteBytes,
     FaultsMinor,
@@ -42,13 +42,13 @@ pub(crate) enum Quantity {
     /// Ends of tasks, threads included.
     Exits,
     LookupsFailed,
-    /// Tasks running or runnable, asleep, in uninterruptible sleep: the mean of the ticks in a
-    /// bin, or the last known where it has none. Before the first tick nothing is known, see
+    /// Tasks running or runnable, asleep, and in uninterruptible sleep: the mean over the ticks in
+    /// a bin, or the last known value where a bin has no tick. Unknown before the first tick, see
     /// `Bins::known_from`.
     Running,
     Sleeping,
     Uninterruptible,
-    /// Tasks that live: the mean over the bin, exact.
+    /// Live tasks: the exact mean over the bin.
     Live,
 }
 
@@ -56,7 +56,7 @@ impl Quantity {
     const COUNT: usize = Self::Live as usize + 1;
 }
 
-/// The counters of a task whose growth is spread over time, in the order of the quantities.
+/// The task counters whose increase is spread over time, in the order of the quantities.
 const COUNTERS: [Quantity; 9] = [
     Quantity::SwitchesVoluntary,
     Quantity::SwitchesInvoluntary,
@@ -69,19 +69,19 @@ const COUNTERS: [Quantity; 9] = [
     Quantity::RunDelay,
 ];
 
-/// The series, one value per bin each.
+/// The time series: one value per bin and quantity.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Bins {
     pub(crate) start_ns: u64,
     pub(crate) width_ns: u64,
     len: usize,
     values: Vec<Vec<f64>>,
-    /// CPU time in nanoseconds and births of processes of each category, by its number.
+    /// CPU time in nanoseconds and process births per category, indexed by category number.
     pub(crate) categories: Vec<CategoryBins>,
     ticks: Vec<u32>,
 }
 
-/// What one category did, by bin.
+/// CPU time and process births of one category, per bin.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CategoryBins {
     pub(crate) user_ns: Vec<f64>,
@@ -89,13 +89,13 @@ pub(crate) struct CategoryBins {
     pub(crate) processes: Vec<f64>,
 }
 
-/// A task's counters at one moment.
+/// A task's counters at one point in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Point {
     pub(crate) time_ns: u64,
     run_ns: u64,
     ticks: Ticks,
-    /// As the kernel divides it: what samplers of /proc are told.
+    /// As the kernel splits it: what samplers of /proc read.
     told: CpuTime,
     counters: [u64; COUNTERS.len()],
 }
@@ -139,12 +139,12 @@ impl Point {
         point_of!(end.time_ns, end.record)
     }
 
-    /// The CPU time of the task since an earlier moment, as the kernel divides it.
+    /// The task's CPU time since an earlier point, as the kernel splits it.
     pub(crate) fn told_since(&self, before: &Self) -> CpuTime {
         self.told - before.told
     }
 
-    /// What the task used since an earlier moment.
+    /// The task's usage since an earlier point.
     pub(crate) fn growth_since(&self, before: &Self) -> Growth {
         Growth {
             from_ns: before.time_ns,
@@ -154,8 +154,9 @@ impl Point {
         }
     }
 
-    /// Neither part of what the kernel tells may fall when it estimates the split anew; it keeps
-    /// its own estimates apart in the same way (cputime_adjust). Nor may any other counter.
+    /// The user and system times that the kernel reports must not decrease when it re-estimates the
+    /// split; the kernel keeps its own estimates monotonic in the same way (`cputime_adjust`). Nor
+    /// may any other counter decrease.
     fn after(mut self, before: &Self) -> Self {
         let total = self.told.total_ns().max(before.told.total_ns());
         let system = self.told.system_ns.max(before.told.system_ns);
@@ -167,7 +168,7 @@ impl Point {
 }
 
 impl Bins {
-    /// Bins of `width_ns`, or a multiple of it where there would be too many, for so many
+    /// Bins of `width_ns`, or of a multiple of it where there would be too many, for this number of
     /// categories.
     pub(crate) fn new(start_ns: u64, end_ns: u64, width_ns: u64, categories: usize) -> Self {
         let length = end_ns.saturating_sub(start_ns).max(1);
@@ -195,8 +196,9 @@ impl Bins {
         self.len
     }
 
-    /// The first bin in which a quantity is known: that of the first tick for what only ticks tell,
-    /// or the number of bins where there is none. What stands in the bins before means nothing.
+    /// The first bin in which a quantity is known: for quantities that only ticks record, the bin
+    /// of the first tick, or the number of bins if there is none. Values in earlier bins are
+    /// meaningless.
     pub(crate) fn known_from(&self, quantity: Quantity) -> usize {
         match quantity {
             Quantity::Running | Quantity::Sleeping | Quantity::Uninterruptible => {
@@ -211,9 +213,9 @@ impl Bins {
         self.values.get(quantity as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds what a task's counters grew by from one moment to the next; returns the latter, and
-    /// tells `each` the bin, and the CPU time in it. How that is divided is added when it is known,
-    /// by [`Bins::add_divided`].
+    /// Adds the increase of a task's counters from one point to the next and returns the latter.
+    /// Calls `each` with every bin touched and the CPU time in it. The user/system split is added
+    /// by [`Bins::add_divided`] once it is known.
     pub(crate) fn add_growth(
         &mut self,
         from: &Point,
@@ -240,7 +242,7 @@ impl Bins {
         to
     }
 
-    /// Adds CPU time of a category, with the share of it that is system time.
+    /// Adds CPU time of a category, given the fraction of it that is system time.
     pub(crate) fn add_divided(&mut self, growth: &Growth, system_share: f64, category: usize) {
         let system_ns = growth.run_ns as f64 * system_share;
         let user_ns = growth.run_ns as f64 - system_ns;
@@ -254,7 +256,8 @@ impl Bins {
         }
     }
 
-    /// After the last: moves user and system time so that their sums are those of the whole.
+    /// Called after the last addition: shifts user and system time so that their sums match the
+    /// estimate for the whole tree.
     pub(crate) fn balance(&mut self, balance: Balance) {
         let (user, system) = (Quantity::User as usize, Quantity::System as usize);
         let [user, system] = [user, system].map(|at| std::mem::take(&mut self.values[at]));
@@ -270,14 +273,15 @@ impl Bins {
         }
     }
 
-    /// Counts events of a kind, most of which come one after the other.
+    /// Counts events of one kind, most of which arrive in time order.
     pub(crate) fn events(&mut self, quantity: Quantity) -> BinEvents<'_> {
         let (start_ns, width_ns, len) = (self.start_ns, self.width_ns, self.len);
         let values = &mut self.values[quantity as usize];
         BinEvents { values, start_ns, width_ns, len, bin: 0, from_ns: 1, to_ns: 0 }
     }
 
-    /// Takes the values of a quantity that were added to other bins of the same times.
+    /// Moves in the values of a quantity that were accumulated in another set of bins of the same
+    /// times.
     pub(crate) fn take_values(&mut self, quantity: Quantity, other: &mut Self) {
         if self.len == other.len {
             let at = quantity as usize;
@@ -285,7 +289,7 @@ impl Bins {
         }
     }
 
-    /// One more process of a category.
+    /// Counts one more process of a category.
     pub(crate) fn add_process(&mut self, category: usize, time_ns: u64) {
         let bin = self.bin_of(time_ns);
         if let Some(category) = self.categories.get_mut(category) {
@@ -293,7 +297,7 @@ impl Bins {
         }
     }
 
-    /// The life of a task.
+    /// Adds the lifetime of a task.
     pub(crate) fn add_life(&mut self, from_ns: u64, to_ns: u64) {
         let length = to_ns.saturating_sub(from_ns) as f64 / self.width_ns as f64;
         for (bin, share) in self.shares(from_ns, to_ns) {
@@ -313,7 +317,7 @@ impl Bins {
         self.ticks[bin] += 1;
     }
 
-    /// After the last tick: sums become means, and gaps take the last known value.
+    /// Called after the last tick: turns sums into means and fills gaps with the last known value.
     pub(crate) fn finish_ticks(&mut self) {
         for quantity in [Quantity::Running, Quantity::Sleeping, Quantity::Uninterruptible] {
             let mut known = 0.0;
@@ -326,12 +330,13 @@ impl Bins {
         }
     }
 
-    /// The bin of a moment; the first or last one for what lies outside.
+    /// The bin that contains a time; times outside the range map to the first or last bin.
     pub(crate) fn bin_of(&self, time_ns: u64) -> usize {
         bin_of(time_ns, self.start_ns, self.width_ns, self.len)
     }
 
-    /// The bins that a stretch of time touches, and the share of it in each; they add up to 1.
+    /// The bins that an interval overlaps, with the fraction of it in each; the fractions add up to
+    /// 1.
     pub(crate) fn shares(
         &self,
         from_ns: u64,
@@ -347,7 +352,7 @@ impl Bins {
             }
             let edge = |bin: u64| start_ns.saturating_add(bin.saturating_mul(width_ns));
             let begin = edge(bin as u64).max(from_ns);
-            // The last bin takes what lies beyond the end.
+            // The last bin includes everything beyond the end.
             let end = if bin == last { to_ns } else { edge(bin as u64 + 1).min(to_ns) };
             (bin, end.saturating_sub(begin) as f64 / length)
         })
@@ -359,14 +364,14 @@ fn bin_of(time_ns: u64, start_ns: u64, width_ns: u64, len: usize) -> usize {
     usize::try_from(bin).unwrap_or(usize::MAX).min(len - 1)
 }
 
-/// Counts events of a kind.
+/// Counts events of one kind.
 #[derive(Debug)]
 pub(crate) struct BinEvents<'a> {
     values: &'a mut [f64],
     start_ns: u64,
     width_ns: u64,
     len: usize,
-    /// That of the last event, and moments that surely lie in it.
+    /// Bin of the last event, and a range of times known to lie in it.
     bin: usize,
     from_ns: u64,
     to_ns: u64,

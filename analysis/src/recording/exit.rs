@@ -1,4 +1,4 @@
-//! The end of a task, and what is kept of its record.
+//! The end of a task, and what is kept of its exit record.
 
 use proctrace_wire::layout::EXIT_RELEASED;
 
@@ -7,13 +7,13 @@ use crate::recording::split::Ticks;
 /// The end of a task.
 #[derive(Debug, Clone, Copy)]
 pub struct End {
-    /// When.
+    /// Time of the end.
     pub time_ns: u64,
-    /// What else its record says.
+    /// The rest of the exit record.
     pub record: Exit,
 }
 
-/// A number of bytes that the kernel counts in units of `UNIT`, in two bytes.
+/// A byte count that the kernel keeps in multiples of `UNIT`, stored in two bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Units<const UNIT: u64>(u16);
 
@@ -35,16 +35,16 @@ impl<const UNIT: u64> From<Units<UNIT>> for u64 {
 
 macro_rules! kept_of_exit {
     ($($(#[$doc:meta])+ $field:ident: $type:ty as $tiny:ty,)+) => {
-        /// What is said of the end of a task, of its exit record.
+        /// The counters of a task's exit record.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Exit {
             /// CPU time that the kernel may have left out when the process was waited for: the last
-            /// slice of a task that was released before it had left its CPU.
+            /// time slice of a task that was released before it had left its CPU.
             pub tail_ns: u64,
             $($(#[$doc])+ pub $field: $type,)+
         }
 
-        /// The same in as few bytes as will do for most: there is one for each of a million tasks.
+        /// A compact form that suffices for most tasks: there may be millions of them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) struct TinyExit {
             tail_ns: u32,
@@ -52,7 +52,7 @@ macro_rules! kept_of_exit {
         }
 
         impl Exit {
-            /// None where a figure is too large.
+            /// `None` if a value does not fit.
             pub(crate) fn tiny(&self) -> Option<TinyExit> {
                 Some(TinyExit {
                     tail_ns: self.tail_ns.try_into().ok()?,
@@ -82,7 +82,7 @@ macro_rules! kept_of_exit {
 }
 
 impl TinyExit {
-    /// CPU time and ticks, without the rest.
+    /// CPU time and ticks only.
     #[inline]
     pub(crate) fn cpu(&self) -> (u64, Ticks) {
         let (user_ns, system_ns) = (self.utime_ns.into(), self.stime_ns.into());
@@ -102,13 +102,13 @@ kept_of_exit! {
     lookups_failed: u32 as u16,
     /// Failed execs, counted independently of their records.
     execs_failed: u32 as u8,
-    /// Times it was moved to another CPU; 0 in traces before wire version 3.
+    /// Migrations to another CPU; 0 in traces before wire version 3.
     migrations: u32 as u8,
     /// CPU time, exact.
     run_ns: u64 as u32,
-    /// User time by ticks.
+    /// User time, sampled by ticks.
     utime_ns: u64 as u32,
-    /// System time by ticks.
+    /// System time, sampled by ticks.
     stime_ns: u64 as u32,
     /// Voluntary context switches.
     nvcsw: u64 as u8,

@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// A map whose hash costs a third of the standard library's. It has a random seed, so that a
-/// hostile trace cannot choose keys that collide.
+/// A map whose hash function costs a third of the standard library's. Its seed is random, so a
+/// hostile trace cannot choose colliding keys.
 pub(crate) type FastMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// The same as a set.
+/// The corresponding set.
 pub(crate) type FastSet<K> = HashSet<K, foldhash::fast::RandomState>;
 
-/// A set of indexes, a bit each: what tells most of them at once that a map does not have them.
+/// A set of indices with one bit each: a cheap filter for keys that a map does not contain.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Bits(Vec<u64>);
 

@@ -1,5 +1,5 @@
-//! What a recording knows, and which figures need what: a figure whose quantities are not known is
-//! left out, never computed from the zeros that stand for them.
+//! Which quantities a recording contains, and which results need which quantities: a result whose
+//! quantities are not known is left out, never computed from the zeros that stand in for them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use Quantity::{
     LookupsReadlink, LookupsStat, Memory, PeakRss, RunDelay, Samples, Split, Switches,
 };
 
-/// Which program each process ran: its own exec, or that of the one who forked it.
+/// Needed to know which program each process ran: its own exec, or its forker's program.
 const WHO: &[Quantity] = &[Forks, Execs];
 const LOOKUPS: &[Quantity] =
     &[LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir];
@@ -26,7 +26,7 @@ pub(crate) struct Knows {
 }
 
 impl Knows {
-    /// As the header says.
+    /// The initial state, as declared in the header.
     pub(crate) fn of(header: &Header) -> Self {
         let mut knows = Self::default();
         for quantity in Quantity::ALL {
@@ -40,24 +40,24 @@ impl Knows {
                 }
             }
         }
-        // There is nothing to divide.
+        // Without CPU time there is nothing to split.
         if let Some(reason) = knows.absent.get(&Cpu).cloned() {
             knows.absent.insert(Split, reason);
         }
         knows
     }
 
-    /// Something turned out not to be known.
+    /// Marks a quantity as unknown.
     pub(crate) fn lacks(&mut self, quantity: Quantity, reason: String) {
         self.absent.entry(quantity).or_insert(reason);
     }
 
-    /// Something turned out to be estimated.
+    /// Marks a quantity as estimated.
     pub(crate) fn estimates(&mut self, quantity: Quantity, method: String) {
         self.estimates.entry(quantity).or_insert(method);
     }
 
-    /// There was at least so much of something.
+    /// Marks a quantity as a lower bound.
     pub(crate) fn bounds(&mut self, quantity: Quantity, why: &str) {
         self.bounds.entry(quantity).or_insert_with(|| why.to_owned());
     }
@@ -67,17 +67,17 @@ impl Knows {
         !needs.iter().any(|quantity| self.absent.contains_key(quantity))
     }
 
-    /// A figure, if all that it needs is known.
+    /// The value, if every quantity it needs is known.
     pub(crate) fn some<T>(&self, needs: &[Quantity], figure: T) -> Option<T> {
         self.all(needs).then_some(figure)
     }
 
-    /// Whether failures of a family of calls are known, by its name.
+    /// Whether the failures of a family of calls, given by name, are known.
     pub(crate) fn knows_family(&self, family: &str) -> bool {
         !self.absent.keys().any(|quantity| quantity.family() == Some(family))
     }
 
-    /// Why something is not known: "failed stats are not known (left out by --misses)".
+    /// Why quantities are not known: "failed stats are not known (left out by --misses)".
     pub(crate) fn why_not(&self, needs: &[Quantity]) -> Option<String> {
         let missing =
             needs.iter().filter_map(|quantity| Some((quantity, self.absent.get(quantity)?)));
@@ -95,7 +95,8 @@ impl Knows {
         (!says.is_empty()).then(|| says.join("; "))
     }
 
-    /// Everything, as findings have it. What was lost makes lower bounds of what is exact.
+    /// The state of every quantity, in the form of the findings. Lost records turn exact quantities
+    /// into lower bounds.
     pub(crate) fn findings(&self, losses: &[Loss]) -> Vec<Known> {
         let state = |quantity: Quantity| {
             if let Some(reason) = self.absent.get(&quantity) {
@@ -127,11 +128,11 @@ impl Knows {
     }
 }
 
-/// Whether a lost record of a kind takes from what is known of a quantity.
+/// Whether losing records of a kind makes a quantity incomplete.
 fn is_lost_with(quantity: Quantity, kind: &str) -> bool {
     let kind = Kind::ALL.into_iter().find(|known| known.name() == kind);
     match kind {
-        // Who is not followed is missing in everything.
+        // A task that is not followed is missing from every quantity.
         Some(Kind::Fork | Kind::Attach) | None => true,
         Some(Kind::Exec) => matches!(quantity, Execs | Quantity::Argv),
         Some(Kind::ExecArgs) => quantity == Quantity::Argv,
@@ -149,7 +150,7 @@ fn is_lost_with(quantity: Quantity, kind: &str) -> bool {
     }
 }
 
-/// What a figure of the stable name needs; None if there is no such family.
+/// The quantities that a metric needs, by its stable name; `None` if there is no such family.
 pub(crate) fn metric_needs(family: &str) -> Option<&'static [Quantity]> {
     Some(match family {
         "total_processes" | "total_threads" | "total_tasks" | "peak_tasks" | "peak_processes" => {
@@ -170,7 +171,7 @@ pub(crate) fn metric_needs(family: &str) -> Option<&'static [Quantity]> {
         "command_failed_lookups" => {
             &[Forks, Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
         }
-        // By kind, each for itself: see `by_kind`.
+        // Decided per family of calls: see `by_kind`.
         "failed_lookups" | "directory_failed_lookups" => &[],
         "total_opens" => &[LookupsOpen],
         "total_cpu_user_seconds" | "total_cpu_system_seconds" => &[Forks, Cpu, Split],
@@ -189,7 +190,7 @@ pub(crate) fn metric_needs(family: &str) -> Option<&'static [Quantity]> {
     })
 }
 
-/// Families of figures that are told apart by family of calls, each known for itself.
+/// Metrics that are broken down by family of calls, each family known independently.
 pub(crate) const BY_KIND: [&str; 2] = ["failed_lookups", "directory_failed_lookups"];
 
 /// What a table's rows need, and what its columns need beyond that.
@@ -203,16 +204,16 @@ pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
         "accounting_looks" => &[Forks, Cpu, Samples],
         "accounting_processes" => &[Forks, Execs, Cpu],
         "detached" | "programs_by_cpu" => WHO,
-        // Figures are known for themselves, look-ups by call.
+        // Each metric is checked by itself, and look-ups per call.
         "summary" | "lookups" | "lookup_paths" => &[],
         "lookup_programs" => {
             &[Forks, Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
         }
         "memory_processes" => &[Forks, Execs, Memory],
         "memory_looks" => &[Forks, Memory],
-        // What is known is always known.
+        // These describe the recording itself and are always known.
         "laws" | "losses" | "known" | "unseen" => &[],
-        // Series are known for themselves.
+        // Each series is checked by itself.
         "correlations" | "correlation_lags" | "correlation_signs" | "correlation_matrix" => &[],
         "switches" | "switches_programs" => &[Forks, Execs, Switches],
         "task_states" => &[Forks, Cpu, RunDelay, Samples],
@@ -227,7 +228,7 @@ pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
     })
 }
 
-/// What a column needs, whichever table it is in.
+/// What a column needs, in whichever table it occurs.
 pub(crate) fn column_needs(column: &str) -> &'static [Quantity] {
     match column {
         "system_percent"
@@ -277,12 +278,12 @@ pub(crate) fn chart_needs(chart: &str) -> Option<&'static [Quantity]> {
     })
 }
 
-/// Whether it is known what a table or a chart of this name needs: each must say so.
+/// Whether the needs of a table or chart of this name are declared: each must declare them.
 pub fn says_what_it_needs(name: &str) -> bool {
     table_needs(name).is_some() || chart_needs(name).is_some()
 }
 
-/// What a series over time needs, as correlations name it.
+/// What a time series needs, by its name in the correlations.
 pub(crate) fn series_needs(series: &str) -> &'static [Quantity] {
     match series {
         "system CPU" | "user CPU" => &[Forks, Execs, Cpu, Split, Samples],
@@ -297,7 +298,7 @@ pub(crate) fn series_needs(series: &str) -> &'static [Quantity] {
     }
 }
 
-/// Whether a law can be checked: what it needs.
+/// What checking a conservation law needs.
 pub(crate) fn law_needs(law: &str) -> &'static [Quantity] {
     match law {
         "births" | "parents" | "starts" => &[Forks],

@@ -1,4 +1,4 @@
-//! What is known of a task besides its birth, in few bytes for most.
+//! What is known of a task besides its birth, stored compactly for most tasks.
 
 use crate::recording::exit::{Exit, TinyExit};
 use crate::recording::split::Ticks;
@@ -9,15 +9,15 @@ use crate::recording::usage::Usage;
 pub(crate) enum Known {
     #[default]
     Nothing,
-    /// Nearly all tasks are short, and their figures small.
+    /// Nearly all tasks are short-lived, with small counters.
     Tiny(TinyExit),
-    /// Others have figures that do not fit there.
+    /// Tasks whose counters do not fit there.
     Large(Box<Exit>),
-    /// And few there is more to tell of than an end.
+    /// The few tasks that have more than an exit record.
     Rare(Box<Rare>),
 }
 
-/// What is known of few tasks.
+/// What is known of only a few tasks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rare {
     exit: Option<Exit>,
@@ -55,7 +55,7 @@ impl Known {
         *self = record.tiny().map_or_else(|| Self::Large(Box::new(record)), Self::Tiny);
     }
 
-    /// CPU time and ticks of most, who were followed from birth to end.
+    /// CPU time and ticks of the usual task, followed from birth to end.
     #[inline]
     pub(crate) fn tiny_cpu(&self) -> Option<(u64, Ticks)> {
         match self {

@@ -1,10 +1,10 @@
-//! Failed look-ups, counted: by process, directory, errno and family, and by path.
+//! Counts of failed look-ups: by process, directory, errno and family, and by path.
 
 use std::ops::Range;
 
 use crate::recording::fast::FastMap;
 
-/// Where a failed look-up is counted.
+/// The key under which a failed look-up is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Miss {
     pub(crate) process: u32,
@@ -14,7 +14,7 @@ pub(crate) struct Miss {
     pub(crate) family: u8,
 }
 
-/// What failed look-ups have in common, whoever made them.
+/// The part of the key that does not depend on the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct MissKind {
     pub(crate) directory: u32,
@@ -27,11 +27,12 @@ pub(crate) struct MissKind {
 #[derive(Debug, Default)]
 pub(crate) struct Misses {
     kinds: Vec<MissKind>,
-    /// In order, each process and kind once; those of `GROUP_PROCESSES` neighbours together.
+    /// In order, with one entry per process and kind, in groups of `GROUP_PROCESSES` consecutive
+    /// processes.
     counted: Vec<Counts>,
 }
 
-/// Counts of `GROUP_PROCESSES` neighbours, in six bytes each where that will do.
+/// Counts of `GROUP_PROCESSES` consecutive processes, in six bytes each where that suffices.
 #[derive(Debug)]
 enum Counts {
     Small { first: u32, counted: Vec<SmallCounted> },
@@ -40,7 +41,7 @@ enum Counts {
 
 #[derive(Debug, Clone, Copy)]
 struct SmallCounted {
-    /// After the first of the group.
+    /// Offset from the first process of the group.
     process: u16,
     kind: u16,
     count: u16,
@@ -91,7 +92,7 @@ impl Counted {
 }
 
 impl Misses {
-    /// Each with its number of look-ups, by process.
+    /// Every key with its number of look-ups, by process.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Miss, u32)> {
         self.counted.iter().flat_map(Counts::iter).filter_map(|counted| {
             let MissKind { directory, errno, family } = *self.kinds.get(counted.kind as usize)?;
@@ -114,7 +115,7 @@ impl Misses {
         sums
     }
 
-    /// How many look-ups there are of each kind, and processes that made them.
+    /// For each kind, the number of look-ups and of processes that made them.
     pub(crate) fn by_kind(&self) -> Vec<(MissKind, u64, u64)> {
         let mut sums: Vec<_> = self.kinds.iter().map(|kind| (*kind, 0, 0)).collect();
         for counted in self.counted.iter().flat_map(Counts::iter) {
@@ -128,25 +129,25 @@ impl Misses {
     }
 }
 
-/// Counts kept at hand for processes that look up at a time; a power of 2. A process has a few
-/// hundred kinds, and there are as many that run as there are cores.
+/// Number of cached counts for processes that are currently looking up paths; a power of 2. A
+/// process has a few hundred kinds, and about as many processes run at once as there are cores.
 const AT_HAND: usize = 1 << 14;
 
-/// Counts of the past are put in order for so many processes together: few enough for a cache.
+/// Processes per group of flushed counts that is sorted together: few enough to fit in a cache.
 const GROUP_PROCESSES: u32 = 1 << 12;
-/// Counts of a group that are put in order at a time.
+/// Maximum unsorted counts of a group before it is sorted.
 const UNSORTED_MAX: usize = 1 << 14;
-/// Of groups further back than this hardly anything is counted any more.
+/// Groups that stay open: groups further back hardly receive any more counts.
 const GROUPS_AT_HAND: usize = 8;
 
-/// Counts look-ups. What one process misses comes close together, so that nearly all of them are
-/// counted where the last of the kind was, without a map of all processes and kinds.
+/// Counts look-ups. The failures of one process come close together, so nearly all of them hit the
+/// cached counter of their kind, without a map of all processes and kinds.
 #[derive(Debug)]
 pub(crate) struct MissCounter {
     kinds: Vec<MissKind>,
     numbers: FastMap<MissKind, u32>,
     at_hand: Vec<Counted>,
-    /// Counts of the past, by process.
+    /// Flushed counts, by process.
     groups: Vec<Group>,
 }
 
@@ -161,13 +162,13 @@ impl Default for MissCounter {
     }
 }
 
-/// Counts of neighbouring processes.
+/// Counts of consecutive processes.
 #[derive(Debug, Default)]
 struct Group {
-    /// Those of before, put in order and made small.
+    /// Earlier counts, sorted and compacted.
     done: Option<Counts>,
     counted: Vec<Counted>,
-    /// So many of them are in order.
+    /// Number of leading entries that are sorted.
     sorted: usize,
 }
 
@@ -179,7 +180,7 @@ impl Group {
         }
     }
 
-    /// Makes them small, which does not keep more from coming.
+    /// Sorts and compacts the counts; more may still be added afterwards.
     fn finish(&mut self, group: usize) {
         if self.counted.is_empty() && self.done.is_some() {
             return;
@@ -192,8 +193,8 @@ impl Group {
         (self.counted, self.sorted) = (Vec::new(), 0);
     }
 
-    /// Puts counts in order, and those of the same together: so there are at most twice as many as
-    /// there have to be.
+    /// Sorts the counts and merges those with equal keys, so there are at most twice as many
+    /// entries as necessary.
     fn sort(&mut self) {
         if self.sorted == self.counted.len() {
             return;
@@ -221,7 +222,7 @@ impl MissCounter {
         number
     }
 
-    /// One more of a process and a kind, by its number.
+    /// Adds one look-up of a process and a kind, given by number.
     #[inline]
     pub(crate) fn add(&mut self, process: u32, kind: u32) {
         let spread = process.wrapping_mul(0x9e37_79b1).wrapping_add(kind);
@@ -263,14 +264,14 @@ impl MissCounter {
     }
 }
 
-/// At most so many paths are counted one by one, of at most so many bytes in all.
+/// Limits on the paths counted individually: their number, and their total size in bytes.
 const PATHS_MAX: usize = 1 << 20;
 const PATH_BYTES_MAX: usize = 64 << 20;
 
-/// A path that was looked up in vain.
+/// A path whose look-up failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MissedPath {
-    /// As it was given; `?` where it could not be read.
+    /// As passed to the call; `?` where it could not be read.
     pub(crate) path: Box<[u8]>,
     pub(crate) errno: u16,
     /// Position in `Family::ALL`; beyond it for calls of no family.
@@ -278,20 +279,21 @@ pub(crate) struct MissedPath {
     pub(crate) count: u64,
 }
 
-/// Failed look-ups by path, errno and family; readlinks of what is no link are none of them.
+/// Failed look-ups by path, errno and family, without readlinks of files that are not symbolic
+/// links.
 #[derive(Debug, Default)]
 pub(crate) struct MissedPaths {
-    /// In order of their first look-up.
+    /// In order of the first look-up.
     pub(crate) paths: Vec<MissedPath>,
-    /// Look-ups of paths beyond what is kept: with these the counts add up to all failed look-ups,
-    /// those of tasks included that nothing announced.
+    /// Look-ups of paths beyond the limits. With these the counts add up to all failed look-ups,
+    /// including those of tasks that no record announced.
     pub(crate) others: u64,
 }
 
 /// Counts look-ups by path.
 #[derive(Debug, Default)]
 pub(crate) struct PathCounter {
-    /// By the path, and what stands behind it in [`PathCounter::key`].
+    /// By path, followed by the suffix described at [`PathCounter::key`].
     numbers: FastMap<Box<[u8]>, u32>,
     bytes: usize,
     counts: Vec<u64>,
@@ -299,9 +301,9 @@ pub(crate) struct PathCounter {
     key: Vec<u8>,
 }
 
-/// The number of a path that is not counted by itself.
+/// The number of all paths that are not counted individually.
 pub(crate) const OTHERS: u32 = u32::MAX;
-/// Bytes of errno and family behind the path.
+/// Bytes of the suffix: errno and family.
 const BEHIND: usize = 3;
 
 impl PathCounter {
@@ -317,7 +319,7 @@ impl PathCounter {
         if self.counts.len() >= PATHS_MAX || self.bytes + self.key.len() > PATH_BYTES_MAX {
             return OTHERS;
         }
-        // There are no more than PATHS_MAX.
+        // There are at most PATHS_MAX.
         let number = self.counts.len() as u32;
         self.counts.push(0);
         self.bytes += self.key.len();
@@ -372,7 +374,7 @@ mod tests {
             for _ in 0..rounds {
                 for (process, directory) in &added {
                     let number = counter.number_of(kind(*directory));
-                    // Processes that share a place with others.
+                    // Processes that share a cache slot with others.
                     counter.add(*process << 14, number);
                     *map.entry((*process << 14, *directory)).or_insert(0u32) += 1;
                 }

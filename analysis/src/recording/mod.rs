@@ -1,4 +1,4 @@
-//! A recording as tables, ready to be analysed.
+//! A recording as in-memory tables, ready for analysis.
 
 pub(crate) mod bins;
 pub(crate) mod exit;
@@ -26,33 +26,33 @@ use crate::recording::split::{Divided, Split, Ticks};
 use crate::recording::tracks::Track;
 use crate::samplers::watch::Watch;
 
-/// What one trace holds, read once.
+/// The contents of one trace, read once.
 #[derive(Debug)]
 pub struct Recording {
-    /// Where and how it was made.
+    /// Where and how it was recorded.
     pub header: Header,
-    /// How it ended; None if it was cut short.
+    /// How it ended; `None` if it was cut short.
     pub trailer: Option<Trailer>,
-    /// Whether the recorder was still writing the trace when it was opened, as far as the caller can
-    /// tell: [`Recording::load`] says no.
+    /// Whether the recorder was still writing the trace when it was opened, as far as the caller
+    /// knows: [`Recording::load`] sets false.
     pub recording_now: bool,
-    /// What had to be passed over.
+    /// Damaged parts that were skipped.
     pub damage: Vec<Damage>,
-    /// Records that make no sense.
+    /// Records that could not be decoded.
     pub undecodable: u64,
-    /// Everything that ran, by number.
+    /// Every program that ran, by number.
     pub programs: Vec<Program>,
-    /// How they were told apart.
+    /// How programs were distinguished.
     pub(crate) classification: Classification,
-    /// Processes in order of their birth.
+    /// Processes in order of birth.
     pub processes: Vec<Process>,
-    /// Tasks in order of their birth.
+    /// Tasks in order of birth.
     pub tasks: Vec<Task>,
     /// Every exec, in order of time.
     pub(crate) runs: Vec<Run>,
-    /// What each run looked up in vain, while it was loading and in all.
+    /// The failed look-ups of each run: while it was loading, and in total.
     pub(crate) starts: Vec<Start>,
-    /// Shapes of command lines, by number.
+    /// Command-line templates, by number.
     pub(crate) templates: Vec<String>,
     /// Roles of processes, by number.
     pub(crate) roles: Vec<String>,
@@ -61,42 +61,42 @@ pub struct Recording {
     /// The category of each program.
     pub(crate) category_of: Vec<usize>,
     pub(crate) counts: Counts,
-    /// Directories that were searched in vain, by number.
+    /// Directories of failed look-ups, by number.
     pub(crate) directories: Vec<Vec<u8>>,
     /// Failed look-ups by process, directory and errno.
     pub(crate) misses: Misses,
-    /// The same by path, whichever process made them.
+    /// The same by path, over all processes.
     pub(crate) missed_paths: MissedPaths,
     pub(crate) bins: Bins,
-    /// The processes that used most, over time.
+    /// CPU time series of the processes that used most CPU time.
     pub(crate) tracks: Vec<Track>,
-    /// What samplers of /proc would not have seen.
+    /// What samplers of /proc would have missed.
     pub(crate) watch: Watch,
-    /// What is known, and what is not.
+    /// Which quantities are known.
     pub(crate) knows: Knows,
-    /// How CPU time is divided into user and system time.
+    /// How CPU time is split into user and system time.
     pub(crate) split: Split,
-    /// Every pass of samples.
+    /// Every pass of the sampler.
     pub(crate) ticks: Vec<proctrace_wire::layout::Tick>,
-    /// What could not be seen.
+    /// Known blind spots of the recording.
     pub(crate) blind: Blindness,
     pub(crate) totals: Totals,
-    /// Readings of the memory of processes, in order of time.
+    /// Memory readings of processes, in order of time.
     pub(crate) memory_readings: Vec<MemoryReading>,
-    /// Most tasks running or runnable in a sample.
+    /// Maximum tasks running or runnable in one sample.
     pub(crate) peak_running: Option<u64>,
-    /// First and last time of a record.
+    /// Times of the first and the last record.
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
 }
 
 impl Recording {
-    /// What a process ran last, or its forker if it never called exec.
+    /// The program that a process ran last, or its forker's if it never called exec.
     pub fn program_of(&self, process: &Process) -> &Program {
         &self.programs[process.program()]
     }
 
-    /// Peak RSS of what a process ran last.
+    /// Peak RSS of the program that a process ran last.
     pub fn peak_rss_bytes(&self, process: &Process) -> u64 {
         process.maxrss_pages().saturating_mul(self.header.page_bytes.into())
     }
@@ -107,23 +107,24 @@ impl Recording {
         ticks.fold(Ticks::default(), Ticks::plus)
     }
 
-    /// Its CPU time as the kernel divides it for this process alone: what wait(2) and
-    /// /proc/PID/stat say, which is biased for processes that few ticks hit.
+    /// Its CPU time as the kernel splits it for this process alone: the figures of wait(2) and
+    /// /proc/PID/stat, which are biased for processes that few ticks hit.
     pub fn told_of(&self, process: &Process) -> CpuTime {
         let ticks = self.ticks_of(process);
         scale(process.cpu.total_ns(), ticks.user_ns, ticks.system_ns)
     }
 
-    /// Its CPU time, as a part of groups.
+    /// Its CPU time and ticks, to be summed over groups.
     pub(crate) fn divided_of(&self, process: &Process) -> Divided {
         Divided { cpu: process.cpu, ticks: self.ticks_of(process) }
     }
 
-    /// How many forks each process is away from the command, or from whoever has no parent here.
+    /// How many forks each process is away from the command, or from the ancestor without a
+    /// recorded parent.
     pub fn depths(&self) -> Vec<u32> {
         let mut depths: Vec<u32> = Vec::with_capacity(self.processes.len());
         for process in &self.processes {
-            // Parents come before their children, but for what was there before the recording.
+            // Parents precede their children, except for processes that predate the recording.
             let parent = process.parent().and_then(|parent| depths.get(parent));
             depths.push(parent.map_or(0, |depth| depth + 1));
         }
@@ -136,34 +137,34 @@ impl Recording {
         recorded && self.knows.all(&[Quantity::Cpu])
     }
 
-    /// Number of the category a process counts in.
+    /// Number of the category in which a process is counted.
     pub(crate) fn category_of(&self, process: &Process) -> usize {
         self.category_of.get(process.program()).copied().unwrap_or(0)
     }
 
-    /// What a process is among others that run the same, if anything tells.
+    /// The role of a process among others that run the same program, if one could be determined.
     pub fn role_of(&self, process: &Process) -> Option<&str> {
         self.roles.get(process.role()? as usize).map(String::as_str)
     }
 
-    /// The shape of the command line that a process ran last.
+    /// The template of the command line that a process ran last.
     pub fn template_of(&self, process: &Process) -> Option<&str> {
         let run = self.runs.get(process.run()? as usize)?;
         self.templates.get(run.template as usize).map(String::as_str)
     }
 
-    /// The shape of the command line that started a process.
+    /// The template of the command line that spawned a process.
     pub fn spawner_template_of(&self, process: &Process) -> Option<&str> {
         let run = self.runs.get(process.spawned_in()? as usize)?;
         self.templates.get(run.template as usize).map(String::as_str)
     }
 
-    /// Whether this is the beginning of a recording that goes on.
+    /// Whether this is the beginning of a recording that is still in progress.
     pub(crate) fn is_being_written(&self) -> bool {
         self.recording_now && self.trailer.is_none()
     }
 
-    /// The command, where one was launched.
+    /// The process of the command, if one was launched.
     pub fn root(&self) -> Option<&Process> {
         if self.header.command.is_empty() { None } else { self.processes.first() }
     }

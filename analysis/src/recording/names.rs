@@ -1,4 +1,4 @@
-//! Names from paths and arguments.
+//! Names derived from paths and arguments.
 
 use proctrace_wire::escape::to_text;
 
@@ -9,7 +9,7 @@ pub(crate) fn base(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-/// Everything before the last component: "/" and "." where there is nothing.
+/// Everything before the last component: "/" for a file in the root directory, "." without a slash.
 pub(crate) fn directory(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|byte| *byte == b'/') {
         None => b".",
@@ -18,7 +18,7 @@ pub(crate) fn directory(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Texts by number, each once.
+/// Interned strings, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     names: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) fn comm(bytes: &[u8; 16]) -> String {
     text(&bytes[..end])
 }
 
-/// ENOENT for 2; the number where the name is not known.
+/// The symbolic name, such as ENOENT for 2; the number if it has none.
 pub(crate) fn errno(number: u16) -> String {
     let errno = nix::errno::Errno::from_raw(i32::from(number));
     if errno == nix::errno::Errno::UnknownErrno {

@@ -1,4 +1,4 @@
-//! What a recording is made of: processes, their tasks, what they ran, and what was counted.
+//! The elements of a recording: processes, their tasks, the programs they ran, and counts.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::recording::known::Known;
 use crate::recording::split::Ticks;
 use crate::recording::usage::Usage;
 
-/// Records, as they were counted while reading.
+/// Numbers of records, counted while reading.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) attaches: u64,
@@ -19,36 +19,37 @@ pub(crate) struct Counts {
     pub(crate) execs_failed: u64,
     pub(crate) exits: u64,
     pub(crate) lookups_failed: u64,
-    /// Of them, readlinks of what is there but no link: how realpath(3) asks.
+    /// Of these, readlinks of files that exist but are not symbolic links: realpath(3) tests this
+    /// way.
     pub(crate) not_links: u64,
-    /// The others by family, in the order of `Family::ALL`.
+    /// The remaining ones by family, in the order of `Family::ALL`.
     pub(crate) by_family: [u64; 6],
     /// Exits whose peak RSS is an upper bound.
     pub(crate) rss_bounds: u64,
-    /// Execs and look-ups of tasks that neither fork nor attach announced.
+    /// Execs and look-ups of tasks that no fork or attach record announced.
     pub(crate) orphans: u64,
     /// Exits of such tasks.
     pub(crate) orphan_exits: u64,
-    /// Latest word on what was lost, by kind, reason and CPU.
+    /// Latest reported count of lost records, by kind, reason and CPU.
     pub(crate) losses: HashMap<(u16, u16, u32), u64>,
 }
 
-/// What all tasks come to.
+/// Totals over all tasks.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) used: Usage,
-    /// Tasks beside each process's first.
+    /// Tasks other than the first of each process.
     pub(crate) threads: u64,
-    /// Tasks that have not ended: what they count for themselves is not told.
+    /// Tasks that have not ended: their per-task counts were never reported.
     pub(crate) alive: u64,
-    /// What tasks that ended counted for themselves: successful opens, failed look-ups and execs.
+    /// Per-task counts of ended tasks: successful opens, failed look-ups and failed execs.
     pub(crate) opens: u64,
     pub(crate) lookups_failed: u64,
     pub(crate) execs_failed: u64,
 }
 
 impl Totals {
-    /// Both together.
+    /// The sum of both.
     pub(crate) fn plus(self, other: &Self) -> Self {
         Self {
             used: self.used.plus(&other.used),
@@ -75,7 +76,7 @@ impl Totals {
     }
 }
 
-/// A program that a process ran, from one exec to the next.
+/// A program run: from one exec of a process to the next.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) time_ns: u64,
@@ -83,15 +84,15 @@ pub(crate) struct Run {
     pub(crate) process: u32,
     /// Number of the program.
     pub(crate) program: u32,
-    /// Number of the shape of its command line.
+    /// Number of its command line's template.
     pub(crate) template: u32,
-    /// False for what was running when the recording began.
+    /// False for the program that was already running when the recording began.
     pub(crate) happened_here: bool,
     /// What the task had used before, in nanoseconds.
     pub(crate) before: Before,
 }
 
-/// CPU time, and the ticks of it in user and kernel mode, in nanoseconds: little nearly always.
+/// CPU time, and its ticks in user and kernel mode, in nanoseconds: nearly always small.
 #[derive(Debug, Clone)]
 pub(crate) enum Before {
     Little([u32; 3]),
@@ -108,7 +109,7 @@ impl Before {
         little().map_or_else(|| Self::Much(Box::new(all)), Self::Little)
     }
 
-    /// The CPU time, and that of ticks in user and kernel mode.
+    /// The CPU time, and the tick time in user and kernel mode.
     pub(crate) fn all(&self) -> [u64; 3] {
         match self {
             Self::Little(all) => all.map(u64::from),
@@ -117,14 +118,14 @@ impl Before {
     }
 }
 
-/// A reading of the memory of one process.
+/// A memory reading of one process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MemoryReading {
     pub(crate) process: usize,
     pub(crate) record: layout::Memory,
 }
 
-/// A thread of control. There are millions: every field takes as little as will do for most.
+/// A thread of control. There are millions of them, so every field is as small as most tasks allow.
 #[derive(Debug, Clone)]
 pub struct Task {
     /// Serial number in the recording.
@@ -132,15 +133,15 @@ pub struct Task {
     /// 0 for none.
     tid: i32,
     process: u32,
-    /// When it was made.
+    /// Time of its birth.
     pub born_ns: u64,
     ended_ns: u64,
     known: Known,
     /// Whether its process existed before it.
     pub is_thread: bool,
-    /// Whether a fork made it while recording.
+    /// Whether it was created by a fork during the recording.
     pub(crate) forked: bool,
-    /// A leader that had exited before it was followed: no end will be told.
+    /// A leader that had exited before it was followed: its end will not be recorded.
     pub zombie: bool,
 }
 
@@ -165,7 +166,7 @@ impl Task {
         }
     }
 
-    /// Its thread id, as the kernel gave it at its birth; None where no record tells it.
+    /// Its thread id as assigned by the kernel at birth; `None` where no record contains it.
     pub fn tid(&self) -> Option<i32> {
         (self.tid != 0).then_some(self.tid)
     }
@@ -180,19 +181,19 @@ impl Task {
         self.process as usize
     }
 
-    /// How it ended; None if it was alive at the end.
+    /// How it ended; `None` if it was alive at the end.
     #[inline]
     pub fn end(&self) -> Option<End> {
         self.known.exit().map(|record| End { time_ns: self.ended_ns, record })
     }
 
-    /// When it ended; None if it was alive at the end.
+    /// When it ended; `None` if it was alive at the end.
     #[inline]
     pub fn ended_ns(&self) -> Option<u64> {
         self.known.has_exit().then_some(self.ended_ns)
     }
 
-    /// See [`Exit::tail_ns`]; 0 of one that was alive at the end.
+    /// See [`Exit::tail_ns`]; 0 for a task that was alive at the end.
     pub(crate) fn tail_ns(&self) -> u64 {
         self.known.tail_ns()
     }
@@ -202,7 +203,7 @@ impl Task {
         self.known.rare()?.seen.as_ref()
     }
 
-    /// What it had used before it was followed; None for one that was followed from its birth.
+    /// What it had used before it was followed; `None` for a task followed from its birth.
     pub fn before(&self) -> Option<&Usage> {
         self.known.rare()?.before.as_ref()
     }
@@ -220,7 +221,7 @@ impl Task {
         self.known.rare_mut().before = Some(usage);
     }
 
-    /// CPU time and ticks of what it [`used`](Self::used), for whoever asks a million tasks.
+    /// CPU time and ticks of [`used`](Self::used), for callers that iterate over millions of tasks.
     #[inline]
     pub(crate) fn cpu_used(&self) -> (u64, Ticks) {
         if let Some(cpu) = self.known.tiny_cpu() {
@@ -230,7 +231,7 @@ impl Task {
         (used.run_ns, used.ticks())
     }
 
-    /// What it used while it was followed: in the end, or as last seen.
+    /// What it used while it was followed: until its end, or until its last sample.
     #[inline]
     pub fn used(&self) -> Usage {
         let used = match (self.known.exit(), self.seen()) {
@@ -245,21 +246,21 @@ impl Task {
     }
 }
 
-/// CPU time of a process that is counted elsewhere.
+/// CPU time of a process that is accounted elsewhere.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
     /// Of its tasks, before they were followed.
     pub(crate) before_ns: u64,
-    /// Of children it had waited for before.
+    /// Of children it had already waited for before it was followed.
     pub(crate) waited_before_ns: u64,
-    /// What the kernel may have left out when it was waited for: last slices of tasks that were
-    /// released before they had left their CPU.
+    /// CPU time that the kernel may have left out when the process was waited for: the last time
+    /// slices of tasks that were released before they had left their CPU.
     pub(crate) tail_ns: u64,
-    /// Of all children it had waited for at its end.
+    /// Of all children it had waited for by its end.
     pub(crate) waited_ns: u64,
 }
 
-/// An index, or none, in four bytes.
+/// An optional index in four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place(u32);
 
@@ -287,19 +288,19 @@ impl From<Option<u32>> for Place {
     }
 }
 
-/// What few processes have.
+/// Data that only few processes have.
 #[derive(Debug, Clone, Default)]
 struct RareOfProcess {
     waits: Waits,
     role: Option<u32>,
-    /// Indices of its tasks but for the first two.
+    /// Indices of its tasks except the first two.
     threads: Vec<u32>,
 }
 
-/// A thread group. There are millions: every field takes as little as will do.
+/// A thread group. There are millions of them, so every field is as small as possible.
 #[derive(Debug, Clone)]
 pub struct Process {
-    /// Serial number of the task that founded it.
+    /// Serial number of its first task.
     pub serial: u32,
     /// Its pid.
     pub pid: i32,
@@ -315,23 +316,23 @@ pub struct Process {
     first_task: Place,
     second_task: Place,
     maxrss_pages: u32,
-    /// When it was made.
+    /// Time of its birth.
     pub born_ns: u64,
     /// `u64::MAX` if a task was alive at the end.
     ended_ns: u64,
     /// CPU time of its tasks while they were followed. The total is exact; user and system time are
-    /// estimated from ticks that are pooled where it has few of its own (see `split`).
+    /// estimated from ticks, which are pooled where the process has few of its own (see `split`).
     pub cpu: CpuTime,
     rare: Option<Box<RareOfProcess>>,
-    /// The kernel's exit_code has no more bits.
+    /// The kernel's `exit_code` has no more bits.
     status: u16,
     has_status: bool,
-    /// Whether its parent ignored SIGCHLD, so that no one waited for it.
+    /// Whether its parent ignored SIGCHLD, so that nobody waited for it.
     pub autoreaped: bool,
 }
 
 impl Process {
-    /// One that has neither run nor used anything yet.
+    /// A process that has neither run nor used anything yet.
     pub(crate) fn new(
         serial: u32,
         pid: i32,
@@ -363,14 +364,15 @@ impl Process {
         }
     }
 
-    /// Index of the process that is its parent; None for the command, or where it is not known.
+    /// Index of its parent process; `None` for the command, or where it is not known.
     #[inline]
     pub fn parent(&self) -> Option<usize> {
         self.parent.get()
     }
 
-    /// Index of the process that was its parent when it ended, and so the one that can wait for it:
-    /// its parent, or one that has adopted it (a subreaper). None if that is not of the recording.
+    /// Index of the process that was its parent when it ended, and which can therefore wait for it:
+    /// its original parent, or one that has adopted it (a subreaper). `None` if that process was
+    /// not recorded.
     #[inline]
     pub fn reaper(&self) -> Option<usize> {
         self.reaper.get()
@@ -380,7 +382,7 @@ impl Process {
         self.reaper = Place::of(reaper);
     }
 
-    /// What the forker was running at the time.
+    /// The program that the forker was running at the time.
     #[inline]
     pub fn spawned_by(&self) -> Option<usize> {
         self.spawned_by.get()
@@ -390,7 +392,7 @@ impl Process {
         self.spawned_by = Place::of(program);
     }
 
-    /// What the forker was running at the time, as an index of the recording's runs.
+    /// The program run of the forker at the time, as an index into the recording's runs.
     #[inline]
     pub(crate) fn spawned_in(&self) -> Option<u32> {
         self.spawned_in.number()
@@ -400,7 +402,7 @@ impl Process {
         self.spawned_in = run.into();
     }
 
-    /// The run it is in at its end: its own last, or that of its forker if it never called exec.
+    /// Its program run at its end: its own last one, or its forker's if it never called exec.
     #[inline]
     pub(crate) fn run(&self) -> Option<u32> {
         self.run.number()
@@ -410,7 +412,7 @@ impl Process {
         self.run = run.into();
     }
 
-    /// Number of its role, where something tells: an argument, its working directory, its name.
+    /// Number of its role, if determined from an argument, its working directory or its name.
     pub(crate) fn role(&self) -> Option<u32> {
         self.rare.as_deref()?.role
     }
@@ -421,7 +423,7 @@ impl Process {
         }
     }
 
-    /// Number of what it ran last.
+    /// Number of the program it ran last.
     #[inline]
     pub fn program(&self) -> usize {
         self.program as usize
@@ -431,7 +433,7 @@ impl Process {
         self.program = program;
     }
 
-    /// When its last task ended; None if one was alive at the end.
+    /// When its last task ended; `None` if one was alive at the end.
     #[inline]
     pub fn ended_ns(&self) -> Option<u64> {
         (self.ended_ns != u64::MAX).then_some(self.ended_ns)
@@ -441,19 +443,19 @@ impl Process {
         self.ended_ns = ended_ns.unwrap_or(u64::MAX);
     }
 
-    /// How long it lived, if it ended.
+    /// Its lifetime, if it ended.
     #[inline]
     pub fn life_ns(&self) -> Option<u64> {
         Some(self.ended_ns()?.saturating_sub(self.born_ns))
     }
 
-    /// Its status as wait(2) gives it, if it ended.
+    /// Its wait(2) status, if it ended.
     pub fn status(&self) -> Option<u32> {
         self.has_status.then_some(self.status.into())
     }
 
-    /// The record of its end, or what a kernel before 6.16 took for it: of several threads that
-    /// call themselves the last, the latest is right.
+    /// Applies the record of its end, or what a kernel before 6.16 reported as such: if several
+    /// threads claim to be the last, the latest is right.
     pub(crate) fn ends(&mut self, exit: &layout::Exit) {
         if self.ended_ns().is_some_and(|ended_ns| ended_ns > exit.head.time_ns) {
             return;
@@ -467,13 +469,13 @@ impl Process {
         self.reaper = Place(exit.parent_tgid.cast_unsigned());
     }
 
-    /// The pid that its parent had when it ended, in the place of the reaper that is to be found by
-    /// it.
+    /// Removes and returns the pid that its parent had when it ended; it is stored in the reaper
+    /// field until the reaper has been found by it.
     pub(crate) fn take_parent_pid(&mut self) -> Option<i32> {
         std::mem::replace(&mut self.reaper, Place::NONE).number().map(u32::cast_signed)
     }
 
-    /// Peak RSS of what it ran last, in pages of the machine that it ran on; at most 2^32 - 1.
+    /// Peak RSS of the program it ran last, in pages of the recorded machine; at most 2^32 - 1.
     pub(crate) fn maxrss_pages(&self) -> u64 {
         self.maxrss_pages.into()
     }
@@ -482,7 +484,7 @@ impl Process {
         self.maxrss_pages = u32::try_from(pages).unwrap_or(u32::MAX);
     }
 
-    /// Its tasks, by index: the one that founded it, then its other threads.
+    /// Its tasks, by index: the first task, then its other threads.
     #[inline]
     pub fn tasks(&self) -> impl ExactSizeIterator<Item = usize> + Clone + '_ {
         let threads = self.rare.as_deref().map_or(&[][..], |rare| &rare.threads);
@@ -500,7 +502,7 @@ impl Process {
         }
     }
 
-    /// Index of the task that made it, if that was not the main thread of its process.
+    /// Index of the task that forked it, if that was not the main thread of its process.
     #[inline]
     pub(crate) fn forked_by_thread(&self) -> Option<usize> {
         self.forked_by_thread.get()
@@ -510,7 +512,7 @@ impl Process {
         self.forked_by_thread = Place::of(task);
     }
 
-    /// What it used before it was followed, and what it was told of others; nothing of most.
+    /// CPU time used before it was followed, and that of children it waited for; zero for most.
     #[inline]
     pub(crate) fn waits(&self) -> Waits {
         self.rare.as_deref().map(|rare| rare.waits).unwrap_or_default()
@@ -524,7 +526,7 @@ impl Process {
         }
     }
 
-    /// CPU time of children it has waited for; None unless it ended.
+    /// CPU time of the children it waited for; `None` unless it ended.
     pub fn waited_ns(&self) -> Option<u64> {
         self.status().map(|_| self.waits().waited_ns)
     }

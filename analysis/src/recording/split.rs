@@ -1,34 +1,35 @@
-//! User and system time: exact CPU time, divided as the ticks that hit user and kernel mode are.
+//! User and system time: exact CPU time, split in proportion to the ticks in user and kernel mode.
 //!
-//! The kernel samples the mode of a task at scheduler ticks (1 to 10 ms apart) and never sees most
-//! short tasks at all. wait(2), getrusage(2) and /proc/PID/stat then count the whole run time of a
-//! task that no tick hit in the kernel as user time (cputime_adjust() in kernel/sched/cputime.c).
-//! That is a bias, which no number of processes averages out: of 3,000 runs of /bin/true they say
-//! 18 % system, where cpu.stat, /proc/stat and perf say 58 %.
+//! The kernel samples the mode of a task at scheduler ticks (1 to 10 ms apart) and misses most
+//! short tasks entirely. wait(2), getrusage(2) and /proc/PID/stat then count the whole run time of
+//! a task that no tick hit in the kernel as user time (cputime_adjust() in kernel/sched/cputime.c).
+//! This is a bias that does not average out over many processes: for 3,000 runs of /bin/true they
+//! report 18 % system time, where cpu.stat, /proc/stat and perf report 58 %.
 //!
-//! The ticks themselves are an unbiased sample of CPU time, so they are pooled. A task with enough
-//! ticks is divided by its own, stretch by stretch. All other tasks of a program share the ticks
-//! that hit any of them; a program with few ticks borrows from its category, and that from the
-//! rest of the tree. Each task's CPU time is divided once, so that parts add up to the whole
-//! however tasks are grouped. The whole is divided as all of its ticks are; where programs were hit
-//! by more or fewer ticks than their CPU time would give, all parts move by the same factor.
+//! The ticks themselves are an unbiased sample of CPU time, so they are pooled. The CPU time of a
+//! task with enough ticks is split by its own ticks, stretch by stretch. All other tasks of a
+//! program share the ticks that hit any of them; a program with few ticks borrows from its
+//! category, and a category from the rest of the tree. Each task's CPU time is split once, so that
+//! parts add up to the whole however tasks are grouped. The whole is split by all of its ticks;
+//! where programs were hit by more or fewer ticks than their CPU time would predict, all parts are
+//! scaled by the same factor.
 
 use proctrace_findings::{Table, Unit};
 use proctrace_replay::CpuTime;
 
 use crate::recording::fast::{Bits, FastMap};
 
-/// A group with fewer ticks is given an interval, but no number of its own.
+/// A group with fewer ticks is given an interval, but no value of its own.
 pub(crate) const ENOUGH_TICKS: f64 = 30.0;
 
-/// A task's own stretch has so many ticks: a standard error of at most 7 points.
+/// Ticks in a task's own stretch: a standard error of at most 7 percentage points.
 const STRETCH_TICKS: f64 = 50.0;
 
-/// CONFIG_HZ of 1000, 250 and 100; 300 is rare, and taken for 250.
+/// CONFIG_HZ of 1000, 250 and 100; 300 is rare and treated as 250.
 const KERNEL_TICKS_NS: [u64; 3] = [1_000_000, 4_000_000, LONGEST_TICK_NS];
 const LONGEST_TICK_NS: u64 = 10_000_000;
 
-/// As many growths of a task wait for enough ticks; then neighbours are merged.
+/// Maximum pending increases of a task that lacks enough ticks; beyond it, neighbours are merged.
 const PENDING_MAX: usize = 256;
 
 /// Quantile of the normal distribution for a 95 % interval.
@@ -37,9 +38,9 @@ const Z: f64 = 1.959_963_984_540_054;
 /// CPU time as the kernel sampled it: the number of ticks times their length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticks {
-    /// Those that hit user mode, in nanoseconds.
+    /// Ticks in user mode, in nanoseconds.
     pub user_ns: u64,
-    /// Those that hit the kernel, in nanoseconds.
+    /// Ticks in the kernel, in nanoseconds.
     pub system_ns: u64,
 }
 
@@ -63,10 +64,10 @@ impl Ticks {
     }
 }
 
-/// CPU time of a group, and the ticks of its own that say how certain its division is.
+/// CPU time of a group, and its own ticks, which determine how certain its split is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Divided {
-    /// Its total is exact.
+    /// The total is exact.
     pub(crate) cpu: CpuTime,
     pub(crate) ticks: Ticks,
 }
@@ -78,19 +79,19 @@ impl Divided {
     }
 }
 
-/// How certain the division of a group is.
+/// How certain the split of a group is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Certainty {
-    /// Ticks that hit the group: the n of its estimate.
+    /// Ticks that hit the group: the sample size n of its estimate.
     pub(crate) ticks: f64,
-    /// System CPU time of the group in percent; None of fewer than [`ENOUGH_TICKS`].
+    /// System CPU time of the group in percent; `None` with fewer than [`ENOUGH_TICKS`].
     pub(crate) system_percent: Option<f64>,
-    /// The 95 % interval of the share of ticks in the kernel (Wilson 1927), in percent; None
+    /// The 95 % interval of the fraction of ticks in the kernel (Wilson 1927), in percent; `None`
     /// without ticks.
     pub(crate) interval_percent: Option<(f64, f64)>,
 }
 
-/// What is known of the division of a whole recording.
+/// What is known of the split for a whole recording.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Split {
     /// Length of a tick.
@@ -100,9 +101,9 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// With ticks of this length, where the recording says it. Older ones do not; then it is the
-    /// length of a kernel's tick that is nearest to what most tasks were charged that were charged
-    /// little. (Of each tick the kernel subtracts what the hypervisor stole.)
+    /// Uses the recorded tick length, if there is one. Older recordings lack it; then it is
+    /// estimated as the kernel tick length nearest to what most tasks with little charged time were
+    /// charged. (The kernel subtracts from each tick what the hypervisor stole.)
     pub(crate) fn new(told_ns: Option<u64>, charged_ns: impl Iterator<Item = Ticks>) -> Self {
         let mut ticks = Ticks::default();
         let mut seen = [0_u64; KERNEL_TICKS_NS.len()];
@@ -117,13 +118,13 @@ impl Split {
                 }
             }
         }
-        // Too long a tick only makes intervals wider.
+        // Overestimating the tick length only makes intervals wider.
         let most = (0..seen.len()).rev().max_by_key(|at| seen[*at]).filter(|at| seen[*at] > 0);
         let seen_ns = most.map_or(LONGEST_TICK_NS, |at| KERNEL_TICKS_NS[at]);
         Self { tick_ns: told_ns.filter(|ns| *ns > 0).unwrap_or(seen_ns), ticks }
     }
 
-    /// What makes the sum of all parts what the ticks of the whole say of it.
+    /// Computes the correction that makes the sum of all parts agree with the ticks of the whole.
     pub(crate) fn balance(&self, parts: CpuTime) -> Balance {
         let whole = parts.total_ns() as f64;
         let system = whole * share(self.ticks);
@@ -139,28 +140,28 @@ impl Split {
         }
     }
 
-    /// How many ticks these are.
+    /// The number of ticks.
     pub(crate) fn count(&self, ticks: Ticks) -> f64 {
         ticks.total_ns() as f64 / self.tick_ns.max(1) as f64
     }
 
-    /// Whether CPU time can be divided at all.
+    /// Whether CPU time can be split at all.
     pub(crate) fn is_known(&self) -> bool {
         self.count(self.ticks) >= ENOUGH_TICKS
     }
 
-    /// The division of a group by itself; None of fewer than [`ENOUGH_TICKS`].
+    /// The split of a group by itself; `None` with fewer than [`ENOUGH_TICKS`].
     pub(crate) fn own(&self, group: &Divided) -> Option<CpuTime> {
         (self.is_known() && self.count(group.ticks) >= ENOUGH_TICKS).then_some(group.cpu)
     }
 
-    /// CPU time that is no process's, such as that of one of its programs, divided as its own ticks
-    /// are; None of fewer than [`ENOUGH_TICKS`].
+    /// CPU time of something other than a process, such as one of its programs, split by its own
+    /// ticks; `None` with fewer than [`ENOUGH_TICKS`].
     pub(crate) fn pooled(&self, run_ns: u64, ticks: Ticks) -> Option<CpuTime> {
         (self.count(ticks) >= ENOUGH_TICKS).then(|| divide(run_ns, &Own::default(), share(ticks)))
     }
 
-    /// How certain a group's division is.
+    /// How certain a group's split is.
     pub(crate) fn certainty(&self, group: &Divided) -> Certainty {
         let ticks = self.count(group.ticks);
         let total_ns = group.cpu.total_ns();
@@ -174,7 +175,8 @@ impl Split {
     }
 }
 
-/// System CPU time of groups in percent, and for programs what it rests on.
+/// Columns with the system CPU time of groups in percent, and for programs the ticks it is based
+/// on.
 pub(crate) fn columns(
     table: Table,
     split: &Split,
@@ -206,17 +208,17 @@ pub(crate) fn columns(
         .detail()
 }
 
-/// Square roots differ in the last digits from machine to machine; what is printed shall not.
+/// Square roots differ in the last digits between machines; printed results must not.
 fn rounded(percent: f64) -> f64 {
     (percent * 1e6).round() / 1e6
 }
 
-/// The part of the ticks that hit the kernel; meaningless without ticks.
+/// The fraction of ticks in the kernel; meaningless without ticks.
 fn share(ticks: Ticks) -> f64 {
     ticks.system_ns as f64 / (ticks.total_ns() as f64).max(1.0)
 }
 
-/// The 95 % interval of a share seen in n independent draws (E. B. Wilson, JASA 22, 1927).
+/// The 95 % interval of a proportion observed in n independent draws (E. B. Wilson, JASA 22, 1927).
 fn wilson(share: f64, n: f64) -> Option<(f64, f64)> {
     if n < 1.0 {
         return None;
@@ -227,7 +229,7 @@ fn wilson(share: f64, n: f64) -> Option<(f64, f64)> {
     Some(((centre - half).max(0.0), (centre + half).min(1.0)))
 }
 
-/// What a task used from one moment to the next.
+/// The increase of a task's usage over an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Growth {
     pub(crate) from_ns: u64,
@@ -244,7 +246,7 @@ impl Growth {
     }
 }
 
-/// Factors of at most 1: what a part has too much of one kind is counted as the other.
+/// Correction factors of at most 1: a part's excess of one kind of time is counted as the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Balance {
     system: f64,
@@ -258,7 +260,7 @@ impl Default for Balance {
 }
 
 impl Balance {
-    /// User and system time of a part, which stay what they are together.
+    /// Corrects the user and system time of a part; their sum stays the same.
     pub(crate) fn of(self, user: f64, system: f64) -> (f64, f64) {
         let (kept_user, kept_system) = (user * self.user, system * self.system);
         (kept_user + (system - kept_system), kept_system + (user - kept_user))
@@ -273,7 +275,7 @@ impl Balance {
     }
 }
 
-/// What of a task was divided by its own ticks.
+/// The part of a task's CPU time that was split by its own ticks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Own {
     pub(crate) run_ns: u64,
@@ -281,13 +283,13 @@ pub(crate) struct Own {
     pub(crate) system_ns: f64,
 }
 
-/// Divides the CPU time of tasks by their own ticks where there are enough, while samples are read.
+/// Splits the CPU time of tasks by their own ticks where there are enough, while samples are read.
 #[derive(Debug, Default)]
 pub(crate) struct Stretches {
     stretch_ns: u64,
     pending: FastMap<usize, Vec<Growth>>,
     own: FastMap<usize, Own>,
-    /// Which tasks have something of their own.
+    /// Tasks that have an entry of their own.
     owners: Bits,
 }
 
@@ -297,8 +299,8 @@ impl Stretches {
         Self { stretch_ns, ..Self::default() }
     }
 
-    /// A task has used so much more. Tells `divided` of each growth that can be divided now, with the
-    /// share of it that is system time.
+    /// Adds an increase of a task's usage. Calls `divided` with each increase that can be split
+    /// now, and with the fraction of it that is system time.
     pub(crate) fn push(
         &mut self,
         task: usize,
@@ -331,18 +333,18 @@ impl Stretches {
         }
     }
 
-    /// Whether a growth has ticks enough for itself, so that a task that was never sampled need not
-    /// be remembered.
+    /// Whether an increase has enough ticks by itself, so that a task that was never sampled need
+    /// not be remembered.
     pub(crate) fn suffices(&self, growth: &Growth) -> bool {
         growth.ticks.total_ns() >= self.stretch_ns.max(1)
     }
 
-    /// The growths of a task that never got enough ticks.
+    /// The increases of a task that never got enough ticks.
     pub(crate) fn take_pending(&mut self, task: usize) -> Vec<Growth> {
         self.pending.remove(&task).unwrap_or_default()
     }
 
-    /// What of a task was divided by its own ticks.
+    /// The part of a task's CPU time that was split by its own ticks.
     #[inline]
     pub(crate) fn own(&self, task: usize) -> Own {
         if !self.owners.contains(task) {
@@ -352,14 +354,14 @@ impl Stretches {
     }
 }
 
-/// The share of system time in what tasks were not divided by their own ticks, by program.
+/// By program: the fraction of system time in CPU time not split by the tasks' own ticks.
 #[derive(Debug, Default)]
 pub(crate) struct Pools {
     shares: Vec<f64>,
 }
 
 impl Pools {
-    /// From the ticks of each program's tasks that are left, and the category of each program.
+    /// Built from the remaining ticks of each program's tasks, and the category of each program.
     pub(crate) fn new(split: &Split, programs: &[Ticks], category_of: &[usize]) -> Self {
         let mut categories: Vec<Ticks> = Vec::new();
         let mut rest = Ticks::default();
@@ -383,19 +385,20 @@ impl Pools {
         Self { shares: shares.collect() }
     }
 
-    /// The share of system time in what a program's tasks used.
+    /// The fraction of system time for a program's tasks.
     pub(crate) fn share(&self, program: usize) -> f64 {
         self.shares.get(program).copied().unwrap_or(0.0)
     }
 }
 
-/// The share of a group with n ticks; what it lacks of [`ENOUGH_TICKS`] it borrows from a larger one.
+/// The fraction for a group with n ticks; one below [`ENOUGH_TICKS`] borrows the rest from a larger
+/// group.
 fn blend(own: f64, n: f64, larger: f64) -> f64 {
     if n >= ENOUGH_TICKS { own } else { (own * n + larger * (ENOUGH_TICKS - n)) / ENOUGH_TICKS }
 }
 
-/// A task's or a process's exact CPU time, divided: what its own ticks say, and for the rest what
-/// the pool says.
+/// Splits a task's or process's exact CPU time: by its own ticks where they were used, and by the
+/// pooled fraction for the rest.
 pub(crate) fn divide(run_ns: u64, own: &Own, pooled_share: f64) -> CpuTime {
     let rest_ns = run_ns.saturating_sub(own.run_ns) as f64;
     let system_ns = (own.system_ns + rest_ns * pooled_share).round();

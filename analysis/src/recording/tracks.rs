@@ -1,23 +1,23 @@
-//! The processes that matter one by one, and what CPU time each used when.
+//! CPU time series of the individual processes that matter most.
 
 use crate::recording::bins::Bins;
 use crate::recording::process::{Process, Task};
 
-/// As many have a series of their own: those that used most CPU time.
+/// Maximum processes with a series of their own: those that used most CPU time.
 const TRACKS_MAX: usize = 512;
-/// Shorter lives say nothing over time.
+/// Minimum lifetime in bins: shorter ones show no course over time.
 const LIFE_BINS_MIN: u64 = 5;
 
-/// One process over time.
+/// The time series of one process.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Track {
-    /// Its index.
+    /// Index of the process.
     pub(crate) process: usize,
     /// CPU time in nanoseconds, by bin.
     pub(crate) cpu_ns: Vec<f32>,
 }
 
-/// Series for the processes that lived long enough and used most.
+/// Time series of the processes that lived long enough and used most CPU time.
 #[derive(Debug, Default)]
 pub(crate) struct Tracks {
     tracks: Vec<Track>,
@@ -27,8 +27,8 @@ pub(crate) struct Tracks {
 const NONE: u16 = u16::MAX;
 
 impl Tracks {
-    /// Chooses whom to follow. What is alive at the end has not told what it used, and is taken
-    /// for the largest.
+    /// Chooses the processes to follow. The usage of those alive at the end is not known yet; they
+    /// are ranked first.
     pub(crate) fn choose(processes: &[Process], tasks: &[Task], bins: &Bins, last_ns: u64) -> Self {
         let mut chosen: Vec<(u64, usize)> = processes
             .iter()

@@ -1,4 +1,4 @@
-//! What a task has used, by any record that says so.
+//! Cumulative usage of a task, from any record that contains its counters.
 
 use proctrace_wire::layout::{Attach, Sample};
 
@@ -10,9 +10,9 @@ use crate::recording::split::Ticks;
 pub struct Usage {
     /// CPU time.
     pub run_ns: u64,
-    /// Ticks that hit user mode.
+    /// Ticks in user mode.
     pub utime_ns: u64,
-    /// Ticks that hit the kernel.
+    /// Ticks in the kernel.
     pub stime_ns: u64,
     /// Voluntary context switches.
     pub nvcsw: u64,
@@ -62,13 +62,13 @@ from_record!(Exit);
 from_record!(Sample);
 
 impl Usage {
-    /// What was used since `before`; nothing where a hostile trace says that it fell.
+    /// Usage since `before`; zero where a counter decreases in a hostile trace.
     #[must_use]
     pub fn since(self, before: &Self) -> Self {
         self.zip(before, u64::saturating_sub)
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: &Self) -> Self {
         self.zip(other, u64::saturating_add)
@@ -93,7 +93,7 @@ impl Usage {
 }
 
 impl Usage {
-    /// The ticks that hit it.
+    /// Its ticks.
     pub(crate) fn ticks(&self) -> Ticks {
         Ticks { user_ns: self.utime_ns, system_ns: self.stime_ns }
     }

@@ -1,26 +1,26 @@
-//! The CPU time of a tree as it grows, and what of it a sampler of that tree can see.
+//! The cumulative CPU time of a tree, and the part of it that a sampler of that tree can see.
 
 use crate::books::waits::Accounting;
 use crate::recording::Recording;
 use crate::recording::bins::Quantity;
 use crate::samplers::cpu::Cpu;
 
-/// The CPU time of the tree as it grows.
+/// The cumulative CPU time of the tree.
 pub(crate) struct Course {
     start_ns: u64,
     width_ns: u64,
-    /// All of it and that of processes out of the tree, at the edges of bins.
+    /// Total CPU time, and that of processes outside the tree, at the bin edges.
     all: Vec<Cpu>,
     outside: Vec<Cpu>,
-    /// The same of processes that hang on threads other than main ones.
+    /// The same for children of threads other than the main one, and their descendants.
     hidden: Vec<Cpu>,
-    /// What of it comes into sight, in order of time.
+    /// Hidden CPU time that becomes visible, in time order.
     shown: Vec<(u64, Cpu)>,
-    /// What falls out of every figure of the tree, in order of time.
+    /// CPU time that drops out of every counter of the tree, in time order.
     pub(crate) gone: Vec<(u64, Cpu)>,
 }
 
-/// How far a list in order of time has been gone through, and what that came to.
+/// Position reached in a list in time order, and the sum up to there.
 #[derive(Debug, Default)]
 pub(crate) struct Passed {
     next: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// The sum by that moment. To be asked in order of time.
+    /// The sum up to a time; calls must be in time order.
     fn by(&mut self, list: &[(u64, Cpu)], at_ns: u64) -> Cpu {
         while let Some((when_ns, cpu)) = list.get(self.next)
             && *when_ns <= at_ns
@@ -61,7 +61,7 @@ impl Course {
                 gone.push((*when_ns, cpu.minus(Cpu::from(watch.outside_of(*at)))));
             }
         }
-        // Zombies are found until their parent ends.
+        // Zombies remain visible until their parent ends.
         for (at, ns) in &books.negligent {
             let ended_ns = recording.processes[*at].ended_ns().unwrap_or(u64::MAX);
             if ended_ns < until_ns {
@@ -95,19 +95,19 @@ impl Course {
         before.plus(after.minus(*before).times(share))
     }
 
-    /// What all processes have used by a moment.
+    /// CPU time of all processes up to a time.
     pub(crate) fn all(&self, at_ns: u64) -> Cpu {
         self.at(&self.all, at_ns)
     }
 
-    /// What of it is in no figure because it hangs on threads other than main ones. To be asked in
-    /// order of time.
+    /// The part that no counter shows because it belongs to children of threads other than the main
+    /// one. Calls must be in time order.
     pub(crate) fn hidden(&self, at_ns: u64, shown: &mut Passed) -> Cpu {
-        // Within a bin it may come into sight before the bin is over.
+        // It may become visible before its bin is over.
         self.at(&self.hidden, at_ns).minus(shown.by(&self.shown, at_ns)).max(Cpu::default())
     }
 
-    /// What of it is in a figure of a member of the tree. To be asked in order of time.
+    /// The part that is in the counters of members of the tree. Calls must be in time order.
     pub(crate) fn visible(&self, at_ns: u64, gone: &mut Passed, shown: &mut Passed) -> Cpu {
         let outside = self.at(&self.outside, at_ns);
         let gone = gone.by(&self.gone, at_ns);

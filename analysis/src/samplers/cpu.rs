@@ -1,4 +1,4 @@
-//! User and system time as samplers are told it: with fractions, and never compared with exact time.
+//! User and system time as samplers read it: fractional, and never compared with exact time.
 
 /// User and system time in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -31,9 +31,9 @@ impl Cpu {
         }
     }
 
-    /// In whole units, each part for itself, as they are counted and printed.
+    /// Rounded down to whole units, each part separately, as they are counted and printed.
     pub(crate) fn whole(self, unit_ns: f64) -> Self {
-        // A sum of shares may fall short of a whole unit by the rounding of floats.
+        // Floating-point rounding may leave a sum of fractions just short of a whole unit.
         let whole = |ns: f64| ((ns + 0.5).max(0.0) / unit_ns).floor() * unit_ns;
         Self { user_ns: whole(self.user_ns), system_ns: whole(self.system_ns) }
     }

@@ -1,12 +1,12 @@
-//! How long a process hangs on the command's tree, where a sampler finds it, and how long what it
-//! has used is counted there.
+//! How long each process remains in the command's tree, where a sampler finds it, and how long the
+//! CPU time it used is counted there.
 
 use std::collections::HashMap;
 
 use crate::recording::fast::{Bits, FastMap};
 use crate::recording::process::{Process, Run, Task};
 
-/// A time for each process, which is the same for nearly all: only the others take memory.
+/// A time per process that is the same for nearly all; only exceptions take memory.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
     usual_ns: u64,
@@ -36,7 +36,7 @@ impl Times {
         self.others.get(&process).copied().unwrap_or(self.usual_ns)
     }
 
-    /// Those that are not the usual one, with the index of their process, in order.
+    /// The exceptions, with the index of their process, in order.
     pub(crate) fn others(&self) -> Vec<(usize, u64)> {
         let mut others: Vec<_> = self.others.iter().map(|(at, time_ns)| (*at, *time_ns)).collect();
         others.sort_unstable();
@@ -51,27 +51,28 @@ impl<const N: usize> PartialEq<[u64; N]> for Times {
     }
 }
 
-/// When each process, and what it used, is out of sight.
+/// When each process, and the CPU time it used, becomes invisible.
 #[derive(Debug, Default)]
 pub(crate) struct Membership {
-    /// When a process that lives is no more a descendant of the command, because an ancestor has
-    /// ended and one from outside has adopted it; `u64::MAX`: it stays until it ends.
+    /// When a live process stops being a descendant of the command, because an ancestor has ended
+    /// and a process outside the tree has adopted it; `u64::MAX`: it stays until it ends.
     pub(crate) leaves_ns: Times,
-    /// When its CPU time is in no figure of a member any more, neither its own nor that of one who
-    /// waited for it; `u64::MAX`: never. A child that ended is taken to be waited for at once.
+    /// When its CPU time drops out of the counters of all members, its own as well as those of the
+    /// process that waited for it; `u64::MAX`: never. An ended child is assumed to be waited for at
+    /// once.
     pub(crate) forgotten_ns: Times,
-    /// Until when its CPU time is in no figure that is found by /proc/PID/task/PID/children alone,
-    /// which lists the children of the main thread: those of other threads are not found, and what
-    /// hangs on them neither. 0: it is found from its birth on.
+    /// Until when its CPU time is in no counter found by following /proc/PID/task/PID/children
+    /// alone. That file lists the children of the main thread, so children of other threads and
+    /// their descendants are not found. 0: visible from birth.
     pub(crate) hidden_until_ns: Times,
 }
 
 impl Membership {
-    /// Whether `launched`, the first process is the command; without one, whoever has no parent in
-    /// the recording is the top of a tree.
+    /// If `launched`, the first process is the command; otherwise every process without a recorded
+    /// parent is the root of a tree.
     ///
-    /// A parent that was seen later than its child, which only happens where they were there before
-    /// the recording, counts as one from outside: so there is no circle, whatever a trace says.
+    /// A parent first seen after its child, which happens only if both predate the recording,
+    /// counts as outside the tree: this rules out cycles, whatever a trace contains.
     pub(crate) fn of(processes: &[Process], tasks: &[Task], runs: &[Run], launched: bool) -> Self {
         let mut leaves_ns = Times::usually(u64::MAX);
         let mut forgotten_ns = Times::usually(u64::MAX);
@@ -87,7 +88,7 @@ impl Membership {
                     if parent_ended_ns > ended_ns || parent_ended_ns > leaves_ns.of(parent) {
                         leaves_ns.of(parent)
                     } else if reaper == Some(parent) {
-                        // Both at the same moment.
+                        // Both ended at the same time.
                         leaves_ns.of(parent)
                     } else {
                         reaper.map_or(parent_ended_ns, |reaper| leaves_ns.of(reaper))
@@ -110,7 +111,7 @@ impl Membership {
         let shown_ns = shown_ns(processes, tasks, runs);
         let mut hidden_until_ns = Times::usually(0);
         for (at, process) in processes.iter().enumerate() {
-            // Then it is gone for other reasons.
+            // Then it becomes invisible for other reasons.
             let until_ns = shown_ns.of(at).min(leaves_ns.of(at)).min(forgotten_ns.of(at));
             hidden_until_ns.push(if until_ns <= process.born_ns { 0 } else { until_ns });
         }
@@ -118,15 +119,15 @@ impl Membership {
     }
 }
 
-/// From when on the CPU time of each process is in a figure that a reader of
-/// /proc/PID/task/PID/children finds: its own, once it hangs on main threads alone, or that of whom
-/// waited for it, which counts the children of all its threads.
+/// From when on the CPU time of each process is in a counter that a reader of
+/// /proc/PID/task/PID/children finds: its own, once it descends through main threads only, or that
+/// of the process that waited for it, whose counters include the children of all its threads.
 fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[Run]) -> Times {
     if processes.iter().all(|process| process.forked_by_thread().is_none()) {
         return Times::usually(0);
     }
     let execs = execs(processes, tasks, runs);
-    // When it can be found itself, while it lives; and what it has used.
+    // When the live process itself can be found, and when the CPU time it used is counted.
     let (mut found_ns, mut counted_ns) = (Times::usually(0), Times::usually(0));
     for (at, process) in processes.iter().enumerate() {
         let ended_ns = process.ended_ns().unwrap_or(u64::MAX);
@@ -140,7 +141,7 @@ fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[Run]) -> Times {
             if found <= parent_ended_ns {
                 return found;
             }
-            // The main thread of the one that adopts it has it among its children.
+            // The adopting process has it among the children of its main thread.
             reaper.map_or(u64::MAX, |reaper| parent_ended_ns.max(found_ns.of(reaper)))
         });
         let counted = if found <= ended_ns {
@@ -154,8 +155,9 @@ fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[Run]) -> Times {
     counted_ns
 }
 
-/// When a child of a thread comes to be one of the main thread: the kernel gives it to another thread
-/// of the process when its own one ends, and an exec leaves the process with a main thread alone.
+/// When a child of a thread becomes a child of the main thread: when its thread ends, the kernel
+/// reparents it to another thread of the process, and an exec leaves a process with only its main
+/// thread.
 fn listed_ns(process: &Process, forker: &Task, execs: &HashMap<usize, Vec<u64>>) -> u64 {
     let thread_ended_ns = forker.ended_ns().unwrap_or(u64::MAX);
     let execs = execs.get(&forker.process()).map_or(&[][..], Vec::as_slice);
@@ -163,7 +165,7 @@ fn listed_ns(process: &Process, forker: &Task, execs: &HashMap<usize, Vec<u64>>)
     exec_ns.map_or(thread_ended_ns, |exec_ns| thread_ended_ns.min(*exec_ns))
 }
 
-/// When those processes executed programs of which a thread made others, in order of time.
+/// Times of the execs of processes whose threads other than the main one forked children, in order.
 fn execs(processes: &[Process], tasks: &[Task], runs: &[Run]) -> HashMap<usize, Vec<u64>> {
     let mut execs: HashMap<usize, Vec<u64>> = processes
         .iter()
@@ -234,10 +236,11 @@ mod tests {
     #[test]
     fn children_of_other_threads_are_hidden_while_they_live_and_what_hangs_on_them() {
         let mut scene = Scene::new(1, 100 * MS);
-        // Task 2 is a thread of the command; 3 its child, 4 the child of that; 5 one of the command.
+        // Task 2 is a thread of the command; 3 is its child, 4 the child of 3; 5 a child of the
+        // command.
         scene.thread(10 * MS, 1, 2).fork(20 * MS, 2, 3).fork(25 * MS, 3, 4).fork(30 * MS, 1, 5);
         scene.exit(40 * MS, 4, (1, 1)).exit(60 * MS, 3, (1, 1)).exit(70 * MS, 5, (1, 1));
-        // One that outlives the thread, which gives it to the main one.
+        // A child that outlives its thread and is reparented to the main thread.
         scene.fork(75 * MS, 2, 6).exit(80 * MS, 2, (1, 1)).exit(90 * MS, 6, (1, 1));
         scene.exit(95 * MS, 1, (1, 1));
         let until = |ms: u64| BEGIN_NS + ms * MS;

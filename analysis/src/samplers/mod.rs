@@ -1,4 +1,4 @@
-//! What samplers of /proc would have said of the CPU time of a tree.
+//! What samplers of /proc would have reported as the CPU time of a tree.
 
 pub(crate) mod course;
 pub(crate) mod cpu;
@@ -11,25 +11,25 @@ use crate::samplers::course::{Course, Passed};
 use crate::samplers::cpu::Cpu;
 use crate::samplers::watch::{PHASES, Sampler};
 
-/// /proc/PID/stat counts in these: proc_pid_stat(5), sysconf(_SC_CLK_TCK) is 100 everywhere.
+/// Unit of /proc/PID/stat: proc_pid_stat(5); sysconf(_SC_CLK_TCK) is 100 everywhere.
 const TICK_NS: f64 = 10_000_000.0;
-/// prmon writes whole seconds.
+/// prmon reports whole seconds.
 const SECOND_NS: f64 = 1_000_000_000.0;
 
 /// CPU time that a sampler missed, and why.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Missed {
-    /// Of processes that no look found.
+    /// CPU time of processes that no reading caught.
     pub(crate) unseen_ns: f64,
-    /// How many these are.
+    /// Number of these processes.
     pub(crate) unseen: f64,
-    /// After the last look.
+    /// CPU time after the last reading.
     pub(crate) late_ns: f64,
-    /// Of processes that were not in the tree any more.
+    /// CPU time of processes that had left the tree.
     pub(crate) outside_ns: f64,
-    /// Of live children of threads other than main ones, and of what hangs on them.
+    /// CPU time of live children of threads other than the main one, and of their descendants.
     pub(crate) hidden_ns: f64,
-    /// Parts of ticks or seconds.
+    /// Fractions of ticks or seconds.
     pub(crate) rounding_ns: f64,
 }
 
@@ -57,15 +57,15 @@ impl Missed {
     }
 }
 
-/// What a kind of sampler said: one that begins to look at some time and those that begin later.
+/// The totals that one kind of sampler reports, over samplers that start at different phases.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Said {
     pub(crate) mean: Cpu,
     pub(crate) least_ns: f64,
     pub(crate) most_ns: f64,
-    /// By the one that first looks when the command begins.
+    /// By the sampler whose first reading is at the start of the command.
     pub(crate) launched_ns: f64,
-    /// Looks, in the mean.
+    /// Mean number of readings.
     pub(crate) looks: f64,
     pub(crate) missed: Missed,
 }
@@ -93,8 +93,9 @@ fn phases(period_ns: u64) -> impl Iterator<Item = Sampler> {
     (0..PHASES).map(move |phase| Sampler { period_ns, phase })
 }
 
-/// Sums what each process that a look finds has used since the look before: it knows nothing of
-/// children that have ended. `period_ns` is one of `PERIODS_NS`.
+/// A sampler that sums, over all processes caught by a reading, the CPU time used since the
+/// previous reading; it does not include children that have ended. `period_ns` is one of
+/// `PERIODS_NS`.
 pub(crate) fn ps_like(recording: &Recording, period_ns: u64) -> Said {
     Said::of(phases(period_ns).map(|sampler| {
         let (mut sum, mut missed) = (Cpu::default(), Missed::default());
@@ -125,15 +126,16 @@ pub(crate) fn ps_like(recording: &Recording, period_ns: u64) -> Said {
     }))
 }
 
-/// The pause of prmon for an `--interval`: it looks when more whole seconds than that have passed
-/// (`ProcessMonitor` in prmon.cpp of prmon 3.3.0).
+/// prmon's actual sampling period for an `--interval`: it samples when more than that many whole
+/// seconds have passed (`ProcessMonitor` in prmon.cpp of prmon 3.3.0).
 pub(crate) fn prmon_pause_ns(interval_s: u64) -> u64 {
     interval_s.saturating_add(1).saturating_mul(SECOND_NS as u64)
 }
 
-/// Sums what all processes of the tree and the children they have waited for have used; what a
-/// look finds to have fallen stays as it was. The tree is what /proc/PID/task/PID/children shows
-/// (`offspring_pids` in prmonutils.cpp): the children of main threads.
+/// A sampler that sums the CPU time of all processes of the tree and of the children they have
+/// waited for; if a reading is lower than an earlier one, the earlier value is kept. The tree is
+/// what /proc/PID/task/PID/children shows (`offspring_pids` in prmonutils.cpp): the children of
+/// main threads.
 pub(crate) fn prmon_like(recording: &Recording, books: &Accounting, period_ns: u64) -> Said {
     let course = Course::of(recording, books);
     let all = course.all(u64::MAX);
@@ -141,8 +143,8 @@ pub(crate) fn prmon_like(recording: &Recording, books: &Accounting, period_ns: u
         let (start_ns, until_ns) = (recording.first_ns, recording.watch.until_ns);
         let mut most = Cpu::default();
         let (mut gone, mut shown) = (Passed::default(), Passed::default());
-        // It grows but for when something falls out of it: the most is at the last look, or at the
-        // last one before that.
+        // It grows monotonically except when something drops out: the maximum is at the last
+        // reading, or at the last one before a drop.
         let falls = course.gone.iter().map(|(when_ns, _)| *when_ns);
         let mut last_ns = None;
         for before_ns in falls.chain([until_ns]) {
@@ -196,24 +198,25 @@ mod tests {
         scene.fork(10 * S, 2, 4).exit(20 * S, 4, (10 * S, 0)).exit(20 * S, 2, (0, 0));
         let recording = scene.exit(20 * S, 1, (0, 0)).load(Some((20 * S, 20 * S, 0)));
         let said = prmon(&recording, SECONDS);
-        // The last looks are at 19, 19.25, 19.5 and 19.75 s, when the first is waited for.
+        // The last readings are at 19, 19.25, 19.5 and 19.75 s, when the first child has been
+        // waited for.
         assert_eq!((said.least_ns, said.most_ns), (10e9, 10e9), "{said:?}");
         assert!((said.missed.hidden_ns - 9.375e9).abs() < 1e3, "{said:?}");
         assert!(said.missed.outside_ns.abs() < 1e3, "{said:?}");
-        // Who asks for parents finds both.
+        // A sampler that follows parent pids finds both.
         assert_eq!(ps_like(&recording, SECONDS).missed.unseen_ns, 0.0);
         assert_eq!(ps_like(&recording, SECONDS).missed.hidden_ns, 0.0);
     }
 
     #[test]
     fn what_the_main_thread_adopts_is_found_then() {
-        // The thread ends after 4 s, its child goes on for another 6 s.
+        // The thread ends after 4 s; its child lives for another 6 s.
         let mut scene = Scene::new(2, 100 * MS);
         scene.thread(0, 1, 2).fork(0, 2, 3).exit(4 * S, 2, (0, 0)).exit(10 * S, 3, (10 * S, 0));
         let recording = scene.exit(10 * S, 1, (0, 0)).load(Some((10 * S, 10 * S, 0)));
         let said = prmon(&recording, SECONDS);
         assert_eq!((said.launched_ns, said.missed.hidden_ns), (9e9, 0.0), "{said:?}");
-        // A sampler that looks for the last time at 3.75 s.
+        // A sampler whose last reading is at 3.75 s.
         let said = prmon(&recording, 15 * S);
         assert!((said.missed.hidden_ns - 3.75e9 / 4.0).abs() < 1e3, "{said:?}");
     }
@@ -232,7 +235,7 @@ mod tests {
 
     #[test]
     fn prmon_loses_what_comes_after_its_last_look() {
-        // Looks at 0, 30, 60, 90 or 7.5, 37.5, 67.5, 97.5 or 15, ... 75 or 22.5, ... 82.5 s.
+        // Readings at 0, 30, 60, 90 or 7.5, 37.5, 67.5, 97.5 or 15, ... 75 or 22.5, ... 82.5 s.
         let said = prmon(&ten_children(), HALF_MINUTES);
         assert_eq!(said.launched_ns, 63e9);
         // 97.5 s: 48.75 and 19.5; 75 s: 37.5 and 15; 82.5 s: 41.25 and 16.5, all in whole seconds.
@@ -250,12 +253,12 @@ mod tests {
         let said = ps_like(&ten_children(), HALF_MINUTES);
         // At 0, 30, 60, 90 s a child has just begun.
         assert_eq!(said.launched_ns, 0.0);
-        // 7.5, 37.5, ...: four children of which 7.5 s are seen: 3.75 + 1.5 s each. 15, ...: three
-        // with 2.5 + 1. 22.5, ...: three with 1.25 + 0.5.
+        // 7.5, 37.5, ...: four children, read after 7.5 s: 3.75 + 1.5 s each. 15, ...: three with
+        // 2.5 + 1. 22.5, ...: three with 1.25 + 0.5.
         let all = [0.0, 4.0 * 5.25, 3.0 * 3.5, 3.0 * 1.75];
         assert_eq!(said.most_ns, all[1] * 1e9);
         assert!((said.mean.total_ns() / 1e9 - all.iter().sum::<f64>() / 4.0).abs() < 1e-6);
-        // Each second of each child but the last, or the part of it that the phase leaves.
+        // All of each child except its last second, or the fraction of it left by the phase.
         let said = ps_like(&ten_children(), SECONDS);
         let missed = 10.0 * 0.7 * (1.0 + 0.75 + 0.5 + 0.25) / 4.0;
         assert!(((70.0 - said.mean.total_ns() / 1e9) - missed).abs() < 0.3, "{said:?}");
@@ -263,7 +266,7 @@ mod tests {
 
     #[test]
     fn samples_tell_when_it_was_used() {
-        // All of its CPU time in the last 5 of 50 s: a sampler that looks every 30 s from the
+        // All of its CPU time in the last 5 of 50 s: a sampler that reads every 30 s from the
         // beginning has seen none.
         let mut scene = Scene::new(1, 100 * MS);
         scene.fork(0, 1, 2).sample(45 * S, 2, (0, 0)).exit(50 * S, 2, (5 * S, 0));
@@ -279,15 +282,15 @@ mod tests {
 
     #[test]
     fn a_process_that_detaches_is_lost_at_once_and_what_was_said_stays() {
-        // It uses 10 s while its parent lives, and 10 s after; the command goes on idly.
+        // It uses 10 s while its parent lives, and 10 s after; the command stays alive but idle.
         let mut scene = Scene::new(1, 100 * MS);
         scene.fork(0, 1, 2).fork(0, 2, 3).sample(10 * S, 3, (10 * S, 0));
         scene.exit(10 * S, 2, (0, 0)).exit(20 * S, 3, (20 * S, 0)).exit(40 * S, 1, (0, 0));
         let recording = scene.load(Some((40 * S, 0, 0)));
         let said = prmon(&recording, SECONDS);
-        // The last look before 10 s finds it with 9 s, in whole seconds at any phase.
+        // The last reading before 10 s finds 9 s, in whole seconds at any phase.
         assert_eq!((said.least_ns, said.most_ns), (9e9, 9e9));
-        // 11 s at phase 0; a quarter of a second less for each later phase, but whole seconds
+        // 11 s at phase 0; a quarter of a second less for each later phase, but in whole seconds.
         assert!(said.missed.late_ns.abs() < 1.0, "{said:?}");
         assert!((said.missed.outside_ns - (20e9 - 9.375e9)).abs() < 1e3, "{said:?}");
         let said = ps_like(&recording, SECONDS);
@@ -311,7 +314,7 @@ mod tests {
 
     #[test]
     fn ticks_and_seconds_hide_parts_of_them() {
-        // 39 ms at 990 ms: three ticks to one sampler, no second to the other.
+        // 39 ms in 1 s: at most two ticks in one sampler, zero whole seconds in the other.
         let mut scene = Scene::new(1, 10 * MS);
         let recording = scene.exit(S, 1, (39 * MS, 0)).load(Some((S, 39 * MS, 0)));
         let said = ps_like(&recording, SECONDS);
@@ -324,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_sample_after_the_end_is_of_no_one_else() {
-        // The last slice of a task that exits comes after the moment of its exit.
+        // The last time slice of an exiting task comes after its recorded exit time.
         let mut scene = Scene::new(1, 10 * MS);
         scene.fork(0, 1, 2).sample(101 * MS, 2, (60 * MS, 0)).exit(100 * MS, 2, (70 * MS, 0));
         let recording = scene.exit(4 * S, 1, (0, 0)).load(Some((4 * S, 70 * MS, 0)));

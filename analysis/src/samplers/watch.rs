@@ -1,8 +1,31 @@
 //! What samplers of /proc would have seen, collected while the samples of a trace are read.
 //!
-//! A sampler knows of a process what it had used at the last look while it lived. So only what a
-//! process used after that look is kept, for each of a few samplers: those with long lives and no
-//! end in sight cost nothing.
+//! A sampler knows a process's usage up to its last reading while the process was alive. So only
+//! the usage after that reading is stored, for each of a few samplers: long-lived processes that
+//! are not about to end cost nothing.
+//!
+//! # Example
+//!
+//! A command of 100 s, idle itself; each of its descendants keeps one core busy while it lives:
+//!
+//! ```text
+//! process  lifetime       forked by                         CPU
+//! A        0 to 50 s      the command's main thread        50.0 s
+//! B        40 to 95 s     a second thread of the command   55.0 s
+//! C        30 to 90 s     A; reparented to init at 50 s    60.0 s
+//! D        60.2 to 60.8   the command's main thread         0.6 s   (165.6 s in all)
+//! ```
+//!
+//! `prmon -i 30`, started with the command, reads every 31 s: at 0, 31, 62 and 93 s. It reports the
+//! 50 s of A; the 0.6 s of D are lost in whole seconds. Both are in the counters of the command,
+//! which waited for A and D. It misses 2 s of B after its last reading (late), 53 s of B before it,
+//! because B is a child of a second thread and has not been waited for (hidden), and 60 s of C,
+//! which is in no counter of the tree from 50 s on (outside). Its reading of 32 s at 31 s included
+//! 1 s of C, but only the maximum counts.
+//!
+//! ps every 1 s reads at 0, 1, ... 99 s and reports 122 s: 49 s of A, 54 s of B and 19 s of C, as
+//! read 1 s before each leaves the tree. It misses these last seconds (3 s, late), 40 s of C after
+//! its parent's end (outside), and the 0.6 s of D, which lives between two readings (unseen).
 
 use std::cmp::Ordering;
 
@@ -13,80 +36,81 @@ use crate::recording::fast::{Bits, FastMap};
 use crate::recording::process::Process;
 use crate::samplers::membership::Membership;
 
-/// Pauses between the looks of samplers like ps: as prmon is used by default, and every second.
+/// Sampling periods of the ps-like samplers: prmon's default interval, and one second.
 pub(crate) const PERIODS_NS: [u64; 2] = [30_000_000_000, 1_000_000_000];
-/// Samplers of each pause: they begin to look at different times, this many parts of it apart.
+/// Samplers per period: their first readings are this fraction of a period apart.
 pub(crate) const PHASES: usize = 4;
 const SAMPLERS: usize = PERIODS_NS.len() * PHASES;
 const PERIOD_MAX_NS: u64 = PERIODS_NS[0];
 
-/// Which sampler.
+/// Identifies a sampler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sampler {
-    /// The pause between its looks.
+    /// Its sampling period.
     pub(crate) period_ns: u64,
-    /// Less than `PHASES`.
+    /// Its phase, less than `PHASES`.
     pub(crate) phase: usize,
 }
 
 impl Sampler {
-    /// From the beginning of the recording to its first look.
+    /// Time from the beginning of the recording to its first reading.
     pub(crate) fn first_ns(self) -> u64 {
         self.period_ns / PHASES as u64 * self.phase as u64
     }
 
-    /// When it looks for the last time before a moment.
+    /// Time of its last reading before a given time.
     pub(crate) fn last_look_ns(self, start_ns: u64, before_ns: u64) -> Option<u64> {
         let first_ns = start_ns.saturating_add(self.first_ns());
-        // At the moment of its end a process is not there any more.
+        // At its end time a process can no longer be read.
         let since_ns = before_ns.checked_sub(first_ns)?.checked_sub(1)?;
         Some(before_ns - 1 - since_ns % self.period_ns.max(1))
     }
 
-    /// How often it looks until then.
+    /// Number of readings up to a given time.
     pub(crate) fn looks(self, start_ns: u64, before_ns: u64) -> u64 {
         self.last_look_ns(start_ns, before_ns)
             .map_or(0, |last_ns| (last_ns - start_ns - self.first_ns()) / self.period_ns.max(1) + 1)
     }
 
-    /// Among those whose tails are kept.
+    /// Its index among the samplers for which tails are kept.
     fn index(self) -> Option<usize> {
         let period = PERIODS_NS.iter().position(|period_ns| *period_ns == self.period_ns)?;
         Some(period * PHASES + self.phase)
     }
 }
 
-/// What a process used when it was out of sight of each sampler, in nanoseconds.
+/// A process's CPU time that each sampler could not see, in nanoseconds.
 #[derive(Debug, Clone, Default)]
 struct Tail {
-    /// After the last look: user and system time.
+    /// After the last reading: user and system time.
     after: [(f64, f64); SAMPLERS],
     /// After it had left the tree, or the command had ended.
     outside: (f64, f64),
 }
 
-/// What the samplers did not see.
+/// The CPU time that samplers missed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watch {
     start_ns: u64,
     last_ns: u64,
-    /// When the command ended, and its samplers with it.
+    /// When the command, and with it its samplers, ended.
     pub(crate) until_ns: u64,
     /// When processes left the tree, for the few that did.
     leaves_ns: FastMap<usize, u64>,
-    /// When what processes had used was in no figure of the tree any more, likewise.
+    /// When the CPU time of processes dropped out of all counters of the tree, likewise.
     pub(crate) forgotten_ns: Vec<(usize, u64)>,
-    /// Indices of the tails of processes that have one, and which these are.
+    /// The tails and, for the processes that have one, its index.
     tail_of: FastMap<usize, u32>,
     has_tail: Bits,
     tails: Vec<Tail>,
-    /// CPU time outside of the tree, or after the command's end, by bin: user and system.
+    /// CPU time outside the tree, or after the command's end, by bin: user and system.
     pub(crate) outside: (Vec<f64>, Vec<f64>),
-    /// Until when the few are hidden that hang on threads other than main ones.
+    /// Until when the few children of threads other than the main one, and their descendants, are
+    /// hidden.
     hidden_until_ns: FastMap<usize, u64>,
-    /// What they had used by then: user and system time.
+    /// The CPU time they had used by then: user and system time.
     hidden_of: FastMap<usize, (f64, f64)>,
-    /// The same by bin.
+    /// Hidden CPU time by bin.
     pub(crate) hidden: (Vec<f64>, Vec<f64>),
 }
 
@@ -108,8 +132,8 @@ impl Watch {
         }
     }
 
-    /// Until when a process could be seen, and whether that is its end, and not its way out of the
-    /// tree or the end of the command.
+    /// Until when a process was visible, and whether that was its own end, rather than its leaving
+    /// the tree or the end of the command.
     fn until(&self, at: usize, process: &Process) -> (u64, bool) {
         let ended_ns = process.ended_ns().unwrap_or(self.last_ns).max(process.born_ns);
         let leaves_ns = if self.leaves_ns.is_empty() {
@@ -121,7 +145,7 @@ impl Watch {
         (until_ns, until_ns == ended_ns)
     }
 
-    /// A task of a process has used so much from one moment to another.
+    /// Adds the CPU time that a task of a process used over an interval.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -131,13 +155,13 @@ impl Watch {
         used: CpuTime,
     ) {
         let (until_ns, whole) = self.until(at, process);
-        // A task that is about to go can be sampled after the moment at which it exited.
+        // An exiting task can still be sampled after its recorded exit time.
         let (from_ns, to_ns) =
             if whole { (from_ns.min(until_ns), to_ns.min(until_ns)) } else { (from_ns, to_ns) };
         if !self.hidden_until_ns.is_empty() {
             self.hide(bins, at, (from_ns, to_ns), used);
         }
-        // Every sampler looks once more after this, unless the process has ended by then.
+        // Every sampler reads once more after this, unless the process has ended by then.
         if to_ns.saturating_add(PERIOD_MAX_NS) <= until_ns || used == CpuTime::default() {
             return;
         }
@@ -148,7 +172,7 @@ impl Watch {
             for phase in 0..PHASES {
                 let sampler = Sampler { period_ns, phase };
                 let Some(look_ns) = sampler.last_look_ns(self.start_ns, until_ns) else { continue };
-                // What was never looked at needs no tail.
+                // A process that was never read needs no tail.
                 if look_ns < process.born_ns || to_ns <= look_ns {
                     continue;
                 }
@@ -176,7 +200,7 @@ impl Watch {
         }
     }
 
-    /// The part of it that was used while its process was hidden.
+    /// Adds the part that was used while the process was hidden.
     fn hide(&mut self, bins: &Bins, at: usize, (from_ns, to_ns): (u64, u64), used: CpuTime) {
         let Some(until_ns) = self.hidden_until_ns.get(&at).copied() else { return };
         let part = 1.0 - share_after(until_ns, from_ns, to_ns);
@@ -193,8 +217,8 @@ impl Watch {
         }
     }
 
-    /// When what hidden processes had used comes into sight, or is out of it for other reasons, and
-    /// how much that is: user and system time.
+    /// When the CPU time of hidden processes becomes visible, or invisible for other reasons, and
+    /// its amount: user and system time.
     pub(crate) fn shown(&self) -> Vec<(u64, (f64, f64))> {
         let of = |(at, used): (&usize, &(f64, f64))| Some((*self.hidden_until_ns.get(at)?, *used));
         let mut shown: Vec<_> = self.hidden_of.iter().filter_map(of).collect();
@@ -226,8 +250,8 @@ impl Watch {
         self.tail_if_any(process).map_or((0.0, 0.0), |tail| tail.outside)
     }
 
-    /// User and system time after the sampler's last look at a process; None if it never looked
-    /// at it.
+    /// User and system time after the sampler's last reading of a process; `None` if it never read
+    /// it.
     pub(crate) fn after_last_look(
         &self,
         sampler: Sampler,
@@ -242,7 +266,7 @@ impl Watch {
     }
 }
 
-/// How much of a stretch of time lies after a moment.
+/// The fraction of an interval that lies after a given time.
 fn share_after(moment_ns: u64, from_ns: u64, to_ns: u64) -> f64 {
     if to_ns <= moment_ns {
         0.0

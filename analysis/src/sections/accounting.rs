@@ -1,4 +1,4 @@
-//! The section on accounting: exact CPU time against what others would have said of the same run.
+//! The accounting section: exact CPU time compared with what other tools would have reported.
 
 use std::cmp::Reverse;
 
@@ -20,17 +20,17 @@ use crate::samplers::cpu::Cpu;
 use crate::samplers::watch::PERIODS_NS;
 use crate::samplers::{Missed, Said, prmon_like, prmon_pause_ns, ps_like};
 
-/// What prmon is told: its default, and the least that people give it.
+/// Values of prmon's `--interval`: its default, and the smallest in use.
 const PRMON_INTERVALS_S: [u64; 3] = [30, 1, 0];
-/// As many processes have a row of their own: those that used most.
+/// Maximum processes with a row of their own: those that used most CPU time.
 const PROCESSES_MAX: usize = 1_000;
 
-/// What one method says.
+/// What one method reports.
 struct Method {
     name: String,
-    /// None where it says nothing.
+    /// `None` where it reports nothing.
     cpu: Option<Cpu>,
-    /// Over which time.
+    /// The wall time it covers.
     wall_ns: u64,
     missed: Vec<(&'static str, Option<u64>, f64)>,
     sampled: Option<(u64, Said)>,
@@ -66,7 +66,7 @@ fn methods(recording: &Recording) -> Vec<Method> {
         },
         time(recording, &books, exact),
     ];
-    // A sampler's looks are placed between ours, and it is told time in ticks.
+    // A sampler's readings fall between our samples, and it reads time in ticks.
     let has_ticks = !matches!(recording.header.knows(Quantity::Split), Knowledge::Absent { .. });
     if !has_ticks || !recording.knows.all(&[Quantity::Samples]) {
         return methods;
@@ -90,7 +90,7 @@ fn methods(recording: &Recording) -> Vec<Method> {
     methods
 }
 
-/// What time(1) says: RUSAGE_CHILDREN of whoever started the command.
+/// What time(1) reports: RUSAGE_CHILDREN of the process that started the command.
 fn time(recording: &Recording, books: &Accounting, exact: Cpu) -> Method {
     let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
     let cpu = payload.map(|payload| Cpu {
@@ -133,7 +133,7 @@ fn exact_ns(methods: &[Method]) -> f64 {
 fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
     let exact_ns = exact_ns(methods);
     let cpu = |of: fn(Cpu) -> f64| methods.iter().map(move |method| method.cpu.map(of));
-    // What others say of user and system time is theirs, and wrong; see the note.
+    // The user and system times of other methods are as they report them, and biased; see the note.
     let known = recording.knows.all(&[Quantity::Split]);
     let part = |of: fn(Cpu) -> f64| {
         let is_told = move |at: usize| at > 0 || known;
@@ -180,7 +180,7 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
     table
 }
 
-/// How user and system time are told apart, and why others do it wrongly.
+/// How user and system time are split, and why other methods are wrong.
 fn division(recording: &Recording, methods: &[Method]) -> String {
     let split = &recording.split;
     let all = methods[0].cpu.unwrap_or_default();
@@ -211,7 +211,7 @@ fn reasons(methods: &[Method]) -> Table {
     let rows: Vec<_> = methods
         .iter()
         .flat_map(|method| method.missed.iter().map(move |missed| (&method.name, missed)))
-        // Less than a microsecond is the rounding of sums.
+        // Less than a microsecond is rounding of sums.
         .filter(|(_, (_, _, ns))| ns.abs() >= 1_000.0)
         .collect();
     Table::new("accounting_why", "Why CPU time is missing")

@@ -1,4 +1,4 @@
-//! The tree of processes as stacks: which chains of programs cost most.
+//! The process tree as stacks: which chains of programs cost most.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use crate::recording::Recording;
 use crate::recording::split::Divided;
 use crate::stats::share_percent;
 
-/// As many stacks are told apart in each figure; the others come together.
+/// Maximum stacks per chart; the remaining ones are merged.
 const STACKS_MAX: usize = 1000;
-/// Deeper ones are cut: a tree may be as deep as it has processes.
+/// Maximum depth of a stack: a tree may be as deep as it has processes.
 const DEPTH_MAX: u32 = 64;
-/// What stands for the rest of a stack that was cut.
+/// Placeholder for the rest of a stack that was cut.
 const CUT: u32 = u32::MAX;
 
-/// A program below a chain of others.
+/// A program below a chain of other programs.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     parent: Option<u32>,
@@ -27,7 +27,7 @@ struct Node {
     used: Divided,
 }
 
-/// Chains of programs from the root, with what their last processes used.
+/// Chains of programs from the root, with the usage of their last processes.
 #[derive(Debug, Default)]
 struct Tree {
     nodes: Vec<Node>,
@@ -37,13 +37,13 @@ struct Tree {
 impl Tree {
     fn of(recording: &Recording) -> Self {
         let mut tree = Self::default();
-        // Where each process hangs: what its forker was, when it was forked.
+        // The node of each process: below its forker's program at the time of the fork.
         let mut above: Vec<Option<u32>> = Vec::with_capacity(recording.processes.len());
         let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
         for process in &recording.processes {
             // With CLONE_PARENT the forker is not the parent (clone(2)). A forker that never called
-            // exec is in the run of one above it, and so in the same chain. Forkers come before what
-            // they fork.
+            // exec is in the run of one of its ancestors, and so in the same chain. Forkers precede
+            // the processes they fork.
             let run = process.spawned_in().and_then(|run| recording.runs.get(run as usize));
             let forker = run.map(|run| run.process as usize).or(process.parent());
             let spawner = forker.and_then(|forker| above.get(forker).copied());
@@ -60,7 +60,7 @@ impl Tree {
         tree
     }
 
-    /// A program below a chain; the chain itself where it ends in the same program.
+    /// The node of a program below a chain; the chain itself if it ends in the same program.
     fn child(&mut self, parent: Option<u32>, program: u32) -> u32 {
         let mut program = program;
         let mut depth = 0;
@@ -97,7 +97,7 @@ impl Tree {
         names.join(";")
     }
 
-    /// The heaviest nodes first, and what the others weigh.
+    /// The nodes of largest weight, and the total weight of the others.
     fn heaviest(&self, weight: impl Fn(&Node) -> u64, at_most: usize) -> (Vec<(&Node, u64)>, u64) {
         let mut heavy: Vec<(usize, u64)> =
             self.nodes.iter().map(weight).enumerate().filter(|(_, weight)| *weight > 0).collect();
@@ -108,7 +108,7 @@ impl Tree {
     }
 }
 
-/// The name of a program as a frame: `;` parts frames.
+/// The name of a program as a frame: frames are separated by `;`.
 fn name(recording: &Recording, program: u32) -> String {
     let program = recording.programs.get(program as usize);
     program.map_or_else(|| "…".to_owned(), |program| program.name.replace([';', '\n'], ","))
@@ -179,7 +179,7 @@ fn flame(
     if rest > 0 {
         folded.push(format!("all other chains {rest}"));
     }
-    // Neighbours of one parent must stand together.
+    // Siblings must be adjacent.
     folded.sort_unstable();
     let body = ChartBody::Flame(Flame { weighs: weighs.to_owned(), folded });
     Chart::new(name, format!("Who starts whom, by {what}"), body)
@@ -202,7 +202,7 @@ mod tests {
     fn every_process_is_in_one_stack() {
         let mut scene = Scene::new(1, S);
         scene.exec(0, 1, "/bin/bash", (0, 0));
-        // A subshell is no link of its own; what it becomes later is none of its child's.
+        // A subshell is not a link of its own; a later exec of it does not affect its child.
         scene.fork(0, 1, 2).fork(0, 2, 3).exec(0, 3, "/bin/sed", (0, 0)).exit(MS, 3, (MS, 2 * MS));
         scene.fork(MS, 2, 4).exec(MS, 4, "/bin/sed", (0, 0)).exit(2 * MS, 4, (MS, 0));
         scene.exec(3 * MS, 2, "/bin/time", (0, 0));

@@ -1,4 +1,4 @@
-//! What goes with what over time: every pair of series, and how far it can be believed.
+//! Correlations over time: every pair of series, and how significant each is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use crate::recording::bins::{Bins, Quantity};
 use crate::recording::knowledge::series_needs;
 use crate::stats::{LAGS, autocorrelation, best_lag, effective_n, interval, pearson, ranks};
 
-/// Bins of a second, as the published figures have them, where there are so many of them.
+/// Bins of one second, as in the published results, if the recording has enough of them.
 const SECOND_NS: u64 = 1_000_000_000;
 const SECONDS_MIN: u64 = 100;
 
-/// Signs that ALICE found in its multi-core workflows: what storms of short processes do.
+/// Signs that ALICE found in its multi-core workflows: the effects of storms of short processes.
 const EXPECTED: [(&str, &str, char); 9] = [
     ("switches", "forks", '+'),
     ("switches", "system CPU", '+'),
@@ -34,7 +34,7 @@ struct SeriesSet {
     bin_ns: u64,
     names: Vec<&'static str>,
     values: Vec<Vec<f64>>,
-    /// The first bin in which each is known.
+    /// The first bin in which each series is known.
     known_from: Vec<usize>,
 }
 
@@ -49,7 +49,7 @@ impl SeriesSet {
             1
         };
         let bin_ns = width_ns.saturating_mul(merged);
-        // Only whole bins: a rate over a part of one is another quantity.
+        // Only whole bins: a rate over a part of one is a different quantity.
         let n = usize::try_from(recorded_ns / bin_ns).unwrap_or(0);
         let merged = usize::try_from(merged).unwrap_or(1);
         let mut set = Self { bin_ns, names: vec![], values: vec![], known_from: vec![] };
@@ -69,8 +69,8 @@ impl SeriesSet {
     }
 }
 
-/// Sums or means over bins, for a correlation that is the same, and the first bin in which they are
-/// known. The first are what `report` shows.
+/// Sums or means per bin, which correlate equally, and the first bin in which they are known. The
+/// first series are those that `report` shows.
 fn series(bins: &Bins) -> Vec<(&'static str, Vec<f64>, usize)> {
     let of = |name, quantity| (name, bins.of(quantity).to_vec(), bins.known_from(quantity));
     let switches = bins
@@ -118,7 +118,7 @@ fn correlate(set: &SeriesSet) -> Correlations {
         r_at_lag: empty.clone(),
         spearman: empty,
     };
-    // What a series is before it is known is no value: pairs begin where both are known.
+    // Before a series is known it has no values: pairs begin where both are known.
     let starts: BTreeSet<usize> = set.known_from.iter().copied().collect();
     let views: BTreeMap<usize, View<'_>> =
         starts.into_iter().map(|from| (from, View::of(set, from))).collect();
@@ -128,8 +128,8 @@ fn correlate(set: &SeriesSet) -> Correlations {
             let Some(View { values, own, ranks }) = views.get(&from) else { continue };
             let (x, y) = (values[a], values[b]);
             let Some(r) = pearson(x, y) else { continue };
-            // Transcendental functions differ in the last digits from one machine to another; what
-            // is printed shall not.
+            // Transcendental functions differ in the last digits between machines; printed results
+            // must not.
             let effective = rounded(effective_n(x.len(), &own[a], &own[b]), 1e2);
             let (low, high) = interval(r, effective)
                 .map(|(low, high)| (rounded(low, 1e6), rounded(high, 1e6)))
@@ -138,8 +138,8 @@ fn correlate(set: &SeriesSet) -> Correlations {
             let (lag, at_lag) = best_lag(x, y).unzip();
             for (row, column, sign) in [(b, a, -1), (a, b, 1)] {
                 found.n_effective[row][column] = Some(effective);
-                // A coefficient without an interval is not one to be believed. That of a series
-                // with itself only says that it changes.
+                // A coefficient without an interval is not reliable. That of a series with itself
+                // only shows that the series varies.
                 if low.is_none() && a != b {
                     continue;
                 }
@@ -154,7 +154,7 @@ fn correlate(set: &SeriesSet) -> Correlations {
     found
 }
 
-/// Every series from one bin on.
+/// Every series, starting at a given bin.
 struct View<'a> {
     values: Vec<&'a [f64]>,
     own: Vec<Vec<f64>>,
@@ -188,7 +188,7 @@ fn sampling(found: &Correlations) -> String {
          of the looks in a bin, or the last known where it has none",
         count(found.n as u64)
     );
-    // What is not known at all is no gap at the start.
+    // A series that is not known at all is not a gap at the start.
     match found.known_from_bin.iter().filter(|from| **from < found.n).max() {
         Some(unknown) if *unknown > 0 => says.push_str(&format!(
             "; its pairs leave out {} before the first look.",
@@ -199,7 +199,7 @@ fn sampling(found: &Correlations) -> String {
     says
 }
 
-/// Pairs of different series, strongest first; those of which one never changes are left out.
+/// Pairs of different series, strongest first; pairs with a constant series are left out.
 fn strongest(found: &Correlations) -> Vec<(usize, usize, f64)> {
     let mut pairs: Vec<(usize, usize, f64)> = (0..found.series.len())
         .flat_map(|a| (a + 1..found.series.len()).map(move |b| (a, b)))
@@ -210,14 +210,14 @@ fn strongest(found: &Correlations) -> Vec<(usize, usize, f64)> {
     pairs
 }
 
-/// Pairs of series that change, of which too little is known.
+/// Pairs of non-constant series of which too little is known.
 fn untold(found: &Correlations) -> usize {
     let pairs =
         (0..found.series.len()).flat_map(|a| (a + 1..found.series.len()).map(move |b| (a, b)));
     pairs.filter(|(a, b)| found.r[*a][*b].is_none() && found.n_effective[*a][*b].is_some()).count()
 }
 
-/// A sum goes with its parts by itself.
+/// A sum correlates with its parts trivially.
 fn is_part(a: &str, b: &str) -> bool {
     a == "switches" && matches!(b, "voluntary" | "involuntary")
 }
@@ -281,7 +281,7 @@ fn lags(found: &Correlations) -> Table {
         .into_iter()
         .filter_map(|(a, b, _)| {
             let (lag, r) = (found.lag_bins[a][b]?, found.r_at_lag[a][b]?);
-            // Told as who comes first.
+            // Reported with the leading series first.
             Some(if lag >= 0 { (a, b, lag, r) } else { (b, a, -lag, r) })
         })
         .collect();
@@ -303,7 +303,7 @@ fn lags(found: &Correlations) -> Table {
         ))
 }
 
-/// The columns of the matrix: series, stable name, heading. The first have room on a terminal.
+/// The columns of the matrix: series, stable name, heading. The first ones fit on a terminal.
 const COLUMNS: [(&str, &str, &str); 13] = [
     ("system CPU", "system_cpu", "sys CPU"),
     ("user CPU", "user_cpu", "user CPU"),
@@ -322,17 +322,17 @@ const COLUMNS: [(&str, &str, &str); 13] = [
 const COLUMNS_SHOWN: usize = 7;
 /// The table of all coefficients.
 pub(crate) const MATRIX: &str = "correlation_matrix";
-/// With fewer bins the 95 % interval of r = 0 reaches beyond 0.36 at best.
+/// With fewer bins the 95 % interval of r = 0 extends beyond 0.36 at best.
 const BINS_MIN: usize = 30;
 
-/// Whether a matrix says anything: without any interval nothing says how far a coefficient can be
-/// believed.
+/// Whether a matrix is meaningful: without any interval, the significance of the coefficients is
+/// unknown.
 fn tells(found: &Correlations) -> bool {
     let mut pairs = (0..found.series.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
     found.n >= BINS_MIN && pairs.any(|(a, b)| found.r_low[a][b].is_some())
 }
 
-/// All coefficients at a glance; no rows where there is too little to tell.
+/// All coefficients at a glance; no rows where there is too little data.
 fn matrix(found: &Correlations) -> Table {
     let rows = if tells(found) { found.series.len() } else { 0 };
     let sample = format!("n = {} bins of {} s", count(found.n as u64), found.bin_ns as f64 / 1e9);
@@ -415,8 +415,8 @@ mod tests {
 
     #[test]
     fn rates_in_a_recording_correlate_as_they_were_made() {
-        // Thirty bins: in some of them a burst of forks and system time, in the others user time. By
-        // turns they would tell as much as three of them.
+        // Thirty bins: in some of them a burst of forks and system time, in the others user time.
+        // If they alternated strictly, their effective number would be three.
         const BURSTS: u32 = 0x2c9a_1d73;
         let bin = 100 * MS;
         let mut scene = Scene::new(1, bin);
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!((found.n, found.bin_ns), (30, bin));
         let at = |name: &str| found.series.iter().position(|series| series == name).unwrap();
         let (system, user, forks) = (at("system CPU"), at("user CPU"), at("forks"));
-        // system = 1 ms for each fork, and the very same births and exits
+        // system = 1 ms for each fork, and identical births and exits
         for (a, b) in [(system, forks), (forks, at("exits"))] {
             let r = found.r[a][b].unwrap();
             assert!(r > 0.99, "{a} {b} {r}");
@@ -464,7 +464,7 @@ mod tests {
         let mut task = 2;
         for at in 0..10u64 {
             let begin = at * bin;
-            // The first two bins have the most forks, and no look.
+            // The first two bins have the most forks, and no sample.
             for _ in 0..if at < 2 { 50 } else { at } {
                 scene.fork(begin + MS, 1, task).exit(begin + 2 * MS, task, (0, 0));
                 task += 1;
@@ -492,7 +492,7 @@ mod tests {
 
     #[test]
     fn without_an_interval_there_is_no_coefficient() {
-        // Two series that come and go by turns: eleven bins tell no more than two.
+        // Two strictly alternating series: eleven bins carry no more information than two.
         let turns: Vec<f64> = (0..11).map(|at| f64::from(at % 2)).collect();
         let others: Vec<f64> = (0..11).map(|at| f64::from(at % 2 * 50 + at % 3)).collect();
         let noise = vec![3.0, -1.0, 4.0, 1.0, -5.0, 9.0, -2.0, 6.0, 5.0, -3.0, 5.0];

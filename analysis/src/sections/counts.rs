@@ -1,5 +1,4 @@
-//! How many processes and threads of which kind: what ALICE's multicore paper counts in its
-//! figure 2.
+//! Numbers of processes and threads by kind, as counted in figure 2 of ALICE's multicore paper.
 
 use proctrace_findings::{
     Axis, Bars, Category, Chart, ChartBody, Class, Series, Table, Unit, Values, counted,
@@ -14,9 +13,9 @@ use crate::overview::sums::{Sum, Sums};
 use crate::recording::split::columns;
 use crate::stats::rate::Rate;
 
-/// As many of a class have a bar of their own.
+/// Maximum bars per class in the chart.
 const BARS_MAX: usize = 16;
-/// Axes whose largest value is so many times the median are logarithmic.
+/// Axes are logarithmic if the largest value is at least this multiple of the median.
 const LOGARITHMIC_FROM: f64 = 100.0;
 
 pub(crate) fn section(
@@ -67,13 +66,13 @@ pub(crate) fn section(
     Ok(Content { tables: vec![by_category, by_program], charts })
 }
 
-/// Without what no process ran last: a program that only executed another.
+/// Removes programs that no process ran last: those that only executed another program.
 fn ran(mut rows: Vec<Sum>) -> Vec<Sum> {
     rows.retain(|sum| sum.processes > 0);
     rows
 }
 
-/// Everything that is counted by program; for people what fits a line.
+/// All counts by program; interactive output shows what fits on a line.
 fn programs(all: &[Category], rate: &Rate) -> Table {
     let of = || all.iter();
     let category = |program: &Category| match &*program.group {
@@ -138,7 +137,7 @@ fn programs(all: &[Category], rate: &Rate) -> Table {
         .note("life: half of the processes lived shorter; misses: failed look-ups.")
 }
 
-/// What a bar shows.
+/// The counts of a bar.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
     processes: u64,
@@ -151,8 +150,8 @@ impl Counted {
     }
 }
 
-/// The rows of the paper's figure: system commands by name, the experiment's software by what it
-/// is for, everything else by name; what is rare comes together.
+/// The rows of the paper's figure: system commands by name, the experiment's software by purpose,
+/// everything else by name; rare entries are merged.
 fn kinds(sums: &Sums) -> Result<Vec<(String, Counted)>, AnalysisError> {
     let (by_category, by_name) =
         (ran(sums.by(["class", "category"])?), ran(sums.by(["class", "name"])?));
@@ -189,7 +188,7 @@ fn bars(rows: &[(String, Counted)]) -> ChartBody {
     let logarithmic = needs_logarithm(processes.iter().chain(&threads).copied());
     let series = |name: &str, counts: &[u64]| Series {
         name: name.to_owned(),
-        // Nothing has no place on a logarithmic axis.
+        // A logarithmic axis cannot show zero.
         values: counts.iter().map(|n| (*n > 0 || !logarithmic).then_some(*n as f64)).collect(),
     };
     ChartBody::Bars(Bars {
@@ -200,7 +199,7 @@ fn bars(rows: &[(String, Counted)]) -> ChartBody {
     })
 }
 
-/// Whether the largest would leave nothing to see of the others.
+/// Whether the largest value would make the others invisible.
 fn needs_logarithm(counts: impl Iterator<Item = u64>) -> bool {
     let mut counts: Vec<u64> = counts.filter(|count| *count > 0).collect();
     let largest = counts.iter().max().copied().unwrap_or(0) as f64;
@@ -216,7 +215,7 @@ mod tests {
     fn scene() -> Scene {
         let mut scene = Scene::new(2, S);
         scene.exec(0, 1, "/o2/o2-sim", (0, 0));
-        // A command, one that never calls exec and has a thread, and one that exits at once.
+        // A command, a process that never calls exec and has a thread, and one that exits at once.
         scene.fork(S, 1, 2).exec(S, 2, "/bin/sed", (0, 0)).exit(2 * S, 2, (S / 4, S / 4));
         scene.fork(S, 1, 3).thread(S, 3, 4).exit(2 * S, 4, (S, 0)).exit(3 * S, 3, (S, 0));
         scene.fork(S, 1, 5).exec(S, 5, "/bin/sed", (0, 0)).exit(2 * S, 5, (S / 4, S / 4));
@@ -249,7 +248,7 @@ mod tests {
     fn a_name_in_two_classes_says_the_class() {
         let mut scene = Scene::new(1, S);
         scene.exec(0, 1, "/o2/o2-sim", (0, 0));
-        // A command that bears the name of a category of the experiment's.
+        // A command with the same name as a category of the experiment.
         scene.fork(0, 1, 2).exec(0, 2, "/opt/o2 driver", (0, 0));
         let content = section(&Analysis::of(&scene.load(None)), &Options::default()).unwrap();
         let ChartBody::Bars(bars) = &content.charts[0].body else { panic!("no bars") };

@@ -1,4 +1,4 @@
-//! Processes that outlived their parent: nobody that the command waits for waits for them.
+//! Processes that outlived their parent: no process that the command waits for waits for them.
 
 use proctrace_findings::{Table, Unit, Values, counted};
 

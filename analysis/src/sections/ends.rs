@@ -1,4 +1,4 @@
-//! How processes ended: what failed, and what a signal killed.
+//! How processes ended: which failed, and which were killed by a signal.
 
 use proctrace_findings::{Table, Unit, Values, counted};
 

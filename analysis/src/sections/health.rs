@@ -1,5 +1,5 @@
-//! What can be believed of a recording: what was lost, whether the books balance, what is known and what
-//! could not be seen.
+//! How far a recording can be trusted: losses, conservation laws, what is known, and what could not
+//! be seen.
 
 use proctrace_findings::{BlindSpot, Health, Knowledge, Known, Table, Unit, Values, figure};
 
@@ -30,7 +30,7 @@ fn laws(health: &Health) -> Table {
     };
     let side = |number: Option<f64>, unit: &str| {
         Some(match unit {
-            // The books of CPU time balance to microseconds.
+            // The sums of CPU time agree to microseconds.
             "s" => format!("{:.6} s", number?),
             _ => figure(number?, Unit::Count),
         })
@@ -63,7 +63,7 @@ fn laws(health: &Health) -> Table {
     notes.into_iter().chain(told_once(reasons)).fold(table, Table::note)
 }
 
-/// What is so for the same reason, with that reason.
+/// Groups names by reason, so that each reason is stated once.
 fn told_once<'a>(reasons: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     let mut says: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, why) in reasons {

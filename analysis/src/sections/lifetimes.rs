@@ -1,4 +1,4 @@
-//! How long processes live, and what a sampler would have missed of them.
+//! Process lifetimes, and what a sampler would have missed.
 
 use proctrace_findings::{
     Axis, Chart, ChartBody, Class, Histogram, Mark, Series, Table, Unit, counted,
@@ -10,17 +10,17 @@ use crate::recording::Recording;
 use crate::stats::median;
 use crate::stats::share_percent;
 
-/// How often samplers look: every second, as `pidstat 1` does; prmon(1) as it is used in jobs, and
-/// what Grid pilots do.
+/// Sampling periods: one second, as of `pidstat 1`; those of prmon(1) in production jobs, and of
+/// Grid pilots.
 const SAMPLERS_NS: [(u64, &str); 3] =
     [(1_000_000_000, "1 s"), (5_000_000_000, "5 s"), (30_000_000_000, "30 s")];
 
-/// Edges of the bars, times a power of ten.
+/// Bin edges of the histogram, times a power of ten.
 const STEPS: [u64; 3] = [1, 2, 5];
-/// Shorter lives share the first bar.
+/// Shorter lifetimes share the first bin.
 const EDGE_MIN_NS: u64 = 100_000;
 
-/// A process that ended, as this section sees it.
+/// An ended process, with what this section needs.
 #[derive(Debug, Clone, Copy)]
 struct Life {
     ns: u64,
@@ -50,7 +50,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
     Ok(Content { tables, charts: vec![histogram(recording, &lives).note(&n)] })
 }
 
-/// What a look every so often leaves out.
+/// What sampling at fixed intervals misses.
 fn samplers(lives: &[Life]) -> Table {
     let all = lives.len() as u64;
     let all_cpu_ns = lives.iter().fold(0, |sum: u64, life| sum.saturating_add(life.cpu_ns));
@@ -162,7 +162,7 @@ fn histogram(recording: &Recording, lives: &[Life]) -> Chart {
         .note("The first bar also holds whatever lived shorter.")
 }
 
-/// 1, 2, 5, 10… up to what is not shorter than `longest_ns`.
+/// 1, 2, 5, 10… up to the first edge that is not below `longest_ns`.
 fn edges(longest_ns: u64) -> Vec<u64> {
     let mut edges = Vec::new();
     let mut decade = EDGE_MIN_NS;

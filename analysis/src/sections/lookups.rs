@@ -1,4 +1,4 @@
-//! What was looked for in vain: where, by which programs, and which paths.
+//! Failed look-ups: by directory, by program, and by path.
 
 use std::cmp::Reverse;
 
@@ -17,7 +17,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
     Ok(Content { tables, charts: Vec::new() })
 }
 
-/// What is said of calls that were not recorded: the others are known for themselves.
+/// Adds a note about calls that were not recorded: the others are known individually.
 fn with_unknown(table: Table, recording: &Recording) -> Table {
     match recording.knows.why_not(&proctrace_trace::Quantity::LOOKUPS) {
         Some(why) => table.note(format!("Not known: {why}.")),
@@ -45,7 +45,7 @@ fn directories(analysis: &Analysis<'_>) -> Result<Table, AnalysisError> {
     Ok(with_unknown(table, analysis.recording))
 }
 
-/// Only programs that looked for something in vain, the one that did most first.
+/// Only programs with failed look-ups, most failures first.
 fn programs(all: &[Category]) -> Table {
     let failed = |program: &Category| program.lookups_failed.unwrap_or(0);
     let mut rows: Vec<&Category> = all.iter().filter(|program| failed(program) > 0).collect();
@@ -84,7 +84,7 @@ fn programs(all: &[Category]) -> Table {
         ))
 }
 
-/// The paths themselves.
+/// The individual paths.
 fn paths(recording: &Recording) -> Table {
     let (rows, others) = by_path(recording);
     let all = rows.iter().map(|row| row.count).fold(others, u64::saturating_add);

@@ -1,4 +1,4 @@
-//! Memory: what each process took at most, and what all took together over time.
+//! Memory: the peak of each process, and the total over time.
 
 use std::cmp::Reverse;
 
@@ -22,7 +22,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
 fn processes(memory: Option<&Memory>) -> Table {
     let mut rows: Vec<&ProcessMemory> =
         memory.iter().flat_map(|memory| &memory.processes).collect();
-    // What is alive has no exit record, and has been at least as large as a look found it.
+    // A process that is alive has no exit record, and its peak is at least the largest reading.
     let peak = |process: &ProcessMemory| process.peak_rss_bytes.unwrap_or(process.rss_bytes);
     rows.sort_by_key(|process| Reverse((peak(process), process.pss_bytes)));
     let of = || rows.iter();
@@ -38,7 +38,7 @@ fn processes(memory: Option<&Memory>) -> Table {
         .column("pid", "pid", Unit::Text, Values::Whole(pids))
         .text("program", "program", of().map(|process| &*process.program));
     let Some(memory) = memory else { return table };
-    // One note, so that a report that shows the first says all of it.
+    // A single note, so that a report that shows only the first one is complete.
     let mut says = format!(
         "peak RSS: of the last program, from its exit record; the others: at the look with the largest \
          PSS, of one every {}. At one look together at most {} PSS in {} (RSS {}, USS {}).",
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(looks.height(), 2);
         assert_eq!(looks.named("pss_bytes").unwrap().values.get(0), Cell::Whole(368 * MB));
         assert_eq!(looks.named("time_ns").unwrap().values.get(0), Cell::Whole(S));
-        // Without any look there is nothing to say.
+        // Without any reading there is nothing to report.
         let content = section(&Analysis::of(&Scene::new(1, S).load(None)), &Options::default());
         assert!(content.unwrap().tables.iter().all(|table| table.height() == 0));
     }

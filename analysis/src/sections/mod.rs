@@ -1,4 +1,4 @@
-//! The sections of a report: each a function from a recording to tables and figures.
+//! The sections of a report: each a function from a recording to tables and charts.
 
 mod accounting;
 mod ancestry;
@@ -27,12 +27,12 @@ use proctrace_findings::Table;
 /// A section.
 #[derive(Debug, Clone, Copy)]
 pub struct Section {
-    /// A stable name.
+    /// Its stable name.
     pub name: &'static str,
-    /// What it answers, in a few words.
+    /// The question it answers, in a few words.
     pub help: &'static str,
     pub(crate) analyse: fn(&Analysis<'_>, &Options) -> Result<Content, AnalysisError>,
-    /// Names of its tables that a report shows without being asked for the section.
+    /// Names of those of its tables that a report shows even if the section is not requested.
     pub(crate) shown: &'static [&'static str],
 }
 
@@ -142,35 +142,36 @@ impl Section {
         Self::ALL.iter().find(|section| section.name == name)
     }
 
-    /// What it says of a recording. Who asks for several saves passes with [`Analysis::section`].
+    /// The contents of this section for a recording. For several sections, [`Analysis::section`]
+    /// saves passes over all processes.
     ///
     /// # Errors
-    /// When a table cannot be computed, which would be a fault of this crate.
+    /// If a table cannot be computed, which would be a bug in this crate.
     pub fn of(&self, recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
         Analysis::of(recording).section(self, options)
     }
 }
 
 impl Analysis<'_> {
-    /// What a section says.
+    /// The contents of a section.
     ///
     /// # Errors
-    /// When a table cannot be computed, which would be a fault of this crate.
+    /// If a table cannot be computed, which would be a bug in this crate.
     pub fn section(&self, section: &Section, options: &Options) -> Result<Content, AnalysisError> {
         let content = (section.analyse)(self, options)?;
         Ok(content.only_known(&self.recording.knows))
     }
 
-    /// The tables that a report shows without being asked for a section.
+    /// The tables that a report shows when no section is requested.
     ///
     /// # Errors
-    /// When a table cannot be computed, which would be a fault of this crate.
+    /// If a table cannot be computed, which would be a bug in this crate.
     pub fn report_tables(&self, options: &Options) -> Result<Vec<Table>, AnalysisError> {
         self.prepare()?;
         let mut tables = Vec::new();
         for section in Section::ALL.iter().filter(|section| !section.shown.is_empty()) {
             let content = self.section(section, options)?;
-            // Of tables without rows only the matrix has something to say: why it has none.
+            // Of the tables without rows, only the matrix has a message: why it is empty.
             let has_something = |table: &Table| table.height() > 0 || table.name == MATRIX;
             let shown = content.tables.into_iter();
             let shown = shown.filter(|table| section.shown.contains(&table.name));

@@ -1,4 +1,4 @@
-//! Who starts what: from the program and command line that forked to what the child came to run.
+//! Spawners: which program and command line forked, and what the child ran.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -15,18 +15,18 @@ use crate::recording::split::columns;
 use crate::stats::rate::Rate;
 use crate::stats::share_percent;
 
-/// As many sources have a bar of their own.
+/// Maximum sources with a bar of their own.
 const BARS_MAX: usize = 12;
 
-/// What was at work when a process was forked.
+/// The program and command line that forked a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Source {
     program: usize,
-    /// Number of the shape of its command line, if it called exec.
+    /// Number of its command line's template, if it called exec.
     shape: Option<u32>,
 }
 
-/// What a child came to be.
+/// What a child ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Child {
     program: usize,
@@ -46,7 +46,7 @@ pub(crate) fn section(
     let rate = Rate::of(recording, options);
     let edges = analysis.sums()?.edges()?;
     let started: u64 = edges.iter().map(|edge| edge.processes).sum();
-    // One wrapper may watch over a hundred tasks, each with a command line of its own.
+    // A single wrapper may supervise a hundred tasks, each with its own command line.
     let programs = sums(recording, &edges, |edge| &*recording.programs[edge.spawner].name);
     let lines = sums(recording, &edges, source);
     let chart = chart(&programs);
@@ -68,18 +68,18 @@ fn shape(recording: &Recording, source: Source) -> &str {
     shape.map_or("", String::as_str)
 }
 
-/// A source with all that it started.
+/// A source with everything that it started.
 #[derive(Debug)]
 struct Sum<K> {
     source: K,
     processes: u64,
-    /// Of them, commands of the system.
+    /// Of these, system commands.
     commands: u64,
     cpu_ns: u64,
     children: BTreeMap<Child, u64>,
 }
 
-/// What is started by each, the busiest first.
+/// What each source started, the busiest first.
 fn sums<K: Copy + Ord + Hash>(
     recording: &Recording,
     edges: &[Edge],
@@ -110,7 +110,7 @@ fn sums<K: Copy + Ord + Hash>(
     sums
 }
 
-/// All children with their numbers, the most frequent first: whoever prints them knows the room.
+/// All children with their counts, most frequent first: the renderer knows how much room there is.
 fn children<K>(recording: &Recording, sum: &Sum<K>) -> String {
     let mut children: Vec<(&Child, &u64)> = sum.children.iter().collect();
     children.sort_by(|a, b| b.1.cmp(a.1));
@@ -176,7 +176,7 @@ fn edges_table(recording: &Recording, edges: &[Edge], rate: &Rate) -> Table {
             of().map(|edge| rate.per_second(edge.processes)),
         )
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|edge| edge.used.cpu.total_ns()));
-    // A line has no room for both the share of system time and whole names.
+    // A line has no room for both the system time fraction and complete names.
     columns(table, &recording.split, of().map(|edge| edge.used))
         .detail_of("system_percent")
         .whole("life_median_ns", "half <", Unit::Nanoseconds, of().map(|edge| edge.life_median_ns))

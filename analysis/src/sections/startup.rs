@@ -1,5 +1,5 @@
-//! The section on starting up: what each program costs from its exec until its libraries are
-//! loaded, and in all.
+//! The startup section: the cost of each program from its exec until its libraries are loaded, and
+//! in total.
 
 use std::cmp::Reverse;
 
@@ -12,29 +12,28 @@ use crate::recording::Recording;
 use crate::recording::process::Run;
 use crate::recording::split::{Split, Ticks};
 
-/// The longest pause between ticks of a scheduler, CONFIG_HZ=100: the times of look-ups are those of
-/// ticks.
+/// The longest time between scheduler ticks, at CONFIG_HZ=100: look-up times have tick resolution.
 const TICK_MAX_NS: u64 = 10_000_000;
-/// As many have a bar in the figure.
+/// Maximum bars in the chart.
 const BARS_MAX: usize = 20;
 
-/// What the runs of one program did.
+/// Totals over the runs of one program.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Sums {
     program: usize,
     execs: u64,
-    /// Of them, those that missed a library.
+    /// Of these, those with a failed library look-up.
     loading_execs: u64,
     lookups: u64,
     loading_lookups: u64,
     libraries: u64,
     loading_ns: u64,
     life_ns: u64,
-    /// Of those that missed a library.
+    /// Of those with a failed library look-up.
     loading_life_ns: u64,
     run_ns: u64,
     ticks: Ticks,
-    /// At most so much until loaded: the loader is one thread.
+    /// Upper bound of the CPU time until loading is complete: the loader is single-threaded.
     loading_cpu_ns: u64,
 }
 
@@ -50,7 +49,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
 fn sums(recording: &Recording) -> Vec<Sums> {
     let number = |program| Sums { program, ..Sums::default() };
     let mut sums: Vec<Sums> = (0..recording.programs.len()).map(number).collect();
-    // The next run of each process, as the runs are gone through from the last.
+    // The next run of each process, while iterating backwards over the runs.
     let mut next: Vec<Option<usize>> = vec![None; recording.processes.len()];
     for at in (0..recording.runs.len()).rev() {
         let run = &recording.runs[at];
@@ -78,7 +77,7 @@ fn sums(recording: &Recording) -> Vec<Sums> {
         if start.libraries > 0 {
             sum.loading_execs += 1;
             sum.libraries += u64::from(start.libraries);
-            // The last tick before the end may be that of the look-up.
+            // The last tick before the end may be the timestamp of the look-up.
             let loaded_ns = start.loaded_ns().min(life_ns);
             sum.loading_ns = sum.loading_ns.saturating_add(loaded_ns);
             sum.loading_life_ns = sum.loading_life_ns.saturating_add(life_ns);
@@ -95,7 +94,7 @@ fn sums(recording: &Recording) -> Vec<Sums> {
 fn used(recording: &Recording, run: &Run, next: Option<&Run>) -> (u64, Ticks) {
     let (mut run_ns, mut user_ns, mut system_ns) = match next {
         Some(next) => next.before.all().into(),
-        // The threads of the program before are gone.
+        // Threads of the previous program are gone.
         None => recording.processes[run.process as usize]
             .tasks()
             .map(|task| &recording.tasks[task])
@@ -188,7 +187,7 @@ fn totals(names: &[String], sums: &[Sums]) -> Table {
         let (part, whole) = (sum.loading_ns as f64, sum.loading_life_ns as f64);
         (whole > 0.0).then(|| 100.0 * part / whole)
     };
-    // Nothing says when a program that misses no library was loaded.
+    // For a program without failed library look-ups, the end of loading is unknown.
     let known =
         |of: fn(&Sums) -> u64| sums.iter().map(move |sum| (sum.loading_execs > 0).then(|| of(sum)));
     Table::new("startup_totals", "What all starts of each program cost")
@@ -251,7 +250,8 @@ mod tests {
         for at in 0..4u64 {
             let (task, begin) = (2 + u32::try_from(at).unwrap(), 100 * MS * at);
             scene.fork(begin, 1, task);
-            // In the shell's place: what it used before its second exec is the first program's.
+            // Replacing the shell: what it used before its second exec belongs to the first
+            // program.
             scene.exec(begin + MS, task, "/opt/first", (MS, 0));
             scene.exec(begin + 11 * MS, task, "/opt/second", (3 * MS, MS));
             for _ in 0..=at {
@@ -271,17 +271,18 @@ mod tests {
         assert_eq!(of(0, "first", "cpu_mean_ns"), ms(3.0));
         assert_eq!(of(0, "first", "loading_least_mean_ns"), None);
         assert_eq!(of(0, "second", "life_mean_ns"), ms(20.0));
-        // 14 ms in all less 4 before, of which 5 in the kernel
+        // 14 ms in total minus 4 before, of which 5 in the kernel
         assert_eq!(of(0, "second", "cpu_mean_ns"), ms(10.0));
         assert_eq!(of(0, "second", "system_mean_ns"), ms(5.0));
         assert_eq!(of(0, "second", "loading_least_mean_ns"), ms(3.0));
         assert_eq!(of(0, "second", "loading_lookups_mean"), Some(2.5));
         assert_eq!(of(0, "second", "lookups_mean"), Some(3.5));
         assert_eq!(of(1, "second", "loading_least_percent"), Some(15.0));
-        // Less than 3 ms and a tick: all that it used.
+        // 3 ms plus a tick exceeds the CPU time, so the bound is all of it.
         assert_eq!(of(1, "second", "loading_cpu_most_ns"), ms(40.0));
         assert_eq!(of(1, "second", "libraries"), Some(10.0));
-        // Of what misses no library nothing is known, least of all that it takes no CPU time.
+        // For a program without failed library look-ups nothing is known, certainly not zero CPU
+        // time.
         assert_eq!(of(1, "first", "loading_least_ns"), None);
         assert_eq!(of(1, "first", "loading_cpu_most_ns"), None);
     }
@@ -290,7 +291,7 @@ mod tests {
     fn bars_stand_in_the_order_of_their_length() {
         let mut scene = Scene::new(1, 100 * MS);
         scene.exec(0, 1, "/opt/job", (0, 0));
-        // Ten starts that miss one library each, and one that misses five.
+        // Ten starts with one failed library look-up each, and one with five.
         for task in 2..13u32 {
             let (at, name, misses) = (u64::from(task) * 20 * MS, "/opt/often", 1);
             let (name, misses) = if task == 12 { ("/opt/once", 5) } else { (name, misses) };

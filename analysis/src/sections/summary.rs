@@ -1,4 +1,4 @@
-//! The figures at a glance, each under a stable name.
+//! The summary figures, each under a stable name.
 
 use std::cmp::Reverse;
 
@@ -18,17 +18,17 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
     Ok(Content { tables, charts: Vec::new() })
 }
 
-/// A figure: what it belongs to, its name, and its value if that is known.
+/// A figure: its group, its name, and its value if known.
 struct Row {
     group: &'static str,
     name: String,
     unit: Unit,
     number: Option<f64>,
-    /// Of what is no number.
+    /// The value, if it is not a number.
     word: Option<String>,
 }
 
-/// Rows in the making.
+/// Rows under construction.
 #[derive(Default)]
 struct Rows {
     group: &'static str,
@@ -162,7 +162,7 @@ fn resources(rows: &mut Rows, analysis: &Analysis<'_>) {
         .time("run_delay_ns", s.run_delay_ns);
 }
 
-/// Look-ups are opens, stats, accesses and more; of those that succeed, only opens are counted.
+/// Look-ups are opens, stats, accesses and more; of the successful ones, only opens are counted.
 fn wasted(rows: &mut Rows, analysis: &Analysis<'_>) {
     let s = analysis.summary();
     let by_family = |family: Family| {
@@ -180,7 +180,7 @@ fn wasted(rows: &mut Rows, analysis: &Analysis<'_>) {
             Unit::Count,
             per_exec.map(|(lookups, execs)| lookups as f64 / execs as f64),
         );
-    // Failed execs are counted by themselves, among the execs.
+    // Failed execs are listed separately, with the execs.
     for family in Family::ALL.into_iter().filter(|family| *family != Family::Exec) {
         rows.count(&format!("lookups_failed_{}", family.name()), by_family(family));
     }
@@ -190,7 +190,7 @@ fn wasted(rows: &mut Rows, analysis: &Analysis<'_>) {
     );
 }
 
-/// By CPU time, and where that is the same by number of processes.
+/// By CPU time, then by number of processes.
 fn programs(all: &[Category]) -> Table {
     let mut rows: Vec<&Category> =
         all.iter().filter(|program| program.processes > Some(0)).collect();
@@ -255,7 +255,7 @@ mod tests {
             ("processes", Some(2.0), Cell::Text("2")),
             ("succeeded", Some(2.0), Cell::Text("2")),
             ("lookups_failed_open", Some(1.0), Cell::Text("1")),
-            // It was not recorded, so there is no 0.
+            // It was not recorded, so the value is missing rather than 0.
             ("peak_pss_bytes", None, Cell::Missing),
         ] {
             assert_eq!(real(figures, "figure", name, "number"), number, "{name}");

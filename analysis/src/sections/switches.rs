@@ -1,4 +1,4 @@
-//! The section on context switches: who gives the CPU up, who loses it, and how busy each is.
+//! The context switch section: voluntary and involuntary switches, and CPU efficiency.
 
 use std::cmp::Reverse;
 
@@ -9,10 +9,10 @@ use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::recording::Recording;
 
-/// As many have a point in the figure: those that used most CPU time.
+/// Maximum points in the chart: the programs that used most CPU time.
 const POINTS_MAX: usize = 200;
 
-/// What processes that count together did.
+/// Totals over processes that are counted together.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Sums {
     name: String,
@@ -43,7 +43,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
     let by_category = sums(recording, categories, |program| {
         recording.category_of.get(program).copied().unwrap_or(usize::MAX)
     });
-    // Only programs that something ran last have a row, and so a name to be told apart.
+    // Only programs that a process ran last have a row, and so need an unambiguous name.
     let mut last: Vec<bool> = vec![false; recording.programs.len()];
     for process in &recording.processes {
         if let Some(last) = last.get_mut(process.program()) {
@@ -67,7 +67,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
     })
 }
 
-/// Those with most CPU time first.
+/// By CPU time, largest first.
 fn sums(recording: &Recording, names: &[String], number_of: impl Fn(usize) -> usize) -> Vec<Sums> {
     let named = |name: &String| Sums { name: name.clone(), ..Sums::default() };
     let mut sums: Vec<Sums> = names.iter().map(named).collect();
@@ -114,8 +114,8 @@ fn chart(by_program: &[Sums]) -> Chart {
         .filter(|sum| sum.voluntary > 0 || sum.involuntary > 0)
         .filter_map(|sum| {
             Some(Point {
-                // Half a switch more of each, so that none is a place on the axis too (Haldane,
-                // Ann. Hum. Genet. 20, 1956).
+                // Half a switch is added to each count, so that zero has a position on the axis
+                // (Haldane, Ann. Hum. Genet. 20, 1956).
                 x: (sum.voluntary as f64 + 0.5) / (sum.involuntary as f64 + 0.5),
                 y: sum.efficiency_percent()?,
                 weight: sum.cpu_ns as f64 / most_ns,

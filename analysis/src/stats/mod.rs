@@ -1,15 +1,15 @@
-//! Correlation of two series in time, and how far it can be believed.
+//! Correlation of two time series, and its significance.
 
 pub(crate) mod rate;
 pub(crate) mod slices;
 
-/// Best lags are looked for among so many bins before and after.
+/// Maximum lag tried, in bins, in either direction.
 pub(crate) const LAGS: i64 = 10;
-/// Of the normal distribution: 95 % lie within.
+/// Quantile of the normal distribution for a 95 % interval.
 const Z_95: f64 = 1.959_963_984_540_054;
 
-/// Pearson's product-moment correlation of two series of equal length; None where there are fewer
-/// than two values, or one of the series never changes.
+/// Pearson's product-moment correlation of two series of equal length; `None` where there are fewer
+/// than two values, or one of the series is constant.
 pub fn pearson(x: &[f64], y: &[f64]) -> Option<f64> {
     let n = x.len().min(y.len());
     if n < 2 {
@@ -23,7 +23,7 @@ pub fn pearson(x: &[f64], y: &[f64]) -> Option<f64> {
         yy += dy * dy;
         xy += dx * dy;
     }
-    // The root of each, because the product of the two could leave the range of a float.
+    // The square roots separately, because the product could exceed the range of a float.
     let scale = xx.sqrt() * yy.sqrt();
     (scale > 0.0 && scale.is_finite()).then(|| (xy / scale).clamp(-1.0, 1.0))
 }
@@ -33,7 +33,8 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// The rank of each value, from 1; equal values share the mean of their ranks. Spearman's rho is
-/// Pearson's r of these (Spearman, The American Journal of Psychology 15, 1904), ties or not.
+/// Pearson's r of these (Spearman, The American Journal of Psychology 15, 1904), with or without
+/// ties.
 pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -51,12 +52,12 @@ pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Autocorrelation at lags from 1 to a fifth of the series, scaled for the values that have no
-/// partner: n / (n - lag) (Pyper and Peterman, Can. J. Fish. Aquat. Sci. 55, 1998).
+/// Autocorrelation at lags from 1 to a fifth of the series, scaled by n / (n - lag) for the values
+/// without a partner (Pyper and Peterman, Can. J. Fish. Aquat. Sci. 55, 1998).
 pub(crate) fn autocorrelation(values: &[f64]) -> Vec<f64> {
     let (n, lags) = (values.len(), values.len() / 5);
     let mean = mean(values);
-    // Followed by as many zeros as there are lags, so that the end does not meet the beginning.
+    // Zero-padded by the number of lags, so that the end does not wrap around to the beginning.
     let mut series = vec![(0.0, 0.0); (n + lags).next_power_of_two()];
     for (at, value) in values.iter().enumerate() {
         series[at].0 = value - mean;
@@ -115,10 +116,10 @@ fn fourier(values: &mut [(f64, f64)]) {
     }
 }
 
-/// How many independent pairs of values would tell as much about a correlation as the `n` of two
-/// series with these autocorrelations: 1/n + 2/n sum over lags of (n - lag)/n r_x(lag) r_y(lag)
-/// is the reciprocal (Bartlett, J. R. Stat. Soc. 98, 1935; Pyper and Peterman 1998). Never more
-/// than `n`.
+/// The effective sample size: how many independent pairs carry as much information about a
+/// correlation as the `n` of two series with these autocorrelations. Its reciprocal is 1/n + 2/n
+/// sum over lags of (n - lag)/n r_x(lag) r_y(lag) (Bartlett, J. R. Stat. Soc. 98, 1935; Pyper and
+/// Peterman 1998). Never more than `n`.
 pub(crate) fn effective_n(n: usize, x: &[f64], y: &[f64]) -> f64 {
     let length = n as f64;
     let sum: f64 = x
@@ -130,8 +131,8 @@ pub(crate) fn effective_n(n: usize, x: &[f64], y: &[f64]) -> f64 {
     length / (1.0 + 2.0 * sum).max(1.0)
 }
 
-/// The 95 % confidence interval of a correlation (Fisher, Metron 1, 1921), for so many independent
-/// pairs; None for three or fewer, which leave nothing to judge by.
+/// The 95 % confidence interval of a correlation (Fisher, Metron 1, 1921) for this number of
+/// independent pairs; `None` for three or fewer, for which it is undefined.
 pub(crate) fn interval(r: f64, n: f64) -> Option<(f64, f64)> {
     if n <= 3.0 {
         return None;
@@ -144,8 +145,8 @@ pub(crate) fn interval(r: f64, n: f64) -> Option<(f64, f64)> {
     Some(((z - half).tanh(), (z + half).tanh()))
 }
 
-/// The 95 % interval of a share that was found in so many independent trials (Wilson, J. Am. Stat.
-/// Assoc. 22, 1927).
+/// The 95 % interval of a proportion found in n independent trials (Wilson, J. Am. Stat. Assoc. 22,
+/// 1927).
 pub(crate) fn wilson(share: f64, n: f64) -> (f64, f64) {
     let z2 = Z_95 * Z_95;
     let middle = share + z2 / (2.0 * n);
@@ -154,8 +155,9 @@ pub(crate) fn wilson(share: f64, n: f64) -> (f64, f64) {
     (((middle - half) / scale).max(0.0), ((middle + half) / scale).min(1.0))
 }
 
-/// By how many bins `y` must be behind `x` for their correlation to be strongest, and what it is
-/// then. Of equals the shortest; only lags that leave three quarters of the series are tried.
+/// The lag of `y` behind `x`, in bins, at which their correlation is strongest, and that
+/// correlation. The shortest of equally good lags; only lags that leave three quarters of the
+/// series are tried.
 pub(crate) fn best_lag(x: &[f64], y: &[f64]) -> Option<(i64, f64)> {
     let n = x.len().min(y.len());
     let (x, y) = (Centred::of(&x[..n]), Centred::of(&y[..n]));
@@ -175,10 +177,11 @@ pub(crate) fn best_lag(x: &[f64], y: &[f64]) -> Option<(i64, f64)> {
     best
 }
 
-/// A series less its mean, with what is needed to correlate any part of it without adding it up.
+/// A series minus its mean, with prefix sums for correlating any part of it without summing it
+/// again.
 struct Centred {
     values: Vec<f64>,
-    /// Sums of the first so many values, and of their squares.
+    /// Prefix sums of the values, and of their squares.
     sums: Vec<(f64, f64)>,
 }
 
@@ -195,7 +198,7 @@ impl Centred {
         Self { values, sums }
     }
 
-    /// Pearson's r of this and what is `later` by so many bins.
+    /// Pearson's r of this series and `later` shifted by a number of bins.
     fn with(&self, later: &Self, shift: usize) -> Option<f64> {
         let n = self.values.len().checked_sub(shift).filter(|n| *n >= 2)?;
         let (x, y) = (&self.values[..n], &later.values[shift..]);
@@ -204,7 +207,7 @@ impl Centred {
         let length = n as f64;
         let xx = square_x - sum_x * sum_x / length;
         let yy = square_y - sum_y * sum_y / length;
-        // What is left of a part that never changes is rounding.
+        // The remaining variance of a constant part is rounding.
         if xx <= square_x * 1e-12 || yy <= square_y * 1e-12 {
             return None;
         }
@@ -214,7 +217,7 @@ impl Centred {
     }
 }
 
-/// The sum of products, in four parts that do not wait for each other.
+/// The dot product, in four independent partial sums.
 fn product(x: &[f64], y: &[f64]) -> f64 {
     let mut sums = [0.0; 4];
     let (x, y) = (x.chunks_exact(4), y.chunks_exact(4));
@@ -236,12 +239,12 @@ pub(crate) fn median(values: &mut [u64]) -> Option<u64> {
     Some(*values.select_nth_unstable(middle).1)
 }
 
-/// A part of a count in percent; None of nothing.
+/// A part of a count in percent; `None` if the whole is zero.
 pub(crate) fn share_percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
 }
 
-/// A part in percent; None of nothing.
+/// A part in percent; `None` if the whole is zero.
 pub(crate) fn percent(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| 100.0 * part / whole)
 }
@@ -251,7 +254,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Independent normal values, the same each time (Box and Muller; xorshift by Marsaglia).
+    /// Independent normal deviates from a fixed seed (Box and Muller; xorshift by Marsaglia).
     struct Normal(u64);
 
     impl Normal {
@@ -267,7 +270,7 @@ mod tests {
             (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
         }
 
-        /// x(t) = phi x(t - 1) + noise, from its stationary state.
+        /// x(t) = phi x(t - 1) + noise, started in its stationary state.
         fn ar1(&mut self, phi: f64, n: usize) -> Vec<f64> {
             let mut x = self.next() / (1.0 - phi * phi).sqrt();
             (0..n)
@@ -286,7 +289,7 @@ mod tests {
         let x = [10.0, 8.0, 13.0, 9.0, 11.0, 14.0, 6.0, 4.0, 12.0, 7.0, 5.0];
         let y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68];
         assert!((pearson(&x, &y).unwrap() - 0.816_420_516_344_84).abs() < 1e-12);
-        // Fisher's sepal and petal lengths would do as well; a straight line must give 1.
+        // Fisher's sepal and petal lengths would do as well; a straight line must give ±1.
         let line: Vec<f64> = x.iter().map(|x| 3.0 - 2.0 * x).collect();
         assert!((pearson(&x, &line).unwrap() + 1.0).abs() < 1e-15);
     }
@@ -321,7 +324,7 @@ mod tests {
         let (x, y) = ([10.0, 20.0, 20.0, 90.0], [1.0, 3.0, 2.0, 40.0]);
         let rho = pearson(&ranks(&x), &ranks(&y)).unwrap();
         assert!((rho - 4.5 / 22.5f64.sqrt()).abs() < 1e-12, "{rho}");
-        // Any rising function leaves it at 1.
+        // Any increasing function leaves rho at 1.
         let cubes: Vec<f64> = y.iter().map(|y: &f64| y.powi(3)).collect();
         assert!((pearson(&ranks(&y), &ranks(&cubes)).unwrap() - 1.0).abs() < 1e-12);
     }
@@ -361,8 +364,8 @@ mod tests {
 
     #[test]
     fn intervals_hold_what_they_should() {
-        // Of independent but persistent series r is 0, and 95 in 100 intervals must say so. With
-        // the plain n, half of them do not.
+        // For independent but persistent series r is 0, and 95 in 100 intervals must contain it.
+        // With the plain n, half of them do not.
         let mut normal = Normal(0x9E37_79B9_7F4A_7C15);
         let (runs, n) = (400, 400);
         let (mut held, mut held_by_n) = (0, 0);

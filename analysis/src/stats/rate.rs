@@ -1,9 +1,9 @@
-//! Numbers per second of wall time, with or without the recorder.
+//! Rates per second of wall time, with or without the recorder.
 
 use crate::options::Options;
 use crate::recording::Recording;
 
-/// Numbers per second, of the recording or of a run that was not recorded.
+/// Rates per second, of the recording or of an unrecorded run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rate {
     wall_ns: u64,
@@ -18,7 +18,7 @@ impl Rate {
         }
     }
 
-    /// None of no time at all.
+    /// `None` if the wall time is zero.
     pub(crate) fn per_second(&self, count: u64) -> Option<f64> {
         (self.wall_ns > 0).then(|| count as f64 * 1e9 / self.wall_ns as f64)
     }

@@ -1,33 +1,32 @@
-//! The bins of the command's wall time: the CPU time used in each, and the tasks that wanted a CPU.
+//! The bins of the command's wall time: the CPU time used in each, and the demand for CPUs.
 
 use crate::recording::Recording;
 use crate::recording::bins::Quantity;
 
-/// A bin counts as beyond a number of CPUs only if more than so many times that number were used:
-/// samples of several tasks are not taken at once, so one may spill a little into the next bin.
-/// With one CPU that is where a bin stops to be serial, with the cores that were asked for, where it
-/// is over-committed.
+/// A bin exceeds a number of CPUs only if more than this multiple of it was used: tasks are not all
+/// sampled at the same instant, so a little of their time may spill into the next bin. With one CPU
+/// this is where a bin stops being serial; with the requested cores, where it is overcommitted.
 pub(crate) const SPILL: f64 = 1.05;
-/// A bin of the command's time: its length, the CPU time used in it, and what looks found in it.
+/// A bin of the command's time: its length, the CPU time used in it, and the demand sampled in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Slice {
     pub(crate) wall_ns: f64,
     pub(crate) cpu_ns: f64,
-    /// None where there is no look at all.
+    /// `None` without any sample.
     pub(crate) demand: Option<Demand>,
 }
 
-/// Of the looks in a bin, or of the last before it if it has none.
+/// The demand for CPUs, from the samples in a bin, or from the last one before it if it has none.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Demand {
-    /// The part that found at most one task running or runnable.
+    /// The fraction of samples with at most one task running or runnable.
     pub(crate) serial: f64,
-    /// The part that found exactly one.
+    /// The fraction with exactly one.
     pub(crate) single: f64,
 }
 
 impl Demand {
-    /// None without a look.
+    /// `None` without a sample.
     fn of(running: &[u32]) -> Option<Self> {
         let part = |of: fn(u32) -> bool| {
             running.iter().filter(|count| of(**count)).count() as f64 / running.len() as f64
@@ -37,7 +36,7 @@ impl Demand {
     }
 }
 
-/// While the command ran.
+/// The bins while the command ran.
 pub(crate) fn slices(recording: &Recording) -> Vec<Slice> {
     let bins = &recording.bins;
     let until_ns = recording.watch.until_ns.min(recording.last_ns).max(recording.first_ns);
@@ -50,7 +49,7 @@ pub(crate) fn slices(recording: &Recording) -> Vec<Slice> {
         .enumerate()
         .map_while(|(at, (user, system))| {
             let wall_ns = (length_ns - at as f64 * width_ns).min(width_ns);
-            // What others used after the command's end is not its own.
+            // CPU time that other processes used after the command's end does not count.
             let cut = until_ns < recording.last_ns && wall_ns < width_ns;
             let share = if cut { wall_ns / width_ns } else { 1.0 };
             let demand = demands.get(at).copied().flatten();
@@ -59,8 +58,8 @@ pub(crate) fn slices(recording: &Recording) -> Vec<Slice> {
         .collect()
 }
 
-/// What looks found in each of so many bins. What is before the first look is taken to be as that
-/// found it.
+/// The demand sampled in each of this number of bins. Before the first sample, that sample is
+/// assumed.
 fn demands(recording: &Recording, bins: usize) -> Vec<Option<Demand>> {
     let (start_ns, width_ns) = (recording.bins.start_ns, recording.bins.width_ns.max(1));
     let mut found: Vec<Vec<u32>> = vec![Vec::new(); bins];

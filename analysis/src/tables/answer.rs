@@ -1,4 +1,4 @@
-//! What a query answers, row by row or as a file.
+//! The result of a query, row by row or as a file.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use proctrace_findings::{Rows, RowsColumn, RowsValues};
 use crate::error::AnalysisError;
 use crate::tables::arrow::parquet;
 
-/// The answer of a query.
+/// The result of a query.
 #[derive(Debug, Clone)]
 pub struct Answer {
     frame: DataFrame,
@@ -19,29 +19,29 @@ impl Answer {
         Self { frame }
     }
 
-    /// How many rows.
+    /// The number of rows.
     pub fn height(&self) -> usize {
         self.frame.height()
     }
 
-    /// So many rows from one on.
+    /// A number of rows, starting at a given one.
     ///
     /// # Errors
-    /// When a column has values that cannot be told as texts, numbers or lists of texts.
+    /// If a column has values that cannot be represented as strings, numbers or lists of strings.
     pub fn rows(&self, from: usize, rows: usize) -> Result<Rows, AnalysisError> {
         rows_of(&self.frame.slice(i64::try_from(from).unwrap_or(i64::MAX), rows))
     }
 
-    /// Writes all of it as Parquet.
+    /// Writes all rows as Parquet.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If they cannot be written.
     pub fn parquet(&self, out: impl Write) -> Result<(), AnalysisError> {
         parquet(&self.frame, out)
     }
 }
 
-/// The rows of a frame, in types that every renderer knows.
+/// The rows of a frame, in types that every renderer supports.
 pub(crate) fn rows_of(frame: &DataFrame) -> Result<Rows, AnalysisError> {
     let columns = frame
         .columns()
@@ -65,7 +65,7 @@ fn values(column: &Column) -> Result<RowsValues, AnalysisError> {
         }
         DataType::Float32 | DataType::Float64 => {
             let values = column.cast(&DataType::Float64)?;
-            // A division by zero has no value.
+            // The result of a division by zero is null.
             let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
             RowsValues::Real(values.f64()?.iter().map(finite).collect())
         }

@@ -1,4 +1,4 @@
-//! Tables as files of other people's formats: Parquet and Arrow, a batch of rows at a time.
+//! Tables as files in standard formats: Parquet and Arrow, one batch of rows at a time.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,16 +15,16 @@ use polars_parquet::write::schema_to_metadata_key;
 use crate::error::AnalysisError;
 use crate::tables::schema::TableSchema;
 
-/// What reads strings as views is rare yet, so they are written as plain ones.
+/// Few readers support string views yet, so plain strings are written.
 fn compat() -> CompatLevel {
     CompatLevel::oldest()
 }
 
-/// Keys of a field's metadata.
+/// Metadata keys of a field.
 const SAYS: &str = "description";
 const UNIT: &str = "unit";
 
-/// The schema of a frame, with what each column holds, and its unit, as metadata of its field.
+/// The schema of a frame, with the description and unit of each column as metadata of its field.
 fn described(schema: &Schema, table: Option<&TableSchema>) -> ArrowSchema {
     let mut arrow = schema.to_arrow(compat());
     for field in arrow.iter_values_mut() {
@@ -52,7 +52,7 @@ impl<W: Write> TableFile<W> {
         schema: &Schema,
         table: Option<&TableSchema>,
     ) -> Result<Self, AnalysisError> {
-        // Readers take the metadata of fields from the Arrow schema that is kept beside Parquet's own.
+        // Readers take field metadata from the Arrow schema that is stored beside Parquet's own.
         let arrow = schema_to_metadata_key(&described(schema, table));
         let mut metadata = vec![(arrow.key, arrow.value.unwrap_or_default())];
         metadata.extend(table.map(|table| (SAYS.to_owned(), table.says.to_owned())));

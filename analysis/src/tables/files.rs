@@ -1,4 +1,4 @@
-//! Writing every table of recordings, batch by batch, in one format.
+//! Writes every table of recordings, batch by batch, in one format.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,14 +14,14 @@ use crate::tables::frame::{Wanted, named};
 use crate::tables::schema::{TABLES, TableSchema};
 use crate::tables::stream;
 
-/// Rows of a table, of which the first column, `recording`, names the recording.
+/// Rows of a table, whose first column, `recording`, contains the name of the recording.
 #[derive(Debug, Clone)]
 pub struct Batch {
     frame: DataFrame,
 }
 
 impl Batch {
-    /// How many rows.
+    /// The number of rows.
     pub fn height(&self) -> usize {
         self.frame.height()
     }
@@ -29,17 +29,17 @@ impl Batch {
     /// The rows as plain data.
     ///
     /// # Errors
-    /// When a table cannot be computed, which would be a fault of this crate.
+    /// If a table cannot be computed, which would be a bug in this crate.
     pub fn rows(&self) -> Result<Rows, AnalysisError> {
         rows_of(&self.frame)
     }
 }
 
-/// Hands all rows of all tables of a recording, of which the trace is at `path`, to `sink`: each table
-/// at least once.
+/// Passes all rows of all tables of a recording, whose trace is at `path`, to `sink`: each table at
+/// least once.
 ///
 /// # Errors
-/// When the trace cannot be read again, or the sink fails.
+/// If the trace cannot be read again, or the sink fails.
 pub fn batches<E: From<AnalysisError>>(
     recording: &Recording,
     path: &Path,
@@ -49,7 +49,7 @@ pub fn batches<E: From<AnalysisError>>(
     let tables: Vec<&'static TableSchema> = TABLES.iter().collect();
     let mut failed = None;
     let done = stream(recording, path, &tables, &Wanted::all(), &mut |schema, frame| {
-        // After a failure the rest is read for nothing; the first failure is the one to tell.
+        // After a failure the rest is read and discarded; only the first failure is reported.
         if failed.is_none() {
             failed = sink(schema, Batch { frame: named(frame, name)? }).err();
         }
@@ -70,16 +70,16 @@ pub enum Columnar {
     Arrow,
 }
 
-/// A file in a columnar format that takes the batches of one table.
+/// A file in a columnar format that stores the batches of one table.
 pub struct ColumnarFile<W: Write> {
     file: TableFile<W>,
 }
 
 impl<W: Write> ColumnarFile<W> {
-    /// Begins a file that takes batches like this one.
+    /// Begins a file for batches like this one.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn begin(
         out: W,
         format: Columnar,
@@ -97,15 +97,15 @@ impl<W: Write> ColumnarFile<W> {
     /// Adds rows: a row group of Parquet, a record batch of Arrow.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// If they cannot be written.
     pub fn write(&mut self, mut batch: Batch) -> Result<(), AnalysisError> {
         self.file.write(&mut batch.frame)
     }
 
-    /// Ends the file: without that it cannot be read.
+    /// Finishes the file, which cannot be read otherwise.
     ///
     /// # Errors
-    /// When that cannot be written.
+    /// If that cannot be written.
     pub fn finish(self) -> Result<(), AnalysisError> {
         self.file.finish()
     }

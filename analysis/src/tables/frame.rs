@@ -1,4 +1,4 @@
-//! Rows of a table as a data frame that keeps to its schema.
+//! Rows of a table as a data frame that conforms to its schema.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,10 +7,10 @@ use polars::prelude::*;
 use crate::error::AnalysisError;
 use crate::tables::schema::{ColumnKind, TableSchema};
 
-/// Which columns of which tables are asked for.
+/// The requested columns of tables.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
-    /// None: all.
+    /// `None`: all columns.
     words: Option<BTreeSet<String>>,
 }
 
@@ -20,7 +20,7 @@ impl Wanted {
         Self { words: None }
     }
 
-    /// Columns and tables with one of these names, wherever they are.
+    /// Columns and tables with one of these names, wherever they occur.
     pub(crate) fn words(words: BTreeSet<String>) -> Self {
         Self { words: Some(words) }
     }
@@ -40,7 +40,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// So many rows of a table.
+    /// A given number of rows of a table.
     pub(crate) fn new(schema: &'static TableSchema, wanted: &'a Wanted, height: usize) -> Self {
         Self { schema, wanted, height, columns: Vec::new() }
     }
@@ -52,7 +52,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// A column of values that are always known.
+    /// Adds a column of values that are always known.
     pub(crate) fn values<T, V>(&mut self, name: &'static str, values: V)
     where
         V: FnOnce() -> Vec<T>,
@@ -62,7 +62,7 @@ impl<'a> Frame<'a> {
         self.put(name, |name| Series::new(name, values()).into_column());
     }
 
-    /// A column of values that may be null.
+    /// Adds a column of values that may be null.
     pub(crate) fn options<T, V>(&mut self, name: &'static str, values: V)
     where
         V: FnOnce() -> Vec<Option<T>>,
@@ -72,7 +72,7 @@ impl<'a> Frame<'a> {
         self.put(name, |name| Series::new(name, values()).into_column());
     }
 
-    /// A column of values that are null where the recording does not know them.
+    /// Adds a column of values that are null where the recording does not contain them.
     pub(crate) fn known<T, V>(&mut self, name: &'static str, known: bool, values: V)
     where
         V: FnOnce() -> Vec<T>,
@@ -86,14 +86,15 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// A column of which nothing is known.
+    /// Adds a column of which nothing is known.
     pub(crate) fn null(&mut self, name: &'static str) {
         let Some(column) = self.schema.column(name) else { return };
         let (dtype, height) = (column.kind.dtype(), self.height);
         self.put(name, |name| Column::full_null(name, height, &dtype));
     }
 
-    /// A column of words of a dictionary, by their numbers; those beyond it are null.
+    /// Adds a column of dictionary entries, by their numbers; numbers beyond the dictionary become
+    /// null.
     pub(crate) fn words<V>(&mut self, name: &'static str, words: &Words, numbers: V)
     where
         V: FnOnce() -> Vec<Option<u32>>,
@@ -111,7 +112,8 @@ impl<'a> Frame<'a> {
             let dtype = column.kind.dtype();
             match by_name.remove(column.name) {
                 Some(found) if *found.dtype() == dtype => ordered.push(found),
-                // Counted without a sign. What is beyond the type, in a hostile trace, is null.
+                // Counts are unsigned; values that exceed the type, in a hostile trace, become
+                // null.
                 Some(found) if found.dtype().is_unsigned_integer() && dtype == DataType::Int64 => {
                     ordered.push(found.cast(&dtype)?);
                 }
@@ -125,7 +127,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Words by number, each once: what a column of names is made of.
+/// A dictionary of unique strings, by number: the basis of a column of names.
 #[derive(Debug, Clone)]
 pub(crate) struct Words(Series);
 
@@ -139,7 +141,7 @@ impl Words {
         let len = self.0.len();
         let inside = |number: &u32| (*number as usize) < len;
         let numbers: IdxCa = numbers.into_iter().map(|number| number.filter(inside)).collect();
-        // Every number is of the dictionary, or null.
+        // Every number is in the dictionary, or null.
         let mut column = self.0.take(&numbers).unwrap_or_else(|_| {
             Series::full_null("".into(), numbers.len(), &ColumnKind::Text.dtype())
         });
@@ -149,7 +151,7 @@ impl Words {
 }
 
 impl Frame<'_> {
-    /// A column of lists of texts.
+    /// Adds a column of string lists.
     pub(crate) fn lists<'t>(
         &mut self,
         name: &'static str,
@@ -169,10 +171,10 @@ impl Frame<'_> {
     }
 }
 
-/// The column that names the recording a row is of.
+/// The column with the name of the recording that a row belongs to.
 pub(crate) const RECORDING: &str = "recording";
 
-/// The rows with a first column that names their recording.
+/// The rows with an additional first column that contains the name of their recording.
 pub(crate) fn named(mut rows: DataFrame, recording: &str) -> Result<DataFrame, AnalysisError> {
     let name = Scalar::new(DataType::String, AnyValue::StringOwned(recording.into()));
     let names = Column::new_scalar(RECORDING.into(), name, rows.height());

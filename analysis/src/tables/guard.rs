@@ -1,11 +1,11 @@
-//! SQL that the engine would answer wrongly is refused with what to write instead, and counts are given a
-//! sign.
+//! Rejects SQL that the engine would evaluate incorrectly, suggesting an alternative, and makes
+//! counts signed.
 //!
-//! Found by asking polars-sql 0.55 and SQLite the same of the same tables: in an ON, polars takes a
-//! condition on one table for one on the other if both have that column, and makes an outer join with an
-//! inequality an inner one; a window over an aggregate, and a column beside an aggregate, give a value for
-//! each row; an aggregate in WHERE is one of the whole table. Counts and lengths are unsigned numbers of 32
-//! bits, whose differences wrap.
+//! Found by running the same queries in polars-sql 0.55 and SQLite: in an ON, polars mistakes a
+//! condition on one table for one on the other if both have that column, and turns an outer join
+//! with an inequality into an inner one; a window over an aggregate, and a column beside an
+//! aggregate, yield a value for each row; an aggregate in WHERE is computed over the whole table.
+//! Counts and lengths are unsigned 32-bit numbers, whose differences wrap.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::{Parser, ParserOptions};
 
-/// Functions that make one value of many rows.
+/// Aggregate functions.
 const AGGREGATES: [&str; 24] = [
     "array_agg",
     "avg",
@@ -44,7 +44,7 @@ const AGGREGATES: [&str; 24] = [
     "variance",
 ];
 
-/// Functions of which the engine gives unsigned numbers of 32 bits.
+/// Functions for which the engine returns unsigned 32-bit numbers.
 const UNSIGNED: [&str; 8] = [
     "count",
     "length",
@@ -56,9 +56,9 @@ const UNSIGNED: [&str; 8] = [
     "bit_length",
 ];
 
-/// The SQL, with counts as signed numbers; or what is wrong with it, and what to write instead.
+/// The SQL with signed counts, or an error message that suggests what to write instead.
 pub(crate) fn guarded(sql: &str) -> Result<String, String> {
-    // As the engine reads it.
+    // With the same options as the engine.
     let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
     let parser = Parser::new(&GenericDialect).with_options(options).try_with_sql(sql);
     let mut statements =
@@ -155,7 +155,7 @@ fn wrong_join(join: &JoinOperator) -> Option<String> {
     }
 }
 
-/// The first part of an ON that does more than to compare two columns.
+/// The first part of an ON that does more than compare two columns.
 fn wrong_condition(condition: &Expr, inner: bool) -> Option<String> {
     let is_column = |expr: &Expr| matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     match condition {
@@ -182,7 +182,7 @@ fn wrong_condition(condition: &Expr, inner: bool) -> Option<String> {
     }
 }
 
-/// What an expression is made of, without the queries in it.
+/// What an expression contains, excluding subqueries.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts {
     aggregates: bool,
@@ -255,7 +255,7 @@ impl Visitor for Parts {
     }
 }
 
-/// Gives counts a sign.
+/// Makes counts signed.
 struct Signed;
 
 impl VisitorMut for Signed {

@@ -1,7 +1,7 @@
-//! A recording as tables: what queries, exports and sections stand on.
+//! A recording as tables: the basis of queries, exports and sections.
 //!
-//! [`TABLES`] describes them. Some are in memory once a recording is loaded; of the others the trace is
-//! read once more, a batch of rows at a time, so that none has to fit into memory.
+//! [`TABLES`] describes them. Some are in memory once a recording is loaded; for the others the
+//! trace is read again, one batch of rows at a time, so that none has to fit into memory.
 
 mod answer;
 mod arrow;
@@ -28,16 +28,16 @@ use crate::tables::events::{Scan, Sink};
 use crate::tables::frame::Wanted;
 use crate::tables::rows::Names;
 
-/// Rows of a batch, and so of a row group: large enough to compress and to skip by, small enough to
-/// have dozens of columns in memory.
+/// Rows per batch, and so per row group: large enough for compression and skipping, small enough to
+/// hold dozens of columns in memory.
 const BATCH_ROWS: usize = 1 << 17;
 
 /// Tables that are read from the trace itself.
 const FROM_TRACE: [&str; 7] =
     ["execs", "failed_execs", "environments", "renames", "lookups", "samples", "memory"];
 
-/// Hands the rows of some tables to `sink`, batch by batch; each table at least once, so that one
-/// without rows is told from one that was not asked for.
+/// Passes the rows of some tables to `sink`, batch by batch; each table at least once, so that one
+/// without rows can be distinguished from one that was not requested.
 pub(crate) fn stream(
     recording: &Recording,
     path: &Path,

@@ -1,6 +1,6 @@
 //! The name that was probably meant.
 
-/// The nearest of these names, if one is near enough to be a misspelling.
+/// The nearest of these names, if it is close enough for a misspelling.
 pub(crate) fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let name = name.to_ascii_lowercase();
     names

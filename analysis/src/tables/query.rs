@@ -1,4 +1,4 @@
-//! SQL over the tables of one recording or several.
+//! SQL over the tables of one or several recordings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::tables::schema::{TABLES, TableSchema};
 use crate::tables::stream;
 use crate::tables::words::{Mentioned, with_plain_numbers};
 
-/// Why a query has no answer.
+/// Why a query has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// A table that there is not.
+    /// A table that does not exist.
     #[error("there is no table {name}{}; there are {}", meant(nearest), TABLES.iter().map(|t| t.name).collect::<Vec<_>>().join(", "))]
     Table {
         /// The name.
@@ -27,17 +27,17 @@ pub enum QueryError {
         /// What was probably meant.
         nearest: Option<&'static str>,
     },
-    /// A column that there is not.
+    /// A column that does not exist.
     #[error("there is no column {name}{}; there are {}", meant(nearest), columns.join(", "))]
     Column {
         /// The name.
         name: String,
         /// What was probably meant.
         nearest: Option<&'static str>,
-        /// The columns of the tables asked.
+        /// The columns of the queried tables.
         columns: Vec<&'static str>,
     },
-    /// SQL that makes no sense.
+    /// Invalid SQL.
     #[error("{0}")]
     Sql(String),
     /// A recording that cannot be read.
@@ -49,7 +49,7 @@ fn meant(nearest: &Option<&'static str>) -> String {
     nearest.map_or_else(String::new, |nearest| format!(", did you mean {nearest}?"))
 }
 
-/// A query, and the tables that it needs.
+/// A query, and the tables it needs.
 #[derive(Debug)]
 pub struct Query {
     sql: String,
@@ -59,10 +59,10 @@ pub struct Query {
 }
 
 impl Query {
-    /// Reads an SQL text.
+    /// Parses an SQL text.
     ///
     /// # Errors
-    /// When it asks no table of a recording.
+    /// If it does not query any table of a recording.
     pub fn new(sql: &str) -> Result<Self, QueryError> {
         let sql = with_plain_numbers(sql.trim().trim_end_matches(';'));
         if sql.is_empty() {
@@ -70,7 +70,7 @@ impl Query {
         }
         let sql = guarded(&sql).map_err(QueryError::Sql)?;
         let mentioned = Mentioned::of(&sql);
-        // By the names that the query has for them: SQL does not tell A from a.
+        // By their names in the query: SQL is case-insensitive.
         let mut tables: BTreeMap<String, &'static TableSchema> = BTreeMap::new();
         for name in &mentioned.tables {
             if let Some(table) = TableSchema::named(&name.to_ascii_lowercase()) {
@@ -94,10 +94,10 @@ impl Query {
         Ok(Self { sql, wanted, tables, frames: BTreeMap::new() })
     }
 
-    /// Adds the rows of a recording, of which the trace is at `path`, under a name.
+    /// Adds the rows of a recording, whose trace is at `path`, under a name.
     ///
     /// # Errors
-    /// When the trace cannot be read again, or a table cannot be made.
+    /// If the trace cannot be read again, or a table cannot be computed.
     pub fn add(
         &mut self,
         name: &str,
@@ -106,7 +106,7 @@ impl Query {
     ) -> Result<(), QueryError> {
         let Self { frames, tables, wanted, .. } = self;
         let mut take = |schema: &'static TableSchema, batch: DataFrame| {
-            // A query that counts rows may want no column at all.
+            // A query that counts rows may need no columns at all.
             let batch = match wanted.has(RECORDING) || batch.width() == 0 {
                 true => named(batch, name)?,
                 false => batch,
@@ -126,10 +126,10 @@ impl Query {
         Ok(stream(recording, path, &needed, wanted, &mut take)?)
     }
 
-    /// Asks the recordings that were added.
+    /// Runs the query on the recordings that were added.
     ///
     /// # Errors
-    /// When the SQL makes no sense, or names what there is not.
+    /// If the SQL is invalid, or refers to something that does not exist.
     pub fn answer(self) -> Result<Answer, QueryError> {
         let Self { sql, tables, frames, .. } = self;
         let mut context = SQLContext::new();
@@ -137,7 +137,8 @@ impl Query {
             let Some(frame) = frames.get(table.name) else { continue };
             let mut frame = frame.clone();
             frame.align_chunks_par();
-            // Numbers of processes and the like are no figures, but somebody will subtract them.
+            // Serial numbers and other identifiers are not quantities, but users may still subtract
+            // them.
             let narrow = frame
                 .columns()
                 .iter()
@@ -158,7 +159,7 @@ fn no_table(name: &str) -> QueryError {
     QueryError::Table { name: name.to_owned(), nearest: nearest(name, names) }
 }
 
-/// An error of the engine in terms of the tables.
+/// Rewrites an error of the engine in terms of the tables.
 fn explained(error: &PolarsError, tables: &[&'static TableSchema]) -> QueryError {
     let text = error.to_string();
     let quoted = || {
@@ -177,7 +178,7 @@ fn explained(error: &PolarsError, tables: &[&'static TableSchema]) -> QueryError
         }
         _ => {}
     }
-    // The rest of a message is about the engine's own plan.
+    // The rest of the message describes the engine's query plan.
     let first = text.split("\n\n").next().unwrap_or(&text).trim();
     QueryError::Sql(first.to_owned())
 }

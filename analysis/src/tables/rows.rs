@@ -1,5 +1,5 @@
-//! The tables that are in memory once a recording is loaded: processes, threads, bins, losses and the
-//! recording itself.
+//! The tables that are in memory once a recording is loaded: processes, threads, bins, losses and
+//! the recording itself.
 
 use std::ops::Range;
 
@@ -21,14 +21,14 @@ use crate::recording::usage::Usage;
 use crate::tables::frame::{Frame, Wanted, Words};
 use crate::tables::schema::TableSchema;
 
-/// Which program each process ran: its own exec, or that of the one who forked it.
+/// Needed to know which program each process ran: its own exec, or its forker's program.
 const WHO: [Quantity; 2] = [Quantity::Forks, Quantity::Execs];
 
-/// Bits of a status as wait(2) gives it.
+/// Fields of a wait(2) status.
 const SIGNAL_BITS: u32 = 0x7f;
 const CORE_BIT: u32 = 0x80;
 
-/// The names that columns are made of, once for all rows.
+/// The dictionaries of name columns, built once for all rows.
 #[derive(Debug)]
 pub(crate) struct Names {
     pub(crate) programs: Words,
@@ -65,7 +65,7 @@ pub(crate) fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-/// From the start of the recording.
+/// Time since the start of the recording.
 pub(crate) fn since(recording: &Recording, time_ns: u64) -> u64 {
     time_ns.saturating_sub(recording.first_ns)
 }
@@ -74,7 +74,7 @@ pub(crate) fn category_of(recording: &Recording, program: usize) -> Option<u32> 
     recording.category_of.get(program).copied().map(number)
 }
 
-/// Some of the processes.
+/// Rows for a range of processes.
 pub(crate) fn processes(
     recording: &Recording,
     names: &Names,
@@ -184,7 +184,7 @@ pub(crate) fn processes(
     frame.finish()
 }
 
-/// The counters that processes and threads have alike.
+/// Adds the counters that processes and threads have in common.
 fn usage(frame: &mut Frame<'_>, recording: &Recording, used: &[Usage]) {
     let knows = |quantity| recording.knows.all(&[quantity]);
     let all = |of: fn(&Usage) -> u64| used.iter().map(of).collect::<Vec<u64>>();
@@ -202,7 +202,7 @@ fn usage(frame: &mut Frame<'_>, recording: &Recording, used: &[Usage]) {
     frame.known("write_call_bytes", io, || all(|u| u.wchar));
 }
 
-/// Some of the threads.
+/// Rows for a range of threads.
 pub(crate) fn threads(
     recording: &Recording,
     schema: &'static TableSchema,
@@ -242,7 +242,7 @@ pub(crate) fn threads(
     frame.finish()
 }
 
-/// What the whole tree did in each stretch of time.
+/// Activity of the whole tree per bin.
 pub(crate) fn bins(
     recording: &Recording,
     schema: &'static TableSchema,
@@ -280,7 +280,7 @@ pub(crate) fn bins(
         ("exits", Binned::Exits, &[]),
         ("failed_lookups", Binned::LookupsFailed, &Quantity::LOOKUPS),
     ] {
-        // They count single events, far below where a float would round.
+        // They count individual events, far below the range in which a float would round.
         let whole = || bins.of(quantity).iter().map(|value| *value as u64).collect();
         frame.known(name, knows.all(needs), whole);
     }
@@ -299,7 +299,7 @@ pub(crate) fn bins(
     frame.finish()
 }
 
-/// The same by category, without bins in which a category did nothing.
+/// The same by category, without bins in which a category was inactive.
 pub(crate) fn category_bins(
     recording: &Recording,
     names: &Names,
@@ -329,7 +329,7 @@ pub(crate) fn category_bins(
     frame.finish()
 }
 
-/// What was lost.
+/// Lost records.
 pub(crate) fn losses(
     recording: &Recording,
     schema: &'static TableSchema,

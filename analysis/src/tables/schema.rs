@@ -1,6 +1,6 @@
-//! The tables of a recording: their names, columns, types and what each holds.
+//! The schema of the tables of a recording: their names, columns, types and meanings.
 //!
-//! This is an interface: columns are added, and neither renamed nor given another meaning.
+//! This is a public interface: columns may be added, but neither renamed nor redefined.
 
 use polars::prelude::DataType;
 
@@ -9,7 +9,7 @@ use polars::prelude::DataType;
 pub struct TableSchema {
     /// Its name.
     pub name: &'static str,
-    /// What a row is.
+    /// What a row represents.
     pub says: &'static str,
     /// Its columns.
     pub columns: &'static [ColumnSchema],
@@ -18,37 +18,37 @@ pub struct TableSchema {
 /// A column.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnSchema {
-    /// Its name, which ends in its unit if it has one.
+    /// Its name, with its unit as suffix if it has one.
     pub name: &'static str,
     /// The type of its values.
     pub kind: ColumnKind,
-    /// What it holds, and when it is null.
+    /// What it contains, and when it is null.
     pub says: &'static str,
 }
 
 /// The type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// A number that stands for something, up to 2^32.
+    /// An identifier, up to 2^32.
     U32,
-    /// A number that stands for something, up to 2^64.
+    /// An identifier, up to 2^64.
     U64,
-    /// Whole. Figures have this type although none is negative: their differences may be.
+    /// An integer. Quantities have this type although none is negative: their differences may be.
     I64,
-    /// Whole, below 2^31.
+    /// An integer below 2^31.
     I32,
-    /// With fractions.
+    /// A floating-point number.
     F64,
     /// True or false.
     Flag,
-    /// Any text: bytes that are no UTF-8 appear as `\xHH`.
+    /// Any string: bytes that are not UTF-8 appear as `\xHH`.
     Text,
-    /// Several texts.
+    /// A list of strings.
     Texts,
 }
 
 impl ColumnKind {
-    /// As SQL calls it.
+    /// Its SQL type name.
     pub fn sql(self) -> &'static str {
         match self {
             Self::U32 => "INTEGER UNSIGNED",
@@ -77,7 +77,7 @@ impl ColumnKind {
 }
 
 impl ColumnSchema {
-    /// The unit of its values, from its name.
+    /// The unit of its values, derived from its name.
     pub fn unit(&self) -> Option<&'static str> {
         const UNITS: [(&str, &str); 3] = [("_ns", "ns"), ("_bytes", "B"), ("_percent", "%")];
         UNITS.iter().find(|(ending, _)| self.name.ends_with(ending)).map(|(_, unit)| *unit)
@@ -96,7 +96,7 @@ impl TableSchema {
     }
 }
 
-/// docs/tables.md: every table and column.
+/// The contents of docs/tables.md: every table and column.
 pub fn tables_markdown() -> String {
     let mut out = String::from(INTRODUCTION);
     for table in TABLES {
@@ -152,7 +152,7 @@ const EXEC_ID: ColumnSchema = column(
 );
 const TIME_NS: ColumnSchema = column("time_ns", I64, "When, from the start of the recording.");
 
-/// Every table, those of most use first.
+/// Every table, most useful first.
 pub const TABLES: &[TableSchema] = &[
     TableSchema {
         name: "processes",
@@ -576,7 +576,7 @@ mod tests {
     fn a_column_has_one_type_wherever_it_is() {
         let mut kinds = std::collections::BTreeMap::new();
         for (table, column) in TABLES.iter().flat_map(|t| t.columns.iter().map(move |c| (t, c))) {
-            // Bins spread growth evenly, so they have fractions.
+            // Bins spread usage evenly, so their values are fractional.
             if table.name.ends_with("bins") {
                 continue;
             }

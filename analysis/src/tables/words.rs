@@ -1,18 +1,18 @@
-//! The words of an SQL text, as far as it takes to know which tables and columns it may need.
+//! The words of an SQL text, to determine which tables and columns it may need.
 //!
-//! What is read beyond need costs time and nothing else, so this need not understand SQL: it finds
-//! what follows FROM and JOIN, and every word that may be a column.
+//! Reading too much only costs time, so this need not understand SQL: it finds what follows FROM
+//! and JOIN, and every word that may be a column.
 
 use std::collections::BTreeSet;
 
-/// What an SQL text speaks of.
+/// What an SQL text refers to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Mentioned {
-    /// Words where tables stand, in the order of the text.
+    /// Words in table positions, in the order of the text.
     pub(crate) tables: Vec<String>,
     /// All words.
     pub(crate) words: BTreeSet<String>,
-    /// Whether `*` stands for all columns somewhere.
+    /// Whether a `*` for all columns occurs.
     pub(crate) all_columns: bool,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Mentioned {
 enum Token {
     /// A name, or a keyword.
     Word(String),
-    /// A name in quotes, which is no keyword.
+    /// A quoted name, which is never a keyword.
     Quoted(String),
     Other(char),
 }
@@ -46,8 +46,8 @@ impl Mentioned {
     pub(crate) fn of(sql: &str) -> Self {
         let tokens = tokens(sql);
         let mut mentioned = Self::default();
-        // Whether a list of tables has begun, and whether the next word is one: behind FROM, JOIN, or a
-        // comma, which may also stand between the columns of USING and ON.
+        // Whether a list of tables has begun, and whether the next word is a table: after FROM,
+        // JOIN, or a comma, which may also separate the columns of USING and ON.
         let (mut in_list, mut is_next) = (false, false);
         for (at, token) in tokens.iter().enumerate() {
             if let Some(name) = token.name() {
@@ -70,8 +70,8 @@ impl Mentioned {
     }
 }
 
-/// Whether a `*` multiplies, or counts rows: what stands for columns follows SELECT, a comma, a dot,
-/// or an opening bracket other than that of count(*).
+/// Whether a `*` multiplies, or counts rows: a `*` for all columns follows SELECT, a comma, a dot,
+/// or an opening parenthesis other than that of count(*).
 fn is_product(tokens: &[Token], at: usize) -> bool {
     match at.checked_sub(1).and_then(|before| tokens.get(before)) {
         None => false,
@@ -112,7 +112,7 @@ fn tokens(sql: &str) -> Vec<Token> {
     tokens
 }
 
-/// The SQL with numbers like 1e9 written out, which the engine does not read.
+/// The SQL with numbers like 1e9 written out, which the engine cannot parse.
 pub(crate) fn with_plain_numbers(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len());
     let mut rest = sql;
@@ -120,7 +120,7 @@ pub(crate) fn with_plain_numbers(sql: &str) -> String {
         let taken = if first.is_ascii_digit() {
             let number = exponential(rest);
             if let Some((_, value)) = number {
-                // Of a float, so that a division by it is none of whole numbers.
+                // As a float, so that dividing by it is not an integer division.
                 out.push_str(&format!("{value:.1}"));
             }
             number.map(|(taken, _)| taken)
@@ -139,8 +139,8 @@ pub(crate) fn with_plain_numbers(sql: &str) -> String {
     out
 }
 
-/// Bytes and value of a number with an exponent at the beginning of a text. One that is too small to
-/// be written out is left to the engine to refuse.
+/// Length and value of a number with an exponent at the beginning of a text. Numbers too small to
+/// be written out are left for the engine to reject.
 fn exponential(text: &str) -> Option<(usize, f64)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let mut at = digits(text);
@@ -159,8 +159,8 @@ fn exponential(text: &str) -> Option<(usize, f64)> {
     (value == 0.0 || (1e-1..1e30).contains(&value)).then_some((end, value))
 }
 
-/// Bytes at the beginning of a text in which no number of its own begins: a text in quotes, a comment,
-/// a word, or one character.
+/// Length of the token at the beginning of a text inside which no number can begin: a quoted text,
+/// a comment, a word, or one character.
 fn inert(text: &str) -> usize {
     let first = text.chars().next().unwrap_or(' ');
     if let Some(comment) = text.strip_prefix("--") {
@@ -176,7 +176,7 @@ fn inert(text: &str) -> usize {
     }
 }
 
-/// The text up to the closing quote, which is doubled where it is part of the text, and the rest.
+/// The text up to the closing quote, which is doubled inside the text, and the rest.
 fn quoted(text: &str, quote: char) -> (String, &str) {
     let mut out = String::new();
     let mut chars = text.char_indices().peekable();

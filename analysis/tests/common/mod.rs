@@ -1,4 +1,4 @@
-//! A real recording, and what a source would have made of it that does not know some quantity.
+//! A real recording, and what a source without knowledge of some quantity would have recorded.
 
 #![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
 
@@ -10,7 +10,7 @@ use proctrace_trace::{Block, Header, Knowledge, Quantity, Reader, Trailer, Write
 use proctrace_wire::{Call, Family, Frame, Frames, IntoBytes, Kind, Record, Stream};
 use tempfile::NamedTempFile;
 
-/// A real recording, in pieces.
+/// A real recording, in parts.
 pub(crate) struct Pieces {
     pub(crate) header: Header,
     pub(crate) trailer: Trailer,
@@ -28,7 +28,7 @@ pub(crate) fn pieces() -> Pieces {
     Pieces { header, trailer, blocks }
 }
 
-/// Zeroes these fields of a record, where it has them.
+/// Zeroes these fields of a record, if present.
 fn zeroed(frame: Frame<'_>, names: &[&str]) -> Vec<u8> {
     let mut bytes = frame.bytes.to_vec();
     let kind = Kind::from_number(frame.head.kind).unwrap();
@@ -57,7 +57,7 @@ fn quantity_of(call: u16) -> Option<Quantity> {
     Quantity::ALL.into_iter().find(|quantity| quantity.family() == Some(family.name()))
 }
 
-/// Which failed look-ups are of a family, and how many of them each task had.
+/// Which failed look-ups belong to a family, and how many of them each task had.
 #[derive(Default)]
 struct Lookups {
     numbers: HashMap<u32, bool>,
@@ -65,7 +65,7 @@ struct Lookups {
 }
 
 impl Lookups {
-    /// Whether this one is to be dropped.
+    /// Whether this look-up is to be dropped.
     fn drops(&mut self, frame: Frame<'_>, quantity: Quantity) -> bool {
         let drops = match Record::decode(frame).unwrap() {
             Record::LookupFailed(miss, _) => quantity_of(miss.call) == Some(quantity),
@@ -84,7 +84,7 @@ impl Lookups {
     }
 }
 
-/// The record as a source would have it that does not know a quantity; None if it had none.
+/// The record as from a source that does not know a quantity; `None` if there would be none.
 fn without(
     frame: Frame<'_>,
     quantity: Quantity,
@@ -135,12 +135,12 @@ fn without(
     Some(bytes)
 }
 
-/// The recording as a source would have made it that does not know a quantity.
+/// The recording as from a source that does not know a quantity.
 pub(crate) fn recording_without(pieces: &Pieces, quantity: Option<Quantity>) -> Recording {
     trace_without(pieces, quantity).0
 }
 
-/// The same, and the trace that it was read from.
+/// The same, with the trace it was read from.
 pub(crate) fn trace_without(
     pieces: &Pieces,
     quantity: Option<Quantity>,
@@ -150,7 +150,7 @@ pub(crate) fn trace_without(
     if let Some(quantity) = quantity {
         let reason = "taken out".to_owned();
         header.knowledge.insert(quantity.name().into(), Knowledge::Absent { reason });
-        // Look-ups first: exits count what their tasks did.
+        // Look-ups first: exit records contain the counts of their tasks.
         for block in pieces.blocks.iter().filter(|block| block.info.stream == Stream::Lookups) {
             for frame in Frames::new(&block.bytes).map(Result::unwrap) {
                 lookups.drops(frame, quantity);

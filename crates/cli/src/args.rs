@@ -1,4 +1,4 @@
-//! The command line: one definition, from which help, man pages and completions are made.
+//! The command line: a single definition, from which help, man pages and completions are generated.
 
 #[cfg(feature = "analyse")]
 mod compare;
@@ -29,7 +29,7 @@ pub(crate) use self::report::{
 #[cfg(feature = "analyse")]
 pub(crate) use self::tables::{ExportArgs, QueryArgs, RowsFormat, TablesFormat};
 
-/// The trace that commands use unless they are told another.
+/// The default trace file of all commands.
 pub(crate) const DEFAULT_TRACE: &str = "proctrace.ptrace";
 
 /// What did this job really run, and what did it cost?
@@ -53,7 +53,7 @@ pub(crate) struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    // Those with arguments are described there.
+    // Variants with arguments are documented on their structs.
     Record(RecordArgs),
     #[cfg(feature = "analyse")]
     Report(ReportArgs),

@@ -1,4 +1,4 @@
-//! `proctrace check`: can a recording be trusted?
+//! `proctrace check`: whether a recording can be trusted.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     Ok(if health.is_good() { ExitCode::SUCCESS } else { exit_code::UNSOUND.into() })
 }
 
-/// Whoever prints figures of a recording that is not whole says so.
+/// Called by every command that prints results: warns if the recording is incomplete.
 pub(crate) fn warn(trace: &Path, recording: &Recording) {
     let health = health(recording);
     if health.recording_now {

@@ -1,4 +1,4 @@
-//! `proctrace classify`: which rule caught which program.
+//! `proctrace classify`: which rule matched which program.
 
 use std::io::{Write, stdout};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `proctrace diff`: what changed from one run to another.
+//! `proctrace diff`: what changed between two runs.
 
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -12,7 +12,7 @@ use proctrace_report::{chart_svg, table_markdown};
 use crate::args::{DiffArgs, DiffFormat, SectionFormat};
 use crate::{print, runs, say};
 
-/// As many steps of a waterfall can be told apart.
+/// Maximum number of steps distinguishable in a waterfall chart.
 const STEPS: usize = 20;
 
 pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
         draw(&diff, path)?;
     }
     let mut out = stdout().lock();
-    // Of the parts; the first table is the whole, and shows every figure.
+    // Applies to the detail tables; the first table contains the totals, and is always complete.
     let rows = (!args.all).then_some(args.top);
     match args.format {
         DiffFormat::Json => {

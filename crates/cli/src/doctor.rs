@@ -1,4 +1,4 @@
-//! `proctrace doctor`: what this kernel and user can do.
+//! `proctrace doctor`: the capabilities of this kernel and user.
 
 use std::io::{Write, stdout};
 use std::process::ExitCode;

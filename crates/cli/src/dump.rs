@@ -1,4 +1,4 @@
-//! `proctrace dump`: a recording's events as lines of JSON.
+//! `proctrace dump`: prints the events of a recording as lines of JSON.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ fn header(args: &DumpArgs) -> Result<ExitCode> {
         size.records += u64::from(info.records);
         size.bytes += u64::from(info.raw_bytes);
         size.stored_bytes += u64::from(info.stored_bytes);
-        // its contents are not wanted
+        // the contents are not needed
         false
     };
     while reader.next_block_where(count).is_some() {}
@@ -65,13 +65,13 @@ fn header(args: &DumpArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a stream takes in the file.
+/// The size of a stream in the file.
 #[derive(Debug, Default)]
 struct StreamSize {
     blocks: u64,
     records: u64,
     bytes: u64,
-    /// Compressed.
+    /// Compressed size.
     stored_bytes: u64,
 }
 
@@ -84,11 +84,11 @@ impl StreamSize {
     }
 }
 
-/// What is wrong with a trace, said after its events.
+/// Reports damage to a trace, after its events.
 fn warn(summary: &Summary, recording_now: bool) {
     let recording_now = recording_now && summary.trailer.is_none();
     let damage = summary.damage.iter().filter(|damage| {
-        // Half of the block that is being written.
+        // The incomplete block that is still being written.
         !(recording_now && damage.what == DamageKind::Truncated)
     });
     for damage in damage {

@@ -1,4 +1,4 @@
-//! Reads the logs in which a payload says how many events it has processed.
+//! Reads logs in which a payload reports the number of processed events.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -9,14 +9,14 @@ use anyhow::{Context, Result, bail};
 use proctrace_analysis::{EventLog, EventPattern, Events, Recording};
 use proctrace_wire::escape::{to_bytes, to_text};
 
-/// What a longer line says beyond this is not read.
+/// The rest of a longer line is ignored.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 
-/// As many files are read: a pattern that matches more is a mistake.
+/// Maximum number of files: a pattern that matches more is a mistake.
 const FILES_MAX: usize = 10_000;
 
-/// The files that a pattern names, relative to the directory in which the command was recorded,
-/// and what each tells.
+/// The files matched by a pattern, relative to the directory in which the command was recorded, and
+/// the events in each.
 pub(crate) fn of_recording(
     recording: &Recording,
     pattern: &str,
@@ -27,7 +27,7 @@ pub(crate) fn of_recording(
 }
 
 fn of_directory(directory: &Path, pattern: &str, events: &EventPattern) -> Result<Vec<EventLog>> {
-    // What stands before the pattern is no pattern, whatever characters it has.
+    // The base directory is literal, even if it contains pattern characters.
     let base = glob::Pattern::escape(&directory.to_string_lossy());
     let whole =
         if pattern.starts_with('/') { pattern.to_owned() } else { format!("{base}/{pattern}") };
@@ -62,7 +62,7 @@ fn of_directory(directory: &Path, pattern: &str, events: &EventPattern) -> Resul
     Ok(logs)
 }
 
-/// Reads one log, whatever its size and whatever is in it.
+/// Reads one log of any size and content.
 fn read(path: &PathBuf, pattern: &EventPattern) -> Result<EventLog> {
     let context = || format!("cannot read {}", path.display());
     let mut reader = BufReader::new(File::open(path).with_context(context)?);

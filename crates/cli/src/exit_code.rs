@@ -1,11 +1,11 @@
-//! The exit codes, which scripts rely on.
+//! The exit codes, part of the interface to scripts.
 
 /// A subcommand failed.
 pub(crate) const FAILED: u8 = 1;
-/// The arguments make no sense.
+/// The arguments are invalid.
 pub(crate) const USAGE: u8 = 2;
-/// Arguments that can be read and still make no sense, as an error: where it is one of the causes the
-/// exit code is [`USAGE`].
+/// An error for arguments that can be parsed but are invalid: if it is one of the causes, the exit
+/// code is [`USAGE`].
 #[cfg(feature = "analyse")]
 #[derive(Debug)]
 pub(crate) struct Misuse(pub(crate) String);
@@ -20,14 +20,14 @@ impl std::fmt::Display for Misuse {
 #[cfg(feature = "analyse")]
 impl std::error::Error for Misuse {}
 
-/// `check`: the trace is not whole, or its books do not balance.
+/// `check`: the trace is incomplete, or a consistency law is violated.
 #[cfg(feature = "analyse")]
 pub(crate) const UNSOUND: u8 = 3;
 /// `record` itself failed; the command's own codes are passed through.
 pub(crate) const RECORDING_FAILED: u8 = 125;
 /// `record`: the command cannot be executed.
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
-/// `record`: there is no such command.
+/// `record`: the command does not exist.
 pub(crate) const NOT_FOUND: u8 = 127;
-/// `record`: what a shell adds to the number of the signal that killed the command.
+/// `record`: the offset that a shell adds to the number of the signal that killed the command.
 pub(crate) const SIGNALLED: u8 = 128;

@@ -1,4 +1,4 @@
-//! `proctrace export`: the tables of recordings as files for other tools.
+//! `proctrace export`: writes the tables of recordings as files for other tools.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why a batch could not be taken.
+/// Why a batch was not accepted.
 struct Failed(anyhow::Error);
 
 impl From<AnalysisError> for Failed {
@@ -53,14 +53,14 @@ impl From<anyhow::Error> for Failed {
     }
 }
 
-/// Files that are being written.
+/// The files being written.
 struct Export<'a> {
     directory: &'a Path,
     format: TablesFormat,
     files: BTreeMap<&'static str, TableFile>,
 }
 
-/// The file of one table. It gets its name when it is whole.
+/// The file of one table. It is renamed to its final name when it is complete.
 struct TableFile {
     path: PathBuf,
     part: Part,
@@ -68,7 +68,7 @@ struct TableFile {
     body: Body,
 }
 
-/// A file that is not whole yet. What fails leaves none behind: it could not be read.
+/// An incomplete file. A failure removes it, as it would be unreadable.
 struct Part {
     path: PathBuf,
     whole: bool,
@@ -77,7 +77,7 @@ struct Part {
 impl Drop for Part {
     fn drop(&mut self) {
         if !self.whole {
-            // What made the export fail has been told already.
+            // The cause of the failure has been reported already.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -110,7 +110,7 @@ impl<'a> Export<'a> {
         Ok(())
     }
 
-    /// Ends all files: how many, their rows and bytes.
+    /// Completes all files; returns their number, rows and bytes.
     fn finish(self) -> Result<(u64, u64, u64)> {
         let (mut tables, mut rows, mut written) = (0, 0, 0);
         for mut file in self.files.into_values() {

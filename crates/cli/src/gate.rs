@@ -15,7 +15,7 @@ use proctrace_gate::{
 use crate::args::{Annotations, GateAction, GateArgs, GateOptions, RulesArgs};
 use crate::{exit_code, print, runs, say};
 
-/// The budget that is taken if none is named.
+/// The default budget file.
 const DEFAULT_BUDGET: &str = "gate.toml";
 
 pub(crate) fn run(args: &GateArgs) -> Result<ExitCode> {
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &GateArgs) -> Result<ExitCode> {
     }
 }
 
-/// The rules of the budget and of `--limit`. None, with a word why, if they make no sense.
+/// The rules of the budget and of `--limit`. None, after reporting the reason, if they are invalid.
 fn budget(args: &GateOptions) -> Result<Option<Budget>> {
     let wrong = |error: &dyn std::fmt::Display| {
         say::note(&error.to_string());
@@ -82,7 +82,7 @@ fn budget(args: &GateOptions) -> Result<Option<Budget>> {
     Ok(Some(budget))
 }
 
-/// Compares, reports, and makes an exit status of the verdict.
+/// Compares, reports, and converts the verdict to an exit status.
 fn judge(
     args: &GateOptions,
     budget: &Budget,
@@ -116,7 +116,7 @@ fn write_reports(args: &GateOptions, report: &Report) -> Result<()> {
         write(path, &report.to_json()?)?;
     }
     if let Some(path) = &args.markdown {
-        // $GITHUB_STEP_SUMMARY is shared by all that a step runs.
+        // $GITHUB_STEP_SUMMARY is shared by all commands of a step.
         OpenOptions::new()
             .create(true)
             .append(true)
@@ -129,7 +129,7 @@ fn write_reports(args: &GateOptions, report: &Report) -> Result<()> {
 
 fn write_budget(files: &[std::path::PathBuf], rules: &RulesArgs) -> Result<ExitCode> {
     let runs = runs::of_files(files, rules)?;
-    // What was lost would be missing in the budget, and each good run would exceed it.
+    // Lost records would lower the limits of the budget, and each good run would exceed them.
     if let Some(run) = runs.iter().find(|run| !run.metrics.doubts.is_empty()) {
         bail!("{} cannot be trusted: {}; record it again", run.name, run.metrics.doubts.join("; "));
     }

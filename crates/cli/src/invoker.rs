@@ -1,4 +1,4 @@
-//! Whom the command is to run as, and in which environment.
+//! The user that the command runs as, and its environment.
 
 use std::ffi::{CString, OsString};
 use std::fs;
@@ -8,14 +8,15 @@ use anyhow::{Context, Result, bail};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 use proctrace_record::Identity;
 
-/// Someone else than the recorder runs as.
+/// A user other than the recorder's.
 pub(crate) struct Invoker {
     pub(crate) identity: Identity,
-    /// The environment sudo was called with; None where it cannot be known.
+    /// The environment sudo was called with; None if it cannot be determined.
     pub(crate) environment: Option<Vec<(OsString, OsString)>>,
 }
 
-/// The user that `--user` names, or who called sudo; None if the command is to run as we do.
+/// The user named by `--user`, or the one who called sudo; None if the command runs as our own
+/// user.
 pub(crate) fn find(wanted: Option<&str>) -> Result<Option<Invoker>> {
     if let Some(name) = wanted {
         let user = User::from_name(name)
@@ -29,7 +30,8 @@ pub(crate) fn find(wanted: Option<&str>) -> Result<Option<Invoker>> {
         }
         return Ok(Some(Invoker { identity: identity(&user), environment: None }));
     }
-    // Only as root are these variables sudo's word; anyone else could have set them.
+    // These variables can be trusted only as root, where sudo set them; anyone else could have
+    // forged them.
     if !(nix::unistd::geteuid().is_root() && nix::unistd::getuid().is_root()) {
         return Ok(None);
     }
@@ -59,10 +61,10 @@ fn identity(user: &User) -> Identity {
     Identity { uid: user.uid, gid: user.gid, groups }
 }
 
-/// sudo replaces the environment, but the one it was called with is still its own.
+/// sudo replaces the environment of its child, but the one it was called with is still its own.
 fn sudos_environment() -> Option<Vec<(OsString, OsString)>> {
     let mut pid = std::os::unix::process::parent_id();
-    // sudo, or sudo's monitor, or a shell in between
+    // sudo, or sudo's monitor, or an intermediate shell
     for _ in 0..4 {
         if fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end() == "sudo" {
             let block = fs::read(format!("/proc/{pid}/environ")).ok()?;

@@ -1,9 +1,10 @@
-//! Telling a trace that is being written from one whose recorder was killed: the recorder holds a
-//! lock on the file for as long as it has it open, and the kernel takes that away with it.
+//! Distinguishes a trace being written from one whose recorder was killed: the recorder holds a
+//! lock while the file is open, and the kernel releases the lock when the recorder ends.
 //!
-//! It is a lock of the open file description (F_OFD_SETLK in fcntl(2)), for writing. Whether someone
-//! holds it can be asked without taking it, by whoever may read the file, and only who may write
-//! it can hold it. A flock(2) could be held by any reader, and could only be asked for by trying.
+//! It is an open file description lock (F_OFD_SETLK in fcntl(2)) for writing. Any process that can
+//! read the file can test for the lock without acquiring it, and only a process that can write the
+//! file can hold it. A flock(2) could be held by any reader, and could only be tested by trying to
+//! acquire it.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,17 +13,17 @@ use std::path::Path;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
-/// Says that this file is being written, until it is closed. Where the file system has no locks,
-/// nothing can be said.
+/// Marks this file as being written, until it is closed. Has no effect on file systems without
+/// locks.
 pub(crate) fn hold(file: &File) {
     let lock = whole_file(libc::F_WRLCK);
-    // The recording matters more than what readers are told of it.
+    // Recording continues without the lock: it is more important than the status shown to readers.
     let _ = fcntl(file, FcntlArg::F_OFD_SETLK(&lock));
 }
 
 /// Whether a recorder is writing the file at this moment.
 pub(crate) fn is_held(path: &Path) -> bool {
-    // Opening a pipe would wait for who writes it, or take it away from who reads it.
+    // Opening a pipe would block until there is a writer, or steal data from its reader.
     if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return false;
     }
@@ -56,7 +57,7 @@ mod tests {
         assert!(!is_held(&path));
         hold(&file);
         assert!(is_held(&path));
-        // To ask changes nothing, and a second descriptor of one's own is no exception.
+        // Testing does not affect the lock, even through a second descriptor of the same process.
         assert!(is_held(&path));
         drop(file);
         assert!(!is_held(&path));

@@ -1,4 +1,4 @@
-//! The binary `proctrace`: parses, dispatches, and turns errors into messages and exit codes.
+//! The binary `proctrace`: parses, dispatches, and converts errors to messages and exit codes.
 
 mod args;
 #[cfg(feature = "analyse")]
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        // Whoever reads our output has had enough.
+        // The reader of our output closed the pipe.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let code = if is_misuse(&error) { exit_code::USAGE } else { own_failure };
@@ -91,21 +91,21 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints help, or what is wrong with the arguments.
+/// Prints help, or the error in the arguments.
 fn usage(error: &clap::Error) -> ExitCode {
     let plain = error.to_string();
     if !error.use_stderr() || say::is_printable(&plain) {
-        // If that cannot be printed, there is no one to tell.
+        // There is nowhere to report a failure to print.
         let _ = error.print();
     } else {
-        // An argument may be the name of somebody else's file.
+        // An argument may be a file name chosen by someone else.
         say::raw(&plain);
     }
     if !error.use_stderr() {
         return ExitCode::SUCCESS;
     }
-    // A script that runs a command under `record` must be able to tell our failures from the
-    // command's, which often says 2 itself.
+    // A script that runs a command under `record` must be able to distinguish our failures from the
+    // command's, which often exits with 2 itself.
     if std::env::args_os().nth(1).is_some_and(|command| command == OsStr::new("record")) {
         exit_code::RECORDING_FAILED.into()
     } else {
@@ -113,8 +113,8 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Files are named where they are written. An error that nobody has said a word about comes from what
-/// we print.
+/// Errors of files name the file where they occur. An I/O error without any context comes from
+/// stdout.
 fn with_place(error: anyhow::Error) -> anyhow::Error {
     if error.chain().count() == 1 && error.is::<std::io::Error>() {
         error.context("cannot write to standard output")
@@ -128,7 +128,7 @@ fn is_misuse(error: &anyhow::Error) -> bool {
     error.downcast_ref::<exit_code::Misuse>().is_some()
 }
 
-/// Commands that only record read nothing that could be asked for in vain.
+/// Builds that can only record have no arguments that fail this way.
 #[cfg(not(feature = "analyse"))]
 fn is_misuse(_: &anyhow::Error) -> bool {
     false
@@ -137,7 +137,7 @@ fn is_misuse(_: &anyhow::Error) -> bool {
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let by_io = cause.downcast_ref().map(std::io::Error::kind);
-        // which keeps it to itself
+        // serde_json does not expose it as its source
         let by_json = cause.downcast_ref().and_then(serde_json::Error::io_error_kind);
         by_io.or(by_json) == Some(std::io::ErrorKind::BrokenPipe)
     })

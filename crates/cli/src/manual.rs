@@ -1,4 +1,4 @@
-//! Shell completions and man pages, made from the definition of the command line.
+//! Shell completions and man pages, generated from the definition of the command line.
 
 use std::io::{Write, stdout};
 use std::path::Path;

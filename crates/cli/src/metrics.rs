@@ -1,4 +1,4 @@
-//! `proctrace metrics`: the figures of a run by their stable names.
+//! `proctrace metrics`: the metrics of a run by their stable names.
 
 use std::io::{Write, stdout};
 use std::process::ExitCode;

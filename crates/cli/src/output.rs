@@ -1,4 +1,4 @@
-//! The file a recording goes to.
+//! The output file of a recording.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -15,38 +15,38 @@ use proctrace_wire::Stream;
 
 use crate::{live, say};
 
-/// A trace that is being written.
+/// A trace being written.
 pub(crate) struct Output {
-    /// Where it is.
+    /// Its current path.
     path: PathBuf,
-    /// What has the name that it is to get.
+    /// The existing file with the requested name.
     earlier: Option<Earlier>,
-    /// Where that went.
+    /// Where the existing file was moved.
     kept: Option<PathBuf>,
     spool: Spool<File>,
     announce: bool,
     quiet: bool,
 }
 
-/// A trace that is complete.
+/// A completed trace.
 pub(crate) struct Written {
     pub(crate) bytes: u64,
     pub(crate) path: PathBuf,
-    /// Where the file went that had this name before.
+    /// Where the existing file of this name was moved.
     pub(crate) kept: Option<PathBuf>,
 }
 
-/// A file that is there already. It keeps its name until the command runs: a start that fails must
-/// not cost an earlier recording.
+/// An existing output file. It is renamed only when the command runs: a failed start must not cost
+/// an earlier recording.
 struct Earlier {
     path: PathBuf,
-    /// What it will be called: as `perf record` does it.
+    /// Its new name, as chosen by `perf record`.
     old: PathBuf,
 }
 
 impl Output {
-    /// Creates the file: for its owner's eyes only, because arguments and environments hold
-    /// secrets, and owned by `owner` where the recorder is root on someone's behalf.
+    /// Creates the file: readable only by its owner, because arguments and environments contain
+    /// secrets, and owned by `owner` where the recorder is root on another user's behalf.
     pub(crate) fn create(path: &Path, owner: Option<&Identity>, header: &Header) -> Result<Self> {
         let context = || format!("cannot write {}", path.display());
         let follows_links = !rustix::process::geteuid().is_root();
@@ -68,19 +68,19 @@ impl Output {
         Ok(Self { path: at, earlier, kept: None, spool, announce: false, quiet: false })
     }
 
-    /// Says on stderr when the recording is under way.
+    /// Announces on stderr that the recording has started.
     pub(crate) fn announced(mut self, announce: bool) -> Self {
         self.announce = announce;
         self
     }
 
-    /// Says nothing on stderr but what is wrong.
+    /// Suppresses all messages on stderr except warnings.
     pub(crate) fn quiet(mut self, quiet: bool) -> Self {
         self.quiet = quiet;
         self
     }
 
-    /// Writes the rest.
+    /// Writes the rest of the trace.
     pub(crate) fn finish(mut self, trailer: &Trailer) -> Result<Written> {
         self.take_name();
         let (path, kept) = (self.path, self.kept);
@@ -92,16 +92,16 @@ impl Output {
         Ok(Written { bytes, path, kept })
     }
 
-    /// Removes what was begun in vain.
+    /// Removes the unfinished file.
     pub(crate) fn discard(self) {
         remove(&self.path);
     }
 
-    /// Takes the name that was asked for, once it is certain that there is a recording.
+    /// Moves the trace to the requested name, once it is certain that there is a recording.
     pub(crate) fn take_name(&mut self) {
         let Some(Earlier { path, old }) = self.earlier.take() else { return };
         let moved = match fs::rename(&path, &old) {
-            // It has gone by itself.
+            // It was removed meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             moved => moved.map(|()| true),
         };
@@ -119,8 +119,8 @@ impl Output {
     }
 }
 
-/// What is in the way of a new trace at `path`: a regular file that is not empty. Of a link it is
-/// what the link leads to, as that would be overwritten; but root follows none (see `open`).
+/// The file that a new trace at `path` would overwrite: a regular file that is not empty. A link is
+/// resolved, since its target would be overwritten; but root follows no links (see `open`).
 fn earlier(path: &Path, follows_links: bool) -> io::Result<Option<Earlier>> {
     let path = match fs::symlink_metadata(path) {
         Ok(link) if link.is_symlink() && follows_links => match path.canonicalize() {
@@ -144,13 +144,13 @@ fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     if rustix::process::geteuid().is_root() {
-        // root must not be led astray by a link in a directory that others can write to
+        // root must not follow a link planted in a directory that others can write to
         options.custom_flags(libc::O_NOFOLLOW);
     }
     options.open(path)
 }
 
-/// A new file in the same directory, and its name.
+/// Creates a new file in the same directory, and returns its name.
 fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     const TRIES: u32 = 100;
     let pid = std::process::id();
@@ -159,7 +159,7 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
         let name = with_ending(path, &format!("new-{pid}-{number}"));
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&name) {
             Ok(file) => return Ok((file, name)),
-            // A recorder of the same pid was killed before it had begun.
+            // Left by a recorder with the same pid that was killed at its start.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < TRIES => {
                 number += 1;
             }
@@ -177,7 +177,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 
 fn remove(path: &Path) {
     if path.is_file() {
-        // It is empty but for a header, and the error that led here is told.
+        // It is empty except for a header, and the original error is reported.
         let _ = fs::remove_file(path);
     }
 }

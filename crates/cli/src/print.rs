@@ -1,4 +1,4 @@
-//! What goes to stdout: tables in the format asked for, and verdicts.
+//! Output to stdout: tables in the requested format, and verdicts.
 
 use std::io::{ErrorKind, IsTerminal, Write, stdout};
 
@@ -9,22 +9,22 @@ use serde::Serialize;
 
 use crate::args::SectionFormat;
 
-/// How text is laid out, with so many rows of each table; None for all.
+/// The text layout, with at most this number of rows per table; None for all.
 pub(crate) fn style(rows: Option<usize>) -> Style {
     Style {
         width: width(),
         rows: rows.unwrap_or(usize::MAX),
-        // no-color.org: any value that is not empty
+        // no-color.org: any non-empty value
         colour: stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
     }
 }
 
-/// Tables are made for so many columns; lines that are much longer are hard to follow.
+/// Range of table widths; much longer lines are hard to follow.
 const WIDTHS: std::ops::RangeInclusive<u16> = 80..=200;
 
-/// Columns of the terminal; of anything else as many as every terminal has, so that what is written
-/// to a file is the same everywhere.
+/// The width of the terminal; otherwise the minimum width, so that output to a file is the same
+/// everywhere.
 fn width() -> usize {
     let (least, most) = (*WIDTHS.start(), *WIDTHS.end());
     let columns = Some(stdout())
@@ -34,13 +34,13 @@ fn width() -> usize {
     usize::from(columns.clamp(least, most))
 }
 
-/// Words in lines that fit beside what stands `left` of them.
+/// Text wrapped to the width that remains right of `left` columns.
 pub(crate) fn wrapped(words: &str, left: usize) -> Vec<String> {
     proctrace_report::wrap(words, width().saturating_sub(left))
 }
 
-/// What a verdict says. Whoever has read enough of it does not change the verdict, so a pipe that is
-/// closed is no error here.
+/// Prints a verdict. A reader that closes the pipe early does not change the verdict, so this is
+/// not an error here.
 pub(crate) fn verdict(text: &str) -> Result<()> {
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -49,7 +49,7 @@ pub(crate) fn verdict(text: &str) -> Result<()> {
     }
 }
 
-/// A value as JSON in several lines, with nothing in it that a terminal obeys.
+/// A value as indented JSON, with control characters escaped.
 pub(crate) fn json(out: &mut impl Write, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)?;
     out.write_all(escape::json(&text).as_bytes())?;

@@ -17,7 +17,7 @@ use crate::args::{DEFAULT_TRACE, QueryArgs, RowsFormat};
 use crate::exit_code::Misuse;
 use crate::{check, print, rules};
 
-/// Rows that are turned into text at a time.
+/// Number of rows converted to text at a time.
 const ROWS_AT_A_TIME: usize = 1 << 14;
 
 pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
@@ -57,12 +57,13 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file for its owner's eyes only, as traces are: arguments and environments hold secrets.
+/// Creates a file readable only by its owner, like a trace: arguments and environments contain
+/// secrets.
 pub(crate) fn private(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// A recording that was named by mistake is not overwritten by an answer.
+/// Refuses to overwrite a recording that was named as the output by mistake.
 fn refuse_traces(path: &Path) -> Result<()> {
     let mut magic = [0; MAGIC.len()];
     let is_trace = File::open(path)
@@ -84,7 +85,7 @@ fn format_of(args: &QueryArgs) -> RowsFormat {
     })
 }
 
-/// The tables that a text asks to describe, as other programs have it: a name, `DESCRIBE processes`,
+/// The tables that a text asks to describe, in the common notations: a name, `DESCRIBE processes`,
 /// `SHOW TABLES`.
 fn described(sql: &str) -> Option<Vec<TableSchema>> {
     let sql = sql.trim().trim_end_matches(';').to_ascii_lowercase();
@@ -98,7 +99,7 @@ fn described(sql: &str) -> Option<Vec<TableSchema>> {
     }
 }
 
-/// What is wrong with the SQL is wrong with the arguments.
+/// Errors in the SQL are errors in the arguments.
 fn misuse(error: QueryError) -> anyhow::Error {
     match error {
         QueryError::Recording(error) => error.into(),
@@ -106,7 +107,7 @@ fn misuse(error: QueryError) -> anyhow::Error {
     }
 }
 
-/// The SQL and the traces; None if there is neither.
+/// The SQL and the traces; None if both are missing.
 fn asked(args: &QueryArgs) -> Result<Option<(String, Vec<PathBuf>)>> {
     let (sql, rest) = match (&args.sql_file, args.arguments.split_first()) {
         (Some(path), _) => (read_sql(path)?, &args.arguments[..]),
@@ -149,7 +150,7 @@ pub(crate) fn without_repetitions(traces: &mut Vec<PathBuf>) {
     traces.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
 }
 
-/// What recordings are called: their files without directory and ending, where that tells them apart.
+/// The names of recordings: their files without directory and extension, if those are unique.
 pub(crate) fn names(traces: &[PathBuf]) -> Vec<String> {
     let whole = |path: &PathBuf| path.to_string_lossy().into_owned();
     let stem = |path: &PathBuf| {
@@ -172,7 +173,8 @@ fn put(answer: &Answer, format: RowsFormat, style: Style, out: &mut impl Write) 
             out.write_all(rows_text(&rows, all, style).as_bytes())?;
         }
         RowsFormat::Parquet => {
-            // Written at once, so that a reader who has had enough is told from a fault.
+            // Written in one call, so that a pipe closed by the reader is distinguishable from
+            // other errors.
             let mut file = Vec::new();
             answer.parquet(&mut file)?;
             out.write_all(&file)?;

@@ -1,4 +1,4 @@
-//! `proctrace record`: writes what a command does, or what is running already, to a trace.
+//! `proctrace record`: writes the activity of a command, or of running processes, to a trace.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -74,24 +74,24 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     }
 }
 
-/// A recording that is to be made.
+/// The parameters of a recording.
 pub(crate) struct Job<'a> {
-    /// The command as it was called; empty where none is launched.
+    /// The command line; empty if no command is launched.
     pub(crate) arguments: &'a [OsString],
     pub(crate) command: Option<&'a Command>,
     pub(crate) options: &'a Options,
     pub(crate) backend: &'a Backend,
-    /// Where the trace goes.
+    /// The path of the trace.
     pub(crate) output: &'a Path,
-    /// Whom it is to belong to, if not us.
+    /// The owner of the trace, if not our own user.
     pub(crate) owner: Option<&'a Identity>,
-    /// Whether to say that it is under way.
+    /// Whether to announce that the recording has started.
     pub(crate) announced: bool,
-    /// Whether to say nothing but what is wrong.
+    /// Whether to suppress all messages except warnings.
     pub(crate) quiet: bool,
 }
 
-/// A recording that is over, but for the end of its trace.
+/// A finished recording whose trace is not yet completed.
 struct Recorded {
     header: trace::Header,
     output: Output,
@@ -101,7 +101,7 @@ struct Recorded {
 
 impl Job<'_> {
     fn record(&self) -> Result<Recorded> {
-        // Before the output starts a thread, which inherits the blocked signals.
+        // Before the output starts a thread, which inherits the signal mask.
         let signals = Signals::block().context("cannot handle signals")?;
         let mut source = self.backend.load(self.options)?;
         let of_others = self.options.scope == Scope::All
@@ -132,7 +132,7 @@ impl Job<'_> {
         }
     }
 
-    /// Records without a word, and says how the command ended; None if it is still running.
+    /// Records silently, and returns how the command ended; None if it is still running.
     #[cfg(feature = "analyse")]
     pub(crate) fn record_quietly(&self) -> Result<Option<Outcome>> {
         let Recorded { output, mut finished, loading_ns, .. } = self.record()?;
@@ -148,7 +148,7 @@ impl Job<'_> {
     }
 }
 
-/// The command, found along the PATH of the environment it will have.
+/// The command, resolved along the PATH of the environment it will have.
 pub(crate) fn command(
     arguments: &[OsString],
     environment: Vec<(OsString, OsString)>,
@@ -158,7 +158,7 @@ pub(crate) fn command(
     Ok(Command::new(program, arguments.iter().cloned(), environment))
 }
 
-/// Tells why, and chooses between a shell's two codes for it.
+/// Reports the reason, and selects one of a shell's two exit codes for it.
 fn cannot_execute(error: &anyhow::Error) -> ExitCode {
     say::error(error);
     let not_found = error.chain().any(|cause| {
@@ -266,7 +266,7 @@ fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Res
     Ok(header.with_knowledge())
 }
 
-/// How far apart the ticks of the scheduler are: by as much a coarse clock moves (clock_getres(2)).
+/// The scheduler tick: the resolution of the coarse clocks (clock_getres(2)).
 fn tick_ns() -> Option<u64> {
     let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
     Duration::try_from(tick).ok().map(nanoseconds).filter(|tick| *tick > 0)
@@ -280,7 +280,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Completes the trace, tells how it went, and passes the command's exit status on.
+/// Completes the trace, reports the result, and passes the command's exit status on.
 fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     let Recorded { header, output, mut finished, loading_ns } = recorded;
     let sink_error = finished.sink_error.take();
@@ -293,13 +293,13 @@ fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
             None if args.command.is_empty() => "what was recorded goes on".to_owned(),
             None => "the command is still running".to_owned(),
         };
-        // What the file got before can still be read.
+        // The part of the file written before can still be read.
         say::note(&format!(
             "{} holds the recording only up to the failure; {how}",
             args.output.display()
         ));
     }
-    // The writing thread knows the cause; the sink only knows that it is gone.
+    // The writing thread knows the cause of an error; the sink only knows that it failed.
     let written = written?;
     if let Some(error) = sink_error {
         return Err(error).with_context(|| format!("cannot write {}", args.output.display()));
@@ -315,7 +315,8 @@ fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     })
 }
 
-/// What this process has used so far; `loading_ns` of it before the recording began.
+/// The resources used by this process so far; `loading_ns` of its CPU time before the recording
+/// began.
 fn usage(loading_ns: u64) -> trace::RecorderUsage {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Default::default() };
     let nanoseconds = |time: nix::sys::time::TimeVal| {
@@ -330,15 +331,16 @@ fn usage(loading_ns: u64) -> trace::RecorderUsage {
     }
 }
 
-/// The recorder's own peak. getrusage(2) would say that of whoever started it, if that was larger:
-/// a peak outlives exec.
+/// The recorder's own peak RSS. getrusage(2) would report that of the process that called exec, if
+/// it was larger: the peak survives exec.
 fn peak_rss_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.saturating_mul(1024))
 }
 
-/// The closing lines on stderr. Losses and leftovers are told even to those who asked for quiet.
+/// Prints the closing lines on stderr. Lost records and remaining processes are reported even with
+/// --quiet.
 fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written: &Written) {
     let lost: u64 = finished.losses.iter().map(|loss| loss.count).sum();
     if !args.quiet {
@@ -363,7 +365,7 @@ fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written:
         let advice = if full { "; a larger --ring-size may help" } else { "" };
         say::note(&format!("the trace is not complete{advice}"));
     }
-    // What was running before is expected to run on.
+    // Processes that were running before the recording are expected to continue.
     if !finished.alive.is_empty() && !args.command.is_empty() {
         say::note(&alive(finished));
     }
@@ -375,7 +377,7 @@ fn tell_kept(written: &Written) {
     }
 }
 
-/// One line per kind and reason, the CPUs together.
+/// One line per kind and reason, summed over the CPUs.
 fn totals(losses: &[LossCount]) -> Vec<String> {
     let mut totals = std::collections::BTreeMap::new();
     for loss in losses {

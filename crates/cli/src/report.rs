@@ -22,9 +22,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     }
     let sections = args.section.iter().map(|name| named(name)).collect::<Result<Vec<_>>>()?;
     let events = event_pattern(args.events_regex.as_deref())?;
-    // The process ends with it: giving back its memory piece by piece took a twentieth of the time.
+    // Never dropped, since the process ends with it: freeing its memory piecewise took a twentieth
+    // of the time.
     let recording = std::mem::ManuallyDrop::new(rules::load(&args.trace, &args.rules)?);
-    // The report itself says so at its top, and --json has it as "health".
+    // The full report warns at its top, and --json contains "health".
     if !sections.is_empty() || args.out.is_some() || args.gantt.is_some() {
         check::warn(&args.trace, &recording);
     }
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How a line tells events: as the user says, or as AthenaMP writes it.
+/// The pattern of log lines with event counts: the user's, or that of AthenaMP.
 pub(crate) fn event_pattern(regex: Option<&str>) -> Result<EventPattern> {
     EventPattern::new(regex.unwrap_or(ATHENA_EVENTS))
         .map_err(|error| Misuse(error.to_string()).into())

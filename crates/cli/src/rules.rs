@@ -1,4 +1,4 @@
-//! The rules that `--rules` asks for, and what became of them.
+//! The rules selected by `--rules`, and the report of unused ones.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::args::RulesArgs;
 use crate::exit_code::Misuse;
 use crate::{live, say};
 
-/// Reads a trace with the rules that were asked for, and says which of these caught nothing.
+/// Reads a trace with the requested rules, and reports which of these matched nothing.
 pub(crate) fn load(trace: &Path, args: &RulesArgs) -> Result<Recording> {
     let recording = read(trace, &chosen(args)?)?;
     for note in recording.idle_rules() {
@@ -18,16 +18,16 @@ pub(crate) fn load(trace: &Path, args: &RulesArgs) -> Result<Recording> {
     Ok(recording)
 }
 
-/// Reads a trace, and notes whether it is being written meanwhile.
+/// Reads a trace, and records whether it is still being written.
 pub(crate) fn read(trace: &Path, rules: &Rules) -> Result<Recording> {
-    // Asked first: a recorder that finishes now has finished what is read next.
+    // Checked first: if the recorder finishes after this check, the trace read next is complete.
     let recording_now = live::is_held(trace);
     let mut recording = Recording::load(trace, rules)?;
     recording.recording_now = recording_now;
     Ok(recording)
 }
 
-/// The packs that come with proctrace, and those of `--rules`.
+/// The built-in packs, and those of `--rules`.
 pub(crate) fn chosen(args: &RulesArgs) -> Result<Rules> {
     args.rules.iter().try_fold(Rules::built_in(), |rules, asked| {
         if Rules::names().any(|name| name == asked) {

@@ -1,4 +1,4 @@
-//! Runs that are compared: their figures, from traces or from what `metrics` wrote.
+//! Metrics of runs to compare, read from traces or from the output of `metrics`.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,7 +13,7 @@ use proctrace_trace::MAGIC;
 use crate::args::RulesArgs;
 use crate::rules;
 
-/// The figures in a file, whichever kind it is of.
+/// Reads the metrics of a file of either kind.
 pub(crate) fn of_file(path: &Path, args: &RulesArgs) -> Result<Metrics> {
     let mut head = [0; MAGIC.len()];
     let is_trace = File::open(path)
@@ -22,20 +22,20 @@ pub(crate) fn of_file(path: &Path, args: &RulesArgs) -> Result<Metrics> {
         .is_ok()
         && head == MAGIC;
     let text = if is_trace { None } else { std::fs::read_to_string(path).ok() };
-    // What is neither is told why it is no trace.
+    // A file of neither kind gets the error of a trace.
     match text.filter(|text| text.trim_start().starts_with('{')) {
         Some(text) => Ok(metrics_file::from_json(&path.display().to_string(), &text)?),
         None => of_trace(path, args),
     }
 }
 
-/// The figures of a recording.
+/// The metrics of a recording.
 pub(crate) fn of_trace(path: &Path, args: &RulesArgs) -> Result<Metrics> {
     let recording = rules::load(path, args)?;
     Ok(Analysis::of(&recording).metrics()?)
 }
 
-/// The figures of each file, as one side of a comparison.
+/// The metrics of each file, as one side of a comparison.
 pub(crate) fn of_files(paths: &[PathBuf], args: &RulesArgs) -> Result<Vec<Run>> {
     paths
         .iter()

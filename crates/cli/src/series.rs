@@ -1,4 +1,4 @@
-//! `proctrace series`: recordings of 1, 2, 4… workers or threads against each other.
+//! `proctrace series`: compares recordings of 1, 2, 4… workers or threads.
 
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::exit_code::Misuse;
 use crate::report::{directory, event_pattern};
 use crate::{check, event_logs, print, rules, say};
 
-/// A recording as it was named on the command line.
+/// A recording as specified on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Named {
     path: PathBuf,
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What --against names first, then runs without a group, then groups.
+/// The recordings in order: that of --against first, then runs without a group, then groups.
 fn named(args: &SeriesArgs) -> Result<Vec<Named>> {
     let mut all = Vec::new();
     if let Some(against) = &args.against {
@@ -95,7 +95,7 @@ fn named(args: &SeriesArgs) -> Result<Vec<Named>> {
     Ok(all)
 }
 
-/// FILE or FILE=N; a file that is there is meant as it is.
+/// Parses FILE or FILE=N; an existing file of the full name has precedence.
 fn path_and_workers(run: &str) -> Result<(PathBuf, Option<u64>)> {
     if let Some((path, workers)) = run.rsplit_once('=')
         && !Path::new(run).exists()

@@ -1,18 +1,18 @@
-//! Where records come from: the only place that knows which sources there are.
+//! Record sources: the only place that knows which ones exist.
 
 use anyhow::Result;
 use proctrace_probe::{EbpfOptions, Probe};
 use proctrace_record::{Options, Source};
 
-/// A source, with what only that one is told.
+/// A source, with the options specific to it.
 #[derive(Debug)]
 pub(crate) enum Backend {
-    /// Programs in the kernel.
+    /// BPF programs in the kernel.
     Ebpf(EbpfOptions),
 }
 
 impl Backend {
-    /// Makes the source ready to record what is wanted.
+    /// Prepares the source to record what `wanted` selects.
     pub(crate) fn load(&self, wanted: &Options) -> Result<Box<dyn Source>> {
         Ok(match self {
             Self::Ebpf(options) => Box::new(Probe::load(wanted, options)?),

@@ -1,4 +1,4 @@
-//! `proctrace startup`: what a command's start costs in this environment and in a clean one.
+//! `proctrace startup`: measures a command's start-up cost in this environment and in a clean one.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -44,12 +44,13 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
     let (this_one, clean) = (bench.command(job)?, bench.command(clean)?);
     let (mut of_job, mut of_clean) = (Vec::new(), Vec::new());
     let silence = Silence::begin()?;
-    // The first run of each finds nothing in the page cache; it is not counted.
+    // The first run in each environment starts with a cold page cache; it is not counted.
     for turn in 0..=args.runs {
         progress(turn, args.runs);
         let run_job = || bench.run(&this_one, "this environment");
         let run_clean = || bench.run(&clean, "the clean environment");
-        // By turns, and each first every other time, so that neither gains by its place.
+        // The environments alternate, and so does the first of each pair, so that the order favours
+        // neither.
         let (job, clean) = if turn % 2 == 0 {
             let job = run_job()?;
             (job, run_clean()?)
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What all runs have in common.
+/// The parameters common to all runs.
 struct Bench<'a> {
     arguments: &'a [OsString],
     identity: Option<Identity>,
@@ -98,7 +99,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Records one run, and reads the recording.
+    /// Records one run and reads the recording.
     fn run(&self, command: &Command, environment: &str) -> Result<(StartRun, Outcome)> {
         let trace = self.directory.path().join("run.ptrace");
         let job = Job {
@@ -130,7 +131,7 @@ fn read(trace: &Path) -> Result<StartRun> {
     Ok(StartRun::of(&recording))
 }
 
-/// The distance of the kernel's ticks: its coarse clocks stand still from one to the next.
+/// The tick of the kernel's coarse clocks: their value is constant between ticks.
 fn tick_ns() -> u64 {
     let resolution = clock_getres(ClockId::MonotonicCoarse);
     let whole = |part: i64| u64::try_from(part).unwrap_or(0);
@@ -150,7 +151,7 @@ fn progress(turn: u32, runs: u32) {
     }
 }
 
-/// PATH and HOME, and what is asked for.
+/// PATH and HOME, and the requested variables.
 fn clean_environment(job: &Environment, wanted: &[OsString]) -> Environment {
     let of_job = |name: &OsStr| job.iter().find(|(known, _)| known == name).cloned();
     let mut clean: Environment =
@@ -175,7 +176,7 @@ fn without(job: &Environment, unwanted: &[OsString]) -> Environment {
     job.iter().filter(|(name, _)| !unwanted.contains(name)).cloned().collect()
 }
 
-/// While it lives, standard input is empty and what is written to standard output is thrown away.
+/// While it exists, standard input is empty and standard output is discarded.
 struct Silence {
     input: OwnedFd,
     output: OwnedFd,
@@ -200,7 +201,7 @@ impl Silence {
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        // It was open before, so it can be again.
+        // It was open before, so restoring it cannot fail.
         let _ = stdio::dup2_stdin(&self.input);
         let _ = stdio::dup2_stdout(&self.output);
     }

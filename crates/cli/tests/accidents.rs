@@ -1,4 +1,4 @@
-//! What can go wrong while recording and afterwards: a killed recorder, a full disk, a damaged file.
+//! Failures during and after recording: a killed recorder, a full disk, a damaged file.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,7 +24,7 @@ fn wait_until(what: &str, done: impl Fn() -> bool) {
 fn a_killed_recorder_leaves_a_readable_trace_and_an_unharmed_command() {
     let mut recorder = Recorder::new();
     let finished = recorder.directory.path().join("finished");
-    // It kills its own recorder in the middle, after the first two seconds' worth were flushed.
+    // It kills its own recorder halfway, after the first two seconds of records were flushed.
     let script = format!(
         "{spawn} 800 /bin/true; sleep 2.2; kill -9 $PPID; {spawn} 200 /bin/true && echo yes > {finished}",
         spawn = fixture("spawn").display(),
@@ -44,20 +44,20 @@ fn a_killed_recorder_leaves_a_readable_trace_and_an_unharmed_command() {
         .lines()
         .filter(|line| line.contains(r#""kind":"exit""#))
         .count();
-    // Everything up to the last flush: the 800, and the program that made them.
+    // Everything up to the last flush: the 800 processes, and the program that started them.
     assert!(exits >= 801, "{exits}");
     let report = proctrace().arg("report").arg(recorder.trace()).output().unwrap();
     assert!(report.status.success());
     let text = String::from_utf8(report.stdout).unwrap();
     assert!(text.contains("INCOMPLETE"), "{text}");
-    // No program of ours is left in the kernel.
+    // None of our BPF programs remains in the kernel.
     wait_until("unloading", || {
         let listed = Command::new("bpftool")
             .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
             .args(["prog", "show", "name", "on_newtask"])
             .output()
             .unwrap();
-        // other tests may be recording meanwhile
+        // other tests may be recording concurrently
         let ours = String::from_utf8_lossy(&listed.stdout).lines().count();
         ours == 0 || recording_elsewhere()
     });
@@ -75,7 +75,7 @@ fn a_full_disk_stops_the_recording_and_not_the_command() {
     let directory = tempfile::tempdir().unwrap();
     let (small, finished) = (directory.path().join("small"), directory.path().join("finished"));
     fs::create_dir(&small).unwrap();
-    // A file system of 32 KiB, which only this shell and its children see.
+    // A file system of 32 KiB, visible only to this shell and its children.
     let script = format!(
         "mount -t tmpfs -o size=32k tmpfs {small} && \
          exec {proctrace} record --no-env -o {small}/full.ptrace -- \
@@ -109,7 +109,7 @@ fn an_output_that_cannot_be_written_is_told_before_the_command_runs() {
         assert!(stderr.contains(&format!("cannot write {output}")), "{stderr}");
         assert!(!touched.exists());
     }
-    // Root must not be led elsewhere by a link.
+    // Root must not follow a link.
     let (link, target) = (directory.path().join("link"), directory.path().join("target"));
     fs::write(&target, "precious").unwrap();
     std::os::unix::fs::symlink(&target, &link).unwrap();
@@ -119,8 +119,8 @@ fn an_output_that_cannot_be_written_is_told_before_the_command_runs() {
     assert_eq!(fs::read(&target).unwrap(), b"precious");
 }
 
-/// Runs `report`, `report --json` and `dump` on a file; returns what they said, after checking that
-/// none of them panicked.
+/// Runs `report`, `report --json` and `dump` on a file; returns their exit codes and messages,
+/// after checking that none of them panicked.
 fn try_all(trace: &Path) -> Vec<(Option<i32>, String)> {
     let commands: [&[&str]; 4] =
         [&["report"], &["report", "--json"], &["dump"], &["dump", "--header"]];
@@ -168,7 +168,7 @@ fn a_damaged_trace_gives_what_can_be_saved_and_a_warning() {
     let path = recorded.directory.path().join("damaged.ptrace");
     let first_block = whole.windows(4).position(|bytes| bytes == b"PTBK").unwrap();
 
-    // Cut anywhere behind the header, it is readable, incomplete, and says so.
+    // Truncated anywhere after the header, it is readable and reported as incomplete.
     for part in 0..8 {
         let cut = first_block + (whole.len() - first_block) * part / 8;
         fs::write(&path, &whole[..cut]).unwrap();
@@ -178,7 +178,7 @@ fn a_damaged_trace_gives_what_can_be_saved_and_a_warning() {
         }
         assert!(said[2].1.contains("the trace is incomplete"), "cut at {cut}: {}", said[2].1);
     }
-    // A flipped bit costs one block, and is told.
+    // A flipped bit damages one block, and is reported.
     for part in 0..8 {
         let at = first_block + (whole.len() - first_block) * part / 8 + 20;
         let mut bytes = whole.clone();
@@ -189,7 +189,7 @@ fn a_damaged_trace_gives_what_can_be_saved_and_a_warning() {
         let warned = &said[2].1;
         assert!(warned.contains("damaged") || warned.contains("incomplete"), "{warned}");
     }
-    // In the header, there is nothing to be saved.
+    // Damage in the header is not recoverable.
     let mut bytes = whole.clone();
     bytes[40] ^= 4;
     fs::write(&path, &bytes).unwrap();
@@ -211,8 +211,8 @@ fn a_damaged_trace_gives_what_can_be_saved_and_a_warning() {
 
 #[test]
 fn a_storm_behind_a_stopped_recorder_is_counted() {
-    // The payload stops its own recorder, so what does not fit the smallest rings is lost; it must
-    // be counted, and the trace must be whole otherwise.
+    // The payload stops its own recorder, so records that do not fit the smallest rings are lost;
+    // they must be counted, and the trace must otherwise be intact.
     let script =
         format!("kill -STOP $PPID; {} 4000; kill -CONT $PPID", fixture("fork_only").display());
     let recorded = Recorder::new().option(["--ring-size", "64KiB"]).run(["sh", "-c", &script]);
@@ -224,7 +224,7 @@ fn a_storm_behind_a_stopped_recorder_is_counted() {
     };
     let kept = |kind: &str| trailer["records"][kind].as_u64().unwrap_or(0);
     assert!(lost("fork") > 0 && lost("exit") > 0, "{trailer}");
-    // 4,000 children, the fixture itself and one process for each kill that is no built-in
+    // 4,000 children, the fixture itself and one process for each kill that is not a shell built-in
     assert!(kept("fork") + lost("fork") >= 4_001);
     assert_eq!(kept("fork") + lost("fork") + 1, kept("exit") + lost("exit"));
     assert!(recorded.stderr().contains("lost"), "{}", recorded.stderr());

@@ -1,4 +1,4 @@
-//! Processes that fail or are killed: each is counted and named.
+//! Processes that fail or are killed are counted and named.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use common::{Recorder, fixture, proctrace, report, text, u64_of};
 fn what_failed_and_what_was_killed_is_counted_and_named() {
     let killed = fixture("killed");
     let killed = killed.display();
-    // `killed` exits with what waitpid(2) said of its child: the signal, and 0x80 with a core dump.
+    // `killed` exits with its child's waitpid(2) status: the signal, and 0x80 with a core dump.
     let script = format!(
         "{killed} 11; echo $?; {killed} 9; {killed} 9; grep -q x /dev/null; grep -q y /dev/null; \
          ls /no/such/file; /bin/true; exit 7"
@@ -42,7 +42,7 @@ fn what_failed_and_what_was_killed_is_counted_and_named() {
     assert_eq!(between, expected);
     assert_eq!(all[0]["example_parent"], "killed");
     assert_eq!(u64_of(&all[0]["core_dumps"]), cores);
-    // The pid is that of the process that the signal ended.
+    // The pid is that of the process killed by the signal.
     let events = common::Events::of(&recorded.trace());
     assert_eq!(events.end_of(&all[0]["example_pid"])["signal"], 11);
 

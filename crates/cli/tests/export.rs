@@ -1,7 +1,7 @@
-//! `proctrace export`: what other people's readers (pyarrow, pandas, DuckDB) make of the tables.
+//! `proctrace export`: the tables as read by third-party readers (pyarrow, pandas, DuckDB).
 //!
-//! They come from PyPI into a Python environment of this test's own, below cargo's target directory,
-//! once. python3 with its venv module, and a way to PyPI, are needed for that.
+//! These are installed once from PyPI into a Python environment for this test, below cargo's target
+//! directory. This needs python3 with its venv module, and access to PyPI.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(feature = "analyse")]
@@ -17,11 +17,11 @@ use proctrace_analysis::TABLES;
 use proctrace_fixtures::python;
 use serde_json::Value;
 
-/// Its name changes with what is in it.
+/// The name changes with the contents.
 const ENVIRONMENT: &str = "columnar-1";
 const PACKAGES: &[&str] = &["pyarrow==26.0.1", "pandas==3.1.1", "duckdb==2.0.0"];
 
-/// Reads every table by each reader and prints rows, sums and what the schema says.
+/// Reads every table with each reader and prints rows, sums and the schema's descriptions.
 const READ: &str = r#"
 import glob, json, os, sys
 import duckdb, pandas, pyarrow.feather, pyarrow.parquet
@@ -143,7 +143,7 @@ fn three_readers_find_what_the_report_says() {
             assert_eq!(rows.as_object().unwrap().len(), TABLES.len(), "{format} by {reader}");
             assert_eq!(found["sums"], Value::from(sums.to_vec()), "{format} by {reader}");
         }
-        // What each column holds is said in the file itself.
+        // The description of each column is in the file itself.
         for table in TABLES {
             for column in table.columns {
                 assert_eq!(found["says"][table.name][column.name], column.says);
@@ -179,7 +179,7 @@ fn csv_has_the_rows_of_several_recordings() {
 fn an_export_that_fails_leaves_nothing_unfinished() {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-1.ptrace");
     let directory = tempfile::tempdir().unwrap();
-    // The name of one table is taken by a directory that is not empty.
+    // A non-empty directory occupies the name of one table.
     std::fs::create_dir_all(directory.path().join("threads.csv/x")).unwrap();
     let output = proctrace()
         .args(["export", "--format", "csv"])

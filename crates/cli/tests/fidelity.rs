@@ -1,4 +1,4 @@
-//! What is recorded of programs that do one thing each, against what they declare to do.
+//! Recordings of single-purpose programs, compared with their declarations.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -84,7 +84,7 @@ fn every_way_to_be_born_is_told_apart() {
     let root = events.root();
     let forks: Vec<&Value> = events.kind("fork").collect();
     let calls: Vec<&str> = forks.iter().map(|fork| text(&fork["call"])).collect();
-    // What glibc uses for a thread depends on its version.
+    // The call that glibc uses for a thread depends on its version.
     assert_eq!(calls[..5], ["fork", "vfork", "clone", "clone3", "clone"]);
     assert!(["clone", "clone3"].contains(&calls[5]));
     let flags: Vec<u64> = forks.iter().map(|fork| u64_of(&fork["flags"])).collect();
@@ -92,7 +92,7 @@ fn every_way_to_be_born_is_told_apart() {
     assert_eq!(flags[1], CLONE_VM | CLONE_VFORK);
     assert_eq!(flags[4], CLONE_PARENT);
     assert_ne!(flags[5] & CLONE_THREAD, 0);
-    // The forker and the parent are two when CLONE_PARENT says so.
+    // With CLONE_PARENT the forker and the parent differ.
     for fork in &forks[..4] {
         assert_eq!(fork["parent_pid"], root["pid"]);
     }
@@ -114,7 +114,7 @@ fn an_exec_by_a_thread_is_the_process_own() {
     assert_eq!(execs[1]["pid"], *root);
     assert_eq!(execs[1]["tid"], *root);
     assert_eq!(execs[1]["old_tid"], thread["child_tid"]);
-    // Two tasks, two exits, but one end.
+    // Two tasks, two exits, but one end of a process.
     assert_eq!(events.count("exit"), 2);
     assert_eq!(events.end_of(root)["code"], 0);
 }
@@ -128,7 +128,7 @@ fn a_daemon_is_followed_to_its_end() {
     let findings = report(&recorded.trace());
     let summary = &findings["summary"];
     assert_eq!(summary["detached_processes"], 1);
-    // What wait(2) brought in is what `time` would print, and has none of it.
+    // The CPU time reported by wait(2), as `time` would print it, excludes it.
     assert!(u64_of(&summary["waited_cpu_ns"]) < 60_000_000, "{summary}");
     assert!(u64_of(&summary["unwaited_cpu_ns"]) >= 120_000_000, "{summary}");
     assert!(u64_of(&summary["cpu_ns"]) >= 120_000_000, "{summary}");
@@ -152,7 +152,7 @@ fn what_is_left_behind_is_listed() {
 #[test]
 fn death_by_signal_keeps_the_core_flag() {
     for signal in [9, 11, 15] {
-        // The fixture exits with the low byte of what waitpid(2) told it.
+        // The fixture exits with the low byte of its waitpid(2) status.
         let recorded = Recorder::new().fixture("killed", &[&signal.to_string()]);
         let told = recorded.code();
         let events = recorded.sound(told);
@@ -186,7 +186,7 @@ fn a_search_for_a_program_leaves_its_failures() {
     assert_eq!(failed[0]["pid"], events.root()["pid"]);
 }
 
-/// The arguments that exec_argv makes, as it makes them.
+/// The arguments built by exec_argv.
 fn arguments(program: &str, bytes: usize) -> Vec<Vec<u8>> {
     let mut arguments = vec![program.as_bytes().to_vec()];
     let mut left = bytes;
@@ -217,7 +217,7 @@ fn arguments_are_whole_whatever_their_length_and_bytes() {
 
 #[test]
 fn arguments_beyond_the_cap_are_cut_and_flagged() {
-    // More than 2 MiB of arguments need a larger stack.
+    // More than 2 MiB of arguments require a larger stack limit.
     let program = fixture("exec_argv");
     let script = format!("ulimit -s unlimited; exec {} /bin/true 2500000", program.display());
     let recorded = Recorder::new().run(["sh", "-c", &script]);
@@ -229,7 +229,7 @@ fn arguments_beyond_the_cap_are_cut_and_flagged() {
         exec["argv"].as_array().unwrap().iter().map(|a| to_bytes(text(a))).collect();
     let bytes: usize = argv.iter().map(|argument| argument.len() + 1).sum();
     let cap = proctrace_wire::layout::ARGV_MAX as usize;
-    // The last argument is cut, so its NUL is ours.
+    // The last argument is truncated, so its NUL is added by proctrace.
     assert!((cap..=cap + 1).contains(&bytes), "{bytes} bytes against a cap of {cap}");
     let expected = arguments("/bin/true", 2_500_000);
     assert!(argv[..argv.len() - 1] == expected[..argv.len() - 1]);
@@ -254,12 +254,12 @@ fn failed_opens_have_call_path_errno_and_flags() {
     };
     assert_eq!(with(20)[0]["path"], "/proc/self/status/x");
     assert_eq!(with(40)[0]["path"], "/proc/self/exe");
-    // EFAULT: there is no path to tell.
+    // EFAULT: there is no path to record.
     assert_eq!(with(14).len(), 1);
     assert_eq!(with(14)[0]["path"], Value::Null);
     let first = events.kind("lookup_failed").find(|miss| miss["call"] == "openat2").unwrap();
     assert_eq!(first["flags"], 0o2000000); // O_CLOEXEC, out of struct open_how
-    // three of its own, and what the loader opens
+    // three of its own, and those of the loader
     assert!(u64_of(&events.end_of(&events.root()["pid"])["opens"]) >= 3);
 }
 
@@ -282,7 +282,7 @@ fn peak_memory_is_the_programs_own() {
     assert!(own > 300_000_000, "{own}");
     let child = u64_of(&events.end_of(&events.forks(false)[0]["child_pid"])["maxrss_bytes"]);
     assert!(child < 20_000_000, "{child}");
-    // The kernel's figure for the same child is its parent's.
+    // The kernel's value for the same child, obtained by its parent.
     let waited = header(&recorded.trace())["trailer"]["payload"]["maxrss_bytes"].clone();
     assert!(u64_of(&waited) > 300_000_000, "{waited}");
 }
@@ -307,7 +307,7 @@ fn search_variables_are_kept_and_secrets_are_not() {
         let names: Vec<&String> = environment.as_object().unwrap().keys().collect();
         assert!(names.len() <= 3, "{names:?}");
     }
-    // Not in the arguments printed, and not anywhere in the records either.
+    // Neither in the printed arguments nor anywhere in the records.
     let dump = events.0.iter().map(Value::to_string).collect::<String>();
     assert!(!dump.contains("do-not-record-me") && !dump.contains("same beginning"));
 
@@ -354,20 +354,20 @@ fn samples_follow_what_runs() {
     assert!(run.is_sorted(), "{run:?}");
     let end = events.end_of(&events.root()["pid"]);
     assert!(*run.last().unwrap() <= u64_of(&end["run_ns"]));
-    // It may be caught waiting for its own pages, at the beginning.
+    // At its start it may be waiting for its own pages.
     let running = samples.iter().filter(|sample| sample["state"] == "R").count();
     assert!(running * 4 >= samples.len() * 3, "{running} of {}", samples.len());
     assert!(u64_of(&samples[0]["rss_bytes"]) > 100_000);
-    // A tick for every pass, whether or not anything changed.
+    // A tick for every pass, even without changes.
     assert!(events.count("tick") >= samples.len());
     assert!(events.kind("tick").all(|tick| tick["tasks"] == 1));
-    // How it is divided is in the tests of the split.
+    // The division is tested in split.rs.
     let (user, system) = (u64_of(&end["user_ns"]), u64_of(&end["system_ns"]));
     assert!(user + system >= 500_000_000, "{user} {system}");
     let usage = header(&recorded.trace())["trailer"]["payload"].clone();
     let kernels = u64_of(&usage["user_ns"]) + u64_of(&usage["system_ns"]);
     assert!((user + system).abs_diff(kernels) < 1_000_000, "{user} {system} {usage}");
-    // Pooled ticks are those of /proc and wait4(2), here of one long process.
+    // Pooled ticks equal those of /proc and wait4(2), here for one long process.
     let ticks = (u64_of(&end["user_ticks_ns"]), u64_of(&end["system_ticks_ns"]));
     assert!(ticks.0 + ticks.1 >= 300_000_000, "{ticks:?}");
 }

@@ -1,4 +1,4 @@
-//! `proctrace report --gantt` on a trace that never changes: what its options show and refuse.
+//! `proctrace report --gantt` on a fixed trace: the effects of its options, and rejected ones.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -52,7 +52,7 @@ fn what_cannot_be_shown_is_refused() {
         assert!(said.contains(why), "{said}");
         assert!(!svg.exists());
     }
-    // Nothing would show that such an option was in vain.
+    // Without --gantt such an option would silently have no effect.
     let output = draw(Path::new(""), &["--gantt-threads"]);
     assert_eq!(output.status.code(), Some(2));
 }

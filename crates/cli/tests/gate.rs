@@ -1,5 +1,5 @@
-//! diff, metrics and gate on real recordings: what was planted is found and named, and what did not
-//! change passes.
+//! diff, metrics and gate on real recordings: planted changes are found and named, and everything
+//! else passes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -45,7 +45,7 @@ fn the_difference_is_that_of_the_paper() {
     assert_code(&output, 0);
     let diff: Value = serde_json::from_slice(&output.stdout).unwrap();
     // Multicore workflow characterisation methodology for payloads running in the ALICE Grid, table
-    // of results; the runner and the program that starts it come on top here.
+    // of results; here the runner and the program that starts it are included as well.
     for (metric, percent) in [
         ("total_tasks", -47.0),
         ("total_commands", -86.0),
@@ -135,7 +135,7 @@ fn the_gate_fails_if_the_polling_comes_back() {
     }
 }
 
-/// A job that polls: some ticks, with some commands each.
+/// A polling job: a number of ticks, with a number of commands each.
 struct Poll {
     directory: TempDir,
 }
@@ -164,7 +164,7 @@ impl Poll {
         self.directory.path().join("poll.sh")
     }
 
-    /// A recording of it.
+    /// Records it.
     fn record(&self, name: &str, seds: u32, front: bool) -> PathBuf {
         let trace = self.directory.path().join(name);
         let mut command = proctrace();
@@ -189,7 +189,7 @@ impl Poll {
         command
     }
 
-    /// A budget in this directory.
+    /// Writes a budget to this directory.
     fn budget(&self, text: &str) {
         fs::write(self.directory.path().join("gate.toml"), text).unwrap();
     }
@@ -217,7 +217,7 @@ fn one_more_sed_in_a_loop_is_found_and_named() {
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    // The other commands are as they were.
+    // The other commands are unchanged.
     assert!(!text.contains("execs{command=\"grep\"}"), "{text}");
 }
 
@@ -232,7 +232,7 @@ fn one_more_directory_to_search_is_found_and_named() {
     let text = says(&output);
     let front = poll.directory.path().join("front");
     let named = format!("directory_failed_lookups{{directory=\"{}", front.display());
-    // The report breaks its lines at 80 columns.
+    // The report wraps lines at 80 columns.
     let joined = text.replace('\n', " ");
     assert!(joined.contains(&named), "{named} is not in\n{text}");
     assert!(!text.contains("execs{"), "{text}");
@@ -249,7 +249,7 @@ fn what_did_not_change_passes_twenty_times_of_twenty() {
         let candidate = poll.record("again.ptrace", 1, false);
         let output = poll.gate().arg(&candidate).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "run {run}\n{}", says(&output));
-        // And against the other recording, exactly.
+        // And compared with the other recording, exactly.
         let output = poll
             .gate()
             .args(["--limit", "total_processes=0%", "--limit", "execs{command=\"*\"}=0%"])
@@ -290,7 +290,7 @@ fn recording_and_judging_go_in_one() {
         assert_code(&check, 0);
     }
 
-    // A command that fails did not do its work.
+    // A failed command did not complete its work.
     let output = poll
         .gate()
         .args(["run", "--limit", "total_execs=|10", "--", "sh", "-c", "exit 7"])
@@ -323,7 +323,7 @@ fn figures_do_as_well_as_traces() {
     assert!(text.ends_with("# EOF\n"), "{text}");
     assert!(text.contains("execs{command=\"sed\"} 15"), "{text}");
     assert!(says(&metrics("table")).contains("execs{command=\"sed\"}"));
-    // Names are published.
+    // Names are a public interface.
     let names = proctrace().args(["metrics", "--names"]).output().unwrap();
     let published = fs::read_to_string(repository().join("docs/metrics.md")).unwrap();
     assert!(published.ends_with(&says(&names)), "docs/metrics.md is not what --names prints");
@@ -365,7 +365,7 @@ fn what_makes_no_sense_is_told_with_its_place() {
 fn a_recording_with_losses_is_refused() {
     let poll = Poll::new();
     let trace = poll.record("good.ptrace", 1, false);
-    // Cut short, as if the recorder had been killed.
+    // Truncated, as if the recorder had been killed.
     let bytes = fs::read(&trace).unwrap();
     fs::write(&trace, &bytes[..bytes.len() - 200]).unwrap();
     let gate = |more: &[&str]| {
@@ -379,7 +379,7 @@ fn a_recording_with_losses_is_refused() {
 
 #[test]
 fn a_reader_that_has_enough_does_not_change_the_verdict() {
-    // More than a pipe holds, to a reader that is gone.
+    // More than the capacity of a pipe, whose reader has exited.
     let all = "spawns{parent=\"*\",child=\"*\"}=|0";
     let mut gate = proctrace()
         .args(["gate", "--top", "100000", "--limit", "execs{command=\"*\"}=|0"])
@@ -391,7 +391,7 @@ fn a_reader_that_has_enough_does_not_change_the_verdict() {
         .unwrap();
     drop(gate.stdout.take());
     assert_eq!(gate.wait().unwrap().code(), Some(3));
-    // A disk that is full is an error of the gate's own.
+    // A full disk is an error of the gate itself.
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = proctrace()
         .args(["gate", "--limit", "total_execs=|99999"])

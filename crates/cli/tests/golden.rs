@@ -1,4 +1,4 @@
-//! What is printed of a trace that never changes: keys and texts that people and scripts rely on.
+//! Output for a fixed trace: keys and texts that users and scripts rely on.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -28,7 +28,7 @@ fn printed(arguments: &[&str]) -> String {
 #[test]
 fn events_keep_their_keys() {
     let events = Events::of(&tour());
-    // The first of each kind, and of each kind of exit.
+    // The first event of each kind, and of each kind of exit.
     let mut shown: BTreeMap<String, &Value> = BTreeMap::new();
     for event in &events.0 {
         let kind = text(&event["kind"]).to_owned();
@@ -71,7 +71,7 @@ fn kinds_can_be_chosen() {
     assert!(all.count("rename") > 0);
 }
 
-/// The sections that there are.
+/// The names of all sections.
 fn sections() -> Vec<String> {
     let list = printed(&["report", "--section", "list"]);
     let names = list.lines().filter_map(|line| line.split_whitespace().next());
@@ -93,7 +93,7 @@ fn what_people_read_has_room_on_any_terminal() {
     }
 }
 
-/// What is below the screen of a report, by the headings of its tables.
+/// The part of a report after the summary screen, by the headings of its tables.
 #[test]
 fn a_report_goes_from_programs_to_what_goes_with_what() {
     let trace = repository().join("fixtures/traces/alice-o2-before.ptrace");
@@ -117,7 +117,7 @@ fn a_report_goes_from_programs_to_what_goes_with_what() {
             "What goes with what over time: Pearson's r",
         ]
     );
-    // What the tables below are made of is what programs get.
+    // Programs get the data from which the tables below are made.
     let json =
         printed(&["report", trace.to_str().unwrap(), "--section", "lookups", "--format", "json"]);
     let tables: Value = serde_json::from_str(&json).unwrap();
@@ -138,7 +138,7 @@ fn findings_keep_their_keys() {
     for table in ["categories", "spawners", "lookups"] {
         findings[table].as_array_mut().unwrap().truncate(2);
     }
-    // Of matrices a corner; the report shows more.
+    // Only a corner of each matrix; the report shows more.
     for matrix in findings["correlations"].as_object_mut().unwrap().values_mut() {
         for row in matrix.as_array_mut().into_iter().flatten().filter_map(|row| row.as_array_mut())
         {
@@ -188,10 +188,10 @@ fn man_pages_and_completions_are_made_from_the_same() {
     }
 }
 
-/// Rows of a table that are kept, of any but the summary; of all there is the number.
+/// Number of table rows kept, except for the summary; the total number is kept as well.
 const ROWS: usize = 12;
 
-/// Of numbers that no one reads to the last digit, which differs from machine to machine.
+/// Rounds numbers whose last digits are insignificant and differ between machines.
 fn rounded(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -216,7 +216,7 @@ fn sections_of_the_payloads_find_the_same() {
                 ["report", trace.to_str().unwrap(), "--section", section, "--format", "json"];
             let mut tables: Value = serde_json::from_str(&printed(&arguments)).unwrap();
             for table in tables.as_array_mut().unwrap() {
-                // Files are named after tables, whichever section they are of.
+                // Files are named after tables, whatever their section.
                 let name = text(&table["name"]).to_owned();
                 assert!(names.insert((payload, name)), "{section}: {}", table["name"]);
                 let rows = table["rows"].as_array_mut().unwrap();

@@ -1,5 +1,5 @@
-//! A payload whose programs, arguments, paths, names and environment attack whoever shows them,
-//! recorded with real eBPF: whatever is printed or written of it is inert.
+//! A payload whose programs, arguments, paths, names and environment attack any viewer, recorded
+//! with real eBPF: all output is inert.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,8 @@ use proctrace_trace::{Reader, Writer};
 use proctrace_wire::escape::to_bytes;
 use serde_json::Value;
 
-/// Directories and programs with hostile names, and the list of them; all strings once.
+/// Creates directories and programs with hostile names, and the list of them; each string occurs
+/// once.
 fn prepare(directory: &Path) -> (PathBuf, PathBuf) {
     let (place, list) = (directory.join("place"), directory.join("list"));
     fs::create_dir(&place).unwrap();
@@ -43,7 +44,7 @@ fn record() -> Recorded {
     recorder.run([program.as_os_str(), place.as_os_str(), list.as_os_str()])
 }
 
-/// The recording as if host, kernel, command and directory had hostile names as well.
+/// The recording with hostile names for host, kernel, command and directory as well.
 fn with_hostile_header(trace: &Path, name: &str, new: &Path) {
     let mut reader = Reader::open(trace).unwrap();
     let mut blocks = Vec::new();
@@ -81,17 +82,17 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What a command prints, and that a terminal obeys nothing of it.
+/// The output of a command, checked to be inert on a terminal.
 fn printed(arguments: &[&str], trace: &Path) -> String {
     let arguments: Vec<&OsStr> =
         arguments.iter().map(OsStr::new).chain([trace.as_os_str()]).collect();
     let stdout = text(&run(&arguments, &[0, 3]).stdout);
-    // Lines of CSV end in both.
+    // Lines of CSV end in CR LF.
     hostile::terminal(&format!("{arguments:?}"), &stdout.replace("\r\n", "\n"));
     stdout
 }
 
-/// Every file that `report --out` writes, by a reader of its format.
+/// Parses every file of `report --out` with a reader of its format.
 fn check_directory(directory: &Path) {
     let mut files = 0;
     for folder in ["", "tables", "figures"] {
@@ -118,7 +119,7 @@ fn check_directory(directory: &Path) {
     assert!(files > 50, "only {files} files");
 }
 
-/// Everything that reads a trace.
+/// Runs everything that reads a trace.
 fn check_reports(trace: &Path, scratch: &Path) {
     for arguments in
         [&["report"][..], &["report", "--all"], &["report", "--summary"], &["classify"], &["check"]]
@@ -157,7 +158,7 @@ fn check_reports(trace: &Path, scratch: &Path) {
     printed(&["series"], trace);
 }
 
-/// A comparison with a recording of something else.
+/// Compares it with a recording of another command.
 fn check_comparisons(trace: &Path, scratch: &Path) {
     let tour = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-3.ptrace");
     let tour_name = tour.to_str().unwrap();
@@ -198,7 +199,7 @@ fn check_comparisons(trace: &Path, scratch: &Path) {
     }
 }
 
-/// What was recorded is what the payload did, byte for byte.
+/// The recording matches the payload byte for byte.
 fn check_fidelity(events: &Events) {
     let bytes = |value: &Value| to_bytes(value.as_str().unwrap());
     let strings: Vec<Vec<u8>> = hostile::ATTACKS
@@ -243,7 +244,7 @@ fn nothing_in_a_header_acts_either() {
     let scratch = tempfile::tempdir().unwrap();
     let names = [hostile::texts().concat(), "\u{1b}]0;x\u{7}".into(), "::error::x".into()];
     for name in &names {
-        // And the file itself is called like that.
+        // The file itself has a hostile name as well.
         let file: String = name.chars().filter(|c| !['/', '\0'].contains(c)).take(50).collect();
         let trace = scratch.path().join(format!("{file}.ptrace"));
         with_hostile_header(&tour, name, &trace);

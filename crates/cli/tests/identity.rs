@@ -1,5 +1,5 @@
-//! Who is who, in the cases where a pid does not tell: pids used again, namespaces, threads that
-//! outlive their leader, deep chains, processes that leave the tree.
+//! Process identity where a pid is ambiguous: reused pids, namespaces, threads that outlive their
+//! leader, deep chains, processes that leave the tree.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 #[test]
 fn pids_that_are_used_again_are_not_mixed_up() {
-    // A pid namespace with room for 300 pids at a time, and 1,300 processes one after the other.
+    // A pid namespace limited to 300 pids, and 1,300 processes one after the other.
     let script = format!(
         "echo 400 > /proc/sys/kernel/pid_max && exec {} 1300 /bin/true 2",
         fixture("spawn").display()
@@ -23,7 +23,7 @@ fn pids_that_are_used_again_are_not_mixed_up() {
     let recorded = Recorder::new().run(["unshare", "-fp", "--mount-proc", "sh", "-c", &script]);
     let events = recorded.sound(0);
     let forks = events.forks(false);
-    // the script, which becomes the spawner, and what it spawns
+    // the script, which becomes the spawner, and its children
     assert_eq!(forks.len(), 1301);
     let mut times: BTreeMap<u64, usize> = BTreeMap::new();
     for fork in &forks {
@@ -37,8 +37,8 @@ fn pids_that_are_used_again_are_not_mixed_up() {
     assert_eq!(findings["summary"]["alive_processes"], 0);
 }
 
-/// The pid of a fork's child in its own namespace, which `dump` gives only where it differs from
-/// the pid outside: the pids outside come round too, and one may then equal the one inside.
+/// The pid of a fork's child in its own namespace, which `dump` prints only if it differs from the
+/// outer pid: outer pids wrap around too, and one may then equal the inner pid.
 fn pid_inside(fork: &Value) -> u64 {
     fork["child_pid_ns"].as_u64().unwrap_or_else(|| u64_of(&fork["child_pid"]))
 }
@@ -73,7 +73,7 @@ fn ten_thousand_threads_are_one_process() {
 
 #[test]
 fn more_threads_can_live_than_have_places() {
-    // The map that threads are kept in holds 4096; the rest are kept otherwise (recorder.bpf.h).
+    // The map of threads holds 4096 entries; the rest are stored elsewhere (recorder.bpf.h).
     let recorded = Recorder::new().fixture("threads", &["12000", "0", "6000"]);
     let events = recorded.sound(0);
     assert_eq!(events.forks(true).len(), 12_000);
@@ -87,7 +87,7 @@ fn a_chain_of_five_thousand_is_followed_to_its_end() {
     let events = Recorder::new().fixture("chain", &["5000"]).sound(7);
     let forks = events.forks(false);
     assert_eq!(forks.len(), 5_000);
-    // Each is the child of the one before.
+    // Each is the child of the previous one.
     for pair in forks.windows(2) {
         assert_eq!(pair[0]["child_pid"], pair[1]["pid"]);
     }
@@ -113,7 +113,7 @@ fn other_namespaces_are_seen_from_both_sides() {
     let script = "sh -c 'echo $PPID $$ > pids'; cd /proc; true; test -e /proc/1/status";
     let recorded = Recorder::new().run(["unshare", "-Urpf", "--mount-proc", "sh", "-c", script]);
     let events = recorded.sound(0);
-    // Ground truth: what the processes themselves said.
+    // Ground truth: the output of the processes themselves.
     let said = fs::read_to_string(recorded.directory.path().join("pids")).unwrap();
     let said: Vec<u64> = said.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
     let inside: Vec<u64> = events.forks(false).into_iter().map(pid_inside).collect();
@@ -154,7 +154,7 @@ fn needed_by(program: &Path) -> Vec<String> {
 fn what_detached_itself_is_told_with_what_it_cost() {
     let recorded = Recorder::new().option(["--grace", "60s"]).fixture("daemon", &["10", "3000"]);
     recorded.sound(0);
-    // What time(1) would say: wait4(2) of the command, by the kernel.
+    // The value of time(1): wait4(2) of the command, by the kernel.
     let usage = header(&recorded.trace())["trailer"]["payload"].clone();
     let seen = u64_of(&usage["user_ns"]) + u64_of(&usage["system_ns"]);
     assert!(seen < 500_000_000, "{seen}");
@@ -162,7 +162,7 @@ fn what_detached_itself_is_told_with_what_it_cost() {
     let detached = findings["detached"].as_array().unwrap();
     assert_eq!(detached.len(), 1, "{detached:?}");
     assert_eq!(detached[0]["program"], "daemon");
-    // It burns until its own CPU clock says 3 s.
+    // It runs until its own CPU clock reads 3 s.
     let cpu_ns = u64_of(&detached[0]["cpu_ns"]);
     assert!((3_000_000_000..3_100_000_000).contains(&cpu_ns), "{cpu_ns}");
     assert!(u64_of(&findings["summary"]["unwaited_cpu_ns"]) >= 3_000_000_000);
@@ -180,7 +180,7 @@ fn a_subreaper_waits_for_whom_it_adopts() {
     assert_eq!(detached.len(), 1, "{detached:?}");
     let cpu_us = u64_of(&detached[0]["cpu_ns"]) / 1000;
     assert!(cpu_us.abs_diff(said) < 1_000, "{cpu_us} {said}");
-    // Its CPU time has been waited for.
+    // Its CPU time was waited for.
     assert!(u64_of(&findings["summary"]["unwaited_cpu_ns"]) < 10_000_000, "{findings}");
 }
 
@@ -204,9 +204,9 @@ fn what_remains_is_listed_with_its_state() {
     }
     assert_eq!(states.len(), 2, "{states:?}");
     assert_eq!(states[&i64::from(pids[0])], "T");
-    // It may not have got round to sleeping.
+    // It may not have reached its sleep.
     assert!(["S", "R"].contains(&states[&i64::from(pids[1])]), "{states:?}");
-    // The zombie has ended, and its end was told although nobody waited for it.
+    // The zombie has exited, and its exit was recorded although nobody waited for it.
     assert_eq!(events.codes().get(&5), Some(&1));
     assert_eq!(report(&recorded.trace())["summary"]["alive_processes"], 2);
     assert!(recorded.stderr().contains("still running"), "{}", recorded.stderr());
@@ -217,7 +217,7 @@ fn forked_workers_are_known_by_where_they_work() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_str().unwrap();
     let events = Recorder::new().fixture("workdirs", &[path, "5", "/bin/true"]).sound(0);
-    // Not of the one that stayed, nor of the one whose exec tells.
+    // Neither the one that stayed in its directory, nor the one whose exec records it.
     let told: Vec<(&Value, &Value)> =
         events.kind("workdir").map(|event| (&event["pid"], &event["cwd"])).collect();
     let workers: Vec<&Value> =
@@ -237,7 +237,7 @@ fn a_pinned_task_does_not_migrate() {
     let migrations = |exit: &Value| u64_of(&exit["migrations"]);
     let events = pinned.sound(0);
     let root = events.root()["pid"].clone();
-    // Before taskset has pinned itself the kernel may move it, and says how often it did.
+    // Before taskset has pinned itself the kernel may migrate it, and counts these migrations.
     let said = pinned.stderr();
     let said = said.lines().find(|line| line.contains("nr_migrations")).unwrap();
     let said: u64 = said.rsplit(':').next().unwrap().trim().parse().unwrap();
@@ -247,7 +247,7 @@ fn a_pinned_task_does_not_migrate() {
         events.kind("exit").filter(|exit| exit["pid"] != root).map(migrations).sum();
     assert_eq!(root_moved, said);
     assert_eq!(others_moved, 0);
-    // And one that is sent to and fro does: each taskset -p moves it to a CPU it is not on.
+    // A task moved back and forth has migrations: each taskset -p moves it to a different CPU.
     if std::thread::available_parallelism().unwrap().get() > 1 {
         let script = "for i in 1 2 3 4 5; do taskset -cp 0 $$; taskset -cp 1 $$; done >/dev/null";
         let moved = Recorder::new().run(["sh", "-c", script]);

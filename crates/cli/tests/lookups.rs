@@ -1,4 +1,4 @@
-//! Failed look-ups by every call, and what of them cannot be seen.
+//! Failed look-ups by every call, and those that cannot be observed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::{Events, Recorder, report, text, u64_of};
 use serde_json::Value;
 
-/// Calls that every architecture has, and those that only older ones have.
+/// Calls that every architecture has, and those only on older ones.
 const CALLS: &[&str] =
     &["openat", "openat2", "newfstatat", "statx", "faccessat", "faccessat2", "readlinkat", "chdir"];
 #[cfg(target_arch = "x86_64")]
@@ -17,7 +17,7 @@ const OLD_CALLS: &[&str] = &["open", "stat", "lstat", "access", "readlink"];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_CALLS: &[&str] = &[];
 
-/// How often each call failed on a path of the fixture's.
+/// Number of failures of each call on the fixture's paths.
 fn by_call(events: &Events) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::new();
     for miss in events.kind("lookup_failed").chain(events.kind("exec_failed")) {
@@ -63,12 +63,12 @@ fn families_can_be_chosen() {
         expected.insert("readlink".into(), 10);
     }
     assert_eq!(by_call(&events), expected);
-    // What was not asked for is said to be missing.
+    // Anything excluded from the recording is reported as missing.
     assert_eq!(findings["blind_spots"][0]["what"], "misses");
 
     let (events, findings) = with("none");
     assert_eq!(events.count("lookup_failed") + events.count("exec_failed"), 0);
-    // Not known, which is not 0; and a law on it cannot be checked.
+    // Unknown rather than 0; and a law about it cannot be checked.
     assert!(findings["summary"]["lookups_failed"].is_null());
     assert!(findings["summary"]["lookups_in_vain"].is_null());
     assert!(findings["summary"]["execs_failed"].is_null());
@@ -82,14 +82,14 @@ fn families_can_be_chosen() {
 
 #[test]
 fn results_that_seccomp_fakes_are_what_the_payload_saw() {
-    // The functions that serve the calls, where they are hooked, do not run for what seccomp answers.
+    // The hooked functions that serve the calls do not run if seccomp supplies the result.
     let recorder = Recorder::new().option(["--lookup-hook", "tracepoint"]);
     let events = recorder.fixture("faked", &[]).sound(3);
     let faked: Vec<&Value> =
         events.kind("lookup_failed").filter(|miss| miss["path"] == "/faked/by/seccomp").collect();
     assert_eq!(faked.len(), 1);
     assert_eq!(faked[0]["errno"], 13);
-    // An exec that says it succeeded and did not happen is no exec.
+    // An exec that reports success but did not happen is not counted.
     assert_eq!(events.count("exec"), 1);
 }
 
@@ -119,7 +119,7 @@ fn an_io_uring_is_a_blind_spot() {
 #[test]
 fn what_systemd_is_asked_for_runs_elsewhere() {
     let recorder = Recorder::new();
-    // What counts is what it is called: no systemd runs here.
+    // Only the program's name matters: no systemd runs here.
     let program = recorder.directory.path().join("systemd-run");
     std::fs::copy("/bin/true", &program).unwrap();
     let recorded = recorder.run([program.to_str().unwrap(), "--user", "sleep", "1"]);

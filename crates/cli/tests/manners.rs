@@ -1,4 +1,4 @@
-//! How the command behaves: exit codes, input and output, signals, users, messages.
+//! Behaviour as a command: exit codes, input and output, signals, users, messages.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -40,7 +40,7 @@ fn what_cannot_be_run_is_told_and_leaves_no_trace() {
     assert_eq!(not_executable.code(), 126);
     assert!(not_executable.stderr().contains("/etc/passwd"), "{}", not_executable.stderr());
 
-    // Found, executable, and still no program: only execve itself can tell.
+    // Found and executable, but not a program: only execve itself can detect this.
     let recorder = Recorder::new();
     let broken = recorder.directory.path().join("broken");
     fs::write(&broken, "#!/no/such/interpreter\n").unwrap();
@@ -69,7 +69,7 @@ fn wrong_usage_has_its_own_codes() {
         assert!(!output.stderr.is_empty(), "{arguments:?}");
         output.status.code().unwrap()
     };
-    // `record` must not be confused with the command it runs.
+    // `record`'s own failures must be distinguishable from those of the command it runs.
     assert_eq!(code(&["record"]), 125);
     assert_eq!(code(&["record", "--interval", "0s", "true"]), 125);
     assert_eq!(code(&["record", "--ring-size", "3MiB", "true"]), 125);
@@ -112,8 +112,8 @@ fn input_and_output_are_the_commands_own() {
 
 #[test]
 fn the_command_starts_as_if_no_one_watched() {
-    // Signals as a shell would set them up, descriptors, group, session, limits: all as without us.
-    // (Signals 32 and 33 belong to the C library's threads, and exec resets them.)
+    // Signal settings as from a shell, descriptors, group, session, limits: the same as without
+    // proctrace. (Signals 32 and 33 belong to the C library's threads, and exec resets them.)
     let script = "grep -E '^(SigBlk|NoNewPrivs|Seccomp|TracerPid|Groups|CapEff)' /proc/self/status; \
                   awk '/^SigIgn/ { print substr($2, 9) }' /proc/self/status; ulimit -a; ls /proc/self/fd | wc -l; umask";
     let recorder = Recorder::new();
@@ -132,8 +132,8 @@ fn the_command_starts_as_if_no_one_watched() {
     );
 }
 
-/// Starts a recording of a command that says "ready" and then goes on, in a process group of its
-/// own, and waits for it to say so.
+/// Starts a recording of a command that prints "ready" and then continues, in a separate process
+/// group, and waits for "ready".
 fn start(recorder: &mut Recorder, script: &str) -> std::process::Child {
     let mut child = recorder
         .command
@@ -174,7 +174,7 @@ fn a_command_that_handles_a_signal_is_left_to_it() {
         &mut recorder,
         "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done",
     );
-    // As a terminal does it: to the whole group.
+    // As from a terminal: to the whole group.
     killpg(pid_of(&child), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(5));
@@ -186,7 +186,7 @@ fn a_command_that_handles_a_signal_is_left_to_it() {
 fn ctrl_c_in_a_terminal_stops_the_command_and_finishes_the_trace() {
     let recorder = Recorder::new();
     let trace = recorder.trace();
-    // script(1) makes a terminal and types into it what it is given.
+    // script(1) creates a terminal and forwards its input to it.
     let line = format!(
         "{} record -o {} -- sh -c 'echo ready; exec sleep 60'",
         env!("CARGO_BIN_EXE_proctrace"),
@@ -227,9 +227,9 @@ fn under_sudo_the_command_runs_as_the_user_who_called_it() {
     assert_eq!(lines[0], "65534");
     assert_eq!(lines[1], "65534");
     assert_eq!(lines[2], "65534");
-    // All of real, effective, saved and file-system user: there is no way back.
+    // Real, effective, saved and file-system user are all changed, irreversibly.
     assert_eq!(lines[3], "Uid: 65534 65534 65534 65534");
-    // The trace is the user's, and no one else's.
+    // The trace is accessible only to the user.
     let metadata = fs::metadata(recorded.trace()).unwrap();
     assert_eq!((metadata.uid(), metadata.gid()), (65534, 65534));
     assert_eq!(metadata.mode() & 0o777, 0o600);
@@ -248,7 +248,7 @@ fn under_sudo_the_command_runs_as_the_user_who_called_it() {
 fn without_privileges_the_message_says_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // where nobody can reach it
+    // in a directory that nobody else can access
     let binary = directory.path().join("proctrace");
     fs::copy(env!("CARGO_BIN_EXE_proctrace"), &binary).unwrap();
     let as_nobody = |arguments: &[&str]| {
@@ -282,7 +282,7 @@ fn the_doctor_names_a_hook_for_every_event() {
         assert!(stdout.contains(&format!("ok    {event}")), "{stdout}");
     }
     assert!(stdout.lines().all(|line| line.chars().count() <= 80), "{stdout}");
-    // The hooks of a recording are those the doctor names.
+    // The hooks of a recording match those that the doctor names.
     let recorded = Recorder::new().run(["true"]);
     for hook in header(&recorded.trace())["header"]["hooks"].as_array().unwrap() {
         assert!(stdout.contains(text(&hook["hook"])), "{hook}");
@@ -309,7 +309,7 @@ fn an_unnamed_trace_does_not_overwrite_the_last_one() {
     };
     assert_eq!(argument("proctrace.ptrace"), "second");
     assert_eq!(argument("proctrace.ptrace.old"), "first");
-    // dump and report find it without being told
+    // dump and report find it by default
     let found = proctrace().arg("report").current_dir(directory.path()).output().unwrap();
     assert!(found.status.success());
 }
@@ -318,7 +318,7 @@ fn an_unnamed_trace_does_not_overwrite_the_last_one() {
 fn a_reader_who_has_had_enough_is_no_error() {
     let recorded = Recorder::new().fixture("spawn", &["300", "/bin/true"]);
     for arguments in [&["dump"][..], &["dump", "--header"]] {
-        // To a pipe that nobody reads.
+        // To a pipe without a reader.
         let mut dump = proctrace()
             .args(arguments)
             .arg(recorded.trace())

@@ -1,4 +1,4 @@
-//! The file a recording goes to: what was there before, and what readers see while it is written.
+//! The output file of a recording: existing files, and what readers see while it is written.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use common::{Events, Recorder, header, proctrace, report, text, u64_of};
 use serde_json::Value;
 
-/// Records `echo MESSAGE` to that file.
+/// Records `echo MESSAGE` to this file.
 fn record(output: &Path, options: &[&str], message: &str) -> String {
     let run = proctrace()
         .args(["record", "--output"])
@@ -29,7 +29,7 @@ fn record(output: &Path, options: &[&str], message: &str) -> String {
     stderr
 }
 
-/// What `record` had to say there.
+/// The message echoed in that recording.
 fn message(trace: &Path) -> String {
     text(&Events::of(trace).kind("exec").next().unwrap()["argv"][1]).to_owned()
 }
@@ -55,9 +55,9 @@ fn an_earlier_trace_is_kept_and_that_is_said() {
     assert!(said.contains(&format!("the earlier {} is in {}", trace.display(), old.display())));
     assert_eq!((message(&trace), message(&old)), ("second".into(), "first".into()));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    // Only the new one is ours to judge.
+    // The permissions of the old file are left alone.
     assert_eq!((mode(&trace), mode(&old)), (0o600, 0o644));
-    // What was kept before gives way; whoever asks for quiet gets it.
+    // The previously kept file is replaced; --quiet suppresses the message.
     assert_eq!(record(&trace, &["--quiet"], "third"), "");
     assert_eq!((message(&trace), message(&old)), ("third".into(), "second".into()));
     assert_eq!(names(directory.path()), set(&["job.ptrace", "job.ptrace.old"]));
@@ -73,7 +73,7 @@ fn a_start_that_fails_leaves_earlier_traces_as_they_were() {
     fs::write(&broken, "#!/no/such/interpreter\n").unwrap();
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
     let before = (fs::read(&trace).unwrap(), names(directory.path()));
-    // Not found along PATH, and only by execve(2).
+    // Not found along PATH, and rejected only by execve(2).
     for program in [Path::new("no-such-command-here"), &broken] {
         let run = proctrace()
             .args(["record", "--output"])
@@ -111,7 +111,7 @@ fn a_file_that_holds_nothing_is_not_kept() {
     assert_eq!(names(directory.path()), set(&["copy", "empty", "pipe"]));
 }
 
-/// A recording of a command that waits until it is told to go on.
+/// A recording of a command that waits until told to continue.
 struct Held {
     recorder: Recorder,
     child: std::process::Child,
@@ -146,7 +146,8 @@ impl Held {
         self.recorder.trace()
     }
 
-    /// Lets the command go on to its end; returns the trace's place, and who keeps it there.
+    /// Lets the command run to its end; returns the path of the trace, and the recorder that owns
+    /// it.
     fn end(mut self) -> Recorder {
         drop(self.child.stdin.take());
         assert!(self.child.wait_with_output().unwrap().status.code().is_some());
@@ -189,7 +190,7 @@ fn a_trace_that_is_being_written_is_not_called_cut_short() {
         assert!(output.status.success() && warned.contains(now), "{arguments:?}: {warned}");
         assert!(!warned.contains("incomplete") && !warned.contains("cut short"), "{warned}");
     }
-    // A figure that still grows is no figure to judge.
+    // A growing value must not be judged.
     let gate = read(&["gate", "--limit", "total_processes=|1000"], &trace);
     assert_eq!(gate.status.code(), Some(1), "{}", said(&gate.stdout));
     assert!(said(&gate.stderr).contains(now), "{}", said(&gate.stderr));
@@ -232,7 +233,7 @@ fn a_copy_of_a_trace_that_is_being_written_is_cut_short() {
     assert!(shown.contains("INCOMPLETE") && !shown.contains("STILL RECORDING"), "{shown}");
     let findings = report(&copy);
     assert_eq!(findings["health"]["recording_now"], false);
-    // It has come as far as its last sample, though nothing has happened since `ready`.
+    // It extends to its last sample, though nothing has happened since `ready`.
     let events = Events::of(&copy);
     let time_ns = |event: &Value| u64_of(&event["time_ns"]);
     let (first, last) = (&events.0[0], events.0.last().unwrap());
@@ -241,8 +242,8 @@ fn a_copy_of_a_trace_that_is_being_written_is_cut_short() {
     held.end();
 }
 
-/// Records a command that leaves a process behind, which goes on until it is told to end; returns
-/// what is said on stderr. That process is let go once a line of it has `until`.
+/// Records a command that leaves a process behind, which runs until it is told to end; returns
+/// stderr. That process is released once a line of stderr contains `until`.
 fn straggle(options: &[&str], until: Option<&str>) -> String {
     let recorder = Recorder::new().option(options);
     let done = recorder.directory.path().join("done");
@@ -267,7 +268,7 @@ fn straggle(options: &[&str], until: Option<&str>) -> String {
         fs::write(&done, "").unwrap();
     }
     stderr.read_to_string(&mut text).unwrap();
-    // Where nothing let it go.
+    // In case it was never released.
     fs::write(&done, "").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{text}");
     text
@@ -280,7 +281,7 @@ fn waiting_for_what_the_command_left_is_told() {
     let line = said.lines().find(|line| line.contains(waits)).unwrap();
     assert!(line.contains("10m for ") && line.contains("still running"), "{line}");
     assert_eq!(said.matches(waits).count(), 1, "{said}");
-    // Neither where it was not asked for, nor where no one waits.
+    // Neither with --quiet, nor where no one waits.
     assert!(!straggle(&["--quiet", "--grace", "1s"], None).contains(waits));
     assert!(!straggle(&["--wait", "root"], None).contains(waits));
 }

@@ -1,4 +1,4 @@
-//! The simulation payloads: what each declares beforehand is what a recording of it shows, exactly.
+//! The simulation payloads: the recording of each matches its declaration exactly.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use common::{Recorder, payload, proctrace, text, u64_of};
 use proctrace_payload::catalog;
 use serde_json::{Value, json};
 
-/// What a recording shows, in the words of a declaration.
+/// The contents of a recording, in the form of a declaration.
 fn recorded(trace: &Path, work: &Path) -> Value {
     let mut dump = proctrace()
         .args(["dump", "--kind", "attach", "--kind", "fork", "--kind", "exec"])
@@ -22,16 +22,16 @@ fn recorded(trace: &Path, work: &Path) -> Value {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // The processes alive, by pid: index into what follows.
+    // The live processes by pid: index into `processes`.
     let mut alive: HashMap<u64, usize> = HashMap::new();
-    // Of each process: what it runs, its threads, who forked it.
+    // For each process: its program, its threads, its forker.
     let mut processes: Vec<(String, u64, u64)> = Vec::new();
     let mut execs: BTreeMap<String, u64> = BTreeMap::new();
     let mut misses: BTreeMap<String, u64> = BTreeMap::new();
     let mut detached = 0;
     for line in BufReader::new(dump.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
-        // Most of the trace is what the machine's own programs miss.
+        // Most of the trace consists of misses by the machine's own programs.
         let ours = line.contains("/libO2") || line.contains("/libMissing");
         if line.contains("\"lookup_failed\"") && !ours {
             continue;
@@ -97,7 +97,7 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap()
 }
 
-/// The part of a declaration that a recording shows.
+/// The part of a declaration that is observable in a recording.
 fn declared(declaration: &Value) -> Value {
     let mut shown = serde_json::Map::new();
     for key in ["processes", "threads", "execs", "detached", "programs"] {
@@ -114,7 +114,7 @@ fn declared(declaration: &Value) -> Value {
     Value::Object(shown)
 }
 
-/// Records a scenario with little CPU work, which does not count, and compares.
+/// Records a scenario with little CPU work, which is not compared, and compares the rest.
 fn compare(name: &str, scale: &str, workers: &str) {
     let recorder = Recorder::new();
     let work = recorder.directory.path().canonicalize().unwrap().join("work");
@@ -162,7 +162,7 @@ fn assert_events(what: &str, declared: &Value, printed: &str) {
     if let Some(expected) = declared["per_worker"].as_array() {
         let expected: Vec<u64> = expected.iter().map(u64_of).collect();
         assert_eq!(each, expected, "{what}: events of each worker");
-        // With late forking the first event is the mother's.
+        // With late forking the mother processes the first event.
         assert!(total - each.iter().sum::<u64>() <= 1, "{what}: {printed}");
     } else {
         assert_eq!(each.iter().sum::<u64>(), total, "{what}: {printed}");
@@ -218,7 +218,7 @@ fn every_scenario_is_compared() {
     }
 }
 
-/// Recordings that were made once and are kept: what they show does not change.
+/// Committed recordings: their contents as analysed do not change.
 #[test]
 fn kept_recordings_show_what_they_showed() {
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces");
@@ -236,7 +236,7 @@ fn kept_recordings_show_what_they_showed() {
     }
 }
 
-/// The declaration against a tracer that is not ours.
+/// The declaration compared with an independent tracer.
 #[test]
 fn strace_counts_what_is_declared() {
     let place = tempfile::tempdir().unwrap();
@@ -256,7 +256,7 @@ fn strace_counts_what_is_declared() {
     assert!(status.success());
     let (mut tasks, mut threads, mut execs) = (0, 0, 0);
     for file in std::fs::read_dir(place.path()).unwrap().flatten() {
-        // A log for each task.
+        // One log per task.
         let name = file.file_name().into_string().unwrap();
         if !name.starts_with("log.") {
             continue;

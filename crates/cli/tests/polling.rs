@@ -1,5 +1,5 @@
-//! A job of the shape that ALICE found by hand: shells that watch over their tasks by starting
-//! commands all the time. The report must name them.
+//! A job with the structure that ALICE identified by hand: shells that monitor their tasks by
+//! continually starting commands. The report must name them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,8 @@ const NAMES: [&str; 3] = ["generation", "simulation", "reconstruction"];
 const TASKS: u64 = NAMES.len() as u64;
 const TICKS: u64 = 5;
 
-/// What every task's shell does while its command runs: so many commands per tick, no `$(...)`.
+/// The loop of every task's shell while its command runs: a fixed number of commands per tick, no
+/// `$(...)`.
 const UTILITIES: &str = r#"
 taskwrapper() {
   log=$1; shift
@@ -30,8 +31,7 @@ taskwrapper() {
 }
 "#;
 
-/// A driver that looks where the loader searches, as ROOT does, and starts itself again as two
-/// devices.
+/// A driver that searches the loader's paths, as ROOT does, and starts itself again as two devices.
 const DRIVER: &str = r#"#!/bin/sh
 case "$*" in *--id*) exit 0 ;; esac
 sh -c "LD_DEBUG=libs LD_PRELOAD=DOESNOTEXIST ls /tmp/DOESNOTEXIST 2>&1 | grep path | sed -e s/a/b/"
@@ -54,7 +54,7 @@ fn record() -> Recorded {
         .iter()
         .map(|name| format!("bash -c '. ./jobutils.sh; taskwrapper {name}_1.log ./o2-sim -n 5'\n"))
         .collect();
-    // Whoever runs it, this is what it is.
+    // The name is the same whatever interpreter runs it.
     put(&directory.join("o2_dpg_workflow_runner.py"), &format!("#!/bin/bash\n{runner}"));
     recorder.run(["./o2_dpg_workflow_runner.py"])
 }
@@ -81,10 +81,10 @@ fn the_wrapper_is_named_as_the_source_of_the_commands() {
 
     let sources = rows(&trace, &["report", "--section", "spawners"], 0);
     assert_eq!(text(&sources[0]["parent"]), "taskwrapper");
-    // grep, ps, sed, awk and sleep at each tick of each task.
+    // grep, ps, sed, awk and sleep in each tick of each task.
     assert_eq!(u64_of(&sources[0]["commands"]), 5 * TICKS * TASKS);
 
-    // Each task has a command line of its own.
+    // Each task has a distinct command line.
     let lines = rows(&trace, &["report", "--section", "spawners"], 1);
     let edges = rows(&trace, &["report", "--section", "spawners"], 2);
     for name in NAMES {
@@ -118,7 +118,7 @@ fn categories_and_roles_are_those_of_the_experiment() {
     assert_eq!(processes("o2 driver"), TASKS);
     assert_eq!(processes("o2 sim"), 2 * TASKS);
     assert_eq!(processes("o2 runner"), 1);
-    // The shells of its tasks.
+    // The tasks' shells.
     assert_eq!(processes("o2 task"), TASKS);
     assert_eq!(counts.len(), 6, "{counts:#?}");
 
@@ -130,7 +130,7 @@ fn categories_and_roles_are_those_of_the_experiment() {
     assert!(text(&device["rule"]).starts_with("alice-o2:"));
 }
 
-/// AthenaMP forks its workers, which never call exec: only where they work tells them apart.
+/// AthenaMP forks its workers, which never call exec: only their working directory identifies them.
 #[test]
 fn forked_workers_are_known_by_their_directory() {
     let recorder = Recorder::new();

@@ -1,4 +1,4 @@
-//! Pools of workers and series of them, against what the fixture `pool` declares.
+//! Worker pools and series of them, compared with the declarations of the fixture `pool`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::{Recorded, Recorder, fixture, header, payload, proctrace, report, text, u64_of};
 use serde_json::Value;
 
-/// The tables that a command prints as JSON.
+/// The tables of a command's JSON output.
 struct Tables(Vec<Value>);
 
 impl Tables {
@@ -49,12 +49,12 @@ fn a_pool_is_as_the_program_declares() {
     assert_eq!((text(&pool["parent"]), text(&pool["workers_are"])), ("pool", "forks"));
     assert_eq!(pool["workers"], 4);
 
-    // One event for each 10 ms of CPU.
+    // One event per 10 ms of CPU time.
     assert_eq!(tables.column("pool_workers", "events"), [50.0, 60.0, 70.0, 80.0]);
     assert_eq!(tables.column("pool_workers", "events_to_first"), [1.0, 1.2, 1.4, 1.6]);
     let cpu_ms = tables.column("pool_workers", "cpu_ns").into_iter().map(|ns| ns / 1e6);
     for (worker, cpu_ms) in cpu_ms.enumerate() {
-        // By the worker's own clock, and then it writes to 32 MiB.
+        // By the worker's own clock; after that it writes to 32 MiB.
         let declared = 500.0 + 100.0 * worker as f64;
         assert!((declared..declared + 300.0).contains(&cpu_ms), "{worker}: {cpu_ms}");
     }
@@ -69,14 +69,14 @@ fn a_pool_is_as_the_program_declares() {
     assert_eq!(names, ["init", "fork", "loop", "tail", "merge, finalise"]);
     let cpu = tables.column("pool_phases", "cpu_ns");
     assert!(cpu[0] >= 150e6, "{cpu:?}");
-    // What the parent burned in the end; a sample may lie 10 ms before.
+    // CPU time of the parent at the end; a sample may be up to 10 ms earlier.
     assert!((100e6..220e6).contains(&cpu[4]), "{cpu:?}");
-    // Nothing but the pool was recorded, and nothing of it is left out.
+    // Only the pool was recorded, and none of it is missing.
     let total = u64_of(&report(&recorded.trace())["summary"]["cpu_ns"]) as f64;
     let sum: f64 = cpu.iter().sum();
     assert!((sum / total - 1.0).abs() < 1e-3, "{sum} {total}");
 
-    // All is shared at first, and in the end each worker has half of it for itself.
+    // All memory is shared at first, and at the end half of it is private to each worker.
     let shared = |when: &str| {
         let rows = tables.rows("pool_memory");
         let row = rows.iter().find(|row| row["phase"] == when).unwrap();
@@ -107,7 +107,7 @@ fn threads_are_no_pool() {
     let recorded = Recorder::new().fixture("threads", &["4", "100"]);
     recorded.sound(0);
     assert_eq!(Tables::of_section(&recorded, &[]).rows("pools").len(), 0);
-    // But they count as workers of a series.
+    // But they count as workers in a series.
     let mut command = proctrace();
     command.args(["series", "--format", "json", "--events", "7"]).arg(recorded.trace());
     let series = Tables::of(&mut command);
@@ -155,7 +155,7 @@ fn a_series_finds_workers_and_events_of_each_run() {
         .map(|row| u64_of(&row["wall_ns"]) as f64 * u64_of(&row["workers"]) as f64)
         .collect();
 
-    // The same as variants: one job of four, against four of one each.
+    // The same as variants: one job of four workers, against four jobs of one.
     let groups =
         [format!("--group=mp={}", path(&runs[2])), format!("--group=mj={}=1", path(&runs[0]))];
     let ratio = series(&groups).column("series_core_time", "to_first");
@@ -165,7 +165,7 @@ fn a_series_finds_workers_and_events_of_each_run() {
     assert!((ratio[1] - core_time[0] / core_time[2]).abs() < 1e-9, "{ratio:?}");
 }
 
-/// What a worker of the payload said of itself: events and seconds of its loop.
+/// Events and seconds of the loop as reported by each worker of the payload.
 fn said(stdout: &str) -> Vec<(u64, f64)> {
     let loops = stdout.lines().filter_map(|line| {
         let (_, events) = line.split_once("Number of events processed: ")?;
@@ -185,7 +185,7 @@ fn the_payload_is_as_serial_and_as_parallel_as_it_says() {
     assert_eq!(workers.len(), 2);
     assert_eq!(workers.iter().map(|(events, _)| events).sum::<u64>(), 100);
 
-    // Loop and tail are the workers' own loops, and what they finalise: at most a quarter more.
+    // Loop and tail are the workers' own loops and their finalisation: at most a quarter more.
     let tables = Tables::of_section(&recorded, &["--cores", "1"]);
     let phase = |name: &str| -> f64 {
         let row = tables.rows("pool_phases").iter().find(|row| row["phase"] == name).unwrap();
@@ -199,7 +199,8 @@ fn the_payload_is_as_serial_and_as_parallel_as_it_says() {
     let expected = 1.0 - (phase("fork") + parallel) / wall;
     assert!((serial - expected).abs() < 0.01, "{serial} {expected}");
 
-    // Had one core been asked for: what the kernel counted beyond one for all the time.
+    // If one core had been requested: CPU time beyond one core, by the kernel's accounting for the
+    // whole time.
     let usage = &header(&recorded.trace())["trailer"]["payload"];
     let cpu = (u64_of(&usage["user_ns"]) + u64_of(&usage["system_ns"])) as f64 / 1e9;
     let lived = report(&recorded.trace())["run"]["wall_ns"].as_f64().unwrap() / 1e9;

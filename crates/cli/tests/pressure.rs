@@ -1,4 +1,4 @@
-//! A recorder that does not get to empty its rings: what is lost is counted, or nothing is.
+//! A recorder that is kept from draining its rings: lost records are counted, or there are none.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,20 +6,20 @@ mod common;
 
 use common::{Events, Recorded, Recorder, fixture, header, proctrace, report, u64_of};
 
-/// Under a recorder that its own payload holds with SIGSTOP for so many seconds meanwhile.
+/// A fork storm whose payload stops its recorder with SIGSTOP for this number of seconds.
 fn fork_storm_under_a_stopped_recorder(options: &[&str], forks: u32, seconds: u32) -> Recorded {
     let script = format!(
         "(sleep 0.2; kill -STOP $PPID; sleep {seconds}; kill -CONT $PPID) & {} {forks}; wait",
         fixture("fork_only").display()
     );
-    // A shell between, so that $PPID is the recorder whatever the subshell is.
+    // An intermediate shell, so that $PPID is the recorder even in a subshell.
     Recorder::new().option(options).run(["sh", "-c", &script])
 }
 
 #[test]
 fn a_stopped_recorder_loses_what_it_counts() {
     let recorded = fork_storm_under_a_stopped_recorder(&["--ring-size", "64KiB"], 40_000, 5);
-    // The payload has finished, and the trace can be read.
+    // The payload has completed, and the trace is readable.
     assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
     let trailer = header(&recorded.trace())["trailer"].clone();
     let lost = |kind: &str| -> u64 {

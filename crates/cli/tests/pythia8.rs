@@ -1,8 +1,8 @@
-//! A job of real physics software, recorded: what it declared is what it did, and being recorded
-//! does not change its physics.
+//! A job of real physics software: the recording matches its declaration, and recording does not
+//! change its physics.
 //!
-//! Its wheels come from a package index. Where none can be reached the test says so past the
-//! harness, which hides the output of tests that pass, and ends; anything else fails it.
+//! Its wheels come from a package index. If none is reachable the test reports this directly, since
+//! the harness hides the output of passing tests, and ends; anything else is a failure.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,13 +19,13 @@ use std::process::Command;
 use common::{Events, Recorded, Recorder, report, text, u64_of};
 use serde_json::Value;
 
-/// Not a multiple of the workers, so that their shares differ.
+/// Not a multiple of the number of workers, so that their shares differ.
 const ARGUMENTS: &[&str] = &["--events", "62", "--workers", "3", "--seed", "7"];
 
-/// Short, because a job declares how often it will look along PATH in vain.
+/// Short, because a job declares the number of its failed look-ups along PATH.
 const PATH: &str = "/usr/bin:/bin";
 
-/// What graphviz says when it is asked for a format that it does not know.
+/// graphviz's message for an unknown format.
 const DOT: &str =
     "#!/bin/sh\necho 'Format: \"12345679\" not recognized. Use one of: svg png' >&2\nexit 1\n";
 
@@ -38,7 +38,7 @@ fn a_job_of_real_physics_software_does_what_it_declares() {
     let first = job.recorded(recorder, PATH);
     assert_as_declared(&first, &declared);
 
-    // Again on a machine that has the program they look for: `dot`, of graphviz.
+    // Again with the program they look for: `dot`, of graphviz.
     let recorder = Recorder::new();
     let tools = recorder.directory.path().join("tools");
     fs::create_dir(&tools).unwrap();
@@ -58,7 +58,7 @@ fn a_job_of_real_physics_software_does_what_it_declares() {
     assert!(events(&first) == events(&second), "the same seed gives the same events");
 }
 
-/// Holds a recording against a declaration, exactly.
+/// Compares a recording with a declaration, exactly.
 fn assert_as_declared(recorded: &Recorded, declared: &Value) {
     let events = recorded.sound(0);
     assert_eq!(events.forks(false).len() as u64 + 1, u64_of(&declared["processes"]));
@@ -79,11 +79,11 @@ fn assert_as_declared(recorded: &Recorded, declared: &Value) {
     assert_eq!(events_written(recorded.directory.path()), u64_of(&declared["events"]));
 }
 
-/// How often each program was executed: scripts by their own names.
+/// Number of execs per program: scripts by their own names.
 fn programs(events: &Events) -> BTreeMap<String, u64> {
     let mut programs = BTreeMap::new();
     for exec in events.kind("exec") {
-        // what was asked for, or what Python was asked to run
+        // the requested script, or the one that Python was asked to run
         let arguments = exec["argv"].as_array().unwrap().iter().map(text);
         let program =
             arguments.into_iter().find(|a| a.ends_with(".py")).unwrap_or(text(&exec["path"]));
@@ -93,7 +93,7 @@ fn programs(events: &Events) -> BTreeMap<String, u64> {
     programs
 }
 
-/// What a worker says in its log, in AthenaMP's words.
+/// The number of events in a worker's log, in AthenaMP's format.
 fn events_logged(worker: &Path) -> u64 {
     let log = fs::read_to_string(worker.join("AthenaMP.log")).unwrap();
     let rest = log.strip_prefix("Number of events processed: ").unwrap_or_else(|| panic!("{log}"));
@@ -109,7 +109,7 @@ fn events_written(directory: &Path) -> u64 {
     text.lines().filter(|line| line.starts_with("E ")).count() as u64
 }
 
-/// The jets of each worker, after checking that the merged sum and the summary tell of as many.
+/// The jets of each worker, after checking that the merged total and the summary agree.
 fn assert_books_of_jets(recorded: &Recorded) -> Vec<u64> {
     let json =
         |path: PathBuf| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
@@ -134,12 +134,12 @@ struct Job {
 }
 
 impl Job {
-    /// Nothing, and a loud word, if the wheels cannot be had here.
+    /// None, with a prominent message, if the wheels are unavailable.
     fn made_ready() -> Option<Self> {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut command = Command::new(env!("CARGO"));
         command.args(["xtask", "payloads", "--with", "pythia8"]).current_dir(workspace);
-        // Where tests run as root by sudo, what is built must still be the user's.
+        // If tests run as root by sudo, build output must still belong to the user.
         for architecture in ["X86_64", "AARCH64"] {
             command.env_remove(format!("CARGO_TARGET_{architecture}_UNKNOWN_LINUX_GNU_RUNNER"));
         }
@@ -167,7 +167,7 @@ impl Job {
         }
     }
 
-    /// What it says it would do, where this is PATH.
+    /// Its declaration for this PATH.
     fn declared(&self, path: &str) -> Value {
         let output = Command::new(&self.python)
             .arg(&self.program)
@@ -183,7 +183,7 @@ impl Job {
 
     fn recorded(&self, recorder: Recorder, path: &str) -> Recorded {
         let mut recorder = recorder.env("PATH", path);
-        // As root: the directory that it writes to is root's.
+        // As root: the output directory belongs to root.
         recorder.command.env_remove("SUDO_UID").env_remove("SUDO_GID");
         let command = [self.python.as_os_str(), self.program.as_os_str()];
         recorder.run(command.into_iter().chain(ARGUMENTS.iter().map(|argument| argument.as_ref())))

@@ -1,4 +1,5 @@
-//! `proctrace query`: SQL over the tables of recordings, made for the test and kept as fixtures.
+//! `proctrace query`: SQL over the tables of recordings, both made for the test and committed
+//! fixtures.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(feature = "analyse")]
@@ -18,7 +19,7 @@ fn trace(name: &str) -> PathBuf {
     repository().join("fixtures/traces").join(name)
 }
 
-/// What a query prints.
+/// The output of a query.
 fn asked(arguments: &[&str], traces: &[PathBuf]) -> String {
     let output = proctrace()
         .arg("query")
@@ -36,7 +37,7 @@ fn rows(sql: &str, traces: &[PathBuf]) -> Vec<Value> {
     serde_json::from_str(&asked(&["--format", "json", sql], traces)).unwrap()
 }
 
-/// What is wrong with a query.
+/// The error of an invalid query.
 fn refused(sql: &str) -> String {
     let output = proctrace().args(["query", sql]).arg(trace("tour-1.ptrace")).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{sql}");
@@ -44,7 +45,7 @@ fn refused(sql: &str) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// Holds a page of the documentation to what it is made from; UPDATE_DOCS=1 writes it.
+/// Compares a documentation page with the generated text; UPDATE_DOCS=1 writes it.
 fn hold(page: &str, current: &str) {
     let path = repository().join("docs").join(page);
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -126,7 +127,7 @@ fn sums_are_those_of_the_report() {
     );
     let bins = of("SELECT sum(forks) AS f, sum(failed_lookups) AS l FROM bins");
     assert_eq!(bins["l"], summary["lookups_in_vain"]);
-    // The sum of what categories did is what all did.
+    // The categories sum to the total.
     let parts = of("SELECT sum(processes_born) AS n FROM category_bins");
     assert_eq!(parts["n"], summary["processes"]);
 }
@@ -135,7 +136,7 @@ fn sums_are_those_of_the_report() {
 fn keys_join() {
     let trace = [trace("alice-o2-before.ptrace")];
     let of = |sql: &str| rows(sql, &trace).remove(0)["n"].as_u64().unwrap();
-    // Every key that is there leads to a row, and to one.
+    // Every foreign key leads to exactly one row.
     let processes = of("SELECT count(*) AS n FROM processes");
     assert_eq!(processes, of("SELECT count(DISTINCT process_id) AS n FROM processes"));
     let parents = of("SELECT count(*) AS n FROM processes WHERE parent_id IS NOT NULL");
@@ -190,7 +191,8 @@ fn several_recordings_are_told_apart() {
             rows("SELECT count(*) AS n FROM processes", &[trace(&format!("{name}.ptrace"))]);
         assert_eq!(row["n"], alone[0]["n"]);
     }
-    // A name of two files is none, and one file is one recording however often it is named.
+    // A name shared by two files is ambiguous, and one file is one recording however often it is
+    // named.
     let directory = tempfile::tempdir().unwrap();
     let copy = directory.path().join("tour-1.ptrace");
     std::fs::copy(trace("tour-1.ptrace"), &copy).unwrap();
@@ -234,7 +236,7 @@ fn what_the_engine_would_answer_wrongly_is_refused() {
         let says = refused(sql);
         assert!(says.contains(why), "{sql}\n{says}");
     }
-    // What is to be written instead.
+    // The suggested replacements.
     let trace = [trace("tour-1.ptrace")];
     let failed = "SELECT count(*) AS n FROM processes c JOIN (SELECT process_id FROM processes \
                   WHERE exit_code = 3) AS p ON p.process_id = c.parent_id";

@@ -1,4 +1,4 @@
-//! What each process used, against wait4(2) and what programs declare.
+//! Resource usage of each process, compared with wait4(2) and the programs' declarations.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::{Events, Recorded, Recorder, fixture, report, text, u64_of};
 use serde_json::Value;
 
-/// What the fixture `rusage` printed, by name.
+/// The output of the fixture `rusage`, by name.
 struct Usage {
     user_ns: u64,
     system_ns: u64,
@@ -18,7 +18,7 @@ struct Usage {
     majflt: u64,
 }
 
-/// Records a program whose wait4(2) usage is printed, and its processes' exits summed up.
+/// Records a program under `rusage`; returns its wait4(2) usage as well.
 fn waited_for(program: &[&str]) -> (Recorded, Events, Usage) {
     let runner = fixture("rusage");
     let runner = runner.to_str().unwrap();
@@ -39,7 +39,7 @@ fn waited_for(program: &[&str]) -> (Recorded, Events, Usage) {
     (recorded, events, usage)
 }
 
-/// Exits of all but the runner.
+/// Exits of all processes except the runner.
 fn ends(events: &Events) -> Vec<&Value> {
     let runner = &events.root()["pid"];
     events.kind("exit").filter(|exit| exit["pid"] != *runner).collect()
@@ -58,9 +58,9 @@ fn tearing_down_memory_counts() {
     let total = sum(&ends, "run_ns");
     let kernels = usage.user_ns + usage.system_ns;
     assert!(total.abs_diff(kernels) < 1_000_000, "{total} {kernels}");
-    // Touching and giving back 500,000 pages takes the kernel its time.
+    // Touching and releasing 500,000 pages takes kernel time.
     assert!(u64_of(&peak["system_ns"]) > 50_000_000, "{peak}");
-    // wait4(2) and we agree on the parent's peak; the child's own is its program's.
+    // wait4(2) and proctrace agree on the parent's peak; the child's own is that of its program.
     assert!(u64_of(&peak["maxrss_bytes"]).abs_diff(usage.maxrss_bytes) < 1 << 20, "{peak}");
     let child = ends.iter().find(|end| end["comm"] == "true").unwrap();
     assert!(u64_of(&child["maxrss_bytes"]) < 20 << 20, "{child}");
@@ -76,14 +76,14 @@ fn threads_are_added_up_as_the_kernel_does() {
     assert_eq!(ends.len(), 41);
     let total = sum(&ends, "run_ns");
     let kernels = usage.user_ns + usage.system_ns;
-    // 40 times 10 ms by each thread's own clock, and what the kernel leaves out of the last slice
-    // of each: it releases a thread that is still running.
+    // 40 times 10 ms by each thread's own clock, less the end of each last slice, which the kernel
+    // omits: it releases a thread that is still running.
     assert!(total >= 400_000_000, "{total}");
     assert!(total >= kernels, "{total} {kernels}");
     assert!(total - kernels < 40 * 4_000_000, "{total} {kernels}");
     let switches = sum(&ends, "nvcsw") + sum(&ends, "nivcsw");
     let of_kernel = usage.nvcsw + usage.nivcsw;
-    // Each task's last switch comes after the kernel's last look.
+    // Each task's last switch happens after the kernel's last count.
     assert!((of_kernel..=of_kernel + 41).contains(&switches), "{switches} {of_kernel}");
 }
 
@@ -101,7 +101,7 @@ fn memory_that_is_shared_is_told_from_memory_of_ones_own() {
         assert_eq!(uss + shared, rss);
         assert!(uss <= pss && pss <= rss);
         if memory["pid"] != *root && shared > 150 << 20 {
-            // A child has the parent's memory, and next to none of its own.
+            // A child shares the parent's memory, with almost none of its own.
             assert!(uss < 10 << 20, "{memory}");
             together += 1;
         }
@@ -109,7 +109,7 @@ fn memory_that_is_shared_is_told_from_memory_of_ones_own() {
     assert!(together > 0, "no child was looked at");
     let memory = report(&recorded.trace())["memory"].clone();
     let peak = u64_of(&memory["peak_pss_bytes"]);
-    // 200 MB once, however many share it, and the programs themselves.
+    // 200 MB counted once, however many share it, and the programs themselves.
     assert!((200 << 20..260 << 20).contains(&peak), "{peak}");
     let resident = u64_of(&memory["rss_bytes_then"]);
     let processes = u64_of(&memory["processes_then"]);

@@ -1,4 +1,4 @@
-//! Who may record whom: a user with a recorder that has file capabilities records no more than what
+//! Permission checks: a user with a recorder that has file capabilities records no more than what
 //! that user may trace.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -15,13 +15,13 @@ const MINE: &str = "zqmine7f3a";
 const ROOTS: &str = "zqroot7f3a";
 const OTHERS: &str = "zqother7f3a";
 
-/// What three users do while one of them records it all.
+/// The activity of three users while one of them records everything.
 fn record_three(stage: &Stage, recorder: u32) -> Contents {
     let users = [(stage.user, MINE), (stage.other, OTHERS), (0, ROOTS)];
     let mut before: Vec<Actor> = users.map(|(uid, mark)| stage.actor(uid, mark)).into();
     let attached = stage.attached(recorder, &["-a"]);
     let mut during: Vec<Actor> = users.map(|(uid, mark)| stage.actor(uid, mark)).into();
-    // Time to be found by a later pass, for those who were there unseen.
+    // Leaves time for a later pass to find processes that were not seen at first.
     std::thread::sleep(std::time::Duration::from_millis(300));
     for actor in before.iter_mut().chain(&mut during) {
         actor.tell("\n");
@@ -121,7 +121,7 @@ fn foreign_members_of_a_cgroup_are_left_out() {
 #[test]
 fn a_pid_that_is_used_again_by_somebody_else_is_not_recorded() {
     let stage = Stage::new();
-    // For a cgroup the recorder looks for new members all the time, and with them for the pid.
+    // For a cgroup the recorder continually scans for new members, and so checks the pid as well.
     let cgroup = Cgroup::new("reused");
     let mut own = stage.actor(stage.user, MINE);
     let pid = own.pid();
@@ -156,7 +156,7 @@ fn a_pid_that_is_used_again_by_somebody_else_is_not_recorded() {
 fn a_user_namespace_of_ones_own_is_recorded() {
     let stage = Stage::new();
     let attached = stage.attached(stage.user, &["-a"]);
-    // It is below before it is attached, and executes another program when it is.
+    // It is a descendant before it is attached, and executes another program once it is.
     let mut command = stage.marked(stage.user, MINE, &["own", "ready", "wait", "exec"]);
     command.arg(stage.program(MINE)).args([MINE, "work"]);
     let actor = Actor::start(command);
@@ -170,7 +170,7 @@ fn a_user_namespace_of_ones_own_is_recorded() {
 fn capabilities_are_given_up() {
     let stage = Stage::new();
     let attached = stage.attached(stage.user, &["-a"]);
-    // The thread that writes has capabilities of its own; it may be made later than the first.
+    // The writing thread has its own capabilities; it may be created after the first thread.
     let tasks = format!("/proc/{}/task", attached.pid());
     for _ in 0..100 {
         if fs::read_dir(&tasks).unwrap().count() > 1 {
@@ -181,7 +181,7 @@ fn capabilities_are_given_up() {
     let mut looked_at = 0;
     for thread in fs::read_dir(&tasks).unwrap() {
         for (name, set) in capabilities(&thread.unwrap().path().join("status")) {
-            // Kernels before 6.0 ask for CAP_BPF to read a map.
+            // Kernels before 6.0 require CAP_BPF to read a map.
             let allowed = if ["CapEff", "CapPrm"].contains(&&*name) { 1 << CAP_BPF } else { 0 };
             assert!(name == "CapBnd" || set & !allowed == 0, "{name} {set:x}");
             looked_at += 1;
@@ -190,7 +190,7 @@ fn capabilities_are_given_up() {
     assert!(looked_at >= 10, "two threads with five sets each: {looked_at}");
     attached.interrupt();
 
-    // What is launched has those that it would have without a recorder.
+    // A launched command has the capabilities that it would have without a recorder.
     let own = stage.path().join("own_status");
     let recorded = stage.path().join("traces/recorded_status");
     let copy = |to: &std::path::Path| vec!["cp".into(), "/proc/self/status".into(), to.into()];
@@ -220,7 +220,7 @@ fn doctor_says_who_may_record_whom() {
     assert!(said.contains("everybody: ") && said.contains("groupadd -r proctrace"), "{said}");
     let said = examine(0);
     assert!(said.contains("everybody, with arguments"), "{said}");
-    // As it advises: only for a group.
+    // As advised by proctrace: restricted to a group.
     stage.for_its_user_alone();
     let said = examine(stage.user);
     assert!(said.contains("not everybody may execute it"), "{said}");

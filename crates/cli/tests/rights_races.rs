@@ -1,4 +1,4 @@
-//! Processes that get foreign rights while the recorder attaches to them.
+//! Processes that gain other privileges while the recorder attaches to them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,20 +16,20 @@ use users::{Contents, Stage};
 const MINE: &str = "zqmine7f3a";
 const SET_ID: &str = "zqsuid7f3a";
 
-/// A process of the user's that executes a set-user-ID program after a while. What it will
-/// execute it reads from its input, so that no argument of its own tells.
+/// A process of the user's that executes a set-user-ID program after a delay. It reads the name of
+/// the program from its input, so that its own arguments do not contain it.
 fn racer(stage: &Stage, program: &Path, after_us: u32, steps: &[&str]) -> Child {
     let after_us = after_us.to_string();
     let mut command = stage.marked(stage.user, MINE, &["nap", &after_us, "run"]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let line = [&[program.to_str().unwrap(), SET_ID], steps].concat();
-    // It may have been faster than we are, but it reads to the empty line.
+    // It may have finished already, but it reads up to the empty line.
     writeln!(input, "{}\n", line.join("\n")).unwrap();
     child
 }
 
-/// Execs that were recorded without a word.
+/// Number of execs recorded without their data.
 fn withheld(events: &Events) -> usize {
     events.kind("exec").filter(|exec| exec["withheld"] == true).count()
 }
@@ -43,7 +43,7 @@ fn an_exec_during_a_pass_over_all_tasks_tells_nothing() {
     let own = own.to_str().unwrap();
     let attached = stage.attached(stage.user, &["-a", "--interval", "1ms"]);
     for number in 0..RACERS {
-        // Half of them are themselves again before the recorder may have looked twice.
+        // Half of them return to their own identity before the recorder can have checked twice.
         let steps: &[&str] = if number % 2 == 0 {
             &["work", "nap", "2000"]
         } else {
@@ -94,7 +94,7 @@ fn an_exec_while_its_process_is_attached_tells_nothing() {
             );
         }
     }
-    // Some on either side of the attachment.
+    // Some before and some after the attachment.
     assert!(recorded > 0 && refused > 0, "{recorded} recorded, {refused} refused");
     assert!(seen_to_change > 0, "none changed while it was recorded");
 }

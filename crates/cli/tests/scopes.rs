@@ -1,4 +1,5 @@
-//! What is recorded that was not launched: processes that run already, cgroups, the whole machine.
+//! Recordings of processes that were not launched by proctrace: running processes, cgroups, the
+//! whole machine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// A recording of what runs already, under way.
+/// An active recording of running processes.
 struct Attached {
     child: Child,
     trace: PathBuf,
@@ -22,7 +23,7 @@ struct Attached {
 }
 
 impl Attached {
-    /// Starts it, and returns when it says that it follows everyone it was asked for.
+    /// Starts it, and returns when it announces that it follows all requested processes.
     fn begin(directory: &Path, options: &[&str]) -> Self {
         let trace = directory.join("attached.ptrace");
         let mut child = proctrace()
@@ -39,7 +40,7 @@ impl Attached {
         Self { child, trace, stderr }
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Ends it like Ctrl-C.
     fn interrupt(self) -> PathBuf {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
         kill(pid, Signal::SIGINT).unwrap();
@@ -61,7 +62,7 @@ fn assert_sound(trace: &Path) {
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
 }
 
-/// `phases`, waiting for its line.
+/// The fixture `phases`, waiting for its line of input.
 fn phases(before_ms: &str, after_ms: &str) -> (Child, std::process::ChildStdin) {
     let mut child = Command::new(fixture("phases"))
         .args([before_ms, after_ms])
@@ -88,7 +89,7 @@ fn a_process_that_runs_already_is_recorded_from_now_on() {
     let pid = payload.id();
     let attached = Attached::begin(directory.path(), &["-p", &pid.to_string()]);
     input.write_all(b"\n").unwrap();
-    // It ends by itself, because all that it follows does.
+    // It ends by itself when all followed processes do.
     let mut usage = None;
     let trace = attached.wait();
     if let Ok(status) = payload.try_wait() {
@@ -104,13 +105,13 @@ fn a_process_that_runs_already_is_recorded_from_now_on() {
     assert!(before >= 300_000_000, "{before}");
     let after = u64_of(&end_of(&events, pid)["run_ns"]);
     assert!((120_000_000..250_000_000).contains(&(after - before)), "{before} {after}");
-    // What it ran was told by /proc.
+    // The program it was running was read from /proc.
     let exec = events.kind("exec").find(|exec| exec["pid"] == pid).unwrap();
     assert_eq!(exec["before"], true);
     assert_eq!(exec["argv"][1], "300");
     assert_eq!(events.forks(false).len(), 5);
 
-    // The report counts what was used since, not what had been used before.
+    // The report counts usage since the attachment only.
     let findings = report(&trace);
     let cpu = u64_of(&findings["summary"]["cpu_ns"]);
     assert!((120_000_000..280_000_000).contains(&cpu), "{cpu}");
@@ -130,7 +131,7 @@ fn descendants_and_threads_that_run_already_belong_to_it() {
     let attached =
         Attached::begin(directory.path(), &["-p", &shell.id().to_string(), "--duration", "500ms"]);
     let trace = attached.wait();
-    // Their process group would be ours: end them one by one.
+    // Their process group would be ours: kill them individually.
     let events = Events::of(&trace);
     let pids: Vec<i64> = events.kind("attach").map(|e| e["pid"].as_i64().unwrap()).collect();
     for pid in &pids {
@@ -150,7 +151,7 @@ fn the_whole_machine_can_be_recorded() {
     assert!(status.success());
     let trace = attached.interrupt();
     let events = Events::of(&trace);
-    // We, its parent, are among those who were there.
+    // This test process, its parent, existed before.
     let me = std::process::id();
     assert!(events.kind("attach").any(|attach| attach["pid"] == me));
     let spawner = events
@@ -166,7 +167,7 @@ fn the_whole_machine_can_be_recorded() {
     }
 }
 
-/// Where cgroup v2 is mounted; mounted for us if it is not.
+/// The mount point of cgroup v2; mounts it privately if needed.
 fn cgroup_root() -> PathBuf {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let mounted = mounts.lines().find_map(|line| {
@@ -182,12 +183,12 @@ fn a_cgroup_is_recorded_with_those_who_move_in() {
     let cgroup = cgroup_root().join(format!("proctrace-test-{}", std::process::id()));
     fs::create_dir(&cgroup).unwrap();
     let attached = Attached::begin(directory.path(), &["--cgroup", cgroup.to_str().unwrap()]);
-    // It moves in, starts one program there, and is gone.
+    // It moves into the cgroup, starts one program there, and exits.
     let script =
         format!("echo $$ > {}/cgroup.procs; /bin/true; /bin/true; exit 4", cgroup.display());
     let status = Command::new("sh").args(["-c", &script]).status().unwrap();
     assert_eq!(status.code(), Some(4));
-    // Someone who is elsewhere is not recorded.
+    // A process outside the cgroup is not recorded.
     assert!(Command::new("/bin/true").status().unwrap().success());
     let trace = attached.interrupt();
     fs::remove_dir(&cgroup).unwrap();

@@ -1,4 +1,4 @@
-//! Sections on CPU time, of recordings whose truth is declared by what was run.
+//! Sections on CPU time, for payloads with declared ground truth.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -28,7 +28,7 @@ fn section(trace: &Path, name: &str) -> Value {
     Value::Object(by_name.collect())
 }
 
-/// The row whose column says so.
+/// The row with this value in this column.
 fn row<'a>(table: &'a Value, column: &str, value: &str) -> &'a Value {
     let rows = table["rows"].as_array().unwrap();
     rows.iter()
@@ -46,9 +46,9 @@ fn only_the_recording_sees_what_a_daemon_uses() {
     recorded.sound(0);
     let tables = section(&recorded.trace(), "accounting");
     let of = |method: &str| real(&row(&tables["accounting"], "method", method)["cpu_ns"]);
-    // It stops when its own clock says 1 s.
+    // It stops when its own clock reads 1 s.
     assert!(of("exact") >= 1e9, "{tables:#}");
-    // The two that made it do nothing but fork.
+    // The two processes that started it only fork.
     assert!(of("exact") - of("time") >= 1e9, "{tables:#}");
     for method in ["prmon-like, -i 30", "prmon-like, -i 0"] {
         assert_eq!(of(method), 0.0, "{tables:#}");
@@ -74,9 +74,10 @@ fn what_is_said_and_what_is_missed_add_up() {
     recorded.sound(0);
     let tables = section(&recorded.trace(), "accounting");
     let of = |method: &str| real(&row(&tables["accounting"], "method", method)["cpu_ns"]);
-    // All are waited for, so that time(1) is right but for wait4's own rounding.
+    // All processes are waited for, so time(1) is correct up to wait4's rounding.
     assert!((of("exact") - of("time")).abs() < 1e6 + 1e-3 * of("exact"), "{tables:#}");
-    // A sampler that looks when the command begins, and then in half a minute, sees nothing.
+    // A sampler that samples at the start of the command, and then after half a minute, sees
+    // nothing.
     let looks = row(&tables["accounting_looks"], "method", "prmon-like, -i 30");
     assert_eq!(looks["launched_ns"], 0.0);
     for row in tables["accounting"]["rows"].as_array().unwrap() {
@@ -95,7 +96,7 @@ fn what_is_said_and_what_is_missed_add_up() {
     let switches = section(&recorded.trace(), "switches");
     assert_eq!(row(&switches["switches_programs"], "program", "true")["processes"], 1500);
 
-    // The states are the kernel's own sums.
+    // The totals of the states are the kernel's own.
     let summary = &report(&recorded.trace())["summary"];
     let states = &section(&recorded.trace(), "concurrency")["task_states"];
     let time = |state: &str| real(&row(states, "state", state)["time_ns"]);
@@ -121,7 +122,7 @@ fn storms_show_the_signs_of_storms() {
         .map(|name| name.as_str().unwrap())
         .collect();
     let at = |name: &str| names.iter().position(|series| *series == name).unwrap();
-    // Names that readers of the JSON rely on.
+    // Names that consumers of the JSON rely on.
     for name in ["system CPU", "user CPU", "forks", "switches", "running", "read", "write"] {
         let _ = at(name);
     }
@@ -144,7 +145,7 @@ fn storms_show_the_signs_of_storms() {
 
 #[test]
 fn each_directory_searched_for_libraries_costs_the_same() {
-    // glibc asks each directory for the same variants; how many these are is its own business.
+    // glibc tries the same variants in each directory; their number depends on its version.
     let lookups = |directories: usize| {
         let path: Vec<String> = (0..directories).map(|at| format!("/nowhere/{at}")).collect();
         let recorded = Recorder::new()
@@ -161,13 +162,13 @@ fn each_directory_searched_for_libraries_costs_the_same() {
     let (five, ten, twenty) = (lookups(5), lookups(10), lookups(20));
     assert!(ten.0 > five.0);
     assert_eq!(twenty.0 - ten.0, 2 * (ten.0 - five.0));
-    // All that the path costs is paid while loading.
+    // The whole cost of the path arises during loading.
     assert_eq!(five.1 - five.0, twenty.1 - twenty.0);
 }
 
 #[test]
 fn what_more_cores_would_do_is_not_judged_by_the_cores_there_were() {
-    // A fifth of it serial, then eight at once, all of them on one CPU.
+    // One fifth serial, then eight processes at once, all on one CPU.
     let burn = fixture("burn").display().to_string();
     let script = format!("{burn} 400; for i in 1 2 3 4 5 6 7 8; do {burn} 200 & done; wait");
     let recorded = Recorder::new().option(["--interval", "10ms"]).run([
@@ -182,15 +183,15 @@ fn what_more_cores_would_do_is_not_judged_by_the_cores_there_were() {
     let tables = section(&recorded.trace(), "concurrency");
     let rows = tables["amdahl"]["rows"].as_array().unwrap();
     let of_128 = rows.iter().find(|row| row["cores"] == 128).unwrap();
-    // 4.8, if nothing else runs; whoever else does lengthens the serial part. Bins said 1.0.
+    // 4.8 on an idle machine; other load lengthens the serial part. Bins reported 1.0.
     let speedup = real(&of_128["speedup"]);
     assert!((2.0..7.0).contains(&speedup), "{tables:#}");
     let by_bins = row(&tables["serial"], "by", "CPU time of bins");
     assert_eq!(by_bins["faster"], Value::Null, "{tables:#}");
 }
 
-/// What /proc/PID/stat says: the parent, and user and system time, first its own and then that of
-/// the children it waited for, in ticks.
+/// The contents of /proc/PID/stat: the parent, and user and system time in ticks, of the process
+/// itself and of its reaped children.
 struct Stat {
     name: String,
     parent: u32,
@@ -213,23 +214,23 @@ fn stats() -> BTreeMap<u32, Stat> {
     entries.filter_map(|entry| of(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// What a sampler of /proc, once a second, says of the CPU time of a tree, in ticks.
+/// CPU time of a tree as a once-per-second sampler of /proc reports it, in ticks.
 struct Polled {
-    /// As `ps` does: the last figure of each process that hangs on the tree by its parent.
+    /// As with `ps`: the last sample of each process that is still connected to the tree by its
+    /// parent.
     ps: u64,
-    /// As prmon does: the most that the figures of all processes found and of the children they
-    /// waited for came to. Those are found that are listed as children of main threads.
+    /// As with prmon: the maximum of the total over all processes found and their reaped children.
+    /// It finds those listed as children of main threads.
     prmon: u64,
 }
 
-/// The children of a main thread. The file is there wherever CONFIG_PROC_CHILDREN is, as prmon needs
-/// it, too.
+/// The children of a main thread. The file requires CONFIG_PROC_CHILDREN, as prmon does.
 fn children(pid: u32) -> Vec<u32> {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     list.unwrap_or_default().split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
-/// All processes below one, by whatever tells the children of each.
+/// All descendants of a process, with `children` as the parent relation.
 fn tree(root: u32, children: impl Fn(u32) -> Vec<u32>) -> Vec<u32> {
     let mut tree = vec![root];
     let mut at = 0;
@@ -240,8 +241,8 @@ fn tree(root: u32, children: impl Fn(u32) -> Vec<u32>) -> Vec<u32> {
     tree
 }
 
-/// Runs a command under the recorder and samples it, from the first look on as often as both do
-/// that are modelled: every second.
+/// Records and samples a command every second, the interval of both modelled tools, starting
+/// immediately.
 fn polled(recorder: Recorder, name: &str, command: &[&str]) -> (Value, Polled) {
     let trace = recorder.trace();
     let mut command_line = recorder.command;
@@ -276,8 +277,8 @@ fn polled(recorder: Recorder, name: &str, command: &[&str]) -> (Value, Polled) {
     (looks, Polled { ps: last.values().sum(), prmon: most })
 }
 
-/// Its looks come when they come, at some phase between those that are computed. prmon would print
-/// whole seconds of user and of system time.
+/// The phase of its samples is arbitrary, within the range of the computed phases. prmon would
+/// print whole seconds of user and of system time.
 fn assert_said(looks: &Value, polled: &Polled) {
     let tick = 0.01;
     for (method, found, whole) in [
@@ -305,12 +306,12 @@ fn a_sampler_of_proc_says_what_it_is_said_to_say() {
 
 #[test]
 fn a_sampler_of_main_threads_does_not_find_the_children_of_others() {
-    // It sees the first child when that was waited for, and never the second.
+    // It counts the first child once that was waited for, and never the second.
     let program = fixture("thread_forks").display().to_string();
     let (looks, polled) = polled(Recorder::new(), "thread_forks", &[&program, "2", "3500"]);
     assert_said(&looks, &polled);
     assert!(polled.prmon < polled.ps, "{looks:#}");
-    // prmon -i 1 pauses 2 s, and not 1.
+    // prmon -i 1 sleeps 2 s instead of 1.
     for (method, pause_s) in [("prmon-like, -i 1", 2), ("prmon-like, -i 30", 31)] {
         assert_eq!(row(&looks, "method", method)["period_ns"], pause_s * 1_000_000_000_u64);
     }

@@ -1,8 +1,9 @@
-//! User and system time against truths that share no cause with ours: samples of an hrtimer (perf),
-//! the cgroup's cpu.stat and /proc/stat. wait4(2) is no truth here: it shares the kernel's bias for
-//! short processes.
+//! User and system time compared with references that do not share our sources of error: samples of
+//! an hrtimer (perf), the cgroup's cpu.stat and /proc/stat. wait4(2) is not a valid reference here:
+//! it shares the kernel's bias for short processes.
 //!
-//! What ticks tell is an estimate, so a truth has to lie within three points of our 95 % interval.
+//! The split by ticks is an estimate, so a reference must lie within three points of our 95 %
+//! interval.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "the figures side by side are what it is about")]
@@ -15,12 +16,12 @@ use std::sync::Mutex;
 use common::{Recorded, Recorder, fixture, header, proctrace, report, u64_of};
 use serde_json::Value;
 
-/// /proc/stat is the whole machine's, and ticks are better the less runs beside.
+/// /proc/stat covers the whole machine, and ticks are more accurate with less concurrent load.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const POINTS: f64 = 3.0;
 
-/// What we say of a recording: low end, estimate and high end, in percent.
+/// The estimate for a recording: lower bound, estimate and upper bound, in percent.
 struct Ours {
     low: f64,
     middle: f64,
@@ -43,13 +44,13 @@ impl Ours {
     }
 }
 
-/// The system share of what the kernel counted for the recording's cgroup.
+/// The system share of the kernel's accounting for the recording's cgroup.
 fn cpu_stat(recorded: &Recorded) -> f64 {
     let cgroup = header(&recorded.trace())["trailer"]["cgroup"].clone();
     100.0 * u64_of(&cgroup["system_ns"]) as f64 / u64_of(&cgroup["usage_ns"]) as f64
 }
 
-/// What wait4(2) says.
+/// The system share by wait4(2).
 fn wait4(recorded: &Recorded) -> f64 {
     let usage = header(&recorded.trace())["trailer"]["payload"].clone();
     let (user, system) = (u64_of(&usage["user_ns"]) as f64, u64_of(&usage["system_ns"]) as f64);
@@ -70,15 +71,15 @@ fn machine() -> (f64, f64) {
     (fields[0] + fields[1], fields[2] + fields[5] + fields[6])
 }
 
-/// Records a payload in a cgroup of its own, sampled by perf at 2 kHz. Returns the share of perf's
-/// samples of these programs that lie in the kernel.
+/// Records a payload in a cgroup of its own, sampled by perf at 2 kHz. Returns the fraction of
+/// perf's samples of these programs that are in the kernel.
 fn record_under_perf(programs: &[&str], payload: &[&str]) -> (Recorded, f64) {
     let directory = tempfile::tempdir().unwrap();
     let samples = directory.path().join("perf.data");
     let recorder = Recorder::new().option(["--own-cgroup"]);
     let mut command = Command::new("perf");
-    // All CPUs: an event of each task begins its period anew with each, and so never samples how a
-    // short process begins.
+    // System-wide: a per-task event restarts its period with each task, and so never samples the
+    // start of a short process.
     command.args(["record", "--quiet", "-a", "-e", "cpu-clock", "-F", "1999", "-o"]).arg(&samples);
     command.arg("--").arg(recorder.command.get_program()).args(recorder.command.get_args());
     command.arg("--").args(payload).current_dir(recorder.directory.path());
@@ -96,7 +97,7 @@ fn record_under_perf(programs: &[&str], payload: &[&str]) -> (Recorded, f64) {
         if !programs.contains(&comm.trim()) {
             continue;
         }
-        // Addresses of the kernel are the upper half.
+        // Kernel addresses are in the upper half.
         match u64::from_str_radix(address, 16).unwrap() >> 63 {
             0 => user += 1,
             _ => system += 1,
@@ -115,7 +116,7 @@ fn short_processes_are_divided_as_they_are() {
     let ours = Ours::of(&recorded);
     ours.agrees_with("perf", perf);
     ours.agrees_with("cpu.stat", cpu_stat(&recorded));
-    // That which the kernel tells of them one by one is far off, and said to be.
+    // The kernel's per-process values are far off, and this is reported.
     let told = wait4(&recorded);
     assert!(ours.middle - told > 15.0, "wait4 says {told}, {} is true", ours.middle);
     let said = proctrace()
@@ -135,7 +136,7 @@ fn the_machine_agrees() {
     let recorded = Recorder::new().fixture("spawn", &["3000", "/bin/true"]);
     let after = machine();
     let (user, system) = (after.0 - before.0, after.1 - before.1);
-    // The recorder is in it, too, and whatever else runs.
+    // It includes the recorder, and any other load.
     Ours::of(&recorded).agrees_with("/proc/stat", 100.0 * system / (user + system));
 }
 
@@ -155,7 +156,7 @@ fn two_spawners_and_a_long_neighbour_are_divided_as_they_are() {
     let ours = Ours::of(&recorded);
     ours.agrees_with("perf", perf);
     ours.agrees_with("cpu.stat", cpu_stat(&recorded));
-    // Each for itself: what burns is nearly all user time, what is spawned is not.
+    // Separately: burning is nearly all user time, spawning is not.
     let findings = report(&recorded.trace());
     let of = |name: &str| {
         let rows = findings["categories"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! What an environment costs at a command's start, against what the loader itself says it tries.
+//! The start-up cost of an environment, compared with the loader's own debug output.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use common::proctrace;
 use serde_json::Value;
 
-/// `proctrace startup` in an environment of these variables and PATH alone.
+/// `proctrace startup` in an environment of only these variables and PATH.
 fn startup(variables: &[(&str, &str)], arguments: &[&str]) -> Output {
     let mut command = proctrace();
     command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/");
@@ -19,7 +19,7 @@ fn startup(variables: &[(&str, &str)], arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// A figure of the row that tells the difference.
+/// A value in the row of differences.
 fn differences(output: &Output, column: &str) -> [f64; 3] {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let tables: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
@@ -28,7 +28,7 @@ fn differences(output: &Output, column: &str) -> [f64; 3] {
     [2, 3, 4].map(|row: usize| rows[row][column].as_f64().unwrap())
 }
 
-/// So many empty directories.
+/// A number of empty directories.
 fn directories(scratch: &Path, count: usize) -> String {
     let paths: Vec<String> = (0..count)
         .map(|n| {
@@ -40,7 +40,7 @@ fn directories(scratch: &Path, count: usize) -> String {
     paths.join(":")
 }
 
-/// Files that the loader says it tries below a directory.
+/// Number of files that the loader reports trying below a directory.
 fn tried(program: &str, search_path: &str, below: &Path) -> usize {
     let mut command = Command::new(program);
     command.env("LD_LIBRARY_PATH", search_path).env("LD_DEBUG", "libs");
@@ -55,8 +55,8 @@ fn forty_directories_cost_what_the_loader_says() {
     let search_path = directories(scratch.path(), 40);
     let tries = tried("/bin/true", &search_path, scratch.path());
     assert!(tries >= 40, "{tries}");
-    // Each failed open below a directory is followed by a stat(2) of the place it would lie in; that
-    // of the directory itself is not, because it is there.
+    // Each failed open below a directory is followed by a stat(2) of the directory it would be in;
+    // the directory itself is an exception, because it exists.
     let expected = (2 * tries - 40) as f64;
     let job = [("LD_LIBRARY_PATH", &*search_path)];
     let output = startup(&job, &["--", "/bin/true"]);
@@ -77,7 +77,7 @@ fn a_command_that_fails_in_one_environment_is_not_measured() {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(stderr.contains("exits with 3") && stderr.contains("--clean"), "{stderr}");
     assert!(output.stdout.is_empty());
-    // Its output is thrown away: what is left is JSON.
+    // The command's output is discarded: only JSON remains.
     let output = startup(&job, &[&["--clean", "WANTED"], &command[..]].concat());
     assert_eq!(differences(&output, "processes"), [0.0; 3]);
 }

@@ -1,6 +1,6 @@
-//! Storms, with the options everyone gets: nothing lost, exact counts, exact CPU time.
+//! Storms with default options: no losses, exact counts, exact CPU time.
 //!
-//! One at a time, because a storm is about what one payload can do to a recorder.
+//! They run one at a time, because a storm tests the load of a single payload on a recorder.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -38,7 +38,7 @@ fn a_million_failed_opens_lose_nothing() {
     assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
     let findings = report(&recorded.trace());
     assert_eq!(findings["health"]["lost"], 0);
-    // 60 directories, each hit alike; what the loader misses lies elsewhere.
+    // 60 directories with equal counts; the loader's misses are elsewhere.
     let storm: Vec<u64> = findings["lookups"]
         .as_array()
         .unwrap()
@@ -80,7 +80,7 @@ fn thousands_of_threads_lose_nothing() {
 #[test]
 fn what_does_not_fit_is_counted_and_displaces_nothing_else() {
     let _turn = ONE_AT_A_TIME.lock();
-    // The recorder's child stops it while the storm goes on, so that most of it finds no room.
+    // The recorder's child stops it during the storm, so that most records do not fit.
     let script = format!(
         "kill -STOP $PPID; {} 300000; kill -CONT $PPID",
         common::fixture("open_storm").display()
@@ -91,12 +91,12 @@ fn what_does_not_fit_is_counted_and_displaces_nothing_else() {
     let (lost, kept) =
         (u64_of(&findings["health"]["lost"]), u64_of(&findings["summary"]["lookups_failed"]));
     assert!(lost > 200_000, "only {lost} were lost, so this test shows nothing");
-    // Everything that did not come is counted: the storm, and the few misses of the loader.
+    // Every lost record is counted: those of the storm, and the few misses of the loader.
     let events = common::Events::of(&recorded.trace());
     let missed: u64 = events.kind("exit").map(|exit| u64_of(&exit["lookups_failed"])).sum();
     assert_eq!(lost + kept, missed);
     assert!(missed >= 300_000);
-    // A fork or an exit is never displaced by it.
+    // Look-ups never displace a fork or an exit.
     assert_eq!(findings["health"]["losses"].as_array().unwrap().len(), 1);
     assert_eq!(findings["health"]["losses"][0]["kind"], "lookup_failed");
     assert!(recorded.stderr().contains("lost"), "{}", recorded.stderr());
@@ -110,7 +110,7 @@ fn what_does_not_fit_is_counted_and_displaces_nothing_else() {
     assert_eq!(broken, ["lookups"]);
 }
 
-/// More different look-ups than the programs can give numbers to at a time: each keeps its name.
+/// More distinct look-ups than the BPF programs can number at a time: each keeps its name.
 #[test]
 fn look_ups_keep_their_names_when_there_are_too_many_to_number() {
     let _turn = ONE_AT_A_TIME.lock();
@@ -118,7 +118,7 @@ fn look_ups_keep_their_names_when_there_are_too_many_to_number() {
     assert_names(&recorded, 100_000, 3);
 }
 
-/// The same from processes that find the same things missing at the same time.
+/// The same with several processes that miss the same paths at the same time.
 #[test]
 fn look_ups_keep_their_names_when_several_number_them_at_once() {
     let _turn = ONE_AT_A_TIME.lock();

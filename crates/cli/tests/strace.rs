@@ -1,4 +1,4 @@
-//! The same deterministic payload under `strace -f` and under us: the same forks, execs, failed
+//! The same deterministic payload under `strace -f` and proctrace: equal forks, execs, failed
 //! execs, exits and failed look-ups.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -13,10 +13,10 @@ use std::process::Command;
 use common::{Events, Recorder, fixture, text, u64_of};
 use proctrace_wire::escape::to_bytes;
 
-/// Rounds of the payload: each makes two processes, a thread, and 0.25 processes more.
+/// Rounds of the payload: each creates two processes, a thread, and 0.25 additional processes.
 const ROUNDS: &str = "2300";
 
-/// Something that happened, without the pids and times that differ from run to run.
+/// An event, without the pids and times that vary between runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Fact {
     Process,
@@ -29,7 +29,7 @@ enum Fact {
     Opened,
 }
 
-/// Calls that look a path up, but for exec.
+/// Path look-up calls, except exec.
 const LOOKUPS: &[&str] = &[
     "open",
     "openat",
@@ -117,7 +117,7 @@ fn of_events(events: &Events) -> Facts {
     facts
 }
 
-/// Runs the payload under strace with a log per task, which keeps a call on one line.
+/// Runs the payload under strace with a log per task, which keeps each call on one line.
 fn under_strace(program: &Path) -> Facts {
     let directory = tempfile::tempdir().unwrap();
     let output = Command::new("strace")
@@ -145,7 +145,7 @@ fn under_strace(program: &Path) -> Facts {
     facts
 }
 
-/// What a line of strace's log says.
+/// Parses a line of strace's log.
 fn of_line(line: &str) -> Option<Fact> {
     if let Some(rest) = line.strip_prefix("+++ exited with ") {
         return Some(Fact::Code(rest.split(' ').next()?.parse().ok()?));
@@ -183,7 +183,7 @@ fn of_line(line: &str) -> Option<Fact> {
     })
 }
 
-/// The strings among arguments, which -xx prints in hexadecimal.
+/// The strings in arguments, which -xx prints in hexadecimal.
 fn strings(arguments: &str) -> Vec<Vec<u8>> {
     arguments
         .split('"')

@@ -1,4 +1,4 @@
-//! What a recording was not asked for is unknown: in reports, metrics, comparisons and gates.
+//! Anything excluded from a recording is unknown: in reports, metrics, comparisons and gates.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use std::process::Output;
 
 use common::{Recorded, Recorder, proctrace, report};
 
-/// 40 failed opens and stats of paths that are not there.
+/// 40 failed opens and stats of non-existent paths.
 fn record(options: &[&str]) -> Recorded {
     let recorded = Recorder::new().option(options).fixture("lookups", &["10"]);
     assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
@@ -29,7 +29,7 @@ fn a_gate_does_not_take_what_was_left_out_for_none() {
     assert_eq!(output.status.code(), Some(1), "{says}");
     assert!(says.contains("PT013") && says.contains("total_failed_lookups"), "{says}");
     assert!(says.contains("left out by --misses"), "{says}");
-    // The finding is in the reports for machines, too.
+    // The machine-readable reports contain the finding, too.
     let junit = left_out.directory.path().join("junit.xml");
     let json = left_out.directory.path().join("gate.json");
     let arguments =
@@ -42,19 +42,19 @@ fn a_gate_does_not_take_what_was_left_out_for_none() {
     assert_eq!(report["verdict"], "refused");
     assert_eq!(report["findings"][0]["metric"], "total_failed_lookups");
 
-    // Of what is known, the same gate judges.
+    // The same gate judges known metrics.
     assert_eq!(gate(&["--limit", "total_execs=|48"], &left_out.trace()).status.code(), Some(0));
     let asked_for = record(&[]);
     assert_eq!(gate(&limit, &asked_for.trace()).status.code(), Some(3));
 
-    // One side knows it: no comparison, whether it is asked for by name or by a pattern.
+    // Only one side knows it: no comparison, whether it is selected by name or by a pattern.
     let baseline = asked_for.trace().display().to_string();
     for limit in ["total_failed_lookups=5%", "failed_lookups=5%", "total_*=5%"] {
         let output = gate(&["--baseline", &baseline, "--limit", limit], &left_out.trace());
         let says = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(output.status.code(), Some(1), "{limit}: {says}");
     }
-    // Nobody knows it, and a pattern asks for nothing in particular.
+    // Neither side knows it, and a pattern does not select it explicitly.
     let baseline = left_out.trace().display().to_string();
     let output = gate(&["--baseline", &baseline, "--limit", "total_f*=5%"], &left_out.trace());
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));

@@ -1,4 +1,4 @@
-//! What commands say of traces that are not whole and of arguments that make no sense.
+//! Messages about incomplete traces and invalid arguments.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ fn tour() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-1.ptrace")
 }
 
-/// The exit code and what was said on stderr.
+/// The exit code and stderr.
 fn run(arguments: &[&str]) -> (i32, String) {
     let output = proctrace().args(arguments).output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())

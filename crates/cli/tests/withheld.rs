@@ -1,4 +1,5 @@
-//! Programs that the recording user may not trace: the process is recorded, its data is not.
+//! Programs that the recording user may not trace: the process is recorded, but its data is
+//! withheld.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,14 +17,14 @@ const AGAIN: &str = "zqagain7f3a";
 const SET_ID: &str = "zqsuid7f3a";
 const DEEP: &str = "zqdeep7f3a";
 
-/// Records a shell script of the user's; its text is in no argument.
+/// Records a shell script of the user's; its text occurs in no argument.
 fn record_script(stage: &Stage, recorder: u32, script: &str) -> (Contents, Events) {
     let file = stage.path().join("script.sh");
     fs::write(&file, script).unwrap();
     for mark in [MINE, AGAIN, SET_ID, DEEP] {
         let directory = stage.path().join(format!("{mark}.cwd/{mark}.sub"));
         fs::create_dir_all(directory).unwrap();
-        // and where the recorder runs
+        // and in the recorder's working directory
         fs::create_dir_all(stage.path().join(format!("traces/{mark}.sub"))).unwrap();
     }
     let mut command = stage.record(recorder, &["--", "sh"]);
@@ -35,7 +36,7 @@ fn record_script(stage: &Stage, recorder: u32, script: &str) -> (Contents, Event
     (Contents::of(&stage.trace()), Events::of(&stage.trace()))
 }
 
-/// A line of a script that runs `program` with its mark everywhere.
+/// A script line that runs `program` with its mark everywhere.
 fn line(stage: &Stage, mark: &str, steps: &str) -> String {
     let program = stage.program(mark);
     format!(
@@ -54,7 +55,7 @@ fn a_set_user_id_program_is_a_process_without_a_word() {
     let stage = Stage::new();
     let program = stage.set_user_id_program(SET_ID, stage.other);
     let deep = stage.program(DEEP);
-    // What it executes in turn has its rights, too.
+    // Programs that it executes inherit its privileges.
     let script = [
         line(&stage, MINE, "work"),
         format!("{} {SET_ID} work\n", program.display()),
@@ -79,12 +80,12 @@ fn a_set_user_id_program_is_a_process_without_a_word() {
         assert_eq!(end["withheld"], true);
         assert_eq!(end["code"], 0);
         assert_eq!(end["comm"], "");
-        // What everybody may read in /proc.
+        // Values that any user may read in /proc.
         assert!(u64_of(&end["run_ns"]) > 0 && u64_of(&end["minflt"]) > 0, "{end}");
-        // What only those may who can trace it.
+        // Values that require permission to trace it.
         assert_eq!((u64_of(&end["rchar"]), u64_of(&end["lookups_failed"])), (0, 0), "{end}");
     }
-    // Three shells forked three children, and each of the works one more.
+    // Three shells forked three children, and each `work` one more.
     assert_eq!(events.forks(false).len(), 7);
     assert_eq!(header(&stage.trace())["header"]["restricted"], true);
     let findings = report(&stage.trace());
@@ -114,7 +115,7 @@ fn who_gives_up_foreign_rights_is_seen_again() {
     let stage = Stage::new();
     stage.set_user_id_program(SET_ID, stage.other);
     let again = stage.program(AGAIN);
-    // Without them it stays undumpable, up to its next exec.
+    // Without the privileges it stays undumpable, up to its next exec.
     let steps = format!("work drop work exec {} {AGAIN} work", again.display());
     let script =
         line(&stage, SET_ID, &steps).replace(&format!("{SET_ID}.cwd"), &format!("{AGAIN}.cwd"));
@@ -159,7 +160,7 @@ fn a_program_that_nobody_may_read_is_hidden() {
     use std::os::unix::fs::PermissionsExt;
     let stage = Stage::new();
     let program = stage.program(SET_ID);
-    // As the kernel has it: who may not read a file may not trace what it runs (would_dump()).
+    // As in the kernel: a user who may not read a file may not trace its process (would_dump()).
     fs::set_permissions(&program, fs::Permissions::from_mode(0o711)).unwrap();
     let script = format!("{} {SET_ID} work\n", program.display());
     let (contents, _) = record_script(&stage, stage.user, &script);

@@ -1,4 +1,4 @@
-//! What a figure shows, without a word on how it is drawn.
+//! The content of a figure, independent of how it is drawn.
 
 use serde::Serialize;
 
@@ -9,42 +9,42 @@ use crate::table::Unit;
 /// A figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chart {
-    /// A stable name: that of its file.
+    /// A stable name, used as the file name.
     pub name: &'static str,
     /// A heading.
     pub title: String,
-    /// What the reader must know to understand it: n, what is an estimate.
+    /// Notes needed to interpret it: n, which values are estimates.
     pub notes: Vec<String>,
-    /// What is in it.
+    /// Its content.
     pub body: ChartBody,
 }
 
-/// What is in a figure.
+/// The content of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChartBody {
-    /// Horizontal bars with a name each, and one or several values side by side or stacked.
+    /// Labelled horizontal bars, with one or several values grouped or stacked.
     Bars(Bars),
     /// Values over a continuous axis.
     Lines(Lines),
-    /// A number of things by size, on a logarithmic axis.
+    /// Counts by size, on a logarithmic axis.
     Histogram(Histogram),
     /// A matrix of coefficients.
     HeatMap(HeatMap),
-    /// Points with names.
+    /// Labelled points.
     Scatter(Scatter),
-    /// The life of every process.
+    /// The lifetime of every process.
     Gantt(Box<Gantt>),
-    /// Stacks, folded: frames joined by `;`, a space, a weight.
+    /// Folded stacks: frames joined by `;`, a space, a weight.
     Flame(Flame),
-    /// From one value to another in steps.
+    /// The steps from one value to another.
     Waterfall(Waterfall),
 }
 
 /// An axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Axis {
-    /// What it is, without the unit.
+    /// Its name, without the unit.
     pub title: String,
     /// The unit of its values.
     pub unit: Unit,
@@ -55,62 +55,62 @@ pub struct Axis {
 /// Horizontal bars.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bars {
-    /// A name for each row.
+    /// One label per row.
     pub rows: Vec<String>,
-    /// The values.
+    /// The value axis.
     pub axis: Axis,
-    /// One colour each.
+    /// The series, one colour each.
     pub series: Vec<Series>,
-    /// Whether the series of a row add up, or stand side by side.
+    /// Whether the series of a row are stacked rather than grouped.
     pub stacked: bool,
 }
 
-/// Lines, or areas on top of each other.
+/// Lines, or stacked areas.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Lines {
     /// The horizontal axis.
     pub x_axis: Axis,
     /// The vertical axis.
     pub y_axis: Axis,
-    /// Where the values stand; rising.
+    /// The x values, ascending.
     pub x: Vec<f64>,
-    /// One colour each.
+    /// The series, one colour each.
     pub series: Vec<Series>,
-    /// Whether they are areas that add up.
+    /// Whether the series are stacked areas.
     pub stacked: bool,
-    /// Whether each x is drawn as a point: measurements, not a course of time.
+    /// Whether each value is drawn as a point: separate measurements rather than a time series.
     pub points: bool,
-    /// Horizontal lines with a name: cores asked for, an ideal.
+    /// Labelled horizontal lines: cores asked for, an ideal.
     pub marks: Vec<Mark>,
-    /// Vertical lines with a name: ends of phases.
+    /// Labelled vertical lines: ends of phases.
     pub moments: Vec<Mark>,
 }
 
 /// A histogram.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Histogram {
-    /// What is counted by.
+    /// The quantity that is binned.
     pub axis: Axis,
-    /// What the bars count.
+    /// The count axis.
     pub count_axis: Axis,
-    /// Edges of the bars, one more than these; rising.
+    /// Bin edges, ascending; one more than there are bins.
     pub edges: Vec<f64>,
-    /// One colour each, on top of each other.
+    /// The series, one colour each, stacked.
     pub series: Vec<Series>,
-    /// Vertical lines with a name.
+    /// Labelled vertical lines.
     pub marks: Vec<Mark>,
 }
 
 /// A matrix.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeatMap {
-    /// A name for each row and column.
+    /// One name per row and column.
     pub names: Vec<String>,
-    /// By row, then column; between -1 and 1.
+    /// By row, then column; coefficients between -1 and 1.
     pub values: Vec<Vec<Option<f64>>>,
 }
 
-/// Points.
+/// A scatter plot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scatter {
     /// The horizontal axis.
@@ -121,57 +121,57 @@ pub struct Scatter {
     pub points: Vec<Point>,
 }
 
-/// A point.
+/// A point of a scatter plot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
-    /// Where.
+    /// Horizontal position.
     pub x: f64,
-    /// Where.
+    /// Vertical position.
     pub y: f64,
-    /// How large, between 0 and 1.
+    /// Size, between 0 and 1.
     pub weight: f64,
-    /// What; the largest are labelled.
+    /// Its label; only the largest points are labelled.
     pub name: String,
 }
 
 /// Stacks with weights.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Flame {
-    /// What the weights are: "processes", "µs of CPU time".
+    /// What the weights measure: "processes", "µs of CPU time".
     pub weighs: String,
     /// Frames from the root, joined by `;`, then a space and the weight.
     pub folded: Vec<String>,
 }
 
-/// From one value to another in steps: what made the difference.
+/// The steps from one value to another, by cause.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Waterfall {
-    /// The values.
+    /// The value axis.
     pub axis: Axis,
-    /// The value before.
+    /// The initial value.
     pub start: Mark,
-    /// What was added, or taken away; in the order in which they are shown.
+    /// Increases and decreases, in display order.
     pub steps: Vec<Step>,
-    /// The value after: the one before and all steps.
+    /// The final value: the initial value plus all steps.
     pub end: Mark,
 }
 
-/// A part of a difference.
+/// One contribution to a difference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// How much it adds; negative if it takes away.
+    /// Its signed amount; negative for a decrease.
     pub change: f64,
 }
 
 impl Chart {
-    /// A figure.
+    /// A figure without notes.
     pub fn new(name: &'static str, title: impl Into<String>, body: ChartBody) -> Self {
         Self { name, title: title.into(), notes: Vec::new(), body }
     }
 
-    /// With something the reader must know.
+    /// Adds a note.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());

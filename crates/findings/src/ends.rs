@@ -1,4 +1,4 @@
-//! How processes ended that did not end with exit status 0.
+//! How processes ended, other than with exit status 0.
 
 use std::borrow::Cow;
 
@@ -6,41 +6,42 @@ use serde::Serialize;
 
 use crate::Outcome;
 
-/// How processes ended. Those whose end was not recorded, because they were still running or because
-/// the record was lost, are in `unknown` and in no other number.
+/// Counts of processes by how they ended. Processes whose end was not recorded, because they were
+/// still running or because the record was lost, are counted only in `unknown`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Ends {
     /// Processes that exited with status 0.
     pub succeeded: u64,
-    /// Processes that exited with another status.
+    /// Processes that exited with a non-zero status.
     pub failed: u64,
-    /// Processes that a signal killed.
+    /// Processes killed by a signal.
     pub signalled: u64,
-    /// Of these, those that left a core dump.
+    /// Subset of `signalled` that left a core dump.
     pub core_dumps: u64,
     /// Processes whose end is not known.
     pub unknown: u64,
-    /// Those that failed or were killed, by how and by program, the worst first: signals of a
-    /// fault, SIGKILL, other signals, exit statuses; those of a test that said no (`grep`) are last.
+    /// The failed and killed processes grouped by outcome and program, the most severe first: fault
+    /// signals, SIGKILL, other signals, exit statuses; negative results of test commands (`grep`)
+    /// are last.
     pub by_program: Vec<ProgramEnd>,
 }
 
-/// Processes that ran the same program and ended in the same way.
+/// Processes that ran the same program and ended the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProgramEnd {
-    /// What they ran last.
+    /// The last program they ran.
     pub program: String,
     /// How they ended.
     pub outcome: Outcome,
-    /// The same in words: "SIGSEGV", "exit 1".
+    /// The outcome as text: "SIGSEGV", "exit 1".
     pub how: String,
-    /// How many.
+    /// Number of processes.
     pub processes: u64,
-    /// How many of them left a core dump.
+    /// Number of those that left a core dump.
     pub core_dumps: u64,
-    /// The pid of the first that ended so.
+    /// The pid of the first process that ended this way.
     pub example_pid: i32,
-    /// What started it; empty where that is not of the recording.
+    /// The program that started it; empty if its parent was not recorded.
     pub example_parent: String,
 }
 
@@ -52,7 +53,7 @@ impl Ends {
 }
 
 impl Outcome {
-    /// In a word or two: "exit 1", "SIGSEGV".
+    /// A short description: "exit 1", "SIGSEGV".
     pub fn word(self) -> String {
         match self {
             Self::Code(code) => format!("exit {code}"),
@@ -96,7 +97,7 @@ const SIGNALS: [&str; 31] = [
     "SIGSYS",
 ];
 
-/// The name of a signal; "signal 40" where it has none.
+/// The name of a signal; "signal 40" for signals without a name.
 pub fn signal_name(signal: i32) -> Cow<'static, str> {
     let at = usize::try_from(signal).ok().and_then(|signal| signal.checked_sub(1));
     match at.and_then(|at| SIGNALS.get(at)) {

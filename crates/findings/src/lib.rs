@@ -1,9 +1,9 @@
-//! What an analysis found, as plain data: the border between those who compute and those who
-//! render. Nothing here knows how a figure came about or how it will look.
+//! Results of an analysis as plain data: the interface between analysis and rendering.
 //!
-//! Every number has its unit in its name. Names and paths are text as `proctrace_wire::escape`
-//! makes it. `proctrace report --json` prints [`Findings`] as it is, so names here are an
-//! interface: add to them, do not change them.
+//! Nothing here depends on how a value was computed or how it is rendered. Every number has its
+//! unit in its name. Names and paths are text as `proctrace_wire::escape` produces it. `proctrace
+//! report --json` serialises [`Findings`] as it is, so field names are a public interface: fields
+//! may be added, but not renamed.
 
 mod chart;
 mod ends;
@@ -29,60 +29,61 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Everything a report says.
+/// All findings of a report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Findings {
-    /// What was recorded.
+    /// Description of the recording.
     pub run: Run,
-    /// Whether the figures can be trusted.
+    /// Whether the values can be trusted.
     pub health: Health,
-    /// What the recording knows, quantity by quantity. What is not known is None in all that follows,
-    /// or not there, but never 0.
+    /// How well the recording knows each quantity. An unknown value is None or absent in all other
+    /// fields, never 0.
     pub known: Vec<Known>,
-    /// The figures at a glance.
+    /// The key figures.
     pub summary: Summary,
-    /// Processes and threads by what they ran, the most numerous first.
+    /// Processes and threads by the program they ran, the most numerous first.
     pub categories: Vec<Category>,
-    /// Who started what, the most frequent first.
+    /// Process creation by parent and child program, the most frequent first.
     pub spawners: Vec<Spawner>,
     /// Failed look-ups by directory, call and errno, the most frequent first.
     pub lookups: Vec<DirectoryMisses>,
-    /// How processes ended: what failed, and what a signal killed.
+    /// How processes ended: failures and deaths by signal.
     pub ends: Option<Ends>,
-    /// Processes that outlived their parent, those with most CPU time first.
+    /// Processes that outlived their parent, the largest CPU time first.
     pub detached: Vec<Detached>,
-    /// Memory over time, where it was looked at.
+    /// Memory over time, if it was sampled.
     pub memory: Option<Memory>,
-    /// What could not be seen.
+    /// Blind spots: what the recording could not observe.
     pub blind_spots: Vec<BlindSpot>,
-    /// What goes with what over time.
+    /// Correlations between quantities over time.
     pub correlations: Correlations,
 }
 
-/// What was recorded.
+/// Description of the recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Run {
-    /// The command and its arguments; empty where none was launched.
+    /// The command and its arguments; empty if no command was launched.
     pub command: Vec<String>,
-    /// Whom the recorder was told to record: "command", "pids" or "system".
+    /// The scope of the recording: "command", "pids" or "system".
     pub scope: String,
-    /// The cgroup whose members were recorded as well.
+    /// The cgroup whose members were recorded in addition.
     pub cgroup: Option<String>,
-    /// Where it was started.
+    /// Initial working directory.
     pub cwd: String,
     /// Host name.
     pub host: String,
     /// Kernel release.
     pub kernel: String,
-    /// When it was started, in nanoseconds since 1970.
+    /// Start time, in nanoseconds since 1970.
     pub started_unix_ns: u64,
-    /// How it ended; None if it was still running or the recording was cut short.
+    /// How the command ended; None if it was still running or the recording was cut short.
     pub outcome: Option<Outcome>,
-    /// CPUs it might use.
+    /// Number of CPUs available to it.
     pub cores: u32,
-    /// From its start to its own exit, or to the last record if that is not known.
+    /// From the start of the command to its own exit, or to the last record if that is unknown.
     pub wall_ns: u64,
-    /// From its start to the last record: longer if descendants outlived it.
+    /// From the start of the command to the last record: longer than `wall_ns` if descendants
+    /// outlived the command.
     pub recorded_ns: u64,
 }
 
@@ -90,42 +91,42 @@ pub struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It exited with this code.
+    /// Exited with this status.
     Code(i32),
-    /// This signal killed it.
+    /// Killed by this signal.
     Signal(i32),
 }
 
-/// Whether the figures can be trusted.
+/// Whether the values can be trusted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Health {
-    /// Whether the recorder got to finish the trace.
+    /// Whether the recorder finished the trace.
     pub complete: bool,
-    /// Whether the recorder was still writing the trace when it was read, which is then not
-    /// complete.
+    /// Whether the recorder was still writing the trace when it was read, which makes it
+    /// incomplete.
     pub recording_now: bool,
-    /// Records that were lost while recording.
+    /// Number of records lost during recording.
     pub lost: u64,
-    /// By kind and reason.
+    /// Lost records by kind and reason.
     pub losses: Vec<Loss>,
-    /// What is wrong with the file, in words.
+    /// Descriptions of damage to the file.
     pub damage: Vec<String>,
-    /// The books: each must balance.
+    /// Consistency laws, each of which must hold.
     pub laws: Vec<Law>,
 }
 
 impl Health {
-    /// Whether every figure is exact.
+    /// Whether all values are exact.
     pub fn is_good(&self) -> bool {
         self.complete && self.lost == 0 && self.damage.is_empty() && self.laws_hold()
     }
 
-    /// Whether the books balance, as far as that could be checked.
+    /// Whether no law that could be checked is violated.
     pub fn laws_hold(&self) -> bool {
         !self.laws.iter().any(Law::is_broken)
     }
 
-    /// How many of the laws could be checked.
+    /// Number of laws that could be checked.
     pub fn laws_checked(&self) -> usize {
         self.laws.iter().filter(|law| law.holds.is_some()).count()
     }
@@ -134,118 +135,120 @@ impl Health {
 /// How well a recording knows a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Known {
-    /// A name that does not change: "cpu", "lookups_open".
+    /// A stable name: "cpu", "lookups_open".
     pub quantity: &'static str,
-    /// How well.
+    /// The level of knowledge.
     pub state: Knowledge,
-    /// By which method it is estimated, why it is a bound, why it is not there.
+    /// The estimation method, the reason it is only a bound, or the reason it is absent.
     pub why: Option<String>,
 }
 
-/// How well something is known.
+/// Levels of knowledge about a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Knowledge {
-    /// Every value is.
+    /// Every value is exact.
     Exact,
-    /// It is estimated.
+    /// Every value is an estimate.
     Estimate,
-    /// Records were lost, so there was at least so much.
+    /// Records were lost, so the true value may be higher.
     LowerBound,
-    /// Not at all.
+    /// The quantity is unknown.
     Absent,
 }
 
-/// A number of lost records.
+/// A number of lost records of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Loss {
-    /// What kind.
+    /// The kind of record.
     pub kind: String,
-    /// Why.
+    /// Why they were lost.
     pub reason: String,
-    /// How many.
+    /// How many were lost.
     pub count: u64,
 }
 
-/// Something that must hold in every complete recording.
+/// An invariant of every complete recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Law {
     /// A stable name.
     pub name: &'static str,
-    /// What it says.
+    /// The invariant in words.
     pub says: &'static str,
-    /// Whether it holds; None where it could not be checked.
+    /// Whether it holds; None if it could not be checked.
     pub holds: Option<bool>,
     /// Why it could not be checked.
     pub not_checked: Option<String>,
-    /// What should be equal to `found`; None where it is not known.
+    /// The value that `found` must equal; None if unknown.
     pub expected: Option<f64>,
-    /// What was found; None where it is not known.
+    /// The value found; None if unknown.
     pub found: Option<f64>,
-    /// The unit of both.
+    /// The unit of `expected` and `found`.
     pub unit: &'static str,
 }
 
 impl Law {
-    /// Whether it was checked, and does not hold.
+    /// Whether it was checked and does not hold.
     pub fn is_broken(&self) -> bool {
         self.holds == Some(false)
     }
 }
 
-/// The figures at a glance; None for what the recording does not know (see [`Known`]).
+/// The key figures; None for quantities that the recording does not know (see [`Known`]).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// CPU time of every task, exact.
+    /// CPU time of all tasks, exact.
     pub cpu_ns: Option<u64>,
-    /// Of it, in user mode: an estimate from `ticks`.
+    /// The part of it in user mode: an estimate from `ticks`.
     pub user_ns: Option<u64>,
-    /// Of it, in the kernel, likewise.
+    /// The part of it in the kernel, likewise estimated.
     pub system_ns: Option<u64>,
-    /// Scheduler ticks that hit any task: the n of that estimate.
+    /// Scheduler ticks that hit any task: the sample size n of that estimate.
     pub ticks: Option<f64>,
-    /// Lower end of the 95 % interval of the share of system time, in percent.
+    /// Lower bound of the 95 % interval of the system-time share, in percent.
     pub system_low_percent: Option<f64>,
-    /// Its upper end.
+    /// Upper bound of the same interval.
     pub system_high_percent: Option<f64>,
-    /// What wait(2), and so time(1), says of system time; None if the command was not waited for. Too
-    /// little where most processes are shorter than a tick.
+    /// System time according to wait(2), and hence time(1); None if the command was not waited for.
+    /// An underestimate where most processes are shorter than a tick.
     pub waited_system_ns: Option<u64>,
-    /// CPU time over recorded time and cores, in percent.
+    /// CPU time divided by recorded time times cores, in percent.
     pub efficiency_percent: Option<f64>,
-    /// What wait(2), and so time(1), says of the command; None if it was not waited for.
+    /// CPU time of the command according to wait(2), and hence time(1); None if it was not waited
+    /// for.
     pub waited_cpu_ns: Option<u64>,
-    /// CPU time of processes whose parent was gone, or never waited for them.
+    /// CPU time of processes whose parent had exited or never waited for them.
     pub unwaited_cpu_ns: Option<u64>,
     /// Processes that were still running when their parent exited.
     pub detached_processes: Option<u64>,
-    /// CPU time of those.
+    /// CPU time of the detached processes.
     pub detached_cpu_ns: Option<u64>,
-    /// Processes, the command included.
+    /// Processes, including the command.
     pub processes: Option<u64>,
-    /// Threads, beside each process's first.
+    /// Threads, not counting the first thread of each process.
     pub threads: Option<u64>,
     /// Successful execs.
     pub execs: Option<u64>,
     /// Failed execs.
     pub execs_failed: Option<u64>,
-    /// Most tasks at one time.
+    /// Peak number of simultaneous tasks.
     pub peak_tasks: Option<u64>,
-    /// Most processes at one time.
+    /// Peak number of simultaneous processes.
     pub peak_processes: Option<u64>,
-    /// Most tasks running or runnable in a sample; None without samples.
+    /// Peak number of running or runnable tasks in a sample; None without samples.
     pub peak_running: Option<u64>,
-    /// Half of the processes lived shorter; None if none has ended.
+    /// Median process lifetime; None if no process has ended.
     pub median_life_ns: Option<u64>,
-    /// Failed look-ups, whatever they were for: all calls that failed, those of `lookups_of_no_link`
-    /// included.
+    /// All failed path look-ups, including `lookups_of_no_link`.
     pub lookups_failed: Option<u64>,
-    /// Of them, readlinks of what is there but no link: how realpath(3) finds its way, nothing in
-    /// vain. Neither the figures by family nor those by directory count them.
+    /// The part of `lookups_failed` that are readlinks of existing files that are not links:
+    /// realpath(3) resolves paths this way, so they are not wasted. Excluded from the counts by
+    /// family and by directory.
     pub lookups_of_no_link: Option<u64>,
-    /// The others, which looked for what is not there: what reports and metrics call failed look-ups.
+    /// The remaining failures, for paths that do not exist: "failed look-ups" in reports and
+    /// metrics.
     pub lookups_in_vain: Option<u64>,
-    /// The same by family of calls: "open", "stat"; those that did not occur are not there.
+    /// `lookups_in_vain` by call family: "open", "stat"; families without failures are absent.
     pub lookups_failed_by_family: BTreeMap<String, u64>,
     /// Successful opens.
     pub opens: Option<u64>,
@@ -261,21 +264,21 @@ pub struct Summary {
     pub read_bytes: Option<u64>,
     /// Bytes written to storage.
     pub write_bytes: Option<u64>,
-    /// Time tasks were runnable without a CPU.
+    /// Total time that tasks were runnable but waiting for a CPU.
     pub run_delay_ns: Option<u64>,
-    /// The largest peak RSS of a program.
+    /// The largest peak RSS of any program.
     pub maxrss_bytes: Option<u64>,
-    /// Which program that was.
+    /// The program with that peak RSS.
     pub maxrss_program: Option<String>,
-    /// Processes still there when the recording ended.
+    /// Processes still alive when the recording ended.
     pub alive_processes: Option<u64>,
 }
 
-/// What kind of thing a program is.
+/// The class of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// A command that comes with the system.
+    /// A command supplied by the operating system.
     Command,
     /// Part of an experiment's software.
     Framework,
@@ -283,179 +286,183 @@ pub enum Class {
     Program,
 }
 
-/// Processes and threads that ran the same thing.
+/// Processes and threads that ran the same program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Category {
-    /// A system command, of an experiment's software, or a program of its own.
+    /// System command, framework program, or other program.
     pub class: Class,
-    /// What sort of command or software: "text", "o2 sim"; empty where no rule says.
+    /// The group of the command or software: "text", "o2 sim"; empty if no rule assigns one.
     pub group: String,
     /// The command, program or script.
     pub name: String,
-    /// Processes that ran it last; none where all went on to something else.
+    /// Processes whose last program this was; zero if all of them went on to exec another.
     pub processes: Option<u64>,
-    /// Of them, those that never called exec and so count where their parent does.
+    /// The part of `processes` that never called exec and therefore counts in the parent's
+    /// category.
     pub forked: Option<u64>,
-    /// Their threads.
+    /// Threads of these processes.
     pub threads: Option<u64>,
-    /// Successful execs of it, also by processes that ran something else after it.
+    /// Successful execs of it, including by processes that later ran something else.
     pub execs: Option<u64>,
     /// CPU time, exact.
     pub cpu_ns: Option<u64>,
-    /// Of it, in user mode: estimated from ticks, of which it borrows from its category what it lacks,
-    /// so that rows add up to the whole. How certain that is say the following fields.
+    /// The part of it in user mode: estimated from ticks, supplemented by the ticks of the whole
+    /// category where the row's own are too few, so that rows sum to the total. The interval fields
+    /// below give the uncertainty.
     pub user_ns: Option<u64>,
-    /// Of it, in the kernel, likewise.
+    /// The part of it in the kernel, likewise estimated.
     pub system_ns: Option<u64>,
-    /// The share of system time; None where fewer than 30 ticks hit these processes.
+    /// The share of system time; None if fewer than 30 ticks hit these processes.
     pub system_percent: Option<f64>,
-    /// Lower end of the 95 % interval of that share, by these ticks alone.
+    /// Lower bound of the 95 % interval of that share, from these ticks alone.
     pub system_low_percent: Option<f64>,
-    /// Its upper end.
+    /// Upper bound of the same interval.
     pub system_high_percent: Option<f64>,
     /// Scheduler ticks that hit these processes.
     pub ticks: Option<f64>,
-    /// Failed look-ups in vain.
+    /// Failed look-ups of paths that do not exist.
     pub lookups_failed: Option<u64>,
-    /// Half of the processes lived shorter; None if none has ended.
+    /// Median process lifetime; None if no process has ended.
     pub median_life_ns: Option<u64>,
-    /// Largest peak RSS of one of them.
+    /// Largest peak RSS of any of them.
     pub maxrss_bytes: Option<u64>,
-    /// What started most of them.
+    /// The program that started most of them.
     pub main_spawner: String,
-    /// How many of them that was.
+    /// Number of them that it started.
     pub main_spawner_processes: Option<u64>,
 }
 
-/// Who started what.
+/// Process creation by parent and child program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spawner {
-    /// What the parent was running.
+    /// The program the parent was running.
     pub parent: String,
-    /// What the child came to run.
+    /// The last program the child ran.
     pub child: String,
-    /// How often.
+    /// Number of child processes.
     pub processes: u64,
     /// CPU time of the children.
     pub cpu_ns: Option<u64>,
-    /// How often per second of wall time.
+    /// Child processes per second of wall time.
     pub per_second: f64,
 }
 
-/// Failed look-ups in one directory.
+/// Failed look-ups in one directory, by call family and errno.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DirectoryMisses {
-    /// The directory that was searched.
+    /// The searched directory.
     pub directory: String,
-    /// Which calls: "open", "stat".
+    /// The call family: "open", "stat".
     pub family: String,
-    /// What the calls said: "ENOENT".
+    /// The symbolic error: "ENOENT".
     pub errno: String,
-    /// How many.
+    /// Number of failed look-ups.
     pub count: u64,
-    /// How many processes did it.
+    /// Number of processes that made them.
     pub processes: u64,
 }
 
-/// A process that was still there when its parent had gone.
+/// A process that outlived its parent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Detached {
     /// Its pid.
     pub pid: i32,
-    /// What it ran last.
+    /// The last program it ran.
     pub program: String,
-    /// What its parent ran last.
+    /// The last program its parent ran.
     pub parent: String,
     /// Its CPU time.
     pub cpu_ns: Option<u64>,
-    /// How long it lived; None if it was alive at the end.
+    /// Its lifetime; None if it was alive at the end.
     pub life_ns: Option<u64>,
 }
 
 /// Memory over time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Memory {
-    /// Pause between looks.
+    /// Sampling interval.
     pub interval_ns: u64,
-    /// Looks at all processes.
+    /// Number of sampling passes over all processes.
     pub passes: u64,
-    /// The most that all processes took together: the sum of their proportional shares.
+    /// Peak of the total PSS of all processes.
     pub peak_pss_bytes: u64,
-    /// The sum of their resident memory then, in which shared pages count once for each.
+    /// Total RSS at that time, which counts shared pages once per process.
     pub rss_bytes_then: u64,
-    /// The sum of what each had for itself then.
+    /// Total USS at that time.
     pub uss_bytes_then: u64,
-    /// How many processes that were.
+    /// Number of processes at that time.
     pub processes_then: u64,
-    /// Each process at its largest proportional share, the largest first.
+    /// One sample per process, at its largest PSS; the largest first.
     pub processes: Vec<ProcessMemory>,
-    /// Processes that no look found.
+    /// Processes that were never sampled.
     pub processes_not_looked_at: u64,
-    /// The largest peak RSS of these, from their exit records; None where there are none.
+    /// The largest peak RSS of the processes never sampled, from their exit records; None if there
+    /// are none.
     pub peak_rss_bytes_not_looked_at: Option<u64>,
 }
 
-/// The memory of one process when its proportional share was largest, and its peak RSS.
+/// Memory of one process at its largest PSS, and its peak RSS.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessMemory {
     /// Its pid.
     pub pid: i32,
-    /// What it ran last.
+    /// The last program it ran.
     pub program: String,
-    /// The most that was resident while it ran that, by its exit record, which looks can miss; None
-    /// if it was alive at the end.
+    /// Peak RSS while it ran that program, from its exit record, since samples can miss the peak;
+    /// None if it was alive at the end.
     pub peak_rss_bytes: Option<u64>,
-    /// Resident at that look.
+    /// RSS in that sample.
     pub rss_bytes: u64,
-    /// Proportional: a page shared by n processes counts for 1/n.
+    /// PSS: a page shared by n processes counts for 1/n.
     pub pss_bytes: u64,
-    /// Its own alone.
+    /// USS: memory not shared with any other process.
     pub uss_bytes: u64,
-    /// Resident and shared.
+    /// Shared resident memory.
     pub shared_bytes: u64,
-    /// Swapped out.
+    /// Swapped-out memory.
     pub swap_bytes: u64,
 }
 
-/// Something that the recording could not see.
+/// Something that the recording could not observe.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BlindSpot {
-    /// A name that does not change: "compat", "io_uring", "systemd_run", "misses".
+    /// A stable name: "compat", "io_uring", "systemd_run", "misses".
     pub what: &'static str,
-    /// The same for people.
+    /// Description for readers.
     pub says: String,
-    /// How many processes it concerns.
+    /// Number of processes concerned.
     pub processes: u64,
-    /// What they ran.
+    /// The programs they ran.
     pub programs: Vec<String>,
 }
 
-/// What goes with what over time: Pearson's r between series over equal bins, and how far it can
-/// be believed. All matrices have the order of `series`, and None where a series never changes, or
-/// where a pair has three independent bins or fewer (then only `n_effective` is known).
+/// Correlations over time: Pearson's r between series over equal bins, with its uncertainty. All
+/// matrices have the order of `series`, and contain None where a series is constant or where a pair
+/// has three independent bins or fewer (then only `n_effective` is known).
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Correlations {
-    /// Names of the series, in the order of rows and columns.
+    /// Names of the series, in row and column order.
     pub series: Vec<String>,
-    /// The matrix.
+    /// The matrix of Pearson's r.
     pub r: Vec<Vec<Option<f64>>>,
-    /// Bins: the n of every coefficient of series that are known from the first bin.
+    /// Number of bins: the n of every coefficient of series that are known from the first bin.
     pub n: usize,
-    /// The first bin in which each series is known; a pair leaves out the bins before both are.
+    /// The first bin in which each series is known; a pair leaves out the bins before both are
+    /// known.
     pub known_from_bin: Vec<usize>,
     /// Width of a bin.
     pub bin_ns: u64,
-    /// How many independent bins would tell as much.
+    /// Effective sample size: the number of independent bins with the same information.
     pub n_effective: Vec<Vec<Option<f64>>>,
-    /// Lower end of the 95 % interval of r; None for three independent bins or fewer.
+    /// Lower bound of the 95 % interval of r; None for three independent bins or fewer.
     pub r_low: Vec<Vec<Option<f64>>>,
-    /// Its upper end.
+    /// Upper bound of the same interval.
     pub r_high: Vec<Vec<Option<f64>>>,
-    /// By how many bins the column's series is behind the row's where their correlation is
+    /// The lag of the column's series behind the row's, in bins, at which their correlation is
     /// strongest.
     pub lag_bins: Vec<Vec<Option<i64>>>,
-    /// Pearson's r there.
+    /// Pearson's r at that lag.
     pub r_at_lag: Vec<Vec<Option<f64>>>,
-    /// Spearman's rho: the r of ranks.
+    /// Spearman's rho: Pearson's r of the ranks.
     pub spearman: Vec<Vec<Option<f64>>>,
 }

@@ -1,31 +1,31 @@
-//! Figures by stable names: what a gate limits, what two runs are compared by, and what is handed
-//! to other people's monitoring.
+//! Metrics with stable names: limited by the gate, compared between two runs, and exported to
+//! external monitoring.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of figure a family holds: how it is compared follows from that.
+/// The kind of quantity in a family, which determines how it is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A number of things that happened: the same payload gives the same number.
+    /// A deterministic number of events: the same payload yields the same number.
     Count,
-    /// A number that depends on timing: context switches, page faults, the most at one time.
+    /// A number that depends on timing: context switches, page faults, peaks of simultaneous tasks.
     Varying,
-    /// CPU time, in seconds: differs from run to run.
+    /// CPU time in seconds; varies between runs.
     Cpu,
-    /// Elapsed time, in seconds: differs from run to run, and with whatever else runs.
+    /// Elapsed time in seconds; varies between runs and with other load on the machine.
     Wall,
     /// Memory, in bytes.
     Memory,
-    /// Bytes moved.
+    /// Bytes transferred.
     Bytes,
-    /// One quantity over another, without a unit or in percent.
+    /// A ratio of two quantities, dimensionless or in percent.
     Ratio,
 }
 
-/// Which way is worse.
+/// The direction in which a metric gets worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Worse {
@@ -35,45 +35,45 @@ pub enum Worse {
     Lower,
 }
 
-/// Metrics of one name, which differ in their labels.
+/// Metrics that share a name and differ in their labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MetricFamily {
-    /// The stable name; ends in its unit, if it has one.
+    /// The stable name; ends in the unit, if there is one.
     pub name: &'static str,
-    /// What its members are told apart by.
+    /// The labels that distinguish its members.
     pub labels: &'static [&'static str],
-    /// How it is compared.
+    /// Determines how it is compared.
     pub kind: Kind,
-    /// Which way is worse.
+    /// The direction in which it gets worse.
     pub worse: Worse,
-    /// "seconds", "bytes", "percent", or nothing.
+    /// "seconds", "bytes", "percent", or empty.
     pub unit: &'static str,
-    /// What it says, in one sentence.
+    /// A description in one sentence.
     pub help: &'static str,
 }
 
 impl MetricFamily {
-    /// The family of that name.
+    /// Finds a family by name.
     pub fn named(name: &str) -> Option<&'static Self> {
         FAMILIES.iter().find(|family| family.name == name)
     }
 }
 
-/// One figure.
+/// One metric value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metric {
-    /// Name of its family.
+    /// Name of the family.
     pub name: String,
-    /// Values of its family's labels, in their order.
+    /// Values of the family's labels, in the family's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<(String, String)>,
-    /// In its family's unit.
+    /// The value, in the family's unit.
     pub value: f64,
 }
 
 impl fmt::Display for Metric {
-    /// As it is written in a budget: `execs{command="sed"}`.
+    /// The notation of budgets: `execs{command="sed"}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         for (at, (label, value)) in self.labels.iter().enumerate() {
@@ -84,43 +84,44 @@ impl fmt::Display for Metric {
     }
 }
 
-/// All figures of one recording.
+/// All metrics of one recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// The command that was recorded.
+    /// The recorded command.
     pub command: Vec<String>,
-    /// Where: host name.
+    /// Host name of the machine it ran on.
     pub host: String,
-    /// When it was started, in nanoseconds since 1970.
+    /// Start time, in nanoseconds since 1970.
     pub started_unix_ns: u64,
-    /// CPUs it might use.
+    /// Number of CPUs available to it.
     pub cores: u32,
-    /// Why the figures cannot be trusted: losses, damage, books that do not balance. Empty if
-    /// they can.
+    /// Why the metrics cannot be trusted: lost records, damage, violated invariants. Empty if they
+    /// can be trusted.
     pub doubts: Vec<String>,
-    /// In the order of the families, the largest of each first. Complete but for what is `unknown`: any
-    /// other figure with labels that is not there is zero, one without labels was not measured.
+    /// In the order of the families, the largest of each first. Complete except for `unknown`: any
+    /// other labelled metric that is absent is zero, and an absent metric without labels was not
+    /// measured.
     pub metrics: Vec<Metric>,
-    /// What the recording does not know. Empty in older files.
+    /// Metrics unknown to the recording. Empty in older files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Unknown>,
 }
 
-/// Figures that a recording does not know.
+/// A set of metrics that a recording does not know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unknown {
-    /// Name of their family.
+    /// Name of the family.
     pub name: String,
-    /// Only those with this value of the label "kind"; all of the family where there is none.
+    /// Restricts it to metrics whose label "kind" has this value; None means the whole family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Why: "failed stats were left out (--misses)".
+    /// The reason: "failed stats were left out (--misses)".
     pub why: String,
 }
 
 impl Unknown {
-    /// Whether it is about a figure of this family with these labels.
+    /// Whether it covers the metric of this family with these labels.
     pub fn is_about(&self, family: &str, labels: &[(String, String)]) -> bool {
         self.name == family
             && self.kind.as_ref().is_none_or(|kind| {
@@ -142,7 +143,7 @@ macro_rules! family {
     };
 }
 
-/// Every family there is. Add to them; a name that was published does not change.
+/// All families. Families may be added; a published name never changes.
 pub const FAMILIES: &[MetricFamily] = &[
     family!("total_processes", [], Count, "", "Processes, the command included."),
     family!("total_threads", [], Count, "", "Threads, beside each process's first."),

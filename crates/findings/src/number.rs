@@ -1,4 +1,4 @@
-//! Numbers as people read them, in tables and in notes.
+//! Human-readable numbers for tables and notes.
 
 use crate::table::Unit;
 
@@ -15,12 +15,12 @@ pub fn count(number: u64) -> String {
     out
 }
 
-/// A count and its noun: "1 process", "2 processes".
+/// A count with its noun: "1 process", "2 processes".
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// Bytes with a decimal unit, as disk sizes are given.
+/// Bytes with a decimal (SI) unit, as disk sizes are given.
 pub fn bytes(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let mut value = bytes as f64;
@@ -36,7 +36,7 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
-/// Time with a unit and about three digits.
+/// A duration with a unit and about three significant digits.
 pub fn time(ns: u64) -> String {
     let seconds = ns as f64 / 1e9;
     if ns == 0 {
@@ -60,7 +60,7 @@ pub fn time(ns: u64) -> String {
     }
 }
 
-/// A number with about three digits and its unit.
+/// A number with about three significant digits and its unit.
 pub fn figure(number: f64, unit: Unit) -> String {
     let sign = if number < 0.0 { "-" } else { "" };
     let size = number.abs();
@@ -69,12 +69,12 @@ pub fn figure(number: f64, unit: Unit) -> String {
         Unit::Bytes => format!("{sign}{}", bytes(size.round() as u64)),
         Unit::Percent => format!("{} %", digits(number)),
         Unit::PerSecond => format!("{}/s", digits(number)),
-        // no -0.00
+        // avoids -0.00
         Unit::Coefficient if size < 0.005 => "0.00".to_owned(),
         Unit::Coefficient => format!("{number:+.2}"),
         Unit::Ratio if size >= 99.5 => digits(number),
         Unit::Ratio => format!("{number:.3}"),
-        // Half a process may be a mean, but a whole number of them has no decimals.
+        // A mean may be fractional, but a whole number of processes has no decimals.
         Unit::Count if number.fract() == 0.0 && size < 1e15 => {
             format!("{sign}{}", count(size as u64))
         }

@@ -1,40 +1,40 @@
-//! Rows whose columns are known only when they are there: what a query answers.
+//! Result rows of a query, whose columns are known only at run time.
 
-/// Some rows.
+/// Result rows, stored by column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rows {
-    /// Their columns, all as long as each other.
+    /// The columns, all of equal length.
     pub columns: Vec<RowsColumn>,
 }
 
-/// A column of rows.
+/// One column of the result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowsColumn {
-    /// Its name, as the query has it.
+    /// Its name in the query.
     pub name: String,
     /// Its values.
     pub values: RowsValues,
 }
 
-/// Values of one type; None where there is none.
+/// Values of one type; None is a missing value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RowsValues {
-    /// Texts.
+    /// Strings.
     Text(Vec<Option<String>>),
-    /// Whole numbers that may be negative.
+    /// Signed integers.
     Signed(Vec<Option<i64>>),
-    /// Whole numbers.
+    /// Unsigned integers.
     Whole(Vec<Option<u64>>),
-    /// Other numbers.
+    /// Floating-point numbers.
     Real(Vec<Option<f64>>),
-    /// Yes or no.
+    /// Booleans.
     Flag(Vec<Option<bool>>),
-    /// Several texts each.
+    /// Lists of strings.
     Texts(Vec<Option<Vec<String>>>),
 }
 
 impl RowsValues {
-    /// How many.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::Text(values) => values.len(),
@@ -46,14 +46,14 @@ impl RowsValues {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Rows {
-    /// How many rows.
+    /// Number of rows.
     pub fn height(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())
     }

@@ -1,21 +1,21 @@
-//! What charts of several kinds are made of.
+//! Building blocks shared by several kinds of chart.
 
 use serde::Serialize;
 
 /// Named values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// One for each category, or each x; not drawn where there is none.
+    /// One value per category or per x; None is not drawn.
     pub values: Vec<Option<f64>>,
 }
 
-/// A line at a value.
+/// A reference line at a value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mark {
-    /// Where.
+    /// Its position on the axis.
     pub at: f64,
-    /// What.
+    /// Its label.
     pub name: String,
 }

@@ -1,5 +1,5 @@
-//! A table whose columns have names and units: the one shape that every analysis hands out beside
-//! its own, and that every renderer knows.
+//! A table whose columns have names and units: the common output format of all analyses, which
+//! every renderer supports.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ pub struct Table {
     pub name: &'static str,
     /// A heading.
     pub title: String,
-    /// What the reader must know to understand it: definitions, n, what is an estimate.
+    /// Notes needed to interpret the table: definitions, n, which values are estimates.
     pub notes: Vec<String>,
-    /// All as long as each other.
+    /// The columns, all of equal length.
     pub columns: Vec<Column>,
-    /// Its rows belong together and are few: people are always shown all of them.
+    /// Whether text output always shows all rows, because they are few and belong together.
     #[serde(skip)]
     pub whole: bool,
 }
@@ -24,51 +24,52 @@ pub struct Table {
 /// A column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
-    /// A stable name that ends in its unit, if it has one: "life_median_ns".
+    /// A stable name that ends in its unit, if there is one: "life_median_ns".
     pub name: &'static str,
-    /// A heading for people, without the unit: "half live less than".
+    /// A heading for readers, without the unit: "half live less than".
     pub title: &'static str,
-    /// What its values are.
+    /// The unit of the values.
     pub unit: Unit,
-    /// One for each row.
+    /// One value per row.
     pub values: Values,
-    /// Left out of tables for people, which have no room for it; programs get it.
+    /// Whether it is omitted from text tables, which have no room for it, but kept in
+    /// machine-readable output.
     #[serde(skip)]
     pub detail: bool,
 }
 
-/// What the values of a column are, and so how they are written for people.
+/// The unit of a column, which determines how its values are formatted for readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Words, and numbers that are names: of processes.
+    /// Strings, and numbers that are identifiers, such as pids.
     Text,
-    /// Items, with ", " between them.
+    /// Lists, with ", " between the items.
     List,
-    /// Numbers written out with their units, where those differ from row to row.
+    /// Numbers already formatted with units, where units differ between rows.
     Figure,
-    /// A number of things.
+    /// A count.
     Count,
     /// Nanoseconds.
     Nanoseconds,
     /// Bytes.
     Bytes,
-    /// Hundredths.
+    /// Percent.
     Percent,
-    /// Things per second.
+    /// Events per second.
     PerSecond,
-    /// CPUs.
+    /// A number of CPUs.
     Cores,
-    /// One quantity over another.
+    /// A ratio of two quantities.
     Ratio,
     /// A coefficient between -1 and 1.
     Coefficient,
-    /// Yes or no.
+    /// A boolean.
     Flag,
 }
 
 impl Unit {
-    /// Its name, as JSON has it.
+    /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -87,37 +88,37 @@ impl Unit {
     }
 }
 
-/// The values of a column; None where there is none.
+/// The values of a column; None is a missing value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Values {
-    /// Words, escaped as `proctrace_wire::escape` does.
+    /// Strings, escaped by `proctrace_wire::escape`.
     Text(Vec<Option<String>>),
-    /// Whole numbers.
+    /// Unsigned integers.
     Whole(Vec<Option<u64>>),
-    /// Other numbers; all finite.
+    /// Floating-point numbers; all finite.
     Real(Vec<Option<f64>>),
-    /// Yes or no.
+    /// Booleans.
     Flag(Vec<Option<bool>>),
 }
 
 /// One value of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'a> {
-    /// There is none.
+    /// No value.
     Missing,
-    /// Words.
+    /// A string.
     Text(&'a str),
-    /// A whole number.
+    /// An unsigned integer.
     Whole(u64),
-    /// Another number.
+    /// A floating-point number.
     Real(f64),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
 }
 
 impl Values {
-    /// How many.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::Text(values) => values.len(),
@@ -127,12 +128,12 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Makes all of them missing.
+    /// Sets all values to missing.
     pub fn forget(&mut self) {
         match self {
             Self::Text(values) => values.fill(None),
@@ -142,7 +143,7 @@ impl Values {
         }
     }
 
-    /// Removes all of them.
+    /// Removes all values.
     pub fn clear(&mut self) {
         match self {
             Self::Text(values) => values.clear(),
@@ -152,7 +153,7 @@ impl Values {
         }
     }
 
-    /// Keeps the rows for which this says so.
+    /// Keeps only the rows marked true.
     fn keep(&mut self, rows: &[bool]) {
         fn only<T>(values: &mut Vec<T>, rows: &[bool]) {
             let mut rows = rows.iter();
@@ -166,7 +167,7 @@ impl Values {
         }
     }
 
-    /// The value of a row; missing where there is no such row.
+    /// The value of a row; missing if the row does not exist.
     pub fn get(&self, row: usize) -> Cell<'_> {
         fn at<T>(values: &[Option<T>], row: usize) -> Option<&T> {
             values.get(row).and_then(Option::as_ref)
@@ -183,19 +184,19 @@ impl Values {
 }
 
 impl Table {
-    /// A table without columns yet.
+    /// A table without columns.
     pub fn new(name: &'static str, title: impl Into<String>) -> Self {
         Self { name, title: title.into(), notes: Vec::new(), columns: Vec::new(), whole: false }
     }
 
-    /// With something the reader must know.
+    /// Adds a note.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    /// With a column of words.
+    /// Adds a column of strings.
     #[must_use]
     pub fn text<T: Into<String>>(
         self,
@@ -207,7 +208,7 @@ impl Table {
         self.column(name, title, Unit::Text, Values::Text(values))
     }
 
-    /// With a column of numbers that are written out.
+    /// Adds a column of preformatted numbers.
     #[must_use]
     pub fn figures(
         self,
@@ -219,7 +220,7 @@ impl Table {
         self.column(name, title, Unit::Figure, Values::Text(values))
     }
 
-    /// With a column of lists, each written as one text.
+    /// Adds a column of lists, each formatted as one string.
     #[must_use]
     pub fn lists(
         self,
@@ -231,7 +232,7 @@ impl Table {
         self.column(name, title, Unit::List, Values::Text(values))
     }
 
-    /// With a column of whole numbers.
+    /// Adds a column of unsigned integers.
     #[must_use]
     pub fn whole<T: Into<Option<u64>>>(
         self,
@@ -244,7 +245,7 @@ impl Table {
         self.column(name, title, unit, Values::Whole(values))
     }
 
-    /// With a column of other numbers.
+    /// Adds a column of floating-point numbers.
     #[must_use]
     pub fn real<T: Into<Option<f64>>>(
         self,
@@ -257,7 +258,7 @@ impl Table {
         self.column(name, title, unit, Values::Real(values))
     }
 
-    /// With any column.
+    /// Adds a column of any kind.
     #[must_use]
     pub fn column(
         mut self,
@@ -275,7 +276,7 @@ impl Table {
         self
     }
 
-    /// The last column is for programs, not for people.
+    /// Marks the last column as machine-readable output only.
     #[must_use]
     pub fn detail(mut self) -> Self {
         if let Some(column) = self.columns.last_mut() {
@@ -284,7 +285,7 @@ impl Table {
         self
     }
 
-    /// A column that is there already is for programs, not for people.
+    /// Marks an existing column as machine-readable output only.
     #[must_use]
     pub fn detail_of(mut self, name: &str) -> Self {
         if let Some(column) = self.columns.iter_mut().find(|column| column.name == name) {
@@ -293,24 +294,24 @@ impl Table {
         self
     }
 
-    /// People are always shown all rows.
+    /// Makes text output show all rows.
     #[must_use]
     pub fn in_whole(mut self) -> Self {
         self.whole = true;
         self
     }
 
-    /// How many rows.
+    /// Number of rows.
     pub fn height(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())
     }
 
-    /// The column of that name.
+    /// Finds a column by name.
     pub fn named(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Only the rows in which a column of words says this.
+    /// Only the rows in which a string column equals `word`.
     #[must_use]
     pub fn rows_where(&self, column: &str, word: &str) -> Self {
         let key = self.named(column).map(|column| &column.values);
@@ -322,7 +323,7 @@ impl Table {
         table
     }
 
-    /// Units of the columns by name, as JSON shows them beside the rows.
+    /// Units by column name, which JSON output shows next to the rows.
     pub fn units(&self) -> BTreeMap<&'static str, Unit> {
         self.columns.iter().map(|column| (column.name, column.unit)).collect()
     }

@@ -1,4 +1,4 @@
-//! What a payload may cost: rules, each with its limits and where it was written.
+//! Budgets: rules, each with its limits and source location.
 
 use std::fmt;
 
@@ -8,52 +8,52 @@ use serde::Serialize;
 use crate::limit::{self, ArgumentError, Limit};
 use crate::selector::Selector;
 
-/// What a broken limit means.
+/// The effect of a violated limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// It fails the gate.
     #[default]
     Deny,
-    /// It is said, and the gate passes.
+    /// It is reported, and the gate passes.
     Warn,
 }
 
-/// What it means that noise hides the answer.
+/// The effect of a result hidden by noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Inconclusive {
     /// The gate's verdict is "inconclusive".
     #[default]
     Fail,
-    /// It is said, and the gate passes.
+    /// It is reported, and the gate passes.
     Warn,
 }
 
-/// What it means that a rule is about nothing that was recorded.
+/// The effect of a rule that matches no recorded metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unmatched {
-    /// Nothing.
+    /// None.
     Allow,
-    /// It is said, and the gate passes.
+    /// It is reported, and the gate passes.
     #[default]
     Warn,
     /// It fails the gate.
     Deny,
 }
 
-/// Where a rule was written.
+/// Where a rule is defined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// In a file.
     File {
-        /// Its name, as it was given.
+        /// Its name as given.
         file: String,
-        /// From 1.
+        /// Line, from 1.
         line: usize,
-        /// In characters, from 1.
+        /// Column in characters, from 1.
         column: usize,
     },
     /// On the command line.
@@ -69,63 +69,63 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A limit, what it is about, and what it means to break it.
+/// A selector with its limit and the effects of violating it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// The figures it is about.
+    /// The metrics it applies to.
     pub selector: Selector,
-    /// How much is allowed.
+    /// The limit.
     pub limit: Limit,
-    /// Changes against the baseline that are smaller pass; in the figure's unit.
+    /// Changes from the baseline smaller than this pass; in the metric's unit.
     pub min_change: Option<f64>,
-    /// Which way is worse, if not as the figure's family says.
+    /// The direction that is worse, if it differs from the family's.
     pub worse: Option<Worse>,
-    /// What it means to break it.
+    /// The effect of a violation.
     pub severity: Severity,
-    /// What it means if noise hides the answer.
+    /// The effect of noise hiding the result.
     pub inconclusive: Inconclusive,
-    /// What it means if it is about nothing.
+    /// The effect of matching no metric.
     pub unmatched: Unmatched,
-    /// Why it is there, in the words of whoever wrote it.
+    /// The author's reason for the rule.
     pub because: Option<String>,
-    /// Where it was written.
+    /// Where it is defined.
     pub origin: Origin,
 }
 
 impl fmt::Display for Rule {
-    /// As a `--limit` is written.
+    /// In `--limit` notation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.selector, self.limit)
     }
 }
 
-/// What rules say that do not say it themselves.
+/// Default settings of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Defaults {
-    /// What it means to break a limit.
+    /// The effect of a violation.
     pub severity: Severity,
-    /// What it means if noise hides the answer.
+    /// The effect of noise hiding the result.
     pub inconclusive: Inconclusive,
-    /// What it means if a rule is about nothing.
+    /// The effect of a rule that matches no metric.
     pub unmatched: Unmatched,
 }
 
-/// Rules in order. Of those about a figure the last one decides, so that a pattern comes first
-/// and its exceptions after it.
+/// Rules in order. The last rule that selects a metric decides, so that patterns come before their
+/// exceptions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Budget {
-    /// For rules that are added later.
+    /// Applied to rules that are added later.
     pub defaults: Defaults,
-    /// In the order they were written.
+    /// In source order.
     pub rules: Vec<Rule>,
 }
 
 impl Budget {
-    /// Adds a rule as `--limit` gives it: `execs{command="sed"}=0%|500`.
+    /// Adds a rule from a `--limit` argument: `execs{command="sed"}=0%|500`.
     ///
     /// # Errors
     ///
-    /// For anything that is not understood, with its column.
+    /// For any syntax error, with its column.
     pub fn push_argument(&mut self, text: &str) -> Result<(), ArgumentError> {
         let (selector, limit) = limit::argument(text)?;
         self.rules.push(Rule {
@@ -142,22 +142,22 @@ impl Budget {
         Ok(())
     }
 
-    /// The first rule that says nothing without a baseline.
+    /// The first rule that has no effect without a baseline.
     pub fn needs_baseline(&self) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.limit.absolute.is_none())
     }
 }
 
-/// What is wrong with a budget.
+/// An invalid budget.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct BudgetError {
-    /// The file, as it was given.
+    /// The file name as given.
     pub file: String,
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong, and what would be right.
+    /// The problem, and the correct form.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! Budgets as TOML: from text to rules, with the place of everything that is wrong.
+//! Parses TOML budgets into rules, with the location of every error.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Line and column, in characters from 1, of a place in bytes.
+    /// Converts a byte offset to line and column, in characters from 1.
     fn place(&self, at: usize) -> (usize, usize) {
         let boundary = (0..=at.min(self.text.len())).rfind(|at| self.text.is_char_boundary(*at));
         let before = &self.text[..boundary.unwrap_or(0)];
@@ -97,8 +97,8 @@ impl Source<'_> {
             .ok_or_else(|| self.wrong_type(value, "a string"))
     }
 
-    /// Where in the file a byte of a string stands: exactly where the string has no escapes, and
-    /// else where it begins.
+    /// The file offset of a byte in a decoded string: exact if the string has no escapes, otherwise
+    /// the start of the string.
     fn within(&self, span: &Range<usize>, decoded: &str, at: usize) -> usize {
         let raw = self.text.get(span.clone()).unwrap_or_default();
         let quote = usize::from(raw.starts_with(['"', '\'']));
@@ -115,11 +115,11 @@ fn article(noun: &str) -> String {
 }
 
 impl Budget {
-    /// Reads a budget; `file` is its name for errors and findings.
+    /// Parses a budget; `file` is the name used in errors and findings.
     ///
     /// # Errors
     ///
-    /// For anything that is not understood, with its line and column.
+    /// For any invalid content, with its line and column.
     pub fn parse(file: &str, text: &str) -> Result<Self, BudgetError> {
         let source = Source { file, text };
         let document = DeTable::parse(text).map_err(|wrong| {
@@ -139,7 +139,7 @@ impl Budget {
             return Err(source.error(0, "there is no [limits], so nothing would be checked"));
         };
         let mut rules = limits.iter().collect::<Vec<_>>();
-        // The map is in the order of names, and rules are in the order of the file.
+        // The map is sorted by name, but rules apply in file order.
         rules.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in rules {
             let rule = rule(&source, &budget, key, value)?;

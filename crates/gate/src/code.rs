@@ -1,55 +1,55 @@
-//! The stable codes of findings, and what each means.
+//! The stable codes of findings.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What a finding is about. Codes are stable: a number that was published keeps its meaning.
+/// The kind of a finding. Codes are stable: a published number keeps its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Code {
-    /// A count is worse than the baseline by more than is allowed.
+    /// A count exceeds the baseline by more than is allowed.
     #[serde(rename = "PT001")]
     Count,
-    /// A figure is beyond its absolute limit.
+    /// A metric exceeds its absolute limit.
     #[serde(rename = "PT002")]
     Absolute,
-    /// Something measured is worse than the baseline by more than is allowed.
+    /// A measurement is worse than the baseline by more than is allowed.
     #[serde(rename = "PT003")]
     Measured,
-    /// Noise hides whether a limit is kept.
+    /// Noise hides whether a limit is met.
     #[serde(rename = "PT004")]
     Noise,
-    /// There are too few runs to tell.
+    /// There are too few runs to decide.
     #[serde(rename = "PT005")]
     FewRuns,
-    /// Some runs keep the limit, and others do not.
+    /// Some runs meet the limit, and others do not.
     #[serde(rename = "PT006")]
     RunsDisagree,
-    /// A rule is about nothing that was recorded.
+    /// A rule matches nothing that was recorded.
     #[serde(rename = "PT007")]
     Unmatched,
-    /// A later rule decides everything that a rule is about.
+    /// Later rules override a rule for everything it matches.
     #[serde(rename = "PT008")]
     Shadowed,
     /// There is no baseline for a relative limit.
     #[serde(rename = "PT009")]
     NoBaseline,
-    /// A figure was not measured in every run.
+    /// A metric was not measured in every run.
     #[serde(rename = "PT010")]
     NotMeasured,
     /// A recording is compared although it cannot be trusted.
     #[serde(rename = "PT011")]
     Doubtful,
-    /// The sides were recorded on machines that differ.
+    /// The two sides were recorded on different machines.
     #[serde(rename = "PT012")]
     OtherMachine,
-    /// A recording does not know a figure that a rule is about.
+    /// A recording does not know a metric that a rule selects.
     #[serde(rename = "PT013")]
     Unknown,
 }
 
 impl Code {
-    /// All of them.
+    /// All codes.
     pub const ALL: &'static [Self] = &[
         Self::Count,
         Self::Absolute,
@@ -85,12 +85,12 @@ impl Code {
         }
     }
 
-    /// The code of that name, in whichever case.
+    /// Finds a code by name, ignoring case.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.name().eq_ignore_ascii_case(name))
     }
 
-    /// A few words for a heading.
+    /// A short heading.
     pub fn title(self) -> &'static str {
         match self {
             Self::Count => "a count grew",

@@ -1,4 +1,4 @@
-//! Candidates against baselines and limits: the gate itself.
+//! The gate: compares candidates with baselines and limits.
 
 use crate::budget::{Budget, Inconclusive, Rule, Severity, Unmatched};
 use crate::code::Code;
@@ -10,13 +10,13 @@ use crate::side::{Key, Run, Side, all_keys};
 use crate::unknown;
 use crate::verdict::{Check, Effect, Finding, Report, RuleInfo, Status, Verdict};
 
-/// So many findings get contributors: each takes a look at every figure.
+/// Maximum findings with contributors: each of them scans all metrics.
 const EXPLAINED: usize = 100;
 
-/// What a gate is told beside its budget.
+/// Options of a gate beyond its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Whether to compare recordings that cannot be trusted.
+    /// Whether to accept recordings that cannot be trusted.
     pub allow_doubts: bool,
 }
 
@@ -29,9 +29,9 @@ pub enum GateError {
         doubts.join("; ")
     )]
     Refused {
-        /// What it is called.
+        /// Name of the recording.
         name: String,
-        /// Why.
+        /// The reasons.
         doubts: Vec<String>,
     },
     /// There is nothing to judge.
@@ -42,13 +42,13 @@ pub enum GateError {
     NoRule,
 }
 
-/// Judges the candidates by the budget: their figures against its limits, and against the
-/// baselines', if there are any. All candidates are runs of the same payload, and so are all
+/// Judges the candidates by the budget: their metrics against its limits, and against those of the
+/// baselines, if there are any. All candidates are runs of the same payload, and so are all
 /// baselines.
 ///
 /// # Errors
 ///
-/// For recordings that cannot be trusted, and where there is nothing to do.
+/// For recordings that cannot be trusted, and if there is no candidate or no rule.
 pub fn gate(
     budget: &Budget,
     baselines: &[Run],
@@ -83,7 +83,7 @@ pub fn gate(
             .filter(|at| budget.rules[*at].selector.matches(key.family(), key.labels));
         if let Some(rule) = matching.next() {
             use_of_rule[rule] = Use::Decides;
-            // Said once for all of them, by name; see `unknown`.
+            // Reported once for all of them, by name; see `unknown`.
             if !unknown::is_unknown(&budget.rules[rule], key, baselines, candidates) {
                 decided.push((rule, key));
             }
@@ -92,7 +92,7 @@ pub fn gate(
             use_of_rule[rule] = use_of_rule[rule].max(Use::Shadowed);
         }
     }
-    // In the order of the rules; within one in that of the figures.
+    // Sorted by rule; within a rule in the order of the metrics.
     decided.sort_by_key(|(rule, _)| *rule);
 
     let checks: Vec<(Key<'_>, Check, f64)> = decided
@@ -141,7 +141,7 @@ pub fn gate(
     })
 }
 
-/// A finding, the figure it is about, and how far that lies beyond its limit, in parts of it.
+/// A finding, its metric, and how far the metric exceeds its limit, relative to the limit.
 struct Found<'a> {
     key: Option<Key<'a>>,
     finding: Finding,
@@ -149,8 +149,8 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// By what they mean for the verdict, then by how far they lie beyond the limit, then by how
-    /// much they changed; in the order of the rules where all that is alike.
+    /// Orders by effect on the verdict, then by relative excess over the limit, then by size of the
+    /// change, then by rule.
     fn worst_first(&self, other: &Self) -> std::cmp::Ordering {
         let (a, b) = (&self.finding, &other.finding);
         let size = |finding: &Finding| {
@@ -163,7 +163,7 @@ impl Found<'_> {
     }
 }
 
-/// What a rule is good for.
+/// How a rule was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
     Nothing,
@@ -177,13 +177,14 @@ struct Sides<'s, 'a> {
 }
 
 impl Sides<'_, '_> {
-    /// A check, and how far the figure lies beyond its limit.
+    /// A check, and how far the metric exceeds its limit.
     fn check(&self, budget: &Budget, at: usize, key: Key<'_>) -> (Check, f64) {
         let rule = &budget.rules[at];
         let family = key.family();
         let metric = key.to_string();
         let before = self.before.map(|side| side.values(key));
-        // A baseline that was not measured is as bad as a candidate that was not, if it is needed.
+        // A missing baseline measurement matters as much as a missing candidate one, if the rule
+        // needs it.
         let lacks_before = rule.limit.relative_percent.is_some() && before == Some(None);
         let before = before.flatten();
         let after = self.after.values(key).filter(|_| !lacks_before);
@@ -217,7 +218,7 @@ impl Sides<'_, '_> {
     }
 }
 
-/// What is to be said of a figure that did not pass.
+/// The finding for a metric that did not pass.
 fn finding(budget: &Budget, check: &Check) -> Option<Finding> {
     let rule = &budget.rules[check.rule];
     let effect = match (check.status, rule.severity, rule.inconclusive) {
@@ -242,7 +243,7 @@ fn finding(budget: &Budget, check: &Check) -> Option<Finding> {
     })
 }
 
-/// What is to be said of a rule that decides nothing.
+/// The finding for a rule that decides nothing.
 fn useless(at: usize, rule: &Rule, used: Use) -> Option<Finding> {
     let (code, message) = match used {
         Use::Decides => return None,
@@ -276,7 +277,7 @@ fn unmatched(selector: &Selector) -> String {
     }
 }
 
-/// What is to be said of the recordings themselves.
+/// Findings about the recordings themselves.
 fn about_recordings<'a>(
     baselines: &'a [Run],
     candidates: &'a [Run],

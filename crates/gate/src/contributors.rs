@@ -1,4 +1,4 @@
-//! What changed along with a figure, so that a finding says whom to ask.
+//! Metrics that changed along with another, so that a finding points to the likely cause.
 
 use proctrace_findings::Worse;
 
@@ -7,11 +7,10 @@ use crate::side::{Key, Side, family_keys};
 use crate::verdict::Contributor;
 use crate::words;
 
-/// The most that are named of each family.
+/// Maximum number of contributors per family.
 const MOST: usize = 4;
 
-/// Where to look for the cause of a figure's change: families, each with a label that must have
-/// this value.
+/// Families in which to look for the cause of a change, each with an optional label filter.
 fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str)>)> {
     let same = |label: &'static str, of: &'static str| key.label(of).map(|value| (label, value));
     match key.family().name {
@@ -34,7 +33,8 @@ fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str
             vec![("directory_failed_lookups", None), ("command_failed_lookups", None)]
         }
         "failed_lookups" => vec![
-            // Commands are not counted by kind: those of all kinds would blame the wrong ones.
+            // Commands are not counted by kind: listing those of all kinds would blame the wrong
+            // ones.
             ("directory_failed_lookups", same("kind", "kind")),
         ],
         "command_failed_lookups" => vec![
@@ -47,7 +47,7 @@ fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str
             ("command_failed_lookups", same("command", "command")),
             ("spawns", same("child", "command")),
         ],
-        // By command there is only the sum of both.
+        // By command only the sum of both is recorded.
         "total_cpu_system_seconds" => vec![("cpu_system_seconds", None)],
         "total_cpu_user_seconds" => vec![("cpu_user_seconds", None)],
         "cpu_system_seconds" | "cpu_user_seconds" => Vec::new(),
@@ -61,7 +61,8 @@ fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str
     }
 }
 
-/// What changed the same way as `key`, the most first; without a baseline, what is largest.
+/// Metrics that changed in the same direction as `key`, the largest change first; without a
+/// baseline, the largest values.
 pub(crate) fn contributors(
     key: Key<'_>,
     worse: Worse,

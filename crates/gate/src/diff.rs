@@ -1,5 +1,5 @@
-//! Two sides without a budget: the table of before and after, and what vanished, appeared, grew
-//! and shrank.
+//! Comparison of two sides without a budget: the before/after table, and what vanished, appeared,
+//! grew and shrank.
 
 use std::collections::BTreeMap;
 
@@ -10,64 +10,64 @@ use serde::Serialize;
 use crate::numbers::{Numbers, Sample};
 use crate::side::{Key, Run, Side, family_keys};
 
-/// What became of something that is counted.
+/// The kind of change of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// There is none any more.
+    /// It became zero.
     Vanished,
-    /// There was none.
+    /// It was zero before.
     Appeared,
-    /// There are more.
+    /// It increased.
     Grew,
-    /// There are fewer.
+    /// It decreased.
     Shrank,
 }
 
-/// The comparison of two sides, each of one run or more.
+/// The comparison of two sides, each with one or more runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diff {
     /// Names of the recordings before.
     pub before: Vec<String>,
     /// Names of the recordings after.
     pub after: Vec<String>,
-    /// The table of the whole: processes, threads, CPU time, memory.
+    /// The table of totals: processes, threads, CPU time, memory.
     pub rows: Vec<Row>,
-    /// Commands whose number changed, the greatest change first.
+    /// Commands whose count changed, the largest change first.
     pub commands: Vec<CommandChange>,
-    /// Who starts what, where the number changed, the greatest change first.
+    /// Pairs of parent and child program whose count changed, the largest change first.
     pub spawns: Vec<SpawnChange>,
-    /// Directories in which the number of failed look-ups changed, the greatest change first.
+    /// Directories in which the number of failed look-ups changed, the largest change first.
     pub directories: Vec<DirectoryChange>,
-    /// Whether all recordings are whole and their books balance.
+    /// Whether all recordings are complete and satisfy the consistency laws.
     pub trusted: bool,
-    /// What must be known to believe it: recordings that cannot be trusted, other machines.
+    /// Caveats: recordings that cannot be trusted, different machines.
     pub doubts: Vec<String>,
 }
 
-/// A row of the table of the whole.
+/// A row of the table of totals.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// A heading for people: "failed look-ups".
+    /// A heading for readers: "failed look-ups".
     pub label: &'static str,
     /// The metric's name.
     pub metric: &'static str,
-    /// Which way is worse.
+    /// The direction that is worse.
     pub worse: Worse,
-    /// The numbers; None where only one side has it.
+    /// The numbers; None if only one side has the metric.
     pub numbers: Option<Numbers>,
-    /// Before; None where it was not measured.
+    /// Before; None if it was not measured.
     pub before: Option<Sample>,
-    /// After; None where it was not measured.
+    /// After; None if it was not measured.
     pub after: Option<Sample>,
-    /// Whether a recording before does not know it.
+    /// Whether a recording before does not know the metric.
     pub unknown_before: bool,
-    /// Whether a recording after does not know it.
+    /// Whether a recording after does not know the metric.
     pub unknown_after: bool,
 }
 
 impl Row {
-    /// Whether it counts what neither side has any of, and most jobs have none of.
+    /// Whether it is zero or missing on both sides and of a metric that is zero for most jobs.
     fn is_of_nothing(&self) -> bool {
         let none = |sample: Option<Sample>| sample.is_none_or(|sample| sample.greatest == 0.0);
         RARE.contains(&self.metric) && none(self.before) && none(self.after)
@@ -77,43 +77,43 @@ impl Row {
 /// A command whose number of processes changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CommandChange {
-    /// What the processes ran last.
+    /// The last program of the processes.
     pub command: String,
-    /// What became of them.
+    /// The kind of change.
     pub fate: Fate,
-    /// How many processes.
+    /// Number of processes.
     pub processes: Numbers,
     /// Their CPU time, in seconds.
     pub cpu_seconds: Option<Numbers>,
 }
 
-/// A way of starting processes whose number changed.
+/// A pair of parent and child program whose count changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SpawnChange {
-    /// What the parent was running.
+    /// The program the parent was running.
     pub parent: String,
-    /// What the child came to run.
+    /// The last program the child ran.
     pub child: String,
-    /// What became of it.
+    /// The kind of change.
     pub fate: Fate,
-    /// How many processes.
+    /// Number of processes.
     pub processes: Numbers,
 }
 
 /// A directory in which the number of failed look-ups changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DirectoryChange {
-    /// The directory that was searched.
+    /// The searched directory.
     pub directory: String,
-    /// Which calls: "open", "stat".
+    /// The call family: "open", "stat".
     pub kind: String,
-    /// What became of them.
+    /// The kind of change.
     pub fate: Fate,
-    /// How many failed.
+    /// Number of failed look-ups.
     pub lookups: Numbers,
 }
 
-/// The rows of the whole: a heading and a metric.
+/// The rows of the table of totals: a heading and a metric.
 const ROWS: &[(&str, &str)] = &[
     ("processes, threads", "total_tasks"),
     ("processes", "total_processes"),
@@ -132,16 +132,16 @@ const ROWS: &[(&str, &str)] = &[
     ("peak memory", "peak_pss_bytes"),
 ];
 
-/// Rows that are left out where both sides have none: most jobs have no framework.
+/// Rows that are omitted if both sides have none: most jobs have no framework.
 const RARE: [&str; 1] = ["total_framework_processes"];
 
 /// Why two sides cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
-    /// A side has no recording.
+    /// There is no recording before.
     #[error("there is no recording of the side before: name at least one")]
     NothingBefore,
-    /// A side has no recording.
+    /// There is no recording after.
     #[error("there is no recording of the side after: name at least one")]
     NothingAfter,
 }
@@ -151,7 +151,7 @@ impl Diff {
     ///
     /// # Errors
     ///
-    /// If one of them has no recording.
+    /// If either side has no recording.
     pub fn of(before: &[Run], after: &[Run]) -> Result<Self, DiffError> {
         if before.is_empty() {
             return Err(DiffError::NothingBefore);
@@ -180,16 +180,16 @@ impl Diff {
         })
     }
 
-    /// The row of that metric.
+    /// The row of a metric.
     pub fn row(&self, metric: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.metric == metric)
     }
 
-    /// The comparison as JSON, with a line feed at its end.
+    /// The comparison as JSON with a trailing line feed.
     ///
     /// # Errors
     ///
-    /// None that is known: all of it can be written as JSON.
+    /// None known: all fields are serialisable.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self).map(|text| escape::json(&text).into_owned() + "\n")
     }
@@ -225,7 +225,7 @@ impl<'a> Sides<'a> {
         let key = Key::new(metric, &[])?;
         let (before, after) = (self.before.values(key), self.after.values(key));
         let (unknown_before, unknown_after) = (self.before.lacks(key), self.after.lacks(key));
-        // Memory over time has to be asked for; where nobody did, nobody misses it.
+        // Memory over time is recorded only on request, so its absence is not reported.
         let is_missed = (unknown_before || unknown_after) && metric != "peak_pss_bytes";
         if before.is_none() && after.is_none() && !is_missed {
             return None;
@@ -250,7 +250,7 @@ impl<'a> Sides<'a> {
         Numbers::of(key.family().kind, Some(&before), &after)
     }
 
-    /// Figures of a family that changed, the greatest change first.
+    /// Metrics of a family that changed, the largest change first.
     fn changed(&self, family: &str) -> Vec<(Key<'a>, Fate, Numbers)> {
         let mut changed: Vec<(Key<'a>, Fate, Numbers)> =
             family_keys(&[&self.before, &self.after], family)
@@ -268,7 +268,7 @@ impl<'a> Sides<'a> {
                     Some((key, fate, numbers))
                 })
                 .collect();
-        // Keys were in order, and the sort is stable.
+        // Keys were sorted before, and the sort is stable.
         let size = |numbers: &Numbers| numbers.change.unwrap_or(0.0).abs();
         changed.sort_by(|(_, _, a), (_, _, b)| size(b).total_cmp(&size(a)));
         changed

@@ -1,4 +1,4 @@
-//! The comparison of two sides as tables, and as the steps of a waterfall.
+//! The comparison of two sides as tables, and as the steps of a waterfall chart.
 
 use proctrace_findings::{Kind, MetricFamily, Table, Unit};
 use serde::Serialize;
@@ -8,8 +8,7 @@ use crate::numbers::{Numbers, Sample};
 use crate::stats::FEWEST_FOR_INTERVAL;
 use crate::words::{self, EXACT};
 
-/// A chart that leads from one total to another in steps. `before` and all changes add up to
-/// `after`.
+/// A chart of the steps from one total to another. `before` plus all changes equals `after`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Waterfall {
     /// A heading.
@@ -18,21 +17,21 @@ pub struct Waterfall {
     pub before: f64,
     /// The total after.
     pub after: f64,
-    /// What lies between, the greatest change first and the rest of them last.
+    /// The steps between, the largest change first and the combined rest last.
     pub steps: Vec<Step>,
 }
 
 /// A step of a waterfall.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
-    /// Whose change it is.
+    /// The item that changed.
     pub name: String,
-    /// The change, with its sign.
+    /// The signed change.
     pub change: f64,
 }
 
 impl Fate {
-    /// A word for it.
+    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Vanished => "vanished",
@@ -43,27 +42,27 @@ impl Fate {
     }
 }
 
-/// What is known of a change where a recording cannot be trusted.
+/// The certainty of a change if a recording cannot be trusted.
 const DOUBTFUL: &str = "in doubt";
 
-/// For whom a table is.
+/// The audience of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum For {
-    /// Figures are written out: with thousands, signs and units.
+    /// Values are formatted: with thousands separators, signs and units.
     People,
-    /// Figures are numbers.
+    /// Values are plain numbers.
     Programs,
 }
 
 impl Diff {
-    /// The tables for people: "diff" of the whole; and "diff_commands", "diff_spawns" and
-    /// "diff_lookups" of what changed. Tables of which nothing changed are left out.
+    /// The tables for readers: "diff" of the totals; "diff_commands", "diff_spawns" and
+    /// "diff_lookups" of what changed. Tables without changes are left out.
     pub fn tables(&self) -> Vec<Table> {
         self.tables_for(For::People)
     }
 
-    /// The same for programs: with numbers, and more columns. In "diff" each row has a unit of its
-    /// own, which is in a column beside them; a number without one is a count.
+    /// The tables for programs: with plain numbers, and more columns. Each row of "diff" has its
+    /// own unit, in a separate column; a number without one is a count.
     pub fn tables_of_numbers(&self) -> Vec<Table> {
         self.tables_for(For::Programs)
     }
@@ -123,7 +122,7 @@ impl Diff {
         )
     }
 
-    /// Without what the note below says, so that the figures keep their names in 80 columns.
+    /// Without the part that the note below explains, so that the row labels fit in 80 columns.
     fn certainty_in_brief(&self, row: &Row) -> String {
         let certainty = self.certainty(row);
         certainty.strip_suffix(", no interval").map_or(certainty.clone(), str::to_owned)
@@ -173,7 +172,7 @@ impl Diff {
         let all = &self.commands;
         let mut table = Table::new("diff_commands", "Programs whose number of processes changed")
             .text("command", "program", all.iter().map(|change| change.command.clone()));
-        // For people the numbers say that, and the line has no room for it.
+        // For readers the numbers show that already, and the line has no room for it.
         if whom == For::Programs {
             table = table.text("fate", "", all.iter().map(|change| change.fate.word()));
         }
@@ -210,8 +209,8 @@ impl Diff {
         self.counts(table, whom, all.iter().map(|change| &change.lookups))
     }
 
-    /// With the columns that tables of counts have: before, after, change, relative, how sure. For
-    /// people the last is a note if it is the same of all.
+    /// Adds the columns common to tables of counts: before, after, change, relative change,
+    /// certainty. For readers the certainty becomes a note if it is the same for all rows.
     fn counts<'n>(
         &self,
         table: Table,
@@ -254,8 +253,8 @@ impl Diff {
         }
     }
 
-    /// From the processes before to those after, by command, with at most so many commands; None
-    /// if processes were not counted.
+    /// From the processes before to those after, by command, limited to `most` commands; None if
+    /// processes were not counted.
     pub fn waterfall(&self, most: usize) -> Option<Waterfall> {
         let numbers = self.row("total_processes")?.numbers?;
         let before = numbers.before?.centre;
@@ -264,7 +263,7 @@ impl Diff {
         let mut steps: Vec<Step> = (0..shown)
             .map(|at| Step { name: self.commands[at].command.clone(), change: change(at) })
             .collect();
-        // Also what medians of several runs leave over.
+        // Includes the remainder that arises from medians over several runs.
         let rest =
             numbers.after.centre - before - steps.iter().map(|step| step.change).sum::<f64>();
         if rest != 0.0 {
@@ -279,7 +278,7 @@ fn runs(n: usize) -> String {
     if n == 1 { "1 run".into() } else { format!("{n} runs") }
 }
 
-/// What stands where there is nothing to say.
+/// The placeholder of an empty cell.
 fn none() -> String {
     "-".into()
 }

@@ -1,8 +1,8 @@
-//! What each code means, why it is reported, and what to do: `gate explain CODE`.
+//! Explanations of the codes for `gate explain CODE`: meaning, reason, and what to do.
 
 use crate::code::Code;
 
-/// A few paragraphs on a code, in lines of at most 80 characters.
+/// The explanation of a code in a few paragraphs, wrapped to 80 characters.
 pub fn explain(code: Code) -> String {
     let body = match code {
         Code::Count => COUNT,

@@ -1,4 +1,4 @@
-//! A first budget, made from recordings: counts tight, CPU time loose, and why.
+//! Generates a first budget from recordings: counts tight, CPU time loose, with the reasons.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,28 +10,28 @@ use crate::numbers::Sample;
 use crate::side::{Key, Run, Side};
 use crate::words;
 
-/// So many commands get a rule of their own.
+/// Maximum number of commands with a rule of their own.
 const COMMANDS: usize = 20;
 
-/// Any other command may be run so often before it counts as new.
+/// Any other command may run this often before it counts as new.
 const UNLISTED: f64 = 10.0;
 
-/// How much more CPU time than was recorded is allowed: shared machines differ so much.
+/// Allowed CPU time relative to the recorded maximum: shared machines vary this much.
 const CPU_FACTOR: f64 = 1.5;
-/// And so many seconds, for jobs that hardly take any.
+/// Additional allowed seconds, for jobs that use hardly any CPU time.
 const CPU_SECONDS: f64 = 0.5;
 const MEMORY_FACTOR: f64 = 1.25;
 
 const COUNTS: &[&str] =
     &["total_processes", "total_execs", "total_execs_failed", "total_threads", "total_detached"];
 
-/// Failed look-ups may be so much more, and so many: commands such as ps look into /proc, where
-/// things come and go with whatever else runs.
+/// Tolerance for failed look-ups, relative and absolute: commands such as ps read /proc, whose
+/// entries change with other load on the machine.
 const LOOKUPS_FACTOR: f64 = 1.05;
 const LOOKUPS: f64 = 10.0;
 
-/// Writes a budget that these recordings keep, with comments. It works without baselines; the
-/// comments say what to write to compare with some.
+/// Writes a commented budget that these recordings satisfy. It works without baselines; the
+/// comments explain how to compare with a baseline.
 pub fn init(runs: &[Run]) -> String {
     let side = Side::of(runs.iter().map(|run| &run.metrics));
     let mut out = head(runs);
@@ -89,14 +89,14 @@ const LOOKUPS_COMMENT: &str = "
 # allowed, because commands such as ps look into /proc, which changes with whatever else runs.
 ";
 
-/// What a count may be above what was seen, beside what it varied.
+/// How far a count may exceed the recorded maximum, in addition to its variation.
 #[derive(Clone, Copy, PartialEq)]
 enum Slack {
     None,
     Lookups,
 }
 
-/// A count's ceiling: the most that was seen, and as much again as it varied.
+/// Writes the ceiling of a count: the largest value, plus the range over which it varied.
 fn push_count(out: &mut String, side: &Side<'_>, key: Key<'_>, slack: Slack) {
     let Some(sample) = sample(side, key) else { return };
     let spread = sample.greatest - sample.least;
@@ -175,13 +175,13 @@ fn push_ceiling(
         writeln!(out, "{name} = {{ absolute = {ceiling}{options} }}  # at most {seen} was seen");
 }
 
-/// The sample of a figure that was measured in every run. Counts are summed up by their median,
+/// The sample of a metric that was measured in every run. Counts are summarised by their median,
 /// which no ceiling uses.
 fn sample(side: &Side<'_>, key: Key<'_>) -> Option<Sample> {
     Sample::of(Kind::Count, &side.values(key)?)
 }
 
-/// Up to the second digit: 1.43 becomes 1.5.
+/// Rounds up to two significant digits: 1.43 becomes 1.5.
 fn round_up(value: f64) -> f64 {
     if value <= 0.0 {
         return 0.0;
@@ -194,16 +194,16 @@ fn round_up(value: f64) -> f64 {
         let steps = 10_f64.powi(-digits);
         (value * steps).ceil() / steps
     };
-    // The largest and the smallest numbers cannot be rounded.
+    // Very large and very small numbers overflow when rounded.
     if rounded.is_finite() { rounded } else { written(value) }
 }
 
-/// A ceiling as a budget can have it: finite.
+/// A ceiling limited to finite values, as a budget requires.
 fn written(ceiling: f64) -> f64 {
     ceiling.min(f64::MAX)
 }
 
-/// A key of TOML: bare, in quotes that need no escapes, or in those that have them.
+/// A TOML key: bare, in quotes without escapes, or in quotes with escapes.
 fn toml_key(key: &str) -> String {
     if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return key.to_owned();
@@ -215,7 +215,7 @@ fn toml_key(key: &str) -> String {
     for c in key.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            // The second of these may begin a command in a log.
+            // A colon or hash may begin a command in a CI log.
             c if is_unseen(c) || c == ':' || c == '#' => {
                 let _ = write!(out, "\\U{:08X}", u32::from(c));
             }

@@ -1,4 +1,4 @@
-//! One rule against one figure.
+//! Judges one metric by one rule.
 
 use proctrace_findings::{MetricFamily, Worse};
 
@@ -9,23 +9,23 @@ use crate::stats::{FEWEST_FOR_INTERVAL, Interval, least_probability, mann_whitne
 use crate::verdict::Status;
 use crate::words;
 
-/// How likely it may be that a measured figure fails by chance, if its true ratio to the baseline
-/// is just what is allowed.
+/// Maximum probability that a measured metric fails by chance if its true ratio to the baseline is
+/// exactly at the limit.
 pub(crate) const CHANCE: f64 = 0.01;
 
-/// What came of it.
+/// The result of judging a metric.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Judgement {
     pub(crate) status: Status,
     pub(crate) code: Option<Code>,
     pub(crate) p_value: Option<f64>,
     pub(crate) message: String,
-    /// How far beyond the limit it lies, as a part of the limit; 0 where it is kept or there is
-    /// none. Of a count, a limit below 1 is taken for 1: two instead of none is not infinitely bad.
+    /// How far it exceeds the limit, relative to the limit; 0 if the limit is met or there is none.
+    /// For a count, a limit below 1 is treated as 1: two instead of none is not infinitely bad.
     pub(crate) beyond: f64,
 }
 
-/// One part of a rule: against the baseline, or absolute.
+/// The result for one part of a rule: relative to the baseline, or absolute.
 struct Part {
     status: Status,
     code: Code,
@@ -34,7 +34,7 @@ struct Part {
     beyond: f64,
 }
 
-/// Judges the values of one figure; both series hold a value for each run.
+/// Judges the values of one metric; both series contain one value per run.
 pub(crate) fn judge(
     rule: &Rule,
     family: &MetricFamily,
@@ -57,7 +57,7 @@ pub(crate) fn judge(
         Some(before) => figure.measured(percent, before, after, interval),
     });
     let absolute = rule.limit.absolute.map(|limit| figure.absolute(limit, after));
-    // The worst of both; the one against the baseline if they are alike.
+    // The worse of the two; the relative one if they are equal.
     let worst = match (relative, absolute) {
         (Some(relative), Some(absolute)) if absolute.status > relative.status => Some(absolute),
         (Some(relative), _) => Some(relative),
@@ -90,7 +90,7 @@ struct Figure<'a> {
 
 impl Figure<'_> {
     fn is_beyond(&self, value: f64, limit: f64) -> bool {
-        // 1.07 times 1,000 is not quite 1,070 to a computer.
+        // Tolerance for rounding: 1.07 * 1,000 is not exactly 1,070 in floating point.
         let slack = 1e-9 * limit.abs();
         match self.worse {
             Worse::Higher => value > limit + slack,
@@ -98,7 +98,7 @@ impl Figure<'_> {
         }
     }
 
-    /// How far beyond a limit the middle of these values is, as a part of the limit.
+    /// How far the centre of these values exceeds a limit, relative to the limit.
     fn beyond(&self, after: &[f64], limit: f64) -> f64 {
         let exact = is_exact(self.family.kind);
         let centre = if exact { median(after) } else { mean(after) }.unwrap_or(limit);
@@ -110,7 +110,7 @@ impl Figure<'_> {
         if by > 0.0 { by / limit } else { 0.0 }
     }
 
-    /// What is allowed, relative to the baseline: 1.05 for 5 %.
+    /// The allowed ratio to the baseline: 1.05 for 5 %.
     fn factor(&self, percent: f64) -> f64 {
         match self.worse {
             Worse::Higher => 1.0 + percent / 100.0,
@@ -133,7 +133,7 @@ impl Figure<'_> {
         }
     }
 
-    /// The last whole number that is within a limit of a count.
+    /// The last integer within the limit of a count.
     fn whole(&self, limit: f64) -> f64 {
         match self.worse {
             Worse::Higher => (limit * (1.0 + 1e-9)).floor(),
@@ -141,7 +141,7 @@ impl Figure<'_> {
         }
     }
 
-    /// A count against the worst of the baselines.
+    /// Judges a count relative to the worst baseline.
     fn count(&self, percent: f64, before: &[f64], after: &[f64]) -> Part {
         let values = before.iter().copied();
         let worst = match self.worse {
@@ -171,7 +171,7 @@ impl Figure<'_> {
         Part { status, code, p_value: None, says, beyond: self.beyond(after, limit) }
     }
 
-    /// Any figure against an absolute limit.
+    /// Judges any metric by an absolute limit.
     fn absolute(&self, limit: f64, after: &[f64]) -> Part {
         let runs = after.iter().filter(|value| self.is_beyond(**value, limit)).count();
         let says = format!("{} {} is allowed", self.bound(), words::value(self.family, limit));
@@ -186,8 +186,8 @@ impl Figure<'_> {
         Part { status, code, p_value: None, says, beyond: self.beyond(after, limit) }
     }
 
-    /// Something measured against the baselines: by the interval of the ratio of means, and by a
-    /// test whether the candidate is worse than the worst that is allowed.
+    /// Judges a measured metric relative to the baselines: by the interval of the ratio of means,
+    /// and by a test whether the candidate is worse than the worst allowed value.
     fn measured(
         &self,
         percent: f64,
@@ -197,7 +197,7 @@ impl Figure<'_> {
     ) -> Part {
         let allowed = self.allowance(percent);
         let centre = mean(before).unwrap_or(0.0);
-        // Small changes are allowed whatever they are in percent.
+        // Small absolute changes are allowed whatever their percentage.
         let small = |value: f64| match self.worse {
             Worse::Higher => value + self.min_change,
             Worse::Lower => value - self.min_change,
@@ -225,8 +225,8 @@ impl Figure<'_> {
             let says = format!("{allowed} is allowed, and the interval lies within");
             return part(Status::Passed, Code::Measured, p_value, says);
         }
-        // Where a value before is 0 there is no ratio and no interval: then the test decides alone,
-        // and what lies within the reach of the baselines passes.
+        // If a value before is 0 there is no ratio and no interval: then only the test decides, and
+        // values within the range of the baselines pass.
         let has_interval = before.len().min(after.len()) >= FEWEST_FOR_INTERVAL;
         let reach = limits.iter().copied().reduce(|a, b| match self.worse {
             Worse::Higher => a.max(b),
@@ -267,7 +267,7 @@ impl Figure<'_> {
         part(Status::Inconclusive, Code::Noise, p_value, says)
     }
 
-    /// The interval is of the change in percent, the factor is what is allowed.
+    /// The interval is of the change in percent, the factor is the allowed ratio.
     fn lies_within(&self, interval: Interval, factor: f64) -> bool {
         let percent = 100.0 * (factor - 1.0);
         match self.worse {

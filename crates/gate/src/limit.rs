@@ -1,4 +1,4 @@
-//! How much is allowed: `5%|500`, and the whole of a `--limit`.
+//! Limits such as `5%|500`, and parsing of complete `--limit` arguments.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,43 +7,43 @@ use serde::Serialize;
 
 use crate::selector::Selector;
 
-/// How much a figure may be worse than the baseline, how far it may go, or both.
+/// How much worse than the baseline a metric may be, its absolute limit, or both.
 ///
 /// Written `5%`, `|500` or `5%|500`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Limit {
-    /// By how much of the baseline it may be worse; 0 or greater.
+    /// How much worse than the baseline it may be, in percent; 0 or greater.
     pub relative_percent: Option<f64>,
-    /// What it may be at the worst, in its family's unit; 0 or greater.
+    /// The worst allowed value, in the family's unit; 0 or greater.
     pub absolute: Option<f64>,
 }
 
-/// What is wrong with a limit.
+/// An invalid limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LimitError {
-    /// Where in the text, in bytes.
+    /// Byte offset in the text.
     pub at: usize,
-    /// What is wrong, and what would be right.
+    /// The problem, and the correct form.
     pub message: String,
 }
 
-/// What is wrong with a `--limit`.
+/// An invalid `--limit` argument.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("--limit '{text}', column {column}: {message}")]
 pub struct ArgumentError {
-    /// All of it.
+    /// The whole argument.
     pub text: String,
-    /// Where, in characters from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong, and what would be right.
+    /// The problem, and the correct form.
     pub message: String,
 }
 
-/// A number that is finite and not negative.
+/// Parses a finite, non-negative number.
 pub(crate) fn number(text: &str) -> Result<f64, String> {
     let refused = |why: &str| Err(format!("{text} is {why}"));
-    // Not "inf", "nan", nor what only Rust takes for a number; 1_000 as in TOML.
+    // Rejects "inf", "nan" and other forms that only Rust accepts; allows 1_000 as TOML does.
     if text.is_empty() || text.contains(|c: char| !c.is_ascii_digit() && !"+-._eE".contains(c)) {
         return refused("no number");
     }
@@ -105,11 +105,11 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Reads a `--limit`: `execs{command="sed"}=0%|500`.
+/// Parses a `--limit` argument: `execs{command="sed"}=0%|500`.
 ///
 /// # Errors
 ///
-/// For a selector or a limit that is none, with the column.
+/// For an invalid selector or limit, with the column.
 pub(crate) fn argument(text: &str) -> Result<(Selector, Limit), ArgumentError> {
     let error = |at: usize, message: String| ArgumentError {
         text: text.to_owned(),

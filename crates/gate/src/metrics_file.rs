@@ -1,4 +1,4 @@
-//! Figures of a recording as JSON, as a table, and the list of all names there are.
+//! Metrics of a recording as JSON and as a table, and the list of all metric names.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,35 +8,35 @@ use proctrace_report::escape;
 
 use crate::words;
 
-/// Why a file holds no figures.
+/// Why a metrics file was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum MetricsError {
-    /// It is not JSON of this shape.
+    /// It is not JSON of the expected structure.
     #[error("{file} is no output of `proctrace metrics --format json`: {source}")]
     Json {
-        /// What it is called.
+        /// The file name.
         file: String,
-        /// What is wrong, and where.
+        /// The error and its position.
         source: serde_json::Error,
     },
-    /// A figure in it cannot be.
+    /// It contains an invalid metric.
     #[error("{file}: {metric}: {why}")]
     Metric {
-        /// What it is called.
+        /// The file name.
         file: String,
-        /// Which figure.
+        /// The invalid metric.
         metric: String,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
 }
 
-/// Reads figures that [`to_json`] wrote; `file` is their name for errors. Families of later
-/// versions are kept; no rule can be about them.
+/// Parses metrics written by [`to_json`]; `file` is the name used in errors. Families of later
+/// versions are kept, but no rule can select them.
 ///
 /// # Errors
 ///
-/// For anything else, and for figures that cannot be: negative, twice there, with other labels.
+/// For anything else, and for invalid metrics: negative, duplicate, or with unexpected labels.
 pub fn from_json(file: &str, text: &str) -> Result<Metrics, MetricsError> {
     let metrics: Metrics = serde_json::from_str(text)
         .map_err(|source| MetricsError::Json { file: file.to_owned(), source })?;
@@ -57,16 +57,16 @@ pub fn from_json(file: &str, text: &str) -> Result<Metrics, MetricsError> {
     Ok(metrics)
 }
 
-/// The figures as JSON, with a line feed at its end.
+/// The metrics as JSON with a trailing line feed.
 ///
 /// # Errors
 ///
-/// None that is known: figures are finite.
+/// None known: metrics are finite.
 pub fn to_json(metrics: &Metrics) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(metrics).map(|text| escape::json(&text).into_owned() + "\n")
 }
 
-/// The figures as a table, "metrics"; values are written out because their units differ.
+/// The metrics as a table, "metrics"; values are preformatted because their units differ.
 pub fn table(metrics: &Metrics) -> Table {
     let known: Vec<(&Metric, &MetricFamily)> = metrics
         .metrics
@@ -82,7 +82,7 @@ pub fn table(metrics: &Metrics) -> Table {
         .fold(table, |table, doubt| table.note(format!("Not to be trusted: {doubt}")))
 }
 
-/// Every name there is, as Markdown: what the documentation of the names is made of.
+/// All metric names as Markdown, from which their documentation is generated.
 pub fn names() -> String {
     let mut out =
         String::from("| metric | unit | compared | worse | what it is |\n|---|---|---|---|---|\n");

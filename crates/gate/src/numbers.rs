@@ -1,46 +1,46 @@
-//! One figure before and after, in numbers.
+//! The values of one metric before and after, and the change.
 
 use proctrace_findings::Kind;
 use serde::Serialize;
 
 use crate::stats::{Interval, Statistic, ratio_interval};
 
-/// The values of one figure over the runs of a side.
+/// The values of one metric over the runs of a side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Sample {
-    /// How many runs.
+    /// Number of runs.
     pub n: usize,
-    /// The value that stands for all: the median of counts, the mean of what is measured.
+    /// The representative value: the median of counts, the mean of measurements.
     pub centre: f64,
-    /// The least of them.
+    /// The smallest value.
     pub least: f64,
-    /// The greatest of them.
+    /// The largest value.
     pub greatest: f64,
 }
 
-/// One figure before and after; all in its family's unit, if they do not say percent.
+/// One metric before and after, in its family's unit except for percentages.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Numbers {
-    /// Before; None where there is no baseline.
+    /// Before; None without a baseline.
     pub before: Option<Sample>,
     /// After.
     pub after: Sample,
-    /// After less before.
+    /// The change from before to after.
     pub change: Option<f64>,
-    /// The same, of before; None if that is 0.
+    /// The change relative to before; None if that is 0.
     pub change_percent: Option<f64>,
-    /// What holds that change in 95 of 100 cases; None for counts, for too few runs, and if a
-    /// value before is 0.
+    /// The 95 % interval of that change; None for counts, for too few runs, and if a value before
+    /// is 0.
     pub interval_percent: Option<Interval>,
 }
 
-/// Whether figures of this kind are the same each time the same is done.
+/// Whether metrics of this kind are deterministic.
 pub(crate) fn is_exact(kind: Kind) -> bool {
     kind == Kind::Count
 }
 
 impl Sample {
-    /// Of these values; None of nothing.
+    /// The sample of these values; None for an empty slice.
     pub(crate) fn of(kind: Kind, values: &[f64]) -> Option<Self> {
         let statistic = if is_exact(kind) { Statistic::Median } else { Statistic::Mean };
         Some(Self {
@@ -51,14 +51,14 @@ impl Sample {
         })
     }
 
-    /// Whether all runs agree.
+    /// Whether all runs have the same value.
     pub fn is_constant(&self) -> bool {
         self.least == self.greatest
     }
 }
 
 impl Numbers {
-    /// Of these values; None if there are none after.
+    /// The comparison of these values; None if there are none after.
     pub(crate) fn of(kind: Kind, before: Option<&[f64]>, after: &[f64]) -> Option<Self> {
         let after_sample = Sample::of(kind, after)?;
         let sample = before.and_then(|before| Sample::of(kind, before));

@@ -1,4 +1,4 @@
-//! Figures as OpenMetrics text, for other people's monitoring.
+//! Metrics as OpenMetrics text, for external monitoring.
 //!
 //! The format is that of the OpenMetrics specification 1.0 (2020), text format: one family after
 //! the other, each with its TYPE, UNIT and HELP before its samples, and `# EOF` at the end.
@@ -8,19 +8,19 @@ use std::fmt::Write as _;
 
 use proctrace_findings::{FAMILIES, Metrics};
 
-/// What every name begins with, so that it is not taken for another program's.
+/// Prefix of every name, to avoid collisions with other programs' metrics.
 pub const PREFIX: &str = "proctrace_";
 
-/// The figures of a recording as OpenMetrics text. All are gauges: each is of one finished run, and
-/// nothing that goes on counting.
+/// The metrics of a recording as OpenMetrics text. All are gauges: each belongs to one finished
+/// run, and none is a running counter.
 ///
-/// `proctrace_doubts` says how many reasons there are not to trust them. Figures of families that
-/// this version does not know are left out.
+/// `proctrace_doubts` is the number of reasons not to trust them. Metrics of families unknown to
+/// this version are left out.
 pub fn openmetrics(metrics: &Metrics) -> String {
     let mut out = String::new();
     for family in FAMILIES {
-        // Labels that look the same once they are made visible are one: there may be no two samples
-        // with the same labels.
+        // Label sets that become equal by escaping are merged: duplicate label sets are not
+        // allowed.
         let mut samples: BTreeMap<String, f64> = BTreeMap::new();
         let own = metrics.metrics.iter().filter(|metric| metric.name == family.name);
         for metric in own.filter(|metric| metric.value.is_finite()) {
@@ -43,7 +43,7 @@ pub fn openmetrics(metrics: &Metrics) -> String {
 
 fn head(out: &mut String, name: &str, unit: &str, help: &str) {
     let _ = writeln!(out, "# TYPE {PREFIX}{name} gauge");
-    // A unit must be the end of the name.
+    // A unit must be the suffix of the name.
     if !unit.is_empty() && name.ends_with(&format!("_{unit}")) {
         let _ = writeln!(out, "# UNIT {PREFIX}{name} {unit}");
     }
@@ -59,8 +59,8 @@ fn labels(labels: &[(String, String)]) -> String {
     format!("{{{}}}", labels.join(","))
 }
 
-/// Backslash, quotation mark and line feed as the format wants them; other control characters made
-/// visible before, because people look at this in terminals.
+/// Escapes backslash, quotation mark and line feed as the format requires, after making other
+/// control characters visible, because this text is also read in terminals.
 fn escape(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(proctrace_report::escape::terminal).collect();
     lines.join("\n").replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
@@ -73,11 +73,11 @@ mod tests {
     #[test]
     fn names_are_those_the_format_allows() {
         for family in FAMILIES {
-            // a unit is the last part of a name, and has a line of its own
+            // a unit is the last part of a name, and has its own line
             let ends = ["seconds", "bytes", "percent"];
             let unit = ends.iter().find(|unit| family.name.ends_with(&format!("_{unit}")));
             assert_eq!(family.unit, unit.copied().unwrap_or_default(), "{}", family.name);
-            // kept for samples of other types
+            // reserved for samples of other types
             for reserved in ["_total", "_created", "_count", "_sum", "_bucket", "_info"] {
                 assert!(!family.name.ends_with(reserved), "{}", family.name);
             }

@@ -1,15 +1,15 @@
-//! Text with stars in it, and what it matches.
+//! Wildcard patterns with stars, and matching.
 
 use std::fmt;
 
-/// What stands between the stars: one piece without any star, and one more for each.
+/// The literal pieces between the stars, one more than there are stars.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Pattern {
     pieces: Vec<String>,
 }
 
 impl Pattern {
-    /// A pattern of what stands between its stars. No piece at all is the empty text.
+    /// A pattern from its literal pieces. No pieces at all mean the empty text.
     pub(crate) fn new(mut pieces: Vec<String>) -> Self {
         if pieces.is_empty() {
             pieces.push(String::new());
@@ -17,17 +17,17 @@ impl Pattern {
         Self { pieces }
     }
 
-    /// A pattern in which every star is one.
+    /// A pattern from text in which every star is a wildcard.
     pub(crate) fn plain(text: &str) -> Self {
         Self { pieces: text.split('*').map(str::to_owned).collect() }
     }
 
-    /// Whether it matches one text only.
+    /// Whether it matches only one text.
     pub(crate) fn is_exact(&self) -> bool {
         self.pieces.len() == 1
     }
 
-    /// Whether it matches this text: a star stands for any characters, or none.
+    /// Whether it matches this text: a star matches any characters, including none.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let (first, rest) = match self.pieces.split_first() {
             None => return text.is_empty(),
@@ -37,7 +37,7 @@ impl Pattern {
         let (last, middle) = rest.split_last().expect("the case of one piece is above");
         let Some(text) = text.strip_prefix(first.as_str()) else { return false };
         let Some(mut text) = text.strip_suffix(last.as_str()) else { return false };
-        // The earliest place for each piece leaves the most for those after it.
+        // Matching each piece at the earliest position leaves the most text for the following ones.
         for piece in middle {
             match text.find(piece.as_str()) {
                 Some(at) => text = &text[at + piece.len()..],
@@ -49,7 +49,7 @@ impl Pattern {
 }
 
 impl fmt::Display for Pattern {
-    /// As it is written between quotation marks.
+    /// The notation between quotation marks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, piece) in self.pieces.iter().enumerate() {
             if at > 0 {
@@ -61,7 +61,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Text as it is written between the quotation marks of a selector, its stars being no patterns.
+/// Text quoted for a selector, with its stars escaped.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

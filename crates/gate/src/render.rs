@@ -1,5 +1,5 @@
-//! A gate's report for terminals, CI systems and people. Everything that comes from a payload is
-//! escaped for the format it is written in.
+//! Renders a gate's report for terminals, CI systems and readers, with all payload-supplied text
+//! escaped for the output format.
 
 mod annotations;
 mod junit;
@@ -13,7 +13,7 @@ pub use text::text;
 
 use crate::verdict::{Finding, Report};
 
-/// What a finding is about, in a few words: a figure, a rule, the recordings.
+/// The subject of a finding in a few words: a metric, a rule, the recordings.
 fn subject<'a>(report: &'a Report, finding: &'a Finding) -> &'a str {
     match (&finding.metric, finding.rule) {
         (Some(metric), _) => metric,
@@ -22,13 +22,13 @@ fn subject<'a>(report: &'a Report, finding: &'a Finding) -> &'a str {
     }
 }
 
-/// Where the rule of a finding was written; empty if it has none.
+/// Where the rule of a finding is defined; empty if it has none.
 fn origin(report: &Report, finding: &Finding) -> String {
     let rule = finding.rule.and_then(|rule| report.rules.get(rule));
     rule.map_or(String::new(), |rule| rule.origin.to_string())
 }
 
-/// A heading for contributors.
+/// The heading for contributors.
 fn contributors_heading(finding: &Finding) -> &'static str {
     if finding.contributors.iter().any(|one| one.before.is_some()) {
         "What changed with it:"

@@ -1,4 +1,4 @@
-//! Which figures a rule is about: `execs{command="s*"}`.
+//! Selectors, which choose the metrics that a rule applies to: `execs{command="s*"}`.
 
 use std::fmt;
 
@@ -7,34 +7,35 @@ use proctrace_findings::{FAMILIES, Kind, Metric, MetricFamily};
 use crate::pattern::{Pattern, quoted};
 use crate::suggest::hint;
 
-/// A name and labels, both of which may have stars that stand for anything.
+/// A name and labels, both of which may contain stars as wildcards.
 ///
-/// Written as a metric is: `total_execs`, `execs{command="s*"}`, `failed_lookups`. Labels that are
-/// left out may have any value. Within quotation marks `\*`, `\"`, `\\` and `\n` stand for a star,
-/// a quotation mark, a backslash and a line feed. A name with a star takes no elapsed time in: that
-/// depends on whatever else runs, and is limited only where it is asked for by name.
+/// The notation is that of metrics: `total_execs`, `execs{command="s*"}`, `failed_lookups`. Omitted
+/// labels may have any value. Within quotation marks `\*`, `\"`, `\\` and `
+/// ` denote a star, a quotation mark, a backslash and a line feed. A name with a star excludes
+/// elapsed times: they depend on other load on the machine, and are limited only if selected by
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Selector {
     name: Pattern,
     labels: Vec<(String, Pattern)>,
 }
 
-/// What is wrong with a selector.
+/// An invalid selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SelectorError {
-    /// Where in the text, in bytes.
+    /// Byte offset in the text.
     pub at: usize,
-    /// What is wrong, and what would be right.
+    /// The problem, and the correct form.
     pub message: String,
 }
 
 impl Selector {
-    /// Reads all of this text.
+    /// Parses the whole text.
     ///
     /// # Errors
     ///
-    /// For what is no selector, an unknown metric, an unknown label.
+    /// For invalid syntax, an unknown metric, an unknown label.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut parser = Parser { text, at: 0 };
         let selector = parser.selector()?;
@@ -44,7 +45,7 @@ impl Selector {
         Ok(selector)
     }
 
-    /// Reads the selector at the front of this text; also returns how many bytes it takes.
+    /// Parses the selector at the start of the text; also returns its length in bytes.
     ///
     /// # Errors
     ///
@@ -55,7 +56,7 @@ impl Selector {
         Ok((selector, parser.at))
     }
 
-    /// The one that selects this metric and no other.
+    /// The selector of exactly this metric.
     pub fn of(metric: &Metric) -> Self {
         Self {
             name: Pattern::plain(&metric.name),
@@ -65,7 +66,7 @@ impl Selector {
         }
     }
 
-    /// Whether it is about a figure of this family with these labels.
+    /// Whether it selects the metric of this family with these labels.
     pub fn matches(&self, family: &MetricFamily, labels: &[(String, String)]) -> bool {
         self.takes(family)
             && self.labels.iter().all(|(label, pattern)| {
@@ -73,7 +74,7 @@ impl Selector {
             })
     }
 
-    /// The families it may be about.
+    /// The families it can select from.
     pub fn families(&self) -> impl Iterator<Item = &'static MetricFamily> + '_ {
         FAMILIES.iter().filter(|family| {
             self.takes(family)
@@ -81,7 +82,7 @@ impl Selector {
         })
     }
 
-    /// Whether it may be about a figure of this family, or of a kind in it.
+    /// Whether it can select metrics of this family, or of this kind in it.
     pub(crate) fn may_be_about(&self, family: &str, kind: Option<&str>) -> bool {
         MetricFamily::named(family).is_some_and(|family| self.takes(family))
             && self.labels.iter().all(|(label, pattern)| match kind {
@@ -90,12 +91,12 @@ impl Selector {
             })
     }
 
-    /// Whether it names this family, rather than a pattern of names.
+    /// Whether it names this family explicitly, rather than by a pattern.
     pub(crate) fn is_named(&self, family: &str) -> bool {
         self.name.is_exact() && self.name.matches(family)
     }
 
-    /// Whether it says anything about a label.
+    /// Whether it restricts this label.
     pub(crate) fn has_label(&self, name: &str) -> bool {
         self.labels.iter().any(|(label, _)| label == name)
     }
@@ -108,7 +109,7 @@ impl Selector {
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name)?;
-        // A name has no characters that are escaped, but stars.
+        // Names contain no characters to escape except stars.
         for (at, (label, pattern)) in self.labels.iter().enumerate() {
             write!(f, "{}{label}=\"{pattern}\"", if at == 0 { '{' } else { ',' })?;
         }
@@ -116,7 +117,7 @@ impl fmt::Display for Selector {
     }
 }
 
-/// A metric as it is written in a budget, the stars of its labels being no patterns.
+/// A metric in budget notation, with the stars of its labels escaped.
 pub(crate) fn written(family: &MetricFamily, labels: &[(String, String)]) -> String {
     let labels: Vec<String> =
         labels.iter().map(|(label, value)| format!("{label}=\"{}\"", quoted(value))).collect();

@@ -1,4 +1,4 @@
-//! The runs of one side of a comparison, seen as a series of values for each figure.
+//! The runs of one side of a comparison, as a series of values per metric.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,19 +7,19 @@ use serde::Serialize;
 
 use crate::selector::written;
 
-/// A recording's figures, and what the recording is called: its file.
+/// The metrics of a recording, with the recording's name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Run {
-    /// What it is called.
+    /// Name of the recording: its file.
     pub name: String,
     /// Its figures.
     pub metrics: Metrics,
 }
 
-/// A figure, whichever runs have it.
+/// Identifies a metric, independent of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key<'a> {
-    /// Which of the families.
+    /// Index of the family.
     family: usize,
     pub(crate) labels: &'a [(String, String)],
 }
@@ -29,7 +29,7 @@ impl<'a> Key<'a> {
         Self::new(&metric.name, &metric.labels)
     }
 
-    /// The figure of that family with these labels; None if there is no such family.
+    /// The key of a metric; None if there is no such family.
     pub(crate) fn new(name: &str, labels: &'a [(String, String)]) -> Option<Self> {
         let family = FAMILIES.iter().position(|family| family.name == name)?;
         Some(Self { family, labels })
@@ -45,7 +45,7 @@ impl<'a> Key<'a> {
 }
 
 impl std::fmt::Display for Key<'_> {
-    /// As it is written in a budget.
+    /// In budget notation.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&written(self.family(), self.labels))
     }
@@ -55,7 +55,7 @@ impl std::fmt::Display for Key<'_> {
 #[derive(Debug)]
 pub(crate) struct Side<'a> {
     runs: usize,
-    /// What each run does not know.
+    /// The metrics that each run does not know.
     unknown: Vec<&'a [Unknown]>,
     figures: BTreeMap<Key<'a>, Vec<Option<f64>>>,
 }
@@ -67,7 +67,7 @@ impl<'a> Side<'a> {
         let mut unknown = Vec::with_capacity(runs);
         for (run, metrics) in metrics.enumerate() {
             unknown.push(metrics.unknown.as_slice());
-            // Families of other versions are left out: no rule can be about them.
+            // Families of other versions are left out: no rule can select them.
             for metric in metrics.metrics.iter().filter(|metric| metric.value.is_finite()) {
                 if let Some(key) = Key::of(metric) {
                     let values = figures.entry(key).or_insert_with(|| vec![None; runs]);
@@ -82,38 +82,38 @@ impl<'a> Side<'a> {
         self.runs
     }
 
-    /// Whether a run does not know a figure.
+    /// Whether any run does not know a metric.
     pub(crate) fn lacks(&self, key: Key<'_>) -> bool {
         let is_about = |unknown: &Unknown| unknown.is_about(key.family().name, key.labels);
         self.unknown.iter().any(|unknown| unknown.iter().any(is_about))
     }
 
-    /// A value for each run; None if the figure was not measured, or is not known, in one of them.
+    /// One value per run; None if the metric was not measured, or is not known, in one of them.
     pub(crate) fn values(&self, key: Key<'_>) -> Option<Vec<f64>> {
         if self.lacks(key) {
             return None;
         }
         let zero = (!key.labels.is_empty()).then_some(0.0);
-        // A key lives as long as its labels, and the map's live longer.
+        // A key's lifetime is that of its labels, and the map's labels live longer.
         match self.figures.get::<Key<'_>>(&key) {
             Some(values) => values.iter().map(|value| value.or(zero)).collect(),
             None => zero.map(|zero| vec![zero; self.runs]),
         }
     }
 
-    /// The figures of one family.
+    /// The metrics of one family.
     pub(crate) fn family(&self, name: &str) -> impl Iterator<Item = Key<'a>> + '_ {
         let wanted = FAMILIES.iter().position(|family| family.name == name);
         self.figures.keys().copied().filter(move |key| Some(key.family) == wanted)
     }
 }
 
-/// Every figure that either side has, in the order of the families.
+/// Every metric that either side has, in the order of the families.
 pub(crate) fn all_keys<'a>(sides: &[&Side<'a>]) -> BTreeSet<Key<'a>> {
     sides.iter().flat_map(|side| side.figures.keys().copied()).collect()
 }
 
-/// Every figure of one family that either side has.
+/// Every metric of one family that either side has.
 pub(crate) fn family_keys<'a>(sides: &[&Side<'a>], name: &str) -> BTreeSet<Key<'a>> {
     sides.iter().flat_map(|side| side.family(name)).collect()
 }

@@ -1,4 +1,4 @@
-//! The statistics that tell a change from noise.
+//! Statistics that separate changes from noise.
 
 mod bootstrap;
 mod distribution;
@@ -9,12 +9,12 @@ pub(crate) mod noise;
 pub use bootstrap::{FEWEST_FOR_INTERVAL, Interval, Statistic, ratio_interval, resampled};
 pub use mann_whitney::{MannWhitney, least_probability, mann_whitney};
 
-/// The mean; None of nothing.
+/// The mean; None for an empty slice.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The value in the middle, or halfway between the two there; None of nothing.
+/// The median, the midpoint of the middle two for an even number; None for an empty slice.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,9 +1,9 @@
-//! The known name that a misspelt one was probably meant to be.
+//! Suggests the known name closest to a misspelt one.
 
-/// Longer names are not looked at: finding the nearest takes time by the square.
+/// Longer names are skipped: the search takes quadratic time.
 const LONGEST: usize = 64;
 
-/// The nearest of these names, if it is near enough to be meant: a third of it may differ.
+/// The closest of these names, if at most a third of it differs.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > LONGEST {
         return None;
@@ -16,7 +16,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, known)| known)
 }
 
-/// A sentence with the nearest of these names, or with all of them.
+/// A sentence with the closest of these names, or with all of them.
 pub(crate) fn hint(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("did you mean {nearest}?"),

@@ -1,4 +1,4 @@
-//! Figures that a rule is about and a recording does not know: they are refused, never taken for 0.
+//! Metrics that a rule selects but a recording does not know: they are refused, never treated as 0.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::selector::{Selector, written};
 use crate::side::{Key, Run};
 use crate::verdict::{Effect, Finding};
 
-/// The runs that a rule compares: baselines count only where its limit is relative.
+/// The runs that a rule compares: baselines are included only if its limit is relative.
 fn compared<'a>(
     rule: &Rule,
     baselines: &'a [Run],
@@ -20,20 +20,20 @@ fn compared<'a>(
     baselines.iter().chain(candidates)
 }
 
-/// Whether a figure cannot be judged by a rule, because a run that it compares does not know it.
+/// Whether a rule cannot judge a metric, because one of the compared runs does not know it.
 pub(crate) fn is_unknown(rule: &Rule, key: Key<'_>, baselines: &[Run], candidates: &[Run]) -> bool {
     compared(rule, baselines, candidates).any(|run| why_unknown(run, key).is_some())
 }
 
-/// Why a run does not know a figure; None if it does.
+/// Why a run does not know a metric; None if it does.
 pub(crate) fn why_unknown<'a>(run: &'a Run, key: Key<'_>) -> Option<&'a str> {
     let about = |unknown: &&Unknown| unknown.is_about(key.family().name, key.labels);
     run.metrics.unknown.iter().find(about).map(|unknown| unknown.why.as_str())
 }
 
-/// What is to be said of the figures that rules are about and some run does not know. Of the rules
-/// about such a figure the last one decides. What no run knows is missed only by a rule that asks
-/// for it by name.
+/// Findings for the selected metrics that some run does not know. Of the rules that select such a
+/// metric the last one decides. A metric that no run knows is reported only if the rule selects it
+/// by name.
 pub(crate) fn findings(
     budget: &Budget,
     baselines: &[Run],
@@ -82,14 +82,14 @@ pub(crate) fn findings(
     findings
 }
 
-/// What a run says of these figures, if it does not know them.
+/// The run's entry for these metrics, if it does not know them.
 fn lacks<'a>(run: &'a Run, name: &str, kind: Option<&str>) -> Option<&'a Unknown> {
     let unknown = &run.metrics.unknown;
     unknown.iter().find(|unknown| unknown.name == name && unknown.kind.as_deref() == kind)
 }
 
-/// Whether a selector asks for just this, so that it may not be passed over in silence: by name, and
-/// where only a kind is not known, by that, too.
+/// Whether a selector selects these metrics explicitly, so that they must not be skipped silently:
+/// by name, and by kind as well if only one kind is unknown.
 fn asks_for(selector: &Selector, name: &str, kind: Option<&str>) -> bool {
     selector.is_named(name) && (kind.is_none() || selector.has_label("kind"))
 }

@@ -1,4 +1,4 @@
-//! What a gate says: a verdict, what was found, and every figure that was checked.
+//! The result of a gate: the verdict, the findings, and every checked metric.
 
 use proctrace_report::escape;
 use serde::Serialize;
@@ -7,22 +7,22 @@ use crate::budget::{Origin, Rule};
 use crate::code::Code;
 use crate::numbers::Numbers;
 
-/// Whether the payload may pass.
+/// Whether the payload passes the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// No rule that fails the gate is broken.
+    /// No rule that fails the gate is violated.
     Pass,
-    /// None is broken for certain, and of one that is not known.
+    /// No rule is certainly violated, but for at least one it is unknown.
     Inconclusive,
-    /// One is broken.
+    /// At least one rule is violated.
     Regression,
-    /// Nothing was judged: a recording does not know a figure that a rule is about.
+    /// Nothing was judged: a recording does not know a metric that a rule selects.
     Refused,
 }
 
 impl Verdict {
-    /// The exit status of a gate; 1 is also for errors, 2 for wrong usage.
+    /// The exit status of a gate; 1 is also used for errors, 2 for wrong usage.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Pass => 0,
@@ -33,21 +33,21 @@ impl Verdict {
     }
 }
 
-/// What came of checking one figure.
+/// The result of checking one metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The limit is kept.
+    /// The limit is met.
     Passed,
     /// It could not be checked.
     Unjudged,
-    /// It is not known whether it is kept.
+    /// It is unknown whether the limit is met.
     Inconclusive,
-    /// It is broken.
+    /// The limit is violated.
     Regression,
 }
 
-/// What a finding means for the verdict.
+/// The effect of a finding on the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -57,12 +57,12 @@ pub enum Effect {
     Fails,
     /// The verdict is at best inconclusive.
     Inconclusive,
-    /// It is only said.
+    /// It is reported without affecting the verdict.
     Warns,
 }
 
 impl Effect {
-    /// A word for it.
+    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Refuses => "refused",
@@ -73,33 +73,33 @@ impl Effect {
     }
 }
 
-/// Everything a gate says.
+/// The complete result of a gate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// Whether the payload may pass.
+    /// Whether the payload passes.
     pub verdict: Verdict,
-    /// What was recorded: the first candidate's command.
+    /// The recorded command of the first candidate.
     pub command: Vec<String>,
-    /// What it was compared with: names of recordings.
+    /// Names of the baseline recordings.
     pub baselines: Vec<String>,
-    /// What was judged: names of recordings.
+    /// Names of the judged recordings.
     pub candidates: Vec<String>,
     /// The rules, in order.
     pub rules: Vec<RuleInfo>,
-    /// What is wrong, the worst first.
+    /// The findings, the most severe first.
     pub findings: Vec<Finding>,
-    /// Every figure that a rule is about.
+    /// Every metric that a rule selects.
     pub checks: Vec<Check>,
 }
 
-/// A rule, as it was written.
+/// A rule in its source form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RuleInfo {
-    /// As a `--limit` is written.
+    /// In `--limit` notation.
     pub text: String,
-    /// Where it was written.
+    /// Where it is defined.
     pub origin: Origin,
-    /// Why it is there.
+    /// The reason given for it.
     pub because: Option<String>,
 }
 
@@ -109,67 +109,67 @@ impl RuleInfo {
     }
 }
 
-/// Something that is wrong.
+/// A problem found by the gate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// What it is about.
+    /// The kind of problem.
     pub code: Code,
-    /// What it means for the verdict.
+    /// The effect on the verdict.
     pub effect: Effect,
-    /// The figure, as it is written in a budget; None if it is about no single one.
+    /// The metric in budget notation; None if it does not concern a single one.
     pub metric: Option<String>,
-    /// Which of the rules; None if it is about the recordings.
+    /// Index of the rule; None if it concerns the recordings.
     pub rule: Option<usize>,
-    /// What was found, in a sentence with the numbers.
+    /// A sentence with the numbers.
     pub message: String,
     /// The numbers.
     pub numbers: Option<Numbers>,
-    /// What changed with it, or what the most of it is: only for the first findings.
+    /// What changed along with it, or its largest components: only for the first findings.
     pub contributors: Vec<Contributor>,
 }
 
-/// A figure that changed with another one and says why.
+/// A metric that changed along with another one and may explain it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Contributor {
-    /// The figure, as it is written in a budget.
+    /// The metric in budget notation.
     pub metric: String,
     /// Its value before; None without a baseline.
     pub before: Option<f64>,
     /// Its value after.
     pub after: f64,
-    /// After less before; the value itself without a baseline.
+    /// The change from before to after; the value itself without a baseline.
     pub change: f64,
-    /// All of it in words: "+600 (1,204 before, 1,804 after)".
+    /// The change as text: "+600 (1,204 before, 1,804 after)".
     pub message: String,
 }
 
-/// A figure that was checked.
+/// A checked metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
-    /// The figure, as it is written in a budget.
+    /// The metric in budget notation.
     pub metric: String,
     /// The rule that decides it.
     pub rule: usize,
-    /// What came of it.
+    /// The result.
     pub status: Status,
     /// Why it did not pass.
     pub code: Option<Code>,
-    /// The numbers; None where it was not measured.
+    /// The numbers; None if it was not measured.
     pub numbers: Option<Numbers>,
-    /// How likely so great a difference is by chance, if the true ratio were just the limit;
-    /// None for what is compared exactly.
+    /// The probability of a difference this large by chance, if the true ratio were exactly at the
+    /// limit; None for exact comparisons.
     pub p_value: Option<f64>,
-    /// What was found, in a sentence with the numbers.
+    /// A sentence with the numbers.
     pub message: String,
 }
 
 impl Report {
-    /// How many of the findings have this effect.
+    /// Number of findings with this effect.
     pub fn count(&self, effect: Effect) -> usize {
         self.findings.iter().filter(|finding| finding.effect == effect).count()
     }
 
-    /// How many figures passed.
+    /// Number of metrics that passed.
     pub fn passed(&self) -> usize {
         self.checks.iter().filter(|check| check.status == Status::Passed).count()
     }
@@ -207,11 +207,11 @@ impl Report {
         }
     }
 
-    /// The report as JSON, with a line feed at its end.
+    /// The report as JSON with a trailing line feed.
     ///
     /// # Errors
     ///
-    /// None that is known: all of it can be written as JSON.
+    /// None known: all fields are serialisable.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self).map(|text| escape::json(&text).into_owned() + "\n")
     }

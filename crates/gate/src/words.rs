@@ -1,11 +1,11 @@
-//! Figures in words: with units, thousands, signs.
+//! Metric values as text: with units, thousands separators and signs.
 
 use proctrace_findings::MetricFamily;
 use proctrace_report::number::{bytes, count, time};
 
 use crate::numbers::{Numbers, Sample};
 
-/// A value of a family, with its unit. Values are not negative.
+/// A value of a family with its unit. Values are not negative.
 pub(crate) fn value(family: &MetricFamily, value: f64) -> String {
     match family.unit {
         // Both casts saturate, and no recording lasts 584 years.
@@ -16,7 +16,7 @@ pub(crate) fn value(family: &MetricFamily, value: f64) -> String {
     }
 }
 
-/// A number without a unit, with thousands; a mean may have a decimal.
+/// A number without a unit, with thousands separators; a mean may have a decimal.
 fn plain(value: f64) -> String {
     if value.fract() == 0.0 && value < 9e15 {
         count(value as u64)
@@ -27,20 +27,20 @@ fn plain(value: f64) -> String {
     }
 }
 
-/// A change of a count, with its sign.
+/// A signed change of a count.
 pub(crate) fn signed_count(change: f64) -> String {
     let sign = if change < 0.0 { '-' } else { '+' };
     if change == 0.0 { "0".into() } else { format!("{sign}{}", plain(change.abs())) }
 }
 
-/// A change of a family's value, with its sign and unit.
+/// A signed change of a family's value, with its unit.
 pub(crate) fn change(family: &MetricFamily, change: f64) -> String {
     let sign = if change < 0.0 { '-' } else { '+' };
     if change == 0.0 { "0".into() } else { format!("{sign}{}", value(family, change.abs())) }
 }
 
-/// A change in percent, with its sign. Rounding makes no change of one, nor nothing of what is
-/// left: "-100 %" and "0 %" stand for just that.
+/// A signed change in percent. Rounding never hides a change or a remainder: "0 %" and "-100 %" are
+/// printed only if exact.
 pub(crate) fn percent(percent: f64) -> String {
     let mut text = signed(percent);
     for digits in 1..=DIGITS_MAX {
@@ -57,7 +57,7 @@ pub(crate) fn percent(percent: f64) -> String {
     format!("{text} %")
 }
 
-/// One in a hundred million can still be told from nothing.
+/// Changes down to one in a hundred million are distinguished from zero.
 const DIGITS_MAX: usize = 6;
 
 fn signed(percent: f64) -> String {
@@ -71,14 +71,14 @@ fn signed(percent: f64) -> String {
 
 fn rounded(percent: f64, digits: usize) -> String {
     let text = format!("{percent:+.digits$}");
-    // Not -0.0, nor +0.0.
+    // Avoids -0.0 and +0.0.
     if text.trim_start_matches(['+', '-', '0', '.']).is_empty() { "0".into() } else { text }
 }
 
-/// What is known of the size of a change that is the same in all runs.
+/// The certainty of a change that is the same in all runs.
 pub(crate) const EXACT: &str = "exact";
 
-/// What is known of a change's size: "exact", an interval, or why there is none.
+/// The certainty of a change: "exact", an interval, or why there is none.
 pub(crate) fn certainty(numbers: &Numbers, exact: bool) -> String {
     let Some(before) = numbers.before else { return String::new() };
     let runs = if before.n == numbers.after.n {
@@ -107,7 +107,7 @@ pub(crate) fn certainty(numbers: &Numbers, exact: bool) -> String {
     }
 }
 
-/// Before, after and the change between: "1,204 before, 1,804 after (+600, +50 %)".
+/// Before, after and the change: "1,204 before, 1,804 after (+600, +50 %)".
 pub(crate) fn comparison(family: &MetricFamily, numbers: &Numbers, exact: bool) -> String {
     let after = value(family, numbers.after.centre);
     let (Some(before), Some(difference)) = (numbers.before, numbers.change) else {

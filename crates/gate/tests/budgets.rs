@@ -1,4 +1,4 @@
-//! Bad budgets name file, line and column; any text gives a budget or an error.
+//! Errors in budgets name file, line and column; any text yields a budget or an error.
 
 use proctrace_gate::{Budget, Inconclusive, Severity, Unmatched};
 use proptest::prelude::*;

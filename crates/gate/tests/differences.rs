@@ -1,4 +1,4 @@
-//! The comparison of two sides: the table of before and after, and what changed.
+//! The comparison of two sides: the before/after table, and what changed.
 
 mod common;
 
@@ -6,8 +6,8 @@ use common::{job, metric, run};
 use proctrace_findings::Cell;
 use proctrace_gate::{Diff, DiffError, Fate};
 
-/// The figures of ALICE's paper on its multicore workflow: 72.5 K processes became 38.3 K,
-/// commands -86 %, O2 processes -23 %, threads -16 %, 106 minutes became 69.
+/// The numbers of ALICE's paper on its multicore workflow: 72.5 K processes became 38.3 K, commands
+/// -86 %, O2 processes -23 %, threads -16 %, 106 minutes became 69.
 #[test]
 fn the_papers_table() {
     let side = |name: &str, figures: [f64; 5]| {
@@ -53,7 +53,7 @@ fn the_papers_table() {
     assert_eq!(cell("change_percent", 2), Cell::Real(-23.0));
 }
 
-/// Two jobs that did the same, one of which had to share its CPUs with others.
+/// Two identical jobs, one of which had to share its CPUs with others.
 #[test]
 fn time_spent_waiting_for_a_cpu_explains_a_longer_wall() {
     let side = |name: &str, wall: f64, delay: Option<f64>| {
@@ -69,7 +69,7 @@ fn time_spent_waiting_for_a_cpu_explains_a_longer_wall() {
     let waiting = diff.row("run_delay_seconds").unwrap();
     assert_eq!(waiting.numbers.unwrap().change, Some(8.0));
     assert_eq!(waiting.worse, proctrace_findings::Worse::Higher);
-    // Of a recording that does not tell it, nothing is said.
+    // Nothing is reported for a recording without this metric.
     let diff = Diff::of(&[quiet], &[side("older", 14.0, None)]).unwrap();
     let waiting = diff.row("run_delay_seconds").unwrap();
     assert_eq!((waiting.after, waiting.numbers), (None, None));
@@ -91,7 +91,7 @@ fn a_job_without_a_framework_has_no_row_of_it() {
         let diff = Diff::of(&[side(framework[0])], &[side(framework[1])]).unwrap();
         diff.rows.iter().map(|row| row.metric).collect::<Vec<_>>()
     };
-    // A row of zeros stays where the zero says something.
+    // A row of zeros is kept where the zero is informative.
     assert_eq!(of([0.0, 0.0]), ["total_processes", "total_threads"]);
     let all = ["total_processes", "total_framework_processes", "total_threads"];
     assert_eq!((of([0.0, 2.0]), of([2.0, 0.0])), (all.to_vec(), all.to_vec()));

@@ -1,4 +1,4 @@
-//! A budget made from recordings is kept by them, and not by a regression.
+//! A generated budget passes for the recordings it was made from, and fails for a regression.
 
 mod common;
 

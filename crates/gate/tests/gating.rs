@@ -1,4 +1,5 @@
-//! The gate from budget to verdict: planted regressions are caught and named, and nothing else is.
+//! The gate from budget to verdict: planted regressions are detected and named, and nothing else is
+//! reported.
 
 mod common;
 
@@ -33,13 +34,13 @@ fn the_same_again_passes() {
     assert_eq!(report.checks.len(), 1 + 2 + 1 + 3);
 }
 
-/// One more sed at each tick of a script that polls.
+/// One additional sed per tick of a polling script.
 #[test]
 fn one_more_sed_per_tick_is_caught_and_its_parent_named() {
     let (base, more) = (job("base", 100.0, 1.0, 3, 4.0), job("more", 100.0, 2.0, 3, 4.0));
     let report = judged(TIGHT, &[base], &[more]);
     assert_eq!((report.verdict, report.verdict.exit_code()), (Verdict::Regression, 3));
-    // Twice as many sed is further beyond the limit than the sum that they are part of.
+    // Doubling sed exceeds its limit by more than the total that includes it.
     assert_eq!(report.findings[0].metric.as_deref(), Some(r#"execs{command="sed"}"#));
     let all = report.findings.iter().find(|f| f.metric.as_deref() == Some("total_processes"));
     let all = all.unwrap();
@@ -53,11 +54,11 @@ fn one_more_sed_per_tick_is_caught_and_its_parent_named() {
     let sed = sed.unwrap();
     assert_eq!((sed.code, sed.rule), (Code::Count, Some(1)));
     assert_eq!(sed.contributors[0].message, "+100 (100 before, 200 after)");
-    // ps was not touched
+    // ps did not change
     assert!(!report.findings.iter().any(|f| f.metric.as_deref() == Some(r#"execs{command="ps"}"#)));
 }
 
-/// One more directory in LD_LIBRARY_PATH.
+/// One additional directory in LD_LIBRARY_PATH.
 #[test]
 fn one_more_search_directory_is_caught_and_named() {
     let (base, more) = (job("base", 100.0, 1.0, 3, 4.0), job("more", 100.0, 1.0, 4, 4.0));
@@ -67,7 +68,7 @@ fn one_more_search_directory_is_caught_and_named() {
     assert_eq!(found.metric.as_deref(), Some(r#"failed_lookups{kind="open"}"#));
     let new = r#"directory_failed_lookups{directory="/opt/lib3",kind="open"}"#;
     let named: Vec<&str> = found.contributors.iter().map(|one| one.metric.as_str()).collect();
-    // Commands are not counted by kind, and so not named here.
+    // Commands are not counted by kind, so none is named here.
     assert_eq!(named, [new]);
     assert_eq!(report.findings[0].metric.as_deref(), Some(new));
     assert_eq!(report.findings.len(), 2);
@@ -116,7 +117,7 @@ fn of_several_rules_the_last_one_decides() {
     );
     assert_eq!(report.findings[0].metric.as_deref(), Some(r#"execs{command="ps"}"#));
     assert_eq!(report.findings[0].rule, Some(1));
-    // a limit of the command line comes last
+    // a limit on the command line comes last
     let mut budget = Budget::parse("gate.toml", budget).unwrap();
     budget.push_argument(r#"execs{command="*"}=|1000"#).unwrap();
     let report = gate(&budget, &[], &[base], Options::default()).unwrap();

@@ -1,5 +1,5 @@
-//! Hostile names of commands, files and reasons in everything a gate, a diff and figures are written
-//! as: only names.
+//! Hostile names of commands, files and reasons are rendered as inert text in every output format
+//! of gates, diffs and metrics.
 
 mod common;
 
@@ -11,7 +11,7 @@ use proctrace_gate::{
 };
 use proctrace_report::{Style, chart_svg, escape, table_csv, table_markdown, table_text};
 
-/// A run of this name with a command of this name.
+/// A run of this name with one command, also of this name.
 fn named(name: &str, count: f64) -> Run {
     let mut run = run(
         name,
@@ -31,7 +31,7 @@ fn named(name: &str, count: f64) -> Run {
     run
 }
 
-/// A report with findings of all sorts about it, warnings and what is in doubt included.
+/// A report with findings of all kinds about it, including warnings and doubts.
 fn report(name: &str) -> Report {
     let budget = r#"[limits]
 total_execs = "5%|100"
@@ -62,7 +62,7 @@ fn a_report_is_only_a_report() {
         let xml = render::junit(&report).expect("it is XML");
         let shown = escape::xml(&name);
         let texts = hostile::junit(&what, &xml);
-        // A long one is broken into lines.
+        // A long name is wrapped.
         let short = name.len() < 60;
         assert!(!short || texts.iter().any(|t| t.contains(&*shown)), "{shown} is not in {xml}");
         let messages = hostile::annotations(&what, &render::annotations(&report));
@@ -97,7 +97,7 @@ fn figures_are_only_figures() {
         let what = format!("{name:?}");
         let metrics: Metrics = named(&name, 3.0).metrics;
         let values = hostile::openmetrics(&what, &openmetrics(&metrics));
-        // Line feeds have an escape of their own there.
+        // Line feeds have a separate escape there.
         let shown: Vec<_> = name.split('\n').map(escape::terminal).collect();
         assert!(values.contains(&shown.join("\n")), "{what}: {values:?}");
         let json = metrics_file::to_json(&metrics).expect("it is JSON");
@@ -138,7 +138,7 @@ fn errors_about_a_budget_are_one_sentence() {
             name.clone(),
         ] {
             if let Err(error) = Budget::parse(&name, &text) {
-                // As `proctrace` prints what it says.
+                // As `proctrace` prints its errors.
                 let printed: Vec<_> = error
                     .to_string()
                     .split('\n')

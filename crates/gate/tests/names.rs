@@ -1,4 +1,4 @@
-//! The names of metrics never change silently, and figures survive a file.
+//! The names of metrics never change silently, and metrics survive a round trip through a file.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn files_that_cannot_be_are_refused() {
     let says = "base.json is no output of `proctrace metrics --format json`: ";
     assert!(error.starts_with(says), "{error}");
     assert!(error.contains("line 2"), "{error}");
-    // of a later version
+    // from a later version
     let later = run("a", vec![metric("total_wishes", &[], 3.0)]).metrics;
     assert_eq!(from_json("f", &to_json(&later).unwrap()).unwrap(), later);
 }

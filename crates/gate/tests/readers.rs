@@ -1,8 +1,8 @@
-//! What other programs make of our output: OpenMetrics is read by the parser of prometheus-client,
-//! JUnit XML is validated against the schema of Jenkins' xUnit plug-in, which pytest's source carries.
+//! Our output as read by other programs: OpenMetrics is parsed by prometheus-client, JUnit XML is
+//! validated against the schema of Jenkins' xUnit plug-in, which pytest's source contains.
 //!
-//! Both come from PyPI into a Python environment of these tests' own, below cargo's target
-//! directory, once. python3 with its venv module, and a way to PyPI, are needed for that.
+//! Both are installed once from PyPI into a Python environment for these tests, below cargo's
+//! target directory. This needs python3 with its venv module, and access to PyPI.
 
 mod common;
 
@@ -16,10 +16,10 @@ use proctrace_findings::{FAMILIES, Metric};
 use proctrace_fixtures::python;
 use proctrace_gate::{Budget, Options, gate, openmetrics, render};
 
-/// Its name changes with what is in it.
+/// The name changes with the contents.
 const ENVIRONMENT: &str = "readers-1";
 const PACKAGES: &[&str] = &["prometheus-client==0.26.0", "xmlschema==4.3.2"];
-/// The first release whose source carries that schema under this name is long past.
+/// Any release since the schema got this name will do.
 const SCHEMA_SOURCE: &str = "pytest==8.4.2";
 
 const EXTRACT_SCHEMA: &str = r#"
@@ -56,7 +56,8 @@ fn run_python(script: &str, input: &str) -> Output {
         .spawn()
         .expect("the environment has a python");
     let mut stdin = child.stdin.take().expect("it was asked for");
-    // A script that fails early does not read everything; its message tells more than ours.
+    // A script that fails early does not read all input; its own error is more informative than
+    // ours.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     child.wait_with_output().expect("it is our child")
@@ -120,7 +121,7 @@ fn openmetrics_is_read_as_it_was_meant() {
         found.sort_by(order);
         assert_eq!(found, wanted, "{name}");
     }
-    // and the parser does refuse what is wrong
+    // and the parser does reject invalid input
     for wrong in [text.replace("# EOF\n", ""), text.replace("_seconds seconds", "_seconds bytes")] {
         assert_ne!(wrong, text);
         assert!(!run_python(READ_METRICS, &wrong).status.success());
@@ -159,7 +160,7 @@ peak_rss_bytes = { absolute = 1, severity = "warn", because = "<&]]>" }
             assert!(text.contains(element), "{text}");
         }
         if *name == "sed" {
-            // and the schema does refuse what is wrong
+            // and the schema does reject invalid input
             let wrong = text.replace("<testcase name", "<testcase nome");
             assert!(!run_python(VALIDATE, &wrong).status.success());
         }

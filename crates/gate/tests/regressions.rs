@@ -1,4 +1,5 @@
-//! Budgets, limits, selectors and figures on which fuzzing failed once (`cargo xtask fuzz budget`), or that were made to be awkward.
+//! Budgets, limits, selectors and metrics that once failed in fuzzing (`cargo xtask fuzz budget`),
+//! or that were constructed as edge cases.
 
 #[path = "../../../fuzz/harness/budget.rs"]
 mod harness;

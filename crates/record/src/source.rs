@@ -18,10 +18,10 @@ pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// 1. [`wakers`](Self::wakers);
 /// 2. [`arm`](Self::arm), the fork, and [`seize`](Self::seize) if the source needs it: only with
-/// a command;
+///    a command;
 /// 3. [`adopt`](Self::adopt), for existing processes: only if the options request it;
 /// 4. [`drain`](Self::drain), [`sample`](Self::sample), [`task_counts`](Self::task_counts),
-/// [`losses`](Self::losses) and [`reap`](Self::reap), repeatedly;
+///    [`losses`](Self::losses) and [`reap`](Self::reap), repeatedly;
 /// 5. [`detach`](Self::detach), then `drain` until nothing is left, then `losses` once more.
 ///
 /// A source is created, and attached to what it observes, before it is passed in. If it is dropped

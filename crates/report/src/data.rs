@@ -10,7 +10,7 @@ use crate::number::{bytes, count, counted, share, time};
 use crate::style::Style;
 use crate::table::{Align, Table as Columns};
 
-/// For a terminal: figures with their units, notes below.
+/// Text for a terminal: values with their units, notes below.
 pub fn table_text(table: &Table, style: Style) -> String {
     let shown = if table.whole { table.height() } else { table.height().min(style.rows) };
     let shown_columns: Vec<&Column> =
@@ -53,7 +53,7 @@ pub fn table_text(table: &Table, style: Style) -> String {
     out
 }
 
-/// Where there are too few readings for a share, its interval: "48-89 %".
+/// The interval of a share with too few samples: "48-89 %".
 fn interval_text(table: &Table, column: &Column, row: usize) -> Option<String> {
     if column.values.get(row) != Cell::Missing {
         return None;
@@ -66,7 +66,7 @@ fn interval_text(table: &Table, column: &Column, row: usize) -> Option<String> {
     Some(share(None, Some((end("low")?, end("high")?))))
 }
 
-/// One value with its unit; "-" where there is none.
+/// One value with its unit; "-" if missing.
 pub(crate) fn cell_text(column: &Column, row: usize) -> String {
     match column.values.get(row) {
         Cell::Missing => "-".to_owned(),
@@ -76,7 +76,7 @@ pub(crate) fn cell_text(column: &Column, row: usize) -> String {
             Unit::Nanoseconds => time(number),
             Unit::Bytes => bytes(number),
             Unit::Percent => format!("{number} %"),
-            // A name, as of a process: "12,345" is none.
+            // An identifier such as a pid takes no thousands separators.
             Unit::Text => number.to_string(),
             _ => count(number),
         },
@@ -84,7 +84,7 @@ pub(crate) fn cell_text(column: &Column, row: usize) -> String {
     }
 }
 
-/// Words in lines of at most so many characters; longer words stand alone.
+/// Wraps text to `width` characters; a longer word gets a line of its own.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -128,8 +128,8 @@ pub fn table_json(table: &Table) -> Value {
     })
 }
 
-/// As RFC 4180 says, with column names first; missing values are empty. What names do with control
-/// characters and formulas is told by [`csv`], and in docs/formats.md.
+/// CSV as in RFC 4180, with a header row; missing values are empty. [`csv`] and docs/formats.md
+/// describe how control characters and formulas in names are escaped.
 ///
 /// # Errors
 /// When `out` cannot be written.
@@ -153,7 +153,7 @@ pub fn table_csv(table: &Table, out: &mut dyn io::Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A heading, and a table as GitHub and GitLab know them; at most so many rows.
+/// A heading and a table in GitHub and GitLab Markdown, limited to `rows` rows.
 pub fn table_markdown(table: &Table, rows: usize) -> String {
     let mut out = format!("### {}\n\n", markdown(&table.title));
     let titles: Vec<String> = table.columns.iter().map(|column| markdown(column.title)).collect();

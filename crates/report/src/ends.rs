@@ -8,12 +8,13 @@ use crate::escape::terminal;
 use crate::number::count;
 use crate::table::shorten;
 
-/// As many kinds of ends the summary names of those by signals, and of the others.
+/// Maximum number of outcomes named in the summary, for signals and for other outcomes each.
 const NAMED: usize = 3;
-/// Characters of a program's name there.
+/// Maximum length of a program's name there.
 const NAME_WIDTH: usize = 16;
 
-/// Lines of the summary, each at most so wide; none where all exited with 0, or nothing is known.
+/// Lines of the summary, wrapped to `width`; None if all processes exited with 0 or nothing is
+/// known.
 pub(crate) fn summary(ends: &Ends, width: usize) -> Option<String> {
     let mut parts = Vec::new();
     if ends.signalled > 0 {
@@ -29,8 +30,8 @@ pub(crate) fn summary(ends: &Ends, width: usize) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
-/// As many of the worst as there is room for behind the text:
-/// "(cc1 SIGSEGV ×2 with core dump, python3 SIGKILL, …)".
+/// Appends as many of the most severe outcomes as fit: "(cc1 SIGSEGV ×2 with core dump, python3
+/// SIGKILL, …)".
 fn with_names(
     text: String,
     ends: &Ends,
@@ -83,7 +84,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Ends in which every number is about this one.
+    /// Ends in which every number is about `n`.
     pub(crate) fn extreme(name: &str, n: u64) -> Ends {
         let of = |outcome| {
             let mut end = end(name, outcome, n);
@@ -124,7 +125,7 @@ pub(crate) mod tests {
             "3 killed by a signal (cc1 SIGSEGV ×2 with core dump, python3 SIGKILL) · \
              14 exited with a status other than 0 (sh 7, cc 1, grep 1 ×11, …)"
         );
-        // Where there is no room, fewer.
+        // Fewer are named if space is short.
         assert_eq!(
             summary(&ends, 60).unwrap(),
             "3 killed by a signal (cc1 SIGSEGV ×2 with core dump, …) · \

@@ -1,15 +1,15 @@
-//! Making strings of unknown origin harmless: one function for each format they are written in.
+//! Escaping of untrusted strings, one function per output format.
 //!
-//! What acts on whoever shows it is the same everywhere: control characters (ECMA-48), characters
-//! that are not seen or that turn the direction of text (Unicode's format characters, separators of
-//! lines and default ignorable code points), and the beginnings of commands that CI systems look
-//! for in logs. The formats differ in how such a character is made visible.
+//! The set of active characters is the same for all formats: control characters (ECMA-48),
+//! characters that are invisible or change the text direction (Unicode's format characters, line
+//! and paragraph separators and default ignorable code points), and the prefixes of commands that
+//! CI systems look for in logs. The formats differ in how such a character is escaped.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// For a terminal or the log of a CI job: what acts becomes a visible escape. Line feeds are control
-/// characters, too.
+/// For a terminal or the log of a CI job: active characters become visible escapes, including line
+/// feeds.
 pub fn terminal(text: &str) -> Cow<'_, str> {
     replaced(text, |c, out| {
         if c.is_ascii_punctuation() {
@@ -20,8 +20,8 @@ pub fn terminal(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// For Markdown: what could begin a link, an image, emphasis, code, mathematics or HTML is taken
-/// literally.
+/// For Markdown: anything that could start a link, an image, emphasis, code, mathematics or HTML is
+/// escaped to be taken literally.
 pub fn markdown(text: &str) -> String {
     let visible = terminal(text);
     let mut out = String::with_capacity(visible.len());
@@ -40,7 +40,8 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// For a paragraph of Markdown of its own: neither a list nor a heading begins with it.
+/// For a separate paragraph of Markdown: additionally prevents it from starting a list or a
+/// heading.
 pub fn markdown_paragraph(text: &str) -> String {
     let text = markdown(text.trim_start());
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -53,8 +54,8 @@ pub fn markdown_paragraph(text: &str) -> String {
     text
 }
 
-/// Whether GitHub and GitLab make a link around this character without being asked: of an address,
-/// of a name of a user, of a site (GitHub Flavored Markdown 0.29, section 6.9).
+/// Whether GitHub and GitLab would autolink text around this character: an address, a user name, a
+/// site (GitHub Flavored Markdown 0.29, section 6.9).
 pub fn links(before: &str, c: char, after: &str) -> bool {
     match c {
         '@' => true,
@@ -72,22 +73,22 @@ fn ends_with_word(text: &str, word: &str) -> bool {
     start.and_then(|start| text.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(word))
 }
 
-/// The character as Markdown, with an empty comment behind it: links are looked for in what is left
-/// when references to characters are resolved, but not across HTML.
+/// The character as Markdown, followed by an empty comment: autolinks are detected after character
+/// references are resolved, but not across HTML.
 pub fn unlinked(c: char) -> String {
     format!("&#{};<!-- -->", u32::from(c))
 }
 
-/// For SVG and JUnit. The markup itself is escaped where it is written; this is about characters
-/// that XML does not allow at all, and those that act when the text is shown.
+/// For SVG and JUnit. Markup is escaped where it is written; this handles characters that XML
+/// forbids, and those active when the text is displayed.
 pub fn xml(text: &str) -> Cow<'_, str> {
     terminal(text)
 }
 
-/// For JSON that is written already: what acts becomes `\uXXXX`, so that readers get the same
-/// strings. Outside of strings JSON has no such character.
+/// For serialised JSON: active characters become `\uXXXX`, which decodes to the same strings. JSON
+/// contains no such characters outside strings.
 pub fn json(text: &str) -> Cow<'_, str> {
-    // serde_json leaves no other ASCII control characters but the line feeds of its layout.
+    // The only ASCII control characters in serde_json's output are the line feeds of its layout.
     let plain = |byte: &u8| matches!(byte, b' '..=b'"' | b'$'..=b'~' | b'\n');
     if text.as_bytes().iter().all(plain) {
         return text.into();
@@ -108,14 +109,15 @@ pub fn json(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// For a cell of CSV. What acts becomes `\xHH` for each of its bytes, the escape that names of
-/// programs and files have anyway where they are not UTF-8 (`proctrace_wire::escape`). What a
-/// spreadsheet would take for a formula begins with an apostrophe instead (OWASP, "CSV injection");
-/// a number is no formula. Quoted where needed.
+/// For a CSV cell. Active characters become `\xHH` for each of their bytes, the escape already used
+/// for names of programs and files that are not UTF-8 (`proctrace_wire::escape`). Cells that a
+/// spreadsheet would interpret as a formula are prefixed with an apostrophe (OWASP, "CSV
+/// injection"); a number is not a formula. Quoted where needed.
 pub fn csv(text: &str) -> String {
     let visible = replaced(text, push_bytes);
     let visible = inner_formulas(&visible);
-    // One that begins with apostrophes of its own gets one more, so that it can be taken away.
+    // A cell that already begins with apostrophes gets one more, so that the escape can be
+    // reversed.
     let bare = visible.trim_start_matches('\'');
     let is_number = visible.parse::<f64>().is_ok_and(f64::is_finite);
     let apostrophe = if begins_formula(bare) && !is_number { "'" } else { "" };
@@ -123,8 +125,8 @@ pub fn csv(text: &str) -> String {
     if cell.contains(['"', ',', ';']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }
 
-/// Where a comma is the decimal sign, spreadsheets take semicolons for separators, whatever quotes
-/// say: one before a formula becomes an escape.
+/// Where the decimal sign is a comma, spreadsheets split at semicolons even inside quotes: one
+/// before a formula is escaped.
 fn inner_formulas(text: &str) -> Cow<'_, str> {
     let starts = |rest: &str| begins_formula(rest.trim_start_matches([' ', '"', '\'']));
     if !text.match_indices(';').any(|(at, _)| starts(&text[at + 1..])) {
@@ -137,7 +139,7 @@ fn inner_formulas(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Signs that begin a formula, those of full width that some languages write included.
+/// Characters that begin a formula, including the full-width forms of some languages.
 fn begins_formula(text: &str) -> bool {
     text.starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'])
 }
@@ -148,7 +150,7 @@ fn push_bytes(c: char, out: &mut String) {
     }
 }
 
-/// The text with `write` called for what acts.
+/// The text with each active character replaced by `write`.
 fn replaced(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let Some(first) = text.char_indices().position(|(at, c)| acts(text, at, c)) else {
         return text.into();
@@ -164,7 +166,7 @@ fn acts(text: &str, at: usize, c: char) -> bool {
     match c {
         ' '..='"' | '$'..='9' | ';'..='~' => false,
         ':' => begins_command(&text[..at], &text[at + 1..]),
-        // Azure Pipelines and older runners of GitHub's look for these anywhere in a line.
+        // Azure Pipelines and older GitHub runners look for these anywhere in a line.
         '#' => {
             text[..at].ends_with('#')
                 && ["[", "vso[", "teamcity["].iter().any(|name| text[at + 1..].starts_with(name))
@@ -173,8 +175,9 @@ fn acts(text: &str, at: usize, c: char) -> bool {
     }
 }
 
-/// GitHub's runner takes a line that begins with `::name` for a command (actions/runner,
-/// ActionCommand.cs). Where a text comes to stand in its line is not known here, so each word counts.
+/// GitHub's runner interprets a line starting with `::name` as a command (actions/runner,
+/// ActionCommand.cs). The final position of a text in its line is unknown here, so every word start
+/// is checked.
 fn begins_command(before: &str, after: &str) -> bool {
     let name = after
         .strip_prefix(':')
@@ -182,9 +185,9 @@ fn begins_command(before: &str, after: &str) -> bool {
     name && before.chars().next_back().is_none_or(char::is_whitespace)
 }
 
-/// Whether a character does something other than to show itself: control characters, format
-/// characters and separators of lines and paragraphs (Unicode 16, general categories Cc, Cf, Zl, Zp),
-/// default ignorable code points, and the two non-characters that XML forbids.
+/// Whether a character is active rather than printable: control characters, format characters, line
+/// and paragraph separators (Unicode 16, general categories Cc, Cf, Zl, Zp), default ignorable code
+/// points, and the two non-characters that XML forbids.
 pub fn is_unseen(c: char) -> bool {
     c.is_control()
         || matches!(c,

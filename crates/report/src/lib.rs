@@ -1,7 +1,7 @@
-//! From findings to text and pictures: pure functions, given plain data and giving strings.
+//! Renders findings as text and pictures: pure functions from plain data to strings.
 //!
-//! Names of programs and files come from what was recorded, and whoever recorded it may have been
-//! fooled: everything that is rendered here goes through [`escape`] first.
+//! Names of programs and files come from the recorded payload, which is untrusted: everything
+//! rendered here passes through [`escape`] first.
 
 mod data;
 mod ends;

@@ -1,8 +1,8 @@
-//! Numbers as people read them.
+//! Human-readable numbers.
 
 pub use proctrace_findings::{bytes, count, counted, time};
 
-/// A part of a whole in percent; "-" of nothing.
+/// A part of a whole in percent; "-" if the whole is zero.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();
@@ -15,13 +15,13 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A figure as text; "-" where it is not known.
+/// A value as text; "-" if unknown.
 pub fn or_dash<T>(figure: Option<T>, text: impl FnOnce(T) -> String) -> String {
     figure.map_or_else(|| "-".to_owned(), text)
 }
 
-/// A share in percent; its interval where there are too few readings for a number, and "-" where
-/// that would say nothing.
+/// A share in percent: its interval instead if there are too few samples for a single number, and
+/// "-" if the interval is too wide to be informative.
 pub fn share(percent: Option<f64>, interval: Option<(f64, f64)>) -> String {
     match (percent, interval) {
         (Some(percent), _) if percent > 0.0 && percent < 0.95 => format!("{percent:.1} %"),
@@ -33,7 +33,7 @@ pub fn share(percent: Option<f64>, interval: Option<(f64, f64)>) -> String {
     }
 }
 
-/// A wider interval leaves everything open.
+/// Wider intervals are uninformative.
 const WIDEST_PERCENT: f64 = 65.0;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Rows of a query as text for people, and as JSON, lines of JSON and CSV for programs.
+//! Query results as text, JSON, NDJSON and CSV.
 
 use std::io::{self, Write};
 
@@ -9,8 +9,8 @@ use crate::escape::{csv, json as escape_json, terminal};
 use crate::style::Style;
 use crate::table::{Align, Table};
 
-/// For a terminal: figures as the query has them, for what they are is the query's own affair.
-/// `all` is the number of rows there are; those given are the first.
+/// Text for a terminal, with numbers as the query returned them, since their units depend on the
+/// query. `all` is the total number of rows, of which `rows` are the first.
 pub fn rows_text(rows: &Rows, all: usize, style: Style) -> String {
     let columns: Vec<(String, Align)> = rows
         .columns
@@ -41,7 +41,7 @@ pub fn rows_text(rows: &Rows, all: usize, style: Style) -> String {
     out
 }
 
-/// Rows with too many columns for a table: each as lines of a column and its value.
+/// For rows with too many columns for a table: one line per column and value.
 fn one_by_one(rows: &Rows, style: Style) -> String {
     let names: Vec<String> =
         rows.columns.iter().map(|column| terminal(&column.name).into_owned()).collect();
@@ -87,7 +87,7 @@ fn cell_text(values: &RowsValues, row: usize) -> String {
     }
 }
 
-/// Four digits behind the point are enough to see; --format json has all.
+/// Four decimals are enough for display; --format json has full precision.
 fn real(number: f64) -> String {
     match number.abs() {
         0.0 => "0".to_owned(),
@@ -110,7 +110,7 @@ fn value(values: &RowsValues, row: usize) -> Value {
     }
 }
 
-/// Writes rows as objects of JSON, one in each line.
+/// Writes rows as NDJSON, one JSON object per line.
 ///
 /// # Errors
 /// When `out` cannot be written.
@@ -121,8 +121,8 @@ pub fn rows_ndjson(rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
     })
 }
 
-/// Writes rows as objects of JSON with commas between them: the inside of an array. `first` says
-/// whether none was written before, and is false afterwards if one was.
+/// Writes rows as JSON objects separated by commas: the contents of an array. `first` is true while
+/// no row has been written, and is cleared by the first row.
 ///
 /// # Errors
 /// When `out` cannot be written.
@@ -135,7 +135,7 @@ pub fn rows_json(rows: &Rows, first: &mut bool, out: &mut dyn Write) -> io::Resu
 
 fn rows_objects(rows: &Rows, mut each: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
     for row in 0..rows.height() {
-        // In the order of the query, which a map of names would not keep.
+        // Keeps the column order of the query, which a map would not.
         let cells = rows.columns.iter().map(|column| {
             format!("{}:{}", Value::from(column.name.as_str()), value(&column.values, row))
         });
@@ -145,7 +145,7 @@ fn rows_objects(rows: &Rows, mut each: impl FnMut(&str) -> io::Result<()>) -> io
     Ok(())
 }
 
-/// Writes the names of columns as a line of CSV.
+/// Writes the column names as a CSV header.
 ///
 /// # Errors
 /// When `out` cannot be written.
@@ -154,7 +154,7 @@ pub fn rows_csv_names(rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{}\r\n", names.join(","))
 }
 
-/// Writes rows as CSV, as [`crate::table_csv`] does; lists are written as JSON.
+/// Writes rows as CSV, like [`crate::table_csv`]; lists are written as JSON.
 ///
 /// # Errors
 /// When `out` cannot be written.

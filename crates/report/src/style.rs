@@ -1,11 +1,11 @@
-//! How a report for a terminal looks.
+//! Layout options of a terminal report.
 
-/// How a report looks.
+/// Layout options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Columns.
+    /// Terminal columns.
     pub width: usize,
-    /// Rows of each table.
+    /// Maximum rows of each table.
     pub rows: usize,
     /// Whether to use colour.
     pub colour: bool,

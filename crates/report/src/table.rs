@@ -1,35 +1,35 @@
-//! Columns of text.
+//! Text tables with aligned columns.
 
 use std::borrow::Cow;
 
-/// Where a column's text stands.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
-    /// To the left, and cut between items.
+    /// Left-aligned, and truncated between items.
     List,
     Right,
 }
 
-/// A table that keeps to a width: every column is as wide as its text. Where that is too much, what
-/// all cells of a column begin with is said once below; then lists get shorter, then the widest
-/// column of words. Neither figures nor headings are ever cut.
+/// A table fitted to a width: every column is as wide as its text. If the total is too wide,
+/// prefixes common to all cells of a column are moved to a line below the table; then lists are
+/// shortened, then the widest text column. Numbers and headings are never truncated.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<(Cow<'static, str>, Align)>,
     rows: Vec<Vec<String>>,
-    /// Whether what all cells of a column begin with may be said once below.
+    /// Whether common prefixes may be moved below the table.
     prefixes: bool,
 }
 
 const GAP: usize = 2;
 const INDENT: usize = 2;
-/// A column gives way to this width.
+/// Minimum width of a truncated column.
 const WIDTH_MIN: usize = 8;
-/// And, while others can, to these.
+/// Preferred minimum widths of lists and text, while other columns can still shrink.
 const LIST_FAIR: usize = 30;
 const WORDS_FAIR: usize = 14;
-/// Shorter beginnings that cells share are no trouble.
+/// Minimum length of a common prefix to be moved below the table.
 const PREFIX_MIN: usize = 6;
 
 impl Table {
@@ -38,13 +38,13 @@ impl Table {
         Self { columns, rows: Vec::new(), prefixes: true }
     }
 
-    /// With all cells as they are, or cut.
+    /// Keeps common prefixes in the cells.
     pub(crate) fn without_prefixes(mut self) -> Self {
         self.prefixes = false;
         self
     }
 
-    /// Whether it keeps to a width without a cell that is cut to less than is fair.
+    /// Whether it fits the width without truncating any cell below its preferred minimum.
     pub(crate) fn fits(&self, width: usize) -> bool {
         let widths = self.widths(&self.rows);
         let least = widths.iter().enumerate().map(|(at, natural)| match self.columns[at].1 {
@@ -60,7 +60,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The lines, heading first; at the end, what stands for the beginnings left out.
+    /// The lines, heading first; at the end, the omitted prefixes.
     pub(crate) fn lines(&self, width: usize) -> Vec<String> {
         let mut rows = self.rows.clone();
         let mut widths = self.widths(&rows);
@@ -79,7 +79,8 @@ impl Table {
                 widths = self.widths(&rows);
             }
         }
-        // Some items of a list say more than whole names, and some of a name more than all items.
+        // A few list items are worth more than full names, and part of a name is worth more than
+        // all items.
         for (align, least) in [
             (Align::List, LIST_FAIR),
             (Align::Left, WORDS_FAIR),
@@ -141,7 +142,7 @@ impl Table {
     }
 }
 
-/// Replaces what all cells of a column begin with, up to a slash or a space, by an ellipsis.
+/// Replaces the prefix common to all cells of a column, up to a slash or a space, by an ellipsis.
 fn take_prefix(rows: &mut [Vec<String>], column: usize) -> Option<String> {
     let (first, others) = rows.split_first()?;
     let mut end = first[column].len();
@@ -149,10 +150,10 @@ fn take_prefix(rows: &mut [Vec<String>], column: usize) -> Option<String> {
         let same = first[column].bytes().zip(row[column].bytes()).take_while(|(a, b)| a == b);
         end = end.min(same.count());
     }
-    // At least two cells, and something is left of each.
+    // Requires at least two cells, each with a non-empty remainder.
     let end = first[column].as_bytes()[..end].iter().rposition(|byte| b"/ ".contains(byte))? + 1;
     let prefix = first[column][..end].to_owned();
-    // "taskwrapper (57 %)" is no path: of that the name is what matters.
+    // "taskwrapper (57 %)" is not a path: its name must stay.
     if others.is_empty() || !prefix.contains('/') || prefix.chars().count() < PREFIX_MIN {
         return None;
     }
@@ -162,7 +163,7 @@ fn take_prefix(rows: &mut [Vec<String>], column: usize) -> Option<String> {
     Some(prefix)
 }
 
-/// Cut between items: "grep 57, ps 38, …".
+/// Truncates between items: "grep 57, ps 38, …".
 pub(crate) fn shorten_list(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -178,7 +179,7 @@ pub(crate) fn shorten_list(text: &str, width: usize) -> String {
     if out.is_empty() { shorten(text, width) } else { out + "…" }
 }
 
-/// Cut in the middle, because both ends of a path tell more than its middle.
+/// Truncates in the middle, because both ends of a path are more informative than its middle.
 pub(crate) fn shorten(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(shorten_list("grep 57, ps 38, sed 3", 16), "grep 57, …");
         let mut table = Table::new(&[("name", Align::Left), ("what", Align::List)]);
         table.row(["a".repeat(20), "grep 57, ps 38, sed 3".into()]);
-        // First names give way, down to what still tells them apart, then lists.
+        // First names shrink to the minimum that distinguishes them, then lists.
         assert!(table.lines(40)[1].ends_with("a  grep 57, ps 38, sed 3"), "{:?}", table.lines(40));
         assert!(table.lines(30)[1].ends_with("a  grep 57, …"), "{:?}", table.lines(30));
     }

@@ -1,4 +1,4 @@
-//! The table of the summary: programs by CPU time, in what room the screen leaves.
+//! The table of the summary: programs by CPU time, in the remaining lines of the screen.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use crate::number::{count, or_dash, percent, share, time};
 use crate::style::Style;
 use crate::table::{Align, Table, shorten, shorten_list};
 
-/// Longer names are shortened in a list.
+/// Maximum length of a name in a list.
 const NAME_MAX: usize = 20;
 
 pub(crate) fn push_table(out: &mut String, style: Style, title: &str, table: &Table) {
@@ -20,7 +20,7 @@ pub(crate) fn push_table(out: &mut String, style: Style, title: &str, table: &Ta
     }
 }
 
-/// Share of system time.
+/// Share of system time, as text.
 fn system(category: &Category) -> String {
     share(category.system_percent, category.system_low_percent.zip(category.system_high_percent))
 }
@@ -41,7 +41,7 @@ fn spawner(category: &Category) -> String {
     }
 }
 
-/// By CPU time, and where that is the same by number of processes.
+/// Sorted by CPU time, ties by number of processes.
 pub(crate) fn in_order_of_cpu(categories: &[Category]) -> Vec<&Category> {
     let mut ordered: Vec<&Category> = categories.iter().collect();
     ordered.sort_by_key(|category| Reverse((category.cpu_ns, category.processes)));
@@ -73,8 +73,8 @@ pub(crate) fn by_cpu(categories: &[&Category], rows: usize) -> Table {
     table
 }
 
-/// A line that names those that are not among the first so many, the most numerous first: many
-/// cheap processes are worth knowing of, too.
+/// A line that names the programs after the first `shown`, the most numerous first: many cheap
+/// processes matter, too.
 pub(crate) fn others(categories: &[&Category], shown: usize, width: usize) -> Option<String> {
     let mut rest: Vec<&Category> = categories.get(shown..)?.to_vec();
     rest.retain(|category| category.processes > Some(0));

@@ -13,12 +13,12 @@ use crate::style::Style;
 use crate::table::shorten;
 use crate::tables::{by_cpu, in_order_of_cpu, others, push_table};
 
-/// Rows of the summary's own table, so that it all fits a screen.
+/// Maximum rows of the table in the summary, so that the summary fits one screen.
 const SUMMARY_ROWS: usize = 6;
-/// Lines of a screen.
+/// Lines of the screen.
 const SCREEN: usize = 24;
 
-/// The summary: at most 24 lines when all is well.
+/// The summary: at most 24 lines if there is nothing to warn about.
 pub fn summary(findings: &Findings, style: Style) -> String {
     let mut out = String::new();
     for line in header(findings, style) {
@@ -35,7 +35,8 @@ pub fn summary(findings: &Findings, style: Style) -> String {
         }
     }
     out.push('\n');
-    // The title and the heading of the table are above its rows, the line of what is not in it below.
+    // Two lines are reserved: the table's heading above the rows, and the line of omitted programs
+    // below.
     let room = SCREEN.saturating_sub(out.lines().count() + 2);
     if room == 0 {
         return out;
@@ -49,11 +50,10 @@ pub fn summary(findings: &Findings, style: Style) -> String {
     out
 }
 
-/// Where the figures of the summary begin.
+/// Column at which the values of the summary begin.
 const INDENT: usize = 11;
 
-/// A line of parts with " · " between them, broken there if it is too long: a figure that is cut is
-/// a wrong one.
+/// Joins the parts with " · ", and wraps only between parts: a truncated number would be wrong.
 fn parts_in_lines(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in text.split(" · ") {
@@ -69,7 +69,7 @@ fn parts_in_lines(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The summary and these tables, each with what must be known of it; `--section` says more.
+/// The summary and these tables, each with its essential notes; `--section` shows all notes.
 pub fn full(findings: &Findings, tables: &[Table], style: Style) -> String {
     let mut out = summary(findings, style);
     for table in tables {
@@ -91,23 +91,23 @@ pub fn full(findings: &Findings, tables: &[Table], style: Style) -> String {
     out
 }
 
-/// The table that is shown in parts.
+/// The table that is split by class.
 const BY_CLASS: &str = "programs";
 const CLASSES: [(&str, &str); 3] = [
     ("framework", "The experiment's software"),
     ("command", "System commands"),
     ("program", "Other programs"),
 ];
-/// How a note begins that says which figures are missing, and why.
+/// Prefix of the note that lists missing values and the reason.
 const NOT_KNOWN_NOTE: &str = "Not known";
 
-/// A table of programs for each class of them; what must be known is said below the last.
+/// Splits a table of programs by class; the notes appear only below the last part.
 fn by_class(table: &Table) -> Vec<Table> {
     let mut parts: Vec<Table> = CLASSES
         .into_iter()
         .map(|(class, title)| {
             let mut part = table.rows_where("class", class);
-            // Where no rule says what a program is, all say the same.
+            // If no rule categorised any of these programs, the column would be constant.
             let rows = part.height();
             part.columns.retain(|column| {
                 column.name != "category"
@@ -124,7 +124,7 @@ fn by_class(table: &Table) -> Vec<Table> {
     parts
 }
 
-// ---- the head: what, when, and whether to trust it ----
+// ---- the header: what was recorded, when, and whether to trust it ----
 
 fn header(findings: &Findings, style: Style) -> Vec<String> {
     let run = &findings.run;
@@ -160,7 +160,7 @@ fn header(findings: &Findings, style: Style) -> Vec<String> {
     lines
 }
 
-/// What was recorded.
+/// The recorded command, processes or system.
 fn subject(run: &Run) -> String {
     let mut subject = match &*run.scope {
         _ if !run.command.is_empty() => terminal(&run.command.join(" ")).into_owned(),
@@ -179,7 +179,7 @@ fn subject(run: &Run) -> String {
     subject
 }
 
-/// How long the command took, and its descendants if they took noticeably longer.
+/// How long the command ran, and its descendants if they ran noticeably longer.
 fn duration(run: &Run) -> String {
     if run.recorded_ns > run.wall_ns + run.wall_ns / 50 + 20_000_000 {
         format!("{} wall ({} with descendants)", time(run.wall_ns), time(run.recorded_ns))
@@ -227,7 +227,7 @@ fn health(findings: &Findings, style: Style) -> Vec<String> {
     lines.collect()
 }
 
-/// Only laws that were checked are kept.
+/// The status of the consistency laws; those not checked do not count as holding.
 fn balanced(health: &Health, style: Style) -> Vec<String> {
     let unchecked: Vec<&str> =
         health.laws.iter().filter(|law| law.holds.is_none()).map(|law| law.name).collect();
@@ -244,9 +244,9 @@ fn balanced(health: &Health, style: Style) -> Vec<String> {
     wrap(&text, style.width)
 }
 
-// ---- the figures ----
+// ---- the key figures ----
 
-/// The rows of the summary: a heading, and what is known.
+/// The rows of the summary: a label and the known values.
 fn figures(findings: &Findings, width: usize) -> Vec<(&'static str, String)> {
     let s = &findings.summary;
     let mut rows = vec![("CPU", cpu(findings))];
@@ -292,7 +292,7 @@ fn known(figure: Option<u64>, text: impl FnOnce(u64) -> String, name: &str) -> S
     figure.map_or_else(|| format!("{name} {NOT_KNOWN}"), text)
 }
 
-/// CPU time, and how it is divided.
+/// CPU time and how it is divided.
 fn cpu(findings: &Findings) -> String {
     let s = &findings.summary;
     let Some(cpu_ns) = s.cpu_ns else { return NOT_KNOWN.to_owned() };
@@ -336,11 +336,12 @@ fn memory(s: &Summary) -> String {
     parts.join(" · ")
 }
 
-/// What `time` cannot see.
+/// CPU time that `time` does not report.
 fn unseen(s: &Summary) -> Option<String> {
     let (waited, all_ns) = (s.waited_cpu_ns?, s.cpu_ns?);
     let (unwaited_ns, detached_ns) = (s.unwaited_cpu_ns?, s.detached_cpu_ns?);
-    // A shell that does not wait for the last of a pipe is not worth a line.
+    // Negligible amounts, as from a shell that does not wait for the last process of a pipeline,
+    // are not reported.
     if unwaited_ns < all_ns / 1000 && detached_ns < all_ns / 1000 {
         return None;
     }
@@ -375,8 +376,8 @@ fn concurrency(s: &Summary) -> String {
     text
 }
 
-/// Look-ups are opens, stats, accesses and more; of those that succeed, only opens are counted. So
-/// only of opens can a share be given, and it must not look like one of all look-ups.
+/// Look-ups include opens, stats, accesses and more, but successes are counted only for opens. So a
+/// percentage exists only for opens, and must not be mistaken for one of all look-ups.
 fn wasted(s: &Summary) -> String {
     let mut text = match s.lookups_in_vain {
         Some(lookups) => counted(lookups, "failed look-up", "failed look-ups"),

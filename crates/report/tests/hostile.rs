@@ -1,11 +1,11 @@
-//! Hostile names in every format of a table: only names.
+//! Hostile names in every table format are rendered as inert text.
 
 use proctrace_findings::{Table, Unit};
 use proctrace_fixtures::hostile;
 use proctrace_report::{Style, escape, table_csv, table_json, table_markdown, table_text};
 use proctrace_wire::escape::to_bytes;
 
-/// Every attack in a cell, a list, a title and a note.
+/// Every attack string in a cell, a list, a title and a note.
 fn table(title: &str) -> Table {
     let texts = hostile::texts();
     Table::new("hostile", title)
@@ -31,7 +31,7 @@ fn markdown_has_no_markup_of_others() {
     for title in hostile::texts() {
         let text = table_markdown(&table(&title), usize::MAX);
         let blocks = hostile::markdown(&title, &text, &[]);
-        // Each name is in a cell of its own, and nothing of it is lost.
+        // Each name stays in a single cell, without loss.
         for name in hostile::texts() {
             let shown = escape::terminal(&name).trim().to_owned();
             assert!(blocks.contains(&shown), "{shown:?} is not in {text}");

@@ -1,4 +1,5 @@
-//! Names on which fuzzing failed once (`cargo xtask fuzz escapes`), or that were made to be awkward.
+//! Names that once failed in fuzzing (`cargo xtask fuzz escapes`), or that were constructed as edge
+//! cases.
 
 #[path = "../../../fuzz/harness/escapes.rs"]
 mod harness;

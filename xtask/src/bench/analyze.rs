@@ -1,9 +1,9 @@
-//! What reading a recording costs: time and memory of `check`, `report` and `dump`, and how they
-//! grow with the number of records.
+//! Measures the cost of reading a recording: time and memory of `check`, `report` and `dump`, and
+//! how they grow with the number of records.
 //!
-//! A mixture of programs is recorded once and written out again as often as it takes (see
-//! [`replicate`]). Each program then reads that in a process of its own, from the page cache.
-//! What wait4(2) says of it includes the CPU time of the `sh` and `timeout` around it, 4 ms.
+//! A mixture of programs is recorded once and written out as many times as needed (see
+//! [`replicate`]). Each program then reads the result in a separate process, from the page cache.
+//! Its wait4(2) usage includes the CPU time of the `sh` and `timeout` around it, 4 ms.
 
 mod bandwidth;
 mod fields;
@@ -63,20 +63,20 @@ pub(crate) struct AnalyzeArgs {
     decode: Option<PathBuf>,
 }
 
-/// The payload's share of each kind of record is that of a busy job, but for failed look-ups, of
-/// which builds have more. Samples are taken five times as often as by default, because a payload
-/// of a second would hardly have any.
+/// The payload's mix of record kinds is that of a busy job, except for failed look-ups, of which
+/// builds have more. The sampling rate is five times the default, because a payload of one second
+/// would otherwise have hardly any samples.
 const INTERVAL: &str = "20ms";
 
-/// No recording of the payload takes longer, in seconds.
+/// Time limit for recording the payload, in seconds.
 const RECORD_LIMIT: &str = "60";
 
-/// What is measured, by the name it has in the table.
+/// The measured programs, by their names in the table.
 const PROGRAMS: [&str; 6] = ["decode", "check", "report", "query", "report --gantt", "dump"];
-/// What `query` is asked: the group-by that a report makes as well.
+/// The SQL for `query`: a group-by that a report performs as well.
 const SQL: &str = "SELECT program, count(*) AS n, sum(user_ns + system_ns) / 1e9 AS cpu_s \
                    FROM processes GROUP BY program ORDER BY n DESC";
-/// The report of the binary that it is compared with.
+/// The report of the binary to compare with.
 const BEFORE: &str = "report, before";
 
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
@@ -116,9 +116,9 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
     for millions in &args.sizes {
         let trace = scratch.join(format!("analyze-{millions}M.ptrace"));
         let size = bench.size(&template, *millions, args.rounds, &trace);
-        // Where something failed, it is left to be looked at.
+        // After a failure it is kept for inspection.
         if size.is_ok() && !args.keep {
-            // What cannot be removed is overwritten next time.
+            // A file that cannot be removed is overwritten next time.
             let _ = std::fs::remove_file(&trace);
             let _ = std::fs::remove_file(&bench.svg);
         }
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
     Ok(())
 }
 
-/// What is to be measured, in the order of the table.
+/// The selected programs, in the order of the table.
 fn programs(args: &AnalyzeArgs) -> Result<Vec<&'static str>> {
     if let Some(unknown) = args.programs.iter().find(|name| !PROGRAMS.contains(&name.as_str())) {
         bail!("there is no program {unknown:?}; there are {}", PROGRAMS.join(", "));
@@ -155,7 +155,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Records the payload, unless that has been done by this very binary.
+    /// Records the payload, unless this very binary has done so already.
     fn template(&self, release: &Path, path: &Path, pid_max: i32) -> Result<Template> {
         let changed = |path: &Path| std::fs::metadata(path).and_then(|about| about.modified());
         let recorder = changed(&self.proctrace)
@@ -167,8 +167,8 @@ impl Bench {
             .with_context(|| format!("{} cannot be repeated", path.display()))
     }
 
-    /// Two mixtures at a time, which is as many as there are cores on a small machine, a program
-    /// that only computes, and daemons that outlive their parents.
+    /// Two mixtures in parallel, one per core of a small machine, a program that only computes, and
+    /// daemons that outlive their parents.
     fn record(&self, release: &Path, path: &Path) -> Result<()> {
         let script = format!(
             "(for i in 1 2 3; do {daemon} 5 1; done) & {burn} 300 100 & {mixed} 500 & {mixed} 500; wait",
@@ -181,23 +181,23 @@ impl Bench {
         command.args(["record", "--quiet", "--interval", INTERVAL, "--output"]).arg(path);
         command.args(["--", "sh", "-c", &script]).env_remove("LD_LIBRARY_PATH");
         execute(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
-        // It belongs to root, and we may be someone else.
+        // The trace belongs to root, and we may be another user.
         if !crate::run::is_root() {
             execute(as_root("chmod").arg("a+r").arg(path))?;
         }
         Ok(())
     }
 
-    /// Makes a trace of about so many records and measures everything on it.
+    /// Creates a trace of about this many records and measures every program on it.
     fn size(&self, template: &Template, millions: f64, rounds: usize, path: &Path) -> Result<Size> {
-        // Sizes are far below the range where a float would round.
+        // Sizes are far below the range where a float would be inexact.
         let copies = template.copies_for((millions * 1e6) as u64);
         let out = File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
         let (replica, _) = template.write(copies, out)?;
         let decoder = std::env::current_exe().context("we do not know where we are")?;
         let mut measured: Vec<_> =
             self.programs.iter().map(|name| Measured { name, runs: Vec::new() }).collect();
-        // One program after the other in each round, so that what disturbs one disturbs all.
+        // The programs are interleaved in each round, so that disturbances affect all of them.
         for _ in 0..rounds {
             for measured in &mut measured {
                 let command = self.command(measured.name, &decoder, path);
@@ -216,7 +216,7 @@ impl Bench {
         Ok(size)
     }
 
-    /// The program of this name with its arguments.
+    /// The command line of the program of this name.
     fn command(&self, name: &str, decoder: &Path, trace: &Path) -> Vec<OsString> {
         let mut command: Vec<OsString> = match name {
             "decode" => {
@@ -237,9 +237,9 @@ impl Bench {
         command
     }
 
-    /// Runs a program to its end, without its output.
+    /// Runs a program to completion and discards its output.
     fn measure(&self, command: &[OsString]) -> Result<Run> {
-        // `rusage` does not hand on how its program ended, so that is printed before its figures.
+        // `rusage` does not pass the exit status on, so it is printed before the usage.
         let script = r#"timeout --kill-after=5 "$@" > /dev/null; echo $?"#;
         let mut wrapped = Command::new(&self.rusage);
         wrapped.args(["/bin/sh", "-c", script, "sh"]).arg(self.limit_s.to_string()).args(command);
@@ -255,7 +255,7 @@ impl Bench {
         };
         let outcome = match status {
             0 => Outcome::Done,
-            // what timeout says
+            // timeout's exit codes
             124 | 137 => Outcome::OutOfTime,
             _ => bail!("{command:?} failed ({status}): {}", String::from_utf8_lossy(&done.stderr)),
         };
@@ -276,8 +276,8 @@ fn fixture(release: &Path, name: &str) -> Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8(path)?.trim_end()))
 }
 
-/// Unpacks every block once and decodes every record: no program that reads all on one core can be
-/// faster.
+/// Decompresses every block once and decodes every record: the lower bound for any program that
+/// reads everything on one core.
 fn decode(path: &Path) -> Result<()> {
     let mut reader = Reader::open(path)?;
     let (mut records, mut wrong) = (0u64, None);

@@ -1,4 +1,4 @@
-//! What proctrace costs, measured: `cargo xtask bench overhead` and what stands beside it.
+//! Benchmarks of proctrace: `cargo xtask bench overhead` and others.
 
 mod analyze;
 mod overhead;

@@ -1,28 +1,28 @@
-//! The median of a few measurements, and an interval for it that assumes no distribution.
+//! The median of a few measurements with a distribution-free interval.
 
 use serde::{Deserialize, Serialize};
 
-/// A median and how far it can be trusted.
+/// A median with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// How many measurements.
+    /// Number of measurements.
     pub(crate) n: usize,
-    /// How surely the interval holds the true median; none where it is merely the range, because
-    /// not even that reaches 95 %.
+    /// The confidence level of the interval; None if the interval is merely the range, because not
+    /// even that reaches 95 %.
     pub(crate) confidence: Option<f64>,
 }
 
-/// Fewer measurements have no interval of 95 %: all of them lie on one side of the true median in
+/// Minimum number of measurements for a 95 % interval: all lie on one side of the true median in
 /// two of 2^n cases.
 pub(crate) const FEWEST_FOR_INTERVAL: usize = 6;
 
 const CONFIDENCE_WANTED: f64 = 0.95;
 
-/// The median and its interval by order statistics: from the k-th least to the k-th greatest, for
-/// the greatest k that still reaches 95 %. None of nothing.
+/// The median and its interval by order statistics: from the k-th smallest to the k-th largest, for
+/// the largest k that still reaches 95 %. None for an empty slice.
 pub(crate) fn estimate(values: &[f64]) -> Option<Estimate> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -32,7 +32,8 @@ pub(crate) fn estimate(values: &[f64]) -> Option<Estimate> {
     if n < FEWEST_FOR_INTERVAL {
         return Some(Estimate { median, low: least, high: most, n, confidence: None });
     }
-    // P(B <= k - 1) for B binomial (n, 1/2): that fewer than k lie below the true median.
+    // P(B <= k - 1) for B binomial (n, 1/2): the probability that fewer than k lie below the true
+    // median.
     let mut tail = 0.5_f64.powf(n as f64);
     let mut probability = tail;
     let mut rank = 1;
@@ -75,7 +76,7 @@ mod tests {
         assert_eq!(estimate(&[2.0, 1.0]).unwrap().median, 1.5);
     }
 
-    /// The ranks that tables of the sign test give for 95 %.
+    /// The ranks in tables of the sign test for 95 %.
     #[test]
     fn ranks_are_those_of_the_sign_test() {
         for (n, rank, confidence) in [

@@ -1,4 +1,4 @@
-//! Figures of a series: throughput and memory per worker, against workers and each other.
+//! Charts of a series: throughput and memory per worker, against workers and each other.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub(super) fn charts(groups: &[Group<'_>], knee_percent: f64) -> Vec<Chart> {
     [throughput, memory, throughput_by_memory(groups)].into_iter().flatten().collect()
 }
 
-/// A line for each group; None if no run has the figure.
+/// One line per group; `None` if no run has the value.
 fn by_workers(
     groups: &[Group<'_>],
     y_axis: Axis,

@@ -1,5 +1,5 @@
-//! Recordings of 1, 2, 4… workers or threads against each other: what another worker brings, and
-//! what it takes.
+//! Recordings with 1, 2, 4… workers or threads compared: what an additional worker gains, and what
+//! it costs.
 
 mod charts;
 mod run;
@@ -13,23 +13,23 @@ use proctrace_findings::{Table, Unit};
 use crate::options::Content;
 use run::BUSY_PERCENT;
 
-/// How a series is judged.
+/// Parameters for judging a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeriesOptions {
     /// The knee is where efficiency falls below this.
     pub knee_percent: f64,
-    /// Whether the first group is what core-time is compared with, one run at a time where the
-    /// others have no groups.
+    /// Whether to show core-time relative to the first group even if there is only one group; with
+    /// several groups it is always shown.
     pub against_first: bool,
 }
 
-/// The runs of one variant, by the number of their workers.
+/// The runs of one variant.
 struct Group<'a> {
     name: &'a str,
     runs: Vec<&'a SeriesRun>,
 }
 
-/// Tables and figures of a series.
+/// Tables and charts of a series.
 pub fn series(runs: &[SeriesRun], options: &SeriesOptions) -> Content {
     let groups = groups(runs);
     let mut tables = vec![
@@ -46,7 +46,7 @@ pub fn series(runs: &[SeriesRun], options: &SeriesOptions) -> Content {
     Content { tables, charts: charts::charts(&groups, options.knee_percent) }
 }
 
-/// Groups in the order in which they come first.
+/// Groups in order of first occurrence.
 fn groups(runs: &[SeriesRun]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for run in runs {
@@ -62,7 +62,7 @@ fn groups(runs: &[SeriesRun]) -> Vec<Group<'_>> {
 }
 
 impl Group<'_> {
-    /// The mean of a figure over the runs with so many workers; those without it are left out.
+    /// The mean of a value over the runs with each number of workers; runs without it are left out.
     fn means(&self, figure: impl Fn(&SeriesRun) -> Option<f64>) -> BTreeMap<u64, f64> {
         let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
         for run in &self.runs {
@@ -75,7 +75,7 @@ impl Group<'_> {
         sums.into_iter().map(|(workers, (sum, n))| (workers, sum / n)).collect()
     }
 
-    /// Throughput per worker in percent of that with the fewest workers.
+    /// Throughput per worker, in percent of that with the fewest workers.
     fn efficiencies(&self) -> BTreeMap<u64, f64> {
         let mut rates = self.means(SeriesRun::rate_per_worker);
         let reference = rates.values().next().copied().filter(|rate| *rate > 0.0);
@@ -94,7 +94,7 @@ impl Group<'_> {
         Some(100.0 * run.rate_per_worker()? / reference)
     }
 
-    /// The first number of workers whose efficiency is below the limit, and its efficiency.
+    /// The smallest number of workers whose efficiency is below the limit, and its efficiency.
     fn knee(&self, limit_percent: f64) -> Option<(u64, f64)> {
         self.efficiencies().into_iter().find(|(_, percent)| *percent < limit_percent)
     }
@@ -105,7 +105,7 @@ fn rows<'a>(groups: &'a [Group<'a>]) -> impl Iterator<Item = &'a SeriesRun> + Cl
     groups.iter().flat_map(|group| group.runs.iter().copied())
 }
 
-/// Run, group where there are several, and workers.
+/// Columns for run, group if there are several, and workers.
 fn begin(name: &'static str, title: &str, groups: &[Group<'_>]) -> Table {
     let table =
         Table::new(name, title).text("run", "run", rows(groups).map(|run| run.name.clone()));
@@ -216,7 +216,7 @@ fn label(name: &str) -> String {
     if name.is_empty() { "all runs".to_owned() } else { name.to_owned() }
 }
 
-/// Cores times wall time of each group, against the first.
+/// Cores times wall time of each group, compared with the first.
 fn core_time_table(groups: &[Group<'_>]) -> Table {
     let core_time: Vec<f64> =
         groups.iter().map(|group| group.runs.iter().map(|run| run.core_time_ns()).sum()).collect();
@@ -250,7 +250,7 @@ fn core_time_table(groups: &[Group<'_>]) -> Table {
         )
 }
 
-/// Two variants at the numbers of workers that both have; None if there are none.
+/// Two variants at the numbers of workers that both have; `None` if there are none.
 fn comparison(first: &Group<'_>, second: &Group<'_>) -> Option<Table> {
     let workers = |group: &Group<'_>| group.means(|_| Some(0.0)).into_keys().collect::<Vec<_>>();
     let of_second = workers(second);
@@ -327,8 +327,8 @@ mod tests {
 
     const OPTIONS: SeriesOptions = SeriesOptions { knee_percent: 90.0, against_first: false };
 
-    /// The figures of ATLAS's table for the SharedWriter, with 8 and 16 workers: 6.7 to 11.4
-    /// and 6.7 to 21.2 events a second, 1.67 to 1.88 and 1.45 to 1.81 GB a core.
+    /// The values of ATLAS's table for the SharedWriter, with 8 and 16 workers: 6.7 to 11.4 and 6.7
+    /// to 21.2 events a second, 1.67 to 1.88 and 1.45 to 1.81 GB a core.
     #[test]
     fn two_variants_are_compared_as_the_shared_writers_were() {
         let runs = [
@@ -354,7 +354,8 @@ mod tests {
 
     #[test]
     fn the_knee_is_the_first_below_the_limit() {
-        // Per worker and second: 10, 10, 9.5, 8, 9.4; of two runs with two workers the mean counts.
+        // Per worker and second: 10, 10, 9.5, 8, 9.4; for two runs with two workers the mean
+        // counts.
         let runs = [
             run("", 1, 10.0, 100, 1),
             run("", 2, 10.0, 180, 1),

@@ -1,19 +1,19 @@
-//! One recording of a series, in the figures that are compared.
+//! One recording of a series, reduced to the values that are compared.
 
 use crate::options::Options;
 use crate::overview::memory::passes;
 use crate::recording::Recording;
 use crate::sections::pool::pools;
 
-/// A thread counts if it used at least this share of what the busiest one used.
+/// A thread counts if it used at least this share of the CPU time of the busiest one.
 pub(super) const BUSY_PERCENT: u64 = 10;
 
 /// One recording of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesRun {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The variant that it belongs to; empty where there is only one.
+    /// The variant that it belongs to; empty if there is only one.
     pub group: String,
     /// Workers or threads: the cores it needs.
     pub workers: u64,
@@ -23,18 +23,18 @@ pub struct SeriesRun {
     pub cpu_ns: u64,
     /// Events it processed.
     pub events: Option<u64>,
-    /// The most memory it took: PSS of all processes at one look; without looks the peak RSS of a
-    /// single process, if there is no pool.
+    /// Peak memory: the largest PSS of all processes in one pass; without memory readings the peak
+    /// RSS of a single process, if there is no pool.
     pub peak_bytes: Option<u64>,
-    /// PSS of all processes, the mean over all looks.
+    /// PSS of all processes, averaged over all passes.
     pub mean_bytes: Option<u64>,
     /// Bytes written by system calls.
     pub written_bytes: u64,
 }
 
 impl SeriesRun {
-    /// The figures of a recording. Workers are those of a pool, if they used most of the CPU time;
-    /// else they are threads.
+    /// The values of a recording. Workers are those of a pool, if they used most of the CPU time;
+    /// otherwise they are threads.
     pub fn of(recording: &Recording, options: &Options, name: &str) -> Self {
         let cpu_ns = recording
             .processes
@@ -73,7 +73,7 @@ impl SeriesRun {
         (self.wall_ns > 0).then(|| events / (self.wall_ns as f64 / 1e9))
     }
 
-    /// The same for each worker.
+    /// Events per second of wall time and worker.
     pub(super) fn rate_per_worker(&self) -> Option<f64> {
         self.per_worker(self.rate())
     }
@@ -82,7 +82,7 @@ impl SeriesRun {
         (self.workers > 0).then_some(value? / self.workers as f64)
     }
 
-    /// Memory for each worker: the mean, or where that is not known the peak.
+    /// Memory per worker: the mean, or the peak where the mean is not known.
     pub(super) fn memory_per_worker(&self) -> Option<f64> {
         self.per_worker(self.mean_bytes.or(self.peak_bytes).map(|bytes| bytes as f64))
     }
@@ -104,9 +104,9 @@ fn workers_of_pool(recording: &Recording, options: &Options, all_ns: u64) -> Opt
     (options.pool.is_some() || theirs_ns >= all_ns / 2).then_some(pool.workers.len() as u64)
 }
 
-/// Of the process that used most CPU time. Its first thread may be one that works (OpenMP), or one
-/// that only initialises and then waits for the others: it counts if as many tasks were seen running
-/// at a time.
+/// Busy threads of the process that used most CPU time. Its first thread may be one that works
+/// (OpenMP), or one that only initialises and then waits for the others: it counts if that many
+/// tasks were seen running at once.
 fn busy_threads(recording: &Recording) -> u64 {
     let Some(process) = recording.processes.iter().max_by_key(|process| process.cpu.total_ns())
     else {
@@ -124,7 +124,7 @@ fn busy_threads(recording: &Recording) -> u64 {
     (threads + u64::from(first_is_one)).max(1)
 }
 
-/// In a tenth of the samples at least so many tasks were running or runnable.
+/// The number of tasks running or runnable that a tenth of the samples reach or exceed.
 fn running_often(recording: &Recording) -> u64 {
     let mut running: Vec<u32> = recording.ticks.iter().map(|tick| tick.running).collect();
     running.sort_unstable();

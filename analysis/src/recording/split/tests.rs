@@ -1,4 +1,4 @@
-//! How ticks divide CPU time, and what they leave open.
+//! How ticks split CPU time, and what they leave uncertain.
 
 use super::*;
 use proptest::prelude::*;
@@ -18,12 +18,12 @@ fn the_length_of_a_tick_is_told_or_seen() {
     let of = |told, charged: &[Ticks]| Split::new(told, charged.iter().copied()).tick_ns;
     assert_eq!(of(Some(1_000_000), &[ticks(1, 0)]), 1_000_000);
     assert_eq!(of(None, &[ticks(1, 2), ticks(0, 1), ticks(1, 0)]), TICK_NS);
-    // Two ticks are nearer to a longer one, but few.
+    // Two charges are nearer to a longer tick, but they are the minority.
     assert_eq!(of(None, &[ticks(2, 1), ticks(1, 0), ticks(1, 0)]), TICK_NS);
     let stolen = |user_ns| Ticks { user_ns, system_ns: 0 };
     assert_eq!(of(None, &[stolen(3_971_167), stolen(3_998_000), stolen(2_100_000)]), TICK_NS);
     assert_eq!(of(None, &[stolen(999_000), stolen(990_000)]), 1_000_000);
-    // No kernel ticks so seldom, or so often.
+    // No kernel has ticks this long, or this short.
     assert_eq!(of(None, &[ticks(100, 0)]), 10_000_000);
     assert_eq!(of(None, &[stolen(12)]), 10_000_000);
 }
@@ -63,7 +63,7 @@ fn a_program_with_few_ticks_borrows() {
     assert_eq!(pools.share(0), 0.7);
     let category = 70.0 / 103.0;
     assert!((pools.share(1) - category * 27.0 / 30.0).abs() < 1e-12);
-    // Nothing of its own, nor of its category.
+    // No ticks of its own, and none in its category.
     assert!((pools.share(2) - category).abs() < 1e-12);
 }
 

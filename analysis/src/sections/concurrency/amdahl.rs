@@ -1,4 +1,4 @@
-//! The part of the wall time that no number of cores would shorten, and what they could do about the
+//! The serial fraction: wall time that no number of cores would shorten, and the speed-up of the
 //! rest.
 
 use proctrace_findings::{Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count};
@@ -6,27 +6,28 @@ use proctrace_findings::{Axis, Chart, ChartBody, Lines, Mark, Series, Table, Uni
 use crate::stats::slices::{SPILL, Slice};
 use crate::stats::{percent, wilson};
 
-/// Cores of the projection.
+/// Maximum cores of the projection.
 const CORES_MAX: u32 = 128;
-/// If tasks wait for a CPU for more of the time in which they could run, bins show how many CPUs were
-/// to be had, not how many the job could use.
+/// If tasks wait for a CPU for more than this part of the time in which they could run, bins show
+/// how many CPUs were available, not how many the job could use.
 const STARVED_PERCENT: f64 = 20.0;
-/// Fewer looks tell no share worth printing: of 20 the 95 % interval of a half is 30 to 70 %.
+/// With fewer samples no fraction is worth printing: of 20 the 95 % interval of a half is 30 to 70
+/// %.
 const LOOKS_MIN: u64 = 20;
 
-/// The part of the wall time in which at most one CPU was used, or could have been, and the rest.
+/// The wall time in which at most one CPU was used, or could have been used, and the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Serial {
     serial_ns: f64,
     parallel_ns: f64,
-    /// CPU time in the rest.
+    /// CPU time outside the serial part.
     parallel_cpu_ns: f64,
-    /// Bins or looks.
+    /// Number of bins or samples.
     n: u64,
 }
 
 impl Serial {
-    /// By the CPU time that was used: what it says depends on how many CPUs were to be had.
+    /// By CPU time used: the result depends on how many CPUs were available.
     pub(crate) fn by_cpu(slices: &[Slice]) -> Self {
         let mut serial = Self { n: slices.len() as u64, ..Self::default() };
         for slice in slices {
@@ -40,9 +41,9 @@ impl Serial {
         serial
     }
 
-    /// By the tasks that wanted a CPU when they were looked at, whether they had one or not; None
-    /// where there are too few looks. A single task uses at most one CPU, so what more is used in its
-    /// time belongs to the rest.
+    /// By the tasks that demanded a CPU when sampled, running or not; `None` where there are too
+    /// few samples. A single task uses at most one CPU, so any excess in its time is counted as
+    /// parallel.
     pub(crate) fn by_looks(slices: &[Slice], looks: u64) -> Option<Self> {
         let mut serial = Self { n: looks, ..Self::default() };
         for slice in slices {
@@ -58,24 +59,25 @@ impl Serial {
         self.serial_ns + self.parallel_ns
     }
 
-    /// How long it would take on so many cores, if its parallel part could be divided at will.
+    /// Wall time on a number of cores, if the parallel part were perfectly divisible.
     fn on_ns(&self, cores: u32) -> f64 {
         self.serial_ns + self.parallel_cpu_ns / f64::from(cores.max(1))
     }
 
-    /// Amdahl's bound: against one core, on as many as one likes.
+    /// Amdahl's bound: the speed-up over one core with unlimited cores.
     fn bound(&self) -> Option<f64> {
         (self.serial_ns > 0.0).then(|| self.on_ns(1) / self.serial_ns)
     }
 
-    /// The bound at both ends of the 95 % interval of the serial share, as if looks were independent.
+    /// The bound at both ends of the 95 % interval of the serial fraction, as if samples were
+    /// independent.
     fn bounds(&self) -> (f64, f64) {
         let (low, high) = wilson(self.serial_ns / self.wall_ns(), self.n as f64);
         let bound = |share: f64| 1.0 + self.parallel_cpu_ns / (share * self.wall_ns());
         (bound(high), bound(low))
     }
 
-    /// This run against one whose parallel part takes no time.
+    /// The speed-up of this run if its parallel part took no time.
     fn faster(&self) -> Option<f64> {
         (self.serial_ns > 0.0).then(|| self.wall_ns() / self.serial_ns)
     }
@@ -122,7 +124,7 @@ pub(crate) fn serial_table(
             "faster",
             "faster",
             Unit::Ratio,
-            // Bins that tasks spent waiting say nothing about what more CPUs would do.
+            // Bins in which tasks waited for a CPU do not show what more CPUs would achieve.
             [by_cpu.faster().filter(|_| starved.is_none()), by_looks.and_then(Serial::faster)],
         )
         .note(format!(
@@ -141,7 +143,7 @@ pub(crate) fn serial_table(
     }
 }
 
-/// 1, 2, 4, ... and what was asked for.
+/// 1, 2, 4, ... and the requested number.
 fn projected(cores: u32) -> Vec<u32> {
     let mut all: Vec<u32> = std::iter::successors(Some(1u32), |n| n.checked_mul(2))
         .take_while(|n| *n <= CORES_MAX)
@@ -152,7 +154,7 @@ fn projected(cores: u32) -> Vec<u32> {
     all
 }
 
-/// What is said instead of a projection.
+/// The message shown instead of a projection.
 fn too_few(looks: u64) -> String {
     format!(
         "No projection: n = {} looks at tasks, and fewer than {LOOKS_MIN} do not tell what is serial. \
@@ -279,8 +281,8 @@ mod tests {
 
     #[test]
     fn it_does_not_depend_on_the_cpus_that_were_to_be_had() {
-        // 2 s of one task, then 8 tasks of 1 s each: 10 s of CPU time of which 2 s are serial, on one
-        // CPU, on two, and on one that others use as well.
+        // 2 s of one task, then 8 tasks of 1 s each: 10 s of CPU time of which 2 s are serial, on
+        // one CPU, on two, and on one that is shared with other jobs.
         for (wall_s, cpus) in [(8, 1.0), (4, 2.0), (16, 0.5)] {
             let mut slices = vec![slice(1.0, 1.0, 1.0); 2];
             slices.extend(vec![slice(cpus, 0.0, 0.0); wall_s]);
@@ -293,8 +295,8 @@ mod tests {
 
     #[test]
     fn what_one_task_cannot_have_used_is_of_the_rest() {
-        // Looks that find none, one and two tasks by turns, where 1 CPU is used on average: a third of
-        // the time has two, which use two thirds of the CPU time.
+        // Samples that find none, one and two tasks in turn, where 1 CPU is used on average: a
+        // third of the time has two, which use two thirds of the CPU time.
         let looks = [slice(1.0, 1.0, 0.0), slice(1.0, 1.0, 1.0), slice(1.0, 0.0, 0.0)];
         let serial = Serial::by_looks(&looks.repeat(10), 30).unwrap();
         assert!((serial.serial_ns / S - 20.0).abs() < 1e-9);
@@ -324,7 +326,7 @@ mod tests {
         assert_eq!(faster("CPU time of bins", STARVED_PERCENT), Some(2.0));
         assert_eq!(faster("CPU time of bins", 61.0), None);
         assert_eq!(faster("looks at tasks", 61.0), Some(2.0));
-        // Without looks nothing is said by them.
+        // Without samples that row has no values.
         let table = serial_table(&by_cpu, None, None, 1_000_000_000);
         assert_eq!(real(&table, "by", "looks at tasks", "serial_percent"), None);
     }

@@ -1,5 +1,5 @@
-//! The section on concurrency: how many CPUs a job uses and how many tasks run at once, and when
-//! that is more than was asked for.
+//! The concurrency section: how many CPUs a job uses, how many tasks run at once, and when that
+//! exceeds the requested cores.
 
 mod amdahl;
 mod states;
@@ -15,7 +15,7 @@ use crate::recording::Recording;
 use crate::stats::percent;
 use crate::stats::slices::{SPILL, Slice, slices};
 
-/// Each number up to this has a bar of its own; then they double.
+/// Levels up to this have a bar of their own; then the ranges double.
 const SINGLE_BARS: u64 = 8;
 
 pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
@@ -43,7 +43,7 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
     })
 }
 
-/// How often a look found so many tasks running or runnable.
+/// Number of samples by the number of tasks found running or runnable.
 fn looks(recording: &Recording) -> BTreeMap<u32, u64> {
     let mut looks = BTreeMap::new();
     for tick in &recording.ticks {
@@ -54,7 +54,7 @@ fn looks(recording: &Recording) -> BTreeMap<u32, u64> {
     looks
 }
 
-/// Time with so many CPUs in use, and looks that found so many tasks running.
+/// Wall time with a number of CPUs in use, and samples that found that number of tasks running.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Level {
     wall_ns: f64,
@@ -140,7 +140,7 @@ fn overcommit(slices: &[Slice], looks: &BTreeMap<u32, u64>, cores: u32) -> Table
         ))
 }
 
-/// Levels that share a bar: 9 to 16, 17 to 32 and so on.
+/// The range of levels that share a bar: 9 to 16, 17 to 32 and so on.
 fn bar_of(level: u64) -> (u64, u64) {
     if level <= SINGLE_BARS {
         return (level, level);
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use crate::testing::{MS, S, Scene, real};
 
-    /// 4 s alone, then 4 s with two children on CPUs of their own beside the command.
+    /// 4 s alone, then 4 s with two children on their own CPUs in addition to the command.
     fn four_and_four() -> Recording {
         let mut scene = Scene::new(4, 100 * MS);
         scene.sample(4 * S, 1, (4 * S, 0)).fork(4 * S, 1, 2).fork(4 * S, 1, 3);

@@ -1,4 +1,4 @@
-//! What tasks do with their time: run, wait for a CPU, sleep.
+//! How tasks spend their time: running, waiting for a CPU, sleeping.
 
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, count, counted};
 
@@ -6,7 +6,7 @@ use crate::recording::Recording;
 use crate::recording::usage::Usage;
 use crate::stats::percent;
 
-/// What tasks do with their time.
+/// Total time of all tasks in one state.
 pub(crate) struct State {
     name: &'static str,
     time_ns: f64,
@@ -28,7 +28,7 @@ pub(crate) fn states(recording: &Recording) -> Vec<State> {
     let (sleeping, uninterruptible, stopped) =
         (count(|tick| tick.sleeping), count(|tick| tick.uninterruptible), count(|t| t.stopped));
     let off = sleeping + uninterruptible + stopped;
-    // Without a single look nothing says that it was anything but sleep.
+    // Without a single sample, all of it is assumed to be sleep.
     let share = |found: f64| if off > 0.0 { found / off } else { 0.0 };
     let other = share(uninterruptible) + share(stopped);
     vec![
@@ -40,7 +40,7 @@ pub(crate) fn states(recording: &Recording) -> Vec<State> {
     ]
 }
 
-/// Of the time in which tasks could have run, the part in which they waited for a CPU.
+/// The part of the time in which tasks could have run that they spent waiting for a CPU.
 pub(crate) fn waiting_percent(recording: &Recording) -> Option<f64> {
     let used = recording.tasks.iter().fold(Usage::default(), |sum, task| sum.plus(&task.used()));
     let waited_ns = used.run_delay_ns as f64;
@@ -114,7 +114,8 @@ mod tests {
         for at in 1..=10 {
             scene.tick(at * 100 * MS, [0, 3, 1]);
         }
-        // Lives of 2 s: 0.5 s on a CPU, 0.3 s waiting for one, three quarters of the rest asleep.
+        // Lifetimes of 2 s: 0.5 s on a CPU, 0.3 s waiting for one, three quarters of the rest
+        // asleep.
         scene.exit_with(S, 2, (200 * MS, 0), |exit| exit.run_delay_ns = 300 * MS);
         let recording = scene.exit(S, 1, (300 * MS, 0)).load(None);
         let table = table(&states(&recording), &recording);

@@ -1,4 +1,4 @@
-//! CPUs in use over time: of each worker, of a writer, and beyond what was asked for.
+//! CPUs in use over time: by each worker, by a writer, and beyond the requested cores.
 
 use proctrace_findings::{Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count};
 
@@ -10,22 +10,22 @@ use crate::sections::pool::phases::{Moments, Phase};
 use crate::sections::pool::tree::Tree;
 use crate::stats::slices::SPILL;
 
-/// As many workers have an area of their own in the figure.
+/// Maximum workers with an area of their own in the chart.
 const AREAS_MAX: usize = 8;
-/// A figure has at most so many points along time.
+/// Maximum points along the time axis of a chart.
 const POINTS_MAX: usize = 600;
-/// A writer that uses this share of a CPU has no time left.
+/// A writer that uses at least this much of a CPU is saturated.
 const BUSY_PERCENT: f64 = 95.0;
 
-/// The bins of the recording that a pool lives in.
+/// The bins of the recording in a pool's lifetime.
 fn bins_of(recording: &Recording, at: &Moments) -> std::ops::Range<usize> {
     recording.bins.bin_of(at.begin_ns)..recording.bins.bin_of(at.end_ns) + 1
 }
 
-/// Less says nothing about a job.
+/// Shorter stretches are irrelevant for a job.
 const OUTSIDE_MIN_PERCENT: u64 = 1;
 
-/// What was recorded in a stretch outside the pool's life, as a phase; None if that is short.
+/// A stretch recorded outside the pool's lifetime, as a phase; `None` if it is short.
 pub(crate) fn outside(
     recording: &Recording,
     name: &'static str,
@@ -57,16 +57,16 @@ pub(crate) fn outside(
     })
 }
 
-/// What CPUs were in use beyond what was asked for.
+/// CPU use beyond the requested cores.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Overcommit {
     /// CPUs in use on average.
     mean: f64,
-    /// In the bin with the most.
+    /// In the busiest bin.
     peak: f64,
-    /// Time in which more was in use than asked for.
+    /// Time in which more CPUs were in use than requested.
     over_ns: f64,
-    /// CPU time beyond what was asked for.
+    /// CPU time in excess of the requested cores.
     excess_ns: f64,
     wall_ns: f64,
 }
@@ -92,7 +92,7 @@ impl Overcommit {
     }
 }
 
-/// Cores asked for against cores in use while the pool lived.
+/// Requested cores compared with CPUs in use during the pool's lifetime.
 pub(crate) fn cores_table(recording: &Recording, at: &Moments, cores: u32) -> Table {
     let found = Overcommit::of(recording, at, cores);
     let over_percent = 100.0 * found.over_ns / found.wall_ns.max(1.0);
@@ -111,7 +111,7 @@ pub(crate) fn cores_table(recording: &Recording, at: &Moments, cores: u32) -> Ta
         ))
 }
 
-/// How busy the writer is; None if the pool has none.
+/// The load of the writer; `None` if the pool has none.
 pub(crate) fn writer(
     recording: &Recording,
     pool: &Pool,
@@ -124,7 +124,7 @@ pub(crate) fn writer(
     let series = tree.cpu_by_bin(recording, 1, |head| (head == writer).then_some(0));
     let width_ns = recording.bins.width_ns as f64;
     let busy: Vec<f64> = series[0].iter().map(|cpu_ns| 100.0 * cpu_ns / width_ns).collect();
-    // Bins that its life fills, and of them those of the loop.
+    // Bins that are entirely within its lifetime, and of those the bins of the loop.
     let whole = |begin_ns: u64, end_ns: u64| {
         let first = recording.bins.bin_of(begin_ns) + 1;
         first..recording.bins.bin_of(end_ns).max(first)
@@ -182,8 +182,8 @@ fn named(name: &str, values: Vec<f64>) -> Series {
     Series { name: name.to_owned(), values: values.into_iter().map(Some).collect() }
 }
 
-/// The means of a few bins together, so that a figure gets no more points than it can show, and the
-/// middle of each since the start of the recording.
+/// Means over groups of bins, so that a chart gets no more points than it can show, and the
+/// midpoint of each since the start of the recording.
 fn coarse(
     recording: &Recording,
     shown: std::ops::Range<usize>,
@@ -207,7 +207,7 @@ fn coarse(
     (x, series.iter().map(means).collect())
 }
 
-/// CPUs in use over time: parent, workers, others, and what does not belong to the pool.
+/// CPUs in use over time: parent, workers, others, and processes outside the pool.
 pub(crate) fn chart(
     recording: &Recording,
     pool: &Pool,
@@ -242,7 +242,7 @@ pub(crate) fn chart(
             ((user[bin] + system[bin]) / width_ns - pool).max(0.0)
         })
         .collect();
-    // Short processes are spread differently here and there; that is no one else's work.
+    // The two methods spread short processes differently; a small difference is not other work.
     if rest.iter().sum::<f64>() > 0.01 * series.iter().flatten().sum::<f64>() {
         names.push("everything else".into());
         series.push(rest);
@@ -272,7 +272,8 @@ mod tests {
     use crate::sections::pool::find::pools;
     use crate::sections::pool::testing::{MS, Tape, Used};
 
-    /// Two workers and a writer that all use a CPU each from 100 to 900 ms, and half of one after.
+    /// Two workers and a writer that use one CPU each from 100 to 900 ms, and half a CPU after
+    /// that.
     fn recording() -> Recording {
         let mut tape = Tape::new("athena");
         for child in 2..=4 {
@@ -311,7 +312,7 @@ mod tests {
             proctrace_findings::Cell::Real(value) => value,
             other => panic!("{other:?}"),
         };
-        // Of 89 whole bins of its life 79 are full and 10 half full; the loop is the same.
+        // Of 89 whole bins of its lifetime 79 are full and 10 half full; the loop is the same.
         assert!((value("busy_percent") - 100.0 * 84.0 / 89.0).abs() < 0.01);
         assert!((value("full_percent") - 100.0 * 79.0 / 89.0).abs() < 0.01);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Finds pools: children of one process that ran side by side for long and did the same.
+//! Finds pools: children of one process that ran concurrently for long and did the same.
 
 use std::collections::HashMap;
 
@@ -6,34 +6,35 @@ use crate::options::Options;
 use crate::recording::Recording;
 use crate::recording::process::Process;
 
-/// A worker lives at least this share of the recording; where the parent was named, of its life.
+/// A worker lives for at least this part of the recording; if the parent was named, of its
+/// lifetime.
 pub(crate) const LIFE_PERCENT_MIN: u64 = 5;
 
-/// Processes that work side by side for the same parent.
+/// Processes that work concurrently for the same parent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pool {
     /// Index of the parent.
     pub(crate) parent: usize,
-    /// Number of the program that each executes; None if they are forks that never called exec.
+    /// Number of the program that each executes; `None` if they are forks that never called exec.
     pub(crate) program: Option<usize>,
-    /// In the order of their numbers.
+    /// By worker number.
     pub(crate) workers: Vec<Worker>,
-    /// Indices of siblings that ran beside them and have a role without a number: a writer.
+    /// Indices of concurrent siblings whose role has no number: a writer.
     pub(crate) others: Vec<usize>,
 }
 
-/// One of them.
+/// A worker of a pool.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Worker {
     /// Index of the process.
     pub(crate) process: usize,
-    /// From its role, or else its place in the order of births.
+    /// From its role, otherwise its position in birth order.
     pub(crate) number: u64,
-    /// Its role, or "worker" and its number.
+    /// Its role, or "worker" with its number.
     pub(crate) name: String,
 }
 
-/// When a process ended, or the end of the recording.
+/// End of a process, or of the recording.
 pub(crate) fn end_ns(recording: &Recording, process: &Process) -> u64 {
     process.ended_ns().unwrap_or(recording.last_ns).max(process.born_ns)
 }
@@ -42,8 +43,8 @@ fn life_ns(recording: &Recording, process: &Process) -> u64 {
     end_ns(recording, process) - process.born_ns
 }
 
-/// Every pool of at least `fewest` workers, the one first whose processes used most CPU time
-/// themselves.
+/// Every pool of at least `fewest` workers, ordered by the CPU time of its own processes, largest
+/// first.
 pub(crate) fn pools(recording: &Recording, options: &Options, fewest: usize) -> Vec<Pool> {
     let mut families: HashMap<(usize, Option<usize>), Vec<usize>> = HashMap::new();
     for (at, process) in recording.processes.iter().enumerate() {
@@ -81,7 +82,7 @@ pub(crate) fn pools(recording: &Recording, options: &Options, fewest: usize) -> 
     pools
 }
 
-/// Children in order of birth, cut where all before have ended when the next is born.
+/// Children in birth order, split wherever all earlier ones have ended before the next is born.
 fn side_by_side(recording: &Recording, children: &[usize]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut busy_until_ns = 0;
@@ -96,8 +97,8 @@ fn side_by_side(recording: &Recording, children: &[usize]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Whether there was a moment at which all lived. Programs that are started one after the other,
-/// each when there is room for it, are no pool but a queue.
+/// Whether all were alive at one time. Programs that are started one after the other as slots
+/// become free are not a pool but a queue.
 fn all_at_once(recording: &Recording, children: &[usize]) -> bool {
     let lives = || children.iter().map(|child| &recording.processes[*child]);
     let last_born = lives().map(|process| process.born_ns).max();
@@ -105,8 +106,8 @@ fn all_at_once(recording: &Recording, children: &[usize]) -> bool {
     last_born < first_ended
 }
 
-/// Tells workers from siblings with another role. Where fewer than two have a number in their
-/// role, roles tell nothing, and all are workers in the order of their births.
+/// Distinguishes workers from siblings with another role. Where fewer than two have a number in
+/// their role, roles are not conclusive, and all are workers in birth order.
 fn pool(
     recording: &Recording,
     parent: usize,
@@ -149,7 +150,7 @@ pub(crate) fn is_writer(role: &str) -> bool {
 }
 
 impl Pool {
-    /// CPU time of the workers and those beside them, without what they started.
+    /// CPU time of the workers and their siblings, without descendants.
     pub(crate) fn cpu_ns(&self, recording: &Recording) -> u64 {
         let workers = self.workers.iter().map(|worker| worker.process);
         workers
@@ -158,8 +159,8 @@ impl Pool {
             .fold(0, u64::saturating_add)
     }
 
-    /// The process that writes for the others: the one whose role says so, or the only one whose
-    /// role is not a worker's.
+    /// The process that writes for the others: the one whose role is that of a writer, or the only
+    /// one whose role is not a worker's.
     pub(crate) fn writer(&self, recording: &Recording) -> Option<usize> {
         let named = |child: &&usize| {
             recording.role_of(&recording.processes[**child]).is_some_and(is_writer)

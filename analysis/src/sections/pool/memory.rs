@@ -1,4 +1,4 @@
-//! Memory of a pool over time: how much is shared, and what un-sharing at the end costs.
+//! Memory of a pool over time: how much is shared, and the cost of un-sharing at the end.
 
 use proctrace_findings::{Axis, Chart, ChartBody, Lines, Series, Table, Unit, count};
 
@@ -8,11 +8,11 @@ use crate::sections::pool::moments;
 use crate::sections::pool::phases::Moments;
 use crate::sections::pool::tree::{Part, Tree};
 
-/// The end of the loop in which finalisation may have begun already: a worker un-shares its pages
-/// before its exit, not at it. As a share of the loop, and at least two looks.
+/// The end of the loop in which finalisation may already have begun: a worker un-shares its pages
+/// before its exit, not at it. A fraction of the loop, and at least two readings.
 const LOOP_END_PERCENT: u64 = 10;
 
-/// Looks at a pool over time: all of it, and its workers alone.
+/// Memory readings of a pool over time: all of it, and only its workers.
 pub(crate) struct Course {
     all: Vec<Pass>,
     workers: Vec<Pass>,
@@ -20,7 +20,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// None if the recording has no looks at memory.
+    /// `None` if the recording has no memory readings.
     pub(crate) fn of(recording: &Recording, tree: &Tree) -> Option<Self> {
         let interval_ns = recording.header.memory_interval_ns?;
         let looks = || recording.memory_readings.iter();
@@ -32,7 +32,7 @@ impl Course {
         (!all.is_empty()).then_some(Self { all, workers, interval_ns })
     }
 
-    /// Passes between two moments, and those of the workers.
+    /// Passes in an interval, and those of the workers.
     fn within(&self, begin_ns: u64, end_ns: u64) -> (Vec<&Pass>, Vec<&Pass>) {
         let of = |passes: &'_ [Pass]| -> Vec<usize> {
             (0..passes.len())
@@ -46,7 +46,7 @@ impl Course {
     }
 }
 
-/// A stretch of the pool's life, by one of its passes.
+/// A part of the pool's lifetime, represented by one of its passes.
 struct Row {
     what: &'static str,
     looks: u64,
@@ -54,7 +54,7 @@ struct Row {
     shared_percent: Option<f64>,
 }
 
-/// The pass with the middle PSS, or with the most.
+/// The pass with the median PSS.
 fn typical(passes: &[&Pass]) -> Option<Pass> {
     let mut sorted: Vec<&Pass> = passes.to_vec();
     sorted.sort_by_key(|pass| pass.pss_bytes);
@@ -69,7 +69,7 @@ fn last(passes: &[&Pass]) -> Option<Pass> {
     passes.last().map(|pass| **pass)
 }
 
-/// How much of what is resident is shared with others.
+/// The fraction of resident memory that is shared with other processes.
 fn shared_percent(pass: &Pass) -> Option<f64> {
     (pass.rss_bytes > 0)
         .then(|| 100.0 * (1.0 - pass.uss_bytes.min(pass.rss_bytes) as f64 / pass.rss_bytes as f64))
@@ -95,7 +95,7 @@ fn rows(course: &Course, moments: &Moments) -> Vec<Row> {
     rows
 }
 
-/// What the pool took in each phase.
+/// The pool's memory in each phase.
 pub(crate) fn table(course: &Course, moments: &Moments) -> Table {
     let rows = rows(course, moments);
     let pss = |what: &str| rows.iter().find(|row| row.what == what).map(|row| row.pass.pss_bytes);
@@ -124,7 +124,7 @@ pub(crate) fn table(course: &Course, moments: &Moments) -> Table {
     table
 }
 
-/// PSS, RSS and USS over time, and what workers share.
+/// PSS, RSS and USS over time, and the sharing among workers.
 pub(crate) fn charts(recording: &Recording, course: &Course, at: &Moments) -> Vec<Chart> {
     let since = |pass: &Pass| pass.time_ns.saturating_sub(recording.first_ns) as f64;
     let bytes = |name: &str, of: fn(&Pass) -> u64| Series {

@@ -1,4 +1,4 @@
-//! Section `pool`: workers side by side, the phases of their work, and what they share.
+//! The pool section: concurrent workers, the phases of their work, and what they share.
 
 mod cores;
 mod find;
@@ -22,9 +22,9 @@ use memory::Course;
 use phases::{Moments, Phase, Scaling};
 use tree::Tree;
 
-/// Fewer are no pool.
+/// Minimum workers of a pool.
 const WORKERS_MIN: usize = 2;
-/// As many pools are listed.
+/// Maximum pools listed.
 const LISTED_MAX: usize = 10;
 
 pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Content, AnalysisError> {
@@ -61,7 +61,7 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
     Ok(content)
 }
 
-/// Every pool there is.
+/// Every pool found.
 fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) -> Table {
     let scalings: Vec<Scaling> = pools
         .iter()
@@ -133,7 +133,7 @@ fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) 
     }
 }
 
-/// The phases, and what the job did before the parent was there and after it had gone.
+/// The phases, and the job's activity before the parent's birth and after its end.
 fn phase_table(recording: &Recording, phases: &[Phase], moments: &Moments) -> Table {
     let job_end_ns = recording.first_ns.saturating_add(recording.wall_ns());
     let outside = [
@@ -204,7 +204,7 @@ fn scaling_table(phases: &[Phase], moments: &Moments, pool: &Pool) -> Table {
         ))
 }
 
-/// What more workers cannot take over from a writer.
+/// The part of a writer's work that more workers cannot take over.
 fn beside(scaling: &Scaling) -> String {
     if scaling.beside_ns <= 0.0 {
         return "; then only the serial time is left".to_owned();
@@ -220,7 +220,7 @@ fn seconds(ns: f64) -> String {
     format!("{:.2} s", ns / 1e9)
 }
 
-/// The ends of phases, for figures over time.
+/// Marks at the phase boundaries, for charts over time.
 fn moments(recording: &Recording, at: &Moments) -> Vec<Mark> {
     let mut marks = vec![
         (at.first_fork_ns, "first fork"),

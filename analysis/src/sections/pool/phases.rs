@@ -1,24 +1,24 @@
 //! The phases of a pool, and the CPU time in each.
 //!
-//! Initialisation ends with the first fork of a worker, the loop lies between the last fork and
-//! the first exit, the tail between the first and the last exit, and what the parent does after
-//! that is merging and finalising (AthenaMP in production: the parts in which one process works).
+//! Initialisation ends with the first fork of a worker, the loop is between the last fork and the
+//! first exit, the tail between the first and the last exit, and what the parent does after that is
+//! merging and finalising (AthenaMP in production: the phases in which a single process works).
 
 use crate::recording::Recording;
 use crate::sections::pool::find::{Pool, end_ns};
 use crate::sections::pool::tree::{Part, Tree};
 
-/// A stretch of time and what was used in it.
+/// A phase and the CPU time used in it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Phase {
     pub(crate) name: &'static str,
     pub(crate) begin_ns: u64,
     pub(crate) end_ns: u64,
-    /// CPU time of the pool: parent, workers, and all that they started.
+    /// CPU time of the pool: parent, workers, and all their descendants.
     pub(crate) cpu_ns: f64,
-    /// Of it, that of the workers and what they started.
+    /// Of this, the CPU time of the workers and their descendants.
     pub(crate) workers_cpu_ns: f64,
-    /// That of a writer and other siblings of the workers.
+    /// CPU time of a writer and other siblings of the workers.
     pub(crate) others_cpu_ns: f64,
     /// Whether workers run in it.
     pub(crate) parallel: bool,
@@ -29,13 +29,13 @@ impl Phase {
         self.end_ns - self.begin_ns
     }
 
-    /// CPUs in use on average; None where it took no time.
+    /// CPUs in use on average; `None` if it took no time.
     pub(crate) fn cores(&self) -> Option<f64> {
         (self.wall_ns() > 0).then(|| self.cpu_ns / self.wall_ns() as f64)
     }
 }
 
-/// The moments at which phases change. Each is at or after the one before.
+/// The phase boundaries. Each is at or after the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moments {
     pub(crate) begin_ns: u64,
@@ -44,8 +44,8 @@ pub(crate) struct Moments {
     pub(crate) loop_begin_ns: u64,
     pub(crate) first_exit_ns: u64,
     pub(crate) last_exit_ns: u64,
-    /// When the last process ended that the parent started after the workers; None if it started
-    /// none, so that merging cannot be told from finalising.
+    /// When the last process ended that the parent started after the workers; `None` if it started
+    /// none, so that merging cannot be distinguished from finalising.
     pub(crate) merged_ns: Option<u64>,
     pub(crate) end_ns: u64,
     /// Whether workers were forked after others had ended.
@@ -123,15 +123,15 @@ pub(crate) fn phases(recording: &Recording, moments: &Moments, tree: &Tree) -> V
         .collect()
 }
 
-/// What the serial parts cost, and what they leave to be gained.
+/// The cost of the serial phases, and the potential speed-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scaling {
     pub(crate) wall_ns: u64,
     /// Wall time in which no worker ran.
     pub(crate) serial_ns: u64,
-    /// CPU time of the workers, which can be divided among them.
+    /// CPU time of the workers, which is divisible among them.
     pub(crate) work_ns: f64,
-    /// CPU time of a writer and other siblings beside them, which is not.
+    /// CPU time of a writer and other siblings, which is not divisible.
     pub(crate) beside_ns: f64,
     pub(crate) workers: u64,
 }
@@ -154,27 +154,27 @@ impl Scaling {
         }
     }
 
-    /// Of the wall time as it was.
+    /// Serial fraction of the actual wall time.
     pub(crate) fn serial_percent(&self) -> Option<f64> {
         (self.wall_ns > 0).then(|| 100.0 * self.serial_ns as f64 / self.wall_ns as f64)
     }
 
-    /// With a single process, which would do all one after the other.
+    /// Wall time with a single process, which would do everything sequentially.
     pub(crate) fn alone_ns(&self) -> f64 {
         self.serial_ns as f64 + self.work_ns + self.beside_ns
     }
 
-    /// How many times faster than a single process it was.
+    /// The speed-up achieved over a single process.
     pub(crate) fn reached(&self) -> Option<f64> {
         (self.wall_ns > 0).then(|| self.alone_ns() / self.wall_ns as f64)
     }
 
-    /// How many times faster so many workers could be, if each and the writer had a CPU for itself.
+    /// The speed-up possible with this number of workers, if each and the writer had its own CPU.
     pub(crate) fn possible(&self) -> Option<f64> {
         self.faster(self.work_ns / self.workers.max(1) as f64)
     }
 
-    /// The same with any number of workers (Amdahl 1967); None where there is no bound.
+    /// The same with any number of workers (Amdahl 1967); `None` where there is no bound.
     pub(crate) fn bound(&self) -> Option<f64> {
         self.faster(0.0)
     }
@@ -245,7 +245,8 @@ mod tests {
         near(scaling.reached(), 990.0 / 900.0);
         near(scaling.possible(), 990.0 / 645.0);
         near(scaling.bound(), 3.3);
-        // A writer with 600 ms of its own is in nobody's way with one worker, and is with any more.
+        // A writer with 600 ms of its own is not a bottleneck with one worker, but is with any
+        // more.
         let written = Scaling { beside_ns: 600e6, ..scaling };
         near(written.possible(), 1590.0 / 900.0);
         near(written.bound(), 1590.0 / 900.0);

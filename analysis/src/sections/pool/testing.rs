@@ -1,4 +1,4 @@
-//! Pools made by hand: a [`Scene`] in milliseconds, of tasks that use something.
+//! Synthetic pools for tests: a [`Scene`] in milliseconds, of tasks with usage.
 
 use proctrace_wire::layout::EXIT_PROCESS;
 
@@ -8,10 +8,10 @@ use crate::testing::Scene;
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
-/// A trace that is being made; its command is task 1, born at 0 ms.
+/// A trace under construction; its command is task 1, born at 0 ms.
 pub(crate) struct Tape(Scene);
 
-/// What a task tells at its end.
+/// The final counters of a task.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Used {
     pub(crate) user_ms: u64,
@@ -38,7 +38,7 @@ impl Tape {
         Self(scene)
     }
 
-    /// Looks at memory are this far apart.
+    /// Sets the interval of memory readings.
     pub(crate) fn memory_every(&mut self, interval_ms: u64) -> &mut Self {
         self.0.header().memory_interval_ns = Some(interval_ms * MS);
         self
@@ -50,7 +50,7 @@ impl Tape {
         self
     }
 
-    /// A process makes a thread.
+    /// A process creates a thread.
     pub(crate) fn thread(&mut self, at_ms: u64, process: u32, child: u32) -> &mut Self {
         self.0.thread(at_ms * MS, process, child);
         self
@@ -61,12 +61,12 @@ impl Tape {
         self
     }
 
-    /// The end of a process's founder.
+    /// The exit of a process's first task.
     pub(crate) fn exit(&mut self, at_ms: u64, process: u32, used: Used) -> &mut Self {
         self.end(at_ms, process, used, EXIT_PROCESS)
     }
 
-    /// The end of a thread.
+    /// The exit of a thread.
     pub(crate) fn thread_exit(&mut self, at_ms: u64, task: u32, used: Used) -> &mut Self {
         self.end(at_ms, task, used, 0)
     }
@@ -84,19 +84,19 @@ impl Tape {
         self
     }
 
-    /// What a task has used so far, in user mode.
+    /// A sample of a task's CPU time in user mode.
     pub(crate) fn sample(&mut self, at_ms: u64, task: u32, user_ms: u64) -> &mut Self {
         self.0.sample(at_ms * MS, task, (user_ms * MS, 0));
         self
     }
 
-    /// A look at a process: resident, proportional and its own.
+    /// A memory reading of a process: RSS, PSS and USS.
     pub(crate) fn memory(&mut self, at_ms: u64, process: u32, bytes: (u64, u64, u64)) -> &mut Self {
         self.0.memory(at_ms * MS, process, bytes);
         self
     }
 
-    /// Loads it.
+    /// Loads the trace.
     pub(crate) fn recording(&self) -> Recording {
         self.0.load(None)
     }

@@ -1,4 +1,4 @@
-//! Who belongs to a pool, and the CPU time of its parts within stretches of time.
+//! Which processes belong to a pool, and the CPU time of its parts within time windows.
 
 use std::collections::HashMap;
 
@@ -9,23 +9,23 @@ use crate::sections::pool::find::{Pool, end_ns};
 /// The parts of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The parent and what it started beside workers and writers.
+    /// The parent and its descendants other than workers and writers.
     Parent,
-    /// Workers and what they started.
+    /// Workers and their descendants.
     Worker,
-    /// Siblings with another role, and what they started.
+    /// Siblings with another role, and their descendants.
     Other,
 }
 
-/// CPU time in nanoseconds of each part.
+/// CPU time of each part in nanoseconds.
 pub(crate) type ByPart = [f64; 3];
 
 /// A pool and all descendants.
 pub(crate) struct Tree {
-    /// For each process of the recording the process among parent, workers and others that it
-    /// belongs to.
+    /// For each process of the recording, the head it belongs to: the parent, a worker or a
+    /// sibling.
     head_of: Vec<Option<u32>>,
-    /// The part that each such process stands for.
+    /// The part of each head.
     part_of: HashMap<usize, Part>,
 }
 
@@ -39,26 +39,26 @@ impl Tree {
             head_of[at] = if part_of.contains_key(&at) {
                 u32::try_from(at).ok()
             } else {
-                // Parents stand before their children.
+                // Parents precede their children.
                 process.parent().and_then(|parent| head_of[..at].get(parent).copied().flatten())
             };
         }
         Self { head_of, part_of }
     }
 
-    /// Which of parent, workers and others a process belongs to.
+    /// The head that a process belongs to: the parent, a worker or a sibling.
     pub(crate) fn head(&self, process: usize) -> Option<usize> {
         self.head_of.get(process).copied().flatten().map(|head| head as usize)
     }
 
-    /// Which part a process belongs to; None if it is not of the pool.
+    /// The part that a process belongs to; `None` if it is outside the pool.
     pub(crate) fn part(&self, process: usize) -> Option<Part> {
         self.part_of.get(&self.head(process)?).copied()
     }
 
     /// CPU time in nanoseconds by window and part. It is spread evenly between two samples of a
-    /// process; where a process was too short or used too little to have a series of its own, over
-    /// its life. Of a process that was followed later than its birth only what it used since.
+    /// process, or over its lifetime if it was too short or used too little to have a series of its
+    /// own. For a process that was followed later than its birth, only the time since then.
     pub(crate) fn cpu_within(&self, recording: &Recording, windows: &[(u64, u64)]) -> Vec<ByPart> {
         let mut sums = vec![ByPart::default(); windows.len()];
         let tracks = tracks(recording);
@@ -77,7 +77,7 @@ impl Tree {
         sums
     }
 
-    /// CPU time in nanoseconds of each head, in total.
+    /// Total CPU time of each head in nanoseconds.
     pub(crate) fn cpu_of_heads(&self, recording: &Recording) -> HashMap<usize, u64> {
         let mut sums: HashMap<usize, u64> = HashMap::new();
         for (at, process) in recording.processes.iter().enumerate() {
@@ -89,8 +89,8 @@ impl Tree {
         sums
     }
 
-    /// CPU time in nanoseconds of each head by bin of the recording, for those that `chosen` puts
-    /// into a group.
+    /// CPU time in nanoseconds of each head per bin of the recording, for those that `chosen`
+    /// assigns to a group.
     pub(crate) fn cpu_by_bin(
         &self,
         recording: &Recording,
@@ -125,7 +125,7 @@ fn tracks(recording: &Recording) -> HashMap<usize, &Track> {
     recording.tracks.iter().map(|track| (track.process, track)).collect()
 }
 
-/// What a process used in each bin, within its life.
+/// CPU time of a process per bin, within its lifetime.
 fn pieces(
     recording: &Recording,
     track: &Track,
@@ -142,7 +142,7 @@ fn pieces(
     )
 }
 
-/// Gives each window its share of what was used between two moments.
+/// Adds to each window its share of the CPU time used over an interval.
 fn add(
     sums: &mut [ByPart],
     windows: &[(u64, u64)],
@@ -153,7 +153,7 @@ fn add(
     let length = end_ns.saturating_sub(begin_ns);
     for (sums, (from_ns, to_ns)) in sums.iter_mut().zip(windows) {
         let share = if length == 0 {
-            // Of a moment, whole, to the window that it begins or lies in.
+            // An interval of zero length counts entirely in the window that contains it.
             f64::from(u8::from((*from_ns..*to_ns).contains(&begin_ns)))
         } else {
             let overlap = end_ns.min(*to_ns).saturating_sub(begin_ns.max(*from_ns));

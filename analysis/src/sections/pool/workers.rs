@@ -8,10 +8,10 @@ use crate::recording::split::Divided;
 use crate::sections::pool::find::{Pool, end_ns};
 use crate::sections::pool::tree::Tree;
 
-/// From this version of the records on an exit tells migrations.
+/// The first wire version whose exit records contain migrations.
 const MIGRATIONS_SINCE: u32 = 3;
 
-/// One worker, with what it started.
+/// One worker and its descendants.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Account {
     pub(crate) name: String,
@@ -21,7 +21,7 @@ pub(crate) struct Account {
     pub(crate) used: Divided,
     pub(crate) voluntary: u64,
     pub(crate) involuntary: u64,
-    /// None where the recording does not tell.
+    /// `None` where it was not recorded.
     pub(crate) migrations: Option<u64>,
     pub(crate) minor_faults: u64,
     pub(crate) peak_rss_bytes: u64,
@@ -33,7 +33,7 @@ impl Account {
         self.used.cpu.total_ns()
     }
 
-    /// By the worker's own time for its loop, or else by its life.
+    /// Per second of the worker's own event loop time if known, otherwise of its lifetime.
     fn events_per_second(&self) -> Option<f64> {
         let events = self.events?;
         let ns = events.loop_ns.unwrap_or(self.end_ns.saturating_sub(self.begin_ns));
@@ -41,7 +41,7 @@ impl Account {
     }
 }
 
-/// One for each worker, in their order.
+/// One account per worker, in order.
 pub(crate) fn accounts(
     recording: &Recording,
     pool: &Pool,
@@ -82,22 +82,22 @@ pub(crate) fn accounts(
             account.voluntary = account.voluntary.saturating_add(used.nvcsw);
             account.involuntary = account.involuntary.saturating_add(used.nivcsw);
             account.minor_faults = account.minor_faults.saturating_add(used.minflt);
-            // Only the end of a task tells.
+            // Only exit records contain migrations.
             let moved = task.end().map(|end| u64::from(end.record.migrations));
             any_migration |= moved.is_some_and(|moved| moved > 0);
             account.migrations =
                 account.migrations.zip(moved).map(|(sum, moved)| sum.saturating_add(moved));
         }
     }
-    // Before, the field was zero for everyone.
+    // In earlier versions the field was always zero.
     if recording.header.wire_version < MIGRATIONS_SINCE && !any_migration {
         accounts.iter_mut().for_each(|account| account.migrations = None);
     }
     accounts
 }
 
-/// Logs by the numbers in their paths, if these tell them apart; else, if there are as many as
-/// workers, in their order.
+/// Assigns logs to workers by the numbers in their paths, if these are distinct; otherwise, if
+/// there are as many logs as workers, in order.
 fn events_of(numbers: &[u64], logs: &[EventLog]) -> Vec<Option<Events>> {
     let mut told: Vec<Option<u64>> = logs.iter().map(EventLog::number).collect();
     told.sort_unstable();
@@ -119,7 +119,7 @@ fn events_of(numbers: &[u64], logs: &[EventLog]) -> Vec<Option<Events>> {
         .collect()
 }
 
-/// What a quantity is as a multiple of the first worker's.
+/// Values as multiples of the first worker's.
 fn to_first(values: &[Option<f64>]) -> Vec<Option<f64>> {
     let first = values.first().copied().flatten().filter(|first| *first > 0.0);
     values.iter().map(|value| Some((*value)? / first?)).collect()
@@ -137,7 +137,7 @@ fn events(accounts: &[Account]) -> impl Iterator<Item = Option<u64>> {
     accounts.iter().map(|account| account.events.and_then(|events| events.events))
 }
 
-/// When each worked, its CPU time and its events.
+/// When each worker ran, its CPU time and its events.
 pub(crate) fn work_table(accounts: &[Account]) -> Table {
     let table = Table::new("pool_workers", "Workers: time and events")
         .text("worker", "worker", accounts.iter().map(|a| a.name.clone()))
@@ -167,7 +167,7 @@ pub(crate) fn work_table(accounts: &[Account]) -> Table {
         )
 }
 
-/// What each used of the kernel.
+/// Kernel resources used by each worker.
 pub(crate) fn resources_table(recording: &Recording, accounts: &[Account], forked: bool) -> Table {
     let (split, page_bytes) = (&recording.split, recording.header.page_bytes);
     let table = Table::new("pool_resources", "Workers: what they used")
@@ -200,7 +200,7 @@ pub(crate) fn resources_table(recording: &Recording, accounts: &[Account], forke
     }
 }
 
-/// CPU time and events of each as a multiple of the first's.
+/// CPU time and events of each worker as a multiple of the first worker's.
 pub(crate) fn chart(accounts: &[Account]) -> Chart {
     let mut series = vec![Series { name: "CPU time".into(), values: cpu_to_first(accounts) }];
     if events(accounts).any(|events| events.is_some()) {

@@ -15,7 +15,7 @@ use crate::tables::schema::TableSchema;
 pub(super) struct Execs<'s> {
     scan: &'s Scan<'s>,
     schema: &'static TableSchema,
-    /// Runs by process and time: records come in the order of the file, argv may take several.
+    /// Runs by process and time: records are in file order, and an argv may span several.
     run_of: FastMap<(u32, u64), u32>,
     rows: Vec<ExecRow>,
     texts: Texts,

@@ -25,9 +25,9 @@ pub(super) struct Misses<'s> {
     directory_of: Vec<u32>,
     directories: Texts,
     errnos: Texts,
-    /// What was made of those of this batch that are told in full once and then repeated.
+    /// Decoded look-ups of this batch that are stored once in full and then repeated by number.
     known: FastMap<u32, Told>,
-    /// Who looked up last: what one task misses comes close together.
+    /// The tasks that looked up last: failures of one task come close together.
     makers: [Maker; MAKERS],
 }
 
@@ -41,10 +41,10 @@ struct Told {
     in_vain: bool,
 }
 
-/// More than there are CPUs on most machines.
+/// More than the number of CPUs of most machines.
 const MAKERS: usize = 64;
 
-/// Who looks up, and what it runs from one time to another.
+/// A task that makes look-ups, and the program it runs during an interval.
 #[derive(Debug, Clone, Copy, Default)]
 struct Maker {
     thread: u32,
@@ -61,7 +61,7 @@ struct MissRow {
     told: Told,
 }
 
-/// As many numbers of calls there may be.
+/// Upper limit of call numbers.
 const CALLS: u16 = 64;
 
 impl<'s> Misses<'s> {
@@ -81,7 +81,7 @@ impl<'s> Misses<'s> {
         }
     }
 
-    /// Adds a look-up. Those with the same number in `told` differ in who made them and when.
+    /// Adds a look-up. Those with the same number in `told` differ only in task and time.
     pub(super) fn add(
         &mut self,
         miss: &MissFixed,

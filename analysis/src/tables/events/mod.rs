@@ -1,5 +1,5 @@
-//! The tables of which the trace is read once more, some rows at a time: execs, look-ups, samples and
-//! what else happens often.
+//! The tables for which the trace is read again, some rows at a time: execs, look-ups, samples and
+//! other frequent records.
 
 mod execs;
 mod misses;
@@ -27,11 +27,11 @@ use crate::tables::frame::{Wanted, Words};
 use crate::tables::rows::{Names, number, since};
 use crate::tables::schema::TableSchema;
 
-/// Takes the rows of tables as they are read.
+/// Receives the rows of tables as they are read.
 pub(crate) type Sink<'s> =
     &'s mut dyn FnMut(&'static TableSchema, DataFrame) -> Result<(), AnalysisError>;
 
-/// A recording and what is needed to join the records of its trace with it.
+/// A recording and the indices for joining the records of its trace with it.
 pub(crate) struct Scan<'a> {
     recording: &'a Recording,
     names: &'a Names,
@@ -73,7 +73,7 @@ impl<'a> Scan<'a> {
         self.recording.processes.get(process).map(|process| process.serial)
     }
 
-    /// What a process ran at a time.
+    /// The program that a process was running at a given time.
     fn ran(&self, process: usize, time_ns: u64) -> Ran {
         let mut ran = self.runs.at(self.recording, process, time_ns);
         ran.program = match ran.exec {
@@ -133,7 +133,7 @@ impl<'a> Scan<'a> {
                 failure.note(execs.as_mut().map_or(Ok(()), |table| table.add(&exec, sink)));
             }
             Body::ExecFailed(miss) => {
-                // Each is told in full.
+                // Each is stored in full.
                 failed = failed.wrapping_add(1);
                 let (record, path, table) = (&miss.record, &miss.path, failed_execs.as_mut());
                 let added = table.map_or(Ok(()), |table| table.add(record, path, failed, sink));
@@ -144,7 +144,7 @@ impl<'a> Scan<'a> {
                 let name = comm(&rename.comm);
                 failure.note(renames.as_mut().map_or(Ok(()), |table| table.add(whom, &name, sink)));
             }
-            // They are in other tables.
+            // These are in other tables.
             Body::Attach(_)
             | Body::Fork(_)
             | Body::LookupFailed(_)
@@ -196,7 +196,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The first failure while records are read, which nothing stops.
+/// The first failure during a read that cannot be aborted.
 #[derive(Default)]
 struct Failure(Option<AnalysisError>);
 
@@ -212,9 +212,9 @@ impl Failure {
     }
 }
 
-/// The runs of each process, in order of time.
+/// The runs of each process, in time order.
 struct RunsOf {
-    /// Where those of each process begin; one more at the end.
+    /// Start index of each process's runs; one more at the end.
     starts: Vec<u32>,
     runs: Vec<u32>,
 }
@@ -250,7 +250,7 @@ impl RunsOf {
         bounds.and_then(|(from, to)| self.runs.get(*from as usize..*to as usize)).unwrap_or(&[])
     }
 
-    /// The run that a process was in; that of its forker before its own first.
+    /// The run that a process was in; its forker's before its own first one.
     fn at(&self, recording: &Recording, process: usize, time_ns: u64) -> Ran {
         let of = self.of(process);
         let begins = |run: &u32| recording.runs.get(*run as usize).map_or(0, |run| run.time_ns);
@@ -268,7 +268,7 @@ impl RunsOf {
     }
 }
 
-/// What a process ran from one time to another.
+/// The program that a process ran during an interval.
 #[derive(Debug, Clone, Copy)]
 struct Ran {
     /// Number of the exec.
@@ -278,7 +278,7 @@ struct Ran {
     until_ns: u64,
 }
 
-/// Texts of some rows, each kept once.
+/// Unique strings of some rows.
 #[derive(Debug, Default)]
 struct Texts {
     texts: Vec<String>,

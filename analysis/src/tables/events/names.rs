@@ -7,7 +7,7 @@ use crate::error::AnalysisError;
 use crate::tables::frame::Frame;
 use crate::tables::schema::TableSchema;
 
-/// Environments: few, and so all at once.
+/// Environments: few enough to keep all at once.
 pub(super) struct Environments<'s> {
     scan: &'s Scan<'s>,
     schema: &'static TableSchema,

@@ -17,7 +17,7 @@ pub(super) struct Samples<'s> {
     rows: Vec<Sample>,
 }
 
-/// Names of the letters of proc_pid_stat(5).
+/// Names of the state letters of proc_pid_stat(5).
 const STATES: [(u8, &str); 8] = [
     (b'R', "running"),
     (b'S', "sleeping"),

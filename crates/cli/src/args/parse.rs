@@ -1,11 +1,11 @@
-//! Values of arguments: durations, sizes, families of calls.
+//! Parsers of argument values: durations, sizes, call families.
 
 use std::time::Duration;
 
 use proctrace_record::Misses;
 use proctrace_wire::Family;
 
-/// all, none, or names of families with commas between them.
+/// all, none, or a comma-separated list of call families.
 pub(crate) fn parse_misses(text: &str) -> Result<Misses, String> {
     match text {
         "all" => Ok(Misses::all()),
@@ -25,7 +25,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; say it like 100ms or 5s"))
 }
 
-/// Rates are per second of it.
+/// A wall time, as the base of rates per second.
 #[cfg(feature = "analyse")]
 pub(crate) fn parse_wall(text: &str) -> Result<Duration, String> {
     let wall = parse_duration(text)?;
@@ -41,7 +41,7 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A number of bytes with a unit: 4096, 256KiB, 16MiB, 1GiB. K, M and G mean the same.
+/// A number of bytes with a unit: 4096, 256KiB, 16MiB, 1GiB. K, M and G are binary as well.
 pub(crate) fn parse_size(text: &str) -> Result<u32, String> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);

@@ -1,4 +1,4 @@
-//! The arguments of the commands that hand out a recording's tables: `query` and `export`.
+//! The arguments of the commands that output a recording's tables: `query` and `export`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -15,7 +15,7 @@ use crate::source::Backend;
 use crate::{exit_code, invoker, runs, say};
 
 pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
-    // What is wrong with these is said before the command runs for hours.
+    // Errors in the budget are reported before the command runs for hours.
     let Some(budget) = budget(&args.gate)? else { return Ok(exit_code::USAGE.into()) };
     let baselines = runs::of_files(&args.gate.baseline, &args.gate.rules)?;
     let invoker = invoker::find(args.user.as_deref())?;
@@ -61,12 +61,12 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
     judge(&args.gate, &budget, &baselines, &runs)
 }
 
-/// What a run is called in reports: its file, if that stays.
+/// The name of a run in reports: its file, if that is kept.
 fn shown(trace: &Path, kept: bool, name: String) -> String {
     if kept { trace.display().to_string() } else { name }
 }
 
-/// A command that fails did not do its work, so its figures say nothing.
+/// A failed command did not complete its work, so its metrics are meaningless.
 fn check(outcome: Option<Outcome>, number: u32, allow_failure: bool) -> Result<()> {
     match outcome {
         None => bail!("run {number} was interrupted"),

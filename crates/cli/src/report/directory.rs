@@ -1,4 +1,4 @@
-//! `proctrace report --out`: everything a report can say, as files.
+//! `proctrace report --out`: the complete report as files.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde::Serialize;
 const STYLE: Style = Style { width: 100, rows: usize::MAX, colour: false };
 
 /// Writes tables/NAME.txt, .json and .csv, figures/NAME.svg, report.txt, findings.json and
-/// index.md, which shows and links them.
+/// index.md, which includes and links them.
 pub(crate) fn write(
     path: &Path,
     analysis: &Analysis<'_>,
@@ -43,7 +43,7 @@ pub(crate) fn write(
     put(&path.join("index.md"), index.as_bytes())
 }
 
-/// The same for tables and figures that are no report's.
+/// The same for tables and figures that do not belong to a report.
 pub(crate) fn write_content(path: &Path, title: &str, content: &Content) -> Result<()> {
     make_directories(path)?;
     let mut index = format!("# {}\n", escape::markdown(title));

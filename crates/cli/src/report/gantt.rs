@@ -1,4 +1,4 @@
-//! `proctrace report --gantt`: what the chart shows, as options.
+//! `proctrace report --gantt`: the options of the chart.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub(crate) enum Order {
 }
 
 impl GanttArgs {
-    /// The same as plain data.
+    /// The options as plain data.
     pub(crate) fn view(&self) -> GanttView {
         let ns = |time: Option<Duration>| {
             time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! Recording something and looking at the result, as a user would: through the binary alone.
+//! Records programs and inspects the results like a user: through the binary alone.
 
 #![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
 
@@ -14,7 +14,8 @@ use tempfile::TempDir;
 /// The binary under test.
 pub(crate) fn proctrace() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_proctrace"));
-    // cargo makes the loader search its own directories, which is none of the payload's doing
+    // cargo adds its directories to the loader's search path, which would distort the payload's
+    // look-ups
     command.env_remove("LD_LIBRARY_PATH");
     command
 }
@@ -24,9 +25,9 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
     proctrace_fixtures::program(name)
 }
 
-/// `proctrace-payload`, beside the binary under test. cargo builds no programs of other packages
-/// for a test, so that this one asks it to. Under sudo it does not, as files would be root's; a
-/// test of the whole workspace has built it by then.
+/// `proctrace-payload`, in the directory of the binary under test. cargo does not build programs of
+/// other packages for a test, so this requests the build explicitly. Under sudo it does not, since
+/// the files would belong to root; a test of the whole workspace has built it by then.
 pub(crate) fn payload() -> &'static Path {
     static PAYLOAD: OnceLock<PathBuf> = OnceLock::new();
     PAYLOAD.get_or_init(|| {
@@ -51,7 +52,7 @@ pub(crate) fn payload() -> &'static Path {
     })
 }
 
-/// A recording that is to be made.
+/// The options of a recording.
 pub(crate) struct Recorder {
     pub(crate) directory: TempDir,
     pub(crate) command: Command,
@@ -80,7 +81,7 @@ impl Recorder {
         self.directory.path().join("test.ptrace")
     }
 
-    /// Runs a fixture program under it.
+    /// Records a fixture program.
     pub(crate) fn fixture(self, name: &str, arguments: &[&str]) -> Recorded {
         let program = fixture(name);
         self.run([program.as_os_str()].into_iter().chain(arguments.iter().map(OsStr::new)))
@@ -93,7 +94,7 @@ impl Recorder {
     }
 }
 
-/// A recording that was made.
+/// A finished recording.
 pub(crate) struct Recorded {
     pub(crate) directory: TempDir,
     pub(crate) output: Output,
@@ -112,8 +113,8 @@ impl Recorded {
         self.output.status.code().unwrap()
     }
 
-    /// The events, after checking that the command ended with `code`, nothing was lost and the
-    /// books balance.
+    /// The events, after checking that the command exited with `code`, nothing was lost and the
+    /// consistency laws hold.
     pub(crate) fn sound(&self, code: i32) -> Events {
         assert_eq!(self.code(), code, "{}", self.stderr());
         let check = proctrace().arg("check").arg(self.trace()).output().unwrap();
@@ -131,14 +132,14 @@ impl Recorded {
     }
 }
 
-/// What `report --json` says.
+/// The output of `report --json`.
 pub(crate) fn report(trace: &Path) -> Value {
     let output = proctrace().args(["report", "--json"]).arg(trace).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The header and the trailer.
+/// The header and the trailer of a trace.
 pub(crate) fn header(trace: &Path) -> Value {
     let output = proctrace().args(["dump", "--header"]).arg(trace).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -149,11 +150,11 @@ pub(crate) fn header(trace: &Path) -> Value {
 pub(crate) struct Events(pub(crate) Vec<Value>);
 
 impl Events {
-    /// No task does anything before it is born or after it has exited, whichever CPU told it.
+    /// No task has events before its birth or after its exit, whichever CPU reported them.
     fn assert_lives_are_in_order(&self) {
         let mut alive = std::collections::BTreeSet::new();
         for event in &self.0 {
-            // Ticks and losses are about no task.
+            // Ticks and losses do not belong to a task.
             let tid = event["tid"].as_u64().unwrap_or(0);
             match text(&event["kind"]) {
                 "attach" => assert!(alive.insert(tid), "{event}"),
@@ -162,7 +163,7 @@ impl Events {
                     assert!(alive.insert(u64_of(&event["child_tid"])), "{event}");
                 }
                 "exec" => {
-                    // A thread that execs takes its leader's id, and the leader is gone.
+                    // A thread that execs takes over its leader's id, and the leader is gone.
                     if let Some(old) = event["old_tid"].as_u64() {
                         assert!(alive.remove(&old), "{event}");
                         alive.insert(tid);
@@ -205,12 +206,12 @@ impl Events {
         roots[0]
     }
 
-    /// Forks that made a process, or those that made a thread.
+    /// Forks that created a process, or those that created a thread.
     pub(crate) fn forks(&self, thread: bool) -> Vec<&Value> {
         self.kind("fork").filter(|fork| fork["thread"] == thread).collect()
     }
 
-    /// How often each exit code of a process came, by code.
+    /// Number of processes by exit code.
     pub(crate) fn codes(&self) -> BTreeMap<i64, usize> {
         let mut codes = BTreeMap::new();
         for exit in self.kind("exit").filter(|exit| exit["process"] == true) {
@@ -221,7 +222,7 @@ impl Events {
         codes
     }
 
-    /// The end of the process with this pid.
+    /// The exit of the process with this pid.
     pub(crate) fn end_of(&self, pid: &Value) -> &Value {
         let mut ends =
             self.kind("exit").filter(|exit| exit["pid"] == *pid && exit["process"] == true);
@@ -239,8 +240,8 @@ pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("not text: {value}"))
 }
 
-/// Every law holds. What cannot be checked says so, and only for these reasons: tasks were still
-/// alive, look-ups were left out, or there was no command to wait for.
+/// Every law holds. Unchecked laws are reported as such, and only for these reasons: tasks were
+/// still alive, look-ups were excluded, or there was no command to wait for.
 pub(crate) fn assert_laws_hold(health: &Value) {
     let laws = health["laws"].as_array().unwrap();
     for law in laws {
@@ -252,6 +253,6 @@ pub(crate) fn assert_laws_hold(health: &Value) {
             assert_eq!(law["holds"], true, "{law}");
         }
     }
-    // Forks, parents, starts and waits need no more than the records.
+    // Laws on forks, parents, starts and waits depend on the records only.
     assert!(laws.iter().filter(|law| law["holds"] == true).count() >= 4, "{laws:?}");
 }

@@ -1,4 +1,4 @@
-//! Two users and a binary with file capabilities: recordings by somebody who is not root.
+//! Two users and a binary with file capabilities, for recordings by a non-root user.
 
 #![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
 
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::common::{fixture, proctrace};
 
-/// The variable whose value is secret.
+/// The variable with a secret value.
 pub(crate) const SECRET: &str = "PT_SECRET";
 
 /// linux/capability.h
@@ -26,17 +26,17 @@ pub(crate) const CAP_NET_RAW: u32 = 13;
 pub(crate) const CAP_PERFMON: u32 = 38;
 pub(crate) const CAP_BPF: u32 = 39;
 
-/// Two users of this test's own, and what they run.
+/// Two users for this test, and their programs.
 pub(crate) struct Stage {
     directory: TempDir,
-    /// Who records.
+    /// The recording user.
     pub(crate) user: u32,
-    /// Somebody else.
+    /// The other user.
     pub(crate) other: u32,
 }
 
 impl Stage {
-    /// A directory that everybody can enter, with a recorder that its user may run.
+    /// A world-accessible directory with a recorder that its user may run.
     pub(crate) fn new() -> Self {
         static USERS: AtomicU32 = AtomicU32::new(61_000);
         let user = USERS.fetch_add(2, Ordering::Relaxed);
@@ -58,15 +58,15 @@ impl Stage {
         self.path().join("proctrace")
     }
 
-    /// Takes it from all but the user's group.
+    /// Restricts access to the user's group.
     pub(crate) fn for_its_user_alone(&self) {
         chown(self.binary(), None, Some(self.user)).unwrap();
         fs::set_permissions(self.binary(), fs::Permissions::from_mode(0o750)).unwrap();
-        // chown(2) takes them away
+        // chown(2) clears them
         give_capabilities(&self.binary(), &[CAP_BPF, CAP_PERFMON]);
     }
 
-    /// proctrace as `uid`: root's has all rights, a user's those of its file.
+    /// proctrace as `uid`: root's has all privileges, a user's those of its file.
     pub(crate) fn recorder(&self, uid: u32, subcommand: &str) -> Command {
         let mut command = if uid == 0 { proctrace() } else { Command::new(self.binary()) };
         command.env_remove("LD_LIBRARY_PATH").arg(subcommand);
@@ -79,7 +79,7 @@ impl Stage {
         self.path().join("traces/test.ptrace")
     }
 
-    /// A copy of `marked` whose name holds the mark.
+    /// A copy of `marked` with the mark in its name.
     pub(crate) fn program(&self, mark: &str) -> PathBuf {
         let program = self.path().join(format!("{mark}.exe"));
         if !program.exists() {
@@ -88,7 +88,7 @@ impl Stage {
         program
     }
 
-    /// The same, run with the rights of `owner`, whoever calls it.
+    /// The same with the set-user-ID bit, owned by `owner`.
     pub(crate) fn set_user_id_program(&self, mark: &str, owner: u32) -> PathBuf {
         let program = self.program(mark);
         chown(&program, Some(owner), Some(owner)).unwrap();
@@ -96,7 +96,7 @@ impl Stage {
         program
     }
 
-    /// `marked` as `uid`, with the mark in everything that can hold one.
+    /// `marked` as `uid`, with the mark everywhere possible.
     pub(crate) fn marked(&self, uid: u32, mark: &str, steps: &[&str]) -> Command {
         let directory = self.path().join(format!("{mark}.cwd"));
         fs::create_dir_all(directory.join(format!("{mark}.sub"))).unwrap();
@@ -107,8 +107,9 @@ impl Stage {
         command
     }
 
-    /// Somebody who works, waits for a line, executes the same program, works and waits again. What is
-    /// executed while it is recorded is told with its environment, what ran before without.
+    /// A process that works, waits for a line, executes the same program, works and waits again. A
+    /// program executed during the recording is recorded with its environment, an earlier one
+    /// without.
     pub(crate) fn actor(&self, uid: u32, mark: &str) -> Actor {
         let program = self.program(mark);
         let mut command = self.marked(uid, mark, &["work", "ready", "wait", "exec"]);
@@ -116,14 +117,14 @@ impl Stage {
         Actor::start(command)
     }
 
-    /// A recording by `uid`, with the secret variable if it can be had.
+    /// A recording by `uid`, including the secret variable if permitted.
     pub(crate) fn record(&self, uid: u32, options: &[&str]) -> Command {
         let mut command = self.recorder(uid, "record");
         command.args(["--env", SECRET, "--output"]).arg(self.trace()).args(options);
         command
     }
 
-    /// A recorder that has said that it records.
+    /// A recorder that has announced that it is recording.
     pub(crate) fn attached(&self, uid: u32, options: &[&str]) -> Attached {
         let mut child = self.record(uid, options).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
@@ -135,7 +136,7 @@ impl Stage {
     }
 }
 
-/// A recording that is under way.
+/// A running recording.
 pub(crate) struct Attached {
     child: Child,
     stderr: BufReader<std::process::ChildStderr>,
@@ -147,7 +148,7 @@ impl Attached {
         self.child.id()
     }
 
-    /// Ends it as Ctrl-C does; returns what it said.
+    /// Ends it like Ctrl-C; returns its stderr.
     pub(crate) fn interrupt(self) -> String {
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGINT).unwrap();
         self.wait()
@@ -162,14 +163,14 @@ impl Attached {
 }
 
 impl Drop for Attached {
-    /// After a failure nobody else would end it.
+    /// After a failure nothing else would end it.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A process that does a step for each line it is told.
+/// A process that performs one step per line of input.
 pub(crate) struct Actor {
     pub(crate) child: Child,
     input: Option<ChildStdin>,
@@ -177,7 +178,7 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Runs it until it is ready.
+    /// Starts it and waits until it is ready.
     pub(crate) fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -192,7 +193,7 @@ impl Actor {
         self.child.id().to_string()
     }
 
-    /// Until it says so.
+    /// Waits until it reports that it is ready.
     pub(crate) fn ready(&mut self) {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -203,10 +204,10 @@ impl Actor {
         self.input.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
-    /// Lets it go on to its end.
+    /// Lets it run to its end.
     pub(crate) fn end(mut self) -> i32 {
         let mut input = self.input.take().unwrap();
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = input.write_all(b"\n");
         drop(input);
         self.child.wait().unwrap().code().unwrap_or(-1)
@@ -220,13 +221,13 @@ impl Drop for Actor {
     }
 }
 
-/// A trace, searched for what must not or must be in it.
+/// The contents of a trace, searched for forbidden or required strings.
 pub(crate) struct Contents {
     bytes: Vec<u8>,
 }
 
 impl Contents {
-    /// The file as it is, every record of it unpacked, and what `dump` makes of it.
+    /// The raw file, all its records decompressed, and the output of `dump`.
     pub(crate) fn of(trace: &Path) -> Self {
         let mut bytes = fs::read(trace).unwrap();
         let mut reader = proctrace_trace::Reader::open(trace).unwrap();
@@ -251,7 +252,7 @@ impl Contents {
         self.bytes.windows(text.len()).any(|window| window == text.as_bytes())
     }
 
-    /// Fails if any of it is there.
+    /// Fails if the mark occurs anywhere.
     pub(crate) fn assert_nothing_of(&self, mark: &str) {
         if let Some(at) =
             self.bytes.windows(mark.len()).position(|window| window == mark.as_bytes())
@@ -261,17 +262,17 @@ impl Contents {
         }
     }
 
-    /// Fails unless all that `marked` leaves when it works is there.
+    /// Fails unless all traces of a working `marked` are recorded.
     pub(crate) fn assert_all_of(&self, mark: &str) {
         self.assert_run_of(mark);
         for suffix in ["open", "stat", "run", "sub"] {
             assert!(self.hold(&format!("{mark}.{suffix}")), "no {suffix} of {mark}");
         }
-        // Its name: without a suffix.
+        // Its name, without a suffix.
         assert!(self.hold(&format!("{mark}\0")), "no name of {mark}");
     }
 
-    /// Fails unless a program that ran with this mark is told in full.
+    /// Fails unless a program run with this mark is recorded in full.
     pub(crate) fn assert_run_of(&self, mark: &str) {
         for suffix in ["exe", "cwd", "env"] {
             assert!(self.hold(&format!("{mark}.{suffix}")), "no {suffix} of {mark}");
@@ -279,7 +280,7 @@ impl Contents {
     }
 }
 
-/// A cgroup of this test's own.
+/// A cgroup for this test.
 pub(crate) struct Cgroup(PathBuf);
 
 impl Cgroup {
@@ -306,12 +307,12 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // Whoever failed may still be in it.
+        // After a failure processes may still be in it.
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-/// The sets of capabilities in a `status` of /proc, by their names there.
+/// The capability sets in a `status` of /proc, by their names there.
 pub(crate) fn capabilities(status: &Path) -> Vec<(String, u64)> {
     let status = fs::read_to_string(status).unwrap();
     let set = |line: &str| {
@@ -321,14 +322,14 @@ pub(crate) fn capabilities(status: &Path) -> Vec<(String, u64)> {
     status.lines().filter(|line| line.starts_with("Cap")).filter_map(set).collect()
 }
 
-/// By a process of its own: a file that this one has open for writing cannot be executed, and other
-/// tests fork meanwhile.
+/// Copies in a separate process: a file that this one has open for writing cannot be executed, and
+/// other tests fork concurrently.
 fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
     fs::set_permissions(to, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// As `setcap LIST+ep` does: struct vfs_cap_data of linux/capability.h, revision 2.
+/// Like `setcap LIST+ep`: struct vfs_cap_data of linux/capability.h, revision 2.
 pub(crate) fn give_capabilities(file: &Path, capabilities: &[u32]) {
     const REVISION_2: u32 = 0x0200_0000;
     const EFFECTIVE: u32 = 1;
@@ -338,7 +339,7 @@ pub(crate) fn give_capabilities(file: &Path, capabilities: &[u32]) {
     setxattr(file, "security.capability", &bytes, XattrFlags::empty()).unwrap();
 }
 
-/// Real, effective and saved ids, and no other groups.
+/// Sets real, effective and saved ids, without supplementary groups.
 pub(crate) fn run_as(command: &mut Command, uid: u32) {
     if uid != 0 {
         command.gid(uid).uid(uid);

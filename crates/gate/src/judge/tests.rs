@@ -1,4 +1,4 @@
-//! The rules against values whose verdict is known, and against simulated noise.
+//! Tests of the rules against values with a known verdict, and against simulated noise.
 
 use super::*;
 use crate::budget::Budget;
@@ -36,12 +36,12 @@ fn counts_are_compared_exactly() {
     assert_eq!(count("'0%'", &[100.0], &[99.0]), PASSED);
     assert_eq!(count("'7%'", &[1000.0], &[1070.0]), PASSED);
     assert_eq!(count("'7%'", &[1000.0], &[1071.0]), regression(Code::Count));
-    // one becoming two is no doubling that matters
+    // doubling from one to two is negligible
     let body = "{ relative_percent = 10, min_change = 5 }";
     assert_eq!(count(body, &[1.0], &[5.0]), PASSED);
     assert_eq!(count(body, &[1.0], &[6.0]), regression(Code::Count));
     assert_eq!(count(body, &[0.0], &[6.0]), regression(Code::Count));
-    // the other way round
+    // the opposite direction
     let body = "{ relative_percent = 10, worse = 'lower' }";
     assert_eq!(count(body, &[100.0], &[200.0]), PASSED);
     assert_eq!(count(body, &[100.0], &[90.0]), PASSED);
@@ -69,7 +69,7 @@ fn absolute_limits_need_no_baseline() {
     assert_eq!(count("'0%|500'", &[501.0]), regression(Code::Absolute));
     assert_eq!(count("'0%|500'", &[500.0]), (Status::Unjudged, Some(Code::NoBaseline)));
     assert_eq!(count("{ absolute = 5, worse = 'lower' }", &[4.0]), regression(Code::Absolute));
-    // the worse of both parts counts
+    // the worse of the two parts counts
     let both = |after: &[f64]| status("total_execs", "'10%|500'", &[480.0], after);
     assert_eq!(both(&[500.0]), PASSED);
     assert_eq!(both(&[510.0]), regression(Code::Absolute));
@@ -90,12 +90,12 @@ fn measured_figures_fail_only_beyond_their_noise() {
     assert_eq!(cpu("'0%'", &quiet, &quiet), inconclusive(Code::Noise));
     let noisy = [0.6, 1.4, 0.9, 1.1, 1.0];
     assert_eq!(cpu("'10%'", &noisy, &noisy.map(|x| x * 1.16)), inconclusive(Code::Noise));
-    // too few runs, however great the difference
+    // too few runs, however large the difference
     assert_eq!(cpu("'5%'", &[1.0], &[9.0]), inconclusive(Code::FewRuns));
     assert_eq!(cpu("'5%'", &[1.0], &[0.1]), inconclusive(Code::FewRuns));
     assert_eq!(cpu("'5%'", &quiet[..3], &times(2.0)[..3]), inconclusive(Code::FewRuns));
     assert_eq!(cpu("'5%'", &quiet[..4], &times(2.0)), regression(Code::Measured));
-    // the other way round
+    // the opposite direction
     let body = "{ relative_percent = 5, worse = 'lower' }";
     assert_eq!(cpu(body, &quiet, &times(0.8)), regression(Code::Measured));
     assert_eq!(cpu(body, &quiet, &times(2.0)), PASSED);
@@ -108,7 +108,7 @@ fn small_changes_of_measured_figures_pass() {
     let quiet = [0.010, 0.011, 0.009, 0.010, 0.010];
     assert_eq!(cpu(&quiet, &quiet.map(|x| x * 5.0)), PASSED);
     assert_eq!(cpu(&quiet, &quiet.map(|x| x * 50.0)), regression(Code::Measured));
-    // what was not there before has no ratio
+    // a baseline of zero has no ratio
     assert_eq!(cpu(&[0.0; 5], &[0.0; 5]), PASSED);
     assert_eq!(cpu(&[0.0; 5], &[0.5; 5]), regression(Code::Measured));
     assert_eq!(cpu(&[0.0; 5], &[0.05; 5]), PASSED);
@@ -119,7 +119,7 @@ fn small_changes_of_measured_figures_pass() {
     assert_eq!(cpu(&[0.0; 2], &[0.5; 2]), inconclusive(Code::FewRuns));
 }
 
-/// Of so many comparisons of 5 runs with 5, how many fail and how many pass.
+/// Runs `count` comparisons of 5 runs with 5; returns how many fail and how many pass.
 fn trials(count: usize, seed: u64, noise: f64, ratio: f64, limit: &str) -> (usize, usize) {
     let family = MetricFamily::named("total_cpu_seconds").unwrap();
     let rule = rule("total_cpu_seconds", limit);
@@ -137,8 +137,8 @@ fn trials(count: usize, seed: u64, noise: f64, ratio: f64, limit: &str) -> (usiz
     (failed, passed)
 }
 
-/// Two builds of the same program must not fail: under one in a hundred even with a limit of 0 %,
-/// where the truth lies just on the limit, and whatever the noise.
+/// Two builds of the same program must not fail: less than one in a hundred fail even with a
+/// limit of 0 %, where the true ratio is exactly at the limit, and at any noise level.
 #[test]
 fn a_against_a_fails_less_than_once_in_a_hundred() {
     for (seed, noise) in [(1, 0.01), (2, 0.03), (3, 0.10)] {
@@ -148,14 +148,14 @@ fn a_against_a_fails_less_than_once_in_a_hundred() {
             assert!(failed < 10, "noise {noise}, limit {limit}: {failed}");
         }
     }
-    // and where the candidate is just as much worse as is allowed
+    // and where the candidate is worse by exactly the allowed amount
     let (failed, _) = trials(10_000, 4, 0.03, 1.05, "'5%'");
     println!("5 % worse with a limit of 5 %, noise 0.03: {failed} fail of 10000");
     assert!(failed < 100, "{failed}");
 }
 
-/// What the rule sees of 10 % more CPU time, with noise of 3 % and 5 runs on each side. Where the
-/// limit is near the change, "inconclusive" is the rest: it never passes.
+/// The power to detect 10 % more CPU time, with noise of 3 % and 5 runs per side. If the limit is
+/// close to the change, the remaining outcomes are "inconclusive": it never passes.
 #[test]
 fn the_power_for_ten_percent_is_as_documented() {
     for (limit, least) in [("'0%'", 850), ("'2%'", 680), ("'5%'", 260)] {

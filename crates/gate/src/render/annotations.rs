@@ -1,4 +1,4 @@
-//! Workflow commands of GitHub Actions, which mark the line of a rule in a pull request.
+//! GitHub Actions workflow commands, which annotate the line of a rule in a pull request.
 
 use std::fmt::Write as _;
 
@@ -6,11 +6,11 @@ use super::{contributors_heading, subject};
 use crate::budget::Origin;
 use crate::verdict::{Effect, Finding, Report};
 
-/// GitHub shows 10 errors and 10 warnings of a step, and drops the others without a word
-/// (docs.github.com, "Workflow commands for GitHub Actions", and its limits on annotations).
+/// GitHub shows 10 errors and 10 warnings per step, and silently drops the others (docs.github.com,
+/// "Workflow commands for GitHub Actions", and its limits on annotations).
 const MOST: usize = 10;
 
-/// One line for each finding, up to what GitHub shows; the last one counts those left out.
+/// One line per finding, up to GitHub's limit; the last line counts those left out.
 pub fn annotations(report: &Report) -> String {
     let mut out = String::new();
     for (command, is_error) in [("error", true), ("warning", false)] {
@@ -49,14 +49,14 @@ fn push(out: &mut String, command: &str, report: &Report, finding: &Finding) {
     let _ = writeln!(out, "::{command} {properties}title={}::{}", property(&title), data(&message));
 }
 
-/// As the runner's own toolkit escapes a message (actions/toolkit, packages/core, command.ts);
-/// what a terminal would obey is made visible before, line feeds of ours apart.
+/// Escapes a message like the runner's own toolkit (actions/toolkit, packages/core, command.ts),
+/// after making control characters visible, except our own line feeds.
 fn data(text: &str) -> String {
     let visible: Vec<_> = text.split('\n').map(proctrace_report::escape::terminal).collect();
     visible.join("\n").replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// As it escapes a property.
+/// Escapes a property like the same toolkit.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

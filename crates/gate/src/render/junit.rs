@@ -1,4 +1,4 @@
-//! JUnit XML: a test case for each rule, so that names stay the same from run to run.
+//! JUnit XML: one test case per rule, so that names are stable between runs.
 
 use proctrace_report::escape::xml;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
@@ -6,23 +6,23 @@ use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use super::text::push_finding;
 use crate::verdict::{Effect, Finding, Report};
 
-/// Why there is no XML.
+/// Serialisation of the XML failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write JUnit XML: {0}")]
 pub struct JunitError(#[from] quick_junit::SerializeError);
 
-/// A rule may be about thousands of figures; so many of its findings are written out.
+/// A rule may select thousands of metrics; at most this number of its findings are included.
 const MOST: usize = 50;
 
-/// The report as JUnit XML. There is no standard; it keeps to what the schema of Jenkins' xUnit
-/// plug-in allows. The text is in the body of each element, where every CI system shows it.
+/// The report as JUnit XML. There is no standard; the output conforms to the schema of Jenkins'
+/// xUnit plug-in. The text is in the body of each element, where every CI system shows it.
 ///
-/// A rule that fails is a failure, one without an answer an error, and one that only warns passes
-/// with the warning as its output.
+/// A rule that fails is a failure, an undecided one an error, and one that only warns passes with
+/// the warning as its output.
 ///
 /// # Errors
 ///
-/// None that is known: names are escaped before they are written.
+/// None known: names are escaped before they are written.
 pub fn junit(report: &Report) -> Result<String, JunitError> {
     let mut suite = TestSuite::new("proctrace gate");
     for (at, rule) in report.rules.iter().enumerate() {
@@ -38,7 +38,7 @@ pub fn junit(report: &Report) -> Result<String, JunitError> {
     let mut whole = quick_junit::Report::new("proctrace");
     whole.add_test_suite(suite);
     let text = whole.to_string()?;
-    // The schema knows no such attribute of the outermost element; its suite has it.
+    // The schema does not allow this attribute on the outermost element, only on its suite.
     let skipped = format!(" skipped=\"{}\"", whole.skipped);
     Ok(text.replacen(&skipped, "", 1))
 }

@@ -7,17 +7,18 @@ use proctrace_report::escape::{links, unlinked};
 use super::{contributors_heading, origin, subject};
 use crate::verdict::{Check, Finding, Report, Status};
 
-/// It is never longer: GitHub takes 1,024 KiB for the summary of a step, and drops longer ones
-/// whole (docs.github.com, "Workflow commands", step isolation and limits). Others may add to it.
+/// Maximum size: GitHub limits the summary of a step to 1,024 KiB, and drops larger ones entirely
+/// (docs.github.com, "Workflow commands", step isolation and limits). The rest is left for output
+/// of other tools.
 pub const MARKDOWN_MOST_BYTES: usize = 1_000_000;
 
-/// What is kept for the sentence that says what was left out.
+/// Reserved for the sentence that reports what was left out.
 const RESERVE: usize = 500;
 
-/// So many contributors' lines and table rows are enough for reading.
+/// Maximum number of contributor lines and table rows, for readability.
 const MOST_ROWS: usize = 500;
 
-/// The report as Markdown of GitHub and GitLab, under [`MARKDOWN_MOST_BYTES`]. What is left out is
+/// The report as GitHub and GitLab Markdown, at most [`MARKDOWN_MOST_BYTES`] long. Omissions are
 /// counted.
 pub fn markdown(report: &Report) -> String {
     let mut out = format!("## proctrace gate\n\n**{}**\n\n", report.headline());
@@ -108,17 +109,17 @@ fn one(report: &Report, finding: &Finding) -> String {
     out
 }
 
-/// Names longer than this are cut: one name must not fill the whole summary.
+/// Longer names are truncated: one name must not fill the whole summary.
 const NAME_MOST_CHARACTERS: usize = 2_000;
 
-/// A name, set as code. HTML and not backquotes, in which nothing can be escaped and a table's
-/// bars would still count.
+/// A name formatted as code. HTML is used because backquotes allow no escaping inside, and a
+/// table's bars would still be interpreted.
 fn code(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("<code>{}</code>", plain(name)) }
 }
 
-/// Text that means nothing but itself: whatever could be markup becomes a reference to the
-/// character, which CommonMark never takes for structure (section 2.5 of its specification).
+/// Text without markup: any character that could be markup becomes a character reference, which
+/// CommonMark never interprets as structure (section 2.5 of its specification).
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let visible = proctrace_report::escape::terminal(text);
@@ -132,7 +133,7 @@ fn plain(text: &str) -> String {
             continue;
         }
         let is_harmless = c.is_alphanumeric() || matches!(c, ',' | '/' | '%' | ';' | '…' | 'µ');
-        // A sign or a point between digits is only that, and spaces at the front may begin code.
+        // A sign or a point between digits is harmless, but leading spaces may begin a code block.
         let is_in_number = matches!(c, ' ' | '.' | '+' | '-' | '(' | ')' | '=')
             && !out.is_empty()
             && !is_item(&out, c);
@@ -145,7 +146,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// Whether this sign makes an item of a list of a number that a paragraph begins with.
+/// Whether this character would turn a number at the start of a paragraph into a list item.
 fn is_item(before: &str, c: char) -> bool {
     matches!(c, '.' | ')') && before.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -157,7 +158,7 @@ mod tests {
     use proptest::prelude::*;
     use pulldown_cmark::{Event, Options, Parser, Tag};
 
-    /// What a reader sees of the cells of all tables, and how many headings and links there are.
+    /// The visible contents of all table cells, and the number of headings and links.
     fn read(text: &str) -> (Vec<String>, usize, usize) {
         let mut cells: Vec<String> = Vec::new();
         let (mut inside, mut headings, mut links) = (false, 0, 0);

@@ -1,4 +1,4 @@
-//! A report with a finding of each sort, for tests of what is written.
+//! A report with a finding of each kind, for renderer tests.
 
 use crate::side::Run;
 use crate::{Budget, Options, Report, gate};
@@ -31,7 +31,7 @@ total_cpu_seconds = "10%"
 'execs{command="gawk"}' = "|0"
 "#;
 
-/// With a command of this name, which is started 600 times more by poll.sh.
+/// A report about a command of this name, started 600 times more by poll.sh.
 pub(crate) fn report(command: &str) -> Report {
     let figures = |count: f64, cpu: f64| {
         vec![

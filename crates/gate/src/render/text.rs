@@ -1,4 +1,4 @@
-//! The report for a terminal and a CI log: 80 columns, the worst first.
+//! The report for a terminal and a CI log: 80 columns, the most severe findings first.
 
 use proctrace_report::escape::terminal;
 
@@ -7,7 +7,7 @@ use crate::verdict::{Finding, Report, Verdict};
 
 const WIDTH: usize = 80;
 
-/// The report as text, with at most so many findings.
+/// The report as text, limited to `most` findings.
 pub fn text(report: &Report, most: usize) -> String {
     let mut out = String::new();
     push(&mut out, 0, &report.headline());
@@ -30,11 +30,11 @@ pub fn text(report: &Report, most: usize) -> String {
     out
 }
 
-/// One finding in full.
+/// Appends one finding in full.
 pub(super) fn push_finding(out: &mut String, report: &Report, finding: &Finding) {
     let heading = format!("{} {}: {}", finding.code, finding.effect.word(), finding.code.title());
     let origin = terminal(&origin(report, finding)).into_owned();
-    // Both on one line if they fit, the place of the rule on the right.
+    // Both go on one line if they fit, with the location of the rule right-aligned.
     let (left, right) = (heading.chars().count(), origin.chars().count());
     if left + 2 + right <= WIDTH {
         let gap = if right > 0 { WIDTH - left - right } else { 0 };
@@ -57,7 +57,7 @@ pub(super) fn push_finding(out: &mut String, report: &Report, finding: &Finding)
     }
 }
 
-/// A figure with its value, which stay together: what comes after is broken as any other text.
+/// Appends a metric with its value, which are kept on one line; the rest wraps like other text.
 fn push_contributor(out: &mut String, metric: &str, message: &str) {
     let (value, rest) = message.split_at(message.find(" (").unwrap_or(message.len()));
     let (first, rest) = (terminal(metric), terminal(rest));
@@ -65,16 +65,16 @@ fn push_contributor(out: &mut String, metric: &str, message: &str) {
     push_words(out, 4, std::iter::once(&*first).chain(words(rest.trim_start())));
 }
 
-/// Appends text in lines of at most 80 columns, broken at spaces where that is possible. Its own
-/// line feeds stay; every other control character becomes visible.
+/// Appends text wrapped at spaces to 80 columns where possible. Its line feeds are kept; all other
+/// control characters are made visible.
 fn push(out: &mut String, indent: usize, text: &str) {
     for line in text.split('\n') {
         push_words(out, indent, words(&terminal(line)));
     }
 }
 
-/// Appends one paragraph. A metric may be longer than a line: it can only be copied whole, so it
-/// is not broken, whereas other long words, as hostile names are, keep to the width.
+/// Appends one paragraph. A metric longer than a line is not broken, so that it can be copied;
+/// other long words, such as hostile names, are.
 fn push_words<'w>(out: &mut String, indent: usize, words: impl Iterator<Item = &'w str>) {
     let mut column = 0;
     for word in words {
@@ -94,7 +94,7 @@ fn push_words<'w>(out: &mut String, indent: usize, words: impl Iterator<Item = &
             }
             let room = if whole { word.len() } else { WIDTH.saturating_sub(column).max(1) };
             let mut end = word.len().min(room);
-            // A line that begins with two colons may be a command for a CI system.
+            // A line that begins with two colons may be interpreted as a command by a CI system.
             while end > 1 && word[end..].starts_with(&[':', ':']) {
                 end -= 1;
             }
@@ -115,10 +115,10 @@ fn push_words<'w>(out: &mut String, indent: usize, words: impl Iterator<Item = &
     out.push('\n');
 }
 
-/// What stands before the value of a label.
+/// The delimiter before a label value.
 const LABEL: &str = "=\"";
 
-/// Words between spaces; the value of a label is no place to break, whatever is in it.
+/// Words separated by spaces; a label value is never broken, whatever it contains.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
@@ -129,7 +129,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the first word ends, in bytes. A quote that nothing closes is a character like others.
+/// Byte offset of the end of the first word. An unclosed quote is an ordinary character.
 fn word_end(text: &str) -> usize {
     let mut at = 0;
     loop {

@@ -1,4 +1,4 @@
-//! The normal distribution, and Student's t.
+//! The normal distribution and Student's t distribution.
 
 use std::f64::consts::{FRAC_2_PI, SQRT_2};
 
@@ -7,7 +7,7 @@ pub(crate) fn normal_below(z: f64) -> f64 {
     0.5 * libm::erfc(-z / SQRT_2)
 }
 
-/// The probability that Student's t with so many degrees of freedom lies within `t` of 0: the
+/// The probability that Student's t with `degrees` degrees of freedom lies within `t` of 0, by the
 /// finite sums of Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
 fn student_within(t: f64, degrees: u32) -> f64 {
     let angle = (t / f64::from(degrees).sqrt()).atan();
@@ -24,7 +24,7 @@ fn student_within(t: f64, degrees: u32) -> f64 {
     if odd { FRAC_2_PI * (angle + sin * sum) } else { sin * sum }
 }
 
-/// What Student's t exceeds in either direction with this probability in all.
+/// The two-sided critical value of Student's t for this total tail probability.
 pub(crate) fn student_quantile(two_sided: f64, degrees: u32) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while student_within(high, degrees) < 1.0 - two_sided && high < 1e9 {

@@ -1,32 +1,32 @@
-//! The test of Mann and Whitney: whether the values of one sample tend to be greater.
+//! The Mann-Whitney U test: whether the values of one sample tend to be greater.
 
 use super::distribution::normal_below;
 
-/// Up to so many values in all the probabilities are counted out; above, the distribution is
-/// taken for normal, which is then good to the third digit.
+/// Up to this total number of values the probabilities are computed exactly; above, by the normal
+/// approximation, which is then accurate to the third digit.
 const EXACT_UP_TO: usize = 40;
 
-/// What the test says.
+/// The test result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MannWhitney {
-    /// In how many of the pairs the first sample's value is the greater; a tie is half a pair.
+    /// The number of pairs in which the first sample's value is the greater; a tie counts half.
     pub u: f64,
-    /// How likely so great a U is if both samples come from the same distribution.
+    /// The probability of a U at least this large if both samples come from the same distribution.
     pub p_greater: f64,
-    /// How likely so small a U is.
+    /// The probability of a U at most this large, likewise.
     pub p_less: f64,
-    /// Twice the smaller of both, and at most 1.
+    /// Twice the smaller of `p_greater` and `p_less`, and at most 1.
     pub p_two_sided: f64,
-    /// Whether the probabilities were counted out.
+    /// Whether the probabilities are exact.
     pub exact: bool,
 }
 
-/// Tests two samples; None if one is empty, or holds what is no number.
+/// Tests two samples; None if one is empty or contains NaN.
 ///
-/// With few values the probabilities are exact, ties or not: over all ways to deal the values out
-/// to two samples of these sizes. Else they are those of a normal distribution, with Mann and
-/// Whitney's variance corrected for ties, and for continuity (Hollander and Wolfe, Nonparametric
-/// Statistical Methods, 2nd ed., 4.1).
+/// For few values the probabilities are exact, with or without ties: over all permutations of the
+/// values between two samples of these sizes. Otherwise they use the normal approximation, with
+/// Mann and Whitney's variance corrected for ties, and with continuity correction (Hollander and
+/// Wolfe, Nonparametric Statistical Methods, 2nd ed., 4.1).
 pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<MannWhitney> {
     if first.is_empty() || second.is_empty() || first.iter().chain(second).any(|x| x.is_nan()) {
         return None;
@@ -38,7 +38,7 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<MannWhitney> {
         .chain(second.iter().map(|value| (*value, false)))
         .collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // Twice the mid-rank of each value, so that it is whole.
+    // Twice the mid-rank of each value, which is an integer.
     let mut ranks = Vec::with_capacity(n + m);
     let mut ties = 0.0;
     for group in all.chunk_by(|a, b| a.0 == b.0) {
@@ -57,10 +57,10 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<MannWhitney> {
     Some(MannWhitney { u, p_greater, p_less, p_two_sided, exact })
 }
 
-/// The shares of all choices of `n` ranks whose sum is at least, and at most, `sum`.
+/// The fractions of all choices of `n` ranks whose sum is at least, and at most, `sum`.
 fn count_out(ranks: &[usize], n: usize, sum: usize) -> (f64, f64) {
     let most: usize = ranks.iter().sum();
-    // ways[k][s]: how many choices of k ranks have the sum s; below 2^53, so exact as f64.
+    // ways[k][s]: number of choices of k ranks with sum s; below 2^53, so exact as f64.
     let mut ways = vec![vec![0.0_f64; most + 1]; n + 1];
     ways[0][0] = 1.0;
     for (seen, &rank) in ranks.iter().enumerate() {
@@ -87,7 +87,7 @@ fn approximate(n: f64, m: f64, u: f64, ties: f64) -> (f64, f64) {
     (1.0 - below(u - 0.5), below(u + 0.5))
 }
 
-/// The least probability that samples of these sizes can give: that of complete separation.
+/// The smallest p-value possible for these sample sizes: that of complete separation.
 pub fn least_probability(n: usize, m: usize) -> f64 {
     (1..=n).fold(1.0, |probability, k| probability * k as f64 / (m + k) as f64)
 }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn tortoises_and_hares() {
         let places = |who: char| -> Vec<f64> {
-            // who comes first has the greatest value
+            // the first to finish has the greatest value
             "THHHHHTTTTTH"
                 .chars()
                 .rev()
@@ -119,9 +119,9 @@ mod tests {
         assert_eq!(mann_whitney(&places('H'), &places('T')).unwrap().u, 25.0);
     }
 
-    /// Hollander and Wolfe, table 4.1: water through the human chorioamnion at term, and at 12 to
-    /// 26 weeks. The book has W = 30 for the smaller sample, that is U = 35 for the larger one,
-    /// and P = 0.127; R's wilcox.test has 0.1272 for them.
+    /// Hollander and Wolfe, table 4.1: permeability of the human chorioamnion to water at term, and
+    /// at 12 to 26 weeks. The book has W = 30 for the smaller sample, which is U = 35 for the
+    /// larger one, and P = 0.127; R's wilcox.test yields 0.1272 for them.
     #[test]
     fn permeability_of_the_chorioamnion() {
         let term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46];
@@ -132,8 +132,8 @@ mod tests {
         near(found.p_two_sided, 0.254_412_254_412_254_4);
     }
 
-    /// The example of scipy.stats.mannwhitneyu, exact and by the normal distribution: ages at the
-    /// diagnosis of diabetes.
+    /// The example of scipy.stats.mannwhitneyu, exact and with the normal approximation: ages at
+    /// the diagnosis of diabetes.
     #[test]
     fn ages_at_diagnosis() {
         let (males, females) = ([19.0, 22.0, 16.0, 29.0, 24.0], [20.0, 11.0, 17.0, 12.0]);
@@ -144,7 +144,7 @@ mod tests {
         near(2.0 * greater, 0.111_346_886_533_140_41);
     }
 
-    /// The correction for ties, and more values than are counted out: both values are those of
+    /// The tie correction, and more values than are computed exactly: both values are those of
     /// scipy 1.17's mannwhitneyu(x, y, alternative="greater", method="asymptotic").
     #[test]
     fn many_values_with_ties() {
@@ -162,7 +162,7 @@ mod tests {
     /// significant at 5 %, of 1 or less at 1 %, of 0 at 0.5 %.
     #[test]
     fn critical_values_for_five_and_five() {
-        // 0..5 against 0.5 higher: the samples whose U is exactly `u`
+        // 0..5 against 0.5 higher: samples whose U is exactly `u`
         let p_of = |u: usize| {
             let first = [0.0, 1.0, 2.0, 3.0, 4.0 + u as f64];
             let second = [4.5, 5.5, 6.5, 7.5, 8.5];

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-/// A source of runs.
+/// A source of simulated runs.
 #[derive(Debug)]
 pub(crate) struct Noise {
     rng: Rng,
@@ -14,7 +14,7 @@ impl Noise {
         Self { rng: Rng::with_seed(seed), relative }
     }
 
-    /// So many runs around a mean.
+    /// `n` runs around a mean.
     pub(crate) fn runs(&mut self, n: usize, mean: f64) -> Vec<f64> {
         (0..n).map(|_| mean * (1.0 + self.relative * self.normal())).collect()
     }

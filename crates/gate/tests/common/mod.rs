@@ -1,15 +1,15 @@
-//! Figures for tests.
+//! Metrics for tests.
 
 use proctrace_findings::{Metric, Metrics};
 use proctrace_gate::Run;
 
-/// A figure.
+/// A metric.
 pub(crate) fn metric(name: &str, labels: &[(&str, &str)], value: f64) -> Metric {
     let labels = labels.iter().map(|(label, value)| ((*label).into(), (*value).into())).collect();
     Metric { name: name.into(), labels, value }
 }
 
-/// A recording with these figures.
+/// A recording with these metrics.
 pub(crate) fn run(name: &str, metrics: Vec<Metric>) -> Run {
     Run {
         name: name.into(),
@@ -25,7 +25,8 @@ pub(crate) fn run(name: &str, metrics: Vec<Metric>) -> Run {
     }
 }
 
-/// A job of a shell script that polls: so many times `ticks`, with so many search directories.
+/// A job of a polling shell script with `ticks` iterations and the given number of search
+/// directories.
 #[allow(clippy::allow_attributes, dead_code, reason = "not every test needs it")]
 pub(crate) fn job(name: &str, ticks: f64, seds: f64, directories: usize, cpu: f64) -> Run {
     let sed = ticks * seds;

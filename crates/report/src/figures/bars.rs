@@ -1,4 +1,4 @@
-//! Horizontal bars with a name each.
+//! Labelled horizontal bars.
 
 use proctrace_findings::{Bars, Chart};
 
@@ -7,10 +7,10 @@ use super::page::{Page, Swatch};
 use super::scale::Scale;
 use super::svg::Pen;
 
-/// More rows would be a table.
+/// Maximum number of rows; beyond this a table is the better form.
 const ROWS_MAX: usize = 130;
 const NAME_MAX: f64 = 280.0;
-/// The series of what is not there.
+/// The series for the part that a method did not observe.
 const MISSING: &str = "missing";
 
 pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
@@ -36,14 +36,14 @@ pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
             .collect();
         page.legend(&entries);
     }
-    // Sums of logarithms are no logarithms of sums.
+    // Stacked lengths cannot be added on a log axis.
     let mut axis = bars.axis.clone();
     axis.logarithmic &= !bars.stacked;
     let total = |row: usize| {
         let values: Vec<f64> = (0..bars.series.len()).filter_map(|at| value(at, row)).collect();
         if values.is_empty() { None } else { Some(values.iter().sum::<f64>()) }
     };
-    // What a method does not see is drawn, but is no part of what it says.
+    // What a method does not observe is drawn, but excluded from the printed total.
     let there = |row: usize| {
         let seen = (0..bars.series.len()).filter(|at| bars.series[*at].name != MISSING);
         total(row).map(|_| seen.filter_map(|at| value(at, row)).sum::<f64>())
@@ -95,7 +95,7 @@ pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
             let (begin, end) = if !bars.stacked {
                 (foot, x_at(value))
             } else {
-                // Negative parts grow to the other side.
+                // Negative parts extend to the other side.
                 let base = if value < 0.0 { &mut below } else { &mut from };
                 let begin = *base;
                 *base += value;
@@ -104,7 +104,7 @@ pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
             let (begin, end) = (begin.min(end), begin.max(end));
             let what = format!("{name}, {}: {}", bars.series[at].name, scale.value(value));
             let colour = look::series_named(&bars.series[at].name, at, bars.series.len());
-            // What is there can be seen.
+            // Non-zero values get a minimum visible width.
             let width = if value == 0.0 { 0.0 } else { (end - begin).max(0.8) };
             page.svg.told_rect((begin, y + 1.0, width, thick - 2.0), colour, &what);
             if bars.stacked && many > 1 {

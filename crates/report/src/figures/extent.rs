@@ -1,8 +1,8 @@
-//! How wide text is, so that room can be left for it before it is drawn.
+//! Text widths, so that space can be reserved before text is drawn.
 //!
-//! An SVG does not say which font a viewer will take for "sans-serif". The widths here are the
-//! advances of DejaVu Sans, the widest of those in common use: what fits in it also fits in Arial,
-//! Helvetica, Liberation Sans and Noto Sans.
+//! An SVG does not determine which font a viewer uses for "sans-serif". The widths here are the
+//! advances of DejaVu Sans, the widest of the common fonts: text that fits in it also fits in
+//! Arial, Helvetica, Liberation Sans and Noto Sans.
 
 use std::borrow::Cow;
 
@@ -16,44 +16,43 @@ const ADVANCES: [u16; 95] = [
     611, 685, 390, 337, 390, 838, 500, 500, 613, 635, 550, 635, 615, 352, 635, 634, 278, 278, 579,
     278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838,
 ];
-/// Characters of other scripts: an ideograph is as wide as it is high.
+/// Advance of other scripts: an ideograph is as wide as it is high.
 const OTHER: u16 = 1000;
-/// The same for accented Latin, Greek and Cyrillic, of which few are wider.
+/// Advance of accented Latin, Greek and Cyrillic letters, few of which are wider.
 const ALPHABETIC: u16 = 850;
-/// Bold letters are wider by about so much.
+/// Approximate width factor of bold letters.
 const BOLD: f64 = 1.12;
 
-/// A size of type.
+/// A font size and weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Font {
-    /// In pixels.
+    /// Size in pixels.
     pub size: f64,
     /// Whether it is bold.
     pub bold: bool,
 }
 
 impl Font {
-    /// Upright type of this size.
+    /// Regular weight at this size.
     pub const fn regular(size: f64) -> Self {
         Self { size, bold: false }
     }
 
-    /// Bold type of this size.
+    /// Bold weight at this size.
     pub const fn bold(size: f64) -> Self {
         Self { size, bold: true }
     }
 
-    /// Width of a text in one line, in pixels; as it is written, with what is harmful made visible.
+    /// Width of one line of text in pixels, as displayed, i.e. with harmful characters escaped.
     pub fn width(self, text: &str) -> f64 {
         let thousandths: u64 = xml(text).chars().map(|c| u64::from(advance(c))).sum();
         thousandths as f64 / 1000.0 * self.size * if self.bold { BOLD } else { 1.0 }
     }
 
-    /// A text as it is written that fits into so many pixels: cut, with an ellipsis, if it has to
-    /// be.
+    /// The text as displayed, truncated with an ellipsis if it is wider than `width` pixels.
     pub fn fit(self, text: &str, width: f64) -> Cow<'_, str> {
         let text = xml(text);
-        // A name may be megabytes long; no more than this can fit.
+        // A name may be megabytes long; no more characters than this can fit.
         let longest = (width / self.size.max(1.0) * 4.0).max(0.0) as usize + 1;
         if text.len() <= longest.saturating_mul(4) && self.width(&text) <= width {
             return text;
@@ -72,7 +71,7 @@ impl Font {
         kept.into()
     }
 
-    /// A text in lines of at most so many pixels, broken between words.
+    /// Wraps text between words to lines of at most `width` pixels.
     pub fn wrap(self, text: &str, width: f64) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
         for word in text.split_whitespace() {

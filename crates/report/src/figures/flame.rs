@@ -1,7 +1,7 @@
-//! Stacks with weights: who is above whom, and how much of the whole.
+//! Flame graphs of weighted stacks: ancestry, and fraction of the total.
 //!
-//! Every frame is as wide as the weight of all stacks that begin like it, and stands on the frame
-//! it belongs to (B. Gregg, "The Flame Graph", CACM 59(6), 2016).
+//! Every frame is as wide as the total weight of the stacks that share its prefix, and is drawn on
+//! top of its parent frame (B. Gregg, "The Flame Graph", CACM 59(6), 2016).
 
 use std::collections::HashMap;
 
@@ -15,12 +15,13 @@ use crate::number::{count, percent, time};
 const WIDTH: f64 = 1200.0;
 const FRAME: f64 = 18.0;
 const ROOT: Colour = "#dddddd";
-/// Narrower ones cannot be seen; how many that are is said.
+/// Minimum visible frame width; the number of narrower frames is reported.
 const WIDTH_MIN: f64 = 0.3;
-/// Higher stacks are cut, and that is said: a chain of ten thousand forks is no picture.
+/// Higher stacks are truncated, and this is reported: a chain of ten thousand forks cannot be
+/// displayed.
 const DEPTH_MAX: usize = 80;
 
-/// A frame with everything that begins like it.
+/// A frame with all stacks that share its prefix.
 struct Frame<'a> {
     name: &'a str,
     weight: u64,
@@ -32,7 +33,7 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
     let total = frames[0].weight;
     let mut page = Page::new(WIDTH, &chart.title);
     let unit = (WIDTH - 2.0 * MARGIN) / total.max(1) as f64;
-    // Microseconds by the million are seconds.
+    // Converts microseconds to seconds.
     let (of_time, weighs) = match flame.weighs.strip_prefix("µs of ") {
         Some(what) => (true, what),
         None => (false, &*flame.weighs),
@@ -42,7 +43,7 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
         false => format!("{} {weighs}", count(weight)),
     };
 
-    // Where each is: depth first, without recursion, the heaviest first.
+    // The position of each frame: depth first without recursion, the heaviest first.
     let mut placed: Vec<(usize, usize, f64)> = Vec::new();
     let mut narrow = 0_u64;
     let mut to_do = vec![(0, 0, MARGIN)];
@@ -78,7 +79,7 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
         page.svg.told_rect(shape, colours[at], &format!("{}: {weight}", frame.name));
         let text = if at == 0 { format!("all: {weight}") } else { frame.name.to_owned() };
         let room = width - 6.0;
-        // Two letters of a name tell nothing.
+        // Two letters of a name are not informative.
         if room > 24.0 {
             page.svg.text(x + 3.0, y + FRAME / 2.0, &TICK.fit(&text, room), TICK);
         }
@@ -100,7 +101,7 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
     page.finish(&notes)
 }
 
-/// The stacks as a tree, its root first; and how many stacks were cut.
+/// Builds the tree of frames, root first; also returns the number of truncated stacks.
 fn tree(folded: &[String]) -> (Vec<Frame<'_>>, u64) {
     let mut frames = vec![Frame { name: "all", weight: 0, children: Vec::new() }];
     let mut known: HashMap<(usize, &str), usize> = HashMap::new();
@@ -128,8 +129,8 @@ fn tree(folded: &[String]) -> (Vec<Frame<'_>>, u64) {
     (frames, cut)
 }
 
-/// The colour of a name, in this and every other figure; the next one where that is what the frame
-/// below or the one to the left has.
+/// The colour of a name, the same in every figure; the next one if the frame below or to the left
+/// already has it.
 fn colour(name: &str, neighbours: [Colour; 2]) -> Colour {
     let first = look::hash(name);
     (0..LIGHT.len())

@@ -1,4 +1,4 @@
-//! A matrix of coefficients, each as a colour and as a number.
+//! A matrix of coefficients, each shown as a colour and a number.
 
 use proctrace_findings::{Chart, HeatMap};
 
@@ -15,7 +15,7 @@ pub(super) fn draw(chart: &Chart, map: &HeatMap) -> String {
     let n = map.names.len();
     let widest = map.names.iter().map(|name| LABEL.width(name).min(NAME_MAX)).fold(0.0, f64::max);
     let left = MARGIN + widest + GAP;
-    // The last turned name stands out to the right.
+    // The last rotated name extends to the right.
     let turned = widest * 0.71 + LABEL.size;
     let beside = turned.max(SCALE_WIDTH);
     let room = super::look::WIDTH - MARGIN - left - beside;
@@ -51,7 +51,7 @@ pub(super) fn draw(chart: &Chart, map: &HeatMap) -> String {
             page.svg.text(x + (cell - 1.0) / 2.0, y + (cell - 1.0) / 2.0, &text, style);
         }
     }
-    // What the colours mean.
+    // The colour scale.
     let (x, steps, height) = (right + 2.0 * GAP, 40, (n as f64 * cell).min(240.0));
     for step in 0..steps {
         let r = 1.0 - 2.0 * (f64::from(step) + 0.5) / f64::from(steps);
@@ -67,7 +67,7 @@ pub(super) fn draw(chart: &Chart, map: &HeatMap) -> String {
     page.finish(&chart.notes)
 }
 
-/// Between the colours of the scheme.
+/// Interpolates between the colours of the scheme.
 fn colour(r: f64) -> String {
     let place = (r.clamp(-1.0, 1.0) + 1.0) / 2.0 * (DIVERGING.len() - 1) as f64;
     let at = (place.floor() as usize).min(DIVERGING.len() - 2);
@@ -80,7 +80,7 @@ fn colour(r: f64) -> String {
 }
 
 fn number(r: f64) -> String {
-    // Beyond 1 is wrong, and shown as it is.
+    // A coefficient beyond 1 is an error, and is shown unchanged.
     let text = if r.abs() < 10.0 { format!("{r:.2}") } else { format!("{r:.0e}") };
     match text.strip_prefix('-') {
         Some("0.00") => "0.00".to_owned(),

@@ -1,4 +1,4 @@
-//! A number of things by size.
+//! Histograms: counts by size.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ pub(super) fn draw(chart: &Chart, histogram: &Histogram) -> String {
         let below = tops[tops.len() - 1].iter().enumerate();
         tops.push(below.map(|(bin, below)| below + value(bin).max(0.0)).collect());
     }
-    // Sums of logarithms are no logarithms of sums.
+    // Stacked lengths cannot be added on a log axis.
     let logarithmic = histogram.count_axis.logarithmic && many < 2;
     let count_axis = Axis { logarithmic, ..histogram.count_axis.clone() };
     let y = Scale::of(&count_axis, tops[many].iter().copied(), 6).with_foot();
@@ -56,7 +56,7 @@ pub(super) fn draw(chart: &Chart, histogram: &Histogram) -> String {
             }
             let (begin, end) = (plot.x_at(edges[0]), plot.x_at(edges[1]));
             let (base, top) = (plot.y_at(below), plot.y_at(top));
-            // A hair of paper between neighbours, but never nothing of a bar.
+            // A thin gap between adjacent bars that never hides a bar.
             let width = (end - begin - 0.8).max((end - begin) * 0.5);
             let height = (base - top).max(0.8);
             // Writing to a String cannot fail.

@@ -1,4 +1,4 @@
-//! Values over a continuous axis: lines, areas on top of each other, or measurements as points.
+//! Values over a continuous axis: lines, stacked areas, or measurements as points.
 
 use std::fmt::Write as _;
 
@@ -11,13 +11,13 @@ use super::scale::{Scale, Tick};
 use super::svg::{Pen, px};
 
 const HEIGHT: f64 = 340.0;
-/// More values than this cannot be told apart over the width: of neighbours only the lowest and
-/// the highest are drawn, so that no spike is lost.
+/// Above this number of values neighbours become indistinguishable at the given width: of each
+/// group only the lowest and the highest are drawn, so that no spike is lost.
 const VALUES_MAX: usize = 1200;
 const NEIGHBOURHOODS: usize = VALUES_MAX / 2;
-/// More of the width than this is not left empty in front of the first value.
+/// Maximum fraction of the width left empty before the first value.
 const EMPTY_MAX: f64 = 1.0 / 3.0;
-/// With so few measurements each has its number on the axis.
+/// Up to this number of measurements, each has its own tick.
 const TICKS_OF_POINTS_MAX: usize = 12;
 
 pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
@@ -61,8 +61,8 @@ pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
         Scale::of(&lines.y_axis, y_values.chain(lines.marks.iter().map(|mark| mark.at)), 6);
     let known: Vec<f64> = x.iter().flatten().copied().collect();
     let moments = lines.moments.iter().map(|moment| moment.at);
-    // What is stacked over time is sums of bins, and a bin is as high over all its width: a slope
-    // from one centre to the next would begin before the first bin that has anything.
+    // Stacked series over time are sums per bin and constant within a bin: a slope between centres
+    // would start before the first non-empty bin.
     let edges = (lines.stacked && !lines.points).then(|| edges(&x));
     let ends = edges.iter().flatten().copied();
     let x_scale =
@@ -74,7 +74,7 @@ pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
         }
         _ => x_scale,
     };
-    // Measurements stand apart from the edge.
+    // Measurements are kept away from the edges.
     let x_scale = match (lines.points, lines.x_axis.logarithmic, known.first(), known.last()) {
         (true, true, Some(first), Some(last)) => x_scale.between(first / 1.2, last * 1.2),
         (true, false, _, Some(last)) => x_scale.between(0.0, last * 1.05),
@@ -126,8 +126,8 @@ pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
     page.finish(&notes)
 }
 
-/// A shape of its own for each series, for those who cannot see colours: a circle, a square, a
-/// triangle, a diamond.
+/// A distinct shape per series, for readers who cannot distinguish the colours: a circle, a square,
+/// a triangle, a diamond.
 fn shape(series: usize, x: f64, y: f64) -> String {
     let at = |dx: f64, dy: f64| format!("{} {}", px(x + dx), px(y + dy));
     match series % 4 {
@@ -138,7 +138,7 @@ fn shape(series: usize, x: f64, y: f64) -> String {
     }
 }
 
-/// The edges of bins, one more than there are: half way between the middles. None is below zero.
+/// The bin edges, one more than there are bins: halfway between the centres, but not below zero.
 fn edges(middles: &[Option<f64>]) -> Vec<f64> {
     let middles: Vec<f64> = middles.iter().map(|middle| middle.unwrap_or(0.0)).collect();
     let between = middles.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0);
@@ -148,7 +148,8 @@ fn edges(middles: &[Option<f64>]) -> Vec<f64> {
     first.into_iter().chain(between).chain(last).collect()
 }
 
-/// Where the first value that is not zero is, or the first moment if that is earlier; and the end.
+/// The range to show: from the first non-zero value, or the first moment if that is earlier, to the
+/// end.
 fn first_shown(
     x: &[Option<f64>],
     tops: &[Vec<Option<f64>>],
@@ -164,8 +165,8 @@ fn first_shown(
     Some((first, last))
 }
 
-/// Each stretch of known values as an area above its base. `corners` are those of a value, from
-/// left to right.
+/// Each run of known values as an area above its base. `corners` are those of a value, from left to
+/// right.
 fn area(
     values: &[Option<f64>],
     base: &dyn Fn(usize) -> f64,
@@ -192,7 +193,7 @@ fn area(
     path
 }
 
-/// Sums from the first series to each.
+/// Cumulative sums over the series.
 fn stack(series: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64>>> {
     let mut sums: Vec<f64> = vec![0.0; series.iter().map(Vec::len).max().unwrap_or(0)];
     series
@@ -210,7 +211,7 @@ fn stack(series: &[Vec<Option<f64>>]) -> Vec<Vec<Option<f64>>> {
         .collect()
 }
 
-/// Where the lowest and the highest value of each series are among so many neighbours.
+/// Indices of the lowest and the highest value of each series in each group of neighbours.
 fn extremes(series: &[Vec<Option<f64>>], len: usize, of: usize) -> Vec<usize> {
     let mut shown = Vec::new();
     for begin in (0..len).step_by(of.max(1)) {
@@ -221,7 +222,7 @@ fn extremes(series: &[Vec<Option<f64>>], len: usize, of: usize) -> Vec<usize> {
             shown.extend(known.clone().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at));
             shown.extend(known.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at));
         }
-        // Where nothing is known there is a gap.
+        // Unknown values leave a gap.
         if shown.len() == first {
             shown.push(begin);
         }

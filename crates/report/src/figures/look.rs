@@ -1,22 +1,22 @@
-//! The one look that all figures have: colours, sizes of type, distances.
+//! The common style of all figures: colours, font sizes, spacing.
 
 use super::extent::Font;
 
-/// A colour as SVG writes it.
+/// A colour in SVG notation.
 pub(crate) type Colour = &'static str;
 
-/// Paul Tol's vibrant scheme: colours that people with any kind of colour vision can tell apart.
-/// Neither of the first two is like those of the categories below.
+/// Paul Tol's vibrant scheme: colours distinguishable with any kind of colour vision. Neither of
+/// the first two resembles those of the categories below.
 const VIBRANT: [Colour; 7] =
     ["#0077bb", "#ee7733", "#33bbee", "#ee3377", "#009988", "#cc3311", "#bbbbbb"];
 
-/// His muted scheme, for more kinds of things than that.
+/// His muted scheme, for larger numbers of items.
 const MUTED: [Colour; 9] = [
     "#332288", "#cc6677", "#44aa99", "#ddcc77", "#88ccee", "#882255", "#117733", "#aa4499",
     "#999933",
 ];
 
-/// His light scheme, without its darkest: what dark text can stand on.
+/// His light scheme, without its darkest colour: backgrounds for dark text.
 pub(crate) const LIGHT: [Colour; 7] =
     ["#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33"];
 
@@ -33,18 +33,18 @@ pub(crate) const DIVERGING: [[u8; 3]; 9] = [
     [0xb2, 0x18, 0x2b],
 ];
 
-/// What is left over, and what has no value.
+/// For remainders and missing values.
 pub(crate) const REST: Colour = "#bbbbbb";
 pub(crate) const INK: Colour = "#222222";
 pub(crate) const FAINT_INK: Colour = "#595959";
 pub(crate) const AXIS: Colour = "#888888";
 pub(crate) const GRID: Colour = "#e4e4e4";
 pub(crate) const PAPER: Colour = "#ffffff";
-/// Lines at a value that was asked for, and moments.
+/// For requested values and moments in time.
 pub(crate) const MARK: Colour = "#444444";
-/// What is more than was asked for; in a waterfall, what was added.
+/// For amounts above the requested value; in a waterfall, for increases.
 pub(crate) const MORE: Colour = "#cc3311";
-/// What was taken away.
+/// For decreases.
 pub(crate) const LESS: Colour = "#009988";
 
 pub(crate) const TITLE: Font = Font::bold(17.0);
@@ -53,31 +53,31 @@ pub(crate) const LABEL: Font = Font::regular(12.0);
 pub(crate) const TICK: Font = Font::regular(11.0);
 pub(crate) const NOTE: Font = Font::regular(11.0);
 
-/// Width of a figure, and the margin around it.
+/// Width of a figure, and its margin.
 pub(crate) const WIDTH: f64 = 960.0;
 pub(crate) const MARGIN: f64 = 16.0;
-/// Between a label and what it belongs to.
+/// Gap between a label and its object.
 pub(crate) const GAP: f64 = 6.0;
-/// From one line of small type to the next.
+/// Line height of small type.
 pub(crate) const LINE: f64 = 16.0;
 
-/// The colour of a series. Up to seven take the scheme with the strongest contrast.
+/// The colour of a series. Up to seven series use the scheme with the strongest contrast.
 pub(crate) fn series(at: usize, of: usize) -> Colour {
     if of <= VIBRANT.len() { VIBRANT[at % VIBRANT.len()] } else { category(at) }
 }
 
-/// The same, but grey for what is not there or has no name of its own.
+/// The same, but grey for missing data and for series without a name of their own.
 pub(crate) fn series_named(name: &str, at: usize, of: usize) -> Colour {
     if matches!(name, "missing" | "other" | "others" | "idle") { REST } else { series(at, of) }
 }
 
-/// What can be read on such a colour.
+/// A text colour readable on this colour.
 pub(crate) fn ink_on(colour: Colour) -> Colour {
     let bright = matches!(colour, "#ee7733" | "#33bbee" | "#bbbbbb" | "#ddcc77" | "#88ccee");
     if bright { INK } else { PAPER }
 }
 
-/// A number that is the same for the same name everywhere (FNV-1a).
+/// A hash of the name that is the same everywhere (FNV-1a).
 pub(crate) fn hash(name: &str) -> usize {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -85,15 +85,16 @@ pub(crate) fn hash(name: &str) -> usize {
     (hash >> 32) as usize
 }
 
-/// Colours of categories by their names, so that those of two figures agree whatever their order
-/// is: each takes the one of its name or the next that is free, in alphabetical order. Those beyond
-/// the scheme are grey.
+/// Colours of categories by name, so that they agree between figures whatever their order: each
+/// category gets the colour its name hashes to, or the next free one, in alphabetical order.
+/// Categories beyond the scheme are grey.
 pub(crate) fn categories(names: &[&str]) -> Vec<Colour> {
     let mut order: Vec<usize> = (0..names.len().min(MUTED.len())).collect();
     order.sort_by_key(|at| names[*at]);
     let mut colours = vec![REST; names.len()];
     let mut taken = [false; MUTED.len()];
-    // First those that can have their own: who has to give way is not to push out another.
+    // Categories whose own colour is free go first, so that a displaced one does not displace
+    // another.
     order.retain(|at| {
         let own = hash(names[*at]) % MUTED.len();
         if !taken[own] {
@@ -112,7 +113,7 @@ pub(crate) fn categories(names: &[&str]) -> Vec<Colour> {
     colours
 }
 
-/// The colour of a category; grey for those beyond the scheme.
+/// The colour of a category by index; grey beyond the scheme.
 pub(crate) fn category(at: usize) -> Colour {
     MUTED.get(at).copied().unwrap_or(REST)
 }

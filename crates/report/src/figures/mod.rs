@@ -1,8 +1,8 @@
-//! Figures as SVG: one file per kind, one look for all.
+//! Figures as SVG: one file per kind, in a common style.
 //!
-//! They are written directly, not with a plotting library: only who knows the width of every text
-//! before it is drawn can promise that nothing is cut and nothing overlaps, and a chart of 70,000
-//! processes needs paths that no library makes.
+//! They are written without a plotting library: guaranteeing that nothing is cut and nothing
+//! overlaps requires the width of every text before it is drawn, and a chart of 70,000 processes
+//! needs paths that no library produces.
 
 mod bars;
 pub mod extent;
@@ -35,7 +35,7 @@ pub fn chart_svg(chart: &Chart) -> String {
     }
 }
 
-/// The life of every process as SVG.
+/// The lifetime of every process as SVG.
 pub fn gantt_svg(gantt: &Gantt) -> String {
     gantt::draw(gantt, &[])
 }

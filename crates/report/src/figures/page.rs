@@ -1,5 +1,5 @@
-//! What surrounds every figure: title, legend, notes. Things are put below each other, so nothing
-//! overlaps.
+//! The frame of every figure: title, legend, notes. Elements are placed below each other, so they
+//! never overlap.
 
 use proctrace_findings::Chart;
 
@@ -12,15 +12,15 @@ use super::svg::{Pen, Svg};
 pub(crate) struct Page {
     pub(crate) svg: Svg,
     pub(crate) width: f64,
-    /// Where the next thing begins.
+    /// Vertical position of the next element.
     pub(crate) y: f64,
     title: String,
 }
 
-/// What a legend shows beside a name.
+/// The symbol of a legend entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Swatch {
-    /// An area of this colour.
+    /// A filled area of this colour.
     Area(&'static str),
     /// A line.
     Line(Pen),
@@ -28,7 +28,7 @@ pub(crate) enum Swatch {
 
 const SWATCH: f64 = 12.0;
 const ENTRY_GAP: f64 = 18.0;
-/// Longer names of series are cut.
+/// Maximum width of a series name; longer names are truncated.
 const ENTRY_MAX: f64 = 320.0;
 
 impl Page {
@@ -43,7 +43,7 @@ impl Page {
         page
     }
 
-    /// The page of a figure.
+    /// A page with the title of a chart.
     pub(crate) fn of(chart: &Chart) -> Self {
         Self::new(super::look::WIDTH, &chart.title)
     }
@@ -53,19 +53,19 @@ impl Page {
         self.width - 2.0 * MARGIN
     }
 
-    /// Room of this height over the whole width; where it begins.
+    /// Reserves full-width space of this height, and returns its top.
     pub(crate) fn take(&mut self, height: f64) -> f64 {
         let top = self.y;
         self.y += height;
         top
     }
 
-    /// Names with colours, in as many lines as they need.
+    /// A legend, wrapped to as many lines as needed.
     pub(crate) fn legend(&mut self, entries: &[(Swatch, String)]) {
         self.legend_within(MARGIN, self.width - MARGIN, entries);
     }
 
-    /// The same between two edges.
+    /// A legend between two horizontal edges.
     pub(crate) fn legend_within(&mut self, left: f64, right: f64, entries: &[(Swatch, String)]) {
         if entries.is_empty() {
             return;
@@ -86,7 +86,7 @@ impl Page {
         self.y = y + LINE / 2.0 + 8.0;
     }
 
-    /// What stands beside a name.
+    /// Draws the symbol of a legend entry.
     pub(crate) fn swatch(&mut self, x: f64, y: f64, swatch: Swatch) {
         match swatch {
             Swatch::Area(colour) => self.svg.rect(x, y - 5.0, SWATCH, 10.0, colour),
@@ -94,7 +94,7 @@ impl Page {
         }
     }
 
-    /// What the reader must know, in small type.
+    /// Notes in small type.
     pub(crate) fn notes<'a>(&mut self, notes: impl IntoIterator<Item = &'a str>) {
         self.small(NOTE, notes);
     }
@@ -108,7 +108,7 @@ impl Page {
         }
     }
 
-    /// The picture, with the notes of its figure below.
+    /// Finishes the picture, with the figure's notes at the bottom.
     pub(crate) fn finish(mut self, notes: &[String]) -> String {
         if !notes.is_empty() {
             self.y += 6.0;

@@ -1,5 +1,4 @@
-//! A rectangle with axes, and what is drawn in it: the part that lines, histograms and points have
-//! in common.
+//! A rectangle with axes: the common part of line charts, histograms and scatter plots.
 
 use proctrace_findings::Mark;
 
@@ -8,7 +7,7 @@ use super::page::Page;
 use super::scale::{Scale, Tick};
 use super::svg::Pen;
 
-/// Where a plot is, and what its axes mean.
+/// Position of a plot and the scales of its axes.
 #[derive(Debug)]
 pub(crate) struct Plot {
     pub(crate) left: f64,
@@ -19,25 +18,25 @@ pub(crate) struct Plot {
     pub(crate) y: Scale,
 }
 
-/// What lies beside a plot.
+/// What surrounds a plot.
 #[derive(Debug, Default)]
 pub(crate) struct Surroundings<'a> {
-    /// Horizontal lines, named at the right.
+    /// Horizontal lines, labelled at the right.
     pub(crate) marks: &'a [Mark],
-    /// Vertical lines, named above.
+    /// Vertical lines, labelled above.
     pub(crate) moments: &'a [Mark],
-    /// Ticks of the horizontal axis, if not those of its scale.
+    /// Ticks of the horizontal axis, if different from those of its scale.
     pub(crate) x_ticks: Option<Vec<Tick>>,
 }
 
-/// Names of lines are no longer than this, at the right and above.
+/// Maximum width of line labels, at the right and above.
 const NAME_MAX: f64 = 240.0;
 const MOMENT_MAX: f64 = 340.0;
 const MARK_PEN: Pen = Pen::dashed(MARK, 1.2);
 
 impl Plot {
-    /// A plot of this height over the width of the page, with its axes drawn, and the room below
-    /// and beside it that their numbers and names take.
+    /// A plot of this height across the page, with its axes drawn and space reserved below and
+    /// beside it for tick labels and names.
     pub(crate) fn new(
         page: &mut Page,
         height: f64,
@@ -52,7 +51,7 @@ impl Plot {
         let names =
             around.marks.iter().filter(shown).map(|mark| LABEL.width(&mark.name).min(NAME_MAX));
         let names = names.fold(0.0, f64::max);
-        // Half of the last number of the horizontal axis stands out.
+        // Half of the last tick label of the horizontal axis extends beyond the plot.
         let right = page.width - MARGIN - if names > 0.0 { names + GAP } else { 22.0 };
 
         let x_at = |value: f64| left + (right - left) * x.part(value);
@@ -62,7 +61,7 @@ impl Plot {
             .filter(|moment| x.covers(moment.at))
             .map(|moment| (x_at(moment.at), LABEL.fit(&moment.name, MOMENT_MAX).into_owned()))
             .collect();
-        // Names of marks stand at the right, from the top of the plot on.
+        // Labels of marks are at the right, from the top of the plot downwards.
         let end = if names > 0.0 { right } else { page.width - MARGIN };
         let rows = stagger(&moments, left, end);
         let above = rows.iter().map(|(row, _)| row + 1).max().unwrap_or(0) as f64 * LINE;
@@ -77,7 +76,7 @@ impl Plot {
             page.svg.line((*x, y_of(*row) + LINE / 2.0), (*x, top), MARK_PEN);
         }
         for ((_, name), (row, middle)) in moments.iter().zip(&rows) {
-            // The lines of names further up pass behind.
+            // The leader lines of labels in higher rows pass behind.
             let width = LABEL.width(name) + 4.0;
             page.svg.rect(middle - width / 2.0, y_of(*row) - 7.0, width, 14.0, PAPER);
             page.svg.text(*middle, y_of(*row), name, LABEL.middle());
@@ -124,7 +123,7 @@ impl Plot {
         svg.text(x, y, &title, LABEL.middle().turned(-90.0));
     }
 
-    /// Horizontal lines with their names, over what was drawn.
+    /// Draws labelled horizontal lines over the data.
     pub(crate) fn draw_marks(&self, page: &mut Page, marks: &[Mark]) {
         let mut marks: Vec<&Mark> = marks.iter().filter(|mark| self.y.covers(mark.at)).collect();
         marks.sort_by(|a, b| b.at.total_cmp(&a.at));
@@ -137,7 +136,7 @@ impl Plot {
         }
     }
 
-    /// Vertical lines, whose names stand above already, over what was drawn.
+    /// Draws vertical lines over the data; their labels are already drawn.
     pub(crate) fn draw_moments(&self, page: &mut Page, moments: &[Mark]) {
         for moment in moments.iter().filter(|moment| self.x.covers(moment.at)) {
             let x = self.x_at(moment.at);
@@ -154,8 +153,8 @@ impl Plot {
     }
 }
 
-/// A row and a middle for each name above a plot, so that none overlap: the lowest row that has
-/// room.
+/// A row and a centre for each name above a plot, so that none overlap: the lowest row with enough
+/// space.
 fn stagger(names: &[(f64, String)], left: f64, right: f64) -> Vec<(usize, f64)> {
     let mut order: Vec<usize> = (0..names.len()).collect();
     order.sort_by(|a, b| names[*a].0.total_cmp(&names[*b].0));
@@ -174,15 +173,15 @@ fn stagger(names: &[(f64, String)], left: f64, right: f64) -> Vec<(usize, f64)> 
     rows
 }
 
-/// Places near the wanted ones, which fall or rise, at least `apart`, between two bounds as far as
-/// there is room.
+/// Positions near the wanted ones, which are monotonic, at least `apart` from each other and
+/// between two bounds, as far as space allows.
 pub(crate) fn spread(wanted: &[f64], apart: f64, low: f64, high: f64) -> Vec<f64> {
     let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
     for want in wanted {
         let least = places.last().map_or(low, |last| last + apart);
         places.push(want.max(least));
     }
-    // Those pushed out at the end push back.
+    // Positions pushed beyond the end bound are moved back.
     let mut most = high;
     for place in places.iter_mut().rev() {
         *place = place.min(most);

@@ -1,10 +1,10 @@
-//! From values to places: axes, their ticks, and numbers with the unit that suits them.
+//! Mapping from values to positions: axes, their ticks, and tick labels in a suitable unit.
 
 use proctrace_findings::{Axis, Unit};
 
 use crate::number;
 
-/// The range of an axis, and how it is written.
+/// The range of an axis and its number format.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scale {
     low: f64,
@@ -12,23 +12,23 @@ pub(crate) struct Scale {
     logarithmic: bool,
     unit: Unit,
     title: String,
-    /// How many ticks it should have, or a few more or less.
+    /// Approximate number of ticks.
     ticks: usize,
 }
 
-/// A place on an axis with a number.
+/// A labelled position on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) at: f64,
     pub(crate) label: String,
 }
 
-/// Decades that a logarithmic axis can show: nanoseconds to years.
+/// Maximum decades of a logarithmic axis: nanoseconds to years.
 const DECADES_MAX: i32 = 24;
 
 impl Scale {
-    /// An axis for these values. A linear one begins at zero, or below if there are negative
-    /// values: where it begins elsewhere, lengths say nothing.
+    /// An axis for these values. A linear one starts at zero, or lower for negative values: with
+    /// any other origin, bar lengths would not be proportional to values.
     pub(crate) fn of(axis: &Axis, values: impl IntoIterator<Item = f64>, ticks: usize) -> Self {
         let mut scale = Self::exact(axis, values, ticks);
         if !scale.logarithmic {
@@ -39,7 +39,7 @@ impl Scale {
         scale
     }
 
-    /// The same, but ending where the values end.
+    /// The same, but ending exactly at the largest value.
     pub(crate) fn exact(axis: &Axis, values: impl IntoIterator<Item = f64>, ticks: usize) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values {
@@ -65,7 +65,7 @@ impl Scale {
         Self { low, high, logarithmic: axis.logarithmic, unit, title, ticks: ticks.max(1) }
     }
 
-    /// The same from `low` to `high`, whatever the values are.
+    /// The same with the fixed range `low` to `high`.
     pub(crate) fn between(self, low: f64, high: f64) -> Self {
         if high > low && (low > 0.0 || !self.logarithmic) {
             Self { low, high, ..self }
@@ -74,7 +74,7 @@ impl Scale {
         }
     }
 
-    /// A logarithmic axis begins a little lower, so that bars of the lowest value can be seen.
+    /// Extends a logarithmic axis slightly downwards, so that bars of the lowest value are visible.
     pub(crate) fn with_foot(mut self) -> Self {
         if self.logarithmic {
             self.low /= 2.0;
@@ -86,8 +86,8 @@ impl Scale {
         self.low
     }
 
-    /// Where a value is between the begin (0) and the end (1) of the axis; at the nearer of them
-    /// if it lies outside.
+    /// The relative position of a value between the begin (0) and the end (1) of the axis, clamped
+    /// to it.
     pub(crate) fn part(&self, value: f64) -> f64 {
         let part = if self.logarithmic {
             let (low, high) = (self.low.log10(), self.high.log10());
@@ -103,7 +103,7 @@ impl Scale {
         (self.low..=self.high).contains(&value)
     }
 
-    /// What stands beside the axis: its title, and the unit if the ticks do not say it.
+    /// The axis label: its title, and the unit unless the tick labels contain it.
     pub(crate) fn title(&self) -> String {
         let unit = if self.logarithmic { "" } else { self.spoken().1 };
         let unit = match (unit, self.unit) {
@@ -120,12 +120,12 @@ impl Scale {
         }
     }
 
-    /// Numbers along the axis.
+    /// The labelled ticks of the axis.
     pub(crate) fn ticks(&self) -> Vec<Tick> {
         if self.logarithmic { self.decades() } else { self.steps() }
     }
 
-    /// Places between the ticks of a logarithmic axis: 2 to 9 of each decade.
+    /// Minor ticks of a logarithmic axis: 2 to 9 of each decade.
     pub(crate) fn minor(&self) -> Vec<f64> {
         if !self.logarithmic || self.high / self.low > 1e6 {
             return Vec::new();
@@ -161,7 +161,7 @@ impl Scale {
             .collect()
     }
 
-    /// A number of an axis, whose unit stands in the title.
+    /// A tick label without the unit, which is in the title.
     fn short(&self, value: f64, decimals: usize) -> String {
         let largest = self.high.abs().max(self.low.abs());
         let plain = matches!(self.unit, Unit::Nanoseconds | Unit::Bytes);
@@ -177,7 +177,7 @@ impl Scale {
         }
     }
 
-    /// The distance of ticks: 1, 2 or 5 of a power of ten of the unit, or what clocks count in.
+    /// The tick spacing: 1, 2 or 5 times a power of ten of the unit, or steps of clock time.
     fn step(&self) -> f64 {
         let (per, name) = self.spoken();
         let wanted = (self.high - self.low) / per / self.ticks as f64;
@@ -200,7 +200,7 @@ impl Scale {
         step * per
     }
 
-    /// The unit that suits the range, as how many of the axis's own it is, and its name.
+    /// The unit suited to the range: its size in the axis's own unit, and its name.
     fn spoken(&self) -> (f64, &'static str) {
         let largest = self.high.abs().max(self.low.abs());
         let units: &[(f64, &str)] = match self.unit {
@@ -212,14 +212,14 @@ impl Scale {
             }
             _ => &[(1.0, "")],
         };
-        // 90 s and 90 min are read more easily than 1.5 min and 1.5 h.
+        // 90 s and 90 min are easier to read than 1.5 min and 1.5 h.
         let enough = |per: f64| {
             largest >= if per > 1e10 && self.unit == Unit::Nanoseconds { 3.0 * per } else { per }
         };
         units.iter().rev().copied().find(|(per, _)| enough(*per)).unwrap_or(units[0])
     }
 
-    /// A value with its unit, as it stands beside a bar.
+    /// A value with its unit, as displayed next to a bar.
     pub(crate) fn value(&self, value: f64) -> String {
         value_of(self.unit, value)
     }
@@ -230,7 +230,7 @@ pub(crate) fn value_of(unit: Unit, value: f64) -> String {
     let (sign, size) = if value < 0.0 { ("−", -value) } else { ("", value) };
     let text = match unit {
         Unit::Nanoseconds if size < 999.5 && size > 0.0 => format!("{} ns", about(size)),
-        // A decade of an axis: 100 s and not 1 min 40 s.
+        // Decades of an axis: 100 s rather than 1 min 40 s.
         Unit::Nanoseconds if size >= 1e11 && is_decade(size) => {
             format!("{} s", number::count((size / 1e9) as u64))
         }
@@ -259,7 +259,7 @@ pub(crate) fn value_of(unit: Unit, value: f64) -> String {
     format!("{sign}{text}")
 }
 
-/// A number with about three digits.
+/// A number with about three significant digits.
 fn about(value: f64) -> String {
     if value >= 1e15 {
         return format!("{value:.0e}");
@@ -269,7 +269,7 @@ fn about(value: f64) -> String {
     }
     let decimals = match value {
         9.995.. => 1,
-        // Not 1: 0.996 and 1 beside each other are not the same.
+        // Keeps a digit, so that 0.996 and 1 next to each other stay distinguishable.
         0.9995.. => 2,
         0.000_5.. => 3,
         _ if value == 0.0 => 0,
@@ -283,7 +283,7 @@ fn is_decade(value: f64) -> bool {
     value > 0.0 && (value.log10() - value.log10().round()).abs() < 1e-9
 }
 
-/// With a minus that is as wide as a plus.
+/// Uses a minus sign as wide as a plus sign.
 fn signed(value: f64, decimals: usize) -> String {
     let text = match value.abs() {
         1e7.. => format!("{value:.0e}"),

@@ -1,4 +1,4 @@
-//! Points with names.
+//! Scatter plots of labelled points.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::svg::px;
 const HEIGHT: f64 = 420.0;
 const RADIUS_MIN: f64 = 2.5;
 const RADIUS_MAX: f64 = 13.0;
-/// As many are labelled, if there is room for their names.
+/// Maximum number of labels, if they fit.
 const LABELS_MAX: usize = 40;
 const NAME_MAX: f64 = 150.0;
 
@@ -39,7 +39,7 @@ pub(super) fn draw(chart: &Chart, scatter: &Scatter) -> String {
     }
     page.svg.fill(&path, look::series(0, 1), 0.5);
 
-    // A name goes where it covers neither another name nor one of the larger points.
+    // A name is placed where it covers neither another name nor one of the larger points.
     let mut taken: Vec<Box4> = points
         .iter()
         .take(400)

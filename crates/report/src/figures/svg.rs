@@ -1,4 +1,4 @@
-//! Elements of SVG as text. Whatever comes from outside passes through here and is escaped here.
+//! SVG elements as text. All untrusted strings pass through here and are escaped here.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,13 +7,13 @@ use super::extent::Font;
 use super::look::{INK, PAPER};
 use crate::escape::xml;
 
-/// A picture that is being drawn. Coordinates are in pixels, from the upper left corner.
+/// A picture under construction. Coordinates are in pixels, from the upper left corner.
 #[derive(Debug, Default)]
 pub(crate) struct Svg {
     out: String,
 }
 
-/// Where a text stands in relation to its point.
+/// The alignment of a text relative to its anchor point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -21,13 +21,13 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// How a text looks.
+/// The style of a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     pub(crate) font: Font,
     pub(crate) anchor: Anchor,
     pub(crate) colour: &'static str,
-    /// Turned around its point, in degrees clockwise.
+    /// Rotation about the anchor point, in degrees clockwise.
     pub(crate) turned: f64,
 }
 
@@ -38,17 +38,17 @@ impl From<Font> for Style {
 }
 
 impl Font {
-    /// Text that ends at its point.
+    /// Text that ends at its anchor point.
     pub(crate) fn end(self) -> Style {
         Style { anchor: Anchor::End, ..self.into() }
     }
 
-    /// Text with its point in the middle.
+    /// Text centred at its anchor point.
     pub(crate) fn middle(self) -> Style {
         Style { anchor: Anchor::Middle, ..self.into() }
     }
 
-    /// Text of another colour.
+    /// Text in another colour.
     pub(crate) fn colour(self, colour: &'static str) -> Style {
         Style { colour, ..self.into() }
     }
@@ -64,7 +64,7 @@ impl Style {
     }
 }
 
-/// How a line looks.
+/// The style of a line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pen {
     pub(crate) colour: &'static str,
@@ -88,8 +88,8 @@ impl Pen {
 }
 
 impl Svg {
-    /// Text whose base line is a third of its height below `y`, so that it stands in the middle of
-    /// a row there.
+    /// Text whose baseline is a third of its height below `y`, which centres it vertically in a row
+    /// at `y`.
     pub(crate) fn text(&mut self, x: f64, y: f64, text: &str, style: impl Into<Style>) {
         let style = style.into();
         let anchor = match style.anchor {
@@ -119,7 +119,7 @@ impl Svg {
         let _ = writeln!(self.out, "{}/>", rect(x, y, width, height, fill));
     }
 
-    /// A rectangle that says what it is when pointed at.
+    /// A rectangle with a tooltip.
     pub(crate) fn told_rect(
         &mut self,
         (x, y, width, height): (f64, f64, f64, f64),
@@ -142,14 +142,14 @@ impl Svg {
         );
     }
 
-    /// A line along a path.
+    /// Strokes a path.
     pub(crate) fn stroke(&mut self, path: &str, pen: Pen) {
         if !path.is_empty() {
             let _ = writeln!(self.out, "<path d=\"{path}\" fill=\"none\" {}/>", pen.attributes());
         }
     }
 
-    /// The inside of a path.
+    /// Fills a path.
     pub(crate) fn fill(&mut self, path: &str, fill: &str, opacity: f64) {
         if !path.is_empty() {
             let opacity = opacity_attribute(opacity);
@@ -157,7 +157,7 @@ impl Svg {
         }
     }
 
-    /// Everything that was drawn, as a document.
+    /// The complete document.
     pub(crate) fn document(self, width: f64, height: f64, title: &str) -> String {
         let (width, height) = (width.ceil(), height.ceil());
         format!(
@@ -185,9 +185,9 @@ fn opacity_attribute(opacity: f64) -> String {
     if opacity < 1.0 { format!(" fill-opacity=\"{}\"", px(opacity)) } else { String::new() }
 }
 
-/// A length or a place, to a hundredth of a pixel.
+/// A length or position, rounded to a hundredth of a pixel.
 pub(crate) fn px(value: f64) -> String {
-    // A place that is no number would make the whole picture invalid.
+    // A non-finite coordinate would invalidate the whole picture.
     let value = if value.is_finite() { value.clamp(-1e6, 1e6) } else { 0.0 };
     let mut text = format!("{value:.2}");
     let kept = text.trim_end_matches('0').trim_end_matches('.').len();

@@ -1,4 +1,4 @@
-//! From one value to another in steps.
+//! Waterfall charts: the steps from one value to another.
 
 use proctrace_findings::{Chart, Waterfall};
 

@@ -1,16 +1,16 @@
-//! What a summary says, and that it fits a screen.
+//! Contents of the summary, and that it fits one screen.
 
 use super::*;
 use proctrace_findings::{
     Category, Class, Correlations, DirectoryMisses, Knowledge, Known, Law, Loss, Run, Spawner, Unit,
 };
 
-/// Findings in which every number has as many digits as it can.
+/// Findings in which every number has the maximum number of digits.
 fn extreme() -> Findings {
     findings(u64::MAX / 2)
 }
 
-/// Findings in which every number is about this one.
+/// Findings in which every number is about `n`.
 fn findings(n: u64) -> Findings {
     let name = "a\u{1b}[31mname-".repeat(20);
     let category = Category {
@@ -229,7 +229,7 @@ fn a_share_of_opens_is_not_one_of_all_look_ups() {
     s.lookups_failed_by_family = [("open".to_owned(), 12_004), ("stat".to_owned(), 12_135)].into();
     let says = "24,139 failed look-ups, 48.2 per exec · 47 % of opens failed (12,004)";
     assert_eq!(wasted(&findings.summary), says);
-    // Stats alone have no share: nobody counts those that succeed.
+    // Failed stats alone have no percentage: successful ones are not counted.
     findings.summary.lookups_failed_by_family = [("stat".to_owned(), 24_139)].into();
     assert!(wasted(&findings.summary).ends_with(" · 0 % of opens failed (0)"));
 }
@@ -271,7 +271,7 @@ fn programs_come_by_cpu_time_and_the_numerous_are_named_below() {
     assert!(!summary(&findings, style).contains("more, most processes"));
 }
 
-/// Programs of two classes, one of which has categories.
+/// Programs of two classes, only one of which has categories.
 fn programs() -> Table {
     let classes = [["command"; 12].as_slice(), &["program"; 2]].concat();
     let categories = [["text"; 12].as_slice(), &["other"; 2]].concat();
@@ -306,7 +306,7 @@ fn programs_are_told_apart_by_class_and_notes_are_few() {
     let (commands, others) =
         text.split("System commands\n").nth(1).unwrap().split_once("Other programs\n").unwrap();
     assert!(commands.contains("  category  program") && !commands.contains("Not known"), "{text}");
-    // No rule knows any of them, and a column that says so twice says nothing.
+    // No rule matches any of them, and a column that only repeats this would be uninformative.
     assert!(others.starts_with("  program  processes\n"), "{text}");
     assert!(others.contains("  Not known: it was not asked for.\n  What it means.\n\n"), "{text}");
 }

@@ -1,5 +1,5 @@
-//! Every kind of figure, from data that is made up: well-formed, whole, and nothing on top of
-//! anything else. The pictures are left in CARGO_TARGET_TMPDIR/figures, to be looked at.
+//! Every kind of figure from synthetic data: well-formed, complete and without overlaps. The
+//! pictures are left in CARGO_TARGET_TMPDIR/figures for inspection.
 
 mod samples;
 mod structure;
@@ -20,7 +20,7 @@ fn directory() -> PathBuf {
     directory
 }
 
-/// Draws a figure, keeps it, and checks what must hold for any.
+/// Draws a figure, saves it, and checks the general invariants.
 fn picture(name: &str, chart: &Chart) -> Picture {
     let svg = chart_svg(chart);
     std::fs::write(directory().join(format!("{name}.svg")), &svg).expect("a file in it");

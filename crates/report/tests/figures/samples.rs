@@ -1,11 +1,11 @@
-//! Data as the sections of a report give it, made up.
+//! Synthetic data as supplied by the sections of a report.
 
 use proctrace_findings::{
     Axis, Bar, Bars, Chart, ChartBody, Flame, Gantt, GanttOrder, GanttView, HeatMap, Histogram,
     Lane, Lines, Mark, Point, Scatter, Series, Step, Strip, Unit, Waterfall,
 };
 
-/// A figure, by its name, and texts that must be in it.
+/// A figure, its name, and texts that it must contain.
 type Sample = (&'static str, Chart, Vec<String>);
 
 fn series(name: &str, values: impl IntoIterator<Item = f64>) -> Series {
@@ -20,7 +20,7 @@ fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
     texts.map(String::from).into()
 }
 
-/// A sequence without order that is always the same (SplitMix64).
+/// A deterministic pseudo-random sequence (SplitMix64).
 fn noise(at: usize) -> f64 {
     let mut bits = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -49,7 +49,7 @@ pub(crate) fn all() -> Vec<Sample> {
     ]
 }
 
-/// Every kind of figure in which everything has this name.
+/// Every kind of figure, with this name used throughout.
 pub(crate) fn named(name: &str) -> Vec<(&'static str, Chart)> {
     let mut all = all();
     for (_, chart, _) in &mut all {
@@ -402,7 +402,7 @@ fn flame() -> Sample {
     )
 }
 
-/// So many processes: a driver, tasks below it, and short commands below those.
+/// A chart of `bars` processes: a driver, tasks below it, and short commands below those.
 fn gantt(name: &'static str, bars: usize, order: GanttOrder, threads: bool) -> Sample {
     let until_ns = 600_000_000_000_u64;
     let at_time = |part: f64| (until_ns as f64 * part) as u64;

@@ -1,17 +1,17 @@
-//! A picture as a viewer sees it: which texts there are, and where.
+//! A picture as rendered by a viewer: its texts and their positions.
 
 use proctrace_report::figures::extent::Font;
 
-/// A text and its box: it is turned around a point, and so is the box.
+/// A text and its bounding box, both rotated about the anchor point.
 #[derive(Debug, Clone)]
 struct Label {
     text: String,
     turned: f64,
-    /// Left, right, top and bottom; before it is turned.
+    /// Left, right, top and bottom, before rotation.
     corners: [(f64, f64); 4],
 }
 
-/// What an SVG shows.
+/// The contents of an SVG.
 pub(crate) struct Picture {
     pub(crate) elements: Vec<String>,
     width: f64,
@@ -20,7 +20,7 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// Reads a picture; panics if it is not well-formed.
+    /// Parses a picture; panics if it is not well-formed.
     pub(crate) fn parse(svg: &str) -> Self {
         let document = roxmltree::Document::parse(svg).expect("well-formed XML");
         let number = |node: &roxmltree::Node<'_, '_>, name: &str| -> f64 {
@@ -75,12 +75,12 @@ impl Picture {
         self.labels.iter().map(|label| &*label.text).collect()
     }
 
-    /// Whether this stands somewhere as a whole.
+    /// Whether this text occurs as a whole.
     pub(crate) fn says(&self, text: &str) -> bool {
         self.labels.iter().any(|label| label.text == text)
     }
 
-    /// Whether this stands somewhere, broken into lines.
+    /// Whether this text occurs, possibly wrapped into lines.
     pub(crate) fn says_in_lines(&self, text: &str) -> bool {
         self.texts().join(" ").contains(text)
     }
@@ -107,7 +107,7 @@ impl Picture {
     }
 }
 
-/// Whether two boxes share an area: unless one of their four directions tells them apart.
+/// Whether two boxes overlap, by the separating axis test on their four directions.
 fn overlap(a: &Label, b: &Label) -> bool {
     [a.turned, a.turned + 90.0, b.turned, b.turned + 90.0].iter().all(|degrees| {
         let (sin, cos) = degrees.to_radians().sin_cos();
@@ -119,7 +119,7 @@ fn overlap(a: &Label, b: &Label) -> bool {
             )
         };
         let ((a_from, a_to), (b_from, b_to)) = (range(a), range(b));
-        // A hundredth of a pixel is what rounding makes.
+        // The tolerance covers rounding to a hundredth of a pixel.
         a_from + 0.05 < b_to && b_from + 0.05 < a_to
     })
 }

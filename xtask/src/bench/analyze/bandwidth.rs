@@ -1,5 +1,5 @@
-//! What decoding a record takes beside what copying its bytes takes: how far it is from what memory
-//! allows.
+//! Compares the cost of decoding a record with that of copying its bytes: the distance to the limit
+//! set by memory bandwidth.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -12,11 +12,11 @@ use proctrace_trace::Reader;
 use super::replicate::Replica;
 use super::table::Measured;
 
-/// More than any cache holds.
+/// Larger than any cache.
 const COPIED_BYTES: usize = 256 << 20;
 const COPIES: usize = 5;
 
-/// Says what decoding took for each record, and what copying its bytes once takes.
+/// Reports the decoding time per record, and the time of copying its bytes once.
 pub(super) fn beside(trace: &Path, replica: &Replica, decode: &Measured) -> Result<String> {
     let records = replica.records as f64;
     let raw_bytes = raw_bytes(trace)? as f64;
@@ -32,7 +32,7 @@ pub(super) fn beside(trace: &Path, replica: &Replica, decode: &Measured) -> Resu
     ))
 }
 
-/// Bytes of all records.
+/// Total bytes of all records.
 fn raw_bytes(trace: &Path) -> Result<u64> {
     let mut reader = Reader::open(trace)?;
     let bytes = Cell::new(0);
@@ -44,7 +44,7 @@ fn raw_bytes(trace: &Path) -> Result<u64> {
     Ok(bytes.get())
 }
 
-/// Bytes that one core copies in a nanosecond, at best, from memory to memory.
+/// Peak bytes per nanosecond copied by one core from memory to memory.
 fn copied_per_ns() -> f64 {
     let from = vec![1u8; COPIED_BYTES];
     let mut to = vec![0u8; COPIED_BYTES];

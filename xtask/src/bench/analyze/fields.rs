@@ -1,5 +1,5 @@
-//! What each field of a record is, as far as a repetition of it has to differ: a serial, a pid, a
-//! time, the number of a look-up, or none of these.
+//! Classifies each field of a record by how a repetition changes it: a serial, a pid, a time, a
+//! look-up number, or none of these.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use anyhow::{Context, Result};
 use proctrace_wire::Kind;
 use proctrace_wire::layout::{LAYOUTS, Layout};
 
-/// What becomes of a field in a repetition.
+/// How a field changes in a repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Serial,
     Pid,
     Time,
-    /// The number of a look-up, by which others repeat it.
+    /// A look-up number, by which later records refer to the look-up.
     Number,
-    /// It stays what it is.
+    /// Unchanged.
     Kept,
 }
 
-/// Says of every field of the layout what it is. A field that is not named here is an error, not
-/// one that is kept: whoever adds one has to decide.
+/// The class of every field of the layout. An unlisted field is an error rather than unchanged, so
+/// that adding a field requires a decision.
 fn meaning(field: &str) -> Option<Meaning> {
     Some(match field {
         "task" | "process" | "child" | "child_process" => Meaning::Serial,
@@ -28,11 +28,11 @@ fn meaning(field: &str) -> Option<Meaning> {
         | "child_tid" | "child_tgid_ns" | "child_tid_ns" => Meaning::Pid,
         "time_ns" | "start_ns" | "begin_ns" => Meaning::Time,
         "number" => Meaning::Number,
-        // The head has a plan of its own.
+        // The header is classified separately.
         "head" | "kind" | "size" | "pad" | "bits" | "comm" | "status" | "state" | "what" => {
             Meaning::Kept
         }
-        // what a task has used
+        // resources used by a task
         "run_ns" | "run_at_exit_ns" | "utime_ns" | "stime_ns" | "run_delay_ns" | "nvcsw"
         | "nivcsw" | "minflt" | "majflt" | "rchar" | "wchar" | "read_bytes" | "write_bytes"
         | "waited_utime_ns" | "waited_stime_ns" | "migrations" | "opens" | "lookups_failed"
@@ -46,18 +46,18 @@ fn meaning(field: &str) -> Option<Meaning> {
         | "uss_bytes"
         | "shared_bytes"
         | "swap_bytes" => Meaning::Kept,
-        // what it asked for
+        // arguments of a call
         "call" | "slot" | "exit_signal" | "flags" | "error" | "dirfd" | "argc" | "env_id"
         | "offset" | "bytes" | "argv_bytes" | "argv_here" | "path_bytes" | "interp_bytes"
         | "exe_bytes" | "cwd_bytes" => Meaning::Kept,
-        // counts at a tick, and of losses
+        // counts at a tick, and of lost records
         "tasks" | "running" | "sleeping" | "uninterruptible" | "stopped" | "dead" | "sampled"
         | "lost" | "reason" | "cpu" | "count" => Meaning::Kept,
         _ => return None,
     })
 }
 
-/// The C struct that a record of this kind is.
+/// The C struct of a record kind.
 fn struct_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Attach => "pt_attach",
@@ -79,7 +79,7 @@ fn struct_of(kind: Kind) -> &'static str {
     }
 }
 
-/// Where in a record of one kind they are, in bytes from its start.
+/// Byte offsets of these fields in a record of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     serials: Vec<usize>,
@@ -122,12 +122,12 @@ impl Plan {
         self.serials.iter().map(|at| u32::from_le_bytes(word(record, *at)))
     }
 
-    /// The numbers of look-ups in a record.
+    /// The look-up numbers in a record.
     pub(super) fn numbers(&self, record: &[u8]) -> impl Iterator<Item = u32> {
         self.numbers.iter().map(|at| u32::from_le_bytes(word(record, *at)))
     }
 
-    /// Puts what `new` says in place of each.
+    /// Replaces each field by the value from `new`.
     pub(super) fn rewrite(&self, record: &mut [u8], new: &impl Rewrite) {
         for at in &self.serials {
             let serial = new.serial(u32::from_le_bytes(word(record, *at)));
@@ -148,7 +148,7 @@ impl Plan {
     }
 }
 
-/// What a repetition puts in place of what is in a record.
+/// Supplies the values of fields in a repetition.
 pub(super) trait Rewrite {
     fn serial(&self, serial: u32) -> u32;
     fn pid(&self, pid: i32) -> i32;
@@ -156,7 +156,7 @@ pub(super) trait Rewrite {
     fn number(&self, number: u32) -> u32;
 }
 
-/// `N` bytes of a record. It has been decoded, so its fixed part is there.
+/// `N` bytes of a record, which has been decoded and so contains its fixed part.
 fn word<const N: usize>(record: &[u8], at: usize) -> [u8; N] {
     let mut word = [0; N];
     word.copy_from_slice(&record[at..at + N]);
@@ -197,9 +197,9 @@ mod tests {
         let fork = Plan::of(Kind::Fork).unwrap();
         // the forker, its process, the child, the child's process
         assert_eq!(fork.serials.len(), 4);
-        // of forker and child both ids, the child's in its own namespace too, and the parent's
+        // both ids of forker and child, the child's in its own namespace, and the parent's
         assert_eq!(fork.pids.len(), 7);
-        // when it was called, and when the child began
+        // when the call was made, and when the child began
         assert_eq!(fork.times.len(), 2);
     }
 }

@@ -1,25 +1,26 @@
-//! The pids of a repeated recording: given in order, and again from the beginning at the end.
+//! The pids of a repeated recording: allocated sequentially, wrapping around at the end.
 
 use std::collections::{BTreeSet, HashMap};
 
 use anyhow::{Result, ensure};
 
-/// Linux keeps smaller pids for daemons once it has run through them all.
+/// After the first wrap-around Linux reserves smaller pids for daemons.
 const PID_FIRST: i32 = 300;
 
-/// Which pid a task has in which repetition.
+/// Maps the pid of a task to its pid in each repetition.
 #[derive(Debug)]
 pub(super) struct Pids {
-    /// Those that are given anew, by their place in the order of births.
+    /// Pids that are reassigned, by their position in the order of births.
     places: HashMap<i32, u64>,
-    /// Those of the root and of what is not in the recording: they stay, and none is given twice.
+    /// Pids of the root and of tasks outside the recording: they are fixed, and never assigned to
+    /// others.
     residents: Vec<i32>,
-    /// How many there are to give.
+    /// The number of assignable pids.
     supply: u64,
 }
 
 impl Pids {
-    /// For tasks with these pids, in the order of their birth, among all that a recording names.
+    /// For tasks with these pids, in birth order, among all pids that occur in a recording.
     pub(super) fn new(born: &[i32], all: impl Iterator<Item = i32>, pid_max: i32) -> Result<Self> {
         let mut places = HashMap::new();
         for pid in born {
@@ -31,13 +32,13 @@ impl Pids {
             all.filter(|pid| pool.contains(pid) && !places.contains_key(pid)).collect();
         let supply = (i64::from(pid_max) - i64::from(PID_FIRST) - residents.len() as i64).max(0);
         let supply = supply.unsigned_abs();
-        // Twice, so that what outlives its repetition keeps its pid to itself.
+        // Twice as many, so that a task that outlives its repetition keeps its pid exclusively.
         ensure!(supply >= 2 * places.len() as u64, "{supply} pids are too few");
         Ok(Self { places, residents: residents.into_iter().collect(), supply })
     }
 
-    /// The pid of the same task in a repetition; the first gives new ones as well, so that all
-    /// are given in order.
+    /// The pid of the same task in a repetition; the first repetition assigns new ones as well, so
+    /// that the whole sequence is in order.
     pub(super) fn of_copy(&self, pid: i32, copy: u64) -> i32 {
         let Some(place) = self.places.get(&pid) else { return pid };
         let nth = (place + copy * self.places.len() as u64) % self.supply;

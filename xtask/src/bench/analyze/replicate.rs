@@ -1,23 +1,23 @@
-//! A long recording made of a short one: the same job run again and again by the same command.
+//! Builds a long recording from a short one: the same job repeated by the same command.
 //!
 //! The recorded command is a shell that starts a mixture of programs and waits for them. It is kept
-//! as the one root of the longer recording, and what it started is repeated: in each repetition
-//! every task has a new serial and a new pid, and every time is later than in the one before. So
-//! the result is what a shell would leave that had run its list of commands in a loop:
+//! as the single root of the longer recording, and its descendants are repeated: in each repetition
+//! every task has a new serial and a new pid, and all times are shifted. So the result is what a
+//! shell would produce that ran its list of commands in a loop:
 //!
-//! * the root's own records (attach, exec, look-ups) stand once, at the beginning, its exit once,
+//! * the root's own records (attach, exec, look-ups) occur once, at the beginning, its exit once,
 //!   at the end, and the environments once, as they do in any recording;
-//! * the root forks anew in each repetition, and its exit says that it has waited for all of them:
-//!   that CPU time, and the kernel's figure for the command in the trailer, grow by what one
-//!   repetition adds;
-//! * the root's samples are repeated with the counters of its last one, for it slept;
-//! * numbers of look-ups, by which others repeat them, are new in each repetition, as for a job that
-//!   looks for other files each time; a look-up that the root told is told again by the first who
-//!   repeats it;
-//! * the header says in `recorder` that it is no recording but a repetition of one.
+//! * the root forks anew in each repetition, and its exit accounts for having waited for all
+//!   tasks: that CPU time, and the kernel's value for the command in the trailer, grow by the
+//!   contribution of one repetition;
+//! * the root's samples are repeated with the counters of its last one, since it was asleep;
+//! * look-up numbers, by which later records refer to a look-up, are new in each repetition, as for
+//!   a job that looks for other files each time; a look-up recorded in full by the root is recorded
+//!   in full again by the first task that repeats it;
+//! * the header states in `recorder` that this is a repetition of a recording.
 //!
-//! What it is not: the root's own CPU time and memory do not grow, and the directories that are
-//! searched in vain are those of the short recording, however long the long one is.
+//! Limitations: the root's own CPU time and memory do not grow, and the directories of failed
+//! look-ups are those of the short recording, however long the long one is.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -31,15 +31,15 @@ use proctrace_wire::{Frames, IntoBytes, Kind, Record, Stream};
 use super::fields::{Plan, Rewrite, plans};
 use super::pids::Pids;
 
-/// Between two repetitions: a shell's loop.
+/// The pause between two repetitions: the overhead of a shell's loop.
 const PAUSE_NS: u64 = 1_000_000;
 
-/// When a record is written.
+/// In which repetitions a record is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// The root's own, or an environment: in the first repetition only.
+    /// The root's own records and environments: in the first repetition only.
     First,
-    /// In each.
+    /// In every repetition.
     Each,
     /// A sample of the root.
     RootSample,
@@ -54,11 +54,11 @@ struct Entry {
     time_ns: u64,
     role: Role,
     bytes: Vec<u8>,
-    /// What is written instead in every repetition but the first.
+    /// The replacement in every repetition but the first.
     later: Option<Later>,
 }
 
-/// A look-up in full, where the recording repeats one by its number.
+/// A look-up in full, where the recording refers to one by its number.
 #[derive(Debug)]
 struct Later {
     kind: Kind,
@@ -74,7 +74,7 @@ impl Entry {
     }
 }
 
-/// A short recording, ready to be repeated.
+/// A short recording, prepared for repetition.
 #[derive(Debug)]
 pub(crate) struct Template {
     header: Header,
@@ -83,16 +83,16 @@ pub(crate) struct Template {
     plans: HashMap<Kind, Plan>,
     root: u32,
     root_exit: Exit,
-    /// Serials that a repetition takes.
+    /// Serials used per repetition.
     tasks: u32,
-    /// Numbers of look-ups that a repetition takes.
+    /// Look-up numbers used per repetition.
     numbers: u32,
     pids: Pids,
-    /// From one repetition to the next.
+    /// The time shift between repetitions.
     period_ns: u64,
 }
 
-/// What a repetition came to.
+/// The totals of a repeated recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replica {
     pub(crate) copies: u64,
@@ -155,17 +155,17 @@ impl Template {
         })
     }
 
-    /// Records of the recording itself.
+    /// Number of records in the short recording.
     pub(crate) fn records(&self) -> u64 {
         self.entries.len() as u64
     }
 
-    /// How long a repetition takes.
+    /// Duration of a repetition.
     pub(crate) fn period_ns(&self) -> u64 {
         self.period_ns
     }
 
-    /// Repetitions that come closest to so many records; at least one.
+    /// The number of repetitions closest to this many records; at least one.
     pub(crate) fn copies_for(&self, records: u64) -> u64 {
         let once = |entry: &&Entry| matches!(entry.role, Role::First | Role::Last);
         let once = self.entries.iter().filter(once).count() as u64;
@@ -173,7 +173,7 @@ impl Template {
         ((records.saturating_sub(once) + each / 2) / each).max(1)
     }
 
-    /// Writes the recording `copies` times over; returns what it came to, and the output.
+    /// Writes the recording `copies` times; returns its totals and the output.
     pub(crate) fn write<W>(&self, copies: u64, out: W) -> Result<(Replica, W)>
     where
         W: Write + Send + 'static,
@@ -202,7 +202,7 @@ impl Template {
                 buffer.clear();
                 buffer.extend_from_slice(bytes);
                 if let Some(sample) = self.root_sample(entry)? {
-                    // It has slept ever since the first repetition.
+                    // It has been asleep since the first repetition.
                     let seen = if copy == 0 { sample } else { root_seen.unwrap_or(sample) };
                     root_seen = Some(seen);
                     buffer.copy_from_slice(Sample { head: sample.head, ..seen }.as_bytes());
@@ -251,21 +251,21 @@ impl Template {
     }
 }
 
-/// One repetition. `Template::write` has made sure that what it counts up fits.
+/// One repetition. `Template::write` has checked that its shifted numbers do not overflow.
 struct Repetition<'a> {
     template: &'a Template,
     copy: u64,
 }
 
 impl Repetition<'_> {
-    /// The number in this repetition, if each takes so many.
+    /// The number in this repetition, with `each` numbers per repetition.
     fn counted_up(&self, number: u32, each: u32) -> u32 {
         number + u32::try_from(self.copy * u64::from(each)).unwrap_or(u32::MAX)
     }
 }
 
 impl Rewrite for Repetition<'_> {
-    /// The root keeps its own, and no task stays none.
+    /// The root keeps its serial, and "no task" is unchanged.
     fn serial(&self, serial: u32) -> u32 {
         let Template { root, tasks, .. } = *self.template;
         if serial <= root { serial } else { self.counted_up(serial, tasks) }
@@ -275,7 +275,7 @@ impl Rewrite for Repetition<'_> {
         self.template.pids.of_copy(pid, self.copy)
     }
 
-    /// The root was born when it was born, whichever record says so.
+    /// The root's birth time is constant in all records.
     fn time_ns(&self, time_ns: u64) -> u64 {
         let Template { period_ns, root_exit, .. } = self.template;
         if time_ns == root_exit.start_ns { time_ns } else { time_ns + self.copy * period_ns }
@@ -286,8 +286,8 @@ impl Rewrite for Repetition<'_> {
     }
 }
 
-/// Look-ups that are told only in the first repetition are told in full once in each later one,
-/// where they are first referred to.
+/// Look-ups recorded in full only in the first repetition are recorded in full once in each later
+/// one, at their first reference.
 fn tell_again(entries: &mut [Entry]) -> Result<()> {
     let mut told_once: HashMap<u32, Vec<u8>> = HashMap::new();
     for entry in &*entries {
@@ -314,13 +314,13 @@ fn decode(bytes: &[u8]) -> Result<Record<'_>> {
     Ok(Record::decode(frame)?)
 }
 
-/// What must be known of a recording before its records can be told apart.
+/// Facts about a recording that are needed to classify its records.
 struct Facts {
     root: u32,
     root_exit: Exit,
-    /// When the root began to start what is repeated.
+    /// The first fork of the root, where the repeated part begins.
     first_fork_ns: u64,
-    /// Ids of the tasks that are repeated, in the order of their birth.
+    /// Ids of the repeated tasks, in birth order.
     born: Vec<i32>,
 }
 
@@ -350,7 +350,7 @@ impl Facts {
         let &[root] = roots.as_slice() else { bail!("{} commands", roots.len()) };
         let root_exit = *ended.get(&root).context("the command has not ended")?;
         ensure!(exits == forks.len() + 1 && ended.len() == exits, "tasks are still alive");
-        // Its threads would add to figures that stand once, in its exit.
+        // The usage of its threads would be added to totals that occur once, in its exit.
         let is_thread = |fork: &proctrace_wire::layout::Fork| fork.child_process == root;
         ensure!(!forks.iter().any(is_thread), "the command has threads");
         let of_root = forks.iter().filter(|fork| fork.head.task == root);
@@ -369,7 +369,7 @@ impl Facts {
             Kind::Exit if of_root => Role::Last,
             Kind::Sample if of_root && head.time_ns >= self.first_fork_ns => Role::RootSample,
             Kind::Fork => Role::Each,
-            // An environment is recorded when it is first seen, whoever has it.
+            // An environment is recorded on first occurrence, whichever task has it.
             Kind::Env => Role::First,
             _ if of_root || head.time_ns < self.first_fork_ns => Role::First,
             _ => Role::Each,

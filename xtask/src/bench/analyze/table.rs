@@ -1,4 +1,4 @@
-//! The figures of an analysis' cost: medians by size, and by which power they grow.
+//! Tables of analysis cost: medians by size, and the exponent of their growth.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::replicate::Replica;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Done,
-    /// It was killed, and its figures are those until then.
+    /// It was killed, and the values are those up to then.
     OutOfTime,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Run {
     pub(super) system_s: f64,
     pub(super) rss_bytes: u64,
     pub(super) faults_major: u64,
-    /// Of the file it made, if it made one.
+    /// Size of its output file, if there is one.
     pub(super) output_bytes: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ impl Measured {
     }
 }
 
-/// One trace and what was measured on it.
+/// One trace and its measurements.
 #[derive(Debug, Clone)]
 pub(super) struct Size {
     pub(super) replica: Replica,
@@ -68,7 +68,7 @@ pub(super) fn rows(size: &Size) -> String {
     let mut out = String::new();
     let records = size.replica.records as f64;
     for (at, measured) in size.measured.iter().enumerate() {
-        // Said once, at the first.
+        // Only in the first line.
         let (count, trace) = if at == 0 {
             (size.replica.records.to_string(), megabytes(size.replica.trace_bytes as f64))
         } else {
@@ -92,8 +92,8 @@ pub(super) fn rows(size: &Size) -> String {
     out
 }
 
-/// From each size to the next: the power of the number of records by which time and memory grow,
-/// and what each further record takes.
+/// Growth from each size to the next: the exponent of time and memory over the number of records,
+/// and the cost per additional record.
 pub(super) fn growth(sizes: &[Size]) -> String {
     let mut out = String::new();
     for pair in sizes.windows(2) {
@@ -125,7 +125,7 @@ struct Growth {
     wall: f64,
     cpu: f64,
     rss: f64,
-    /// Bytes for each record more.
+    /// Bytes per additional record.
     further_bytes: f64,
 }
 
@@ -142,7 +142,7 @@ impl Growth {
     }
 }
 
-/// The k of y ~ x^k through two points: 1 is linear.
+/// The exponent k of y ~ x^k through two points: 1 is linear.
 fn exponent(from: (f64, f64), to: (f64, f64)) -> f64 {
     (to.1 / from.1).ln() / (to.0 / from.0).ln()
 }
@@ -152,7 +152,7 @@ fn megabytes(bytes: f64) -> String {
     if megabytes < 10.0 { format!("{megabytes:.1} MB") } else { format!("{megabytes:.0} MB") }
 }
 
-/// Every figure.
+/// All values.
 pub(super) fn json(sizes: &[Size]) -> Value {
     let run = |run: &Run| {
         json!({
@@ -234,7 +234,7 @@ mod tests {
             },
             measured: vec![Measured {
                 name: "report --gantt",
-                // out of order, and one far off
+                // unsorted, with one outlier
                 runs: vec![run(wall_s * 50.0), run(wall_s / 2.0), run(wall_s)],
             }],
         }

@@ -1,6 +1,6 @@
-//! A logarithmic axis of ratios that has 1 on it.
+//! A logarithmic axis of ratios that includes 1.
 
-/// From one ratio to another.
+/// The range of the axis.
 #[derive(Debug)]
 pub(super) struct Axis {
     low: f64,
@@ -8,7 +8,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Long enough for all of these, and for 1 and 2.
+    /// An axis that covers all values, and 1 and 2.
     pub(super) fn over(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
             .filter(|value| value.is_finite() && *value > 0.0)
@@ -16,12 +16,12 @@ impl Axis {
         Self { low: low * 0.93, high: high * 1.07 }
     }
 
-    /// How far along it a value is, from 0 to 1.
+    /// The relative position of a value, from 0 to 1.
     pub(super) fn position(&self, value: f64) -> f64 {
         (value / self.low).ln() / (self.high / self.low).ln()
     }
 
-    /// The round numbers on it, so few that they can be read.
+    /// Round numbers as ticks, few enough to be readable.
     pub(super) fn ticks(&self) -> Vec<f64> {
         let leading: &[f64] =
             if self.high / self.low > 20.0 { &[1.0, 3.0] } else { &[1.0, 2.0, 5.0] };

@@ -1,31 +1,31 @@
-//! How many events there were, by kind: declared by a payload, or seen by a tracer.
+//! Event counts by kind: declared by a payload, or observed by a tracer.
 
 use serde::{Deserialize, Serialize};
 
-/// Events by kind; none where a tool does not give that kind.
+/// Events by kind; None for kinds that a tool does not report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counts {
-    /// Tasks made, threads included.
+    /// Tasks created, including threads.
     pub(crate) forks: Option<u64>,
     pub(crate) execs: Option<u64>,
-    /// Tasks ended, threads included.
+    /// Tasks ended, including threads.
     pub(crate) exits: Option<u64>,
-    /// Calls of open(2) and its kin that failed.
+    /// Failed calls of open(2) and its variants.
     pub(crate) failed_opens: Option<u64>,
 }
 
-/// What a tracer gave in one run.
+/// What a tracer observed in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) counts: Counts,
-    /// All records or lines of its output, of whatever kind.
+    /// All records or output lines of any kind.
     pub(crate) records: Option<u64>,
-    /// What it says it lost; none where it would not say.
+    /// Lost records as reported by the tracer; None if it does not report them.
     pub(crate) lost: Option<u64>,
 }
 
 impl Counts {
-    /// All four kinds.
+    /// Counts of all four kinds.
     pub(crate) fn all(forks: u64, execs: u64, exits: u64, failed_opens: u64) -> Self {
         Self {
             forks: Some(forks),
@@ -35,7 +35,7 @@ impl Counts {
         }
     }
 
-    /// Letter, name and number of each kind.
+    /// Letter, name and count of each kind.
     pub(crate) fn kinds(self) -> [(char, &'static str, Option<u64>); 4] {
         [
             ('f', "forks", self.forks),
@@ -45,14 +45,14 @@ impl Counts {
         ]
     }
 
-    /// Without what is not the payload's: the stop watch's own exec and exit.
+    /// Without the stopwatch's own exec and exit.
     pub(crate) fn without(self, execs: u64, exits: u64) -> Self {
         let less = |count: Option<u64>, by| count.map(|count| count.saturating_sub(by));
         Self { execs: less(self.execs, execs), exits: less(self.exits, exits), ..self }
     }
 
-    /// One letter for each kind: itself where all were seen, `!` where not, `-` where the tool does
-    /// not give it, `?` where nobody knows how many there were.
+    /// One letter per kind: itself if all events were seen, `!` if not, `-` if the tool does not
+    /// report it, `?` if the true number is unknown.
     pub(crate) fn letters(self, declared: Self) -> String {
         let pairs = self.kinds().into_iter().zip(declared.kinds());
         pairs
@@ -65,7 +65,7 @@ impl Counts {
             .collect()
     }
 
-    /// What differs, in words; empty if nothing does.
+    /// The differences as text; empty if there are none.
     pub(crate) fn differences(self, declared: Self) -> Vec<String> {
         let pairs = self.kinds().into_iter().zip(declared.kinds());
         pairs

@@ -1,4 +1,4 @@
-//! The least that recording can cost: the same hooks with programs that do nothing.
+//! The minimum cost of recording: the same hooks with empty programs.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ const fn variant(
     Tracer { name, programs: &[], version: "", how: How::Starts(command), count }
 }
 
-/// Ways to record; what they see is not compared.
+/// Ways to record; their events are not compared.
 static VARIANTS: &[Tracer] = &[
     variant(EMPTY, |site| Ok(own::command(site, &["--empty-programs"]))),
     variant("opens only", |site| Ok(own::command(site, &["--misses", "open,exec"]))),
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &FloorArgs) -> Result<()> {
     Ok(())
 }
 
-/// How much more of its time a payload takes with our programs than with empty ones.
+/// The additional relative time of a payload with our programs compared with empty ones.
 fn distance(payload: &PayloadResults) -> Option<f64> {
     let wall = |name: &str| {
         let row = payload.rows.iter().find(|row| row.tracer == name)?;
@@ -84,7 +84,7 @@ fn distance(payload: &PayloadResults) -> Option<f64> {
     Some(wall(PROCTRACE)? - wall(EMPTY)?)
 }
 
-/// Runs a payload once more and prints what each program took.
+/// Runs a payload once more and prints the cost of each program.
 fn programs(name: &'static str, scale: u64, site: &mut Site) -> Result<()> {
     let Ok(payload) = payloads::prepare(name, scale, &site.release, &site.scratch) else {
         return Ok(());
@@ -112,7 +112,7 @@ fn programs(name: &'static str, scale: u64, site: &mut Site) -> Result<()> {
     Ok(())
 }
 
-/// The kernel counts runs of BPF programs, for the whole machine, while this is on.
+/// While this exists, the kernel counts runs of BPF programs, on the whole machine.
 struct Counting {
     before: String,
 }

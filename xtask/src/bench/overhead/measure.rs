@@ -1,4 +1,5 @@
-//! The rounds: for every payload and tracer a bare run and a traced one, by turns.
+//! The measurement rounds: for every payload and tracer a bare run and a traced one, in alternating
+//! order.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -16,22 +17,22 @@ use super::trial;
 use crate::run::{cargo, output, run as execute, target_dir};
 use crate::setup;
 
-/// A tracer that makes a payload take so many times as long is run less often.
+/// A tracer that slows a payload down by more than this factor is run less often.
 const SLOW: f64 = 3.0;
 
-/// What to run, and how often.
+/// The measurements to make.
 pub(super) struct Plan<'a> {
     pub(super) rounds: usize,
     pub(super) slow_rounds: usize,
     pub(super) scale: u64,
-    /// Of the payloads; all if it is empty.
+    /// Names of payloads; all if it is empty.
     pub(super) only: &'a [String],
     pub(super) tracers: Vec<&'static Tracer>,
-    /// Where what is known is saved after each payload.
+    /// Where results are saved after each payload.
     pub(super) json: Option<&'a Path>,
 }
 
-/// Where proctrace and the fixtures have been built, and runs take place.
+/// Builds proctrace and the fixtures, and prepares the directory for runs.
 pub(super) fn site() -> Result<Site> {
     setup::run(setup::EVERYTHING)?;
     let packages = ["--package", "proctrace", "--package", "proctrace-fixtures"];
@@ -40,7 +41,7 @@ pub(super) fn site() -> Result<Site> {
     let scratch = target_dir()?.join("bench");
     std::fs::create_dir_all(&scratch)?;
     let timed = output(Command::new(release.join("fixture-path")).arg("timed"))?;
-    // So that whatever a tracer leaves behind is ours to wait for, and its CPU time told to us.
+    // So that orphans of a tracer are reaped by us, and their CPU time is accounted to us.
     nix::sys::prctl::set_child_subreaper(true)?;
     Ok(Site {
         directory: scratch.join("run"),
@@ -84,7 +85,7 @@ pub(super) fn chosen(substrings: &[String], name: &str) -> bool {
     substrings.is_empty() || substrings.iter().any(|part| name.contains(part.as_str()))
 }
 
-/// The tracers that are there, with what they say of their versions.
+/// The installed tracers, with their versions.
 fn find_tracers(
     tracers: &[&'static Tracer],
     site: &Site,
@@ -128,7 +129,7 @@ fn measure_payload(
                 continue;
             }
             match pair(tracer, payload, site, bare_wall_ns, round % 2 == 0) {
-                // The first round warms caches, and shows who is slow.
+                // The first round warms caches, and identifies slow tracers.
                 Ok(pair) if round == 0 => {
                     bare_wall_ns = Some(pair.bare.payload_wall_ns);
                     *slow = pair.wall() > SLOW;
@@ -148,8 +149,9 @@ fn measure_payload(
     Ok(PayloadResults { name: payload.name.to_owned(), command, declared: payload.declared, rows })
 }
 
-/// A bare run and a traced one, in this order or the other. How long a bare run takes is known from
-/// an earlier round, or else from the one that comes first.
+/// A bare and a traced run, in either order. The duration of a bare run, which sets the time limit
+/// of the traced one, is known from an earlier round or from the bare run of this pair, if that
+/// comes first.
 fn pair(
     tracer: &Tracer,
     payload: &Payload,
@@ -176,15 +178,16 @@ fn pair(
     Ok(Pair { bare, traced, bare_first })
 }
 
-/// What no payload takes without a tracer.
+/// Time limit of a payload without a tracer.
 const BARE_LIMIT: Duration = Duration::from_secs(300);
 
-/// What no tracer may take: strace takes 130 times as long for the storm, of half a second.
+/// Time limit with a tracer: strace slows the storm of half a second down by a factor of 130.
 fn limit(bare_wall_ns: u64) -> Duration {
     Duration::from_nanos(bare_wall_ns) * 20 + Duration::from_secs(120)
 }
 
-/// A command as it is on any machine: our own programs and directories by their last names.
+/// A machine-independent command line: our own programs and directories are reduced to their last
+/// path component.
 fn described(command: &[OsString]) -> String {
     let words = command.iter().map(|word| {
         let word = word.to_string_lossy();

@@ -1,7 +1,7 @@
-//! What recording costs and whether it is complete, side by side with other tracers.
+//! The overhead and completeness of recording, compared with other tracers.
 //!
-//! Machines are noisy, so nothing here is an absolute time: each traced run stands beside a bare one
-//! right before or after it, and what counts is the median of their ratios.
+//! Machines are noisy, so no absolute times are compared: each traced run is paired with a bare one
+//! right before or after it, and the result is the median of their ratios.
 
 mod axis;
 mod counts;
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &OverheadArgs) -> Result<()> {
     Ok(())
 }
 
-/// What proctrace lost, or saw otherwise than it was.
+/// Lost or incorrect events of proctrace.
 fn faults(results: &Results) -> Vec<String> {
     let mut faults = Vec::new();
     for payload in &results.payloads {

@@ -1,4 +1,4 @@
-//! What proctrace itself saw, from its trailer and its report.
+//! Counts proctrace's own events, from its trailer and its report.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use super::counts::{Counts, Seen};
 use super::site::Site;
 use crate::run::{as_root, output};
 
-/// The command that records, to be followed by that of the payload.
+/// The recording command, to be followed by that of the payload.
 pub(super) fn command(site: &Site, options: &[&str]) -> Command {
     let mut command = as_root(site.release.join("proctrace"));
     command.args(["record", "--quiet"]).args(options);
@@ -23,7 +23,7 @@ pub(super) fn count(site: &Site) -> Result<Seen> {
     seen(&header["trailer"], &report)
 }
 
-/// CPU time that loading the programs took.
+/// CPU time of loading the programs.
 pub(super) fn loading_ns(site: &Site) -> Result<u64> {
     let header = ask(site, &["dump", "--header"])?;
     header["trailer"]["recorder"]["loading_ns"].as_u64().context("the trailer tells no loading")
@@ -39,7 +39,7 @@ fn seen(trailer: &Value, report: &Value) -> Result<Seen> {
     let kind = |name: &str| records.get(name).and_then(Value::as_u64).unwrap_or(0);
     let opens = &report["summary"]["lookups_failed_by_family"];
     let opens = opens.as_object().context("the report tells no failed look-ups")?;
-    // What the trailer counts as lost, and what only the report finds missing.
+    // Losses counted in the trailer, and those that only the report detects.
     let lost = report["health"]["lost"].as_u64().context("the report tells no losses")?;
     let losses = trailer["losses"].as_array().context("the trailer tells no losses")?;
     let told: u64 = losses.iter().filter_map(|loss| loss["count"].as_u64()).sum();

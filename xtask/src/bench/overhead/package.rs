@@ -1,4 +1,4 @@
-//! A real package to be built: GNU hello, as the distribution has its source.
+//! A real package as a build payload: GNU hello, from the distribution's source package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(super) fn hello(scratch: &Path) -> Result<PathBuf> {
     Ok(unpacked)
 }
 
-/// The archive of the original source and its checksum, if both it and its .dsc are there.
+/// The archive of the original source and its checksum, if both it and its .dsc exist.
 fn archive(directory: &Path) -> Result<Option<(PathBuf, String)>> {
     for entry in fs::read_dir(directory).context("cannot read a directory")? {
         let path = entry?.path();
@@ -57,7 +57,7 @@ fn original(dsc: &str) -> Option<(String, String)> {
     })
 }
 
-/// `apt-get source`, with lists of its own, so that nothing of the system's is changed.
+/// `apt-get source` with separate package lists, so that the system's are unchanged.
 fn fetch(directory: &Path) -> Result<()> {
     let apt = directory.join("apt");
     for part in ["lists/partial", "cache/archives/partial", "sources.list.d"] {
@@ -83,7 +83,7 @@ fn fetch(directory: &Path) -> Result<()> {
         format!("Dir::Cache={}", apt.join("cache").display()),
     ];
     if is_root() {
-        // The user that apt would become may not be allowed in here.
+        // apt's sandbox user may have no access here.
         options.push("APT::Sandbox::User=root".to_owned());
     }
     let apt_get = |arguments: &[&str]| {
@@ -98,7 +98,7 @@ fn fetch(directory: &Path) -> Result<()> {
     apt_get(&["source", "-qq", "--download-only", "hello"])
 }
 
-/// Where the system would take the binary package from.
+/// The repository from which the system would install the binary package.
 fn origin() -> Result<String> {
     let policy = output(Command::new("apt-cache").args(["madison", "hello"]))?;
     let policy = String::from_utf8_lossy(&policy).into_owned();
@@ -118,7 +118,7 @@ fn system_sources() -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The stanzas of a .sources file that name this origin, for sources in place of binaries.
+/// The stanzas of a .sources file for this origin, changed from binary to source packages.
 fn stanzas(text: &str, origin: &str) -> String {
     let of_origin = |stanza: &&str| stanza.contains(origin.trim_end_matches('/'));
     let stanzas = text.split("\n\n").filter(of_origin).map(|stanza| {
@@ -131,7 +131,7 @@ fn stanzas(text: &str, origin: &str) -> String {
     stanzas.collect()
 }
 
-/// The same for the older form with a line for each.
+/// The same for the older one-line format.
 fn lines(text: &str, origin: &str) -> String {
     let lines = text.lines().filter(|line| line.contains(origin.trim_end_matches('/')));
     let lines = lines.filter_map(|line| Some(format!("deb-src {}\n", line.strip_prefix("deb ")?)));

@@ -1,4 +1,4 @@
-//! What is run under the tracers, and how many events it must be seen to have.
+//! The payloads run under the tracers, and their expected event counts.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,11 +12,11 @@ use super::package;
 use super::truth;
 use crate::run::output;
 
-/// Something to be run.
+/// A payload.
 pub(super) struct Payload {
     pub(super) name: &'static str,
     pub(super) command: Vec<OsString>,
-    /// What happens below the stop watch, the process that it starts included.
+    /// Events below the stopwatch, including the process that it starts.
     pub(super) declared: Counts,
     /// A directory to be copied afresh before each run.
     fresh: Option<Fresh>,
@@ -27,7 +27,7 @@ struct Fresh {
     to: PathBuf,
 }
 
-/// What to choose from, in the order of the report, and what is said of it in the help: at scale 1.
+/// The available payloads in report order, with their help texts: at scale 1.
 pub(super) const NAMES: &[(&str, &str)] = &[
     ("spawn", "2,000 times /bin/true, one after the other"),
     ("spawn in parallel", "3,000 times /bin/true, one at a time for each CPU"),
@@ -43,7 +43,7 @@ pub(super) const NAMES: &[(&str, &str)] = &[
 const SEARCH_DIRECTORIES: u32 = 60;
 const LS_RUNS: u64 = 300;
 
-/// Makes the payload of this name ready to be run.
+/// Prepares the payload of this name.
 pub(super) fn prepare(
     name: &'static str,
     scale: u64,
@@ -89,7 +89,7 @@ pub(super) fn prepare(
                 command.extend(fixture("spawn", &[&n.to_string(), "/bin/ls"])?);
                 Ok(command)
             };
-            // env and spawn are executed by the process that the stop watch makes
+            // env and spawn are executed by the process that the stopwatch creates
             let declared = Counts {
                 failed_opens: truth::failed_opens_of_repetition(&times, runs)?,
                 ..Counts::all(runs + 1, runs + 2, runs + 1, 0)
@@ -113,7 +113,7 @@ pub(super) fn prepare(
     Ok(Payload { name, command, declared, fresh: None })
 }
 
-/// `LD_LIBRARY_PATH=…` of directories that are there and empty.
+/// `LD_LIBRARY_PATH=…` of existing, empty directories.
 fn search_path(scratch: &Path) -> Result<OsString> {
     let mut path = OsString::from("LD_LIBRARY_PATH=");
     for number in 0..SEARCH_DIRECTORIES {
@@ -128,7 +128,7 @@ fn search_path(scratch: &Path) -> Result<OsString> {
 }
 
 impl Payload {
-    /// Puts everything as it was before the first run.
+    /// Restores the state before the first run.
     pub(super) fn reset(&self) -> Result<()> {
         self.fresh.as_ref().map_or(Ok(()), Fresh::copy)
     }
@@ -139,7 +139,7 @@ impl Fresh {
         if self.to.exists() {
             fs::remove_dir_all(&self.to).context("cannot remove the copy of a package")?;
         }
-        // With its times, by which make decides what to build.
+        // Preserves the times, from which make determines what to build.
         output(Command::new("cp").arg("-a").arg(&self.from).arg(&self.to)).map(drop)
     }
 }

@@ -1,4 +1,4 @@
-//! The programs of other projects: where they are, which version, and how to install them.
+//! Third-party programs: where they are installed, their versions, and how to install them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::run::{cargo, exists, run as execute, target_dir};
 use crate::setup;
 
-/// Where the first of these that is there lies: on the path, or where we installed it.
+/// The first of these programs that exists, on PATH or in our own directory.
 pub(super) fn first_of(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let own = directory().ok()?.join("bin");
@@ -19,12 +19,13 @@ pub(super) fn first_of(names: &[&str]) -> Option<PathBuf> {
     candidates.find(|program| program.is_file())
 }
 
-/// Where `cargo install` puts what no package manager has.
+/// Where `cargo install` puts programs that no package manager has.
 fn directory() -> Result<PathBuf> {
     Ok(target_dir()?.join("bench").join("peers"))
 }
 
-/// Installs what can be had. What cannot is said, and is no error: it is left out later.
+/// Installs what is available. Failures are reported but are not errors: missing tools are skipped
+/// later.
 pub(super) fn install() -> Result<()> {
     for tool in setup::PEERS {
         if let Err(error) = setup::run(std::slice::from_ref(tool)) {
@@ -35,9 +36,9 @@ pub(super) fn install() -> Result<()> {
     if !exists("tracexec") && !directory.join("bin/tracexec").exists() {
         let mut install = cargo();
         install.args(["install", "--locked", "--root"]).arg(&directory).arg("tracexec");
-        // So that what is built already is built no more if someone interrupts this.
+        // So that an interrupted build can be resumed.
         install.env("CARGO_TARGET_DIR", directory.join("build"));
-        // Outside of the workspace, whose settings are not its own.
+        // Outside the workspace, whose settings do not apply to it.
         if let Err(error) = execute(install.current_dir("/")) {
             println!("{error:#}");
         }
@@ -45,7 +46,7 @@ pub(super) fn install() -> Result<()> {
     Ok(())
 }
 
-/// What a program says of its version.
+/// The version output of a program.
 pub(super) fn first_line(program: PathBuf, argument: &str) -> Result<String> {
     let output = Command::new(&program).arg(argument).output();
     let output = output.with_context(|| format!("{} does not run", program.display()))?;

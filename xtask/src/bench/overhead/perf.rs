@@ -1,4 +1,4 @@
-//! What perf saw: the lines of `perf trace`, and the statistics of what `perf record` kept.
+//! Counts perf's events: the lines of `perf trace`, and the statistics of `perf record`.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -21,14 +21,14 @@ struct Tally {
 }
 
 impl Tally {
-    /// A line of `perf trace`.
+    /// Parses a line of `perf trace`.
     fn add_trace_line(&mut self, line: &str) {
         if let Some(lost) = line.trim().strip_prefix("LOST ") {
             self.lost += lost.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
             return;
         }
         self.lines += 1;
-        // time ( duration ): name/pid event; an event's arguments may hold anything
+        // time ( duration ): name/pid event; an event's arguments may contain anything
         let Some((_, event)) = line.split_once("): ") else { return };
         let Some(head) = event.split('(').next() else { return };
         let name = head.split_whitespace().last().unwrap_or_default();
@@ -39,7 +39,7 @@ impl Tally {
         }
     }
 
-    /// A line of `perf report --stats`; `section` is the event that such lines are of.
+    /// Parses a line of `perf report --stats`; `section` is the event to which such lines belong.
     fn add_stats_line(&mut self, line: &str, section: &mut Option<usize>) {
         if let Some(name) = line.strip_suffix(" stats:") {
             let names = SCHEDULER.iter().chain([&FAILED_OPEN]);

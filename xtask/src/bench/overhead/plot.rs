@@ -1,4 +1,4 @@
-//! The wall times as a chart: a panel for each payload, in it a dot with its interval per tracer.
+//! A chart of the wall times: one panel per payload, with a dot and its interval per tracer.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::results::{PayloadResults, Results, Row};
 use super::tracers::{NONE, PROCTRACE};
 use crate::bench::stats::{Estimate, FEWEST_FOR_INTERVAL};
 
-/// One colour for each tracer; related ones in shades of the same.
+/// One colour per tracer; related tracers have shades of the same colour.
 const COLOURS: &[(&str, RGBColor)] = &[
     (PROCTRACE, RGBColor(0xc8, 0x10, 0x2e)),
     ("strace", RGBColor(0xb4, 0x5f, 0x06)),
@@ -36,7 +36,7 @@ const COLUMNS: usize = 3;
 const PANEL: (i32, i32) = (330, 46);
 const ROW: i32 = 19;
 const NAMES: i32 = 124;
-/// Between panels, and room for a number right of a dot.
+/// Space between panels, for the number to the right of a dot.
 const GAP: i32 = 46;
 const TOP: i32 = 62;
 const BOTTOM: i32 = 62;
@@ -47,7 +47,7 @@ const FONT: &str = "Helvetica, Arial, sans-serif";
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-/// Draws it to an SVG file.
+/// Draws the chart to an SVG file.
 pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
     let svg = svg(results).context("cannot draw the chart")?;
     std::fs::write(file, svg).with_context(|| format!("cannot write {}", file.display()))
@@ -58,7 +58,7 @@ fn svg(results: &Results) -> Result<String> {
     let columns = results.payloads.len().clamp(1, COLUMNS) as i32;
     let lines = results.payloads.len().div_ceil(COLUMNS) as i32;
     let panel_height = PANEL.1 + ROW * tracers.len() as i32;
-    // The legend has to fit as well.
+    // The legend must fit as well.
     let width = (2 * MARGIN + NAMES + columns * (PANEL.0 + GAP)).max(LEGEND_WIDTH);
     let height = TOP + lines * panel_height + BOTTOM;
     let axis = Axis::over(results.payloads.iter().flat_map(|payload| {
@@ -99,7 +99,7 @@ fn svg(results: &Results) -> Result<String> {
     Ok(svg)
 }
 
-/// Who is drawn, in the order of the table.
+/// The tracers shown, in the order of the table.
 fn tracers(results: &Results) -> Vec<&str> {
     let rows = || results.payloads.iter().flat_map(|payload| &payload.rows);
     let mut tracers: Vec<&str> = Vec::new();
@@ -151,7 +151,7 @@ fn panel(
     Ok(())
 }
 
-/// The interval, the median upon it, and its number.
+/// The interval, the median on it, and its number.
 fn dot(
     area: &Area<'_>,
     wall: Estimate,
@@ -174,7 +174,7 @@ fn dot(
     text(area, &number, (x(wall.high).max(at.0 + 4) + 6, y), 12, &colour, HPos::Left)
 }
 
-/// Whether a tracer gave every event of every kind in every round.
+/// Whether a tracer recorded every event of every kind in every round.
 fn complete(row: &Row, payload: &PayloadResults) -> bool {
     row.pairs.iter().all(|pair| {
         let letters = pair.traced.seen.counts.letters(payload.declared);

@@ -1,5 +1,5 @@
-//! The kernel's own tracing by its file system alone, as trace-cmd uses it: a buffer per CPU whose
-//! pages are written to a file unread. It shows what recording costs without any formatting.
+//! The kernel's ftrace through tracefs alone, as trace-cmd uses it: a buffer per CPU whose pages
+//! are written to a file unparsed, which shows the cost of recording without any formatting.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -26,7 +26,7 @@ const EVENTS: [&str; 4] = [
     "sched/sched_process_exit",
     "syscalls/sys_exit_openat",
 ];
-/// How often a buffer is emptied: at a million small events a second its 1.4 MB last for 50 ms.
+/// How often a buffer is drained: at a million small events per second its 1.4 MB last for 50 ms.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Whom to trace, and where to. Ends at the end of its input.
@@ -50,7 +50,7 @@ struct Summary {
     lost: u64,
 }
 
-/// Mounts the file system where no one has yet.
+/// Mounts tracefs if it is not mounted.
 pub(super) fn mount() -> Result<()> {
     if !Path::new(TRACEFS).join("instances").exists() {
         execute(as_root("mount").args(["-t", "tracefs", "nodev", TRACEFS]))?;
@@ -58,7 +58,7 @@ pub(super) fn mount() -> Result<()> {
     Ok(())
 }
 
-/// Removes what a reader left that was killed.
+/// Removes the remains of a killed reader.
 pub(super) fn clean() {
     if Path::new(INSTANCE).exists() {
         let _ = as_root("rmdir").arg(INSTANCE).status();
@@ -78,7 +78,7 @@ fn set(file: &str, value: &str) -> Result<()> {
     fs::write(&path, value).with_context(|| format!("cannot write {value} to {}", path.display()))
 }
 
-/// The reader: a process of its own, so that its CPU time and memory are its own.
+/// The reader: a separate process, so that its CPU time and memory can be measured.
 pub(crate) fn run(args: &RawFtraceArgs) -> Result<()> {
     fs::create_dir(INSTANCE).context("cannot make a trace instance")?;
     let _instance = Instance;
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &RawFtraceArgs) -> Result<()> {
         let stop = &stop;
         let readers: Vec<_> =
             cpus.iter().map(|cpu| scope.spawn(move || drain(cpu, &args.output, stop))).collect();
-        // The summary's being there says that all is set up.
+        // The existence of the summary file signals that setup is complete.
         let ready = File::create(&args.summary).context("cannot make the summary");
         let ended = std::io::stdin().read_to_end(&mut Vec::new());
         let off = set("tracing_on", "0");
@@ -128,7 +128,7 @@ fn cpus() -> Result<Vec<String>> {
     Ok(cpus)
 }
 
-/// Writes a CPU's pages to a file until it is told to stop and there is nothing left.
+/// Writes a CPU's pages to a file until told to stop and the buffer is empty.
 fn drain(cpu: &str, output: &Path, stop: &AtomicBool) -> Result<()> {
     let mut name = output.as_os_str().to_owned();
     name.push(format!(".{cpu}"));
@@ -138,12 +138,12 @@ fn drain(cpu: &str, output: &Path, stop: &AtomicBool) -> Result<()> {
     let mut pipe = OpenOptions::new().read(true).custom_flags(flags).open(pipe)?;
     let mut page = vec![0; rustix::param::page_size()];
     loop {
-        // Before the reading, so that what came until then is read.
+        // Loaded before reading, so that all events up to the stop are read.
         let last = stop.load(Ordering::Relaxed);
         loop {
             match pipe.read(&mut page) {
                 Ok(0) => break,
-                // A page that was read in part is handed out without its unused end.
+                // A partially read page is returned without its unused end.
                 Ok(length) => {
                     page[length..].fill(0);
                     file.write_all(&page)?;
@@ -160,7 +160,7 @@ fn drain(cpu: &str, output: &Path, stop: &AtomicBool) -> Result<()> {
     }
 }
 
-/// What the kernel wrote over or dropped.
+/// Events that the kernel overwrote or dropped.
 fn lost_of(stats: &str) -> u64 {
     stats
         .lines()

@@ -1,4 +1,4 @@
-//! What was measured, as it is saved: every pair of runs, what follows from them, and the machine.
+//! The saved results: every pair of runs, the derived statistics, and the machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::run::output;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Results {
     pub(crate) machine: Machine,
-    /// Tracers that could not be compared at all, and why.
+    /// Tracers excluded from the comparison, with the reason.
     pub(crate) left_out: BTreeMap<String, String>,
     pub(crate) payloads: Vec<PayloadResults>,
 }
@@ -26,9 +26,9 @@ pub(crate) struct Machine {
     pub(crate) kernel: String,
     pub(crate) processor: String,
     pub(crate) cpus: usize,
-    /// When it was measured, in UTC.
+    /// Date of the measurement, in UTC.
     pub(crate) date: String,
-    /// What each tracer says of its version.
+    /// The version of each tracer.
     pub(crate) tracers: BTreeMap<String, String>,
 }
 
@@ -40,38 +40,38 @@ pub(crate) struct PayloadResults {
     pub(crate) rows: Vec<Row>,
 }
 
-/// One tracer with one payload.
+/// The results of one tracer with one payload.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) tracer: String,
     pub(crate) pairs: Vec<Pair>,
     pub(crate) summary: Option<Summary>,
-    /// Why there are no more pairs, if something went wrong.
+    /// Why there are no more pairs, if there was a failure.
     pub(crate) stopped: Option<String>,
 }
 
-/// A run without the tracer and one with it, one right after the other.
+/// A run without the tracer and one with it, back to back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Pair {
     pub(crate) bare: Trial,
     pub(crate) traced: Trial,
-    /// Which of them came first.
+    /// Whether the bare run came first.
     pub(crate) bare_first: bool,
 }
 
-/// Each a multiple of the bare run of its pair, except where its name has a unit.
+/// Ratios to the bare run of the same pair, except for fields whose name contains a unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) payload_wall: Estimate,
-    /// Of payload and tracer together, start and stop of the tracer included.
+    /// CPU time of payload and tracer together, including the tracer's start and stop.
     pub(crate) all_cpu: Estimate,
     pub(crate) payload_cpu: Estimate,
-    /// The tracer's own CPU time, as a share of that of the bare payload.
+    /// The tracer's own CPU time, relative to that of the bare payload.
     pub(crate) tracer_cpu: Estimate,
-    /// Of that, what was left when the payload had begun: the share that grows with the payload.
+    /// The part of it used after the payload began: the part that grows with the payload.
     #[serde(default)]
     pub(crate) following_cpu: Option<Estimate>,
-    /// What had been used by then.
+    /// The CPU time used up to that point.
     #[serde(default)]
     pub(crate) loading_ns: Option<Estimate>,
     /// From the tracer's start to the end of all its output.
@@ -91,7 +91,7 @@ fn ratio(traced: u64, bare: u64) -> f64 {
     traced as f64 / bare.max(1) as f64
 }
 
-/// What follows from pairs; none from none.
+/// Statistics of the pairs; None if there are none.
 pub(super) fn summarise(pairs: &[Pair]) -> Option<Summary> {
     let over = |value: &dyn Fn(&Pair) -> Option<f64>| {
         estimate(&pairs.iter().filter_map(value).collect::<Vec<_>>())
@@ -121,7 +121,7 @@ pub(super) fn summarise(pairs: &[Pair]) -> Option<Summary> {
     })
 }
 
-/// What this machine is.
+/// Description of this machine.
 pub(super) fn machine(tracers: BTreeMap<String, String>) -> Result<Machine> {
     let say = |program: &str, arguments: &[&str]| -> Result<String> {
         let text = output(Command::new(program).args(arguments))?;

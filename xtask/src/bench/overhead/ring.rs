@@ -1,19 +1,19 @@
-//! The pages that the kernel's trace buffer hands out: which events are in them, and how many.
+//! Parses pages of the kernel's trace buffer, and counts their events by id.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 
-/// A page's time and length.
+/// Bytes of a page's time and length.
 const HEADER: usize = 16;
-/// The flags at the top of a page's length that tell of events missed before it.
+/// Masks the flags at the top of a page's length, which report missed events.
 const LENGTH: u64 = 0x0fff_ffff;
 
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 
-/// How many events of each id there are in pages of `page` bytes.
+/// Number of events of each id in pages of `page` bytes.
 pub(super) fn count(pages: &[u8], page: usize) -> Result<BTreeMap<u16, u64>> {
     ensure!(pages.len().is_multiple_of(page), "the trace does not consist of whole pages");
     let mut counts = BTreeMap::new();
@@ -26,19 +26,20 @@ pub(super) fn count(pages: &[u8], page: usize) -> Result<BTreeMap<u16, u64>> {
     Ok(counts)
 }
 
-/// Events follow one another: five bits of type or length in words, 27 of time, then that length.
+/// Each event header has five bits of type or length in words and 27 bits of time; a length may
+/// follow.
 fn count_page(data: &[u8], counts: &mut BTreeMap<u16, u64>) -> Result<()> {
     let mut at = 0;
     while at < data.len() {
         let head = word(data, at)?;
         let (kind, delta) = (head & 31, head >> 5);
         let words = match kind {
-            // a length of its own, which counts itself
+            // a separate length, which includes itself
             0 => {
                 *counts.entry(id(data, at + 8)?).or_default() += 1;
                 word(data, at + 4)?.div_ceil(4) + 1
             }
-            // the rest of the page, or an event that was taken back
+            // the rest of the page, or a discarded event
             PADDING if delta == 0 => return Ok(()),
             PADDING => word(data, at + 4)?.div_ceil(4) + 1,
             TIME_EXTEND | TIME_STAMP => 2,
@@ -58,7 +59,7 @@ fn word(data: &[u8], at: usize) -> Result<u32> {
     Ok(u32::from_le_bytes(bytes.context("an event is cut short")?))
 }
 
-/// The first field of every event.
+/// The id, the first field of every event.
 fn id(data: &[u8], at: usize) -> Result<u16> {
     let bytes = data.get(at..at + 2).and_then(|bytes| bytes.try_into().ok());
     Ok(u16::from_le_bytes(bytes.context("an event is cut short")?))
@@ -79,7 +80,7 @@ mod tests {
     #[test]
     fn events_of_every_form_are_walked_over() {
         let events = [
-            // two words of event 7, a time, a long one of event 9 with 9 bytes, one taken back
+            // two words of event 7, a time, a long one of event 9 with 9 bytes, a discarded one
             2 | 5 << 5,
             0x1234_0007,
             0,
@@ -92,7 +93,7 @@ mod tests {
             PADDING | 1 << 5,
             8,
             0,
-            // one word of event 7, and the page is padded
+            // one word of event 7, then padding
             1,
             7,
             PADDING,

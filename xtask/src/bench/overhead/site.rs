@@ -1,4 +1,4 @@
-//! Where one run takes place: its directory, its files, and whose process tree it is about.
+//! The environment of one run: its directory, its files, and the process tree of the payload.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -7,20 +7,20 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-/// A run's surroundings. A tracer's output goes to files whose names begin with `out`, which are
-/// measured; everything else that is said goes to `log`.
+/// The environment of a run. A tracer's output goes to files whose names begin with `out`, which
+/// are measured; all other output goes to `log`.
 pub(super) struct Site {
     /// Emptied before each run.
     pub(super) directory: PathBuf,
-    /// Where payloads keep what they need, from one run to the next.
+    /// Files of payloads that are kept between runs.
     pub(super) scratch: PathBuf,
-    /// Where our own programs are.
+    /// Directory of our own programs.
     pub(super) release: PathBuf,
     /// The fixture that times a payload.
     pub(super) timed: PathBuf,
-    /// That fixture's process, where it waits for a tracer that works from beside.
+    /// The pid of that fixture, where it waits for a tracer that runs separately.
     pub(super) root_pid: u64,
-    /// Who was there before the payload.
+    /// Tasks that existed before the payload.
     pub(super) others: HashSet<u64>,
 }
 
@@ -37,18 +37,18 @@ impl Site {
         self.directory.join("timed")
     }
 
-    /// A file to be a command's output.
+    /// Creates a file for a command's output.
     pub(super) fn create(&self, path: &Path) -> Result<Stdio> {
         Ok(File::create(path).with_context(|| format!("cannot make {}", path.display()))?.into())
     }
 
-    /// The log, to be added to.
+    /// Opens the log for appending.
     pub(super) fn append_log(&self) -> Result<Stdio> {
         let file = File::options().create(true).append(true).open(self.log());
         Ok(file.context("cannot open the log")?.into())
     }
 
-    /// Removes what the last run left.
+    /// Removes the files of the last run.
     pub(super) fn clear(&self) -> Result<()> {
         if self.directory.exists() {
             fs::remove_dir_all(&self.directory).context("cannot empty the scratch directory")?;
@@ -56,7 +56,7 @@ impl Site {
         fs::create_dir_all(&self.directory).context("cannot make the scratch directory")
     }
 
-    /// The bytes of all the tracer's output.
+    /// Total size of the tracer's output.
     pub(super) fn output_bytes(&self) -> Result<u64> {
         let mut bytes = 0;
         for entry in fs::read_dir(&self.directory).context("cannot read the scratch directory")? {
@@ -68,7 +68,7 @@ impl Site {
         Ok(bytes)
     }
 
-    /// The last words of the log, for an error message.
+    /// The last lines of the log, for an error message.
     pub(super) fn last_words(&self) -> String {
         let log = fs::read(self.log()).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
@@ -77,7 +77,7 @@ impl Site {
     }
 }
 
-/// As nobody's cargo and no locale would have it, so that a payload does the same everywhere.
+/// Resets cargo and locale variables, so that a payload behaves the same everywhere.
 pub(super) fn plain(command: &mut Command) -> &mut Command {
     for name in ["LD_LIBRARY_PATH", "LANG", "LANGUAGE", "MAKEFLAGS", "CARGO_MAKEFLAGS"] {
         command.env_remove(name);

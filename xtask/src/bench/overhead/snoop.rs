@@ -1,4 +1,5 @@
-//! What tools saw that print a line per event of the whole machine: bpftrace, those of bcc, forkstat.
+//! Counts events of tools that print a line per event of the whole machine: bpftrace, bcc tools,
+//! forkstat.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,15 +19,15 @@ enum Kind {
     FailedOpen,
 }
 
-/// One line of any of them.
+/// One output line of any of them.
 struct Event {
     kind: Kind,
     task: u64,
-    /// Who made it, if the line says so.
+    /// The parent, if the line contains it.
     parent: Option<u64>,
 }
 
-/// What a bpftrace script for the four kinds of events prints; `hooks.bt` of a run.
+/// The bpftrace script for the four kinds of events; `hooks.bt` of a run.
 pub(super) const BPFTRACE_SCRIPT: &str = r#"tracepoint:sched:sched_process_fork { printf("f %llu %d %d\n", nsecs, args->child_pid, args->parent_pid); }
 tracepoint:sched:sched_process_exec { printf("x %llu %d %s\n", nsecs, pid, str(args->filename)); }
 tracepoint:sched:sched_process_exit { printf("e %llu %d\n", nsecs, tid); }
@@ -42,7 +43,7 @@ pub(super) fn count_bpftrace(site: &Site) -> Result<Seen> {
     let kinds = Kind::all();
     let text = read(&site.out(""))?;
     let mut events: Vec<(u64, Event)> = text.lines().filter_map(bpftrace).collect();
-    // It reads the buffers of the CPUs one by one.
+    // It reads the per-CPU buffers one after another.
     events.sort_by_key(|(time_ns, _)| *time_ns);
     Ok(tally(site, &kinds, events.into_iter().map(|(_, event)| event).collect()))
 }
@@ -64,7 +65,8 @@ pub(super) fn count_forkstat(site: &Site) -> Result<Seen> {
     let mut parent = None;
     let events = text.lines().filter_map(|line| forkstat(line, &mut parent)).collect();
     let mut seen = tally(site, &[Kind::Fork, Kind::Exec, Kind::Exit], events);
-    // The kernel's connector drops what finds no room in the socket, and forkstat does not ask.
+    // The kernel's connector drops messages that do not fit into the socket buffer, and forkstat
+    // does not check for this.
     seen.lost = None;
     Ok(seen)
 }
@@ -80,7 +82,8 @@ fn read(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Counts what is the payload's. Lines of several CPUs come out of order, so origins come first.
+/// Counts the payload's events. Lines of several CPUs are unordered, so parents are collected
+/// first.
 fn tally(site: &Site, kinds: &[Kind], events: Vec<Event>) -> Seen {
     let mut tree = Tree::new(site.root_pid, &site.others, kinds.contains(&Kind::Fork));
     for (at, event) in events.iter().enumerate() {
@@ -90,7 +93,7 @@ fn tally(site: &Site, kinds: &[Kind], events: Vec<Event>) -> Seen {
     }
     let mut counts: BTreeMap<Kind, u64> = kinds.iter().map(|kind| (*kind, 0)).collect();
     for (at, event) in events.iter().enumerate() {
-        // The fork and the exec of the stop watch itself are none of the payload's.
+        // The fork and the exec of the stopwatch itself do not belong to the payload.
         if event.task != site.root_pid || event.kind == Kind::Exit {
             let told = event.parent.unwrap_or(event.task);
             let ours = event.task == site.root_pid || tree.holds(told, at);
@@ -119,7 +122,7 @@ fn losses(log: &str) -> u64 {
         .sum()
 }
 
-/// A line of the script above, and its time.
+/// Parses a line of the script above, with its time.
 fn bpftrace(line: &str) -> Option<(u64, Event)> {
     let mut words = line.split(' ');
     let kind = match words.next()? {
@@ -135,7 +138,7 @@ fn bpftrace(line: &str) -> Option<(u64, Event)> {
     Some((time_ns, Event { kind, task, parent }))
 }
 
-/// The numbers after a name of 16 columns, which may contain spaces.
+/// The numbers after a name field of 16 columns, which may contain spaces.
 fn after_name(line: &str) -> Option<impl Iterator<Item = u64>> {
     Some(line.get(16..)?.split_whitespace().map_while(|word| word.parse().ok()))
 }
@@ -147,7 +150,7 @@ fn execsnoop(line: &str) -> Option<Event> {
     (result == 0).then_some(Event { kind: Kind::Exec, task, parent: Some(parent) })
 }
 
-/// `PCOMM PID PPID TID AGE(s) EXIT_CODE`; a thread is made by its process.
+/// `PCOMM PID PPID TID AGE(s) EXIT_CODE`; a thread's parent is its process.
 fn exitsnoop(line: &str) -> Option<Event> {
     let mut numbers = after_name(line)?;
     let (process, parent, task) = (numbers.next()?, numbers.next()?, numbers.next()?);

@@ -1,4 +1,4 @@
-//! What strace saw, from the lines of its output.
+//! Counts strace's events from the lines of its output.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::counts::{Counts, Seen};
 use super::site::Site;
 
-/// What proctrace records.
+/// The calls that proctrace records.
 pub(super) const CALLS: &str = "trace=%process,open,openat,openat2,creat,stat,lstat,newfstatat,statx,\
     access,faccessat,faccessat2,readlink,readlinkat,chdir";
 
@@ -23,7 +23,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// One line: a pid, then a call with its result, the second half of one, or an end.
+    /// One line: a pid, then a call with its result, the second half of a call, or an exit.
     fn add(&mut self, line: &str) {
         self.lines += 1;
         let Some((_, event)) = line.split_once(' ') else { return };
@@ -66,7 +66,7 @@ pub(super) fn count_file(log: &Path) -> Result<Seen> {
     Ok(Seen {
         counts: Counts::all(tally.forks, tally.execs, tally.exits, tally.failed_opens),
         records: Some(tally.lines),
-        // It stops whom it traces, so it cannot lose anything.
+        // It stops its tracees, so nothing is lost.
         lost: Some(0),
     })
 }

@@ -1,4 +1,4 @@
-//! The results as tables of at most 100 columns, one for each payload.
+//! The results as tables of at most 100 columns, one per payload.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::counts::Counts;
 use super::results::{PayloadResults, Results, Row};
 use crate::bench::stats::{Estimate, FEWEST_FOR_INTERVAL};
 
-/// All tables, and what has to be known to read them.
+/// All tables, with the notes needed to interpret them.
 pub(super) fn render(results: &Results) -> String {
     let machine = &results.machine;
     let mut text = format!(
@@ -66,7 +66,7 @@ fn render_row(text: &mut String, row: &Row, declared: Counts) {
             estimate.map_or("-".to_owned(), |estimate| two(estimate.median / unit))
         };
         let traced = row.pairs.iter().map(|pair| &pair.traced.seen);
-        // What went wrong in any round is shown.
+        // Failures in any round are shown.
         let seen = traced
             .clone()
             .find(|seen| !seen.counts.differences(declared).is_empty())
@@ -116,8 +116,7 @@ fn interval(estimate: Estimate) -> String {
     format!("{} [{} {}]", three(estimate.median), three(estimate.low), three(estimate.high))
 }
 
-/// A number with three digits that count; near 1 there is one more, for there it is the excess
-/// that counts.
+/// A number with three significant digits; near 1 one more, since there the excess over 1 matters.
 fn three(value: f64) -> String {
     match value {
         value if (0.5..1.9995).contains(&value) => format!("{value:.3}"),
@@ -127,7 +126,7 @@ fn three(value: f64) -> String {
     }
 }
 
-/// A number of which less has to be known.
+/// A number with lower precision.
 fn two(value: f64) -> String {
     match value {
         value if value < 9.95 => format!("{value:.1}"),

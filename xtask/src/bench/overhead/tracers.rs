@@ -1,4 +1,5 @@
-//! The tracers that are compared: where each is, how it is started, and how its events are counted.
+//! The compared tracers: where each is installed, how it is started, and how its events are
+//! counted.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,28 +16,28 @@ use crate::run::{as_root, exists, is_root};
 /// A tracer.
 pub(super) struct Tracer {
     pub(super) name: &'static str,
-    /// What has to be there; the first tells its version.
+    /// The required programs; the first reports the version.
     pub(super) programs: &'static [&'static [&'static str]],
     pub(super) version: &'static str,
     pub(super) how: How,
-    /// What it saw in the run that has just ended.
+    /// Counts the events of the last run.
     pub(super) count: fn(&Site) -> Result<Seen>,
 }
 
-/// How a tracer gets at a payload.
+/// How a tracer attaches to a payload.
 #[derive(Clone, Copy)]
 pub(super) enum How {
-    /// It starts it: the command, to be followed by that of the payload.
+    /// It starts the payload: the command, to be followed by that of the payload.
     Starts(fn(&Site) -> Result<Command>),
-    /// It works from beside: its commands, and how to know that it is ready.
+    /// It runs separately: its commands, and how to detect that it is ready and to stop it.
     Beside(fn(&Site) -> Result<Vec<Command>>, Ready, Stop),
 }
 
 #[derive(Clone, Copy)]
 pub(super) enum Ready {
-    /// When it has so many descriptors of this kind, and no more of them come.
+    /// When it has this number of descriptors of this kind, and the number is stable.
     Holds(&'static str, usize),
-    /// When this file is there.
+    /// When this file exists.
     Writes(fn(&Site) -> PathBuf),
 }
 
@@ -51,7 +52,7 @@ pub(super) const NONE: &str = "none";
 pub(super) const PROCTRACE: &str = "proctrace";
 pub(super) const STRACE_SECCOMP: &str = "strace seccomp";
 
-/// Every tracer, beginning with none at all: what that takes beside itself is noise.
+/// Every tracer, starting with none: its overhead is the measurement noise.
 pub(super) const TRACERS: &[Tracer] = &[
     Tracer {
         name: NONE,
@@ -125,7 +126,7 @@ pub(super) const TRACERS: &[Tracer] = &[
             |site| {
                 raw_ftrace::mount()?;
                 raw_ftrace::clean();
-                // By way of /proc, so that it is us even if someone builds us anew meanwhile.
+                // Through /proc, so that this very binary runs even if it is rebuilt meanwhile.
                 let mut command = as_root(format!("/proc/{}/exe", std::process::id()));
                 command.args(["bench", "raw-ftrace", "--pid", &site.root_pid.to_string()]);
                 command.arg("--output").arg(site.out(""));
@@ -157,7 +158,7 @@ pub(super) const TRACERS: &[Tracer] = &[
     },
     Tracer {
         name: "bcc",
-        // RHEL and its like have them under another name.
+        // RHEL and derivatives use another name for them.
         programs: &[
             &["execsnoop", "bpf-execsnoop"],
             &["exitsnoop", "bpf-exitsnoop"],
@@ -174,7 +175,7 @@ pub(super) const TRACERS: &[Tracer] = &[
                 };
                 Ok(vec![
                     tool(&["execsnoop", "bpf-execsnoop"], &[], ".execsnoop")?,
-                    // by thread, as all others count
+                    // per thread, as the other tools count
                     tool(&["exitsnoop", "bpf-exitsnoop"], &["-T"], ".exitsnoop")?,
                     tool(&["opensnoop", "bpf-opensnoop"], &["-x"], ".opensnoop")?,
                 ])
@@ -202,7 +203,7 @@ pub(super) const TRACERS: &[Tracer] = &[
         how: How::Beside(
             |site| {
                 let mut command = as_root("forkstat");
-                // clone is what it calls a thread
+                // forkstat's name for a thread creation is clone
                 command.args(["-e", "fork,clone,exec,exit"]).stdout(site.create(&site.out(""))?);
                 Ok(vec![command])
             },
@@ -227,7 +228,7 @@ pub(super) const TRACERS: &[Tracer] = &[
 ];
 
 impl Tracer {
-    /// Its version, or why it cannot be compared.
+    /// Its version, or the reason it cannot be compared.
     pub(super) fn version(&self, site: &Site) -> Result<String> {
         if self.name == PROCTRACE {
             return first_line(site.release.join("proctrace"), "--version");
@@ -248,7 +249,7 @@ impl Tracer {
         Ok(version.unwrap_or_default())
     }
 
-    /// What it sees of the stop watch around a payload: execs and exits.
+    /// Events of the stopwatch around a payload that it observes: execs and exits.
     pub(super) fn sees_of_stop_watch(&self) -> (u64, u64) {
         match self.how {
             How::Starts(_) => (1, 1),

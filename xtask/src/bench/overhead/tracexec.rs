@@ -1,4 +1,4 @@
-//! What tracexec saw: a line for each attempt to execute a program.
+//! Counts tracexec's events: a line per attempt to execute a program.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ pub(super) fn count(site: &Site) -> Result<Seen> {
     Ok(Seen {
         counts: Counts { execs: Some(execs), ..Counts::default() },
         records: Some(text.lines().count() as u64),
-        // It stops whom it traces.
+        // It stops its tracees, so nothing is lost.
         lost: Some(0),
     })
 }

@@ -1,9 +1,10 @@
-//! Whose a task was, for tracers that record the whole machine: only the payload's events count.
+//! Attributes tasks to the payload, for tracers that record the whole machine: only the payload's
+//! events count.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-/// All tasks there are now, so that what they make later is not taken for the payload's.
+/// All existing tasks, so that their later children are not attributed to the payload.
 pub(super) fn alive() -> HashSet<u64> {
     let numbers = |directory: &str| {
         fs::read_dir(directory)
@@ -17,32 +18,32 @@ pub(super) fn alive() -> HashSet<u64> {
     processes.flat_map(|pid| numbers(&format!("/proc/{pid}/task"))).collect()
 }
 
-/// Who made whom, as a tracer told.
+/// The parent relation of tasks, as reported by a tracer.
 #[derive(Debug)]
 pub(super) struct Tree<'a> {
     root: u64,
     others: &'a HashSet<u64>,
-    /// For each number the tasks that had it, by when they were told of, and who made them.
+    /// For each id the tasks that had it, by position of their report, and their parents.
     births: HashMap<u64, Vec<(usize, u64)>>,
-    /// When the root's first child was told of: before that, nothing was the payload's.
+    /// Position of the report of the root's first child: earlier events are not the payload's.
     start: Option<usize>,
-    /// Whether a task of which no origin is known, and which was not there before, is the payload's.
+    /// Whether tasks of unknown parentage that did not exist before belong to the payload.
     orphans: bool,
 }
 
-/// On several CPUs an event may be told of a little before the birth of its task; but not so much
-/// before that a number is used again.
+/// With several CPUs an event may be reported slightly before the birth of its task; but not so
+/// early that an id is reused.
 const DISORDER: usize = 100;
 
 impl<'a> Tree<'a> {
-    /// The tree of `root`, where `others` were there before it did anything. With a tool that tells
-    /// of forks, `orphans` are the payload's: otherwise one that lost a fork would be charged with
-    /// the exit as well.
+    /// The tree of `root`, where `others` existed before its first action. For a tool that reports
+    /// forks, `orphans` belong to the payload: otherwise a tool that lost a fork would be charged
+    /// with the lost exit as well.
     pub(super) fn new(root: u64, others: &'a HashSet<u64>, orphans: bool) -> Self {
         Self { root, others, births: HashMap::new(), start: None, orphans }
     }
 
-    /// A task and who made it, told as the `at`-th; to be called in this order.
+    /// Adds a task and its parent, reported as the `at`-th event; must be called in this order.
     pub(super) fn add(&mut self, child: u64, parent: u64, at: usize) {
         if parent == self.root {
             self.start.get_or_insert(at);
@@ -50,15 +51,15 @@ impl<'a> Tree<'a> {
         self.births.entry(child).or_default().push((at, parent));
     }
 
-    /// Whether the task that had this number at some event is the payload's.
+    /// Whether the task that had this id at some event belongs to the payload.
     pub(super) fn holds(&self, task: u64, at: usize) -> bool {
         let (mut task, mut at) = (task, at);
-        // Numbers are used again, so the parents of long ago could form a ring.
+        // Ids are reused, so old parents could form a cycle.
         for _ in 0..1000 {
             if task == self.root {
                 return true;
             }
-            // A parent whose number we cannot see is in another pid namespace.
+            // A parent whose id is not visible is in another pid namespace.
             if task == 0 {
                 return false;
             }

@@ -1,4 +1,5 @@
-//! One run of a payload, with a tracer or without: its time, what the tracer took, what it saw.
+//! One run of a payload, with or without a tracer: its time, the tracer's cost, and the observed
+//! events.
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,20 +21,20 @@ use super::tracers::{How, Ready, Stop, Tracer};
 use super::tree;
 use super::watch::{Watch, Watched, interrupt, kill_group, nix_pid, real};
 
-/// What one run took and gave.
+/// The results of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Trial {
-    /// The payload alone, from before its fork to after its wait.
+    /// Wall time of the payload alone, from before its fork to after its wait.
     pub(crate) payload_wall_ns: u64,
     /// User and system time of the payload alone.
     pub(crate) payload_cpu_ns: u64,
-    /// Of the payload, the tracer and the stop watch between them, from first to last.
+    /// CPU time of payload, tracer and stopwatch, from first start to last exit.
     pub(crate) all_cpu_ns: u64,
-    /// From the start of the first to the end of the last.
+    /// Wall time from the first start to the last exit.
     pub(crate) command_wall_ns: u64,
     pub(crate) output_bytes: u64,
     pub(crate) tracer_peak_bytes: Option<u64>,
-    /// CPU time the tracer had used when the payload began, where it says so.
+    /// CPU time of the tracer when the payload began, if it reports it.
     #[serde(default)]
     pub(crate) tracer_loading_ns: Option<u64>,
     pub(crate) seen: Seen,
@@ -41,10 +42,10 @@ pub(crate) struct Trial {
 
 const READY_LIMIT: Duration = Duration::from_secs(60);
 const READY_POLL: Duration = Duration::from_millis(20);
-/// No new descriptor for this long: everything is attached.
+/// No new descriptor for this long means that everything is attached.
 const READY_QUIET: Duration = Duration::from_millis(300);
 
-/// Runs it. The error of a run that took more than `limit` says so.
+/// Runs it; fails if the run takes longer than `limit`.
 pub(super) fn run(
     tracer: &Tracer,
     payload: &[OsString],
@@ -128,7 +129,7 @@ fn beside(
             tracers.push(command.spawn().context("cannot start it")?);
         }
         await_ready(&tracers, ready, site)?;
-        // Again: of what was made until now, the tracer has not seen the origin.
+        // Repeated: the tracer has not seen the parents of tasks created meanwhile.
         site.others.extend(tree::alive());
         site.others.remove(&site.root_pid);
         let pids: Vec<u32> = tracers.iter().map(Child::id).collect();
@@ -150,14 +151,14 @@ fn beside(
         tracers.iter().chain([&gated]).for_each(|child| kill_group(child.id()));
     }
     for child in tracers.iter_mut().chain([&mut gated]) {
-        // Its input is closed by this, so the gate does not hold.
+        // This closes its input, so it does not block at the gate.
         child.wait()?;
     }
     super::raw_ftrace::clean();
     ended
 }
 
-/// Waits until the tracers are attached; an error if one ends, or does not get there.
+/// Waits until the tracers are attached; fails if one exits or the time limit expires.
 fn await_ready(tracers: &[Child], ready: Ready, site: &Site) -> Result<()> {
     let began = Instant::now();
     let (mut held, mut since) = (0, Instant::now());
@@ -197,7 +198,7 @@ fn descriptors(pid: u32, kind: &str) -> usize {
     links.filter(|link| link.to_string_lossy().contains(kind)).count()
 }
 
-/// Waits for a process's end and leaves it there, so that its number stays its own.
+/// Waits for a process to exit without reaping it, so that its pid is not reused.
 fn wait_unreaped(pid: u32) -> Result<()> {
     loop {
         match waitid(Id::Pid(nix_pid(pid)), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
@@ -207,7 +208,7 @@ fn wait_unreaped(pid: u32) -> Result<()> {
     }
 }
 
-/// Takes in whom a tracer left behind: we are their subreaper, so their CPU time is told to us.
+/// Reaps orphans of a tracer: we are their subreaper, so their CPU time is accounted to us.
 fn reap_strays() -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
@@ -224,7 +225,7 @@ fn reap_strays() -> Result<()> {
     }
 }
 
-/// User and system time of all that was waited for.
+/// User and system time of all reaped children.
 fn children_cpu_ns() -> Result<u64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let ns = |time: nix::sys::time::TimeVal| -> Result<u64> {
@@ -233,7 +234,7 @@ fn children_cpu_ns() -> Result<u64> {
     Ok(ns(usage.user_time())? + ns(usage.system_time())?)
 }
 
-/// What the fixture `timed` wrote: wall and CPU time.
+/// The output of the fixture `timed`: wall and CPU time.
 fn stop_watch(site: &Site) -> Result<(u64, u64)> {
     let text = fs::read_to_string(site.stop_watch()).context("the payload was not timed")?;
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();

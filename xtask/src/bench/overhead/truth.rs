@@ -1,5 +1,5 @@
-//! How many events a payload has that is not one of our fixtures: as strace counts them, which
-//! stops the payload at each and so cannot miss any.
+//! Reference event counts of third-party payloads by strace, which stops the payload at each event
+//! and so cannot miss any.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use super::site::plain;
 use super::strace;
 use crate::run::{exists, target_dir};
 
-/// What a command has; nothing where there is no strace.
+/// The events of a command; unknown without strace.
 pub(super) fn count(command: &[OsString]) -> Result<Counts> {
     if !exists("strace") {
         return Ok(Counts::default());
@@ -24,12 +24,12 @@ pub(super) fn count(command: &[OsString]) -> Result<Counts> {
     ensure!(status.success(), "the payload failed under strace ({status})");
     let counts = strace::count_file(&log)?.counts;
     std::fs::remove_file(log).context("cannot remove a log")?;
-    // What the stop watch makes is a fork more.
+    // The process started by the stopwatch is an additional fork.
     Ok(Counts { forks: counts.forks.map(|forks| forks + 1), ..counts })
 }
 
-/// The failed opens of a command that does the same thing n times: those of the first time and
-/// what each further time adds, since to count them all would take strace minutes.
+/// The failed opens of a command that repeats the same work n times: those of the first repetition
+/// and the increment per further one, since counting all would take strace minutes.
 pub(super) fn failed_opens_of_repetition(
     times: &dyn Fn(u64) -> Result<Vec<OsString>>,
     n: u64,

@@ -1,4 +1,4 @@
-//! A second pair of eyes on a run: how much memory the tracer takes, and that it comes to an end.
+//! Monitors a run: measures the tracer's memory, and enforces the time limit.
 
 use std::fs;
 use std::process::Stdio;
@@ -14,21 +14,21 @@ use crate::run::{as_root, is_root};
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// A thread that looks at processes until it is told to stop.
+/// A thread that samples processes until it is told to stop.
 pub(super) struct Watch {
     stop: Sender<()>,
     thread: JoinHandle<Watched>,
 }
 
-/// What it saw.
+/// The results of the monitoring.
 pub(super) struct Watched {
-    /// The most memory that the tracer's processes had, one by one added up.
+    /// The sum of the peak RSS of each of the tracer's processes.
     pub(super) peak_bytes: Option<u64>,
     pub(super) timed_out: bool,
 }
 
 impl Watch {
-    /// Watches the memory of `tracers`, and kills the process groups `groups` after `limit`.
+    /// Monitors the memory of `tracers`, and kills the process groups `groups` after `limit`.
     pub(super) fn start(tracers: Vec<u32>, groups: Vec<u32>, limit: Duration) -> Self {
         let (stop, stopped) = channel::<()>();
         let deadline = Instant::now() + limit;
@@ -53,8 +53,8 @@ impl Watch {
         Self { stop, thread }
     }
 
-    /// What was seen until now. To be called before the processes are reaped, so that none is
-    /// killed whose number is another's by then.
+    /// Stops and returns the results. To be called before the processes are reaped, so that no
+    /// process that reused a pid is killed.
     pub(super) fn finish(self) -> Result<Watched> {
         drop(self.stop);
         self.thread.join().map_err(|_| anyhow!("the watching thread panicked"))
@@ -65,7 +65,7 @@ fn sum(peaks: &[Option<u64>]) -> Option<u64> {
     peaks.iter().copied().flatten().reduce(|one, other| one + other)
 }
 
-/// The peak of a process's resident memory.
+/// A process's peak RSS.
 fn peak_bytes(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -73,7 +73,7 @@ fn peak_bytes(pid: u32) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// The process itself, or what runs under it if it is sudo.
+/// The process itself, or its child if it is sudo.
 pub(super) fn real(pid: u32) -> u32 {
     let mut pid = pid;
     while fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sudo\n") {
@@ -88,18 +88,18 @@ pub(super) fn real(pid: u32) -> u32 {
     pid
 }
 
-/// Tells a tracer to end, as Ctrl-C does.
+/// Interrupts a tracer, as Ctrl-C does.
 pub(super) fn interrupt(pid: u32) {
     let pid = real(pid);
     if is_root() {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = kill(nix_pid(pid), Signal::SIGINT);
     } else {
         kill_by_command(&["-INT", "--", &pid.to_string()]);
     }
 }
 
-/// Ends a process group, whatever it does.
+/// Kills a process group.
 pub(super) fn kill_group(group: u32) {
     if is_root() {
         let _ = killpg(nix_pid(group), Signal::SIGKILL);

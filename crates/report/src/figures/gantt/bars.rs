@@ -1,4 +1,4 @@
-//! The bars themselves, as one path for each category.
+//! The bars themselves, as a few paths per lane.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -10,14 +10,14 @@ use super::{TimeAxis, colour};
 use crate::figures::page::Page;
 use crate::figures::svg::Pen;
 
-/// No bar is shorter than this, in tenths of a pixel.
+/// Minimum bar length, in tenths of a pixel.
 const LENGTH_MIN: i64 = 10;
-/// Threads are thinner than processes by so much, and paler.
+/// Thickness of thread bars relative to process bars; they are also paler.
 const THREAD: f64 = 0.55;
-/// Lines that only lead the eye.
+/// Colour of guide lines.
 const FAINT: &str = "#cccccc";
 
-/// A piece of a row, in tenths of a pixel.
+/// A segment of a row, in tenths of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
     y: i64,
@@ -30,7 +30,7 @@ pub(super) fn draw(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &Time
         draw_births(page, gantt, rows, time_axis, top);
     }
     let lanes = gantt.lanes.len().max(1);
-    // By lane: processes and threads, then those whose rows are high.
+    // Per lane: processes and threads, then those with a taller, named row.
     let mut pieces = vec![[const { Vec::new() }; 4]; lanes];
     let mut named = rows.named.iter().copied().peekable();
     for (at, (bar, y)) in gantt.bars.iter().zip(&rows.y).enumerate() {
@@ -39,7 +39,7 @@ pub(super) fn draw(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &Time
         let kind = named + usize::from(bar.is_thread);
         pieces[lane][kind].push(piece(bar, top + y, time_axis));
     }
-    // Those with most bars first: the rare ones are not to be hidden below them.
+    // Largest lanes first, so that rare bars are not hidden below them.
     let mut order: Vec<usize> = (0..lanes).collect();
     order.sort_by_key(|lane| Reverse(pieces[*lane][0].len()));
     for lane in order {
@@ -61,15 +61,15 @@ fn piece(bar: &Bar, y: f64, time_axis: &TimeAxis) -> Piece {
         (tenths(time_axis.x_at(bar.begin_ns)), tenths(time_axis.x_at(bar.end_ns)));
     if end - begin < LENGTH_MIN {
         end = begin + LENGTH_MIN;
-        // At the end of the axis there is room to the left only.
+        // At the end of the axis a bar can only be extended to the left.
         let beyond = (end - tenths(time_axis.right)).max(0);
         (begin, end) = (begin - beyond, end - beyond);
     }
     Piece { y: tenths(y), begin, end }
 }
 
-/// All pieces as one path. What lies on top of each other to a tenth of a pixel is drawn once:
-/// that is the same picture, and keeps the path short however many pieces there are.
+/// All segments as one path. Segments that coincide to a tenth of a pixel are drawn once: the
+/// picture is the same, and the path stays short however many segments there are.
 fn path(mut pieces: Vec<Piece>) -> String {
     pieces.sort_unstable();
     pieces.dedup_by(|next, kept| {
@@ -84,7 +84,7 @@ fn path(mut pieces: Vec<Piece>) -> String {
     for piece in pieces {
         out.push('m');
         tenths(piece.begin - x, &mut out);
-        // A minus tells two numbers apart as well as a space.
+        // A minus sign separates two numbers as well as a space does.
         if piece.y >= y {
             out.push(' ');
         }
@@ -111,7 +111,7 @@ fn tenths(value: i64, out: &mut String) {
     }
 }
 
-/// A thin line from each parent's bar down to its child's, at the time of its birth.
+/// A thin line from each parent's bar down to its child's, at the child's start time.
 fn draw_births(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &TimeAxis, top: f64) {
     let mut path = String::new();
     for (bar, y) in gantt.bars.iter().zip(&rows.y) {
@@ -126,7 +126,7 @@ fn draw_births(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &TimeAxis
     page.svg.stroke(&path, Pen::of(FAINT, 0.7));
 }
 
-/// The same hue, half way to white.
+/// The same hue, halfway to white.
 pub(super) fn pale(colour: &'static str) -> &'static str {
     match colour {
         "#332288" => "#9990c3",

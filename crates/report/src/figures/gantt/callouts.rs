@@ -1,4 +1,4 @@
-//! Names of bars: of all where there are few, and else of those that lived longest.
+//! Names of bars: of all if there are few, otherwise of the longest-lived.
 
 use proctrace_findings::{Bar, Gantt, GanttOrder};
 
@@ -9,7 +9,7 @@ use crate::figures::page::Page;
 use crate::number::time;
 
 const INDENT: f64 = 9.0;
-/// Deeper ones are indented no further.
+/// Maximum indentation depth.
 const INDENTS_MAX: u32 = 9;
 
 fn name<'a>(gantt: &'a Gantt, bar: &Bar) -> &'a str {
@@ -26,7 +26,7 @@ fn label(gantt: &Gantt, bar: &Bar) -> String {
     format!("{what} {} {}", name(gantt, bar), bar.pid).trim().to_owned()
 }
 
-/// The same in so many pixels: the name gets shorter, and the pid stays.
+/// The same, fitted into `room` pixels by shortening the name but not the pid.
 fn label_within(gantt: &Gantt, bar: &Bar, room: f64) -> String {
     let label = label(gantt, bar);
     if TICK.width(&label) <= room {
@@ -35,17 +35,17 @@ fn label_within(gantt: &Gantt, bar: &Bar, room: f64) -> String {
     let pid = format!(" {}", bar.pid);
     let name = label.strip_suffix(&*pid).unwrap_or(&label);
     let short = TICK.fit(name, (room - TICK.width(&pid)).max(0.0));
-    // What is fitted is written as it is shown already.
+    // The fitted text is already escaped for display.
     TICK.fit(&format!("{short}{pid}"), room).into_owned()
 }
 
-/// How wide the column of names is.
+/// Width of the column of names.
 pub(super) fn names_width(gantt: &Gantt) -> f64 {
     let width = |bar: &Bar| indent(gantt, bar) + TICK.width(&label(gantt, bar)) + 2.0 * GAP;
     gantt.bars.iter().map(width).fold(0.0, f64::max).min(NAMES_MAX)
 }
 
-/// A name in front of each row, and how long it lived behind its bar.
+/// Draws a name before each row, and the lifetime after its bar.
 pub(super) fn draw_names(
     page: &mut Page,
     gantt: &Gantt,
@@ -64,7 +64,7 @@ pub(super) fn draw_names(
     }
 }
 
-/// Names beside the bars that lived longest, whose rows are high enough.
+/// Draws names beside the longest-lived bars, whose rows are high enough.
 pub(super) fn draw_longest(
     page: &mut Page,
     gantt: &Gantt,

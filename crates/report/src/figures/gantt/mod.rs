@@ -1,9 +1,9 @@
-//! The Gantt chart: every process as a bar, with strips above that show on the same axis of time
-//! what the whole tree did.
+//! The Gantt chart: every process as a bar, below strips that show the activity of the whole tree
+//! on the same time axis.
 //!
 //! The bars of a category are one path with a short segment each, so that 70,000 processes make a
-//! file that a browser opens. None is left out, and none is drawn shorter or thinner than can be
-//! seen.
+//! file that a browser can open. No bar is left out, and none is drawn too short or too thin to be
+//! visible.
 
 mod bars;
 mod callouts;
@@ -20,14 +20,14 @@ use super::svg::Pen;
 use crate::number::{count, counted, time};
 
 const WIDTH: f64 = 1400.0;
-/// What the strips mean stands here, and the names of long bars.
+/// Width for the legends of the strips and the names of long bars.
 const RIGHT_COLUMN: f64 = 220.0;
-/// Numbers of the strips, and a title.
+/// Width for the tick labels of the strips, and a title.
 const LEFT_COLUMN: f64 = 56.0;
-/// Names of labelled rows.
+/// Maximum width for the names of labelled rows.
 const NAMES_MAX: f64 = 250.0;
 
-/// The axis of time that strips and bars share.
+/// The time axis shared by strips and bars.
 struct TimeAxis {
     scale: Scale,
     ticks: Vec<Tick>,
@@ -122,7 +122,7 @@ pub(super) fn draw(gantt: &Gantt, notes: &[String]) -> String {
     page.finish(&notes)
 }
 
-/// What is shown and what is not.
+/// What is shown and what is excluded.
 fn subtitle(gantt: &Gantt) -> Vec<String> {
     let (mut processes, mut threads) = (0_u64, 0_u64);
     for lane in &gantt.lanes {
@@ -187,7 +187,7 @@ fn draw_legend(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis) {
     page.legend_within(time_axis.left, WIDTH - MARGIN, &entries);
 }
 
-/// Every other row is shaded, so that names can be followed to their bars.
+/// Shades every other row, so that the eye can follow names to their bars.
 fn draw_stripes(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis, top: f64) {
     for row in (0..gantt.bars.len()).step_by(2) {
         let y = top + row as f64 * rows::LABELLED_ROW;
@@ -195,7 +195,8 @@ fn draw_stripes(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis, top: f64) 
     }
 }
 
-/// How many rows there are above: in order of birth, how many had been born by then.
+/// Labels with the number of rows above: in start-time order, the number of processes started by
+/// then.
 fn draw_rank(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &TimeAxis, top: f64) {
     let height = rows.height;
     let (title, numbered) = match gantt.view.order {

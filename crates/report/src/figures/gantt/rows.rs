@@ -1,40 +1,40 @@
-//! Where each bar of a Gantt chart goes: a row of its own, or one that it shares with others of its
-//! category that it does not overlap.
+//! Assigns each bar of a Gantt chart to a row: its own, or one shared with non-overlapping bars of
+//! its category.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use proctrace_findings::{Gantt, GanttOrder};
 
-/// With at most so many bars each has a row with its name.
+/// Up to this number of bars, each has its own labelled row.
 const LABELLED_MAX: usize = 120;
 pub(super) const LABELLED_ROW: f64 = 16.0;
-/// Above that only those that lived longest have such a row: at most so many, if they lived for so
-/// large a part of what is shown.
+/// Above that, at most this number of bars have a labelled row: the longest-lived, if their
+/// lifetime covers a large enough fraction of the displayed time.
 const NAMED_MAX: usize = 32;
 const NAMED_PART_MIN: f64 = 0.02;
 const NAMED_ROW: f64 = 14.0;
-/// The others take about so much height, however many there are.
+/// Approximate total height of the remaining rows, however many there are.
 const HEIGHT: f64 = 760.0;
 const ROW_MAX: f64 = 12.0;
-/// No bar is thinner than this, in pixels.
+/// Minimum bar thickness, in pixels.
 const THICKNESS_MIN: f64 = 1.5;
-/// A band is high enough for its label, and apart from the next.
+/// Minimum height of a band: enough for its label and a gap to the next band.
 const BAND_MIN: f64 = 18.0;
 const BAND_GAP: f64 = 5.0;
 
-/// The plan of a chart. Lengths are in pixels, from the top of the plotting area.
+/// The layout of a chart. Lengths are in pixels, from the top of the plotting area.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rows {
-    /// Whether every bar has a row that is high enough for its name.
+    /// Whether every bar has a row high enough for its name.
     pub(super) labelled: bool,
-    /// Otherwise those that have, rising.
+    /// Otherwise the bars that have such a row, ascending.
     pub(super) named: Vec<usize>,
-    /// The middle of each bar.
+    /// The vertical centre of each bar.
     pub(super) y: Vec<f64>,
-    /// How thick bars are.
+    /// Thickness of the bars.
     pub(super) thickness: f64,
-    /// How thick those with a name are.
+    /// Thickness of the named bars.
     pub(super) named_thickness: f64,
     /// Height of the plotting area.
     pub(super) height: f64,
@@ -42,7 +42,7 @@ pub(super) struct Rows {
     pub(super) bands: Vec<Band>,
 }
 
-/// Where a lane's bars are.
+/// The vertical range of a lane's bars.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Band {
     pub(super) top: f64,
@@ -110,7 +110,7 @@ impl Rows {
     }
 }
 
-/// The bars that are longest in what is shown, rising.
+/// The longest bars within the displayed time, ascending by index.
 fn longest(gantt: &Gantt) -> Vec<usize> {
     let seen_ns = |at: &usize| {
         let bar = &gantt.bars[*at];
@@ -125,8 +125,9 @@ fn longest(gantt: &Gantt) -> Vec<usize> {
     longest
 }
 
-/// The row of each bar within its lane, and how many rows each lane needs: the lowest row that is
-/// free when the bar begins, which takes as few rows as there are bars at one time.
+/// The row of each bar within its lane, and the number of rows per lane. Each bar takes the lowest
+/// row that is free at its start, which needs no more rows than the peak number of simultaneous
+/// bars.
 fn pack(gantt: &Gantt) -> (Vec<usize>, Vec<usize>) {
     #[derive(Default)]
     struct LaneRows {

@@ -1,4 +1,4 @@
-//! What the whole tree did, above the bars and on the same axis of time.
+//! Activity of the whole tree, above the bars and on the same time axis.
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,10 @@ const HEIGHT: f64 = 66.0;
 const BETWEEN: f64 = 16.0;
 const LINE: f64 = 14.5;
 const UNKNOWN: &str = GRID;
-/// As many entries have room beside a strip, below its name.
+/// Maximum legend entries that fit beside a strip, below its name.
 const ENTRIES_MAX: usize = 4;
 const LIMIT: Pen = Pen::dashed(MARK, 1.2);
-/// What rounding makes is not more than was asked for.
+/// Tolerance for rounding, so that it does not count as exceeding the limit.
 const SLACK: f64 = 1.01;
 
 pub(super) fn draw(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis) {
@@ -28,7 +28,7 @@ pub(super) fn draw(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis) {
     page.y -= BETWEEN / 2.0;
 }
 
-/// Stretches of bins in which no series has a value.
+/// Runs of bins in which no series has a value.
 fn unknown(strip: &Strip, bins: usize) -> Vec<std::ops::Range<usize>> {
     let known = |bin: usize| {
         strip.series.iter().any(|series| series.values.get(bin).is_some_and(Option::is_some))
@@ -62,7 +62,7 @@ fn draw_strip(page: &mut Page, gantt: &Gantt, strip: &Strip, time_axis: &TimeAxi
     let colour = |at: usize| {
         if strip.by_lane { colour(gantt, at) } else { look::series(at, many) }
     };
-    // What is not known is not nothing.
+    // Unknown bins must not be shown as zero.
     let unknown = unknown(strip, gantt.edges_ns.len().saturating_sub(1));
     for bins in &unknown {
         let edge =
@@ -88,7 +88,7 @@ fn draw_strip(page: &mut Page, gantt: &Gantt, strip: &Strip, time_axis: &TimeAxi
     page.svg.line((time_axis.left, bottom), (time_axis.right, bottom), Pen::of(AXIS, 1.0));
     page.svg.line((time_axis.left, top), (time_axis.left, bottom), Pen::of(AXIS, 1.0));
 
-    // What it is stands beside it.
+    // The name of the strip, to the right of it.
     let x = time_axis.right + 2.0 * GAP;
     let mut y = top + LINE / 2.0 - 3.0;
     let room = RIGHT_COLUMN - 2.0 * GAP;
@@ -107,7 +107,7 @@ fn draw_strip(page: &mut Page, gantt: &Gantt, strip: &Strip, time_axis: &TimeAxi
     if is_over {
         entries.push((Swatch::Area(MORE), "more than that"));
     }
-    // There is no room for more beside a strip; only what has no limit is unknown.
+    // There is no room for more beside a strip; only strips without a limit have unknown bins.
     if !unknown.is_empty() && entries.len() < ENTRIES_MAX {
         entries.push((Swatch::Area(UNKNOWN), "not known"));
     }
@@ -118,7 +118,7 @@ fn draw_strip(page: &mut Page, gantt: &Gantt, strip: &Strip, time_axis: &TimeAxi
     }
 }
 
-/// Sums up to each series, from none to all, for every bin.
+/// Cumulative sums over the series, from none to all, for every bin.
 fn stacked(strip: &Strip, bins: usize) -> Vec<Vec<f64>> {
     let mut tops = vec![vec![0.0; bins]];
     for series in &strip.series {
@@ -131,7 +131,7 @@ fn stacked(strip: &Strip, bins: usize) -> Vec<Vec<f64>> {
     tops
 }
 
-/// The area between two levels that stay the same throughout each bin.
+/// The area between two levels that are constant within each bin.
 fn steps(
     gantt: &Gantt,
     time_axis: &TimeAxis,
@@ -145,7 +145,7 @@ fn steps(
         .map(|edge| time_axis.x_at((*edge).clamp(gantt.from_ns, gantt.until_ns)))
         .collect();
     let mut path = String::new();
-    // Stretches in which there is nothing to see are left out.
+    // Invisible stretches are left out.
     let same = |bin: usize| (y_at(from[bin]) - y_at(to[bin])).abs() < 0.05;
     let mut bin = 0;
     while bin < from.len() {

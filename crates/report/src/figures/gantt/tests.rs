@@ -1,16 +1,16 @@
-//! What must hold for every Gantt chart.
+//! Invariants of every Gantt chart.
 
 use proctrace_findings::{Bar, GanttView, Lane};
 
 use super::*;
 use crate::figures::gantt_svg;
 
-/// A bar from and to so many nanoseconds.
+/// A bar between two times in nanoseconds.
 pub(super) fn bar(lane: u32, begin_ns: u64, end_ns: u64) -> Bar {
     Bar { lane, name: 0, pid: 100, begin_ns, end_ns, depth: 0, parent: None, is_thread: false }
 }
 
-/// A chart of a million nanoseconds.
+/// A chart spanning a million nanoseconds.
 pub(super) fn gantt(lanes: usize, bars: Vec<Bar>) -> Gantt {
     let lane = |at| Lane {
         name: format!("lane {at}"),
@@ -33,8 +33,8 @@ pub(super) fn gantt(lanes: usize, bars: Vec<Bar>) -> Gantt {
     }
 }
 
-/// Stretches of the paths of one colour: y, begin and end in tenths of a pixel. An SVG reader of
-/// its own, for the few commands that are used.
+/// The path segments of one colour: y, begin and end in tenths of a pixel. An independent SVG
+/// parser for the few commands in use.
 fn drawn(svg: &str, colour: &str) -> Vec<(i64, i64, i64)> {
     let tenths = |text: &str| (text.parse::<f64>().unwrap() * 10.0).round() as i64;
     let mut found = Vec::new();
@@ -54,7 +54,7 @@ fn drawn(svg: &str, colour: &str) -> Vec<(i64, i64, i64)> {
     found
 }
 
-/// Where the axis of time begins and ends: a line of its own above its numbers.
+/// Begin and end of the time axis, which is a separate line above its tick labels.
 fn edges(svg: &str) -> (f64, f64) {
     let line =
         svg.lines().find(|line| line.contains("stroke=\"#888888\" stroke-width=\"1\"")).unwrap();
@@ -78,12 +78,12 @@ fn every_process_is_drawn_and_long_enough_to_see() {
             let svg = gantt_svg(&gantt);
             let rows = Rows::of(&gantt);
             let pieces = [0, 1].map(|lane| drawn(&svg, colour(&gantt, lane)));
-            // The first bar tells where the plot begins.
+            // The first bar marks the top of the plot.
             let top = pieces.iter().flatten().map(|piece| piece.0).min().unwrap() as f64 / 10.0
                 - rows.y.iter().copied().fold(f64::INFINITY, f64::min);
             let mut sorted = pieces.clone();
             sorted.iter_mut().for_each(|pieces| pieces.sort_unstable());
-            // What the axis says of 0 and 1,000,000 ns.
+            // The axis positions of 0 and 1,000,000 ns.
             let (left, right) = (edges(&svg).0 * 10.0, edges(&svg).1 * 10.0);
             for (bar, y) in bars.iter().zip(&rows.y) {
                 let y = ((top + y) * 10.0).round() as i64;
@@ -93,7 +93,7 @@ fn every_process_is_drawn_and_long_enough_to_see() {
                 let (from, to) = (x(bar.begin_ns) as i64, x(bar.end_ns) as i64);
                 let mut found = of_lane[near..].iter().take_while(|piece| piece.0 <= y + 1);
                 let is_drawn = found.any(|(_, begin, end)| {
-                    // At the right end there is room to the left only.
+                    // At the right edge a bar can only be extended to the left.
                     let begins = *begin <= from + 1 || from + 10 > right as i64;
                     begins && *end >= to - 1 && *end >= from && end - begin >= 10
                 });

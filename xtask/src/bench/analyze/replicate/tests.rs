@@ -1,4 +1,4 @@
-//! A recording of four tasks, repeated: what must hold of the result.
+//! Repeats a recording of four tasks and checks the invariants of the result.
 
 use std::collections::HashSet;
 use std::io::Cursor;
@@ -10,7 +10,7 @@ use super::*;
 
 const ROOT: u32 = 1;
 const ROOT_PID: i32 = 500;
-/// Of the recorder, which is not in the recording.
+/// The recorder's pid, which is not in the recording.
 const RECORDER_PID: i32 = 499;
 
 /// A record of this kind whose fields are all zero.
@@ -40,7 +40,7 @@ struct Who(u32, u32, i32, i32);
 const SHELL: Who = Who(ROOT, ROOT, ROOT_PID, ROOT_PID);
 const CHILD: Who = Who(2, 2, 32_760, 32_760);
 const THREAD: Who = Who(3, 2, 32_760, 32_761);
-/// The pids have begun again.
+/// The pids have wrapped around.
 const GRANDCHILD: Who = Who(4, 4, 300, 300);
 
 fn fork(time_ns: u64, forker: Who, child: Who) -> Vec<u8> {
@@ -142,7 +142,7 @@ fn template(records: Vec<(Stream, Vec<u8>)>, pid_max: i32) -> Result<Template> {
 
 const COPIES: u64 = 5;
 
-/// What is in the file in the end.
+/// The contents of the written file.
 fn replicated(copies: u64) -> (Replica, Header, Trailer, Vec<Vec<u8>>) {
     let template = template(recording(), 32_768).unwrap();
     let (replica, bytes) = template.write(copies, Vec::new()).unwrap();
@@ -159,7 +159,7 @@ fn decoded(records: &[Vec<u8>]) -> impl Iterator<Item = Record<'_>> {
     records.iter().map(|record| decode(record).unwrap())
 }
 
-/// The lives of all tasks but the root: serial, pid, parent's pid, from, to.
+/// The lifetimes of all tasks except the root: serial, pid, parent's pid, from, to.
 fn lives(records: &[Vec<u8>]) -> Vec<(u32, i32, i32, u64, u64)> {
     let exits: HashMap<u32, Exit> = decoded(records)
         .filter_map(|record| match record {
@@ -288,7 +288,7 @@ fn once_is_the_recording_itself_but_for_pids() {
 #[test]
 fn a_size_is_met_as_nearly_as_whole_repetitions_can() {
     let template = template(recording(), 32_768).unwrap();
-    // 6 records stand once and 12 in each
+    // 6 records occur once and 12 in each repetition
     for (wanted, copies) in [(0, 1), (18, 1), (23, 1), (24, 2), (35, 2), (6 + 1200, 100)] {
         assert_eq!(template.copies_for(wanted), copies, "{wanted}");
         let (replica, _) = template.write(copies, Vec::new()).unwrap();
@@ -318,7 +318,7 @@ fn what_cannot_be_repeated_is_refused() {
 fn what_is_told_by_number_has_been_told_in_full() {
     let mut records = recording();
     let lookups = [
-        // the root's, once; the others each time
+        // the root's, once; the others in each repetition
         miss_named(155, SHELL, 1),
         miss_named(216, THREAD, 2),
         again(217, CHILD, 1),
@@ -346,7 +346,8 @@ fn what_is_told_by_number_has_been_told_in_full() {
             }
         }
     }
-    // The first to repeat the root's tells it in every repetition but the first.
+    // The first task to repeat the root's look-up records it in full, except in the first
+    // repetition.
     assert_eq!(told.len() as u64, 3 * COPIES);
     assert_eq!(repeated, 3 + 2 * (COPIES - 1));
     assert_eq!(replica.kinds["lookup_again"], repeated);
