@@ -1,5 +1,5 @@
-//! The chores of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `soak`, `bpf`, `dist`, `fixtures`,
-//! `fuzz`, `payloads`, `setup`.
+//! Development tasks of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `soak`, `bpf`,
+//! `dist`, `fixtures`, `fuzz`, `payloads`, `setup`.
 
 #![expect(clippy::print_stdout, reason = "it is for people to watch")]
 
@@ -16,6 +16,7 @@ mod run;
 mod setup;
 mod soak;
 mod test;
+mod unprivileged;
 mod verifier;
 
 use std::process::ExitCode;
@@ -36,6 +37,9 @@ enum Chore {
     Demo,
     /// Install what is missing, build, and run every test, real eBPF included.
     Test {
+        /// Only the tests that need no privileges: less than a minute after the build.
+        #[arg(long)]
+        unprivileged: bool,
         /// Handed to `cargo test`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
@@ -69,7 +73,8 @@ enum Chore {
 fn main() -> ExitCode {
     let done = match Cli::parse().chore {
         Chore::Demo => demo::run(),
-        Chore::Test { arguments } => test::run(&arguments),
+        Chore::Test { unprivileged: true, arguments } => unprivileged::run(&arguments),
+        Chore::Test { unprivileged: false, arguments } => test::run(&arguments),
         Chore::Ci => ci::run(),
         Chore::Bench { chore } => bench::run(&chore),
         Chore::Bpf { chore } => bpf::run(&chore),
@@ -84,7 +89,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("xtask: {error:#}");
-            // A test needs to tell what is broken from what cannot be had.
+            // A test needs to distinguish failures from unavailable prerequisites.
             if error.is::<payloads::Unavailable>() {
                 ExitCode::from(payloads::UNAVAILABLE)
             } else {

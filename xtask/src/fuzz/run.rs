@@ -1,4 +1,4 @@
-//! One target's run, and what is left of it.
+//! Runs one target and collects the results.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,29 +11,29 @@ use anyhow::{Context, Result, bail};
 
 use super::{Target, is_empty, plain, regressions};
 
-/// What a target may take: all its memory, one allocation, and seconds for one input. A parser that
-/// takes more of what is 64 KiB long is as wrong as one that panics.
+/// Limits of a target: total memory, one allocation, and seconds per input. A parser that exceeds
+/// them for an input of 64 KiB is as faulty as one that panics.
 const LIMITS: [&str; 3] = ["-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=20"];
 
-/// A crash is made smaller for at most so many seconds.
+/// Maximum seconds for minimising a crash.
 const MINIMISE: &str = "-max_total_time=30";
 
-/// So many of the last lines tell why a target failed.
+/// Number of last output lines to show when a target fails.
 const SHOWN_LINES: usize = 60;
 
-/// And so many have its figures in them: a dictionary may follow those.
+/// Number of last output lines that contain the statistics, which a dictionary may follow.
 const KEPT_LINES: usize = 1000;
 
-/// What came of a run.
+/// The result of a run.
 pub(super) struct Done {
     pub(super) target: &'static str,
     inputs: u64,
     per_second: u64,
     peak_rss_mib: u64,
-    /// Branches that were reached, and what of them the corpus has.
+    /// Coverage counters reached, as reported by libFuzzer.
     coverage: u64,
     corpus: u64,
-    /// An input that makes it fail, where it is kept.
+    /// Path of the kept failing input.
     pub(super) crash: Option<PathBuf>,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Done {
     }
 }
 
-/// Runs a target, and keeps the smallest input it fails on with the regressions.
+/// Runs a target, and keeps the smallest failing input with the regressions.
 pub(super) fn fuzz(target: &Target, program: &Path, corpus: &Path, seconds: u32) -> Result<Done> {
     println!("{}: {seconds} s", target.name);
     let artifacts = corpus.with_extension("artifacts");
@@ -91,7 +91,7 @@ pub(super) fn fuzz(target: &Target, program: &Path, corpus: &Path, seconds: u32)
 
 fn sanitized(program: &Path) -> Command {
     let mut command = plain(program);
-    // Freed memory that is held back to find who uses it counts as well.
+    // Freed memory quarantined to detect use after free counts against the limit.
     command.env("ASAN_OPTIONS", "detect_odr_violation=0:quarantine_size_mb=64");
     command
 }
@@ -100,7 +100,7 @@ fn prefix(directory: &Path) -> String {
     format!("-artifact_prefix={}/", directory.display())
 }
 
-/// Runs it to its end; whether it succeeded, and the last lines that it said.
+/// Runs to completion; returns whether it succeeded, and the last output lines.
 fn watch(command: &mut Command) -> Result<(bool, VecDeque<String>)> {
     let mut child = command
         .stdout(Stdio::null())
@@ -117,13 +117,13 @@ fn watch(command: &mut Command) -> Result<(bool, VecDeque<String>)> {
     Ok((child.wait()?.success(), lines))
 }
 
-/// Makes a crash smaller, and puts it where tests find it.
+/// Minimises a crash, and puts it where tests find it.
 fn keep(target: &Target, program: &Path, crash: &Path) -> Result<PathBuf> {
     let smaller = crash.with_extension("smaller");
     let mut command = sanitized(program);
     command.args(LIMITS).args(["-minimize_crash=1", MINIMISE]);
     command.arg(format!("-exact_artifact_path={}", smaller.display())).arg(crash);
-    // It says that it failed, as it must.
+    // It exits with a failure, as expected.
     watch(&mut command)?;
     let smallest = if smaller.is_file() { &smaller } else { crash };
     let directory = regressions(target.name);
@@ -134,7 +134,7 @@ fn keep(target: &Target, program: &Path, crash: &Path) -> Result<PathBuf> {
     Ok(kept)
 }
 
-/// Figures from what libFuzzer says at its end.
+/// Parses the statistics that libFuzzer prints at its end.
 fn done(target: &'static str, lines: &VecDeque<String>) -> Done {
     let stat = |name: &str| {
         let found = lines.iter().rev().find_map(|line| line.strip_prefix(name));

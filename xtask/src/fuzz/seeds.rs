@@ -1,4 +1,4 @@
-//! Where fuzzing begins: what is committed anyway, in the form in which a target takes it.
+//! Seed corpora: committed files, converted to the input format of a target.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use proctrace_wire::{Frames, Kind};
 
 use crate::run::root;
 
-/// Writes the seeds of a target into its corpus, beside what earlier runs found.
+/// Writes the seeds of a target into its corpus, in addition to the inputs found by earlier runs.
 pub(super) fn write(target: &str, corpus: &Path) -> Result<()> {
     fs::create_dir_all(corpus).context("cannot make a directory for the corpus")?;
     let seeds = match target {
@@ -18,7 +18,7 @@ pub(super) fn write(target: &str, corpus: &Path) -> Result<()> {
         "replay" => blocks()?.iter().map(|block| as_replayed(block)).collect(),
         "rules" => texts("analysis/rules", "toml")?,
         "budget" => [texts("fixtures/gates", "toml")?, texts("fixtures/gates", "json")?].concat(),
-        // A byte of 0xff and a number stand for each attack that is known.
+        // A byte of 0xff and a number denote each known attack string.
         _ => (0..=u8::MAX).map(|number| vec![0xff, number]).collect(),
     };
     for (number, seed) in seeds.iter().enumerate() {
@@ -39,7 +39,7 @@ fn files(directory: &str, extension: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whole files, and each paragraph alone.
+/// Whole files, and each paragraph separately.
 fn texts(directory: &str, extension: &str) -> Result<Vec<Vec<u8>>> {
     let mut texts = Vec::new();
     for file in files(directory, extension)? {
@@ -50,20 +50,20 @@ fn texts(directory: &str, extension: &str) -> Result<Vec<Vec<u8>>> {
     Ok(texts)
 }
 
-/// The small traces; larger ones have nothing else in them.
+/// The small traces; larger ones contain nothing else.
 fn traces() -> Result<Vec<PathBuf>> {
     let tour =
         |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("tour"));
     Ok(files("fixtures/traces", "ptrace")?.into_iter().filter(tour).collect())
 }
 
-/// As it is, and with the mark that asks for right checksums.
+/// The file unchanged, and with the mark that requests corrected checksums.
 fn as_files(path: PathBuf) -> Vec<Vec<u8>> {
     let bytes = fs::read(path).unwrap_or_default();
     [0, 1].map(|mode| [&[mode], &bytes[..]].concat()).to_vec()
 }
 
-/// The blocks of records of these, cut into pieces of whole records.
+/// The record blocks of these traces, cut into pieces at record boundaries.
 fn blocks() -> Result<Vec<Vec<u8>>> {
     let mut blocks = Vec::new();
     for path in traces()? {
@@ -77,8 +77,8 @@ fn blocks() -> Result<Vec<Vec<u8>>> {
     Ok(blocks)
 }
 
-/// A mark for a complete trace, then each record as fuzz/harness/replay.rs takes it: its kind, the
-/// length of its tail, and the rest without kind and size.
+/// A mark for a complete trace, then each record in the input format of fuzz/harness/replay.rs: its
+/// kind, the length of its tail, and the rest without kind and size.
 fn as_replayed(block: &[u8]) -> Vec<u8> {
     let mut out = vec![1];
     for frame in Frames::new(block).flatten() {

@@ -1,0 +1,109 @@
+//! The tests that need no privileges.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::run::{cargo, run as execute};
+use crate::setup;
+
+/// Tests of the command-line program that record, and others that take longer than all else
+/// together. A new test is unprivileged until it is listed here.
+const LEFT_OUT: &[(&str, &str)] = &[
+    ("proctrace", "accidents"),
+    ("proctrace", "ends"),
+    ("proctrace", "export"),
+    ("proctrace", "fidelity"),
+    ("proctrace", "hostile_payload"),
+    ("proctrace", "identity"),
+    ("proctrace", "lookups"),
+    ("proctrace", "manners"),
+    ("proctrace", "outputs"),
+    ("proctrace", "payloads"),
+    ("proctrace", "polling"),
+    ("proctrace", "pool"),
+    ("proctrace", "pressure"),
+    ("proctrace", "pythia8"),
+    ("proctrace", "resources"),
+    ("proctrace", "rights"),
+    ("proctrace", "rights_races"),
+    ("proctrace", "scopes"),
+    ("proctrace", "sections_cpu"),
+    ("proctrace", "split"),
+    ("proctrace", "startup"),
+    ("proctrace", "storms"),
+    ("proctrace", "strace"),
+    ("proctrace", "unknown"),
+    ("proctrace", "withheld"),
+    ("proctrace-gate", "readers"),
+];
+
+/// A test program that cargo has built.
+struct TestProgram {
+    executable: PathBuf,
+    /// The package, in whose directory cargo runs it.
+    directory: PathBuf,
+    package: String,
+    target: String,
+}
+
+/// Builds all tests as for `cargo xtask test`, so that nothing is built twice, and runs those that
+/// need no privileges.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    setup::run(setup::BUILD)?;
+    let programs = build()?;
+    let mut failed = Vec::new();
+    for program in &programs {
+        let mut command = Command::new(&program.executable);
+        command.args(["--quiet"]).args(arguments).current_dir(&program.directory);
+        command.env("CARGO_MANIFEST_DIR", &program.directory);
+        if execute(&mut command).is_err() {
+            failed.push(format!("{} {}", program.package, program.target));
+        }
+    }
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    println!("{} test programs passed; {} were left out", programs.len(), LEFT_OUT.len());
+    Ok(())
+}
+
+fn build() -> Result<Vec<TestProgram>> {
+    let mut command = cargo();
+    command.args(["test", "--release", "--workspace", "--no-run", "--message-format=json"]);
+    println!("$ cargo test --release --workspace --no-run");
+    let output = command.stderr(Stdio::inherit()).output().context("cannot run cargo test")?;
+    if !output.status.success() {
+        bail!("the tests do not build");
+    }
+    let messages = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let mut programs = Vec::new();
+    for message in messages {
+        let message: Value =
+            serde_json::from_slice(message).context("cannot read a message of cargo")?;
+        programs.extend(test_program(&message));
+    }
+    let left_out = |program: &TestProgram| {
+        LEFT_OUT.contains(&(program.package.as_str(), program.target.as_str()))
+    };
+    programs.retain(|program| !left_out(program));
+    Ok(programs)
+}
+
+/// None for messages about anything else.
+fn test_program(message: &Value) -> Option<TestProgram> {
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        return None;
+    }
+    let manifest = Path::new(message["manifest_path"].as_str()?);
+    let text = std::fs::read_to_string(manifest).ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix("name = "))?;
+    Some(TestProgram {
+        executable: message["executable"].as_str()?.into(),
+        directory: manifest.parent()?.to_owned(),
+        package: name.trim_matches('"').to_owned(),
+        target: message["target"]["name"].as_str()?.to_owned(),
+    })
+}
