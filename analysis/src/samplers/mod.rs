@@ -221,6 +221,23 @@ mod tests {
         assert!((said.missed.hidden_ns - 3.75e9 / 4.0).abs() < 1e3, "{said:?}");
     }
 
+    #[test]
+    fn the_example_of_watch_rs_is_right() {
+        let mut scene = Scene::new(4, 100 * MS);
+        // The main thread is 1, the second thread 2; A is 3, C is 4, B is 5, D is 6.
+        scene.thread(0, 1, 2).fork(0, 1, 3).fork(30 * S, 3, 4).fork(40 * S, 2, 5);
+        scene.exit(50 * S, 3, (50 * S, 0));
+        scene.fork(60_200 * MS, 1, 6).exit(60_800 * MS, 6, (600 * MS, 0));
+        scene.exit(90 * S, 4, (60 * S, 0)).exit(95 * S, 5, (55 * S, 0)).exit(100 * S, 2, (0, 0));
+        let waited_ns = (50 + 55) * S + 600 * MS;
+        let recording = scene.exit(100 * S, 1, (0, 0)).load(Some((100 * S, waited_ns, 0)));
+        let about = |found_ns: f64, expected_s: f64| (found_ns / 1e9 - expected_s).abs() < 1e-3;
+        let said = prmon(&recording, prmon_pause_ns(30));
+        assert!(about(said.launched_ns, 50.0), "{said:?}");
+        let said = ps_like(&recording, SECONDS);
+        assert!(about(said.launched_ns, 122.0), "{said:?}");
+    }
+
     /// A command that lives for 100 s and runs ten children of 10 s, one after the other, each of
     /// which uses 5 s in user mode and 2 s in the kernel.
     fn ten_children() -> Recording {
