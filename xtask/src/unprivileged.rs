@@ -1,12 +1,14 @@
 //! The tests that need no privileges.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::run::{cargo, run as execute};
+use crate::run::cargo;
 use crate::setup;
 
 /// Tests of the command-line program that record, and others that take longer than all else
@@ -54,20 +56,50 @@ struct TestProgram {
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     setup::run(setup::BUILD)?;
     let programs = build()?;
-    let mut failed = Vec::new();
-    for program in &programs {
-        let mut command = Command::new(&program.executable);
-        command.args(["--quiet"]).args(arguments).current_dir(&program.directory);
-        command.env("CARGO_MANIFEST_DIR", &program.directory);
-        if execute(&mut command).is_err() {
-            failed.push(format!("{} {}", program.package, program.target));
+    // Some are one long test: as many run at a time as there are cores.
+    let waiting = Mutex::new(programs.iter());
+    let failed = Mutex::new(Vec::new());
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some(program) = next(&waiting) {
+                    let name = format!("{} {}", program.package, program.target);
+                    let output = program.output(arguments);
+                    if output.as_ref().is_ok_and(|output| output.status.success()) {
+                        println!("passed: {name}");
+                        continue;
+                    }
+                    if let Ok(output) = output {
+                        print!("{}", String::from_utf8_lossy(&output.stdout));
+                        print!("{}", String::from_utf8_lossy(&output.stderr));
+                    }
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+                }
+            });
         }
-    }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
     }
     println!("{} test programs passed; {} were left out", programs.len(), LEFT_OUT.len());
     Ok(())
+}
+
+fn next<'a>(waiting: &Mutex<std::slice::Iter<'a, TestProgram>>) -> Option<&'a TestProgram> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).next()
+}
+
+impl TestProgram {
+    fn output(&self, arguments: &[String]) -> std::io::Result<Output> {
+        Command::new(&self.executable)
+            .arg("--quiet")
+            .args(arguments)
+            .current_dir(&self.directory)
+            .env("CARGO_MANIFEST_DIR", &self.directory)
+            .output()
+    }
 }
 
 fn build() -> Result<Vec<TestProgram>> {
