@@ -17,11 +17,11 @@ use crate::recording::process::{Before, Process, Run, Task};
 use crate::recording::usage::Usage;
 
 /// Largest compression ratio assumed for blocks of lifecycle records.
-const SHRINKS_TO_MOST: u64 = 32;
+const COMPRESSION_RATIO_MAX: u64 = 32;
 
 impl Loader<'_> {
     pub(super) fn read_lifecycle(&mut self, reader: &mut Reader<BufReader<File>>) {
-        self.make_room(reader);
+        self.reserve_memory(reader);
         let decoded = records(reader, Stream::Lifecycle, |record| self.take(record));
         self.undecodable += decoded.undecodable;
         // No attach records follow from here on.
@@ -39,18 +39,18 @@ impl Loader<'_> {
 
     /// Reserves memory for the tasks that a trace of its size contains, so that vectors of a
     /// million elements are not moved as they grow. Reserved memory that is not used costs nothing.
-    fn make_room(&mut self, reader: &mut Reader<BufReader<File>>) {
-        let told_bytes = std::cell::Cell::new(0_u64);
+    fn reserve_memory(&mut self, reader: &mut Reader<BufReader<File>>) {
+        let raw_bytes = std::cell::Cell::new(0_u64);
         let count = |info: &BlockInfo| {
             if info.stream == Stream::Lifecycle {
-                told_bytes.set(told_bytes.get().saturating_add(info.raw_bytes.into()));
+                raw_bytes.set(raw_bytes.get().saturating_add(info.raw_bytes.into()));
             }
             false
         };
         while reader.next_block_where(count).is_some() {}
         reader.rewind();
         // Sizes in headers are trusted only up to the largest plausible compression ratio.
-        let bytes = told_bytes.get().min(reader.len_bytes().saturating_mul(SHRINKS_TO_MOST));
+        let bytes = raw_bytes.get().min(reader.len_bytes().saturating_mul(COMPRESSION_RATIO_MAX));
         let of_task = size_of::<layout::Fork>() + size_of::<layout::Exit>();
         let tasks = usize::try_from(bytes).unwrap_or(0) / of_task;
         // If a reservation fails, any shortage shows up later, if at all.

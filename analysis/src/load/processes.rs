@@ -106,7 +106,7 @@ impl Loader<'_> {
     }
 }
 
-/// Below this number of processes, summing takes less time than starting a thread.
+/// Parts are at least this large, so that a small recording starts no thread.
 const PART_MIN: usize = 1 << 14;
 
 /// Whether the process had not ended before that time.

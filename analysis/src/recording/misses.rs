@@ -1,4 +1,4 @@
-//! Counts of failed look-ups: by process, directory, errno and family, and by path.
+//! GroupCounts of failed look-ups: by process, directory, errno and family, and by path.
 
 use std::ops::Range;
 
@@ -29,12 +29,12 @@ pub(crate) struct Misses {
     kinds: Vec<MissKind>,
     /// In order, with one entry per process and kind, in groups of `GROUP_PROCESSES` consecutive
     /// processes.
-    counted: Vec<Counts>,
+    counted: Vec<GroupCounts>,
 }
 
-/// Counts of `GROUP_PROCESSES` consecutive processes, in six bytes each where that suffices.
+/// GroupCounts of `GROUP_PROCESSES` consecutive processes, in six bytes each where that suffices.
 #[derive(Debug)]
-enum Counts {
+enum GroupCounts {
     Small { first: u32, counted: Vec<SmallCounted> },
     Large(Vec<Counted>),
 }
@@ -47,7 +47,7 @@ struct SmallCounted {
     count: u16,
 }
 
-impl Counts {
+impl GroupCounts {
     fn of(group: usize, counted: &[Counted]) -> Self {
         let first = u32::try_from(group).unwrap_or(u32::MAX).saturating_mul(GROUP_PROCESSES);
         let small = |counted: &Counted| {
@@ -94,7 +94,7 @@ impl Counted {
 impl Misses {
     /// Every key with its number of look-ups, by process.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Miss, u32)> {
-        self.counted.iter().flat_map(Counts::iter).filter_map(|counted| {
+        self.counted.iter().flat_map(GroupCounts::iter).filter_map(|counted| {
             let MissKind { directory, errno, family } = *self.kinds.get(counted.kind as usize)?;
             let miss = Miss { process: counted.process, directory, errno, family };
             Some((miss, counted.count))
@@ -106,7 +106,9 @@ impl Misses {
         let mut sums = vec![0; processes.len()];
         let group = GROUP_PROCESSES as usize;
         let groups = processes.start / group..processes.end.div_ceil(group).min(self.counted.len());
-        for counted in self.counted.get(groups).unwrap_or_default().iter().flat_map(Counts::iter) {
+        for counted in
+            self.counted.get(groups).unwrap_or_default().iter().flat_map(GroupCounts::iter)
+        {
             let at = (counted.process as usize).checked_sub(processes.start);
             if let Some(sum) = at.and_then(|at| sums.get_mut(at)) {
                 *sum += u64::from(counted.count);
@@ -118,7 +120,7 @@ impl Misses {
     /// For each kind, the number of look-ups and of processes that made them.
     pub(crate) fn by_kind(&self) -> Vec<(MissKind, u64, u64)> {
         let mut sums: Vec<_> = self.kinds.iter().map(|kind| (*kind, 0, 0)).collect();
-        for counted in self.counted.iter().flat_map(Counts::iter) {
+        for counted in self.counted.iter().flat_map(GroupCounts::iter) {
             if let Some((_, count, processes)) = sums.get_mut(counted.kind as usize) {
                 *count += u64::from(counted.count);
                 *processes += 1;
@@ -140,7 +142,7 @@ const UNSORTED_MAX: usize = 1 << 14;
 /// Groups that stay open: groups further back hardly receive any more counts.
 const GROUPS_AT_HAND: usize = 8;
 
-/// Counts look-ups. The failures of one process come close together, so nearly all of them hit the
+/// GroupCounts look-ups. The failures of one process come close together, so nearly all of them hit the
 /// cached counter of their kind, without a map of all processes and kinds.
 #[derive(Debug)]
 pub(crate) struct MissCounter {
@@ -162,11 +164,11 @@ impl Default for MissCounter {
     }
 }
 
-/// Counts of consecutive processes.
+/// GroupCounts of consecutive processes.
 #[derive(Debug, Default)]
 struct Group {
     /// Earlier counts, sorted and compacted.
-    done: Option<Counts>,
+    done: Option<GroupCounts>,
     counted: Vec<Counted>,
     /// Number of leading entries that are sorted.
     sorted: usize,
@@ -186,10 +188,10 @@ impl Group {
             return;
         }
         let mut counted = std::mem::take(&mut self.counted);
-        counted.extend(self.done.take().iter().flat_map(Counts::iter));
+        counted.extend(self.done.take().iter().flat_map(GroupCounts::iter));
         *self = Self { done: None, counted, sorted: 0 };
         self.sort();
-        self.done = Some(Counts::of(group, &self.counted));
+        self.done = Some(GroupCounts::of(group, &self.counted));
         (self.counted, self.sorted) = (Vec::new(), 0);
     }
 
@@ -290,7 +292,7 @@ pub(crate) struct MissedPaths {
     pub(crate) others: u64,
 }
 
-/// Counts look-ups by path.
+/// GroupCounts look-ups by path.
 #[derive(Debug, Default)]
 pub(crate) struct PathCounter {
     /// By path, followed by the suffix described at [`PathCounter::key`].
