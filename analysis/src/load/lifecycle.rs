@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 
 use proctrace_replay::records;
-use proctrace_trace::{BlockInfo, Reader};
+use proctrace_trace::Reader;
 use proctrace_wire::layout::{self, ATTACH_ZOMBIE, EXEC_BEFORE, EXIT_PROCESS, EXIT_RSS_BOUND};
 use proctrace_wire::{Record, Stream};
 
@@ -16,12 +16,8 @@ use crate::recording::names::{Names, comm};
 use crate::recording::process::{Before, Process, Run, Task};
 use crate::recording::usage::Usage;
 
-/// Largest compression ratio assumed for blocks of lifecycle records.
-const COMPRESSION_RATIO_MAX: u64 = 32;
-
 impl Loader<'_> {
     pub(super) fn read_lifecycle(&mut self, reader: &mut Reader<BufReader<File>>) {
-        self.reserve_memory(reader);
         let decoded = records(reader, Stream::Lifecycle, |record| self.take(record));
         self.undecodable += decoded.undecodable;
         // No attach records follow from here on.
@@ -35,29 +31,6 @@ impl Loader<'_> {
             self.first_ns = reader.header().started_ns;
             self.last_ns = self.first_ns;
         }
-    }
-
-    /// Reserves memory for the tasks that a trace of its size contains, so that vectors of a
-    /// million elements are not moved as they grow. Reserved memory that is not used costs nothing.
-    fn reserve_memory(&mut self, reader: &mut Reader<BufReader<File>>) {
-        let raw_bytes = std::cell::Cell::new(0_u64);
-        let count = |info: &BlockInfo| {
-            if info.stream == Stream::Lifecycle {
-                raw_bytes.set(raw_bytes.get().saturating_add(info.raw_bytes.into()));
-            }
-            false
-        };
-        while reader.next_block_where(count).is_some() {}
-        reader.rewind();
-        // Sizes in headers are trusted only up to the largest plausible compression ratio.
-        let bytes = raw_bytes.get().min(reader.len_bytes().saturating_mul(COMPRESSION_RATIO_MAX));
-        let of_task = size_of::<layout::Fork>() + size_of::<layout::Exit>();
-        let tasks = usize::try_from(bytes).unwrap_or(0) / of_task;
-        // If a reservation fails, any shortage shows up later, if at all.
-        let _ = self.tasks.try_reserve_exact(tasks);
-        let _ = self.processes.try_reserve_exact(tasks);
-        let _ = self.runs.try_reserve_exact(tasks);
-        self.task_of_serial.reserve(tasks);
     }
 
     fn take(&mut self, record: Record<'_>) {

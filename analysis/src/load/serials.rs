@@ -16,11 +16,6 @@ const NOTHING: u32 = u32::MAX;
 const SLACK: usize = 1 << 16;
 
 impl Serials {
-    /// Reserves capacity, if memory allows.
-    pub(crate) fn reserve(&mut self, serials: usize) {
-        let _ = self.dense.try_reserve_exact(serials.saturating_add(1));
-    }
-
     pub(crate) fn insert(&mut self, serial: u32, place: usize) {
         let Ok(place) = u32::try_from(place) else { return };
         self.stored += 1;
