@@ -21,7 +21,7 @@ pub struct EventPattern {
 #[derive(Debug, thiserror::Error)]
 pub enum PatternError {
     /// It is not well-formed.
-    #[error("the regular expression for events is wrong: {0}")]
+    #[error("invalid regular expression for events: {0}")]
     Syntax(#[from] regex::Error),
     /// It has no group to extract a number from.
     #[error(
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn useless_expressions_say_why() {
         assert!(EventPattern::new("events").unwrap_err().to_string().contains("parentheses"));
-        assert!(EventPattern::new("(").unwrap_err().to_string().contains("wrong"));
+        assert!(EventPattern::new("(").unwrap_err().to_string().contains("invalid"));
         assert!(EventPattern::new(r"(\w{1000}{1000})").is_err());
     }
 

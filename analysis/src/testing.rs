@@ -31,12 +31,12 @@ pub(crate) struct Scene {
     header: Header,
     streams: [(Vec<u8>, u64); 3],
     /// Process, parent and end of each task.
-    tasks: HashMap<u32, Known>,
+    tasks: HashMap<u32, TaskState>,
     last_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct TaskState {
     process: u32,
     parent: u32,
     ended: bool,
@@ -75,7 +75,7 @@ impl Scene {
             tick_ns: Some(1_000),
             knowledge: Default::default(),
         };
-        let known = Known { process: 1, parent: 0, ended: false, waited: (0, 0) };
+        let known = TaskState { process: 1, parent: 0, ended: false, waited: (0, 0) };
         let mut scene = Self {
             header,
             streams: [(Vec::new(), 0), (Vec::new(), 0), (Vec::new(), 0)],
@@ -117,7 +117,7 @@ impl Scene {
     /// A process is born as the child of its forker's parent (CLONE_PARENT).
     pub(crate) fn sibling(&mut self, at_ns: u64, forker: u32, child: u32) -> &mut Self {
         let parent = self.tasks[&forker].parent;
-        let known = Known { process: child, parent, ended: false, waited: (0, 0) };
+        let known = TaskState { process: child, parent, ended: false, waited: (0, 0) };
         assert!(self.tasks.insert(child, known).is_none());
         self.put_fork(at_ns, forker, child, child, pid_of(parent))
     }
@@ -131,7 +131,7 @@ impl Scene {
     fn born(&mut self, at_ns: u64, parent: u32, child: u32, process: u32) -> &mut Self {
         let forker = self.tasks[&parent].process;
         let parent_process = if process == child { forker } else { self.tasks[&forker].parent };
-        let known = Known { process, parent: parent_process, ended: false, waited: (0, 0) };
+        let known = TaskState { process, parent: parent_process, ended: false, waited: (0, 0) };
         assert!(self.tasks.insert(child, known).is_none());
         self.put_fork(at_ns, parent, child, process, pid_of(forker))
     }

@@ -164,5 +164,5 @@ fn what_is_not_there_cannot_be_shown() {
     let subtree = why(GanttView { subtree: Some("2000000000".into()), ..GanttView::default() });
     assert!(subtree.contains("no process has this pid"), "{subtree}");
     let window = why(GanttView { from_ns: Some(u64::MAX), ..GanttView::default() });
-    assert!(window.contains("the recording goes from 0 s to"), "{window}");
+    assert!(window.contains("the recording covers 0 s to"), "{window}");
 }

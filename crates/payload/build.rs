@@ -12,10 +12,10 @@ fn main() {
     let (Some(zstd), Some(include)) =
         (env::var_os("DEP_ZSTD_ROOT"), env::var_os("DEP_ZSTD_INCLUDE"))
     else {
-        panic!("zstd-sys does not say where its library is: unset ZSTD_SYS_USE_PKG_CONFIG");
+        panic!("zstd-sys does not report the path of its library: unset ZSTD_SYS_USE_PKG_CONFIG");
     };
     let mut sources: Vec<PathBuf> = fs::read_dir("actor")
-        .expect("actor/ lies beside this file")
+        .expect("actor/ is next to this file")
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "c"))

@@ -18,7 +18,7 @@ fn main() {
     let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => "x86",
         Ok("aarch64") => "arm64",
-        other => panic!("proctrace's BPF programs know x86_64 and aarch64, not {other:?}"),
+        other => panic!("proctrace's BPF programs support x86_64 and aarch64, not {other:?}"),
     };
     let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
     let status = Command::new(&clang)

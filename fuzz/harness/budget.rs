@@ -1,7 +1,7 @@
 //! Any text as a budget, as a `--limit` argument, as a selector, and as metrics.
 
 use proctrace_gate::{
-    Budget, Limit, Options, Run, Selector, gate, init, metrics_file, openmetrics,
+    Budget, Limit, Options, RunMetrics, Selector, gate, init, metrics_file, openmetrics,
 };
 
 pub(crate) fn run(data: &[u8]) {
@@ -33,7 +33,7 @@ fn figures(text: &str, budget: &Budget) {
     let json = metrics_file::to_json(&metrics).expect("it was JSON before");
     assert_eq!(metrics_file::from_json("again", &json).expect("it is ours"), metrics);
     assert!(openmetrics(&metrics).ends_with("# EOF\n"));
-    let runs = [Run { name: "fuzz.json".into(), metrics }];
+    let runs = [RunMetrics { name: "fuzz.json".into(), metrics }];
     let _ = gate(budget, &runs, &runs, Options { allow_doubts: true });
     let first = init(&runs);
     let first = Budget::parse("init", &first).unwrap_or_else(|error| panic!("{error}\n{first}"));

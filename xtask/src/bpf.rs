@@ -10,17 +10,17 @@ use crate::run::{output, root, target_dir};
 use crate::setup;
 use crate::verifier;
 
-/// What to look at.
+/// What to print.
 #[derive(Subcommand)]
 pub(crate) enum BpfChore {
-    /// Print the layout of every record, as the compiler laid it out.
+    /// Print the layout of every record, as compiled.
     Layout,
     /// Print the programs' instructions.
     Disassemble,
-    /// Print how many instructions this kernel's verifier looks at for each program, and compare with
-    /// what is committed: it gives up at a million.
+    /// Print how many instructions this kernel's verifier processes for each program (at most a
+    /// million), and compare with the committed counts.
     Verifier {
-        /// Commit to what they are now.
+        /// Save the current counts to bpf/verifier.txt.
         #[arg(long)]
         update: bool,
     },
@@ -57,7 +57,7 @@ fn print_lossy(text: &[u8]) {
 
 fn compile(source: &str) -> Result<PathBuf> {
     let target = target_dir()?.join("bpf");
-    std::fs::create_dir_all(&target).context("cannot make a directory")?;
+    std::fs::create_dir_all(&target).context("cannot create a directory")?;
     let object = target.join(Path::new(source).with_extension("o"));
     let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86" };
     crate::run::run(

@@ -14,14 +14,14 @@ pub(crate) fn run() -> Result<()> {
     let target = target_dir()?;
     let proctrace = target.join("release/proctrace");
     let demo = target.join("demo");
-    std::fs::create_dir_all(&demo).context("cannot make a directory for the demo")?;
+    std::fs::create_dir_all(&demo).context("cannot create a directory for the demo")?;
     let work = demo.join("work");
     if work.exists() {
-        std::fs::remove_dir_all(&work).context("cannot remove what the last demo built")?;
+        std::fs::remove_dir_all(&work).context("cannot remove the build of the last demo")?;
     }
     let (trace, gantt) = (demo.join("build.ptrace"), demo.join("build.svg"));
 
-    println!("\nA real build: the zstd library, from the sources that cargo has fetched for us.");
+    println!("\nRecording a real build: the zstd library, from sources that cargo has fetched.");
     execute(
         as_root(&proctrace)
             .args(["record", "--output"])
@@ -35,14 +35,14 @@ pub(crate) fn run() -> Result<()> {
             .env_remove("LD_LIBRARY_PATH"),
     )?;
 
-    println!("\nWhat it really ran, and what that cost:\n");
+    println!("\nThe report:\n");
     // A trace recorded with sudo belongs to the user, so the report needs no sudo.
     execute(
         std::process::Command::new(&proctrace).arg("report").arg(&trace).arg("--gantt").arg(&gantt),
     )?;
-    println!("\nThe recording: {}", trace.display());
-    println!("The Gantt chart: {}", gantt.display());
-    println!("Your own: sudo {} record -- COMMAND", proctrace.display());
+    println!("\nRecording: {}", trace.display());
+    println!("Gantt chart: {}", gantt.display());
+    println!("To record a command: sudo {} record -- COMMAND", proctrace.display());
     Ok(())
 }
 

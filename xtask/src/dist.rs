@@ -13,7 +13,7 @@ pub(crate) fn run() -> Result<()> {
     let binary = target.join("dist/proctrace");
     let dist = target.join("dist/package");
     for directory in ["bin", "man/man1", "completions"] {
-        std::fs::create_dir_all(dist.join(directory)).context("cannot make a directory")?;
+        std::fs::create_dir_all(dist.join(directory)).context("cannot create a directory")?;
     }
     std::fs::copy(&binary, dist.join("bin/proctrace")).context("cannot copy the binary")?;
     execute(std::process::Command::new(&binary).arg("man").arg(dist.join("man/man1")))?;
@@ -24,6 +24,6 @@ pub(crate) fn run() -> Result<()> {
         std::fs::write(dist.join("completions").join(file), script)
             .context("cannot write completions")?;
     }
-    println!("in {}", dist.display());
+    println!("written to {}", dist.display());
     Ok(())
 }

@@ -74,7 +74,7 @@ fn committed(name: &str) -> std::path::PathBuf {
 
 /// Runs `work` in a directory created for it alone.
 fn within(place: &str, work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    fs::create_dir(place).with_context(|| format!("cannot make {place}"))?;
+    fs::create_dir(place).with_context(|| format!("cannot create {place}"))?;
     let made = work(Path::new(place));
     fs::remove_dir_all(place).with_context(|| format!("cannot remove {place}"))?;
     made
@@ -93,7 +93,7 @@ fn record_payload(release: &Path, place: &Path, scenario: &str, name: &str) -> R
         .current_dir(place)
         .status()
         .context("cannot run proctrace")?;
-    ensure!(status.success(), "{scenario} ended with {status}");
+    ensure!(status.success(), "{scenario} failed ({status})");
     publish(&raw, name)
 }
 
@@ -113,7 +113,7 @@ fn record_tour(release: &Path, place: &Path, name: &str) -> Result<()> {
         .current_dir(place)
         .status()
         .context("cannot run proctrace")?;
-    ensure!(status.code() == Some(3), "the tour ended with {status}");
+    ensure!(status.code() == Some(3), "the tour failed ({status}; expected exit status 3)");
 
     publish(&raw, name)
 }
@@ -129,7 +129,7 @@ fn publish(raw: &Path, name: &str) -> Result<()> {
         let info = block.info;
         writer.append(info.stream, info.records, info.first_ns, info.last_ns, &block.bytes)?;
     }
-    let trailer = reader.trailer().context("the recording is not complete")?;
+    let trailer = reader.trailer().context("the recording is incomplete")?;
     let (bytes, _) = writer.finish(trailer)?;
     let path = committed(name);
     println!("{}: {} bytes", path.display(), bytes.len());

@@ -36,14 +36,14 @@ const TARGETS: [Target; 6] = [
 /// The version to install if cargo-fuzz is missing.
 const CARGO_FUZZ: &str = "cargo-fuzz@0.13.2";
 
-/// What to fuzz, and for how long.
+/// Targets and duration.
 #[derive(Debug, Args)]
 pub(crate) struct FuzzArgs {
-    /// For how long each target runs.
+    /// Run time of each target.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     seconds: u32,
 
-    /// The targets; all of them if none is named.
+    /// Targets to run; all by default.
     #[arg(value_name = "TARGET", value_parser = TARGETS.map(|target| target.name))]
     targets: Vec<String>,
 }
@@ -71,8 +71,8 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
         all.iter().filter(|done| done.crash.is_some()).map(|done| done.target).collect();
     if !failed.is_empty() {
         bail!(
-            "{} failed; the inputs are in fuzz/regressions now, where the tests \
-             regressions_do_not_crash find them",
+            "{} failed; the failing inputs are now in fuzz/regressions, where the tests \
+             regressions_do_not_crash run them",
             failed.join(", ")
         );
     }
@@ -109,14 +109,14 @@ fn toolchain() -> Result<Toolchain> {
     };
     let Some(toolchain) = candidates.into_iter().find(nightly) else {
         return Err(Unavailable::new(
-            "fuzzing needs a nightly toolchain, for its sanitizers, and there is none here: \
+            "fuzzing needs a nightly toolchain for its sanitizers, and none is installed: \
              `rustup toolchain install nightly --profile minimal` installs one",
         )
         .into());
     };
     if !exists("c++") {
         return Err(Unavailable::new(
-            "fuzzing needs a C++ compiler, for libFuzzer, and there is no c++ here",
+            "fuzzing needs a C++ compiler for libFuzzer, and c++ is not installed",
         )
         .into());
     }

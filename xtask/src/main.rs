@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The chores of proctrace.
+/// Development tasks of proctrace.
 #[derive(Parser)]
 #[command(name = "cargo xtask", disable_help_subcommand = true, max_term_width = 100)]
 struct Cli {
@@ -33,40 +33,41 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Install what is missing, build, record a real build and report on it.
+    /// Install missing tools, build, record a real build and report on it.
     Demo,
-    /// Install what is missing, build, and run every test, real eBPF included.
+    /// Install missing tools, build, and run all tests, including those with real eBPF.
     Test {
-        /// Only the tests that need no privileges: less than a minute after the build.
+        /// Run only tests that need no privileges: takes less than a minute after the build.
         #[arg(long)]
         unprivileged: bool,
-        /// Handed to `cargo test`.
+        /// Arguments passed on to `cargo test`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// What must pass before a change is merged: formatting, lints, dependencies, tests.
+    /// Run all checks required before a merge: formatting, lints, dependencies, tests.
     Ci,
-    /// Measure what recording costs, side by side with not recording and with other tracers.
+    /// Measure the overhead of recording, compared with bare runs and other tracers.
     Bench {
         #[command(subcommand)]
         chore: bench::BenchChore,
     },
-    /// Look at the compiled BPF programs.
+    /// Inspect the compiled BPF programs.
     Bpf {
         #[command(subcommand)]
         chore: bpf::BpfChore,
     },
-    /// Build the binary, its man pages and completions for others to install.
+    /// Build the binary, its man pages and shell completions for distribution.
     Dist,
-    /// Record the trace that is committed for later versions to read.
+    /// Record missing traces in fixtures/traces, which later versions must be able to read.
     Fixtures,
-    /// Try inputs on every parser that nobody would write; needs a nightly toolchain.
+    /// Fuzz every parser; needs a nightly toolchain.
     Fuzz(fuzz::FuzzArgs),
-    /// Make ready a payload of other people's software.
+    /// Prepare a payload of third-party software.
     Payloads(payloads::PayloadsArgs),
-    /// Record a storm of processes, threads, misses and daemons, and hold it against what they declare.
+    /// Stress test: record processes, threads, failed look-ups and daemons, and compare with the
+    /// declared counts.
     Soak(soak::SoakArgs),
-    /// Install the tools that building and testing needs.
+    /// Install the tools needed to build and test.
     Setup,
 }
 

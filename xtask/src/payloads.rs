@@ -12,10 +12,10 @@ use clap::{Args, ValueEnum};
 use crate::run::{root, run as execute, target_dir};
 use crate::{python, setup};
 
-/// Which payloads.
+/// Payloads to prepare.
 #[derive(Args)]
 pub(crate) struct PayloadsArgs {
-    /// The payload to make ready. The last line on stdout is the Python to run it with.
+    /// Payload to prepare. The last line on stdout is the Python to run it with.
     #[arg(long, required = true, value_name = "PAYLOAD")]
     with: Vec<Extra>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct PayloadsArgs {
 /// A payload that needs more than this workspace.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Extra {
-    /// Collisions of protons by Pythia, jets by FastJet, in the pattern of AthenaMP.
+    /// Proton collisions by Pythia, jets by FastJet, in the pattern of AthenaMP.
     Pythia8,
 }
 
@@ -64,19 +64,20 @@ fn pythia8() -> Result<()> {
     let requirements = sources.join("requirements.txt");
     let payloads = target_dir()?.join("payloads");
     let home = payloads.join("pythia8");
-    fs::create_dir_all(&payloads).with_context(|| format!("cannot make {}", payloads.display()))?;
+    fs::create_dir_all(&payloads)
+        .with_context(|| format!("cannot create {}", payloads.display()))?;
     // Serialises concurrent runs, which would delete each other's work. Closing the file unlocks
     // it.
     let path = payloads.join("pythia8.lock");
-    let lock = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    let lock = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
         .with_context(|| format!("cannot lock {}", path.display()))?;
 
     if is_right(&home, &requirements) {
-        println!("pythia8 is ready. Its program and its Python:");
+        println!("pythia8 is ready. Job and Python:");
     } else {
         make(&home, &requirements)?;
-        println!("pythia8 is made. Its program and its Python:");
+        println!("pythia8 has been installed. Job and Python:");
     }
     println!("{}", sources.join("job.py").display());
     println!("{}", home.join("bin/python").display());
@@ -114,7 +115,7 @@ fn make(home: &Path, requirements: &Path) -> Result<()> {
     let base = python::find().map_err(|reason| {
         Unavailable(format!(
             "the payload pythia8 needs CPython 3.11, 3.12 or 3.13 on x86_64 with glibc 2.28 or \
-             later, because there are wheels for these only; here: {reason}"
+             later, because wheels exist only for these; found: {reason}"
         ))
     })?;
     if home.exists() {
@@ -123,9 +124,9 @@ fn make(home: &Path, requirements: &Path) -> Result<()> {
     execute(python::command(&base).args(["-m", "venv"]).arg(home))?;
     if !index_answers(home) {
         return Err(Unavailable(
-            "the payload pythia8 needs wheels from a Python package index, and pip reaches none \
-             (its own words are above); if there is one behind a proxy or a mirror, tell pip by \
-             HTTPS_PROXY or PIP_INDEX_URL"
+            "the payload pythia8 needs wheels from a Python package index, and pip can reach none \
+             (see its messages above); for a proxy or a mirror, set HTTPS_PROXY or \
+             PIP_INDEX_URL"
                 .to_owned(),
         )
         .into());
@@ -137,14 +138,14 @@ fn make(home: &Path, requirements: &Path) -> Result<()> {
     )
     .with_context(|| {
         format!(
-            "the index was reached, but the wheels in {} cannot be installed (pip's words are \
-             above); if one was withdrawn, the README beside that file says how to change it",
+            "the index was reached, but the wheels in {} cannot be installed (see pip's messages \
+             above); if one was withdrawn, the README next to that file explains how to change it",
             requirements.display()
         )
     })?;
-    fs::remove_dir_all(home.join(PROBE)).context("cannot remove what was downloaded")?;
+    fs::remove_dir_all(home.join(PROBE)).context("cannot remove the downloaded wheel")?;
     imports(home).context("the wheels are installed but cannot be imported")?;
-    fs::copy(requirements, home.join(MADE_OF)).context("cannot finish the venv")?;
+    fs::copy(requirements, home.join(MADE_OF)).context("cannot complete the venv")?;
     Ok(())
 }
 

@@ -53,7 +53,11 @@ pub(crate) fn find() -> Result<PathBuf, String> {
         }
     }
     reasons.dedup();
-    if reasons.is_empty() { Err("no python3 is here".to_owned()) } else { Err(reasons.join("; ")) }
+    if reasons.is_empty() {
+        Err("python3 is not installed".to_owned())
+    } else {
+        Err(reasons.join("; "))
+    }
 }
 
 /// Whether installing a system package could help: there is no Python at all, or a supported one

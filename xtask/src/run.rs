@@ -38,7 +38,7 @@ pub(crate) fn metadata() -> Result<serde_json::Value> {
     if !output.status.success() {
         bail!("cargo metadata failed");
     }
-    serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata says")
+    serde_json::from_slice(&output.stdout).context("cannot parse the output of cargo metadata")
 }
 
 /// A command run as root, through sudo if we are not.

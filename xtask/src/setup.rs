@@ -101,7 +101,7 @@ pub(crate) fn run(tools: &[Tool]) -> Result<()> {
         execute(as_root("dnf").args(["install", "-y", "-q"]).args(rhel))?;
     } else {
         bail!(
-            "neither apt-get nor dnf is here; please install: {}",
+            "neither apt-get nor dnf is installed; install these packages: {}",
             missing.iter().map(|tool| tool.debian).collect::<Vec<_>>().join(" ")
         );
     }

@@ -10,13 +10,14 @@ use clap::Args;
 use crate::run::{as_root, cargo, output, run as execute, target_dir};
 use crate::setup;
 
-/// How long a storm.
+/// Size and number of the storms.
 #[derive(Args)]
 pub(crate) struct SoakArgs {
-    /// Processes of each storm, about; a storm of a tenth comes first, to compare memory with.
+    /// Approximate number of processes per storm. A storm of a tenth of this size runs first, for
+    /// comparison of memory.
     #[arg(long, default_value_t = 200_000)]
     processes: u64,
-    /// Storms of that size.
+    /// Number of storms of this size.
     #[arg(long, default_value_t = 2)]
     runs: u32,
 }
@@ -74,13 +75,13 @@ fn storm(release: &Path, about: u64) -> Result<()> {
     let (processes, threads) = (figure("processes")?, figure("threads")?);
     // the shell, its subshell, `mixed` and its processes, and three per daemon
     let declared = 3 + 2 * rounds + rounds / 4 + 3 * daemons;
-    ensure!(processes == declared, "{processes} processes, {declared} were declared");
-    ensure!(threads == rounds, "{threads} threads, {rounds} were declared");
+    ensure!(processes == declared, "recorded {processes} processes, but {declared} are declared");
+    ensure!(threads == rounds, "recorded {threads} threads, but {rounds} are declared");
     ensure!(figure("detached_processes")? >= daemons, "daemons are missing");
     let header = proctrace(&["dump", "--header"])?;
     let ring_bytes = header["header"]["ring_bytes"].as_u64().context("no ring size")?;
     let memory = header["trailer"]["recorder"]["maxrss_bytes"].as_u64().context("no memory")?;
-    ensure!(memory < MEMORY_MAX + 2 * ring_bytes, "the recorder took {memory} bytes");
+    ensure!(memory < MEMORY_MAX + 2 * ring_bytes, "the recorder used {memory} bytes of memory");
     println!(
         "{processes:>10} {threads:>9} {:>10} {:>6} {:>11} MB",
         figure("lookups_failed")?,

@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
     }
-    println!("{} test programs passed; {} were left out", programs.len(), LEFT_OUT.len());
+    println!("{} test programs passed; {} were excluded", programs.len(), LEFT_OUT.len());
     Ok(())
 }
 

@@ -52,12 +52,12 @@ pub(crate) fn run(update: bool) -> Result<()> {
     }
     let same_place = text.lines().next() == Some(&*format!("# {here}"));
     if !same_place {
-        println!("committed elsewhere than on {here}: only the limit of {LIMIT} counts");
+        println!("not committed on {here}: checking only the limit of {LIMIT} instructions");
     }
     let complaints = compare(same_place.then_some(&before), &now);
     ensure!(
         complaints.is_empty(),
-        "{}; if that is as it should be: cargo xtask bpf verifier --update",
+        "{}; if this is intended: cargo xtask bpf verifier --update",
         complaints.join("; ")
     );
     Ok(())
@@ -67,7 +67,7 @@ pub(crate) fn run(update: bool) -> Result<()> {
 fn count() -> Result<BTreeMap<String, u64>> {
     let release = target_dir()?.join("release");
     let scratch = target_dir()?.join("bpf");
-    fs::create_dir_all(&scratch).context("cannot make a directory")?;
+    fs::create_dir_all(&scratch).context("cannot create a directory")?;
     let trace = scratch.join("verifier.ptrace");
     let mut counts = BTreeMap::new();
     for options in RECORDINGS {
@@ -77,7 +77,9 @@ fn count() -> Result<BTreeMap<String, u64>> {
         let mut dump = Command::new(release.join("proctrace"));
         let header: Value =
             serde_json::from_slice(&output(dump.args(["dump", "--header"]).arg(&trace))?)?;
-        for program in header["trailer"]["programs"].as_array().context("no programs are told")? {
+        for program in
+            header["trailer"]["programs"].as_array().context("the trailer lists no programs")?
+        {
             let name = program["name"].as_str().context("a program has no name")?;
             let number = program["verified_instructions"].as_u64().unwrap_or(0);
             let count = counts.entry(name.to_owned()).or_insert(0);
@@ -91,8 +93,8 @@ fn count() -> Result<BTreeMap<String, u64>> {
 /// What the counts depend on besides the programs: "Linux 6.18, clang 14".
 fn place() -> Result<String> {
     let two = |text: &str| text.split('.').take(2).collect::<Vec<_>>().join(".");
-    let kernel =
-        fs::read_to_string("/proc/sys/kernel/osrelease").context("which kernel is this?")?;
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")
+        .context("cannot read the kernel release")?;
     let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
     let clang = output(Command::new(clang).arg("-dumpversion"))?;
     let clang = String::from_utf8_lossy(&clang).trim().to_owned();
@@ -105,7 +107,7 @@ fn compare(before: Option<&BTreeMap<String, u64>>, now: &BTreeMap<String, u64>) 
     let mut complaints = Vec::new();
     for (program, count) in now {
         if *count > LIMIT {
-            complaints.push(format!("{program} takes {count} instructions"));
+            complaints.push(format!("{program} takes {count} instructions, more than the limit"));
             continue;
         }
         let Some(before) = before else { continue };
@@ -133,7 +135,7 @@ fn parse(text: &str) -> BTreeMap<String, u64> {
 fn render(place: &str, counts: &BTreeMap<String, u64>) -> String {
     let mut text = format!(
         "# {place}\n\
-         # Instructions the verifier looks at for each program, the most of several recordings.\n\
+         # Instructions the verifier processes for each program, maximum of several recordings.\n\
          # Written by `cargo xtask bpf verifier --update`, compared by `cargo xtask test`.\n",
     );
     for (program, count) in counts {

@@ -29,7 +29,8 @@ pub(crate) fn health(recording: &Recording, accounting: &Accounting) -> Health {
     let mut damage: Vec<String> =
         recording.damage[..whole].iter().map(ToString::to_string).collect();
     if recording.undecodable > 0 {
-        damage.push(format!("{} records make no sense", recording.undecodable));
+        let records = counted(recording.undecodable, "record", "records");
+        damage.push(format!("{records} cannot be decoded"));
     }
     Health {
         complete: recording.trailer.is_some(),
@@ -43,7 +44,7 @@ pub(crate) fn health(recording: &Recording, accounting: &Accounting) -> Health {
 }
 
 pub(crate) fn losses(recording: &Recording) -> Vec<Loss> {
-    let mut totals: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut totals: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let mut add = |kind, reason, count| {
         let total = totals.entry((kind, reason)).or_default();
         *total = total.saturating_add(count);
@@ -51,7 +52,7 @@ pub(crate) fn losses(recording: &Recording) -> Vec<Loss> {
     match &recording.trailer {
         Some(trailer) => {
             for loss in &trailer.losses {
-                add(loss.kind.clone(), loss.reason.clone(), loss.count);
+                add(loss.kind.name(), loss.reason.name(), loss.count);
             }
         }
         // Cut short: the losses reported until then.
@@ -59,11 +60,16 @@ pub(crate) fn losses(recording: &Recording) -> Vec<Loss> {
             for ((kind, reason, _), count) in &recording.counts.losses {
                 let kind = Kind::from_number(*kind).map_or("unknown", Kind::name);
                 let reason = LossReason::from_number(*reason).map_or("unknown", LossReason::name);
-                add(kind.to_owned(), reason.to_owned(), *count);
+                add(kind, reason, *count);
             }
         }
     }
-    totals.into_iter().map(|((kind, reason), count)| Loss { kind, reason, count }).collect()
+    let loss = |((kind, reason), count): ((&str, &str), u64)| Loss {
+        kind: kind.to_owned(),
+        reason: reason.to_owned(),
+        count,
+    };
+    totals.into_iter().map(loss).collect()
 }
 
 fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
@@ -72,7 +78,7 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
     // The counts that each task kept for itself, compared with the records of it.
     let told = |told: u64| match alive {
         0 => Ok(told as f64),
-        _ => Err("tasks that are alive have not told their counts".to_owned()),
+        _ => Err("live tasks have not reported their counts yet".to_owned()),
     };
     let laws = vec![
         law("births", Ok((counts.attaches + counts.forks) as f64), (counts.exits + alive) as f64),
@@ -107,16 +113,18 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
 /// The statement of a law, and the unit of its two sides.
 fn text_of(name: &str) -> (&'static str, &'static str) {
     match name {
-        "births" => ("every task that was made has exited or is still there", "tasks"),
-        "parents" => ("every exec and look-up is of a known task", "records"),
-        "starts" => ("every exit has a start", "exits"),
-        "waits" => ("no parent was given more CPU time than its children had", "processes"),
-        "lookups" => ("every failed look-up that a task counted has a record", "look-ups"),
-        "failed execs" => ("every failed exec that a task counted has a record", "execs"),
-        "cpu" => {
-            ("CPU time of all tasks is the kernel's own figure and what no one waited for", "s")
+        "births" => ("every task that was created has exited or is still alive", "tasks"),
+        "parents" => ("every exec and look-up belongs to a known task", "records"),
+        "starts" => ("every exit has a matching start", "exits"),
+        "waits" => {
+            ("no parent was credited with more CPU time than its children used", "processes")
         }
-        _ => ("CPU time of all tasks is what the kernel counted for the cgroup they ran in", "s"),
+        "lookups" => ("every failed look-up counted by a task has a record", "look-ups"),
+        "failed execs" => ("every failed exec counted by a task has a record", "execs"),
+        "cpu" => {
+            ("CPU time of all tasks agrees with the kernel's total plus unwaited CPU time", "s")
+        }
+        _ => ("CPU time of all tasks agrees with the kernel's total for their cgroup", "s"),
     }
 }
 
@@ -186,7 +194,7 @@ fn cgroup_law(recording: &Recording, accounting: &Accounting) -> Option<Law> {
 fn cpu_law(recording: &Recording, accounting: &Accounting) -> Law {
     let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
     let expected = all_ended(recording).and_then(|()| match payload {
-        None => Err("nobody waited for a command".to_owned()),
+        None => Err("no command was waited for".to_owned()),
         Some(payload) => {
             let kernel_ns = payload.user_ns.saturating_add(payload.system_ns);
             let expected = kernel_ns.saturating_add(accounting.unwaited_ns) as f64;

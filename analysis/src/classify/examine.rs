@@ -21,7 +21,7 @@ pub(crate) struct RuleNumber {
 
 /// A program, identified by its file, name and interpreter.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownProgram {
     pub(crate) name: Vec<u8>,
     /// Rules that hold except for conditions on arguments, in order of precedence.
     candidates: Vec<RuleNumber>,
@@ -63,7 +63,7 @@ pub(crate) struct Examiner<'a> {
     pub(crate) rules: &'a Rules,
     key: Vec<u8>,
     known_of: FastMap<Vec<u8>, u32>,
-    pub(crate) known: Vec<Known>,
+    pub(crate) known: Vec<KnownProgram>,
     verdict_of: FastMap<Verdict, u32>,
     pub(crate) verdicts: Vec<Verdict>,
     /// By run.
@@ -147,7 +147,7 @@ impl<'a> Examiner<'a> {
             candidates.iter().any(|number| self.rules.rule(*number).reads_arguments());
         let verdict = (!reads_arguments)
             .then(|| self.verdict(Verdict { known: number, rules: candidates.clone() }));
-        self.known.push(Known { name: call.name.to_vec(), candidates, verdict });
+        self.known.push(KnownProgram { name: call.name.to_vec(), candidates, verdict });
         self.known_of.insert(self.key.clone(), number);
         number
     }

@@ -190,7 +190,7 @@ fn checked(rule: Spanned<FileRule>, line: usize, class: Option<Class>) -> Result
     if let Some(names) = &rule.name
         && let Some(name) = names.get_ref().iter().find(|name| name.contains('/'))
     {
-        let message = format!("a name has no slash, so {name:?} never matches; use `file`");
+        let message = format!("a name contains no slash, so {name:?} never matches; use `file`");
         return Err((names.span(), message));
     }
     let lists = [
@@ -242,7 +242,7 @@ fn role(role: Spanned<FileRole>) -> Result<Role, Wrong> {
         (None, Some(argv), None, None) => Source::Argv(pattern(argv)),
         (None, None, Some(directory), None) => Source::Directory(pattern(directory)),
         (None, None, None, Some(name)) => Source::Rename(pattern(name)),
-        _ => return wrong("a role is told by one of argument, argv, directory, rename"),
+        _ => return wrong("a role needs exactly one of argument, argv, directory, rename"),
     };
     let words = match &source {
         Source::Argument(_) => 1,
@@ -259,7 +259,7 @@ fn role(role: Spanned<FileRole>) -> Result<Role, Wrong> {
         (0 | 1, Some(called)) => Ok(Role { source, called }),
         (1, None) => Ok(Role { source, called: "{}".into() }),
         (0, None) => wrong("a role needs {} in its pattern, or `as`"),
-        _ => wrong("a role keeps one word: there is more than one {}"),
+        _ => wrong("a role's pattern may contain only one {}"),
     }
 }
 
@@ -270,12 +270,12 @@ fn class_of(class: &Spanned<String>) -> Result<Class, Wrong> {
         "program" => Ok(Class::Program),
         other => Err((
             class.span(),
-            format!("there is no class {other:?}; there are command, framework, program"),
+            format!("unknown class {other:?}; the classes are command, framework, program"),
         )),
     }
 }
 
-const TOO_LONG: &str = "a pattern has too many stars and words";
+const TOO_LONG: &str = "a pattern has too many * and {}";
 
 fn any_too_long<'t>(texts: impl IntoIterator<Item = &'t String>) -> bool {
     texts.into_iter().any(|text| Pattern::new(text).is_too_long())
@@ -311,20 +311,20 @@ mod tests {
             ("[[rule]]\ngroup = \"x\"\nname = []\n", "mine.toml:3:8: an empty list"),
             (
                 "[[rule]]\ngroup = \"x\"\nname = [\"/bin/a\"]\n",
-                "mine.toml:3:8: a name has no slash",
+                "mine.toml:3:8: a name contains no slash",
             ),
-            ("class = \"comand\"\n", "mine.toml:1:9: there is no class \"comand\""),
+            ("class = \"comand\"\n", "mine.toml:1:9: unknown class \"comand\""),
             (
                 "[[rule]]\ngroup = \"x\"\nname = [\"a\"]\nroles = [{ argv = \"x\" }]\n",
                 "mine.toml:4:10: a role needs {}",
             ),
             (
                 "[[rule]]\ngroup = \"x\"\nname = [\"a\"]\nroles = [{ argv = \"{} {}\" }]\n",
-                "mine.toml:4:10: a role keeps one word",
+                "mine.toml:4:10: a role's pattern may contain only one {}",
             ),
             (
                 "[[rule]]\ngroup = \"x\"\nname = [\"a\"]\nroles = [{ as = \"x\" }]\n",
-                "mine.toml:4:10: a role is told by one of",
+                "mine.toml:4:10: a role needs exactly one of",
             ),
         ] {
             let error = parse(toml).unwrap_err();

@@ -10,7 +10,7 @@ use crate::classify::pack::{Pack, Source, Tier};
 use crate::classify::rules::Rules;
 use crate::recording::fast::FastMap;
 use crate::recording::names::{Names, text};
-use crate::recording::process::{Process, Run};
+use crate::recording::process::{Process, ProgramRun};
 
 /// How the programs of a recording were classified.
 #[derive(Debug, Clone, Default)]
@@ -74,7 +74,7 @@ impl Examiner<'_> {
     /// Assigns programs and roles to runs and processes; returns the role names as well.
     pub(crate) fn resolve(
         self,
-        runs: &mut [Run],
+        runs: &mut [ProgramRun],
         processes: &mut [Process],
         programs: &mut Programs,
     ) -> (Classification, Names) {

@@ -6,7 +6,7 @@ use proctrace_wire::layout::ExecFixed;
 use zerocopy::FromZeros;
 
 use super::*;
-use crate::recording::process::{Before, Process, Run};
+use crate::recording::process::{Before, Process, ProgramRun};
 
 fn argv(arguments: &[&str]) -> Vec<u8> {
     arguments.iter().flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect()
@@ -19,8 +19,8 @@ fn process(serial: u32) -> Process {
 }
 
 /// A run of a process.
-fn run(process: u32, program: u32) -> Run {
-    Run {
+fn run(process: u32, program: u32) -> ProgramRun {
+    ProgramRun {
         time_ns: 0,
         process,
         program,

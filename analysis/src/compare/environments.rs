@@ -143,11 +143,11 @@ fn medians(pairs: &[Paired]) -> Table {
         "environment",
         "environment",
         [
-            "this one, median",
+            "this environment, median",
             "clean, median",
-            "difference of a pair, median",
-            "  at least",
-            "  at most",
+            "paired difference, median",
+            "  interval from",
+            "  interval to",
         ],
     );
     for (quantity, pair) in QUANTITIES.iter().zip(pairs) {
@@ -155,13 +155,13 @@ fn medians(pairs: &[Paired]) -> Table {
         table = table.real(quantity.column, quantity.title, quantity.unit, values);
     }
     let table = table.note(format!(
-        "n = {n} runs in each environment, by turns; misses are failed look-ups of paths. The median \
-         of the {n} differences is not the difference of the medians: what disturbs both runs of a \
-         pair falls out of it.",
+        "n = {n} runs in each environment, alternating; misses: failed look-ups of paths. The \
+         median of the {n} paired differences is not the difference of the medians: disturbances \
+         common to both runs of a pair cancel.",
     ));
     match certainty {
         Some(certainty) => table.note(format!(
-            "at least, at most: what holds the median difference with a probability of {:.1} %, whatever its \
+            "interval: contains the median difference with a probability of {:.1} %, whatever its \
              distribution (order statistics of the pairs).",
             100.0 * certainty
         )),
@@ -179,7 +179,13 @@ fn split(modes: &[Pooled]) -> Table {
         .text(
             "environment",
             "environment",
-            ["this one, mean", "clean, mean", "difference of means", "  at least", "  at most"],
+            [
+                "this environment, mean",
+                "clean, mean",
+                "difference of means",
+                "  interval from",
+                "  interval to",
+            ],
         )
         .whole(
             "ticks",
@@ -193,11 +199,11 @@ fn split(modes: &[Pooled]) -> Table {
         table = table.real(mode.column, mode.title, mode.unit, values);
     }
     table.note(
-        "The CPU time of all runs of a side, divided as all ticks that hit them were; ticks: how many. \
-         -: fewer than 20 on a side, which say nothing; --runs N gives more. The kernel calls all of a \
-         short run user time if no tick hit it in the kernel, so its own figures, and sums of them, \
-         are too high there. at least, at most: 95 % of the bootstrap over pairs, too narrow for few \
-         of them.",
+        "The CPU time of all runs in one environment is split in proportion to all their ticks; \
+         ticks: their number. -: fewer than 20 in one environment, too few to split it; --runs N \
+         gives more. The kernel counts a short run without a tick in kernel mode as all user time, \
+         so its own user times, and sums of them, are too high. interval: 95 %, bootstrap over \
+         pairs, too narrow for few pairs.",
     )
 }
 
@@ -209,16 +215,17 @@ fn relative(pairs: &[Paired], modes: &[Pooled]) -> Table {
     let of = |figure: fn(&Interval) -> f64| -> Vec<Option<f64>> {
         ratios.iter().map(|ratio| ratio.as_ref().map(figure)).collect()
     };
-    Table::new("startup_change", "This environment against the clean one")
-        .text("quantity", "what", quantities.map(|quantity| quantity.name))
-        .real("ratio", "times", Unit::Ratio, of(|ratio| ratio.middle))
-        .real("ratio_low", "at least", Unit::Ratio, of(|ratio| ratio.low))
-        .real("ratio_high", "at most", Unit::Ratio, of(|ratio| ratio.high))
+    Table::new("startup_change", "This environment relative to the clean one")
+        .text("quantity", "quantity", quantities.map(|quantity| quantity.name))
+        .real("ratio", "ratio", Unit::Ratio, of(|ratio| ratio.middle))
+        .real("ratio_low", "from", Unit::Ratio, of(|ratio| ratio.low))
+        .real("ratio_high", "to", Unit::Ratio, of(|ratio| ratio.high))
         .real("change_percent", "change", Unit::Percent, of(|ratio| 100.0 * (ratio.middle - 1.0)))
         .note(
-            "The median ratio of the pairs, which is not the ratio of the medians; for user and system \
-             time the ratio of the means. Intervals as above. -: a clean run took nothing, or too few \
-             ticks tell (20 on each side, 5 of them of that kind).",
+            "Median ratio of the pairs, which is not the ratio of the medians; for user and system \
+             time the ratio of the means. Intervals as above. -: the value of a clean run was \
+             zero, or there were too few ticks (20 needed in each environment, 5 of them in that \
+             mode).",
         )
 }
 
@@ -262,7 +269,7 @@ fn directories(job: &[StartRun], clean: &[StartRun]) -> Option<Table> {
     if rows.is_empty() {
         return None;
     }
-    let table = Table::new("startup_directories", "Failed look-ups that differ, in one run")
+    let table = Table::new("startup_directories", "Failed look-ups that differ, per run")
         .real("job", "this one", Unit::Count, rows.iter().map(|row| row.0))
         .real("clean", "clean", Unit::Count, rows.iter().map(|row| row.1))
         .text("directory", "directory", rows.iter().map(|row| row.2));

@@ -25,12 +25,12 @@ impl Chosen {
             let seconds = |ns: u64| ns as f64 / 1e9;
             return Err(AnalysisError::View {
                 what: format!(
-                    "the time from {} s to {} s",
+                    "the range {} s to {} s",
                     seconds(from_ns),
                     seconds(view.until_ns.unwrap_or(length_ns))
                 ),
                 why: format!(
-                    "the recording goes from 0 s to {} s; ask for a part of that",
+                    "the recording covers 0 s to {} s; choose a range within it",
                     seconds(length_ns)
                 ),
             });
@@ -85,7 +85,7 @@ fn of_kind(recording: &Recording, names: &[String]) -> Result<Vec<bool>, Analysi
         }
         if !found {
             return Err(AnalysisError::View {
-                what: format!("{name:?} only"),
+                what: format!("only {name:?}"),
                 why: format!(
                     "no category or program has this name; the categories are {}",
                     recording.categories.join(", ")
@@ -117,7 +117,7 @@ fn below(recording: &Recording, root: &str) -> Result<Vec<bool>, AnalysisError> 
     };
     if !below.contains(&true) {
         return Err(AnalysisError::View {
-            what: format!("what is below {root:?}"),
+            what: format!("the subtree of {root:?}"),
             why: "no process has this pid or ran a program of this name; \
                   the report lists the programs"
                 .to_owned(),

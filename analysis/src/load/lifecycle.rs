@@ -13,7 +13,7 @@ use super::serials::Serials;
 use crate::classify::{Classification, Examiner, Program};
 use crate::recording::bins::Point;
 use crate::recording::names::{Names, comm};
-use crate::recording::process::{Before, Process, Run, Task};
+use crate::recording::process::{Before, Process, ProgramRun, Task};
 use crate::recording::usage::Usage;
 
 impl Loader<'_> {
@@ -136,7 +136,7 @@ impl Loader<'_> {
         self.blind.note_exec(process, exec);
         self.examiner.exec(exec);
         self.processes[process].set_run(Some(number(self.runs.len())));
-        self.runs.push(Run {
+        self.runs.push(ProgramRun {
             time_ns: exec.fixed.head.time_ns,
             process: number(process),
             // Known only when all programs have been read.

@@ -30,7 +30,7 @@ use crate::recording::fast::FastMap;
 use crate::recording::knowledge::Knows;
 use crate::recording::misses::{MissedPaths, Misses};
 use crate::recording::names::Names;
-use crate::recording::process::{Counts, MemoryReading, Process, Run, Task, Totals};
+use crate::recording::process::{Counts, MemoryReading, Process, ProgramRun, Task, Totals};
 use crate::recording::split::{Balance, ENOUGH_TICKS, Pools, Split, Stretches};
 use crate::recording::tracks::Tracks;
 use crate::samplers::watch::Watch;
@@ -77,7 +77,7 @@ struct Loader<'a> {
     directories: Vec<Vec<u8>>,
     misses: Misses,
     missed_paths: MissedPaths,
-    runs: Vec<Run>,
+    runs: Vec<ProgramRun>,
     starts: Vec<Start>,
     templates: Templates,
     categories: Names,
@@ -150,7 +150,8 @@ impl<'a> Loader<'a> {
             knows.lacks(
                 Quantity::Split,
                 format!(
-                    "{} hit the recording, and {ENOUGH_TICKS} are the least to divide CPU time by",
+                    "only {} in the recording; at least {ENOUGH_TICKS} are needed to split CPU \
+                     time",
                     counted(ticks as u64, "scheduler tick", "scheduler ticks")
                 ),
             );
@@ -160,13 +161,13 @@ impl<'a> Loader<'a> {
             knows.estimates(
                 Quantity::PeakRss,
                 format!(
-                    "of {} an upper bound: the peak before the last exec",
+                    "for {} an upper bound: the peak before the last exec",
                     counted(bounds, "task", "tasks")
                 ),
             );
         }
         if !self.blind.withheld.is_empty() {
-            let why = "set-user-ID programs and the like were withheld";
+            let why = "not recorded for set-user-ID programs and similar";
             for quantity in [Quantity::Argv, Quantity::Environment, Quantity::Io] {
                 knows.bounds(quantity, why);
             }
@@ -174,7 +175,7 @@ impl<'a> Loader<'a> {
             knows.bounds(Quantity::LookupsExec, why);
         }
         if !(self.blind.compat.is_empty() && self.blind.io_uring.is_empty()) {
-            let why = "calls by 32-bit programs and io_urings are not seen";
+            let why = "calls by 32-bit programs and through io_uring are not recorded";
             Quantity::LOOKUPS.into_iter().for_each(|quantity| knows.bounds(quantity, why));
         }
         knows

@@ -8,7 +8,7 @@
 use proctrace_wire::Family;
 
 use crate::recording::names::base;
-use crate::recording::process::Run;
+use crate::recording::process::ProgramRun;
 
 /// A failure this long after the previous one is not part of the start: the same loader also loads
 /// plugins.
@@ -60,7 +60,7 @@ pub(crate) struct StartFinder {
 }
 
 impl StartFinder {
-    pub(crate) fn new(runs: &[Run], processes: usize) -> Self {
+    pub(crate) fn new(runs: &[ProgramRun], processes: usize) -> Self {
         let mut first = vec![NONE; processes];
         let mut next = vec![NONE; runs.len()];
         for at in (0..runs.len()).rev() {

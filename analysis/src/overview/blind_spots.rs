@@ -24,20 +24,20 @@ pub(crate) fn spots(recording: &Recording) -> Vec<BlindSpot> {
             });
         }
     };
-    add("compat", &blind.compat, "failed look-ups of 32-bit programs are not seen");
-    add("io_uring", &blind.io_uring, "what is opened through an io_uring is not seen");
+    add("compat", &blind.compat, "failed look-ups of 32-bit programs are not recorded");
+    add("io_uring", &blind.io_uring, "files opened through io_uring are not recorded");
     add(
         "systemd_run",
         &blind.systemd_run,
-        "systemd-run starts things elsewhere, which are not in this recording",
+        "processes started by systemd-run run outside the tree and are not recorded",
     );
     let withheld = blind.withheld.len();
     add(
         "withheld",
         &blind.withheld,
         &format!(
-            "arguments, paths, failed look-ups and I/O of {withheld} {} that the recording user may \
-             not trace, because of set-user-ID programs or the like",
+            "arguments, paths, failed look-ups and I/O of {withheld} {} that the recording user \
+             may not trace, such as set-user-ID programs",
             if withheld == 1 { "process" } else { "processes" }
         ),
     );

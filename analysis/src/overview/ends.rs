@@ -3,15 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use proctrace_findings::{Ends, Outcome, ProgramEnd};
+use proctrace_findings::{Ends, ProgramEnd};
+use proctrace_wire::{Outcome, dumped_core};
 
 use crate::recording::Recording;
 use crate::recording::process::Process;
-
-/// Fields of a wait(2) status: the signal, or 0; the core dump flag; the exit code.
-const SIGNAL_BITS: u32 = 0x7f;
-const CORE_BIT: u32 = 0x80;
-const CODE_SHIFT: u32 = 8;
 
 /// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
 /// SIGQUIT is not included, as it comes from a terminal.
@@ -32,8 +28,8 @@ pub(crate) fn ends(recording: &Recording) -> Ends {
             ends.unknown += 1;
             continue;
         };
-        let outcome = outcome(status);
-        let dumped = status & SIGNAL_BITS != 0 && status & CORE_BIT != 0;
+        let outcome = Outcome::of_status(status);
+        let dumped = outcome.signal().is_some() && dumped_core(status);
         match outcome {
             Outcome::Code(0) => {
                 ends.succeeded += 1;
@@ -57,7 +53,7 @@ pub(crate) fn ends(recording: &Recording) -> Ends {
         .map(|((program, outcome), group)| ProgramEnd {
             program: program.to_owned(),
             outcome,
-            how: outcome.word(),
+            how: outcome.name().into_owned(),
             processes: group.processes,
             core_dumps: group.core_dumps,
             example_pid: group.first.pid,
@@ -83,14 +79,6 @@ struct Group<'a> {
 /// The status of an ended process; `None` if its last task's exit was not recorded.
 fn known_status(process: &Process) -> Option<u32> {
     process.ended_ns().and(process.status())
-}
-
-fn outcome(status: u32) -> Outcome {
-    let number = |bits: u32| i32::try_from(bits).unwrap_or_default();
-    match status & SIGNAL_BITS {
-        0 => Outcome::Code(number(status >> CODE_SHIFT & 0xff)),
-        signal => Outcome::Signal(number(signal)),
-    }
 }
 
 /// The severity of an outcome, worst first. A shell exits with 128 + n if a command was killed by
@@ -123,7 +111,7 @@ mod tests {
     }
 
     fn code(code: u32) -> u32 {
-        code << CODE_SHIFT
+        code << 8
     }
 
     #[test]
@@ -136,7 +124,7 @@ mod tests {
             ("/lib/cc1", 11),
             ("/bin/true", 0),
             ("/usr/bin/python3", 9),
-            ("/lib/cc1", 11 | CORE_BIT),
+            ("/lib/cc1", 11 | 0x80),
             ("/bin/sh", code(139)),
             ("/bin/cc", code(1)),
             ("/bin/cc", code(1)),

@@ -241,7 +241,7 @@ fn doubts(health: &Health) -> Vec<String> {
     doubts.extend(health.damage.iter().cloned());
     for law in health.laws.iter().filter(|law| law.is_broken()) {
         doubts.push(format!(
-            "the books do not balance: {}: {} {unit} against {} {unit}",
+            "consistency check failed: {}: found {} {unit}, expected {} {unit}",
             law.says,
             law.found.unwrap_or_default(),
             law.expected.unwrap_or_default(),
@@ -389,6 +389,9 @@ mod tests {
         scene.exit_with(S, 1, (0, 0), |exit| exit.waited_utime_ns = 100 * S);
         let recording = scene.load(Some((S, 0, 0)));
         let doubts = metrics(&Analysis::of(&recording)).unwrap().doubts;
-        assert!(!doubts.is_empty() && doubts[0].starts_with("the books"), "{doubts:?}");
+        assert!(
+            !doubts.is_empty() && doubts[0].starts_with("consistency check failed"),
+            "{doubts:?}"
+        );
     }
 }

@@ -50,7 +50,7 @@ pub fn classification(recording: &Recording) -> Table {
             .cmp(&(a_caught.processes, a_caught.execs))
             .then_with(|| (&a.name, a_rule).cmp(&(&b.name, b_rule)))
     });
-    let table = Table::new("classification", "Programs and the rules that caught them")
+    let table = Table::new("classification", "Programs and the rules that matched them")
         .text("program", "program", rows.iter().map(|(program, ..)| &*program.name))
         .text("class", "class", rows.iter().map(|(program, ..)| class_name(program.class)))
         .text("group", "group", rows.iter().map(|(program, ..)| program.category()))
@@ -64,8 +64,8 @@ pub fn classification(recording: &Recording) -> Table {
         .whole("execs", "execs", Unit::Count, rows.iter().map(|(.., c)| c.execs))
         .text("roles", "roles", rows.iter().map(|(.., caught)| examples(&caught.roles)));
     table.note(packs_that_apply(&found.packs)).note(
-        "A rule is named by its pack and line; - where none matched. Processes count for what \
-             they ran last, and those that never called exec for what their parent ran.",
+        "rule: pack and line; - if no rule matched. Processes are counted under the program they \
+         ran last, or under their parent's if they never called exec.",
     )
 }
 
@@ -80,7 +80,7 @@ fn examples(roles: &BTreeSet<&str>) -> String {
 fn packs_that_apply(packs: &[PackUse]) -> String {
     let named = packs.iter().filter(|pack| pack.applies).map(|pack| match &pack.told_by {
         Some(program) => format!("{} (because {program} ran)", pack.name),
-        None if pack.asked_for => format!("{} (asked for)", pack.name),
+        None if pack.asked_for => format!("{} (requested)", pack.name),
         None => pack.name.clone(),
     });
     format!("Packs that apply: {}.", named.collect::<Vec<_>>().join(", "))
@@ -101,7 +101,7 @@ impl Recording {
                     [line] => format!("the rule in line {line}"),
                     lines => format!("the rules in lines {}", lines.join(", ")),
                 };
-                Some(format!("{}: {rules} caught nothing in this recording", pack.name))
+                Some(format!("{}: {rules} matched nothing in this recording", pack.name))
             })
             .collect()
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use proctrace_findings::{Outcome, Run, Summary};
+use proctrace_findings::{Run, Summary};
 use proctrace_trace::Quantity;
 use proctrace_trace::Quantity::{
     Cpu, Execs, Faults, Forks, Io, LookupsExec, LookupsOpen, LookupsReadlink, PeakRss, RunDelay,
@@ -32,10 +32,7 @@ pub(crate) fn run(recording: &Recording) -> Run {
         host: header.host.clone(),
         kernel: header.kernel.clone(),
         started_unix_ns: header.started_unix_ns,
-        outcome: payload.map(|payload| match payload.outcome {
-            proctrace_trace::Outcome::Code(code) => Outcome::Code(code),
-            proctrace_trace::Outcome::Signal(signal) => Outcome::Signal(signal),
-        }),
+        outcome: payload.map(|payload| payload.outcome),
         cores: header.cpus,
         wall_ns: recording.wall_ns(),
         recorded_ns: recording.recorded_ns(),

@@ -4,11 +4,12 @@ pub(crate) mod bins;
 pub(crate) mod exit;
 pub(crate) mod fast;
 pub(crate) mod knowledge;
-pub(crate) mod known;
+
 pub(crate) mod misses;
 pub(crate) mod names;
 pub(crate) mod process;
 pub(crate) mod split;
+pub(crate) mod stored_usage;
 pub(crate) mod tracks;
 pub(crate) mod usage;
 
@@ -21,7 +22,7 @@ use crate::load::unseen::Blindness;
 use crate::recording::bins::Bins;
 use crate::recording::knowledge::Knows;
 use crate::recording::misses::{MissedPaths, Misses};
-use crate::recording::process::{Counts, MemoryReading, Process, Run, Task, Totals};
+use crate::recording::process::{Counts, MemoryReading, Process, ProgramRun, Task, Totals};
 use crate::recording::split::{Divided, Split, Ticks};
 use crate::recording::tracks::Track;
 use crate::samplers::watch::Watch;
@@ -49,7 +50,7 @@ pub struct Recording {
     /// Tasks in order of birth.
     pub tasks: Vec<Task>,
     /// Every exec, in order of time.
-    pub(crate) runs: Vec<Run>,
+    pub(crate) runs: Vec<ProgramRun>,
     /// The failed look-ups of each run: while it was loading, and in total.
     pub(crate) starts: Vec<Start>,
     /// Command-line templates, by number.

@@ -6,8 +6,8 @@ use proctrace_replay::CpuTime;
 use proctrace_wire::layout::{self, EXIT_AUTOREAP};
 
 use crate::recording::exit::{End, Exit};
-use crate::recording::known::Known;
 use crate::recording::split::Ticks;
+use crate::recording::stored_usage::StoredUsage;
 use crate::recording::usage::Usage;
 
 /// Numbers of records, counted while reading.
@@ -78,7 +78,7 @@ impl Totals {
 
 /// A program run: from one exec of a process to the next.
 #[derive(Debug, Clone)]
-pub(crate) struct Run {
+pub(crate) struct ProgramRun {
     pub(crate) time_ns: u64,
     /// Index of the process.
     pub(crate) process: u32,
@@ -136,7 +136,7 @@ pub struct Task {
     /// Time of its birth.
     pub born_ns: u64,
     ended_ns: u64,
-    known: Known,
+    known: StoredUsage,
     /// Whether its process existed before it.
     pub is_thread: bool,
     /// Whether it was created by a fork during the recording.
@@ -159,7 +159,7 @@ impl Task {
             process: u32::try_from(process).unwrap_or(u32::MAX),
             born_ns,
             ended_ns: 0,
-            known: Known::default(),
+            known: StoredUsage::default(),
             is_thread,
             forked: false,
             zombie: false,

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::recording::fast::{Bits, FastMap};
-use crate::recording::process::{Process, Run, Task};
+use crate::recording::process::{Process, ProgramRun, Task};
 
 /// A time per process that is the same for nearly all; only exceptions take memory.
 #[derive(Debug, Default)]
@@ -73,7 +73,12 @@ impl Membership {
     ///
     /// A parent first seen after its child, which happens only if both predate the recording,
     /// counts as outside the tree: this rules out cycles, whatever a trace contains.
-    pub(crate) fn of(processes: &[Process], tasks: &[Task], runs: &[Run], launched: bool) -> Self {
+    pub(crate) fn of(
+        processes: &[Process],
+        tasks: &[Task],
+        runs: &[ProgramRun],
+        launched: bool,
+    ) -> Self {
         let mut leaves_ns = Times::usually(u64::MAX);
         let mut forgotten_ns = Times::usually(u64::MAX);
         for (at, process) in processes.iter().enumerate() {
@@ -122,7 +127,7 @@ impl Membership {
 /// From when on the CPU time of each process is in a counter that a reader of
 /// /proc/PID/task/PID/children finds: its own, once it descends through main threads only, or that
 /// of the process that waited for it, whose counters include the children of all its threads.
-fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[Run]) -> Times {
+fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[ProgramRun]) -> Times {
     if processes.iter().all(|process| process.forked_by_thread().is_none()) {
         return Times::usually(0);
     }
@@ -166,7 +171,7 @@ fn listed_ns(process: &Process, forker: &Task, execs: &HashMap<usize, Vec<u64>>)
 }
 
 /// Times of the execs of processes whose threads other than the main one forked children, in order.
-fn execs(processes: &[Process], tasks: &[Task], runs: &[Run]) -> HashMap<usize, Vec<u64>> {
+fn execs(processes: &[Process], tasks: &[Task], runs: &[ProgramRun]) -> HashMap<usize, Vec<u64>> {
     let mut execs: HashMap<usize, Vec<u64>> = processes
         .iter()
         .filter_map(|process| Some((tasks[process.forked_by_thread()?].process(), Vec::new())))

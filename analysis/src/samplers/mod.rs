@@ -1,14 +1,14 @@
 //! What samplers of /proc would have reported as the CPU time of a tree.
 
-pub(crate) mod course;
 pub(crate) mod cpu;
 pub(crate) mod membership;
+pub(crate) mod tree_cpu;
 pub(crate) mod watch;
 
 use crate::books::waits::Accounting;
 use crate::recording::Recording;
-use crate::samplers::course::{Course, Passed};
 use crate::samplers::cpu::Cpu;
+use crate::samplers::tree_cpu::{Passed, TreeCpu};
 use crate::samplers::watch::{PHASES, Sampler};
 
 /// Unit of /proc/PID/stat: proc_pid_stat(5); sysconf(_SC_CLK_TCK) is 100 everywhere.
@@ -137,25 +137,25 @@ pub(crate) fn prmon_pause_ns(interval_s: u64) -> u64 {
 /// what /proc/PID/task/PID/children shows (`offspring_pids` in prmonutils.cpp): the children of
 /// main threads.
 pub(crate) fn prmon_like(recording: &Recording, books: &Accounting, period_ns: u64) -> Said {
-    let course = Course::of(recording, books);
-    let all = course.all(u64::MAX);
+    let tree = TreeCpu::of(recording, books);
+    let all = tree.all(u64::MAX);
     Said::of(phases(period_ns).map(|sampler| {
         let (start_ns, until_ns) = (recording.first_ns, recording.watch.until_ns);
         let mut most = Cpu::default();
         let (mut gone, mut shown) = (Passed::default(), Passed::default());
         // It grows monotonically except when something drops out: the maximum is at the last
         // reading, or at the last one before a drop.
-        let falls = course.gone.iter().map(|(when_ns, _)| *when_ns);
+        let falls = tree.gone.iter().map(|(when_ns, _)| *when_ns);
         let mut last_ns = None;
         for before_ns in falls.chain([until_ns]) {
             let look_ns = sampler.last_look_ns(start_ns, before_ns);
             if let Some(at_ns) = look_ns.filter(|_| look_ns != last_ns) {
-                most = most.max(course.visible(at_ns, &mut gone, &mut shown));
+                most = most.max(tree.visible(at_ns, &mut gone, &mut shown));
                 last_ns = look_ns;
             }
         }
-        let known = last_ns.map_or(Cpu::default(), |last_ns| course.all(last_ns));
-        let hidden = last_ns.map_or(Cpu::default(), |last_ns| course.hidden(last_ns, &mut shown));
+        let known = last_ns.map_or(Cpu::default(), |last_ns| tree.all(last_ns));
+        let hidden = last_ns.map_or(Cpu::default(), |last_ns| tree.hidden(last_ns, &mut shown));
         let said = most.whole(SECOND_NS);
         let missed = Missed {
             late_ns: all.total_ns() - known.total_ns(),

@@ -105,8 +105,8 @@ fn time(recording: &Recording, books: &Accounting, exact: Cpu) -> Method {
     let missed = cpu.map_or(Vec::new(), |cpu| {
         let unwaited_ns = books.unwaited_ns as f64;
         vec![
-            ("no one in the tree waited for it", Some(unwaited), unwaited_ns),
-            ("last slices, and rounding", None, exact.total_ns() - cpu.total_ns() - unwaited_ns),
+            ("never waited for in the tree", Some(unwaited), unwaited_ns),
+            ("last time slices, rounding", None, exact.total_ns() - cpu.total_ns() - unwaited_ns),
         ]
     });
     Method { name: "time".into(), cpu, wall_ns: recording.wall_ns(), missed, sampled: None }
@@ -114,11 +114,11 @@ fn time(recording: &Recording, books: &Accounting, exact: Cpu) -> Method {
 
 fn why(missed: &Missed) -> Vec<(&'static str, Option<u64>, f64)> {
     vec![
-        ("lived between two looks", Some(missed.unseen.round() as u64), missed.unseen_ns),
-        ("after the last look", None, missed.late_ns),
-        ("not in the tree any more", None, missed.outside_ns),
-        ("live children of a thread, not the main one", None, missed.hidden_ns),
-        ("parts of ticks or seconds", None, missed.rounding_ns),
+        ("lived between two readings", Some(missed.unseen.round() as u64), missed.unseen_ns),
+        ("after the last reading", None, missed.late_ns),
+        ("no longer in the tree", None, missed.outside_ns),
+        ("live children of non-main threads", None, missed.hidden_ns),
+        ("rounding to ticks or seconds", None, missed.rounding_ns),
     ]
 }
 
@@ -144,38 +144,43 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
     let efficiency = methods
         .iter()
         .map(|method| percent(method.cpu?.total_ns(), method.wall_ns as f64 * f64::from(cores)));
-    let mut table = Table::new("accounting", "CPU time, and what others would have said of it")
+    let mut table = Table::new("accounting", "CPU time by method")
         .text("method", "method", methods.iter().map(|method| method.name.clone()))
         .real("cpu_ns", "CPU", Unit::Nanoseconds, cpu(Cpu::total_ns))
         .real("user_ns", "user", Unit::Nanoseconds, part(|cpu| cpu.user_ns))
         .real("system_ns", "system", Unit::Nanoseconds, part(|cpu| cpu.system_ns))
         .real("missing_ns", "missing", Unit::Nanoseconds, missing())
-        .real("missing_percent", "of it", Unit::Percent, missing().map(|ns| percent(ns?, exact_ns)))
-        .real("efficiency_percent", "efficient", Unit::Percent, efficiency)
+        .real(
+            "missing_percent",
+            "of all",
+            Unit::Percent,
+            missing().map(|ns| percent(ns?, exact_ns)),
+        )
+        .real("efficiency_percent", "efficiency", Unit::Percent, efficiency)
         .note(format!(
-            "{}; CPU time over wall time and {cores} cores: of the recording for what \
-             is exact, of the command for the others.",
+            "{}. efficiency: CPU time / (wall time x {cores} cores), with the wall time of the \
+             recording for exact and of the command for the others.",
             counted(recording.processes.len() as u64, "process", "processes")
         ))
         .note(
-            "prmon-like: the sum over processes of the tree and the children they waited for, at \
-             the last look, in whole seconds; it never falls. The tree is made of the children of \
-             main threads, as prmon reads it, and prmon pauses a second longer than -i says. \
-             ps-like: what each process found has used since the look before, in ticks of 10 ms; \
-             children that have ended are not counted. Both are computed from this recording, for \
-             looks that begin with the command and a quarter, half and three quarters of the pause \
-             later; this is the mean.",
+            "prmon-like: sum over the processes of the tree and the children they waited for, at \
+             the last reading, in whole seconds; it never decreases. The tree contains children of \
+             main threads only, as prmon reads it, and prmon pauses one second longer than -i. \
+             ps-like: CPU time used since the previous reading by each process found, in ticks of \
+             10 ms; children that have ended are not counted. Both are computed from this \
+             recording: means over readings that start with the command and a quarter, half and \
+             three quarters of the pause later.",
         )
         .note(
-            "CPU time is exact when a task is sampled and when it ends, and taken to grow evenly \
-             in between; a child is taken to be waited for as soon as it ends. prmon's ticks are \
-             not modelled: less than 10 ms for each process at its last look.",
+            "CPU time is exact at each sample and at exit, and interpolated linearly in between; a \
+             child is assumed to be waited for as soon as it ends. prmon's ticks are not modelled: \
+             less than 10 ms for each process at its last reading.",
         );
     if known {
         table = table.note(division(recording, methods));
     }
     if methods[1].cpu.is_none() {
-        table = table.note("Nobody waited for the command: time would have said nothing.");
+        table = table.note("No command was waited for: time would have reported nothing.");
     }
     table
 }
@@ -190,17 +195,17 @@ fn division(recording: &Recording, methods: &[Method]) -> String {
     });
     let (low, high) = certain.interval_percent.unwrap_or_default();
     let mut says = format!(
-        "User and system time of exact are estimates: {:.1} % system, 95 % interval {low:.1} to \
-         {high:.1} %, from n = {} scheduler ticks ({} ms each), pooled by program.",
+        "The user and system time of exact are estimates: {:.1} % system, 95 % interval {low:.1} \
+         to {high:.1} %, from n = {} scheduler ticks ({} ms each), pooled by program.",
         percent(all.system_ns, all.total_ns()).unwrap_or_default(),
         figure(certain.ticks.round() as u64),
         split.tick_ns as f64 / 1e6,
     );
     if let Some(told) = methods[1].cpu {
         says.push_str(&format!(
-            " time says {:.1} %: the kernel divides the CPU time of each process by the ticks of that \
-             process alone, and counts one that no tick hit in the kernel as all user time \
-             (cputime_adjust). For processes shorter than a tick that is a bias.",
+            " time reports {:.1} %: the kernel splits the CPU time of each process by the ticks of \
+             that process alone, and counts a process without a tick in kernel mode as all user \
+             time (cputime_adjust). This is biased for processes shorter than a tick.",
             percent(told.system_ns, told.total_ns()).unwrap_or_default()
         ));
     }
@@ -219,7 +224,7 @@ fn reasons(methods: &[Method]) -> Table {
         .text("why", "why", rows.iter().map(|(_, (why, _, _))| *why))
         .whole("processes", "processes", Unit::Count, rows.iter().map(|(_, (_, n, _))| *n))
         .real("cpu_ns", "CPU", Unit::Nanoseconds, rows.iter().map(|(_, (_, _, ns))| *ns))
-        .note("Means over the phases of a sampler, as above.")
+        .note("Means over the starting times of the readings, as above.")
 }
 
 fn looks(methods: &[Method]) -> Table {
@@ -231,17 +236,17 @@ fn looks(methods: &[Method]) -> Table {
         })
         .collect();
     let ns = |of: fn(&Said) -> f64| rows.iter().map(move |row| of(row.2));
-    Table::new("accounting_looks", "How much it depends on when a sampler looks")
+    Table::new("accounting_looks", "Dependence on the time of the first reading")
         .text("method", "method", rows.iter().map(|row| row.0))
         .whole("period_ns", "pause", Unit::Nanoseconds, rows.iter().map(|row| row.1))
-        .real("looks", "looks", Unit::Count, rows.iter().map(|row| row.2.looks))
-        .real("least_ns", "least", Unit::Nanoseconds, ns(|said| said.least_ns))
+        .real("looks", "readings", Unit::Count, rows.iter().map(|row| row.2.looks))
+        .real("least_ns", "min", Unit::Nanoseconds, ns(|said| said.least_ns))
         .real("mean_ns", "mean", Unit::Nanoseconds, ns(|said| said.mean.total_ns()))
-        .real("most_ns", "most", Unit::Nanoseconds, ns(|said| said.most_ns))
+        .real("most_ns", "max", Unit::Nanoseconds, ns(|said| said.most_ns))
         .real("launched_ns", "launched", Unit::Nanoseconds, ns(|said| said.launched_ns))
         .note(
-            "Launched: the first look is when the command begins, as of prmon -- COMMAND; what \
-             prmon is told by -i is a second less than its pause.",
+            "launched: the first reading coincides with the start of the command, as with prmon -- \
+             COMMAND. pause: for prmon one second longer than its -i.",
         )
 }
 
@@ -267,7 +272,7 @@ fn processes(recording: &Recording) -> Table {
     let sum = |cpu: &mut dyn Iterator<Item = u64>| cpu.fold(0, u64::saturating_add) as f64;
     let shown_ns = sum(&mut of().map(|process| process.cpu.total_ns()));
     let all_ns = sum(&mut all.iter().map(|process| process.cpu.total_ns()));
-    let table = Table::new("accounting_processes", "The processes that used most");
+    let table = Table::new("accounting_processes", "Processes with the most CPU time");
     let table = labels(table, recording, &rows).whole(
         "life_ns",
         "life",
@@ -275,20 +280,20 @@ fn processes(recording: &Recording) -> Table {
         of().map(|process| life_ns(recording, process)),
     );
     cpu_columns(table, recording, &rows)
-    .real(
-        "efficiency_percent",
-        "CPU/life",
-        Unit::Percent,
-        of().map(|process| efficiency_percent(recording, process)),
-    )
-    .note(format!(
-        "n = {} of {} processes, with {:.1} % of all CPU time. CPU/life can be more than 100 %: \
-         with threads, and for the shortest, as what the kernel does after exit is CPU time but \
-         not life.",
-        figure(rows.len() as u64),
-        figure(all.len() as u64),
-        if all_ns > 0.0 { 100.0 * shown_ns / all_ns } else { 0.0 }
-    ))
+        .real(
+            "efficiency_percent",
+            "CPU/life",
+            Unit::Percent,
+            of().map(|process| efficiency_percent(recording, process)),
+        )
+        .note(format!(
+            "n = {} of {} processes, with {:.1} % of all CPU time. CPU/life can exceed 100 %: with \
+             several threads, and for very short processes, because kernel work after the exit \
+             counts as CPU time but not as lifetime.",
+            figure(rows.len() as u64),
+            figure(all.len() as u64),
+            if all_ns > 0.0 { 100.0 * shown_ns / all_ns } else { 0.0 }
+        ))
 }
 
 fn chart(methods: &[Method]) -> Chart {
@@ -307,7 +312,7 @@ fn chart(methods: &[Method]) -> Chart {
         ],
         stacked: true,
     };
-    Chart::new("accounting", "CPU time, and what others would have said", ChartBody::Bars(body))
+    Chart::new("accounting", "CPU time by method", ChartBody::Bars(body))
         .note("prmon-like and ps-like are computed from the same recording.")
 }
 

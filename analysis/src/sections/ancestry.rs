@@ -150,8 +150,8 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
         )
         .text("stack", "chain", heavy.iter().map(|(node, _)| tree.stack(recording, node)))
         .note(
-            "Each process counts once, below what its forker was running then. A program that \
-             forks or executes itself is one link of the chain.",
+            "Each process is counted once, under the program that its forker was running at the \
+             fork. A program that forks or executes itself appears once in the chain.",
         );
     if rest > 0 {
         table = table.note(format!(
@@ -182,7 +182,7 @@ fn flame(
     // Siblings must be adjacent.
     folded.sort_unstable();
     let body = ChartBody::Flame(Flame { weighs: weighs.to_owned(), folded });
-    Chart::new(name, format!("Who starts whom, by {what}"), body)
+    Chart::new(name, format!("Process ancestry, by {what}"), body)
         .note("A program that forks or executes itself is one frame.")
 }
 

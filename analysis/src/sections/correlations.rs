@@ -183,15 +183,15 @@ pub(crate) fn section(found: &Correlations) -> Result<Content, AnalysisError> {
 fn sampling(found: &Correlations) -> String {
     let bin_s = found.bin_ns as f64 / 1e9;
     let mut says = format!(
-        "n = {} bins of {bin_s} s; rates of CPU time, events and bytes, means of tasks. forks: births \
-         of processes and threads; read and write: storage; look-ups: failed ones. running: the mean \
-         of the looks in a bin, or the last known where it has none",
+        "n = {} bins of {bin_s} s: rates of CPU time, events and bytes, mean numbers of tasks. \
+         forks: new processes and threads; read, write: storage; look-ups: failed look-ups. \
+         running: mean of the samples in a bin, or the last known value if it has none",
         count(found.n as u64)
     );
     // A series that is not known at all is not a gap at the start.
     match found.known_from_bin.iter().filter(|from| **from < found.n).max() {
         Some(unknown) if *unknown > 0 => says.push_str(&format!(
-            "; its pairs leave out {} before the first look.",
+            "; its pairs exclude {} before the first sample.",
             counted(*unknown as u64, "bin", "bins")
         )),
         _ => says.push('.'),
@@ -236,7 +236,7 @@ fn pairs(found: &Correlations) -> Table {
             .collect()
     };
     let (left_out, unknown) = (without_r(true), without_r(false));
-    let mut table = Table::new("correlations", "What goes with what over time, strongest first")
+    let mut table = Table::new("correlations", "Correlations over time, strongest first")
         .text("series", "series", rows.iter().map(|(a, _, _)| found.series[*a].clone()))
         .text("other", "and", rows.iter().map(|(_, b, _)| found.series[*b].clone()))
         .real("r", "r", Unit::Coefficient, of(&found.r))
@@ -246,29 +246,29 @@ fn pairs(found: &Correlations) -> Table {
         .real("spearman", "Spearman", Unit::Coefficient, of(&found.spearman))
         .note(sampling(found))
         .note(
-            "r is Pearson's, from and to its 95 % interval (Fisher's z) for n eff. independent \
-             bins: what follows its own past counts for less (Bartlett 1935; Pyper and Peterman \
-             1998, over lags up to n/5). Spearman's rho is that of ranks.",
+            "r: Pearson's; from, to: its 95 % interval (Fisher's z) for n eff. independent bins, n \
+             reduced for autocorrelation (Bartlett 1935; Pyper and Peterman 1998, over lags up to \
+             n/5). Spearman: rho, the correlation of ranks.",
         )
         .note(
-            "User and system CPU: of long tasks by their own ticks, of short ones by the pooled ticks of \
-             their program. The ticks of a bin are too few, and their noise would pull r towards 0.",
+            "User and system CPU: long tasks are split by their own ticks, short ones by the \
+             pooled ticks of their program. The ticks of a single bin are too few: their noise \
+             would bias r towards 0.",
         )
         .note(
-            "A correlation says that two things happen together, not that one makes the other. \
-             CPU time, switches and bytes of a task are known when it is sampled and spread \
-             evenly in between.",
+            "Correlation does not imply causation. CPU time, switches and bytes of a task are \
+             known when it is sampled, and spread evenly in between.",
         );
     let untold = untold(found);
     if untold > 0 {
         table = table.note(format!(
-            "Left out: {} with three independent bins or fewer, too few for an interval: a longer \
-             run, or a shorter --interval.",
+            "Left out: {} with three independent bins or fewer, too few for an interval. Record \
+             for longer, or with a smaller --interval.",
             counted(untold as u64, "pair", "pairs")
         ));
     }
     if !left_out.is_empty() {
-        table = table.note(format!("Never changes: {}.", left_out.join(", ")));
+        table = table.note(format!("Constant, left out: {}.", left_out.join(", ")));
     }
     if !unknown.is_empty() {
         table = table.note(format!("Not known: {}.", unknown.join(", ")));
@@ -285,21 +285,21 @@ fn lags(found: &Correlations) -> Table {
             Some(if lag >= 0 { (a, b, lag, r) } else { (b, a, -lag, r) })
         })
         .collect();
-    Table::new("correlation_lags", "Who comes first")
+    Table::new("correlation_lags", "Lags between series")
         .text("first", "first", rows.iter().map(|row| found.series[row.0].clone()))
         .text("then", "then", rows.iter().map(|row| found.series[row.1].clone()))
         .whole(
             "lag_ns",
-            "later by",
+            "lag",
             Unit::Nanoseconds,
             rows.iter().map(|row| row.2.unsigned_abs().saturating_mul(found.bin_ns)),
         )
-        .real("r_at_lag", "r then", Unit::Coefficient, rows.iter().map(|row| row.3))
-        .real("r", "r at once", Unit::Coefficient, rows.iter().map(|row| found.r[row.0][row.1]))
+        .real("r_at_lag", "r at lag", Unit::Coefficient, rows.iter().map(|row| row.3))
+        .real("r", "r at 0", Unit::Coefficient, rows.iter().map(|row| found.r[row.0][row.1]))
         .note(sampling(found))
         .note(format!(
-            "The lag of up to {LAGS} bins at which the correlation is strongest. It is the best of \
-             many, so no interval is given."
+            "lag: the one of up to {LAGS} bins at which the correlation is strongest. It is the \
+             best of many, so no interval is given."
         ))
 }
 
@@ -336,9 +336,11 @@ fn tells(found: &Correlations) -> bool {
 fn matrix(found: &Correlations) -> Table {
     let rows = if tells(found) { found.series.len() } else { 0 };
     let sample = format!("n = {} bins of {} s", count(found.n as u64), found.bin_ns as f64 / 1e9);
-    let mut table = Table::new(MATRIX, "What goes with what over time: Pearson's r")
-        .in_whole()
-        .text("series", "", found.series[..rows].iter().cloned());
+    let mut table = Table::new(MATRIX, "Correlations over time: Pearson's r").in_whole().text(
+        "series",
+        "",
+        found.series[..rows].iter().cloned(),
+    );
     for (at, (series, name, title)) in COLUMNS.into_iter().enumerate() {
         let Some(column) = found.series.iter().position(|found| found == series) else { continue };
         let r = found.r[..rows].iter().map(|row| row[column]);
@@ -349,13 +351,13 @@ fn matrix(found: &Correlations) -> Table {
     }
     if rows == 0 {
         return table.note(format!(
-            "Too little to tell: {sample}; at least {BINS_MIN} are needed, more where a series changes \
-             slowly: record with a smaller --interval, or for longer."
+            "Too few data: {sample}; at least {BINS_MIN} are needed, and more for series that \
+             change slowly. Record with a smaller --interval, or for longer."
         ));
     }
     table.note(format!(
-        "{sample}; read and write: storage; look-ups: failed ones; -: a series never changes, or too \
-         few independent bins. Intervals and lags: --section correlations."
+        "{sample}; read, write: storage; look-ups: failed look-ups; -: constant series, or too few \
+         independent bins. Intervals and lags: --section correlations."
     ))
 }
 
@@ -368,23 +370,23 @@ fn signs(found: &Correlations) -> Table {
             let Some(r) = found.r[*a][*b] else {
                 return match found.n_effective[*a][*b] {
                     Some(_) => "too few bins",
-                    None => "never changes",
+                    None => "constant",
                 };
             };
             match (found.r_low[*a][*b], found.r_high[*a][*b]) {
                 (Some(low), Some(high)) if low > 0.0 || high < 0.0 => {
-                    if (r > 0.0) == (*sign == '+') { "as there" } else { "opposite" }
+                    if (r > 0.0) == (*sign == '+') { "same" } else { "opposite" }
                 }
-                _ => "not clear",
+                _ => "unclear",
             }
         };
     let of = |matrix: &[Vec<Option<f64>>]| -> Vec<Option<f64>> {
         rows.iter().map(|(a, b, _)| matrix[*a][*b]).collect()
     };
-    Table::new("correlation_signs", "Against the signs that ALICE found")
+    Table::new("correlation_signs", "Comparison with the signs found by ALICE")
         .text("series", "series", rows.iter().map(|(a, _, _)| found.series[*a].clone()))
         .text("other", "and", rows.iter().map(|(_, b, _)| found.series[*b].clone()))
-        .text("expected", "there", rows.iter().map(|(_, _, sign)| sign.to_string()))
+        .text("expected", "ALICE", rows.iter().map(|(_, _, sign)| sign.to_string()))
         .real("r", "r", Unit::Coefficient, of(&found.r))
         .real("r_low", "from", Unit::Coefficient, of(&found.r_low))
         .real("r_high", "to", Unit::Coefficient, of(&found.r_high))
@@ -392,14 +394,14 @@ fn signs(found: &Correlations) -> Table {
         .note(sampling(found))
         .note(
             "Expected of a multi-core job that wastes its time on short processes. A healthy job \
-             need not agree. Not clear: the interval holds 0.",
+             need not agree. unclear: the interval contains 0.",
         )
 }
 
 fn chart(found: &Correlations) -> Vec<Chart> {
     let body = HeatMap { names: found.series.clone(), values: found.r.clone() };
     vec![
-        Chart::new("correlations", "What goes with what: Pearson r", ChartBody::HeatMap(body))
+        Chart::new("correlations", "Correlations: Pearson's r", ChartBody::HeatMap(body))
             .note(sampling(found)),
     ]
 }
@@ -454,7 +456,7 @@ mod tests {
         let content = section(&correlations(&recording)).unwrap();
         let names: Vec<&str> = content.tables.iter().map(|table| table.name).collect();
         assert_eq!(names, ["correlations", "correlation_lags", "correlation_signs", MATRIX]);
-        assert!(content.tables[0].notes.iter().any(|note| note.contains("Never changes: ")));
+        assert!(content.tables[0].notes.iter().any(|note| note.contains("Constant, left out: ")));
     }
 
     #[test]
@@ -478,7 +480,7 @@ mod tests {
         assert!((found.r[at("running")][at("forks")].unwrap() - 1.0).abs() < 1e-9);
         assert_eq!(found.known_from_bin[at("running")], 2);
         assert_eq!((found.n, found.known_from_bin[at("forks")]), (10, 0));
-        assert!(sampling(&found).contains("leave out 2 bins"), "{}", sampling(&found));
+        assert!(sampling(&found).contains("exclude 2 bins"), "{}", sampling(&found));
     }
 
     #[test]

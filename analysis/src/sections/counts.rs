@@ -29,8 +29,8 @@ pub(crate) fn section(
     let (processes, threads) =
         categories.iter().fold((0, 0), |all, sum| (all.0 + sum.processes, all.1 + sum.threads));
     let n = format!(
-        "{} and {}. A process that never called exec counts where its parent \
-         does, a thread where its process does.",
+        "{} and {}. A process that never called exec is counted with its parent, a thread with its \
+         process.",
         counted(processes, "process", "processes"),
         counted(threads, "thread", "threads")
     );
@@ -54,9 +54,8 @@ pub(crate) fn section(
         columns(table, &recording.split, all().map(|sum| sum.used)).note(&n).note(rate.says());
     let by_program = programs(analysis.categories()?, &rate).note(&n).note(rate.says());
 
-    let kinds = Chart::new("counts", "Processes and threads", bars(&kinds(sums)?)).note(
-        "Commands of the system and other programs by name, an experiment's software by category.",
-    );
+    let kinds = Chart::new("counts", "Processes and threads", bars(&kinds(sums)?))
+        .note("System commands and other programs by name, an experiment's software by category.");
     let names: Vec<_> = categories.iter().map(|sum| [&*sum.labels[1], &*sum.labels[0]]).collect();
     let rows: Vec<_> = told_apart(&names).into_iter().zip(all().map(Counted::of)).collect();
     let charts = vec![
@@ -134,7 +133,7 @@ fn programs(all: &[Category], rate: &Rate) -> Table {
             of().map(|program| program.main_spawner_processes),
         )
         .detail()
-        .note("life: half of the processes lived shorter; misses: failed look-ups.")
+        .note("life: median lifetime; misses: failed look-ups.")
 }
 
 /// The counts of a bar.

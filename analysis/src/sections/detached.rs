@@ -38,14 +38,14 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
         ));
     if of().any(|process| process.reaper().is_some()) {
         table = table.note(
-            "waited: a process of the recording adopted it (PR_SET_CHILD_SUBREAPER) and waited for \
-             it, so that `time` includes it.",
+            "waited: another process of the recording adopted it (PR_SET_CHILD_SUBREAPER) and \
+             waited for it, so `time` includes it.",
         );
     }
     let alive = of().filter(|process| process.ended_ns().is_none()).count() as u64;
     if alive > 0 {
         table = table.note(format!(
-            "{} still alive when the recording ended, and so without a life.",
+            "{} still alive when the recording ended: lifetime unknown.",
             counted(alive, "was", "were")
         ));
     }

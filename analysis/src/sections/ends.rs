@@ -11,22 +11,22 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
     let all = &ends.by_program;
     let known = |parent: &String| (!parent.is_empty()).then(|| parent.clone());
     let parents = all.iter().map(|end| known(&end.example_parent));
-    let mut table = Table::new("ends", "Ends other than exit 0, the worst first")
+    let mut table = Table::new("ends", "Processes that did not exit with 0, worst first")
         .text("program", "program", all.iter().map(|end| end.program.clone()))
         .text("how", "how", all.iter().map(|end| end.how.clone()))
         .whole("processes", "processes", Unit::Count, all.iter().map(|end| Some(end.processes)))
         .whole("core_dumps", "core dumps", Unit::Count, all.iter().map(|end| Some(end.core_dumps)))
-        .figures("example_pid", "pid of one", all.iter().map(|end| end.example_pid.to_string()))
+        .figures("example_pid", "first pid", all.iter().map(|end| end.example_pid.to_string()))
         .column("example_parent", "started by", Unit::Text, Values::Text(parents.collect()))
         .note(format!(
-            "{} exited with 0, {} with another status; signals killed {}.",
+            "{} exited with 0, {} with another status; killed by a signal: {}.",
             counted(ends.succeeded, "process", "processes"),
             ends.failed,
             ends.signalled
         ));
     if ends.unknown > 0 {
         table = table.note(format!(
-            "Of {} the end is not known: still running when the recording ended, or lost.",
+            "Exit status of {} unknown: still running when the recording ended, or record lost.",
             counted(ends.unknown, "process", "processes")
         ));
     }

@@ -38,9 +38,9 @@ fn laws(health: &Health) -> Table {
     let expected = of().map(|law| side(law.expected, law.unit)).collect();
     let found = of().map(|law| side(law.found, law.unit)).collect();
     let why = of().map(|law| law.not_checked.clone()).collect();
-    let mut table = Table::new("laws", "Whether the books balance")
+    let mut table = Table::new("laws", "Consistency checks")
         .in_whole()
-        .text("law", "law", of().map(|law| law.name))
+        .text("law", "check", of().map(|law| law.name))
         .text("holds", "holds", of().map(|law| holds(law.holds)))
         .column("expected", "expected", Unit::Figure, Values::Text(expected))
         .column("found", "found", Unit::Figure, Values::Text(found))
@@ -48,15 +48,16 @@ fn laws(health: &Health) -> Table {
         .detail()
         .real("found_number", "found", Unit::Count, of().map(|law| law.found))
         .detail()
-        .text("unit", "of", of().map(|law| law.unit))
-        .text("says", "what must be so", of().map(|law| law.says))
+        .text("unit", "unit", of().map(|law| law.unit))
+        .text("says", "condition", of().map(|law| law.says))
         .detail()
         .column("not_checked", "why not checked", Unit::Text, Values::Text(why))
         .detail();
     if health.recording_now {
-        table = table.note("It is being recorded right now: the books balance at the end only.");
+        table =
+            table.note("It is being recorded right now: consistency is checked only at the end.");
     } else if !health.complete {
-        table = table.note("Incomplete: the recorder did not get to finish this trace.");
+        table = table.note("Incomplete: the recorder did not finish this trace.");
     }
     let reasons = of().filter_map(|law| Some((law.name, law.not_checked.as_deref()?)));
     let notes = of().map(|law| format!("{}: {}.", law.name, law.says)).collect::<Vec<_>>();
@@ -77,9 +78,9 @@ fn told_once<'a>(reasons: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Strin
 
 fn losses(health: &Health) -> Table {
     let of = || health.losses.iter();
-    let mut table = Table::new("losses", "Records that were lost")
+    let mut table = Table::new("losses", "Lost records")
         .text("kind", "kind", of().map(|loss| &*loss.kind))
-        .text("reason", "why", of().map(|loss| &*loss.reason))
+        .text("reason", "reason", of().map(|loss| &*loss.reason))
         .whole("records", "records", Unit::Count, of().map(|loss| loss.count));
     for damage in &health.damage {
         table = table.note(format!("Damaged: {damage}."));
@@ -95,23 +96,23 @@ fn knowledge(known: &[Known]) -> Table {
         Knowledge::Absent => "absent",
     };
     let why = known.iter().map(|known| known.why.clone()).collect();
-    let table = Table::new("known", "How well each quantity is known")
+    let table = Table::new("known", "Accuracy of each quantity")
         .in_whole()
         .text("quantity", "quantity", known.iter().map(|known| known.quantity))
-        .text("state", "known", known.iter().map(state))
-        .column("why", "how, or why not", Unit::Text, Values::Text(why))
+        .text("state", "accuracy", known.iter().map(state))
+        .column("why", "method or reason", Unit::Text, Values::Text(why))
         .detail();
     let reasons = known.iter().filter_map(|known| Some((known.quantity, known.why.as_deref()?)));
     told_once(reasons).into_iter().fold(table, Table::note)
 }
 
 fn unseen(spots: &[BlindSpot]) -> Table {
-    let table = Table::new("unseen", "What could not be seen")
+    let table = Table::new("unseen", "What could not be recorded")
         .in_whole()
         .text("what", "what", spots.iter().map(|spot| spot.what))
         .whole("processes", "processes", Unit::Count, spots.iter().map(|spot| spot.processes))
         .lists("programs", "programs", spots.iter().map(|spot| spot.programs.join(", ")))
-        .text("says", "in words", spots.iter().map(|spot| &*spot.says))
+        .text("says", "description", spots.iter().map(|spot| &*spot.says))
         .detail();
     spots.iter().map(|spot| format!("{}: {}.", spot.what, spot.says)).fold(table, Table::note)
 }

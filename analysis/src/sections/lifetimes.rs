@@ -42,7 +42,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
         .collect();
     let alive = recording.processes.len() - lives.len();
     let n = format!(
-        "n = {} that ended; {} alive at the end and not in it.",
+        "n = {} that ended; {} alive at the end, not included.",
         counted(lives.len() as u64, "process", "processes"),
         counted(alive as u64, "was", "were")
     );
@@ -63,9 +63,9 @@ fn samplers(lives: &[Life]) -> Table {
             (*interval_ns, shorter().count() as u64, cpu_ns, unseen)
         })
         .collect();
-    Table::new("lifetimes", "What samplers miss of short processes")
-        .whole("interval_ns", "a look every", Unit::Nanoseconds, rows.iter().map(|row| row.0))
-        .whole("shorter", "live less", Unit::Count, rows.iter().map(|row| row.1))
+    Table::new("lifetimes", "Short processes missed by samplers")
+        .whole("interval_ns", "interval", Unit::Nanoseconds, rows.iter().map(|row| row.0))
+        .whole("shorter", "shorter", Unit::Count, rows.iter().map(|row| row.1))
         .real(
             "shorter_percent",
             "of all",
@@ -86,8 +86,9 @@ fn samplers(lives: &[Life]) -> Table {
             rows.iter().map(|row| (all > 0).then(|| 100.0 * row.3 / all as f64)),
         )
         .note(
-            "Never seen is the number to be expected when looks begin at a random moment: a \
-             process that lives half the interval is seen by half of all samplers.",
+            "shorter: processes that live less than the interval. never seen: expected share if \
+             readings start at a random time; a process that lives half the interval is seen by \
+             half of all samplers.",
         )
 }
 
@@ -113,12 +114,12 @@ fn by_program(recording: &Recording, lives: &[Life]) -> Table {
     rows.sort_by(|a, b| {
         b.1.cmp(&a.1).then_with(|| (&a.0.name, a.0.category()).cmp(&(&b.0.name, b.0.category())))
     });
-    Table::new("lives", "How long programs live")
+    Table::new("lives", "Process lifetimes by program")
         .text("program", "program", rows.iter().map(|row| &*row.0.name))
         .text("category", "category", rows.iter().map(|row| row.0.category()))
         .whole("processes", "ended", Unit::Count, rows.iter().map(|row| row.1))
-        .whole("life_median_ns", "half <", Unit::Nanoseconds, rows.iter().map(|row| row.2))
-        .whole("life_95_percent_ns", "95 % <", Unit::Nanoseconds, rows.iter().map(|row| row.3))
+        .whole("life_median_ns", "median", Unit::Nanoseconds, rows.iter().map(|row| row.2))
+        .whole("life_95_percent_ns", "p95", Unit::Nanoseconds, rows.iter().map(|row| row.3))
         .whole("life_longest_ns", "longest", Unit::Nanoseconds, rows.iter().map(|row| row.4))
         .whole("cpu_mean_ns", "mean CPU", Unit::Nanoseconds, rows.iter().map(|row| row.5))
 }
@@ -154,12 +155,12 @@ fn histogram(recording: &Recording, lives: &[Life]) -> Chart {
         marks: SAMPLERS_NS
             .iter()
             .filter(|(at, _)| *at <= last)
-            .map(|(at, name)| Mark { at: *at as f64, name: format!("a look every {name}") })
+            .map(|(at, name)| Mark { at: *at as f64, name: format!("{name} sampling") })
             .collect(),
         edges: edges.into_iter().map(|edge| edge as f64).collect(),
     };
-    Chart::new("lifetimes", "How long processes live", ChartBody::Histogram(body))
-        .note("The first bar also holds whatever lived shorter.")
+    Chart::new("lifetimes", "Process lifetimes", ChartBody::Histogram(body))
+        .note("The first bar includes all shorter lifetimes.")
 }
 
 /// 1, 2, 5, 10… up to the first edge that is not below `longest_ns`.

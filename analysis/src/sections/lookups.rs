@@ -37,7 +37,7 @@ fn directories(analysis: &Analysis<'_>) -> Result<Table, AnalysisError> {
     let no_links = analysis.summary().lookups_of_no_link.filter(|no_links| *no_links > 0);
     let table = match no_links {
         Some(no_links) => table.note(format!(
-            "Without {} of what is there but no link (EINVAL): how realpath(3) asks.",
+            "Without {} of existing paths that are not links (EINVAL), which realpath(3) causes.",
             counted(no_links, "readlink", "readlinks")
         )),
         None => table,
@@ -78,8 +78,8 @@ fn programs(all: &[Category]) -> Table {
         .text("category", "category", of().map(category))
         .text("program", "program", of().map(|program| &*program.name))
         .note(format!(
-            "Counted where their process ended up: a program that executes another leaves its look-ups to \
-             that. {} in all.",
+            "Counted under the program that the process ran last: if a program executes another, \
+             its own look-ups count for that one. {} in total.",
             counted(sum, "failed look-up", "failed look-ups")
         ))
 }
@@ -104,7 +104,7 @@ fn paths(recording: &Recording) -> Table {
     let table = match others {
         0 => table,
         _ => table.note(format!(
-            "Without {} of paths that came when a million others had been counted.",
+            "Without {} of further paths: at most about a million paths are counted individually.",
             counted(others, "failed look-up", "failed look-ups")
         )),
     };

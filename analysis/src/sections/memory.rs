@@ -40,8 +40,9 @@ fn processes(memory: Option<&Memory>) -> Table {
     let Some(memory) = memory else { return table };
     // A single note, so that a report that shows only the first one is complete.
     let mut says = format!(
-        "peak RSS: of the last program, from its exit record; the others: at the look with the largest \
-         PSS, of one every {}. At one look together at most {} PSS in {} (RSS {}, USS {}).",
+        "peak RSS: of the last program, from its exit record; others: at the reading with the \
+         largest PSS, of one every {}. Largest total at one reading: {} PSS in {} (RSS {}, USS \
+         {}).",
         time(memory.interval_ns),
         bytes(memory.peak_pss_bytes),
         counted(memory.processes_then, "process", "processes"),
@@ -50,7 +51,7 @@ fn processes(memory: Option<&Memory>) -> Table {
     );
     if let Some(peak) = memory.peak_rss_bytes_not_looked_at {
         says.push_str(&format!(
-            " No look found {}: peak RSS up to {}.",
+            " Missed by all readings: {}, peak RSS up to {}.",
             counted(memory.processes_not_looked_at, "other process", "other processes"),
             bytes(peak)
         ));
@@ -72,8 +73,8 @@ fn over_time(passes: &[Pass], first_ns: u64) -> Table {
         .whole("uss_bytes", "USS", Unit::Bytes, of().map(|pass| pass.uss_bytes))
         .whole("rss_bytes", "RSS", Unit::Bytes, of().map(|pass| pass.rss_bytes))
         .note(
-            "Sums over the processes that a look found. A page that several share counts once in PSS, \
-             once for each in RSS, and not at all in USS.",
+            "Sums over the processes found at a reading. A page shared by several of them counts \
+             once in PSS, once for each in RSS, and not at all in USS.",
         )
 }
 
@@ -102,8 +103,11 @@ mod tests {
             (Cell::Missing, Cell::Whole(190 * MB))
         );
         let notes = processes.notes.join("\n");
-        assert!(notes.contains("at the look with the largest PSS, of one every 5.00 s"), "{notes}");
-        assert!(notes.contains("No look found 1 other process: peak RSS up to 126 MB"), "{notes}");
+        assert!(
+            notes.contains("at the reading with the largest PSS, of one every 5.00 s"),
+            "{notes}"
+        );
+        assert!(notes.contains("readings: 1 other process, peak RSS up to 126 MB"), "{notes}");
         assert_eq!(looks.height(), 2);
         assert_eq!(looks.named("pss_bytes").unwrap().values.get(0), Cell::Whole(368 * MB));
         assert_eq!(looks.named("time_ns").unwrap().values.get(0), Cell::Whole(S));

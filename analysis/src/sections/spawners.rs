@@ -50,8 +50,8 @@ pub(crate) fn section(
     let programs = sums(recording, &edges, |edge| &*recording.programs[edge.spawner].name);
     let lines = sums(recording, &edges, source);
     let chart = chart(&programs);
-    let commands = "Commands are those of the system among what was started, CPU is what all that \
-                    used.";
+    let commands = "commands: system commands among the processes started; CPU: of all processes \
+                    started.";
     let digits = "Digits and random characters of command lines are written as #.";
     let by_program = programs_table(recording, &programs, started, &rate).note(commands);
     let by_line = lines_table(recording, &lines, &rate).note(commands).note(digits);
@@ -59,7 +59,7 @@ pub(crate) fn section(
     let edges = edges_table(recording, &edges, &rate).note(digits);
     Ok(Content {
         tables: [by_program, by_line, edges, pairs].map(|table| table.note(rate.says())).into(),
-        charts: vec![chart.note(format!("{started} processes that were forked while recording."))],
+        charts: vec![chart.note(format!("n = {started} processes forked during the recording."))],
     })
 }
 
@@ -121,7 +121,7 @@ fn children<K>(recording: &Recording, sum: &Sum<K>) -> String {
 }
 
 fn programs_table(recording: &Recording, sums: &[Sum<&str>], started: u64, rate: &Rate) -> Table {
-    Table::new("spawn_sources", "Who starts most")
+    Table::new("spawn_sources", "Processes started, by parent program")
         .whole("processes", "processes", Unit::Count, sums.iter().map(|sum| sum.processes))
         .real(
             "share_percent",
@@ -137,12 +137,12 @@ fn programs_table(recording: &Recording, sums: &[Sum<&str>], started: u64, rate:
         )
         .whole("commands", "commands", Unit::Count, sums.iter().map(|sum| sum.commands))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, sums.iter().map(|sum| sum.cpu_ns))
-        .text("parent", "started by", sums.iter().map(|sum| sum.source))
-        .lists("children", "what", sums.iter().map(|sum| children(recording, sum)))
+        .text("parent", "parent", sums.iter().map(|sum| sum.source))
+        .lists("children", "children", sums.iter().map(|sum| children(recording, sum)))
 }
 
 fn lines_table(recording: &Recording, sums: &[Sum<Source>], rate: &Rate) -> Table {
-    Table::new("spawn_lines", "Which command lines start most")
+    Table::new("spawn_lines", "Processes started, by parent command line")
         .whole("processes", "processes", Unit::Count, sums.iter().map(|sum| sum.processes))
         .real(
             "per_second",
@@ -154,20 +154,16 @@ fn lines_table(recording: &Recording, sums: &[Sum<Source>], rate: &Rate) -> Tabl
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, sums.iter().map(|sum| sum.cpu_ns))
         .text(
             "parent",
-            "started by",
+            "parent",
             sums.iter().map(|sum| &*recording.programs[sum.source.program].name),
         )
-        .text(
-            "command_line",
-            "its command line",
-            sums.iter().map(|sum| shape(recording, sum.source)),
-        )
+        .text("command_line", "command line", sums.iter().map(|sum| shape(recording, sum.source)))
 }
 
 fn edges_table(recording: &Recording, edges: &[Edge], rate: &Rate) -> Table {
     let of = || edges.iter();
     let parent = |edge: &Edge| &*recording.programs[edge.spawner].name;
-    let table = Table::new("spawners", "Who starts what")
+    let table = Table::new("spawners", "Processes started, by parent command line and child")
         .whole("processes", "processes", Unit::Count, of().map(|edge| edge.processes))
         .real(
             "per_second",
@@ -179,17 +175,17 @@ fn edges_table(recording: &Recording, edges: &[Edge], rate: &Rate) -> Table {
     // A line has no room for both the system time fraction and complete names.
     columns(table, &recording.split, of().map(|edge| edge.used))
         .detail_of("system_percent")
-        .whole("life_median_ns", "half <", Unit::Nanoseconds, of().map(|edge| edge.life_median_ns))
-        .text("parent", "by", of().map(parent))
-        .text("child", "what", of().map(|e| child_name(recording, e.program, e.forked)))
+        .whole("life_median_ns", "life", Unit::Nanoseconds, of().map(|edge| edge.life_median_ns))
+        .text("parent", "parent", of().map(parent))
+        .text("child", "child", of().map(|e| child_name(recording, e.program, e.forked)))
         .text("command_line", "command line", of().map(|edge| shape(recording, source(edge))))
-        .note("Half of them lived less than the time given.")
+        .note("life: median lifetime.")
 }
 
 /// The same without command lines.
 fn pairs_table(pairs: &[Spawner], rate: &Rate) -> Table {
     let of = || pairs.iter();
-    Table::new("spawn_pairs", "Who starts what, by program")
+    Table::new("spawn_pairs", "Processes started, by parent and child program")
         .whole("processes", "processes", Unit::Count, of().map(|pair| pair.processes))
         .real(
             "per_second",
@@ -198,8 +194,8 @@ fn pairs_table(pairs: &[Spawner], rate: &Rate) -> Table {
             of().map(|pair| rate.per_second(pair.processes)),
         )
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|pair| pair.cpu_ns))
-        .text("parent", "started by", of().map(|pair| &*pair.parent))
-        .text("child", "what", of().map(|pair| &*pair.child))
+        .text("parent", "parent", of().map(|pair| &*pair.parent))
+        .text("child", "child", of().map(|pair| &*pair.child))
 }
 
 fn chart(sums: &[Sum<&str>]) -> Chart {
@@ -224,7 +220,7 @@ fn chart(sums: &[Sum<&str>]) -> Chart {
         ],
         stacked: true,
     });
-    Chart::new("spawners", "Who starts most", body)
+    Chart::new("spawners", "Processes started, by parent program", body)
 }
 
 #[cfg(test)]

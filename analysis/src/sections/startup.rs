@@ -9,7 +9,7 @@ use crate::classify::labels;
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::recording::Recording;
-use crate::recording::process::Run;
+use crate::recording::process::ProgramRun;
 use crate::recording::split::{Split, Ticks};
 
 /// The longest time between scheduler ticks, at CONFIG_HZ=100: look-up times have tick resolution.
@@ -91,7 +91,7 @@ fn sums(recording: &Recording) -> Vec<Sums> {
 }
 
 /// CPU time from an exec to the next one, or to the end of the process, and the ticks that hit it.
-fn used(recording: &Recording, run: &Run, next: Option<&Run>) -> (u64, Ticks) {
+fn used(recording: &Recording, run: &ProgramRun, next: Option<&ProgramRun>) -> (u64, Ticks) {
     let (mut run_ns, mut user_ns, mut system_ns) = match next {
         Some(next) => next.before.all().into(),
         // Threads of the previous program are gone.
@@ -132,7 +132,7 @@ fn mean(sum: u64, n: u64) -> Option<f64> {
 
 fn means(split: &Split, names: &[String], sums: &[Sums]) -> Table {
     let of = || sums.iter();
-    Table::new("startup", "What one start of each program costs")
+    Table::new("startup", "Cost of one start, by program")
         .text("program", "program", names)
         .whole("execs", "execs", Unit::Count, of().map(|sum| sum.execs))
         .real(
@@ -141,7 +141,7 @@ fn means(split: &Split, names: &[String], sums: &[Sums]) -> Table {
             Unit::Count,
             of().map(|sum| mean(sum.loading_lookups, sum.execs)),
         )
-        .real("lookups_mean", "in all", Unit::Count, of().map(|sum| mean(sum.lookups, sum.execs)))
+        .real("lookups_mean", "total", Unit::Count, of().map(|sum| mean(sum.lookups, sum.execs)))
         .real(
             "loading_least_mean_ns",
             "loaded ≥",
@@ -154,12 +154,7 @@ fn means(split: &Split, names: &[String], sums: &[Sums]) -> Table {
             Unit::Nanoseconds,
             of().map(|sum| mean(sum.life_ns, sum.execs)),
         )
-        .real(
-            "cpu_mean_ns",
-            "CPU",
-            Unit::Nanoseconds,
-            of().map(|sum| mean(sum.run_ns, sum.execs)),
-        )
+        .real("cpu_mean_ns", "CPU", Unit::Nanoseconds, of().map(|sum| mean(sum.run_ns, sum.execs)))
         .real(
             "system_mean_ns",
             "system",
@@ -167,17 +162,17 @@ fn means(split: &Split, names: &[String], sums: &[Sums]) -> Table {
             of().map(|sum| mean(split.pooled(sum.run_ns, sum.ticks)?.system_ns, sum.execs)),
         )
         .note(
-            "Means over execs: failed look-ups while loading and in all; time from the exec until \
-             loaded and until the next exec or the end; CPU time, which at an exec is that of the scheduler's \
-             last look.",
+            "Means per exec: failed look-ups while loading and in total; time from the exec until \
+             loaded, and until the next exec or the end (ended); CPU time, at an exec as last \
+             updated by the scheduler.",
         )
         .note(
-            "Loaded is an estimate: the last failed look-up of a library in the unbroken series of \
-             such that begins at the exec, of programs that miss any; the last library is found, \
-             and all are linked, after it. At least: the time of a look-up is that of the \
-             scheduler's last tick, or of the exec if that is later, and so up to a tick too early \
-             (1 to 10 ms, by the kernel's CONFIG_HZ). Of a program that ends within a tick it says \
-             little; failed look-ups are exact.",
+            "loaded is an estimate: the last in the unbroken series of failed library look-ups \
+             that starts at the exec, for execs with any; the last library is found, and all are \
+             linked, after it. It is a lower bound: a look-up has the time of the last scheduler \
+             tick, or of the exec if that is later, up to one tick too early (1 to 10 ms, \
+             depending on CONFIG_HZ). It means little for programs that end within a tick. Failed \
+             look-ups are exact.",
         )
 }
 
@@ -190,20 +185,21 @@ fn totals(names: &[String], sums: &[Sums]) -> Table {
     // For a program without failed library look-ups, the end of loading is unknown.
     let known =
         |of: fn(&Sums) -> u64| sums.iter().map(move |sum| (sum.loading_execs > 0).then(|| of(sum)));
-    Table::new("startup_totals", "What all starts of each program cost")
+    Table::new("startup_totals", "Cost of all starts, by program")
         .text("program", "program", names)
         .whole("loading_execs", "n", Unit::Count, of().map(|sum| sum.loading_execs))
         .whole("libraries", "libraries", Unit::Count, of().map(|sum| sum.libraries))
         .whole("loading_lookups", "loading", Unit::Count, of().map(|sum| sum.loading_lookups))
-        .whole("lookups", "in all", Unit::Count, of().map(|sum| sum.lookups))
+        .whole("lookups", "total", Unit::Count, of().map(|sum| sum.lookups))
         .whole("loading_least_ns", "loaded ≥", Unit::Nanoseconds, known(|sum| sum.loading_ns))
         .real("loading_least_percent", "of life", Unit::Percent, of().map(share))
         .whole("loading_cpu_most_ns", "CPU ≤", Unit::Nanoseconds, known(|sum| sum.loading_cpu_ns))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|sum| sum.run_ns))
         .note(
-            "n: execs that missed a library; libraries: how often. Loaded: at least so long after \
-             all execs, as above. CPU ≤: CPU time until loaded, at most: the time until loaded, \
-             and a tick of 10 ms, of one thread, or the CPU time of the run if that is less.",
+            "n: execs with failed library look-ups; libraries: number of these look-ups. loaded ≥: \
+             lower bound of the time until loaded, summed over these execs, as above. CPU ≤: upper \
+             bound of the CPU time until loaded: one thread for the time until loaded plus a tick \
+             of 10 ms, or the CPU time of the run if that is less.",
         )
 }
 
@@ -223,19 +219,20 @@ fn chart(names: &[String], sums: &[Sums]) -> Chart {
             .iter()
             .map(|(name, sum)| format!("{name}, {}", counted(sum.execs, "exec", "execs")))
             .collect(),
-        axis: Axis::linear("failed look-ups of one exec", Unit::Count),
+        axis: Axis::linear("failed look-ups per exec", Unit::Count),
         series: vec![
             series("while loading", |sum| sum.loading_lookups),
             series("later", |sum| sum.lookups - sum.loading_lookups),
         ],
         stacked: true,
     };
-    Chart::new("startup", "What one start of each program looks up in vain", ChartBody::Bars(body))
-        .note(format!(
-            "{} of {all} programs that miss anything: those with most failed look-ups while loading \
-             over all their execs. In the order of what one exec looks up in vain while loading.",
+    Chart::new("startup", "Failed look-ups of one start, by program", ChartBody::Bars(body)).note(
+        format!(
+            "{} of {all} programs with failed look-ups: those with the most while loading, over \
+             all their execs. Ordered by failed look-ups per exec while loading.",
             shown.len()
-        ))
+        ),
+    )
 }
 
 #[cfg(test)]

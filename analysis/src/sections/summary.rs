@@ -86,8 +86,8 @@ fn figures(analysis: &Analysis<'_>) -> Table {
         Some(number) => Some(figure(number, row.unit)),
         None => row.word.clone(),
     };
-    Table::new("summary", "The figures at a glance")
-        .text("group", "of", of().map(|row| row.group))
+    Table::new("summary", "Key figures")
+        .text("group", "group", of().map(|row| row.group))
         .text("figure", "figure", of().map(|row| &*row.name))
         .column("value", "value", Unit::Figure, Values::Text(of().map(value).collect()))
         .real("number", "number", Unit::Count, of().map(|row| row.number))
@@ -96,8 +96,8 @@ fn figures(analysis: &Analysis<'_>) -> Table {
         .detail()
         .in_whole()
         .note(
-            "Named as in --json (summary, run), units last. - is not known: --section health says why. \
-             User and system time are estimates, see --section accounting.",
+            "Names as in --json (summary, run), with the unit as suffix. -: not known, see \
+             --section health. User and system time are estimates, see --section accounting.",
         )
 }
 

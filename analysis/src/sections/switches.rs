@@ -100,10 +100,11 @@ fn table(name: &'static str, title: &str, first: &'static str, sums: &[Sums]) ->
         .real("voluntary_ratio", "ratio", Unit::Ratio, of().map(Sums::ratio))
         .real("per_cpu_second", "/CPU s", Unit::PerSecond, of().map(Sums::per_cpu_second))
         .note(
-            "Voluntary: it waited for something. Involuntary: another took the CPU. ratio: \
-             voluntary over involuntary, where there are any. CPU/life: CPU time over the lives of \
-             the processes; more than 100 % with threads, and for the shortest, as what the kernel \
-             does after exit is CPU time but not life. A process counts with what it ran last.",
+            "vol.: the task blocked; invol.: it was preempted. ratio: vol. / invol., - without \
+             involuntary ones. CPU/life: CPU time / lifetime of the processes; it can exceed 100 % \
+             with several threads, and for very short processes, because kernel work after the \
+             exit counts as CPU time but not as lifetime. A process is counted under the program \
+             it ran last.",
         )
 }
 
@@ -126,13 +127,13 @@ fn chart(by_program: &[Sums]) -> Chart {
         .collect::<Vec<Point>>();
     let shown = points.len();
     let body = Scatter {
-        x_axis: Axis::logarithmic("voluntary over involuntary switches", Unit::Ratio),
-        y_axis: Axis::linear("CPU time over life", Unit::Percent),
+        x_axis: Axis::logarithmic("voluntary / involuntary switches", Unit::Ratio),
+        y_axis: Axis::linear("CPU time / lifetime", Unit::Percent),
         points,
     };
-    Chart::new("switches", "Who waits is not busy", ChartBody::Scatter(body)).note(format!(
+    Chart::new("switches", "CPU use and context switches", ChartBody::Scatter(body)).note(format!(
         "{shown} of {} programs; size: CPU time. Half a switch is added to each count, so that \
-         those without have a place.",
+         counts of zero can be shown.",
         by_program.len()
     ))
 }

@@ -26,11 +26,11 @@ impl Rate {
     pub(crate) fn says(&self) -> String {
         let seconds = self.wall_ns as f64 / 1e9;
         if self.native {
-            format!("Rates are per second of {seconds:.2} s, the wall time without recording.")
+            format!("rate: per second of the wall time without recording, {seconds:.2} s.")
         } else {
             format!(
-                "Rates are per second of {seconds:.2} s, the wall time while recording; \
-                 --native-wall gives that without."
+                "rate: per second of the wall time while recording, {seconds:.2} s; use \
+                 --native-wall for the one without recording."
             )
         }
     }

@@ -99,7 +99,7 @@ fn wrong_with(select: &Select) -> Option<String> {
         && Parts::of(condition).aggregates
     {
         return Some(format!(
-            "an aggregate in WHERE: {condition}; conditions on groups stand in HAVING"
+            "an aggregate in WHERE: {condition}; put conditions on groups in HAVING"
         ));
     }
     let expressions = select.projection.iter().filter_map(|item| match item {
@@ -109,14 +109,14 @@ fn wrong_with(select: &Select) -> Option<String> {
     let items: Vec<(&Expr, Parts)> = expressions.map(|expr| (expr, Parts::of(expr))).collect();
     if let Some((expr, _)) = items.iter().find(|(_, parts)| parts.window_over_aggregate) {
         return Some(format!(
-            "a window over an aggregate: {expr}; compute the aggregate in a query of its own first: WITH … \
-             AS (SELECT … GROUP BY …) SELECT …"
+            "a window function over an aggregate: {expr}; compute the aggregate in a subquery \
+             first: WITH … AS (SELECT … GROUP BY …) SELECT …"
         ));
     }
     if let Some((expr, _)) = items.iter().find(|(_, parts)| parts.aggregates && parts.columns) {
         return Some(format!(
-            "an aggregate and a column in one expression: {expr}; aggregate the column too, as max(…), or \
-             compute the aggregate in a query of its own first (WITH)"
+            "an aggregate and a column in one expression: {expr}; aggregate the column too, for \
+             example with max(…), or compute the aggregate in a subquery first (WITH)"
         ));
     }
     let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
@@ -125,7 +125,9 @@ fn wrong_with(select: &Select) -> Option<String> {
         && items.iter().any(|(_, parts)| parts.aggregates)
         && let Some((column, _)) = single
     {
-        return Some(format!("{column} is neither aggregated nor grouped by: GROUP BY {column}"));
+        return Some(format!(
+            "{column} is neither aggregated nor grouped by; add GROUP BY {column}"
+        ));
     }
     None
 }
@@ -148,7 +150,8 @@ fn wrong_join(join: &JoinOperator) -> Option<String> {
     };
     match constraint {
         JoinConstraint::Natural => Some(
-            "NATURAL JOIN: say which columns are equal, as USING (recording, process_id)".into(),
+            "NATURAL JOIN: name the columns that must be equal: USING (recording, process_id)"
+                .into(),
         ),
         JoinConstraint::On(condition) => wrong_condition(condition, inner),
         JoinConstraint::Using(_) | JoinConstraint::None => None,
@@ -175,9 +178,13 @@ fn wrong_condition(condition: &Expr, inner: bool) -> Option<String> {
             right,
         } if inner && is_column(left) && is_column(right) => None,
         condition => Some(format!(
-            "{condition} in ON: {}; other conditions stand in WHERE, or in a query of one table that is \
-             joined: JOIN (SELECT … FROM … WHERE …) AS t ON …",
-            if inner { "columns are compared there" } else { "columns are equal there" }
+            "{condition} in ON: {}; put other conditions in WHERE, or in a subquery on one table: \
+             JOIN (SELECT … FROM … WHERE …) AS t ON …",
+            if inner {
+                "only comparisons of two columns are allowed"
+            } else {
+                "only equality of two columns is allowed"
+            }
         )),
     }
 }
@@ -291,10 +298,13 @@ mod tests {
         let join = "SELECT 1 FROM processes c JOIN processes p ON c.parent_id = p.process_id";
         assert!(refused(&format!("{join} AND p.exit_code = 7")).contains("p.exit_code = 7 in ON"));
         let left = "SELECT 1 FROM bins b LEFT JOIN processes p ON";
-        assert!(refused(&format!("{left} p.start_ns >= b.start_ns")).contains("columns are equal"));
+        assert!(
+            refused(&format!("{left} p.start_ns >= b.start_ns"))
+                .contains("only equality of two columns")
+        );
         assert!(refused("SELECT 1 FROM a NATURAL JOIN b").contains("USING"));
         let sums = "SELECT sum(a) / sum(sum(a)) OVER () FROM t GROUP BY b";
-        assert!(refused(sums).contains("window over an aggregate"));
+        assert!(refused(sums).contains("window function over an aggregate"));
         assert!(refused("SELECT a FROM t WHERE count(*) > 3 GROUP BY a").contains("HAVING"));
         assert!(refused("SELECT a + count(*) FROM t GROUP BY a").contains("in one expression"));
         assert!(refused("SELECT a, count(*) FROM t").contains("GROUP BY a"));

@@ -20,7 +20,7 @@ use crate::tables::words::{Mentioned, with_plain_numbers};
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     /// A table that does not exist.
-    #[error("there is no table {name}{}; there are {}", meant(nearest), TABLES.iter().map(|t| t.name).collect::<Vec<_>>().join(", "))]
+    #[error("there is no table {name}{}; the tables are {}", meant(nearest), TABLES.iter().map(|t| t.name).collect::<Vec<_>>().join(", "))]
     Table {
         /// The name.
         name: String,
@@ -28,7 +28,7 @@ pub enum QueryError {
         nearest: Option<&'static str>,
     },
     /// A column that does not exist.
-    #[error("there is no column {name}{}; there are {}", meant(nearest), columns.join(", "))]
+    #[error("there is no column {name}{}; the columns are {}", meant(nearest), columns.join(", "))]
     Column {
         /// The name.
         name: String,
@@ -46,7 +46,7 @@ pub enum QueryError {
 }
 
 fn meant(nearest: &Option<&'static str>) -> String {
-    nearest.map_or_else(String::new, |nearest| format!(", did you mean {nearest}?"))
+    nearest.map_or_else(String::new, |nearest| format!(" (did you mean {nearest}?)"))
 }
 
 /// A query, and the tables it needs.
@@ -81,8 +81,8 @@ impl Query {
             return Err(match mentioned.tables.first() {
                 Some(name) => no_table(name),
                 None => QueryError::Sql(
-                    "the query names no table: SELECT … FROM processes, for example; query without SQL \
-                     lists them"
+                    "the query names no table; write, for example, SELECT … FROM processes, or run \
+                     query without SQL to list the tables"
                         .to_owned(),
                 ),
             });

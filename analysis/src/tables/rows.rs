@@ -7,7 +7,7 @@ use polars::prelude::*;
 use proctrace_findings::Class;
 use proctrace_trace::Quantity;
 use proctrace_wire::layout::LOSS_ANY_CPU;
-use proctrace_wire::{Kind, LossReason};
+use proctrace_wire::{Kind, LossReason, Outcome, dumped_core};
 
 use crate::books::detached::is_detached;
 use crate::books::waits::Accounting;
@@ -23,10 +23,6 @@ use crate::tables::schema::TableSchema;
 
 /// Needed to know which program each process ran: its own exec, or its forker's program.
 const WHO: [Quantity; 2] = [Quantity::Forks, Quantity::Execs];
-
-/// Fields of a wait(2) status.
-const SIGNAL_BITS: u32 = 0x7f;
-const CORE_BIT: u32 = 0x80;
 
 /// The dictionaries of name columns, built once for all rows.
 #[derive(Debug)]
@@ -130,18 +126,10 @@ pub(crate) fn processes(
     frame
         .options("end_ns", || rows.iter().map(|p| Some(since(recording, p.ended_ns()?))).collect());
     frame.options("life_ns", || rows.iter().map(|p| p.life_ns()).collect());
-    let signal = |status: u32| i32::try_from(status & SIGNAL_BITS).unwrap_or(0);
-    frame.options("exit_code", || {
-        let code = |status: u32| i32::try_from(status >> 8 & 0xff).unwrap_or(0);
-        let of = |p: &Process| p.status().filter(|status| signal(*status) == 0).map(code);
-        rows.iter().map(of).collect()
-    });
-    frame.options("signal", || {
-        rows.iter().map(|p| p.status().map(signal).filter(|signal| *signal != 0)).collect()
-    });
-    frame.options("core_dump", || {
-        rows.iter().map(|p| p.status().map(|status| status & CORE_BIT != 0)).collect()
-    });
+    let outcome = |p: &Process| p.status().map(Outcome::of_status);
+    frame.options("exit_code", || rows.iter().map(|p| outcome(p)?.code()).collect());
+    frame.options("signal", || rows.iter().map(|p| outcome(p)?.signal()).collect());
+    frame.options("core_dump", || rows.iter().map(|p| p.status().map(dumped_core)).collect());
     frame.values("detached", || rows.iter().map(|p| is_detached(recording, p)).collect());
     frame.known("cpu_ns", cpu, || rows.iter().map(|p| p.cpu.total_ns()).collect());
     frame.known("user_ns", split, || rows.iter().map(|p| p.cpu.user_ns).collect());
@@ -363,11 +351,8 @@ pub(crate) fn recording(
     let accounting = Accounting::of(recording);
     let summary = crate::overview::summary::summary(recording, &accounting);
     let outcome = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
-    let (code, signal) = match outcome.map(|payload| payload.outcome) {
-        Some(proctrace_trace::Outcome::Code(code)) => (Some(code), None),
-        Some(proctrace_trace::Outcome::Signal(signal)) => (None, Some(signal)),
-        None => (None, None),
-    };
+    let outcome = outcome.map(|payload| payload.outcome);
+    let (code, signal) = (outcome.and_then(Outcome::code), outcome.and_then(Outcome::signal));
     let lost = recording.counts.losses.values().copied().fold(0, u64::saturating_add);
     let mut frame = Frame::new(schema, wanted, 1);
     frame.lists("command", || vec![Some(header.command.iter().map(String::as_str).collect())]);

@@ -101,7 +101,7 @@ pub fn tables_markdown() -> String {
     let mut out = String::from(INTRODUCTION);
     for table in TABLES {
         out.push_str(&format!("\n## `{}`\n\n{}\n\n", table.name, table.says));
-        out.push_str("| column | type | unit | what it holds |\n|---|---|---|---|\n");
+        out.push_str("| column | type | unit | meaning |\n|---|---|---|---|\n");
         for column in table.columns {
             out.push_str(&format!(
                 "| `{}` | {} | {} | {} |\n",
@@ -118,21 +118,21 @@ pub fn tables_markdown() -> String {
 const INTRODUCTION: &str = "\
 # The tables of a recording
 
-`proctrace query` asks these tables by SQL, `proctrace export` writes them as Parquet, Arrow or CSV.
-[queries.md](queries.md) has examples. This page is made from the code, and a test holds it to that.
+`proctrace query` runs SQL on these tables, `proctrace export` writes them as Parquet, Arrow or CSV.
+[queries.md](queries.md) has examples. This page is generated from the code; a test checks that it is up to date.
 
-* Every table of an answer or a file has one more column, `recording`, which names the recording: its
-  file without directory and ending, or the path as given where two would be the same.
-* `process_id`, `thread_id` and `exec_id` are numbers within one recording: join by these and by
-  `recording`. Pids are used again and are no keys.
-* Times count from the start of the recording; `recording.started_unix_ns` says when that was.
-* Units are the endings of names: `_ns`, `_bytes`, `_percent`.
-* What a recording does not know is null, never 0: what was left out (`record --misses none`), lost, or
-  never happened (the signal of a process that exited by itself).
-* Bytes of paths and arguments that are no UTF-8 appear as `\\xHH`; [formats.md](formats.md) says what CSV and JSON do with
-  control characters and formulas. Lists are JSON in CSV.
-* In SQL whole numbers are BIGINT, those that are INTEGER here as well: their differences may be negative.
-* The schema is an interface: columns are added, and neither renamed nor given another meaning.
+* Query results and exported files have an additional column `recording`, the name of the recording: its
+  file name without extension, or the path as given if two names would be the same.
+* `process_id`, `thread_id` and `exec_id` are unique within one recording: join on these and on
+  `recording`. Pids are reused and are not keys.
+* Times are relative to the start of the recording, which is `recording.started_unix_ns`.
+* Units are suffixes of column names: `_ns`, `_bytes`, `_percent`.
+* Unknown values are null, never 0: values that were not recorded (`record --misses none`), that were lost, or
+  that do not exist (the signal of a process that exited by itself).
+* Bytes of paths and arguments that are not valid UTF-8 appear as `\\xHH`; [formats.md](formats.md) describes how CSV and
+  JSON represent control characters and formulas. Lists are JSON in CSV.
+* In SQL all integers are BIGINT, including those that are INTEGER here: their differences may be negative.
+* The schema is an interface: columns may be added, but are never renamed or redefined.
 ";
 
 const fn column(name: &'static str, kind: ColumnKind, says: &'static str) -> ColumnSchema {
@@ -142,77 +142,81 @@ const fn column(name: &'static str, kind: ColumnKind, says: &'static str) -> Col
 use ColumnKind::{F64, Flag, I32, I64, Text, Texts, U32, U64};
 
 const PROCESS_ID: ColumnSchema =
-    column("process_id", U32, "The process: its number in this recording, which no other has.");
+    column("process_id", U32, "The process: its number, unique within the recording.");
 const THREAD_ID: ColumnSchema =
-    column("thread_id", U32, "The task: its number in this recording, which no other has.");
+    column("thread_id", U32, "The task: its number, unique within the recording.");
 const EXEC_ID: ColumnSchema = column(
     "exec_id",
     U32,
-    "The exec that the process had last called by then; null before its first.",
+    "The most recent exec of the process at that time; null before its first.",
 );
-const TIME_NS: ColumnSchema = column("time_ns", I64, "When, from the start of the recording.");
+const TIME_NS: ColumnSchema = column("time_ns", I64, "Time since the start of the recording.");
 
 /// Every table, most useful first.
 pub const TABLES: &[TableSchema] = &[
     TableSchema {
         name: "processes",
-        says: "A process (thread group), from its birth to the exit of its last thread.",
+        says: "A process (thread group), from its creation to the exit of its last thread.",
         columns: &[
             PROCESS_ID,
-            column("pid", I32, "Its pid; pids are used again."),
+            column("pid", I32, "Its pid; pids are reused."),
             column(
                 "parent_id",
                 U32,
-                "process_id of the parent that it was born to; null for the command and where that is not of the recording.",
+                "process_id of the parent that created it; null for the command, and if the parent \
+                 is not part of the recording.",
             ),
             column(
                 "reaper_id",
                 U32,
-                "process_id of the one that could wait for it when it ended: its parent, or who adopted it; null where that is not of the recording.",
+                "process_id of the process that could wait for it when it ended: its parent, or \
+                 the process that adopted it; null if that is not part of the recording.",
             ),
-            column("depth", I64, "Forks from the command down."),
+            column("depth", I64, "Number of forks between the command and it."),
             column(
                 "program",
                 Text,
-                "What it ran last; what its parent ran if it never called exec.",
+                "The program it ran last; its parent's program if it never called exec.",
             ),
-            column("category", Text, "The category that program counts in."),
+            column("category", Text, "The category of that program."),
             column(
                 "class",
                 Text,
-                "command (of the system), framework (an experiment's software) or program (any other).",
+                "command (a system command), framework (an experiment's software) or program (any \
+                 other).",
             ),
-            column("role", Text, "What tells it from others that run the same, if anything does."),
+            column(
+                "role",
+                Text,
+                "Its role among processes that run the same program; null if it has none.",
+            ),
             column(
                 "command_shape",
                 Text,
-                "Shape of its last command line: numbers and random characters written as #; null if it never ran anything of its own or its parent's that was recorded.",
+                "Shape of its last command line, with numbers and random characters replaced by #; \
+                 null if neither its own nor its parent's command line was recorded.",
             ),
-            column(
-                "exec_id",
-                U32,
-                "The exec that it ended in: its own last one, or that of its parent if it never called exec.",
-            ),
-            column(
-                "execs",
-                I64,
-                "How often it called exec with success; null where execs are not known.",
-            ),
+            column("exec_id", U32, "Its last exec, or that of its parent if it never called exec."),
+            column("execs", I64, "Its successful execs; null if execs are not known."),
             column(
                 "forked",
                 Flag,
-                "Whether it never called exec: a fork that goes on with its parent's program.",
+                "Whether it never called exec: a fork that continues with its parent's program.",
             ),
             column(
                 "spawner",
                 Text,
-                "The program that started it; null where that is not of the recording.",
+                "The program that started it; null if that is not part of the recording.",
             ),
             column("spawner_shape", Text, "Shape of the command line of that program."),
-            column("spawner_exec_id", U32, "The exec that its parent was in then."),
-            column("threads", I64, "Threads beside its first."),
-            column("start_ns", I64, "When it was born, from the start of the recording."),
-            column("end_ns", I64, "When its last thread exited; null if that was not recorded."),
+            column("spawner_exec_id", U32, "The most recent exec of its parent at that time."),
+            column("threads", I64, "Threads in addition to its first."),
+            column("start_ns", I64, "Time of its creation, since the start of the recording."),
+            column(
+                "end_ns",
+                I64,
+                "Time of the exit of its last thread; null if that was not recorded.",
+            ),
             column("life_ns", I64, "end_ns - start_ns."),
             column(
                 "exit_code",
@@ -225,29 +229,34 @@ pub const TABLES: &[TableSchema] = &[
                 Flag,
                 "Whether it left a core dump; null if its end was not recorded.",
             ),
-            column("detached", Flag, "Whether it was still there when its parent had gone."),
+            column("detached", Flag, "Whether it outlived its parent."),
             column("cpu_ns", I64, "CPU time of its threads while recorded: exact."),
             column(
                 "user_ns",
                 I64,
-                "User time: estimated from pooled ticks; sums over many processes are good, single short ones are not.",
+                "User time: estimated from pooled ticks; reliable for sums over many processes, \
+                 not for a single short process.",
             ),
             column("system_ns", I64, "System time, likewise; user_ns + system_ns = cpu_ns."),
             column(
                 "user_ticks_ns",
                 I64,
-                "The kernel's ticks that hit it in user mode, times their distance.",
+                "Kernel ticks that found it in user mode, times the tick period.",
             ),
             column("system_ticks_ns", I64, "The same in kernel mode."),
             column(
                 "children_waited_cpu_ns",
                 I64,
-                "CPU time of children that it had waited for; null unless its end was recorded.",
+                "CPU time of the children it waited for; null if its end was not recorded.",
             ),
-            column("run_delay_ns", I64, "Time its threads were runnable without a CPU."),
+            column(
+                "run_delay_ns",
+                I64,
+                "Time its threads waited for a CPU (runnable, not running).",
+            ),
             column("voluntary_switches", I64, "Voluntary context switches."),
             column("involuntary_switches", I64, "Involuntary context switches."),
-            column("migrations", I64, "Moves of its threads to another CPU."),
+            column("migrations", I64, "Migrations of its threads to another CPU."),
             column("minor_faults", I64, "Minor page faults."),
             column("major_faults", I64, "Major page faults."),
             column("read_bytes", I64, "Bytes read from storage."),
@@ -255,43 +264,45 @@ pub const TABLES: &[TableSchema] = &[
             column(
                 "read_call_bytes",
                 I64,
-                "Bytes read by system calls, from the page cache and pipes as well.",
+                "Bytes read by system calls, including from the page cache and pipes.",
             ),
             column("write_call_bytes", I64, "Bytes written by system calls."),
             column(
                 "peak_rss_bytes",
                 I64,
-                "Peak resident memory of what it ran last; of one that never ended, the last sample of it.",
+                "Peak resident memory of the program it ran last; for a process that did not end, \
+                 the value of its last sample.",
             ),
             column("opens", I64, "Successful opens."),
             column(
                 "failed_lookups",
                 I64,
-                "Failed look-ups as recorded, without readlinks of what is no link; null where a family of calls is not known.",
+                "Recorded failed look-ups, excluding readlink of existing paths that are not \
+                 links; null if a family of calls is not known.",
             ),
         ],
     },
     TableSchema {
         name: "threads",
-        says: "A task: a thread of a process, its first included.",
+        says: "A task: a thread of a process, including its first.",
         columns: &[
             THREAD_ID,
             PROCESS_ID,
-            column("tid", I32, "Its thread id; null where the record of its birth was lost."),
-            column("first", Flag, "Whether the process was born with it."),
-            column("start_ns", I64, "When it was born, from the start of the recording."),
-            column("end_ns", I64, "When it exited; null if that was not recorded."),
+            column("tid", I32, "Its thread id; null if the record of its creation was lost."),
+            column("first", Flag, "Whether it is the first thread of the process."),
+            column("start_ns", I64, "Time of its creation, since the start of the recording."),
+            column("end_ns", I64, "Time of its exit; null if that was not recorded."),
             column("cpu_ns", I64, "CPU time while recorded: exact."),
             column(
                 "user_ticks_ns",
                 I64,
-                "The kernel's ticks that hit it in user mode, times their distance.",
+                "Kernel ticks that found it in user mode, times the tick period.",
             ),
             column("system_ticks_ns", I64, "The same in kernel mode."),
-            column("run_delay_ns", I64, "Time it was runnable without a CPU."),
+            column("run_delay_ns", I64, "Time it waited for a CPU (runnable, not running)."),
             column("voluntary_switches", I64, "Voluntary context switches."),
             column("involuntary_switches", I64, "Involuntary context switches."),
-            column("migrations", I64, "Moves to another CPU."),
+            column("migrations", I64, "Migrations to another CPU."),
             column("minor_faults", I64, "Minor page faults."),
             column("major_faults", I64, "Major page faults."),
             column("read_bytes", I64, "Bytes read from storage."),
@@ -303,7 +314,7 @@ pub const TABLES: &[TableSchema] = &[
     },
     TableSchema {
         name: "execs",
-        says: "A successful exec, or what was running when the recording began.",
+        says: "A successful exec, or a program that was already running when the recording began.",
         columns: &[
             column("exec_id", U32, "The exec: its number in this recording."),
             PROCESS_ID,
@@ -311,27 +322,27 @@ pub const TABLES: &[TableSchema] = &[
             column(
                 "recorded",
                 Flag,
-                "False for what was already running when the recording began.",
+                "False for a program that was already running when the recording began.",
             ),
-            column("program", Text, "The program, as the rules name it."),
-            column("category", Text, "The category that program counts in."),
+            column("program", Text, "The program, as named by the rules."),
+            column("category", Text, "The category of that program."),
             column("class", Text, "command, framework or program."),
             column("path", Text, "The path as given to execve."),
             column("interpreter", Text, "The interpreter of the #! line; null if there is none."),
-            column("exe", Text, "The file that runs, resolved."),
+            column("exe", Text, "The executed file, resolved."),
             column("cwd", Text, "The working directory."),
             column("argv", Texts, "The arguments."),
             column("argv_truncated", Flag, "Whether arguments are missing."),
-            column("command_line", Text, "The arguments with a space between them."),
+            column("command_line", Text, "The arguments, separated by spaces."),
             column(
                 "command_shape",
                 Text,
-                "The same with numbers and random characters written as #.",
+                "The command line with numbers and random characters replaced by #.",
             ),
             column(
                 "environment_id",
                 U64,
-                "The environment it was given; null where none was kept.",
+                "The environment it was given; null if it was not recorded.",
             ),
             column(
                 "failed_lookups",
@@ -341,12 +352,14 @@ pub const TABLES: &[TableSchema] = &[
             column(
                 "loading_failed_lookups",
                 I64,
-                "Of them, those while its libraries were loaded, as far as failed look-ups tell.",
+                "Of these, those while its libraries were loaded, as estimated from the failed \
+                 look-ups.",
             ),
             column(
                 "loaded_ns",
                 I64,
-                "From the exec to the last of these: a lower bound of the time to load its libraries; null if there was none.",
+                "Time from the exec to the last of these: a lower bound of the time to load its \
+                 libraries; null if there was none.",
             ),
         ],
     },
@@ -360,29 +373,30 @@ pub const TABLES: &[TableSchema] = &[
             column(
                 "time_ns",
                 I64,
-                "When, from the start of the recording: up to a tick of the scheduler early, so that several have \
-                 the same.",
+                "Time since the start of the recording, up to one scheduler tick early: several \
+                 look-ups may have the same time.",
             ),
             column(
                 "program",
                 Text,
-                "What the process ran then; what it ran last where that is not known.",
+                "The program of the process at that time, or the one it ran last if that is not \
+                 known.",
             ),
             column("call", Text, "The system call."),
             column("family", Text, "open, stat, access, readlink, chdir; null for other calls."),
-            column("errno", Text, "The error, as ENOENT."),
-            column("path", Text, "The path as given to the call; null where it could not be read."),
-            column("directory", Text, "All of it before the last component."),
+            column("errno", Text, "The error, for example ENOENT."),
+            column("path", Text, "The path as given to the call; null if it could not be read."),
+            column("directory", Text, "The path without its last component."),
             column(
                 "in_vain",
                 Flag,
-                "False for a readlink of what is there but no link: nothing was looked for in vain.",
+                "False for a readlink of an existing path that is not a link: the path was found.",
             ),
         ],
     },
     TableSchema {
         name: "failed_execs",
-        says: "A failed exec: mostly a search along PATH.",
+        says: "A failed exec, usually part of a search along PATH.",
         columns: &[
             PROCESS_ID,
             THREAD_ID,
@@ -391,16 +405,18 @@ pub const TABLES: &[TableSchema] = &[
             column(
                 "program",
                 Text,
-                "What the process ran then; what it ran last where that is not known.",
+                "The program of the process at that time, or the one it ran last if that is not \
+                 known.",
             ),
-            column("errno", Text, "The error, as ENOENT."),
-            column("path", Text, "The path as given to execve; null where it could not be read."),
-            column("directory", Text, "All of it before the last component."),
+            column("errno", Text, "The error, for example ENOENT."),
+            column("path", Text, "The path as given to execve; null if it could not be read."),
+            column("directory", Text, "The path without its last component."),
         ],
     },
     TableSchema {
         name: "environments",
-        says: "A variable of an environment that was kept: the search variables, and those that --env names.",
+        says: "A variable of a recorded environment: the search variables, and those named by \
+               --env.",
         columns: &[
             column("environment_id", U64, "The environment."),
             column("name", Text, "The name of the variable."),
@@ -409,12 +425,12 @@ pub const TABLES: &[TableSchema] = &[
     },
     TableSchema {
         name: "renames",
-        says: "A task that gave itself a name (prctl(PR_SET_NAME)).",
+        says: "A task that set its own name (prctl(PR_SET_NAME)).",
         columns: &[THREAD_ID, PROCESS_ID, TIME_NS, column("name", Text, "The new name.")],
     },
     TableSchema {
         name: "samples",
-        says: "A live task at one pass of samples; its counters since its birth.",
+        says: "A live task in one round of samples, with its counters since its creation.",
         columns: &[
             THREAD_ID,
             PROCESS_ID,
@@ -422,16 +438,16 @@ pub const TABLES: &[TableSchema] = &[
             column(
                 "state",
                 Text,
-                "running (or runnable), sleeping, uninterruptible, stopped, or another.",
+                "running (or runnable), sleeping, uninterruptible, stopped, or another state.",
             ),
-            column("cpu_ns", I64, "CPU time until then: exact."),
+            column("cpu_ns", I64, "CPU time until that time: exact."),
             column(
                 "user_ticks_ns",
                 I64,
-                "The kernel's ticks that hit it in user mode, times their distance.",
+                "Kernel ticks that found it in user mode, times the tick period.",
             ),
             column("system_ticks_ns", I64, "The same in kernel mode."),
-            column("run_delay_ns", I64, "Time it was runnable without a CPU."),
+            column("run_delay_ns", I64, "Time it waited for a CPU (runnable, not running)."),
             column("voluntary_switches", I64, "Voluntary context switches."),
             column("involuntary_switches", I64, "Involuntary context switches."),
             column("minor_faults", I64, "Minor page faults."),
@@ -453,24 +469,25 @@ pub const TABLES: &[TableSchema] = &[
             column(
                 "pss_bytes",
                 I64,
-                "The same with each shared page divided by those that share it.",
+                "Proportional set size: each shared page counts in equal parts for the processes \
+                 that share it.",
             ),
-            column("uss_bytes", I64, "Memory of its own."),
-            column("shared_bytes", I64, "Memory that others share."),
-            column("swap_bytes", I64, "Memory that is swapped out."),
+            column("uss_bytes", I64, "Unique set size: memory not shared with other processes."),
+            column("shared_bytes", I64, "Memory shared with other processes."),
+            column("swap_bytes", I64, "Swapped-out memory."),
         ],
     },
     TableSchema {
         name: "bins",
-        says: "The whole tree in a stretch of time; all stretches are of one length.",
+        says: "All recorded processes in one bin of time; all bins have the same width.",
         columns: &[
             column("bin", U32, "Its number, from 0."),
-            column("start_ns", I64, "When it begins, from the start of the recording."),
-            column("width_ns", I64, "How long it is."),
+            column("start_ns", I64, "Its start, since the start of the recording."),
+            column("width_ns", I64, "Its width."),
             column(
                 "user_ns",
                 F64,
-                "User time used in it: estimated from pooled ticks, spread evenly between readings.",
+                "User time in it: estimated from pooled ticks, spread evenly between samples.",
             ),
             column("system_ns", F64, "System time, likewise."),
             column("voluntary_switches", F64, "Voluntary context switches."),
@@ -481,11 +498,15 @@ pub const TABLES: &[TableSchema] = &[
             column("write_call_bytes", F64, "Bytes written by system calls."),
             column("minor_faults", F64, "Minor page faults."),
             column("major_faults", F64, "Major page faults."),
-            column("run_delay_ns", F64, "Time tasks were runnable without a CPU."),
-            column("forks", I64, "Births of tasks, threads included."),
+            column("run_delay_ns", F64, "Time tasks waited for a CPU (runnable, not running)."),
+            column("forks", I64, "Tasks created, threads included."),
             column("execs", I64, "Successful execs."),
-            column("exits", I64, "Ends of tasks, threads included."),
-            column("failed_lookups", I64, "Failed look-ups, without readlinks of what is no link."),
+            column("exits", I64, "Exits of tasks, threads included."),
+            column(
+                "failed_lookups",
+                I64,
+                "Failed look-ups, excluding readlink of existing paths that are not links.",
+            ),
             column(
                 "running",
                 F64,
@@ -493,58 +514,58 @@ pub const TABLES: &[TableSchema] = &[
             ),
             column("sleeping", F64, "Tasks asleep, likewise."),
             column("uninterruptible", F64, "Tasks in uninterruptible sleep, likewise."),
-            column("live", F64, "Tasks that live: mean over the time, exact."),
+            column("live", F64, "Live tasks: mean over time, exact."),
         ],
     },
     TableSchema {
         name: "category_bins",
-        says: "What the processes of one category did in one of the bins; no row where they did nothing.",
+        says: "The processes of one category in one of the bins; no row if they were inactive.",
         columns: &[
             column("bin", U32, "The bin."),
             column("category", Text, "The category."),
-            column("user_ns", F64, "User time used in it."),
-            column("system_ns", F64, "System time used in it."),
-            column("processes_born", I64, "Processes born in it."),
+            column("user_ns", F64, "User time in it."),
+            column("system_ns", F64, "System time in it."),
+            column("processes_born", I64, "Processes created in it."),
         ],
     },
     TableSchema {
         name: "losses",
-        says: "Records that were lost; no row is the best news.",
+        says: "Lost records; no rows if none were lost.",
         columns: &[
             column("kind", Text, "The kind of record."),
-            column("reason", Text, "Why."),
-            column("cpu", U32, "On which CPU."),
-            column("records", I64, "How many."),
+            column("reason", Text, "The reason."),
+            column("cpu", U32, "The CPU."),
+            column("records", I64, "The number of lost records."),
         ],
     },
     TableSchema {
         name: "recording",
         says: "The recording itself: one row.",
         columns: &[
-            column("command", Texts, "The command that was recorded; empty where none was."),
-            column("host", Text, "The machine."),
-            column("kernel", Text, "Its kernel."),
-            column("cpus", I64, "Its CPUs."),
+            column("command", Texts, "The recorded command; empty if there was none."),
+            column("host", Text, "The host name."),
+            column("kernel", Text, "The kernel version."),
+            column("cpus", I64, "The number of CPUs."),
             column("cwd", Text, "The working directory of the recorder."),
-            column("started_unix_ns", I64, "When the recording began, since 1970."),
+            column("started_unix_ns", I64, "Start of the recording, since 1970-01-01 UTC."),
             column(
                 "wall_ns",
                 I64,
                 "From its start to the exit of the command, or to the last record.",
             ),
             column("recorded_ns", I64, "From its start to the last record."),
-            column("interval_ns", I64, "The time between two passes of samples."),
+            column("interval_ns", I64, "Time between two rounds of samples."),
             column(
                 "exit_code",
                 I32,
                 "The exit status of the command; null if a signal killed it, there was none, or the recording was cut short.",
             ),
             column("signal", I32, "The signal that killed the command."),
-            column("complete", Flag, "Whether the recording was ended in order."),
-            column("lost_records", I64, "Records that were lost."),
-            column("processes", I64, "Processes; null where forks are not known."),
-            column("threads", I64, "Threads beside each process's first."),
-            column("execs", I64, "Successful execs while recording."),
+            column("complete", Flag, "Whether the recording was finished properly."),
+            column("lost_records", I64, "Number of lost records."),
+            column("processes", I64, "Processes; null if forks are not known."),
+            column("threads", I64, "Threads in addition to the first of each process."),
+            column("execs", I64, "Successful execs during the recording."),
             column("cpu_ns", I64, "CPU time of every task: exact."),
             column("user_ns", I64, "User time: estimated from pooled ticks."),
             column("system_ns", I64, "System time, likewise."),

@@ -76,39 +76,39 @@ pub(crate) enum Command {
     #[cfg(feature = "analyse")]
     Classify(ClassifyArgs),
     Dump(DumpArgs),
-    /// Show what this kernel and this user can do, and what to do about the rest.
+    /// Check whether this kernel and user can record, and suggest remedies.
     Doctor,
     /// Print shell completions.
     #[command(hide = true)]
     Completions {
-        /// For which shell.
+        /// The shell.
         shell: clap_complete::Shell,
     },
     /// Write the man pages.
     #[command(hide = true)]
     Man {
-        /// Where to.
+        /// Output directory.
         directory: PathBuf,
     },
 }
 
-/// Print a recording's events as lines of JSON.
+/// Print a recording's events as JSON, one per line.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Print a recording's events as lines of JSON, in order of time.\n\n\
+    long_about = "Print a recording's events as JSON, one per line, in chronological order.\n\n\
         Every line has kind, time_ns (CLOCK_BOOTTIME), pid (the thread group) and tid; \
-        docs/dump.md lists the keys of each kind. Bytes that are not UTF-8 appear as \\xHH, and \
-        a backslash that would look like that as \\x5c.",
+        docs/dump.md lists the keys of each kind. Bytes that are not UTF-8 are escaped as \\xHH, \
+        and a backslash that could be mistaken for such an escape as \\x5c.",
     after_long_help = "Examples:\n  \
         proctrace dump job.ptrace --kind exec | jq -r '.argv | join(\" \")'\n  \
         proctrace dump --kind lookup_failed | jq -r .path | sort | uniq -c | sort -rn | head"
 )]
 pub(crate) struct DumpArgs {
-    /// The trace.
+    /// Trace file.
     #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
     pub(crate) trace: PathBuf,
 
-    /// Print events of this kind only. Can be given several times.
+    /// Print only events of this kind. Can be given several times.
     #[arg(short, long, value_enum, value_name = "KIND")]
     pub(crate) kind: Vec<EventKind>,
 
@@ -121,7 +121,7 @@ pub(crate) struct DumpArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum EventKind {
-    /// A task that is followed from here on, without a fork: the command itself.
+    /// Start of tracing for a task without a recorded fork, such as the command itself.
     Attach,
     /// fork, vfork, clone, clone3.
     Fork,
@@ -131,21 +131,21 @@ pub(crate) enum EventKind {
     ExecFailed,
     /// The end of a task, with its accounting.
     Exit,
-    /// A failed look-up of a path.
+    /// A failed path look-up.
     LookupFailed,
-    /// A task's new name.
+    /// A change of a task's name.
     Rename,
-    /// Where a process worked in the end that never called exec.
+    /// The last working directory of a process that never called exec.
     Workdir,
-    /// A live task at one tick.
+    /// A sample of a live task.
     Sample,
-    /// The end of a pass of samples: how many tasks were in which state.
+    /// The end of a sampling pass, with the number of tasks in each state.
     Tick,
-    /// The memory of a process.
+    /// A memory reading of a process.
     Memory,
-    /// A task does something that is not seen.
+    /// A task uses an interface that is not traced (io_uring).
     Blind,
-    /// Records that were lost.
+    /// A number of lost records.
     Loss,
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn warn(trace: &Path, recording: &Recording) {
         ));
     } else if !health.is_good() {
         say::note(&format!(
-            "{} is not whole, or its books do not balance; proctrace check tells more",
+            "{} is incomplete or failed a consistency check; see `proctrace check`",
             trace.display()
         ));
     }
@@ -53,7 +53,7 @@ fn lines(health: &Health) -> Vec<String> {
         lines.push(format!("      {} of kind {} ({})", loss.count, loss.kind, loss.reason));
     }
     if health.damage.is_empty() {
-        lines.push(format!("{} nothing is damaged", verdict(true)));
+        lines.push(format!("{} no damage", verdict(true)));
     }
     lines.extend(health.damage.iter().map(|damage| format!("{} {damage}", verdict(false))));
     for law in &health.laws {

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use proctrace_findings::{Axis, Chart, ChartBody, Mark, Step, Unit, Waterfall};
 use proctrace_gate::Diff;
 use proctrace_report::{chart_svg, table_markdown};
 
@@ -65,23 +64,12 @@ pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
 }
 
 fn draw(diff: &Diff, path: &Path) -> Result<()> {
-    let Some(waterfall) = diff.waterfall(STEPS) else {
-        say::note("there is nothing to draw: the number of processes is not known on both sides");
+    let Some(chart) = diff.waterfall(STEPS) else {
+        say::note("no chart written: the number of processes must be known on both sides");
         return Ok(());
     };
-    let steps = waterfall.steps.into_iter();
-    let chart = Chart::new(
-        "waterfall",
-        waterfall.title,
-        ChartBody::Waterfall(Waterfall {
-            axis: Axis::linear("processes", Unit::Count),
-            start: Mark { at: waterfall.before, name: "before".to_owned() },
-            steps: steps.map(|step| Step { name: step.name, change: step.change }).collect(),
-            end: Mark { at: waterfall.after, name: "after".to_owned() },
-        }),
-    );
     std::fs::write(path, chart_svg(&chart))
         .with_context(|| format!("cannot write {}", path.display()))?;
-    say::note(&format!("the waterfall is in {}", path.display()));
+    say::note(&format!("waterfall chart written to {}", path.display()));
     Ok(())
 }

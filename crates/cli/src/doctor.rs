@@ -26,7 +26,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     writeln!(
         out,
         "\n{}",
-        if usable { "Recordings are possible." } else { "Recordings are not possible like this." }
+        if usable { "Recording is possible." } else { "Recording is not possible." }
     )?;
     Ok(if usable { ExitCode::SUCCESS } else { exit_code::FAILED.into() })
 }

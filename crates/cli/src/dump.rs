@@ -97,21 +97,18 @@ fn warn(summary: &Summary, recording_now: bool) {
     if recording_now {
         say::note("the trace is being recorded right now: these are the events written so far");
     } else if summary.trailer.is_none() {
-        say::note("the trace is incomplete: the recorder did not get to finish it");
+        say::note("the trace is incomplete: the recorder did not finish it");
     }
     if summary.decoded.unknown > 0 {
-        say::note(&format!(
-            "{} records of a later version were passed over",
-            summary.decoded.unknown
-        ));
+        say::note(&format!("{} records of a later version were skipped", summary.decoded.unknown));
     }
     if summary.decoded.undecodable > 0 {
-        say::note(&format!("{} records make no sense", summary.decoded.undecodable));
+        say::note(&format!("{} records could not be decoded", summary.decoded.undecodable));
     }
     let losses = summary.trailer.iter().flat_map(|trailer| &trailer.losses);
     let lost: u64 = losses.map(|loss| loss.count).sum();
     if lost > 0 {
-        say::note(&format!("{lost} records were lost while recording"));
+        say::note(&format!("{lost} records were lost during the recording"));
     }
 }
 

@@ -32,12 +32,12 @@ fn of_directory(directory: &Path, pattern: &str, events: &EventPattern) -> Resul
     let whole =
         if pattern.starts_with('/') { pattern.to_owned() } else { format!("{base}/{pattern}") };
     let paths =
-        glob::glob(&whole).with_context(|| format!("{pattern:?} is no pattern for files"))?;
+        glob::glob(&whole).with_context(|| format!("{pattern:?} is not a valid glob pattern"))?;
     let mut logs = Vec::new();
     for path in paths {
-        let path = path.with_context(|| format!("cannot look for {whole}"))?;
+        let path = path.with_context(|| format!("cannot search for {whole}"))?;
         if logs.len() == FILES_MAX {
-            bail!("{whole} names more than {FILES_MAX} files");
+            bail!("{whole} matches more than {FILES_MAX} files");
         }
         if path.is_file() {
             logs.push(read(&path, events)?);
@@ -45,13 +45,13 @@ fn of_directory(directory: &Path, pattern: &str, events: &EventPattern) -> Resul
     }
     if logs.is_empty() {
         bail!(
-            "there is no file {whole}; --events-log is relative to the directory in which the \
+            "no file matches {whole}; --events-log is relative to the directory in which the \
              command was recorded"
         );
     }
     if logs.iter().all(|log| log.events.events.is_none()) {
         bail!(
-            "no line of {} tells a number of events; --events-regex says what such a line looks like",
+            "no line of {} contains a number of events; use --events-regex to describe such lines",
             if logs.len() == 1 {
                 logs[0].path.clone()
             } else {

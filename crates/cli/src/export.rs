@@ -22,14 +22,14 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
     for (trace, name) in traces.iter().zip(names(&traces)) {
         let recording = rules::load(trace, &args.rules)?;
         fs::create_dir_all(&args.directory)
-            .with_context(|| format!("cannot make {}", args.directory.display()))?;
+            .with_context(|| format!("cannot create {}", args.directory.display()))?;
         check::warn(trace, &recording);
         batches(&recording, trace, &name, |table, batch| export.add(table, batch))
             .map_err(|Failed(error)| error)?;
     }
     let (tables, rows, written) = export.finish()?;
     say::note(&format!(
-        "{} with {} rows ({}) are in {}",
+        "{} with {} rows ({}) written to {}",
         counted(tables, "table", "tables"),
         count(rows),
         bytes(written),

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_gate::{
-    Budget, Code, Inconclusive, Options, Report, Run, explain, gate, init, render,
+    Budget, Code, Inconclusive, Options, Report, RunMetrics, explain, gate, init, render,
 };
 
 use crate::args::{Annotations, GateAction, GateArgs, GateOptions, RulesArgs};
@@ -63,7 +63,7 @@ fn budget(args: &GateOptions) -> Result<Option<Budget>> {
     }
     if budget.rules.is_empty() {
         return wrong(
-            &"there is no rule: give --budget or --limit; `proctrace gate init` writes a budget",
+            &"no limits to check: give --budget or --limit; `proctrace gate init` writes a budget",
         );
     }
     if args.inconclusive_ok {
@@ -75,7 +75,7 @@ fn budget(args: &GateOptions) -> Result<Option<Budget>> {
         && let Some(rule) = budget.needs_baseline()
     {
         return wrong(&format!(
-            "{} is limited by a baseline only: give --baseline, or a value after |",
+            "{} is limited only relative to a baseline: give --baseline, or a value after |",
             rule.selector
         ));
     }
@@ -86,8 +86,8 @@ fn budget(args: &GateOptions) -> Result<Option<Budget>> {
 fn judge(
     args: &GateOptions,
     budget: &Budget,
-    baselines: &[Run],
-    candidates: &[Run],
+    baselines: &[RunMetrics],
+    candidates: &[RunMetrics],
 ) -> Result<ExitCode> {
     let options = Options { allow_doubts: args.allow_doubts };
     let report = gate(budget, baselines, candidates, options)?;
@@ -140,7 +140,7 @@ fn write_budget(files: &[std::path::PathBuf], rules: &RulesArgs) -> Result<ExitC
 fn say_what(code: &str) -> Result<ExitCode> {
     let Some(code) = Code::named(code) else {
         let codes: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
-        say::note(&format!("there is no code {code:?}; there are {}", codes.join(", ")));
+        say::note(&format!("unknown code {code:?}; choose from {}", codes.join(", ")));
         return Ok(exit_code::USAGE.into());
     };
     stdout().lock().write_all(explain(code).as_bytes())?;

@@ -134,7 +134,7 @@ fn earlier(path: &Path, follows_links: bool) -> io::Result<Option<Earlier>> {
     }
     let old = with_ending(&path, "old");
     if old.is_dir() {
-        let why = format!("what it holds cannot be kept: {} is a directory", old.display());
+        let why = format!("the existing file cannot be kept: {} is a directory", old.display());
         return Err(io::Error::new(io::ErrorKind::IsADirectory, why));
     }
     Ok(Some(Earlier { path, old }))
@@ -195,14 +195,14 @@ impl Sink for Output {
         self.take_name();
         if self.announce {
             let processes = counted(processes, "process", "processes");
-            say::note(&format!("recording {processes} and what they start; Ctrl-C ends it"));
+            say::note(&format!("recording {processes} and descendants; press Ctrl-C to stop"));
         }
     }
 
     fn waiting(&mut self, alive: u64, grace: Duration) {
         if !self.quiet {
             say::note(&format!(
-                "the command has exited; waiting up to {} for {} (--grace, --wait root)",
+                "the command has exited; waiting up to {} for {} (see --grace, --wait)",
                 humantime::format_duration(grace),
                 counted(alive, "task that is still running", "tasks that are still running"),
             ));

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
     }
     let format = format_of(args);
     if format == RowsFormat::Parquet && args.output.is_none() && stdout().is_terminal() {
-        bail!(Misuse("Parquet is not for a terminal: -o FILE, or redirect it".to_owned()));
+        bail!(Misuse("Parquet cannot be printed to a terminal: use -o FILE".to_owned()));
     }
     if let Some(path) = &args.output {
         refuse_traces(path)?;
@@ -126,10 +126,10 @@ fn text_of(sql: &OsStr) -> Result<String> {
     match sql.to_str() {
         Some(text) if !Path::new(text).is_file() => Ok(text.to_owned()),
         Some(path) => bail!(Misuse(format!(
-            "{path} is a file where SQL is expected: proctrace query 'SELECT …' {path}, or -f for a \
-             file with SQL in it"
+            "{path} is a file where SQL is expected: use proctrace query 'SELECT …' {path}, or -f \
+             for a file that contains SQL"
         ))),
-        None => bail!(Misuse("the SQL is no UTF-8".to_owned())),
+        None => bail!(Misuse("the SQL is not valid UTF-8".to_owned())),
     }
 }
 

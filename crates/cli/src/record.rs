@@ -12,11 +12,11 @@ use anyhow::{Context, Result};
 use nix::sys::resource::{UsageWho, getrusage};
 use proctrace_probe::{EbpfOptions, LookupHook, OnFull};
 use proctrace_record::{
-    Command, Finished, Identity, Interval, LossCount, Options, OwnCgroup, RecordError,
-    ResolveError, Scope, Signals, Source, Wait, boot_ns, find_program, record, unix_ns,
+    Command, Finished, Identity, Interval, Options, OwnCgroup, RecordError, ResolveError, Scope,
+    Signals, Source, Wait, boot_ns, find_program, record, unix_ns,
 };
 use proctrace_report::number::{bytes, count, counted, time};
-use proctrace_trace::{self as trace, Outcome};
+use proctrace_trace::{self as trace, LossCount, Outcome};
 use proctrace_wire::LossReason;
 use proctrace_wire::escape::to_text;
 
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         None => (None, None),
     };
     let own_cgroup = match args.own_cgroup {
-        true => Some(Arc::new(OwnCgroup::create().context("cannot make a cgroup")?)),
+        true => Some(Arc::new(OwnCgroup::create().context("cannot create a cgroup")?)),
         false => None,
     };
     let command = match args.command.is_empty() {
@@ -108,8 +108,8 @@ impl Job<'_> {
             || (self.options.cgroup.is_some() && self.command.is_none());
         if source.is_restricted() && of_others {
             say::note(
-                "only processes that this user may trace are recorded; recording all takes root, or \
-                 CAP_SYS_PTRACE",
+                "only processes that this user may trace are recorded; recording all processes \
+                 requires root or CAP_SYS_PTRACE",
             );
         }
         let header = header(self.arguments, self.options, &*source)?;
@@ -227,7 +227,7 @@ fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Res
     let uname = rustix::system::uname();
     let text = |text: &std::ffi::CStr| to_text(text.to_bytes()).into_owned();
     let os_text = |text: &OsString| to_text(text.as_bytes()).into_owned();
-    let cwd = std::env::current_dir().context("cannot tell the working directory")?;
+    let cwd = std::env::current_dir().context("cannot determine the working directory")?;
     let memory = rustix::system::sysinfo();
     let mut header = trace::Header {
         wire_version: proctrace_wire::WIRE_VERSION,
@@ -288,14 +288,14 @@ fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     let outcome = finished.payload.as_ref().map(|payload| payload.outcome);
     if sink_error.is_some() || written.is_err() {
         let how = match outcome {
-            Some(Outcome::Code(code)) => format!("the command ran on and exited with {code}"),
+            Some(Outcome::Code(code)) => format!("the command continued and exited with {code}"),
             Some(Outcome::Signal(signal)) => format!("signal {signal} killed the command"),
-            None if args.command.is_empty() => "what was recorded goes on".to_owned(),
+            None if args.command.is_empty() => "the processes are still running".to_owned(),
             None => "the command is still running".to_owned(),
         };
         // The part of the file written before can still be read.
         say::note(&format!(
-            "{} holds the recording only up to the failure; {how}",
+            "{} contains the recording only up to the failure; {how}",
             args.output.display()
         ));
     }
@@ -363,7 +363,7 @@ fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written:
     if lost > 0 {
         let full = finished.losses.iter().any(|loss| loss.reason == LossReason::RingFull);
         let advice = if full { "; a larger --ring-size may help" } else { "" };
-        say::note(&format!("the trace is not complete{advice}"));
+        say::note(&format!("the trace is incomplete{advice}"));
     }
     // Processes that were running before the recording are expected to continue.
     if !finished.alive.is_empty() && !args.command.is_empty() {
@@ -373,7 +373,8 @@ fn tell(args: &RecordArgs, header: &trace::Header, finished: &Finished, written:
 
 fn tell_kept(written: &Written) {
     if let Some(kept) = &written.kept {
-        say::note(&format!("the earlier {} is in {}", written.path.display(), kept.display()));
+        let path = written.path.display();
+        say::note(&format!("the previous {path} was renamed to {}", kept.display()));
     }
 }
 
@@ -409,5 +410,6 @@ fn alive(finished: &Finished) -> String {
     if finished.alive.len() > SHOWN {
         names.push(format!("{} more", finished.alive.len() - SHOWN));
     }
-    format!("still running when the recording ended: {}; --grace waits longer", names.join(", "))
+    let names = names.join(", ");
+    format!("still running at the end of the recording: {names}; use --grace to wait longer")
 }

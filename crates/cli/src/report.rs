@@ -44,13 +44,13 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     if let Some(path) = &args.gantt {
         let svg = gantt_svg(&proctrace_analysis::gantt(&recording, &view, &options)?);
         std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
-        say::note(&format!("the Gantt chart is in {}", path.display()));
+        say::note(&format!("Gantt chart written to {}", path.display()));
     }
     let analysis = Analysis::of(&recording);
     if let Some(path) = &args.out {
         let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
         directory::write(path, &analysis, &options, chart)?;
-        say::note(&format!("all of it is in {}; begin with index.md", path.display()));
+        say::note(&format!("report written to {}; start with index.md", path.display()));
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = stdout().lock();
@@ -87,7 +87,7 @@ fn named(name: &str) -> Result<&'static Section> {
         Some(section) => Ok(section),
         None => {
             let names: Vec<&str> = Section::ALL.iter().map(|section| section.name).collect();
-            bail!(Misuse(format!("there is no section {name:?}; there are {}", names.join(", "))))
+            bail!(Misuse(format!("unknown section {name:?}; choose from {}", names.join(", "))))
         }
     }
 }

@@ -31,13 +31,13 @@ pub(crate) fn read(trace: &Path, rules: &Rules) -> Result<Recording> {
 pub(crate) fn chosen(args: &RulesArgs) -> Result<Rules> {
     args.rules.iter().try_fold(Rules::built_in(), |rules, asked| {
         if Rules::names().any(|name| name == asked) {
-            return rules.with_pack(asked).context("a pack is not there");
+            return rules.with_pack(asked).context("cannot use a built-in rule pack");
         }
         let path = Path::new(asked);
         if !asked.contains(['/', '.']) && !path.exists() {
             let names: Vec<&str> = Rules::names().collect();
             bail!(Misuse(format!(
-                "there is no pack of rules {asked:?} and no such file; there are {}",
+                "{asked:?} is neither a file nor a rule pack; the packs are {}",
                 names.join(", ")
             )));
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use proctrace_analysis::Analysis;
 use proctrace_findings::Metrics;
-use proctrace_gate::{Run, metrics_file};
+use proctrace_gate::{RunMetrics, metrics_file};
 use proctrace_trace::MAGIC;
 
 use crate::args::RulesArgs;
@@ -36,12 +36,12 @@ pub(crate) fn of_trace(path: &Path, args: &RulesArgs) -> Result<Metrics> {
 }
 
 /// The metrics of each file, as one side of a comparison.
-pub(crate) fn of_files(paths: &[PathBuf], args: &RulesArgs) -> Result<Vec<Run>> {
+pub(crate) fn of_files(paths: &[PathBuf], args: &RulesArgs) -> Result<Vec<RunMetrics>> {
     paths
         .iter()
         .map(|path| {
             let name = path.display().to_string();
-            Ok(Run { name, metrics: of_file(path, args)? })
+            Ok(RunMetrics { name, metrics: of_file(path, args)? })
         })
         .collect()
 }

@@ -23,14 +23,14 @@ struct Named {
 
 pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
     if !args.knee.is_finite() || args.knee <= 0.0 {
-        bail!(Misuse("--knee must be more than 0 percent".into()));
+        bail!(Misuse("--knee must be greater than 0 percent".into()));
     }
     let named = named(args)?;
     let one_each = |count: usize, option: &str| match count {
         0 | 1 => Ok(()),
         count if count == named.len() => Ok(()),
         count => Err(Misuse(format!(
-            "{option} is given {count} times for {} runs; give it once, or once for each",
+            "{option} has {count} values for {} runs: give one for all, or one per run",
             named.len()
         ))),
     };
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
     );
     if let Some(path) = &args.out {
         directory::write_content(path, "Series of recordings", &content)?;
-        say::note(&format!("all of it is in {}; begin with index.md", path.display()));
+        say::note(&format!("series written to {}; start with index.md", path.display()));
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = stdout().lock();
@@ -84,7 +84,7 @@ fn named(args: &SeriesArgs) -> Result<Vec<Named>> {
     for group in &args.group {
         let Some((name, runs)) = group.split_once('=') else {
             bail!(Misuse(format!(
-                "--group {group} has no name; say it like mp=one.ptrace,two.ptrace"
+                "--group {group} has no name; example: mp=one.ptrace,two.ptrace"
             )));
         };
         for run in runs.split(',').filter(|run| !run.is_empty()) {
@@ -104,7 +104,7 @@ fn path_and_workers(run: &str) -> Result<(PathBuf, Option<u64>)> {
             .parse()
             .ok()
             .filter(|workers| *workers > 0)
-            .ok_or_else(|| Misuse(format!("in {run}, {workers:?} is no number of workers")))?;
+            .ok_or_else(|| Misuse(format!("in {run}, {workers:?} is not a worker count")))?;
         return Ok((path.into(), Some(workers)));
     }
     Ok((run.into(), None))

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
         identity,
         options: Options::default(),
         backend: Backend::default(),
-        directory: tempfile::tempdir().context("cannot make a directory for traces")?,
+        directory: tempfile::tempdir().context("cannot create a directory for traces")?,
     };
     let (this_one, clean) = (bench.command(job)?, bench.command(clean)?);
     let (mut of_job, mut of_clean) = (Vec::new(), Vec::new());
@@ -60,8 +60,8 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
         };
         if job.1 != clean.1 {
             bail!(
-                "the command {} in this environment, but {} in the clean one; --clean NAME gives it \
-                 what it needs",
+                "the command {} in this environment, but {} in the clean one; use --clean NAME to add \
+                 the variables it needs",
                 says(job.1),
                 says(clean.1)
             );
@@ -126,7 +126,7 @@ impl Bench<'_> {
 fn read(trace: &Path) -> Result<StartRun> {
     let recording = Recording::load(trace, &Rules::generic())?;
     if !health(&recording).is_good() {
-        bail!("a recording of it is not whole, so its figures say nothing; record it to see why");
+        bail!("a recording is incomplete or inconsistent; use `proctrace record` to see why");
     }
     Ok(StartRun::of(&recording))
 }
@@ -147,7 +147,7 @@ fn says(outcome: Outcome) -> String {
 
 fn progress(turn: u32, runs: u32) {
     if stderr().is_terminal() && turn > 0 && (turn == 1 || turn.is_multiple_of(5)) {
-        say::note(&format!("turn {turn} of {runs}"));
+        say::note(&format!("run {turn} of {runs} in each environment"));
     }
 }
 
@@ -184,7 +184,7 @@ struct Silence {
 
 impl Silence {
     fn begin() -> Result<Self> {
-        let keep = |fd| rustix::io::fcntl_dupfd_cloexec(fd, 3).context("cannot keep a descriptor");
+        let keep = |fd| rustix::io::fcntl_dupfd_cloexec(fd, 3).context("cannot copy a descriptor");
         let silence = Self { input: keep(stdio::stdin())?, output: keep(stdio::stdout())? };
         let open = |writing: bool| {
             File::options()
@@ -193,8 +193,8 @@ impl Silence {
                 .open("/dev/null")
                 .context("cannot open /dev/null")
         };
-        stdio::dup2_stdin(open(false)?).context("cannot empty the input")?;
-        stdio::dup2_stdout(open(true)?).context("cannot silence the output")?;
+        stdio::dup2_stdin(open(false)?).context("cannot redirect standard input")?;
+        stdio::dup2_stdout(open(true)?).context("cannot redirect standard output")?;
         Ok(silence)
     }
 }

@@ -49,7 +49,7 @@ fn what_failed_and_what_was_killed_is_counted_and_named() {
     let shown = proctrace().arg("report").arg(recorded.trace()).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("Ends     3 killed by a signal (killed SIGSEGV"), "{shown}");
-    assert!(shown.contains("7 exited with a status other than 0 ("), "{shown}");
+    assert!(shown.contains("7 exited with a non-zero status ("), "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let section = proctrace()
         .args(["report", "--section", "ends", "--format", "csv"])

@@ -29,12 +29,12 @@ fn what_is_left_out_stands_in_the_picture() {
         std::fs::read_to_string(&svg).unwrap()
     };
     let whole = drawn(&[]);
-    assert!(whole.contains("in order of birth") && !whole.contains("leave out"));
-    assert!(drawn(&["--gantt-order", "tree"]).contains("each below its parent"));
+    assert!(whole.contains("by start time") && !whole.contains("Excluded"));
+    assert!(drawn(&["--gantt-order", "tree"]).contains("children below their parent"));
     assert!(drawn(&["--gantt-threads"]).contains("thread"));
     let filtered = drawn(&["--gantt-min-life", "10ms", "--gantt-from", "1ms"]);
-    assert!(filtered.contains("only what lived at least 10.0 ms"), "{filtered}");
-    assert!(filtered.contains("They leave out"), "{filtered}");
+    assert!(filtered.contains("only lifetimes of at least 10.0 ms"), "{filtered}");
+    assert!(filtered.contains("Excluded: "), "{filtered}");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn what_cannot_be_shown_is_refused() {
     for (options, why) in [
         (["--gantt-only", "nobody"], "no category or program has this name"),
         (["--gantt-subtree", "nobody"], "no process has this pid"),
-        (["--gantt-from", "9h"], "the recording goes from 0 s to"),
+        (["--gantt-from", "9h"], "the recording covers 0 s to"),
     ] {
         let output = draw(&svg, &options);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

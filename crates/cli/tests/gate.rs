@@ -128,7 +128,7 @@ fn the_gate_fails_if_the_polling_comes_back() {
         "spawns{parent=\"taskwrapper\",child=\"sed\"}",
         "execs{command=\"ps\"}",
         "total_detached",
-        "the task wrapper once polled",
+        "the task wrapper used to poll",
         "alice-o2-after.toml:",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");

@@ -110,11 +110,11 @@ fn a_report_goes_from_programs_to_what_goes_with_what() {
             "The experiment's software",
             "System commands",
             "Other programs",
-            "Ends other than exit 0, the worst first",
-            "Who starts what, by program",
+            "Processes that did not exit with 0, worst first",
+            "Processes started, by parent and child program",
             "Failed look-ups by directory",
             "Processes that outlived their parent",
-            "What goes with what over time: Pearson's r",
+            "Correlations over time: Pearson's r",
         ]
     );
     // Programs get the data from which the tables below are made.

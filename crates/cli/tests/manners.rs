@@ -270,7 +270,7 @@ fn without_privileges_the_message_says_what_to_do() {
     let stdout = String::from_utf8(doctor.stdout).unwrap();
     assert_eq!(doctor.status.code(), Some(1));
     assert!(stdout.contains("BAD   privileges"), "{stdout}");
-    assert!(stdout.contains("Recordings are not possible"), "{stdout}");
+    assert!(stdout.contains("Recording is not possible"), "{stdout}");
 }
 
 #[test]

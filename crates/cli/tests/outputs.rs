@@ -49,10 +49,11 @@ fn an_earlier_trace_is_kept_and_that_is_said() {
     let trace = directory.path().join("job.ptrace");
     let old = directory.path().join("job.ptrace.old");
     let said = record(&trace, &[], "first");
-    assert!(!said.contains("earlier"), "{said}");
+    assert!(!said.contains("previous"), "{said}");
     fs::set_permissions(&trace, fs::Permissions::from_mode(0o644)).unwrap();
     let said = record(&trace, &[], "second");
-    assert!(said.contains(&format!("the earlier {} is in {}", trace.display(), old.display())));
+    let renamed = format!("the previous {} was renamed to {}", trace.display(), old.display());
+    assert!(said.contains(&renamed), "{said}");
     assert_eq!((message(&trace), message(&old)), ("second".into(), "first".into()));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     // The permissions of the old file are left alone.
@@ -94,10 +95,10 @@ fn a_file_that_holds_nothing_is_not_kept() {
     let (empty, pipe) = (directory.path().join("empty"), directory.path().join("pipe"));
     fs::write(&empty, "").unwrap();
     let said = record(&empty, &[], "x");
-    assert!(!said.contains("earlier"), "{said}");
+    assert!(!said.contains("previous"), "{said}");
     assert_eq!(message(&empty), "x");
     let said = record(Path::new("/dev/null"), &[], "x");
-    assert!(!said.contains("earlier") && !Path::new("/dev/null.old").exists(), "{said}");
+    assert!(!said.contains("previous") && !Path::new("/dev/null.old").exists(), "{said}");
 
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let reader = {
@@ -172,7 +173,7 @@ fn a_trace_that_is_being_written_is_not_called_cut_short() {
     let shown = said(&output.stdout);
     assert!(output.status.success(), "{}", said(&output.stderr));
     assert!(shown.contains("STILL RECORDING"), "{shown}");
-    for wrong in ["INCOMPLETE", "BOOKS", "DAMAGED", "end not recorded"] {
+    for wrong in ["INCOMPLETE", "CHECK FAILED", "DAMAGED", "end not recorded"] {
         assert!(!shown.contains(wrong), "{shown}");
     }
     let health = &report(&trace)["health"];
@@ -197,7 +198,7 @@ fn a_trace_that_is_being_written_is_not_called_cut_short() {
 
     let recorder = held.end();
     let finished = read(&["report"], &recorder.trace());
-    assert!(said(&finished.stdout).contains("Nothing lost"), "{}", said(&finished.stdout));
+    assert!(said(&finished.stdout).contains("No records lost"), "{}", said(&finished.stdout));
     assert_eq!(header(&recorder.trace())["recording_now"], false);
     assert_eq!(report(&recorder.trace())["health"]["recording_now"], false);
 }

@@ -163,7 +163,7 @@ fn rules_of_ones_own_come_first_and_idle_ones_are_told() {
     };
     let output = classify(&rules);
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("mine.toml: the rule in line 5 caught nothing"), "{stderr}");
+    assert!(stderr.contains("mine.toml: the rule in line 5 matched nothing"), "{stderr}");
     let tables: Value = serde_json::from_slice(&output.stdout).unwrap();
     let ps = find(tables[0]["rows"].as_array().unwrap(), &[("program", "ps")]).clone();
     assert_eq!((text(&ps["group"]), text(&ps["class"])), ("mine", "command"));

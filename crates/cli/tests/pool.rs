@@ -82,7 +82,7 @@ fn a_pool_is_as_the_program_declares() {
         let row = rows.iter().find(|row| row["phase"] == when).unwrap();
         (u64_of(&row["pss_bytes"]), row["shared_percent"].as_f64().unwrap())
     };
-    let (calm, end) = (shared("loop, half the time"), shared("workers finalise"));
+    let (calm, end) = (shared("loop, median"), shared("workers finalise"));
     assert!(calm.1 > 90.0, "{calm:?} {end:?}");
     assert!(end.1 < calm.1 - 10.0 && end.0 > calm.0 + (24 << 20), "{calm:?} {end:?}");
 }

@@ -283,9 +283,9 @@ fn a_table_is_described_by_its_name() {
 #[test]
 fn errors_name_what_was_probably_meant() {
     let column = refused("SELECT progam FROM processes");
-    assert!(column.contains("no column progam, did you mean program?"), "{column}");
+    assert!(column.contains("no column progam (did you mean program?)"), "{column}");
     let table = refused("SELECT 1 FROM proceses");
-    assert!(table.contains("no table proceses, did you mean processes?"), "{table}");
+    assert!(table.contains("no table proceses (did you mean processes?)"), "{table}");
     let joined = refused("SELECT p.cpu_n FROM processes p JOIN execs e ON p.exec_id = e.exec_id");
     assert!(joined.contains("did you mean cpu_ns?"), "{joined}");
     assert!(refused("SELEC program FROM processes").contains("SELEC"));

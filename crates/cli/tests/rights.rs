@@ -217,12 +217,12 @@ fn doctor_says_who_may_record_whom() {
     };
     let said = examine(stage.user);
     assert!(said.contains(&format!("processes that user {} may trace", stage.user)), "{said}");
-    assert!(said.contains("everybody: ") && said.contains("groupadd -r proctrace"), "{said}");
+    assert!(said.contains("all users: ") && said.contains("groupadd -r proctrace"), "{said}");
     let said = examine(0);
-    assert!(said.contains("everybody, with arguments"), "{said}");
+    assert!(said.contains("all, with arguments"), "{said}");
     // As advised by proctrace: restricted to a group.
     stage.for_its_user_alone();
     let said = examine(stage.user);
-    assert!(said.contains("not everybody may execute it"), "{said}");
+    assert!(said.contains("not all users may execute it"), "{said}");
     assert!(!said.contains("groupadd"), "{said}");
 }

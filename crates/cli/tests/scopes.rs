@@ -232,6 +232,6 @@ fn whom_it_cannot_record_is_told() {
     assert_eq!(code, Some(125));
     let (code, message) = run(&["--misses", "opens", "true"]);
     assert_eq!(code, Some(125));
-    assert!(message.contains("there are open, stat, access"), "{message}");
+    assert!(message.contains("a list of open, stat, access"), "{message}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }

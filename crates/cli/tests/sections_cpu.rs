@@ -140,7 +140,7 @@ fn storms_show_the_signs_of_storms() {
     let tables = section(&recorded.trace(), "correlations");
     let signs = tables["correlation_signs"]["rows"].as_array().unwrap();
     let found = signs.iter().find(|row| row["series"] == "system CPU" && row["other"] == "forks");
-    assert_eq!(found.unwrap()["here"], "as there");
+    assert_eq!(found.unwrap()["here"], "same");
 }
 
 #[test]

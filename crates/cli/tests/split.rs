@@ -126,7 +126,7 @@ fn short_processes_are_divided_as_they_are() {
         .unwrap();
     let text = String::from_utf8(said.stdout).unwrap();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("cputime_adjust") && text.contains(&format!("time says {told:.1} %")));
+    assert!(text.contains("cputime_adjust") && text.contains(&format!("time reports {told:.1} %")));
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn differences(output: &Output, column: &str) -> [f64; 3] {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let tables: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let rows = tables[0]["rows"].as_array().unwrap();
-    assert_eq!(rows[2]["environment"], "difference of a pair, median");
+    assert_eq!(rows[2]["environment"], "paired difference, median");
     [2, 3, 4].map(|row: usize| rows[row][column].as_f64().unwrap())
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use common::proctrace;
 
-const NOT_WHOLE: &str = "is not whole, or its books do not balance; proctrace check tells more";
+const NOT_WHOLE: &str = "is incomplete or failed a consistency check; see `proctrace check`";
 
 fn tour() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-1.ptrace")
@@ -39,12 +39,13 @@ fn tables_of_a_trace_that_is_cut_short_come_with_a_warning() {
         assert_eq!(said.matches(NOT_WHOLE).count(), 1, "{arguments:?}: {said}");
     }
     let index = fs::read_to_string(Path::new(out).join("index.md")).unwrap();
-    assert!(index.lines().take(6).any(|line| line.contains("not whole")), "{index}");
+    assert!(index.lines().take(6).any(|line| line.contains("recording is incomplete")), "{index}");
 
     let (code, said) = run(&["report", tour, "--section", "counts"]);
     assert_eq!((code, &*said), (0, ""));
     run(&["report", tour, "--out", out]);
-    assert!(!fs::read_to_string(Path::new(out).join("index.md")).unwrap().contains("not whole"));
+    let index = fs::read_to_string(Path::new(out).join("index.md")).unwrap();
+    assert!(!index.contains("recording is incomplete"), "{index}");
 }
 
 #[test]

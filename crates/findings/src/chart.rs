@@ -39,6 +39,8 @@ pub enum ChartBody {
     Flame(Flame),
     /// The steps from one value to another.
     Waterfall(Waterfall),
+    /// Estimates with their intervals, in groups.
+    Intervals(Intervals),
 }
 
 /// An axis.
@@ -163,6 +165,43 @@ pub struct Step {
     pub name: String,
     /// Its signed amount; negative for a decrease.
     pub change: f64,
+}
+
+/// Estimates with their intervals: one panel per group, all on the same axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Intervals {
+    /// The value axis.
+    pub axis: Axis,
+    /// A value marked in every panel: 1 for a ratio.
+    pub reference: Option<f64>,
+    /// The panels.
+    pub groups: Vec<IntervalGroup>,
+}
+
+/// A panel of estimates.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct IntervalGroup {
+    /// Its heading.
+    pub name: String,
+    /// The range that the same measurement has without any difference: its noise.
+    pub noise: Option<(f64, f64)>,
+    /// Its estimates. A name has the same colour in all groups.
+    pub estimates: Vec<Estimate>,
+}
+
+/// An estimate with its interval.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// What was estimated.
+    pub name: String,
+    /// The estimate.
+    pub value: f64,
+    /// The lower end of its interval.
+    pub low: f64,
+    /// The upper end of its interval.
+    pub high: f64,
+    /// Whether it is comparable with the others; if not, it is drawn hollow.
+    pub comparable: bool,
 }
 
 impl Chart {

@@ -15,12 +15,14 @@ mod series;
 mod table;
 
 pub use chart::{
-    Axis, Bars, Chart, ChartBody, Flame, HeatMap, Histogram, Lines, Point, Scatter, Step, Waterfall,
+    Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
+    Lines, Point, Scatter, Step, Waterfall,
 };
-pub use ends::{Ends, ProgramEnd, signal_name};
+pub use ends::{Ends, ProgramEnd};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
 pub use number::{bytes, count, counted, figure, time};
+pub use proctrace_wire::Outcome;
 pub use rows::{Rows, RowsColumn, RowsValues};
 pub use series::{Mark, Series};
 pub use table::{Cell, Column, Table, Unit, Values};
@@ -85,16 +87,6 @@ pub struct Run {
     /// From the start of the command to the last record: longer than `wall_ns` if descendants
     /// outlived the command.
     pub recorded_ns: u64,
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Exited with this status.
-    Code(i32),
-    /// Killed by this signal.
-    Signal(i32),
 }
 
 /// Whether the values can be trusted.

@@ -145,31 +145,31 @@ macro_rules! family {
 
 /// All families. Families may be added; a published name never changes.
 pub const FAMILIES: &[MetricFamily] = &[
-    family!("total_processes", [], Count, "", "Processes, the command included."),
-    family!("total_threads", [], Count, "", "Threads, beside each process's first."),
-    family!("total_tasks", [], Count, "", "Processes and threads together."),
+    family!("total_processes", [], Count, "", "Processes, including the command."),
+    family!("total_threads", [], Count, "", "Threads, except the first one of each process."),
+    family!("total_tasks", [], Count, "", "Tasks: total_processes plus total_threads."),
     family!("total_execs", [], Count, "", "Successful execs."),
     family!("total_execs_failed", [], Count, "", "Failed execs."),
-    family!("total_commands", [], Count, "", "Processes that ran a command of the system."),
-    family!("total_framework_processes", [], Count, "", "Processes of an experiment's software."),
+    family!("total_commands", [], Count, "", "Processes that ran a system command."),
+    family!(
+        "total_framework_processes",
+        [],
+        Count,
+        "",
+        "Processes that ran an experiment's software."
+    ),
     family!(
         "total_failed_lookups",
         [],
         Count,
         "",
-        "Failed look-ups of a path, without readlinks of what is no link."
+        "Failed path look-ups, except readlinks of existing files that are not links."
     ),
     family!("total_detached", [], Count, "", "Processes that outlived their parent."),
     family!("total_opens", [], Count, "", "Successful opens."),
-    family!("total_cpu_user_seconds", [], Cpu, "seconds", "CPU time in user mode, of every task."),
-    family!(
-        "total_cpu_system_seconds",
-        [],
-        Cpu,
-        "seconds",
-        "CPU time in the kernel, of every task."
-    ),
-    family!("total_cpu_seconds", [], Cpu, "seconds", "CPU time of every task."),
+    family!("total_cpu_user_seconds", [], Cpu, "seconds", "CPU time of all tasks in user mode."),
+    family!("total_cpu_system_seconds", [], Cpu, "seconds", "CPU time of all tasks in the kernel."),
+    family!("total_cpu_seconds", [], Cpu, "seconds", "CPU time of all tasks."),
     family!(
         "detached_cpu_seconds",
         [],
@@ -182,19 +182,25 @@ pub const FAMILIES: &[MetricFamily] = &[
         [],
         Cpu,
         "seconds",
-        "CPU time that no one waited for, and time(1) so does not see."
+        "CPU time of processes that were not waited for, which time(1) does not report."
     ),
-    family!("wall_seconds", [], Wall, "seconds", "From the command's start to its exit."),
-    family!("run_delay_seconds", [], Wall, "seconds", "Time tasks were runnable without a CPU."),
-    family!("peak_tasks", [], Varying, "", "Most tasks at one time."),
-    family!("peak_processes", [], Varying, "", "Most processes at one time."),
-    family!("peak_rss_bytes", [], Memory, "bytes", "The largest peak RSS of one program."),
+    family!("wall_seconds", [], Wall, "seconds", "Wall time from the command's start to its exit."),
+    family!(
+        "run_delay_seconds",
+        [],
+        Wall,
+        "seconds",
+        "Total time that tasks were runnable but waiting for a CPU."
+    ),
+    family!("peak_tasks", [], Varying, "", "Peak number of simultaneous tasks."),
+    family!("peak_processes", [], Varying, "", "Peak number of simultaneous processes."),
+    family!("peak_rss_bytes", [], Memory, "bytes", "Largest peak RSS of any program."),
     family!(
         "peak_pss_bytes",
         [],
         Memory,
         "bytes",
-        "The most that all processes took together (only with --memory)."
+        "Peak of the total PSS of all processes (only with --memory)."
     ),
     family!("switches_voluntary", [], Varying, "", "Voluntary context switches."),
     family!("switches_involuntary", [], Varying, "", "Involuntary context switches."),
@@ -218,42 +224,48 @@ pub const FAMILIES: &[MetricFamily] = &[
         "seconds",
         "CPU time in the kernel, by category."
     ),
-    family!("execs", ["command"], Count, "", "Successful execs, by what was run."),
-    family!("command_processes", ["command"], Count, "", "Processes, by what they ran last."),
+    family!("execs", ["command"], Count, "", "Successful execs, by executed command."),
+    family!(
+        "command_processes",
+        ["command"],
+        Count,
+        "",
+        "Processes, by the last program they ran."
+    ),
     family!(
         "detached_processes",
         ["command"],
         Count,
         "",
-        "Processes that outlived their parent, by what they ran last."
+        "Processes that outlived their parent, by the last program they ran."
     ),
     family!(
         "command_cpu_seconds",
         ["command"],
         Cpu,
         "seconds",
-        "CPU time, by what the process ran last."
+        "CPU time, by the last program of the process."
     ),
-    family!("failed_lookups", ["kind"], Count, "", "Failed look-ups, by family of calls."),
+    family!("failed_lookups", ["kind"], Count, "", "Failed look-ups, by call family."),
     family!(
         "command_failed_lookups",
         ["command"],
         Count,
         "",
-        "Failed look-ups, by what the process ran last."
+        "Failed look-ups, by the last program of the process."
     ),
     family!(
         "directory_failed_lookups",
         ["directory", "kind"],
         Count,
         "",
-        "Failed look-ups, by the directory searched and family of calls."
+        "Failed look-ups, by searched directory and call family."
     ),
     family!(
         "spawns",
         ["parent", "child"],
         Count,
         "",
-        "Processes by what started them and what they came to run."
+        "Processes, by the program that started them and the last program they ran."
     ),
 ];

@@ -26,7 +26,7 @@ pub struct Table {
 pub struct Column {
     /// A stable name that ends in its unit, if there is one: "life_median_ns".
     pub name: &'static str,
-    /// A heading for readers, without the unit: "half live less than".
+    /// A heading for readers, without the unit: "median life".
     pub title: &'static str,
     /// The unit of the values.
     pub unit: Unit,
@@ -269,7 +269,7 @@ impl Table {
     ) -> Self {
         debug_assert!(
             self.columns.first().is_none_or(|first| first.values.len() == values.len()),
-            "column {name} of table {} is not as long as the others",
+            "column {name} of table {} has a different length from the others",
             self.name
         );
         self.columns.push(Column { name, title, unit, values, detail: false });

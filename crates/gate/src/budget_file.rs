@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use crate::budget::{Budget, BudgetError, Inconclusive, Origin, Rule, Severity, Unmatched};
 use crate::limit::{Limit, number};
 use crate::selector::Selector;
-use crate::suggest::hint;
+use crate::suggest::{hint, nearest};
 
 const SECTIONS: &[&str] = &["defaults", "limits"];
 const DEFAULT_KEYS: &[&str] = &["severity", "inconclusive", "unmatched"];
@@ -55,7 +55,7 @@ impl Source<'_> {
 
     fn wrong_type(&self, value: &Value<'_>, wanted: &str) -> BudgetError {
         let found = value.get_ref().type_str();
-        self.error(value.span().start, format!("{wanted} is wanted here, not {}", article(found)))
+        self.error(value.span().start, format!("expected {wanted}, found {}", article(found)))
     }
 
     fn unknown_key(&self, key: &Key<'_>, known: &[&str]) -> BudgetError {
@@ -74,12 +74,9 @@ impl Source<'_> {
             return Err(self.wrong_type(value, &wanted));
         };
         choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice).ok_or_else(|| {
-            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-            let hint = hint(text, &words);
-            self.error(
-                value.span().start,
-                format!("{wanted} is wanted here, not \"{text}\": {hint}"),
-            )
+            let near = nearest(text, choices.iter().map(|(word, _)| *word));
+            let hint = near.map_or(String::new(), |near| format!(": did you mean {near}?"));
+            self.error(value.span().start, format!("expected {wanted}, found \"{text}\"{hint}"))
         })
     }
 
@@ -136,7 +133,7 @@ impl Budget {
             }
         }
         let Some(limits) = limits else {
-            return Err(source.error(0, "there is no [limits], so nothing would be checked"));
+            return Err(source.error(0, "section [limits] is missing, so nothing would be checked"));
         };
         let mut rules = limits.iter().collect::<Vec<_>>();
         // The map is sorted by name, but rules apply in file order.
@@ -193,15 +190,15 @@ fn rule(
             })?;
         }
         DeValue::Table(table) => fill(source, table, &mut rule)?,
-        _ => return Err(source.wrong_type(value, "a limit such as \"5%|500\", or a table,")),
+        _ => return Err(source.wrong_type(value, "a limit such as \"5%|500\" or a table")),
     }
     if rule.limit == Limit::default() {
-        let message = "there is no limit: relative_percent or absolute is needed";
+        let message = "no limit given: set relative_percent or absolute";
         return Err(source.error(key.span().start, message));
     }
     if rule.min_change.is_some() && rule.limit.relative_percent.is_none() {
-        let message = "min_change says which changes against the baseline are too small to \
-                       matter: it needs relative_percent";
+        let message = "min_change needs relative_percent: it is the smallest change from the \
+                       baseline that counts";
         return Err(source.error(key.span().start, message));
     }
     Ok(rule)

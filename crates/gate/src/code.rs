@@ -93,19 +93,19 @@ impl Code {
     /// A short heading.
     pub fn title(self) -> &'static str {
         match self {
-            Self::Count => "a count grew",
-            Self::Absolute => "beyond an absolute limit",
-            Self::Measured => "a measured figure grew",
-            Self::Noise => "noise hides the answer",
-            Self::FewRuns => "too few runs to tell",
-            Self::RunsDisagree => "the runs disagree",
-            Self::Unmatched => "a rule is about nothing",
-            Self::Shadowed => "a rule decides nothing",
-            Self::NoBaseline => "nothing to compare with",
+            Self::Count => "count worse than the baseline",
+            Self::Absolute => "absolute limit violated",
+            Self::Measured => "measurement worse than the baseline",
+            Self::Noise => "too much noise to decide",
+            Self::FewRuns => "too few runs to decide",
+            Self::RunsDisagree => "results differ between runs",
+            Self::Unmatched => "rule matches no metric",
+            Self::Shadowed => "rule overridden by later rules",
+            Self::NoBaseline => "no baseline",
             Self::NotMeasured => "not measured",
             Self::Doubtful => "a recording cannot be trusted",
-            Self::OtherMachine => "recorded on other machines",
-            Self::Unknown => "a figure is not known",
+            Self::OtherMachine => "different numbers of CPUs",
+            Self::Unknown => "metric not available",
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::contributors::contributors;
 use crate::judge::judge;
 use crate::numbers::Numbers;
 use crate::selector::Selector;
-use crate::side::{Key, Run, Side, all_keys};
+use crate::side::{Key, RunMetrics, Side, all_keys};
 use crate::unknown;
 use crate::verdict::{Check, Effect, Finding, Report, RuleInfo, Status, Verdict};
 
@@ -25,7 +25,7 @@ pub struct Options {
 pub enum GateError {
     /// A recording cannot be trusted.
     #[error(
-        "{name} cannot be trusted: {}; record it again, or allow for it explicitly",
+        "{name} cannot be trusted: {}; record it again, or judge it anyway with --allow-doubts",
         doubts.join("; ")
     )]
     Refused {
@@ -35,10 +35,10 @@ pub enum GateError {
         doubts: Vec<String>,
     },
     /// There is nothing to judge.
-    #[error("there is no recording to judge: name at least one")]
+    #[error("no recording to judge: give at least one")]
     NoCandidate,
     /// There is no rule.
-    #[error("there is no rule, so nothing would be checked: give a budget or a limit")]
+    #[error("no rules, so nothing would be checked: give a budget or a limit")]
     NoRule,
 }
 
@@ -51,15 +51,15 @@ pub enum GateError {
 /// For recordings that cannot be trusted, and if there is no candidate or no rule.
 pub fn gate(
     budget: &Budget,
-    baselines: &[Run],
-    candidates: &[Run],
+    baselines: &[RunMetrics],
+    candidates: &[RunMetrics],
     options: Options,
 ) -> Result<Report, GateError> {
     let first = candidates.first().ok_or(GateError::NoCandidate)?;
     if budget.rules.is_empty() {
         return Err(GateError::NoRule);
     }
-    let doubtful: Vec<&Run> =
+    let doubtful: Vec<&RunMetrics> =
         baselines.iter().chain(candidates).filter(|run| !run.metrics.doubts.is_empty()).collect();
     if let (false, Some(run)) = (options.allow_doubts, doubtful.first()) {
         let doubts = run.metrics.doubts.clone();
@@ -249,7 +249,7 @@ fn useless(at: usize, rule: &Rule, used: Use) -> Option<Finding> {
         Use::Decides => return None,
         Use::Shadowed => (
             Code::Shadowed,
-            format!("later rules decide everything that {} is about", rule.selector),
+            format!("every metric that {} matches is decided by a later rule", rule.selector),
         ),
         Use::Nothing => (Code::Unmatched, unmatched(&rule.selector)),
     };
@@ -273,15 +273,15 @@ fn unmatched(selector: &Selector) -> String {
     if selector.families().all(|family| family.labels.is_empty()) {
         format!("{selector} was not measured in any run")
     } else {
-        format!("nothing that was recorded is {selector}: it is gone, or misspelt")
+        format!("no recorded metric matches {selector}: it no longer occurs, or is misspelt")
     }
 }
 
 /// Findings about the recordings themselves.
 fn about_recordings<'a>(
-    baselines: &'a [Run],
-    candidates: &'a [Run],
-    doubtful: &[&'a Run],
+    baselines: &'a [RunMetrics],
+    candidates: &'a [RunMetrics],
+    doubtful: &[&'a RunMetrics],
 ) -> impl Iterator<Item = Finding> {
     let about = |code, message| Finding {
         code,
@@ -299,7 +299,7 @@ fn about_recordings<'a>(
             about(Code::Doubtful, format!("{} cannot be trusted: {doubts}", run.name))
         })
         .collect();
-    let cores = |runs: &[Run]| -> Vec<u32> {
+    let cores = |runs: &[RunMetrics]| -> Vec<u32> {
         let mut cores: Vec<u32> = runs.iter().map(|run| run.metrics.cores).collect();
         cores.sort_unstable();
         cores.dedup();
@@ -309,7 +309,7 @@ fn about_recordings<'a>(
     if !baselines.is_empty() && before != after {
         let list = |cores: &[u32]| cores.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let message =
-            format!("recorded with {} CPUs before and {} after", list(&before), list(&after));
+            format!("baselines: {} CPUs, candidates: {} CPUs", list(&before), list(&after));
         findings.push(about(Code::OtherMachine, message));
     }
     findings.into_iter()

@@ -8,7 +8,7 @@ use proctrace_report::escape;
 use serde::Serialize;
 
 use crate::numbers::{Numbers, Sample};
-use crate::side::{Key, Run, Side, family_keys};
+use crate::side::{Key, RunMetrics, Side, family_keys};
 
 /// The kind of change of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -128,8 +128,8 @@ const ROWS: &[(&str, &str)] = &[
     ("CPU time", "total_cpu_seconds"),
     ("waiting for a CPU", "run_delay_seconds"),
     ("wall time", "wall_seconds"),
-    ("largest program", "peak_rss_bytes"),
-    ("peak memory", "peak_pss_bytes"),
+    ("largest peak RSS", "peak_rss_bytes"),
+    ("peak total PSS", "peak_pss_bytes"),
 ];
 
 /// Rows that are omitted if both sides have none: most jobs have no framework.
@@ -139,10 +139,10 @@ const RARE: [&str; 1] = ["total_framework_processes"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
     /// There is no recording before.
-    #[error("there is no recording of the side before: name at least one")]
+    #[error("no recording of the side before: give at least one")]
     NothingBefore,
     /// There is no recording after.
-    #[error("there is no recording of the side after: name at least one")]
+    #[error("no recording of the side after: give at least one")]
     NothingAfter,
 }
 
@@ -152,7 +152,7 @@ impl Diff {
     /// # Errors
     ///
     /// If either side has no recording.
-    pub fn of(before: &[Run], after: &[Run]) -> Result<Self, DiffError> {
+    pub fn of(before: &[RunMetrics], after: &[RunMetrics]) -> Result<Self, DiffError> {
         if before.is_empty() {
             return Err(DiffError::NothingBefore);
         }
@@ -163,7 +163,7 @@ impl Diff {
             before: Side::of(before.iter().map(|run| &run.metrics)),
             after: Side::of(after.iter().map(|run| &run.metrics)),
         };
-        let name = |run: &Run| run.name.clone();
+        let name = |run: &RunMetrics| run.name.clone();
         Ok(Self {
             before: before.iter().map(name).collect(),
             after: after.iter().map(name).collect(),
@@ -195,7 +195,7 @@ impl Diff {
     }
 }
 
-fn doubts(before: &[Run], after: &[Run]) -> Vec<String> {
+fn doubts(before: &[RunMetrics], after: &[RunMetrics]) -> Vec<String> {
     let mut doubts: Vec<String> = before
         .iter()
         .chain(after)

@@ -1,34 +1,13 @@
 //! The comparison of two sides as tables, and as the steps of a waterfall chart.
 
-use proctrace_findings::{Kind, MetricFamily, Table, Unit};
-use serde::Serialize;
+use proctrace_findings::{
+    Axis, Chart, ChartBody, Kind, Mark, MetricFamily, Step, Table, Unit, Waterfall,
+};
 
 use crate::diff::{Diff, Fate, Row};
 use crate::numbers::{Numbers, Sample};
 use crate::stats::FEWEST_FOR_INTERVAL;
 use crate::words::{self, EXACT};
-
-/// A chart of the steps from one total to another. `before` plus all changes equals `after`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Waterfall {
-    /// A heading.
-    pub title: String,
-    /// The total before.
-    pub before: f64,
-    /// The total after.
-    pub after: f64,
-    /// The steps between, the largest change first and the combined rest last.
-    pub steps: Vec<Step>,
-}
-
-/// A step of a waterfall.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Step {
-    /// The item that changed.
-    pub name: String,
-    /// The signed change.
-    pub change: f64,
-}
 
 impl Fate {
     /// Its name.
@@ -116,7 +95,7 @@ impl Diff {
                 )
                 .text(
                     "certainty",
-                    "how sure",
+                    "certainty",
                     self.rows.iter().map(|row| self.certainty_in_brief(row)),
                 ),
         )
@@ -146,14 +125,14 @@ impl Diff {
                     Unit::Percent,
                     rows.iter().map(|row| row.numbers?.change_percent),
                 )
-                .text("certainty", "how sure", rows.iter().map(|row| self.certainty(row))),
+                .text("certainty", "certainty", rows.iter().map(|row| self.certainty(row))),
         )
     }
 
     fn noted(&self, table: Table) -> Table {
         let table = table.note(format!(
-            "{} before, {} after; in brackets the 95 % interval of the change, which takes \
-             {FEWEST_FOR_INTERVAL} runs on each side",
+            "{} before, {} after; 95 % interval of the change in brackets (needs at least \
+             {FEWEST_FOR_INTERVAL} runs on each side)",
             runs(self.before.len()),
             runs(self.after.len())
         ));
@@ -188,21 +167,21 @@ impl Diff {
                 cpu(|n| Some(n.before?.centre)),
             )
             .whole("cpu_after_ns", "CPU after", Unit::Nanoseconds, cpu(|n| Some(n.after.centre)))
-            .note("By what each process ran last.")
+            .note("Grouped by the last program of each process.")
     }
 
     fn spawn_table(&self, whom: For) -> Table {
         let all = &self.spawns;
-        let table = Table::new("diff_spawns", "Who starts what, where the number changed")
+        let table = Table::new("diff_spawns", "Parent-child program pairs whose number changed")
             .text("parent", "started by", all.iter().map(|change| change.parent.clone()))
-            .text("child", "what", all.iter().map(|change| change.child.clone()))
+            .text("child", "program", all.iter().map(|change| change.child.clone()))
             .text("fate", "", all.iter().map(|change| change.fate.word()));
         self.counts(table, whom, all.iter().map(|change| &change.processes))
     }
 
     fn directory_table(&self, whom: For) -> Table {
         let all = &self.directories;
-        let table = Table::new("diff_lookups", "Failed look-ups whose number changed")
+        let table = Table::new("diff_lookups", "Directories whose failed look-ups changed")
             .text("directory", "directory", all.iter().map(|change| change.directory.clone()))
             .text("kind", "call", all.iter().map(|change| change.kind.clone()))
             .text("fate", "", all.iter().map(|change| change.fate.word()));
@@ -237,7 +216,7 @@ impl Diff {
                     Unit::Percent,
                     all.clone().map(|n| n.change_percent),
                 )
-                .text("certainty", "how sure", all.map(certainty));
+                .text("certainty", "certainty", all.map(certainty));
         }
         let table = table
             .figures(
@@ -247,30 +226,38 @@ impl Diff {
             )
             .figures("change_percent", "relative", all.clone().map(relative));
         if all.clone().all(|n| certainty(n) == EXACT) {
-            table.note("Exact: all runs of a side agree.")
+            table.note("Exact: all runs of each side agree.")
         } else {
-            table.text("certainty", "how sure", all.map(certainty))
+            table.text("certainty", "certainty", all.map(certainty))
         }
     }
 
     /// From the processes before to those after, by command, limited to `most` commands; None if
-    /// processes were not counted.
-    pub fn waterfall(&self, most: usize) -> Option<Waterfall> {
+    /// processes were not counted. The start plus all steps equals the end.
+    pub fn waterfall(&self, most: usize) -> Option<Chart> {
         let numbers = self.row("total_processes")?.numbers?;
-        let before = numbers.before?.centre;
-        let change = |at: usize| self.commands[at].processes.change.unwrap_or(0.0);
-        let shown = self.commands.len().min(most);
-        let mut steps: Vec<Step> = (0..shown)
-            .map(|at| Step { name: self.commands[at].command.clone(), change: change(at) })
+        let (before, after) = (numbers.before?.centre, numbers.after.centre);
+        let mut steps: Vec<Step> = self
+            .commands
+            .iter()
+            .take(most)
+            .map(|row| Step {
+                name: row.command.clone(),
+                change: row.processes.change.unwrap_or(0.0),
+            })
             .collect();
         // Includes the remainder that arises from medians over several runs.
-        let rest =
-            numbers.after.centre - before - steps.iter().map(|step| step.change).sum::<f64>();
+        let rest = after - before - steps.iter().map(|step| step.change).sum::<f64>();
         if rest != 0.0 {
             steps.push(Step { name: "all others".into(), change: rest });
         }
-        let title = "Processes by command".into();
-        Some(Waterfall { title, before, after: numbers.after.centre, steps })
+        let body = ChartBody::Waterfall(Waterfall {
+            axis: Axis::linear("processes", Unit::Count),
+            start: Mark { at: before, name: "before".to_owned() },
+            steps,
+            end: Mark { at: after, name: "after".to_owned() },
+        });
+        Some(Chart::new("waterfall", "Processes by command", body))
     }
 }
 

@@ -23,131 +23,132 @@ pub fn explain(code: Code) -> String {
 }
 
 const COUNT: &str = "
-A number of things that happened (processes, execs, failed look-ups) is worse
-than the baseline by more than the rule's relative limit. Such numbers do not
-depend on how busy the machine is, so they are compared exactly: with one
-baseline against its number, with several against the worst of them. It is a
-regression if every run of the candidate lies beyond that.
+A count (processes, execs, failed look-ups) is worse than the baseline by more
+than the relative limit of its rule. Counts do not depend on the load of the
+machine, so they are compared exactly: with the value of a single baseline, or
+with the worst of several. It is a regression if every run of the candidate is
+beyond the limit.
 
-What to do: look at what changed with it, below the finding: who starts the
-command, which directory is searched. If the change is wanted, record a new
-baseline. If the number differs from run to run, give several baselines, or
-allow for it with min_change or a greater relative_percent.
+What to do: look at the related changes listed below the finding: which program
+starts the command, which directory is searched. If the change is intended,
+record a new baseline. If the count varies between runs, give several baselines,
+or allow for the variation with min_change or a larger relative_percent.
 ";
 
 const ABSOLUTE: &str = "
-A figure is beyond the absolute limit of its rule in every run of the
-candidate. No baseline is needed for that.
+A metric is beyond the absolute limit of its rule in every run of the candidate.
+This needs no baseline.
 
-What to do: look at the largest contributors below the finding. If the limit is
-too tight, raise it where the finding says it is written.
+What to do: look at the largest contributors listed below the finding. If the
+limit is too tight, change it at the location given in the finding.
 ";
 
 const MEASURED: &str = "
-Something that differs from run to run (CPU time, elapsed time, memory, context
-switches) is worse than the baseline by more than the rule's relative limit, and
-noise does not explain it. Both must hold for that:
-  - the whole interval of the ratio of means lies beyond the limit (bootstrap,
-    95 %);
-  - if the true ratio were only just the limit, runs as bad as these would be
-    seen less than once in 100 times (Mann-Whitney test, which assumes nothing
-    about the noise).
-In simulations two equal sides fail in less than 1 of 100 comparisons, whatever
-the limit and the noise. With 5 runs on each side and noise of 3 %, 10 % more is
-found in 90 of 100 cases with a limit of 0 %, in 73 with 2 %, and in 31 with 5 %
-(with noise of 1 % in nearly all). Where it is not found it is inconclusive
-(PT004), and no pass.
+A measurement (CPU time, elapsed time, memory, context switches) is worse than
+the baseline by more than the relative limit of its rule, and noise does not
+explain the difference. Both of these conditions are met:
+  - the 95 % bootstrap interval of the ratio of means lies entirely beyond the
+    limit;
+  - if the true ratio were exactly at the limit, runs as bad as these would
+    occur in less than 1 of 100 cases (Mann-Whitney test, which makes no
+    assumption about the distribution of the noise).
+In simulations, two equal sides fail in less than 1 of 100 comparisons, whatever
+the limit and the noise. With 5 runs on each side and 3 % noise, an increase of
+10 % is found in 90 of 100 cases with a limit of 0 %, in 73 with 2 %, and in 31
+with 5 % (with 1 % noise in nearly all). An increase that is not found is
+reported as inconclusive (PT004), and does not pass.
 
-What to do: look at which command's CPU time grew, below the finding, and
-whether it also runs more often.
+What to do: look at which command's CPU time increased, listed below the
+finding, and whether the command also runs more often.
 ";
 
 const NOISE: &str = "
-The interval of the ratio reaches from within the limit to beyond it: these runs
-do not tell whether it is kept. That is neither a pass nor a regression.
+The interval of the ratio extends from within the limit to beyond it, so these
+runs do not show whether the limit is met. This is neither a pass nor a
+regression.
 
-What to do: record more runs on each side (the interval narrows with the root of
-their number), on a quieter machine; or allow for the noise with a greater
-relative_percent. A limit of 0 % on something measured can hardly be kept. To
-have it said without failing, set inconclusive = \"warn\".
+What to do: record more runs on each side (the interval narrows with the square
+root of their number), on a quieter machine; or allow for the noise with a
+larger relative_percent. A limit of 0 % on a measurement can hardly be met. To
+report this without failing, set inconclusive = \"warn\".
 ";
 
 const FEW_RUNS: &str = "
-Something measured has a relative limit, and there are too few runs to tell a
-change from noise. An interval takes 3 runs on each side. A regression takes as
-many as make it less likely than 1 in 100 that all runs of the candidate are
-worse by chance: 5 on each side, or 4 against 5.
+A measurement has a relative limit, and there are too few runs to distinguish a
+change from noise. An interval needs 3 runs on each side. A regression needs so
+many that all runs of the candidate are worse by chance in less than 1 of 100
+cases: 5 on each side, or 4 against 5.
 
-What to do: record 5 runs on each side. To have it said without failing, set
+What to do: record 5 runs on each side. To report this without failing, set
 inconclusive = \"warn\".
 ";
 
 const RUNS_DISAGREE: &str = "
 Some runs of the candidate are beyond the limit, and others are not. For an
-absolute limit one run beyond it is enough for this finding; for a count against
-the baselines, more than half of them.
+absolute limit, one run beyond it is enough for this finding; for a count
+compared with baselines, it takes more than half of the runs.
 
 What to do: find out why runs of the same payload differ (a race, a retry, a
-cache that is filled by the first run), or allow for it with a greater limit.
+cache filled by the first run), or allow for the variation with a looser limit.
 ";
 
 const UNMATCHED: &str = "
-A rule is about nothing that was recorded, on either side. Either what it limits
-does not happen any more, and the rule can go; or a value of its labels is
-misspelt, and it would never have fired.
+A rule matches no recorded metric on either side. Either what it limits no
+longer occurs, and the rule can be removed; or the value of a label is misspelt,
+and the rule never had an effect.
 
-What to do: compare with the names that `proctrace metrics` prints. If it is
-right that there is nothing, set unmatched = \"allow\" for the rule. To fail
-on this, set unmatched = \"deny\".
+What to do: compare the rule with the names printed by `proctrace metrics`. If
+no match is expected, set unmatched = \"allow\" for the rule. To fail in this
+case, set unmatched = \"deny\".
 ";
 
 const SHADOWED: &str = "
-Of the rules about a figure the last one decides. For everything this rule is
-about there is a later one, so it has no effect.
+If several rules match a metric, the last one decides. Every metric that this
+rule matches is matched by a later rule as well, so this rule has no effect.
 
 What to do: remove it, or put patterns before their exceptions.
 ";
 
 const NO_BASELINE: &str = "
-A rule limits the change against a baseline, and none was given. Its absolute
-limit, if it has one, was checked.
+A rule limits the change from a baseline, and no baseline was given. Its
+absolute limit, if it has one, was checked.
 
-What to do: give --baseline with a trace or the output of `proctrace metrics`,
-several times for several runs.
+What to do: give --baseline with a trace or the output of `proctrace metrics
+--format json`, once for each run.
 ";
 
 const NOT_MEASURED: &str = "
-A figure is there in some runs and was not measured in others, so they cannot be
+A metric was measured in some runs and not in others, so they cannot be
 compared.
 
-What to do: record all of them with the same options. peak_pss_bytes needs
+What to do: record all runs with the same options. peak_pss_bytes needs
 `record --memory`.
 ";
 
 const DOUBTFUL: &str = "
-A recording lost events, is damaged, or its books do not balance, so its figures
-may be too small. It was compared because that was asked for.
+A recording lost records, is damaged, or fails a consistency check, so its
+metrics may be too small. It was judged because --allow-doubts was given.
 
-What to do: record it again; `proctrace check` says what is wrong. Losses are
-avoided with greater buffers, or --on-full block.
+What to do: record it again; `proctrace check` lists the problems. To avoid
+losses, use larger buffers or --on-full block.
 ";
 
 const UNKNOWN: &str = "
-A rule is about a figure that one of the recordings does not know: it was left
-out while recording (record --misses, --no-env, without --memory), the source of
-the recording has no such figure, or too few scheduler ticks hit the payload to
-divide its CPU time. What is not known is not 0, so nothing is judged, and the
-exit status is 1, as for a recording that cannot be trusted.
+A rule selects a metric that is not available in one of the recordings: it was
+excluded when recording (record --misses, --no-env, without --memory), the
+source of the recording does not provide it, or too few scheduler ticks hit the
+payload to split its CPU time. A missing value is not 0, so nothing is judged,
+and the exit status is 1, as for a recording that cannot be trusted.
 
 What to do: record again with what the rule needs (proctrace metrics --format
-json lists what is unknown, and why), or remove the rule. --allow-doubts judges
-the other figures and makes a warning of this.
+json lists the metrics that are not available, and why), or remove the rule.
+With --allow-doubts the other metrics are judged, and this becomes a warning.
 ";
 
 const OTHER_MACHINE: &str = "
-The sides were recorded with different numbers of CPUs. Counts can be compared
-where the payload does not start as many workers as there are CPUs; CPU time and
-elapsed time cannot.
+The two sides were recorded with different numbers of CPUs. Counts can be
+compared unless the payload starts as many workers as there are CPUs; CPU time
+and elapsed time cannot.
 
 What to do: record both sides on the same kind of machine.
 ";

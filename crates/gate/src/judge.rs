@@ -50,7 +50,7 @@ pub(crate) fn judge(
             status: Status::Unjudged,
             code: Code::NoBaseline,
             p_value: None,
-            says: format!("{} is allowed, and there is no baseline", figure.allowance(percent)),
+            says: format!("{} is allowed, but no baseline was given", figure.allowance(percent)),
             beyond: 0.0,
         },
         Some(before) if is_exact(family.kind) => figure.count(percent, before, after),
@@ -118,12 +118,22 @@ impl Figure<'_> {
         }
     }
 
+    /// The allowed change as text: "an increase of up to 5 %".
     fn allowance(&self, percent: f64) -> String {
-        let way = match self.worse {
-            Worse::Higher => "more",
-            Worse::Lower => "less",
+        let (any, some) = match self.worse {
+            Worse::Higher => ("no increase", "an increase"),
+            Worse::Lower => ("no decrease", "a decrease"),
         };
-        if percent == 0.0 { format!("nothing {way}") } else { format!("{percent} % {way}") }
+        if percent == 0.0 { any.into() } else { format!("{some} of up to {percent} %") }
+    }
+
+    /// The limit of a count relative to its baseline as text: "the baseline + 5 %".
+    fn relative_to(&self, baseline: &str, percent: f64) -> String {
+        let sign = match self.worse {
+            Worse::Higher => '+',
+            Worse::Lower => '-',
+        };
+        if percent == 0.0 { baseline.into() } else { format!("{baseline} {sign} {percent} %") }
     }
 
     fn bound(&self) -> &'static str {
@@ -153,17 +163,17 @@ impl Figure<'_> {
         let is_beyond =
             |value: f64| self.is_beyond(value, limit) && (value - worst).abs() >= self.min_change;
         let runs = after.iter().filter(|value| is_beyond(**value)).count();
+        let baseline = if before.len() == 1 { "the baseline" } else { "the worst baseline" };
         let says = format!(
-            "{} {} is allowed ({} than {})",
+            "{} {} is allowed ({})",
             self.bound(),
             words::value(self.family, self.whole(limit)),
-            self.allowance(percent),
-            if before.len() == 1 { "the baseline" } else { "the worst baseline" }
+            self.relative_to(baseline, percent)
         );
         let (status, code, says) = if runs == after.len() {
             (Status::Regression, Code::Count, says)
         } else if is_beyond(median(after).unwrap_or(0.0)) {
-            let says = format!("{says}, and {runs} of {} runs lie beyond", after.len());
+            let says = format!("{says}, but {runs} of {} runs are beyond it", after.len());
             (Status::Inconclusive, Code::RunsDisagree, says)
         } else {
             (Status::Passed, Code::Count, says)
@@ -178,7 +188,7 @@ impl Figure<'_> {
         let (status, code, says) = if runs == after.len() {
             (Status::Regression, Code::Absolute, says)
         } else if runs > 0 {
-            let says = format!("{says}, and {runs} of {} runs lie beyond", after.len());
+            let says = format!("{says}, but {runs} of {} runs are beyond it", after.len());
             (Status::Inconclusive, Code::RunsDisagree, says)
         } else {
             (Status::Passed, Code::Absolute, says)
@@ -222,7 +232,7 @@ impl Figure<'_> {
             Worse::Lower => test.p_less,
         });
         if interval.is_some_and(|interval| self.lies_within(interval, factor)) {
-            let says = format!("{allowed} is allowed, and the interval lies within");
+            let says = format!("{allowed} is allowed, and the interval lies within the limit");
             return part(Status::Passed, Code::Measured, p_value, says);
         }
         // If a value before is 0 there is no ratio and no interval: then only the test decides, and
@@ -236,7 +246,7 @@ impl Figure<'_> {
             && has_interval
             && reach.is_some_and(|reach| !after.iter().any(|value| self.is_beyond(*value, reach)))
         {
-            let says = format!("{allowed} is allowed, and all runs lie within");
+            let says = format!("{allowed} is allowed, and all runs lie within the limit");
             return part(Status::Passed, Code::Measured, p_value, says);
         }
         let is_beyond = match interval {
@@ -246,24 +256,24 @@ impl Figure<'_> {
         let (n, m) = (before.len(), after.len());
         if !has_interval {
             let says = format!(
-                "{allowed} is allowed: {n} and {m} runs have no interval, which takes \
-                 {FEWEST_FOR_INTERVAL} on each side"
+                "{allowed} is allowed, but {n} and {m} runs give no interval (at least \
+                 {FEWEST_FOR_INTERVAL} on each side are needed)"
             );
             return part(Status::Inconclusive, Code::FewRuns, p_value, says);
         }
         let p = p_value.unwrap_or(1.0);
         if is_beyond && p <= CHANCE {
-            let says = format!("{allowed} is allowed, and noise does not explain it (p = {p:.4})");
+            let says = format!("{allowed} is allowed, and the excess is significant (p = {p:.4})");
             return part(Status::Regression, Code::Measured, p_value, says);
         }
         if is_beyond && least_probability(m, n) > CHANCE {
             let says = format!(
-                "{allowed} is allowed: so few runs ({n} and {m}) are as bad by chance too often \
+                "{allowed} is allowed, but {n} and {m} runs are too few to exclude chance \
                  (p = {p:.2})"
             );
             return part(Status::Inconclusive, Code::FewRuns, p_value, says);
         }
-        let says = format!("{allowed} is allowed, and noise hides whether that is kept");
+        let says = format!("{allowed} is allowed, but noise hides whether the limit is met");
         part(Status::Inconclusive, Code::Noise, p_value, says)
     }
 

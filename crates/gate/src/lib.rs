@@ -8,9 +8,9 @@
 //!
 //! ```
 //! use proctrace_findings::{Metric, Metrics};
-//! use proctrace_gate::{Budget, Diff, Options, Run, Verdict, explain, gate, render};
+//! use proctrace_gate::{Budget, Diff, Options, RunMetrics, Verdict, explain, gate, render};
 //!
-//! let run = |name: &str, execs: f64| Run {
+//! let run = |name: &str, execs: f64| RunMetrics {
 //!     name: name.into(),
 //!     metrics: Metrics {
 //!         command: vec!["job.sh".into()],
@@ -72,12 +72,11 @@ pub use budget::{Budget, BudgetError, Defaults, Inconclusive, Origin, Rule, Seve
 pub use code::Code;
 pub use compare::{GateError, Options, gate};
 pub use diff::{CommandChange, Diff, DiffError, DirectoryChange, Fate, Row, SpawnChange};
-pub use diff_tables::{Step, Waterfall};
 pub use explain::explain;
 pub use init::init;
 pub use limit::{ArgumentError, Limit, LimitError};
 pub use numbers::{Numbers, Sample};
 pub use openmetrics::{PREFIX, openmetrics};
 pub use selector::{Selector, SelectorError};
-pub use side::Run;
+pub use side::RunMetrics;
 pub use verdict::{Check, Contributor, Effect, Finding, Report, RuleInfo, Status, Verdict};

@@ -44,16 +44,19 @@ pub struct ArgumentError {
 pub(crate) fn number(text: &str) -> Result<f64, String> {
     let refused = |why: &str| Err(format!("{text} is {why}"));
     // Rejects "inf", "nan" and other forms that only Rust accepts; allows 1_000 as TOML does.
-    if text.is_empty() || text.contains(|c: char| !c.is_ascii_digit() && !"+-._eE".contains(c)) {
-        return refused("no number");
+    if text.is_empty() {
+        return Err("a number is missing".to_owned());
+    }
+    if text.contains(|c: char| !c.is_ascii_digit() && !"+-._eE".contains(c)) {
+        return refused("not a number");
     }
     match text.replace('_', "").parse::<f64>() {
         Ok(value) if value.is_sign_negative() && value != 0.0 => {
-            refused("negative: a limit says how much worse is allowed, which is 0 or more")
+            refused("negative: limits must be 0 or greater")
         }
         Ok(value) if value.is_finite() => Ok(value.abs()),
         Ok(_) => refused("too large"),
-        Err(_) => refused("no number"),
+        Err(_) => refused("not a number"),
     }
 }
 
@@ -87,7 +90,7 @@ impl FromStr for Limit {
             limit.absolute = Some(number(absolute.trim()).map_err(|why| error(at, why))?);
         }
         if limit == Self::default() {
-            return Err(error(0, "there is no limit: write 5%, |500 or 5%|500".into()));
+            return Err(error(0, "no limit given: write 5%, |500 or 5%|500".into()));
         }
         Ok(limit)
     }
@@ -156,11 +159,12 @@ mod tests {
             (r#"execs{command="sed"}=-1%"#, 22, "negative"),
             (r#"execs{command="sed"}=5%|-1"#, 25, "negative"),
             (r#"execs{command="sed"}=500"#, 22, "write 5%"),
-            (r#"execs{command="sed"}=x%"#, 22, "x is no number"),
-            (r#"execs{command="sed"}=inf%"#, 22, "no number"),
+            (r#"execs{command="sed"}=x%"#, 22, "x is not a number"),
+            (r#"execs{command="sed"}=inf%"#, 22, "not a number"),
+            ("execs=%", 7, "a number is missing"),
             ("execs=1e999%", 7, "too large"),
-            ("execs=", 7, "there is no limit"),
-            ("execs=|", 7, "there is no limit"),
+            ("execs=", 7, "no limit given"),
+            ("execs=|", 7, "no limit given"),
             ("execs", 6, "missing"),
             ("exces=5%", 1, "did you mean execs?"),
             (r#"execs{command="grüße"x}=5%"#, 22, "comma"),

@@ -12,7 +12,7 @@ use crate::words;
 #[derive(Debug, thiserror::Error)]
 pub enum MetricsError {
     /// It is not JSON of the expected structure.
-    #[error("{file} is no output of `proctrace metrics --format json`: {source}")]
+    #[error("{file} is not output of `proctrace metrics --format json`: {source}")]
     Json {
         /// The file name.
         file: String,
@@ -44,11 +44,9 @@ pub fn from_json(file: &str, text: &str) -> Result<Metrics, MetricsError> {
     for metric in &metrics.metrics {
         let labels = || metric.labels.iter().map(|(label, _)| label.as_str());
         let why = match MetricFamily::named(&metric.name) {
-            _ if !metric.value.is_finite() || metric.value < 0.0 => "it is negative",
-            _ if !seen.insert((&metric.name, &metric.labels)) => "it is there twice",
-            Some(family) if !labels().eq(family.labels.iter().copied()) => {
-                "its labels are not those of its family"
-            }
+            _ if !metric.value.is_finite() || metric.value < 0.0 => "negative value",
+            _ if !seen.insert((&metric.name, &metric.labels)) => "duplicate metric",
+            Some(family) if !labels().eq(family.labels.iter().copied()) => "unexpected labels",
             _ => continue,
         };
         let metric = metric.to_string();
@@ -73,19 +71,19 @@ pub fn table(metrics: &Metrics) -> Table {
         .iter()
         .filter_map(|metric| Some((metric, MetricFamily::named(&metric.name)?)))
         .collect();
-    let table = Table::new("metrics", "Figures by their stable names")
+    let table = Table::new("metrics", "Metrics by their stable names")
         .text("metric", "metric", known.iter().map(|(metric, _)| metric.to_string()))
         .text("value", "value", known.iter().map(|(m, family)| words::value(family, m.value)));
     metrics
         .doubts
         .iter()
-        .fold(table, |table, doubt| table.note(format!("Not to be trusted: {doubt}")))
+        .fold(table, |table, doubt| table.note(format!("Cannot be trusted: {doubt}")))
 }
 
 /// All metric names as Markdown, from which their documentation is generated.
 pub fn names() -> String {
     let mut out =
-        String::from("| metric | unit | compared | worse | what it is |\n|---|---|---|---|---|\n");
+        String::from("| metric | unit | compared | worse | description |\n|---|---|---|---|---|\n");
     for family in FAMILIES {
         let labels: Vec<String> =
             family.labels.iter().map(|label| format!("{label}=\"…\"")).collect();

@@ -35,7 +35,7 @@ pub fn openmetrics(metrics: &Metrics) -> String {
             let _ = writeln!(out, "{PREFIX}{}{labels} {value}", family.name);
         }
     }
-    head(&mut out, "doubts", "", "Reasons not to trust the other figures.");
+    head(&mut out, "doubts", "", "Number of reasons not to trust the other metrics.");
     let _ = writeln!(out, "{PREFIX}doubts {}", metrics.doubts.len());
     out.push_str("# EOF\n");
     out

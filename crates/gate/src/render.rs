@@ -31,9 +31,9 @@ fn origin(report: &Report, finding: &Finding) -> String {
 /// The heading for contributors.
 fn contributors_heading(finding: &Finding) -> &'static str {
     if finding.contributors.iter().any(|one| one.before.is_some()) {
-        "What changed with it:"
+        "Related changes:"
     } else {
-        "What is largest:"
+        "Largest contributors:"
     }
 }
 

@@ -40,7 +40,7 @@ impl Selector {
         let mut parser = Parser { text, at: 0 };
         let selector = parser.selector()?;
         if parser.at < text.len() {
-            return Err(parser.error("something follows the metric"));
+            return Err(parser.error("unexpected text after the metric"));
         }
         Ok(selector)
     }
@@ -176,7 +176,7 @@ impl Parser<'_> {
             let names: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
             let hint =
                 if name.contains('*') && FAMILIES.iter().any(|f| selector.name.matches(f.name)) {
-                    "a pattern takes no elapsed time in: write the metric's whole name".to_owned()
+                    "patterns do not match elapsed times: write the metric's full name".to_owned()
                 } else {
                     hint(&name, &names)
                 };
@@ -208,13 +208,13 @@ impl Parser<'_> {
         if !known.contains(&label.as_str()) {
             let name = &selector.name;
             let hint = match known[..] {
-                [] => "it has none".to_owned(),
+                [] => "it has no labels".to_owned(),
                 _ => hint(&label, &known),
             };
             return Err(at_label(format!("{name} has no label {label}: {hint}")));
         }
         if selector.labels.iter().any(|(other, _)| *other == label) {
-            return Err(at_label(format!("label {label} stands there twice")));
+            return Err(at_label(format!("label {label} is given twice")));
         }
         if !self.eat('=') {
             return Err(self.error(format!("= is missing after the label {label}")));
@@ -226,7 +226,7 @@ impl Parser<'_> {
 
     fn quoted(&mut self) -> Result<Pattern, SelectorError> {
         if !self.eat('"') {
-            return Err(self.error("a label's value stands in quotation marks: \"sed\""));
+            return Err(self.error("a label value must be in quotation marks: \"sed\""));
         }
         let start = self.at;
         let mut pieces = vec![String::new()];
@@ -247,7 +247,7 @@ impl Parser<'_> {
                 (true, '\\' | '"' | '*') | (false, _) => piece.push(c),
                 (true, _) => {
                     self.at = start + offset;
-                    return Err(self.error("after a backslash there may be \\, \", * or n"));
+                    return Err(self.error("a backslash must be followed by \\, \", * or n"));
                 }
             }
             escaped = false;
@@ -289,7 +289,7 @@ mod tests {
             Selector::parse("*_seconds").unwrap().families().map(|f| f.name).collect();
         assert!(seconds.contains(&"total_cpu_seconds") && !seconds.contains(&"wall_seconds"));
         assert_eq!(Selector::parse("wall_seconds").unwrap().families().count(), 1);
-        assert!(error("wall*").1.contains("whole name"));
+        assert!(error("wall*").1.contains("full name"));
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!((at, &*message), (6, "execs has no label comand: did you mean command?"));
         assert_eq!(
             error(r#"total_execs{command="sed"}"#).1,
-            "total_execs has no label command: it has none"
+            "total_execs has no label command: it has no labels"
         );
         assert_eq!(error("execs{command=sed}").0, 14);
         assert_eq!(error(r#"execs{command="sed"#).1, "the closing quotation mark is missing");

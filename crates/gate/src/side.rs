@@ -9,7 +9,7 @@ use crate::selector::written;
 
 /// The metrics of a recording, with the recording's name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Run {
+pub struct RunMetrics {
     /// Name of the recording: its file.
     pub name: String,
     /// Its figures.

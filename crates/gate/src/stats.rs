@@ -5,9 +5,11 @@ mod distribution;
 mod mann_whitney;
 #[cfg(test)]
 pub(crate) mod noise;
+mod order;
 
 pub use bootstrap::{FEWEST_FOR_INTERVAL, Interval, Statistic, ratio_interval, resampled};
 pub use mann_whitney::{MannWhitney, least_probability, mann_whitney};
+pub use order::{FEWEST_FOR_MEDIAN_INTERVAL, MedianInterval, median_interval};
 
 /// The mean; None for an empty slice.
 pub fn mean(values: &[f64]) -> Option<f64> {

@@ -20,7 +20,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 pub(crate) fn hint(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("did you mean {nearest}?"),
-        None => format!("known are: {}", known.join(", ")),
+        None => format!("known names: {}", known.join(", ")),
     }
 }
 

@@ -7,26 +7,31 @@ use proctrace_findings::Unknown;
 use crate::budget::{Budget, Rule};
 use crate::code::Code;
 use crate::selector::{Selector, written};
-use crate::side::{Key, Run};
+use crate::side::{Key, RunMetrics};
 use crate::verdict::{Effect, Finding};
 
 /// The runs that a rule compares: baselines are included only if its limit is relative.
 fn compared<'a>(
     rule: &Rule,
-    baselines: &'a [Run],
-    candidates: &'a [Run],
-) -> impl Iterator<Item = &'a Run> {
+    baselines: &'a [RunMetrics],
+    candidates: &'a [RunMetrics],
+) -> impl Iterator<Item = &'a RunMetrics> {
     let baselines = if rule.limit.relative_percent.is_some() { baselines } else { &[] };
     baselines.iter().chain(candidates)
 }
 
 /// Whether a rule cannot judge a metric, because one of the compared runs does not know it.
-pub(crate) fn is_unknown(rule: &Rule, key: Key<'_>, baselines: &[Run], candidates: &[Run]) -> bool {
+pub(crate) fn is_unknown(
+    rule: &Rule,
+    key: Key<'_>,
+    baselines: &[RunMetrics],
+    candidates: &[RunMetrics],
+) -> bool {
     compared(rule, baselines, candidates).any(|run| why_unknown(run, key).is_some())
 }
 
 /// Why a run does not know a metric; None if it does.
-pub(crate) fn why_unknown<'a>(run: &'a Run, key: Key<'_>) -> Option<&'a str> {
+pub(crate) fn why_unknown<'a>(run: &'a RunMetrics, key: Key<'_>) -> Option<&'a str> {
     let about = |unknown: &&Unknown| unknown.is_about(key.family().name, key.labels);
     run.metrics.unknown.iter().find(about).map(|unknown| unknown.why.as_str())
 }
@@ -36,8 +41,8 @@ pub(crate) fn why_unknown<'a>(run: &'a Run, key: Key<'_>) -> Option<&'a str> {
 /// by name.
 pub(crate) fn findings(
     budget: &Budget,
-    baselines: &[Run],
-    candidates: &[Run],
+    baselines: &[RunMetrics],
+    candidates: &[RunMetrics],
     effect: Effect,
 ) -> Vec<(Finding, usize)> {
     let all: BTreeSet<(&str, Option<&str>)> = baselines
@@ -53,8 +58,8 @@ pub(crate) fn findings(
             .find(|at| budget.rules[*at].selector.may_be_about(name, kind));
         let Some(at) = deciding else { continue };
         let rule = &budget.rules[at];
-        let runs: Vec<&Run> = compared(rule, baselines, candidates).collect();
-        let lacking: Vec<(&Run, &Unknown)> =
+        let runs: Vec<&RunMetrics> = compared(rule, baselines, candidates).collect();
+        let lacking: Vec<(&RunMetrics, &Unknown)> =
             runs.iter().filter_map(|run| Some((*run, lacks(run, name, kind)?))).collect();
         let Some((run, unknown)) = lacking.first() else { continue };
         let nobody_knows = lacking.len() == runs.len();
@@ -67,7 +72,7 @@ pub(crate) fn findings(
             Some(family) => written(family, &labels),
             None => name.to_owned(),
         };
-        let message = format!("not known in {}: {}", run.name, unknown.why);
+        let message = format!("not available in {}: {}", run.name, unknown.why);
         let finding = Finding {
             code: Code::Unknown,
             effect,
@@ -83,7 +88,7 @@ pub(crate) fn findings(
 }
 
 /// The run's entry for these metrics, if it does not know them.
-fn lacks<'a>(run: &'a Run, name: &str, kind: Option<&str>) -> Option<&'a Unknown> {
+fn lacks<'a>(run: &'a RunMetrics, name: &str, kind: Option<&str>) -> Option<&'a Unknown> {
     let unknown = &run.metrics.unknown;
     unknown.iter().find(|unknown| unknown.name == name && unknown.kind.as_deref() == kind)
 }

@@ -66,7 +66,7 @@ impl Effect {
     pub fn word(self) -> &'static str {
         match self {
             Self::Refuses => "refused",
-            Self::Fails => "fails",
+            Self::Fails => "failure",
             Self::Inconclusive => "inconclusive",
             Self::Warns => "warning",
         }
@@ -180,9 +180,9 @@ impl Report {
             |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
         let mut parts = Vec::new();
         for (effect, one, many) in [
-            (Effect::Refuses, "figure not known", "figures not known"),
+            (Effect::Refuses, "metric not available", "metrics not available"),
             (Effect::Fails, "failure", "failures"),
-            (Effect::Inconclusive, "without an answer", "without an answer"),
+            (Effect::Inconclusive, "inconclusive", "inconclusive"),
             (Effect::Warns, "warning", "warnings"),
         ] {
             let n = self.count(effect);
@@ -198,7 +198,7 @@ impl Report {
         };
         let checked = format!(
             "{}, {}",
-            plural(self.checks.len(), "figure", "figures"),
+            plural(self.checks.len(), "metric", "metrics"),
             plural(self.rules.len(), "rule", "rules")
         );
         match parts[..] {

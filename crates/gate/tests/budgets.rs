@@ -17,23 +17,23 @@ fn what_is_wrong_is_said_with_its_place() {
         ),
         (
             "[limits]\nexecs = '-5%'\n",
-            "ci/gate.toml:2:10: -5 is negative: a limit says how much worse is allowed, which is 0 or more",
+            "ci/gate.toml:2:10: -5 is negative: limits must be 0 or greater",
         ),
         ("[limits]\nexecs = '5%|-1'\n", "ci/gate.toml:2:13: -1 is negative"),
         ("[limits]\nexecs = { absolute = -5 }\n", "ci/gate.toml:2:22: -5 is negative"),
         ("[limits]\nexecs = { absolute = -0.5 }\n", "ci/gate.toml:2:22: -0.5 is negative"),
-        ("[limits]\nexecs = { absolute = nan }\n", "ci/gate.toml:2:22: nan is no number"),
+        ("[limits]\nexecs = { absolute = nan }\n", "ci/gate.toml:2:22: nan is not a number"),
         (
             "[limits]\nexecs = { absolute = '5' }\n",
-            "ci/gate.toml:2:22: a decimal number is wanted here, not a string",
+            "ci/gate.toml:2:22: expected a decimal number, found a string",
         ),
         (
             "[limits]\nexecs = { absolute = 0x10 }\n",
-            "ci/gate.toml:2:22: a decimal number is wanted here, not an integer",
+            "ci/gate.toml:2:22: expected a decimal number, found an integer",
         ),
         (
             "[limits]\nexecs = 5\n",
-            "ci/gate.toml:2:9: a limit such as \"5%|500\", or a table, is wanted here, not an integer",
+            "ci/gate.toml:2:9: expected a limit such as \"5%|500\" or a table, found an integer",
         ),
         (
             "[limits]\nexecs = '5'\n",
@@ -45,36 +45,36 @@ fn what_is_wrong_is_said_with_its_place() {
         ),
         (
             "[limits]\nexecs = { absolute = 5, severity = 'warning' }\n",
-            "ci/gate.toml:2:36: \"deny\" or \"warn\" is wanted here, not \"warning\": known are: deny, warn",
+            "ci/gate.toml:2:36: expected \"deny\" or \"warn\", found \"warning\"",
         ),
         (
             "[limits]\nexecs = { absolute = 5, severity = 1 }\n",
-            "ci/gate.toml:2:36: \"deny\" or \"warn\" is wanted here, not an integer",
+            "ci/gate.toml:2:36: expected \"deny\" or \"warn\", found an integer",
         ),
         (
             "[limits]\nexecs = { absolute = 5, because = 1 }\n",
-            "ci/gate.toml:2:35: a string is wanted here, not an integer",
+            "ci/gate.toml:2:35: expected a string, found an integer",
         ),
         (
             "[limits]\nexecs = {}\n",
-            "ci/gate.toml:2:1: there is no limit: relative_percent or absolute is needed",
+            "ci/gate.toml:2:1: no limit given: set relative_percent or absolute",
         ),
         (
             "[limits]\nexecs = { absolute = 1, min_change = 1 }\n",
-            "ci/gate.toml:2:1: min_change says",
+            "ci/gate.toml:2:1: min_change needs relative_percent",
         ),
         ("[limit]\nexecs = '5%'\n", "ci/gate.toml:1:2: unknown key limit: did you mean limits?"),
         (
             "[defaults]\nseverty = 'deny'\n[limits]\n",
             "ci/gate.toml:2:1: unknown key severty: did you mean severity?",
         ),
-        ("limits = 5\n", "ci/gate.toml:1:10: a table is wanted here, not an integer"),
-        ("", "ci/gate.toml:1:1: there is no [limits], so nothing would be checked"),
+        ("limits = 5\n", "ci/gate.toml:1:10: expected a table, found an integer"),
+        ("", "ci/gate.toml:1:1: section [limits] is missing, so nothing would be checked"),
         ("[limits]\nexecs = \n", "ci/gate.toml:2:"),
         ("[limits]\nexecs = '5%'\nexecs = '6%'\n", "ci/gate.toml:3:1: duplicate key"),
         (
             "[limits]\n# grüße\n'wall*' = '5%'\n",
-            "ci/gate.toml:3:2: unknown metric wall*: a pattern takes no elapsed time in",
+            "ci/gate.toml:3:2: unknown metric wall*: patterns do not match elapsed times",
         ),
     ] {
         let error = error(text);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{job, metric, run};
-use proctrace_findings::Cell;
+use proctrace_findings::{Cell, ChartBody, Waterfall};
 use proctrace_gate::{Diff, DiffError, Fate};
 
 /// The numbers of ALICE's paper on its multicore workflow: 72.5 K processes became 38.3 K, commands
@@ -122,12 +122,12 @@ fn what_vanished_appeared_grew_and_shrank() {
         ]
     );
     for most in 0..6 {
-        let waterfall = diff.waterfall(most).unwrap();
+        let waterfall = waterfall(&diff, most);
         let sum: f64 = waterfall.steps.iter().map(|step| step.change).sum();
-        assert_eq!(waterfall.before + sum, waterfall.after);
+        assert_eq!(waterfall.start.at + sum, waterfall.end.at);
         assert!(waterfall.steps.len() <= most + 1);
     }
-    assert_eq!(diff.waterfall(1).unwrap().steps[1].name, "all others");
+    assert_eq!(waterfall(&diff, 1).steps[1].name, "all others");
     let table = &diff.tables()[1];
     assert_eq!(table.named("change").unwrap().values.get(1), Cell::Text("+9"));
     assert_eq!(table.named("change_percent").unwrap().values.get(1), Cell::Text("-"));
@@ -171,4 +171,11 @@ fn nothing_is_exact_of_a_recording_that_cannot_be_trusted() {
         }
     }
     assert!(diff.tables()[0].notes.iter().any(|note| note.contains("cut short")));
+}
+
+fn waterfall(diff: &Diff, most: usize) -> Waterfall {
+    match diff.waterfall(most).expect("processes are known on both sides").body {
+        ChartBody::Waterfall(waterfall) => waterfall,
+        other => panic!("{other:?}"),
+    }
 }

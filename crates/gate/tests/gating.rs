@@ -5,10 +5,10 @@ mod common;
 
 use common::{job, metric, run};
 use proctrace_gate::{
-    Budget, Code, Effect, GateError, Options, Report, Run, Status, Verdict, gate,
+    Budget, Code, Effect, GateError, Options, Report, RunMetrics, Status, Verdict, gate,
 };
 
-fn judged(budget: &str, baselines: &[Run], candidates: &[Run]) -> Report {
+fn judged(budget: &str, baselines: &[RunMetrics], candidates: &[RunMetrics]) -> Report {
     let budget = Budget::parse("gate.toml", budget).expect("the budget is a good one");
     gate(&budget, baselines, candidates, Options::default()).expect("there is something to judge")
 }
@@ -77,7 +77,7 @@ fn one_more_search_directory_is_caught_and_named() {
 #[test]
 fn cpu_time_needs_runs_and_is_named_by_command() {
     let budget = "[limits]\ntotal_cpu_seconds = '5%'\n";
-    let runs = |cpu: f64| -> Vec<Run> {
+    let runs = |cpu: f64| -> Vec<RunMetrics> {
         [0.99, 1.0, 1.01, 1.005, 0.995].iter().map(|x| job("run", 100.0, 1.0, 3, cpu * x)).collect()
     };
     let report = judged(budget, &runs(4.0), &runs(4.0));
@@ -183,7 +183,7 @@ fn recordings_that_cannot_be_trusted_are_refused() {
         assert_eq!(
             error.to_string(),
             "bad.ptrace cannot be trusted: 3 records were lost; forks do not balance; record it \
-             again, or allow for it explicitly"
+             again, or judge it anyway with --allow-doubts"
         );
     }
     let report =

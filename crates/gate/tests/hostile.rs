@@ -7,12 +7,13 @@ use common::{metric, run};
 use proctrace_findings::Metrics;
 use proctrace_fixtures::hostile;
 use proctrace_gate::{
-    Budget, Diff, Options, Report, Run, Verdict, gate, init, metrics_file, openmetrics, render,
+    Budget, Diff, Options, Report, RunMetrics, Verdict, gate, init, metrics_file, openmetrics,
+    render,
 };
 use proctrace_report::{Style, chart_svg, escape, table_csv, table_markdown, table_text};
 
 /// A run of this name with one command, also of this name.
-fn named(name: &str, count: f64) -> Run {
+fn named(name: &str, count: f64) -> RunMetrics {
     let mut run = run(
         name,
         vec![
@@ -152,22 +153,9 @@ fn errors_about_a_budget_are_one_sentence() {
 
 #[test]
 fn a_waterfall_is_only_a_picture() {
-    use proctrace_findings::{Axis, Chart, ChartBody, Mark, Step, Unit, Waterfall};
     for name in hostile::texts() {
         let diff = Diff::of(&[named("other", 3.0)], &[named(&name, 5.0)]).expect("comparable");
-        let found = diff.waterfall(20).expect("processes are known on both sides");
-        let chart = Chart::new(
-            "waterfall",
-            found.title,
-            ChartBody::Waterfall(Waterfall {
-                axis: Axis::linear("processes", Unit::Count),
-                start: Mark { at: found.before, name: "before".into() },
-                steps: (found.steps.into_iter())
-                    .map(|step| Step { name: step.name, change: step.change })
-                    .collect(),
-                end: Mark { at: found.after, name: "after".into() },
-            }),
-        );
+        let chart = diff.waterfall(20).expect("processes are known on both sides");
         hostile::svg(&format!("{name:?}"), &chart_svg(&chart));
     }
 }

@@ -21,7 +21,7 @@ fn a_table_has_every_figure_with_its_unit() {
     let values = &table.named("value").unwrap().values;
     assert_eq!(values.get(4), Cell::Text("4.00 s"));
     assert_eq!(values.get(6), Cell::Text("12.0 MB"));
-    assert_eq!(table.notes, ["Not to be trusted: 3 records were lost"]);
+    assert_eq!(table.notes, ["Cannot be trusted: 3 records were lost"]);
 }
 
 #[test]
@@ -33,15 +33,15 @@ fn files_that_cannot_be_are_refused() {
     let sed = || metric("execs", &[("command", "sed")], 1.0);
     assert_eq!(
         error(vec![metric("total_execs", &[], -1.0)]),
-        "base.json: total_execs: it is negative"
+        "base.json: total_execs: negative value"
     );
-    assert_eq!(error(vec![sed(), sed()]), r#"base.json: execs{command="sed"}: it is there twice"#);
+    assert_eq!(error(vec![sed(), sed()]), r#"base.json: execs{command="sed"}: duplicate metric"#);
     assert_eq!(
         error(vec![metric("execs", &[("cmd", "sed")], 1.0)]),
-        r#"base.json: execs{cmd="sed"}: its labels are not those of its family"#
+        r#"base.json: execs{cmd="sed"}: unexpected labels"#
     );
     let error = from_json("base.json", "{\n\"x\": 1").unwrap_err().to_string();
-    let says = "base.json is no output of `proctrace metrics --format json`: ";
+    let says = "base.json is not output of `proctrace metrics --format json`: ";
     assert!(error.starts_with(says), "{error}");
     assert!(error.contains("line 2"), "{error}");
     // from a later version

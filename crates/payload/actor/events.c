@@ -59,7 +59,7 @@ void event_body(char **settings, int count)
 		else if (IS("output"))
 			body.output = strdup(value);
 		else
-			die("no such setting: %s", settings[i]);
+			die("unknown setting: %s", settings[i]);
 #undef IS
 	}
 }
@@ -150,7 +150,7 @@ void queue_make(char **rounds, int count)
 
 	queue = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (queue == MAP_FAILED)
-		die("no memory for a queue");
+		die("cannot allocate a queue");
 	queue->count = count;
 	for (int i = 0; i < count; i++)
 		queue->rounds[i] = number(rounds[i]);
@@ -161,7 +161,7 @@ static void take_until_empty(void)
 	uint64_t index;
 
 	if (!queue)
-		die("there is no queue");
+		die("no queue was created");
 	while ((index = __atomic_fetch_add(&queue->next, 1, __ATOMIC_RELAXED)) < queue->count)
 		event(index, queue->rounds[index]);
 }
@@ -196,7 +196,7 @@ void events_in_threads(uint64_t count)
 
 	for (uint64_t i = 0; i < count; i++)
 		if (!threads || pthread_create(&threads[i], NULL, taker, NULL))
-			die("cannot make a thread");
+			die("cannot create a thread");
 	for (uint64_t i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
 	free(threads);

@@ -54,7 +54,7 @@ static void step(char **f, int n)
 	else if (IS("read", 1))
 		read_file(f[1]);
 	else if (IS("mkdir", 1))
-		must(mkdir(f[1], 0755), "cannot make", f[1]);
+		must(mkdir(f[1], 0755), "cannot create", f[1]);
 	else if (IS("chdir", 1))
 		must(chdir(f[1]), "cannot enter", f[1]);
 	else if (IS("env", 2))
@@ -118,7 +118,7 @@ static char *whole(const char *path)
 		have += more;
 	}
 	if (!text)
-		die("no memory for the node");
+		die("cannot allocate the node");
 	text[have] = 0;
 	close(file);
 	return text;
@@ -143,7 +143,7 @@ static void perform(const char *node)
 			fields += *c == '\t';
 		f = calloc(fields + 1, sizeof(*f));
 		if (!f)
-			die("no memory for a step");
+			die("cannot allocate a step");
 		while ((field = strsep(&line, "\t")))
 			f[n++] = field;
 		step(f, n);

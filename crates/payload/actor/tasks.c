@@ -169,7 +169,7 @@ void run_threads(uint64_t count, uint64_t at_once, uint64_t rounds)
 	pthread_attr_t small;
 
 	if (!threads || pthread_attr_init(&small) || pthread_attr_setstacksize(&small, 128 << 10))
-		die("no memory for threads");
+		die("cannot allocate threads");
 	while (count > 0) {
 		uint64_t crew_size = count < at_once ? count : at_once;
 		struct crew crew = { .rounds = rounds };
@@ -179,7 +179,7 @@ void run_threads(uint64_t count, uint64_t at_once, uint64_t rounds)
 		for (uint64_t i = 0; i < crew_size; i++) {
 			errno = pthread_create(&threads[i], &small, thread, &crew);
 			if (errno)
-				die("cannot make a thread");
+				die("cannot create a thread");
 		}
 		for (uint64_t i = 0; i < crew_size; i++)
 			pthread_join(threads[i], NULL);

@@ -65,7 +65,7 @@ void heap_fill(uint64_t mib)
 		return;
 	heap = mmap(NULL, heap_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (heap == MAP_FAILED)
-		die("no memory for %llu MiB", (unsigned long long)mib);
+		die("cannot allocate %llu MiB", (unsigned long long)mib);
 	fill(heap, heap_bytes, 1);
 }
 
@@ -160,7 +160,7 @@ void miss(const char *directory, uint64_t count)
 	for (uint64_t i = 0; i < count; i++) {
 		snprintf(path, sizeof(path), "%s/libMissing%02u.so", directory, (unsigned)(i % 64));
 		if (open(path, O_RDONLY | O_CLOEXEC) >= 0 || errno != ENOENT)
-			die("%s should not be there", path);
+			die("%s exists, but must not", path);
 	}
 }
 

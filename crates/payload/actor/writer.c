@@ -26,7 +26,7 @@ uint64_t pack(const unsigned char *data, uint64_t bytes, int level, unsigned cha
 		room = malloc(bound);
 	}
 	if (!context || !room)
-		die("no memory to compress");
+		die("cannot allocate a compressor");
 	size = ZSTD_compressCCtx(context, room, bound, data, bytes, level);
 	if (ZSTD_isError(size)) {
 		errno = EIO;
@@ -41,7 +41,7 @@ void channel_make(void)
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-		die("cannot make a socket");
+		die("cannot create a socket");
 	receiver = ends[0];
 	sender = ends[1];
 }

@@ -121,11 +121,11 @@ impl Alice {
             match (&task.ticks, self.supervision) {
                 (None, Supervision::Poll) => {
                     let message =
-                        format!("task {} needs ticks, as supervision is poll", task.name.0);
+                        format!("task {} needs ticks, because supervision is poll", task.name.0);
                     return at(self.task.span(), &message);
                 }
                 (Some(ticks), Supervision::Follow) => {
-                    return at(ticks.span(), "there are no ticks where supervision is follow");
+                    return at(ticks.span(), "no ticks allowed, because supervision is follow");
                 }
                 _ => {}
             }

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use proctrace_payload::{MOST_BYTES, Request, Scenario, catalog};
 
-/// Simulation jobs of known counts, made of real processes.
+/// Run simulation jobs made of real processes with known counts.
 ///
-/// A scenario says how many processes, threads, execs and failed look-ups a job makes; this
-/// program makes them, for real, and says beforehand what a recording must show.
+/// A scenario defines the number of processes, threads, execs and failed look-ups of a job; this
+/// program runs the job with real processes, and declares in advance what a recording must show.
 #[derive(Debug, Parser)]
 #[command(
     name = "proctrace-payload",
@@ -28,34 +28,34 @@ pub(crate) struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List the scenarios: what each is, from which paper, and what to look for.
+    /// List the scenarios, with their source and what to look for in a recording.
     List,
     Run(RunArgs),
     Declare(DeclareArgs),
 }
 
-/// What to run, and how large.
+/// The scenario to run, and its size.
 #[derive(Debug, Args)]
 pub(crate) struct SizeArgs {
-    /// A scenario of the list, or a file.
+    /// Name of a listed scenario, or a scenario file.
     #[arg(value_name = "NAME|FILE")]
     pub(crate) scenario: String,
 
-    /// Multiply counts by this; 1 is what the paper's figures are for. Without it the scenario's own
-    /// default is taken, for 20 s on 2 cores or less.
+    /// Multiply counts by this factor; the paper's figures refer to 1. Default: that of the scenario,
+    /// chosen for a run of at most 20 s on 2 cores.
     #[arg(long, value_name = "FACTOR")]
     pub(crate) scale: Option<f64>,
 
-    /// Tasks, worker processes or threads at a time. Without it the scenario's own default.
+    /// Number of concurrent tasks, worker processes or threads. Default: that of the scenario.
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<u32>,
 
-    /// Choose other uneven event times. The same seed makes the same run.
+    /// Seed for the variable durations of events. The same seed gives the same run.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Multiply CPU work by this, for a faster or slower machine; counts stay. 0 leaves counts
-    /// only.
+    /// Multiply CPU work by this factor, for a faster or slower machine, without changing counts;
+    /// 0 disables CPU work.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub(crate) work_factor: f64,
 }
@@ -63,22 +63,22 @@ pub(crate) struct SizeArgs {
 /// Run a scenario.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Run a scenario: real processes that really compute, search and write. What they do is \
-        fixed beforehand, down to the number of execs.",
+    long_about = "Run a scenario with real processes that compute, search for files and write. Their work \
+        is fixed in advance, down to the number of execs.",
     after_long_help = "Examples:\n  \
         proctrace-payload run alice-o2-before --scale 0.05 --workers 4\n  \
         sudo proctrace record -o after.ptrace -- proctrace-payload run alice-o2-after\n  \
         proctrace-payload run athena-mp --declare counts.json --keep\n  \
         proctrace-payload run my.toml --seed 7\n\n\
-        Exit status: 0 if all processes did what was planned, 1 if not, 2 for wrong arguments, 128+N \
-        if signal N ended it."
+        Exit status: 0 if all processes ran as planned, 1 if not, 2 for invalid arguments, 128+N \
+        if stopped by signal N."
 )]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) size: SizeArgs,
 
-    /// Work in this directory, which must be empty or not there yet, instead of a new one below
-    /// TMPDIR. It is removed at the end.
+    /// Use this work directory, which must be empty or not exist, instead of a new one in TMPDIR.
+    /// It is removed at the end.
     #[arg(long, value_name = "DIR")]
     pub(crate) work: Option<PathBuf>,
 
@@ -86,21 +86,21 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) keep: bool,
 
-    /// Write what a recording must show to this file, as JSON.
+    /// Write the declaration of what a recording must show to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) declare: Option<PathBuf>,
 
-    /// Say nothing but errors.
+    /// Print only errors.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
-/// Say what a recording of a scenario must show, without running it.
+/// Print what a recording of a scenario must show, without running it.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Say what a recording of a scenario must show, without running it: processes, threads, \
+    long_about = "Print what a recording of a scenario must show, without running it: processes, threads, \
         execs and detached processes by program, failed look-ups in the payload's own directories, \
-        events and phases. proctrace-payload itself is counted.",
+        events and phases. The counts include proctrace-payload itself.",
     after_long_help = "Examples:\n  \
         proctrace-payload declare alice-o2-before --scale 1\n  \
         proctrace-payload declare athena-mp --json | jq .events"
@@ -109,7 +109,7 @@ pub(crate) struct DeclareArgs {
     #[command(flatten)]
     pub(crate) size: SizeArgs,
 
-    /// Print it as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -136,11 +136,11 @@ pub(crate) fn load(name: &str) -> Result<Scenario> {
     }
     let path = std::path::Path::new(name);
     if !path.exists() {
-        bail!("there is no scenario {name}: `proctrace-payload list` names them, or give a file");
+        bail!("no scenario or file {name}: `proctrace-payload list` lists the scenarios");
     }
     let length = path.metadata().with_context(|| format!("cannot read {name}"))?.len();
     if length > MOST_BYTES as u64 {
-        bail!("{name} is larger than 1 MiB: not a scenario");
+        bail!("{name} is larger than 1 MiB, the limit for a scenario");
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     Ok(Scenario::parse(name, &text)?)

@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Scale {
         if scale > 0.0 && scale <= 100.0 {
             Ok(Self(scale))
         } else {
-            Err(D::Error::invalid_value(Unexpected::Float(scale), &"a number above 0, up to 100"))
+            Err(D::Error::invalid_value(Unexpected::Float(scale), &"a number above 0, at most 100"))
         }
     }
 }
@@ -75,7 +75,7 @@ impl<'de> Deserialize<'de> for Name {
         if (1..=64).contains(&name.len()) && name.chars().all(fits) && !name.starts_with('.') {
             Ok(Self(name))
         } else {
-            let expected = "1 to 64 letters, digits, _, - and dots, and no dot first";
+            let expected = "1 to 64 letters, digits, _, - and dots, not beginning with a dot";
             Err(D::Error::invalid_value(Unexpected::Str(&name), &expected))
         }
     }

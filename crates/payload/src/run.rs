@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     }
     let start = Instant::now();
     let ending = supervise::run(&staged).with_context(|| {
-        format!("cannot run {}; if that is on a noexec mount, give --work", staged.path.display())
+        format!("cannot run {}; if it is on a noexec mount, set --work", staged.path.display())
     })?;
     let wall = start.elapsed();
     if ending == supervise::Ending::Well && !args.quiet {
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     Ok(match ending {
         supervise::Ending::Well => ExitCode::SUCCESS,
         supervise::Ending::Badly(status) => {
-            say::note(&format!("the payload did not do what was planned: {status}"));
+            say::note(&format!("the payload did not run as planned: {status}"));
             ExitCode::FAILURE
         }
         supervise::Ending::Stopped(signal) => {
@@ -95,14 +95,14 @@ impl Work {
                 let temporary = tempfile::Builder::new()
                     .prefix("proctrace-payload-")
                     .tempdir()
-                    .context("cannot make a temporary directory; give --work")?;
+                    .context("cannot create a temporary directory; set --work")?;
                 (temporary.path().to_owned(), Some(temporary))
             }
             Some(path) => {
                 let name = path.display();
-                fs::create_dir_all(path).with_context(|| format!("cannot make {name}"))?;
+                fs::create_dir_all(path).with_context(|| format!("cannot create {name}"))?;
                 let entries = fs::read_dir(path).with_context(|| format!("cannot read {name}"))?;
-                ensure!(entries.count() == 0, "{name} is not empty: give a new directory");
+                ensure!(entries.count() == 0, "{name} is not empty: choose a new directory");
                 (path.clone(), None)
             }
         };

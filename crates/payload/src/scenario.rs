@@ -88,7 +88,7 @@ impl Scenario {
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
         let error = |offset, message: &str| ScenarioError::at(file, text, offset, message);
         if text.len() > MOST_BYTES {
-            return Err(ScenarioError::at(file, "", 0, "larger than 1 MiB: not a scenario"));
+            return Err(ScenarioError::at(file, "", 0, "larger than the limit of 1 MiB"));
         }
         let read: File = toml::from_str(text)
             .map_err(|wrong| error(wrong.span().map_or(0, |span| span.start), wrong.message()))?;
@@ -100,7 +100,7 @@ impl Scenario {
         ];
         let mut jobs = jobs.into_iter().flatten();
         let (Some(job), None) = (jobs.next(), jobs.next()) else {
-            let message = "exactly one of [alice], [athena], [cmssw] and [storm] must be there";
+            let message = "exactly one of [alice], [athena], [cmssw] and [storm] is required";
             return Err(error(text.len(), message));
         };
         if let Job::Alice(alice) = &job {

@@ -54,7 +54,7 @@ fn table(declared: &Declaration) -> String {
     let mut row = |processes: u64, threads: u64, execs: u64, name: &str| {
         text += &format!("{processes:9}  {threads:9}  {execs:9}  {name}\n");
     };
-    row(declared.processes, declared.threads, declared.execs, "in all");
+    row(declared.processes, declared.threads, declared.execs, "total");
     let mut programs: Vec<_> = declared.programs.iter().collect();
     programs.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.processes + counts.threads));
     for (name, counts) in programs {
@@ -63,12 +63,12 @@ fn table(declared: &Declaration) -> String {
     text += &format!("\n{:9}  detached processes\n", declared.detached);
     let misses: u64 = declared.failed_lookups.iter().map(|misses| misses.count).sum();
     let places = declared.failed_lookups.len();
-    text += &format!("{misses:9}  failed opens in {places} directories of its own\n");
+    text += &format!("{misses:9}  failed opens in {places} of its own directories\n");
     if let Some(events) = &declared.events {
         text += &format!("{:9}  events", events.total);
         if let Some(each) = &events.per_worker {
             let each: Vec<String> = each.iter().map(u64::to_string).collect();
-            text += &format!(", of workers: {}", each.join(" "));
+            text += &format!(", by worker: {}", each.join(" "));
         }
         text.push('\n');
     }

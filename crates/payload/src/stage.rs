@@ -36,7 +36,7 @@ pub struct Staged {
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     /// A file could not be created.
-    #[error("cannot make {path}")]
+    #[error("cannot create {path}")]
     Make {
         /// Which.
         path: PathBuf,
@@ -44,12 +44,12 @@ pub enum StageError {
         source: io::Error,
     },
     /// A shell would not parse the path as a single word.
-    #[error("the work directory {0} must be named with letters, digits, /, _, - and dots only")]
+    #[error(
+        "the path of the work directory, {0}, may contain only letters, digits, /, _, -, + and dots"
+    )]
     Path(PathBuf),
     /// A program of the machine is missing.
-    #[error(
-        "there is no {0} in PATH: this scenario needs bash, procps, grep, sed, awk and coreutils"
-    )]
+    #[error("{0} is not in PATH: this scenario needs bash, procps, grep, sed, awk and coreutils")]
     Missing(String),
 }
 

@@ -117,6 +117,6 @@ fn a_failure_below_is_a_failure() {
     let output = run.env("PATH", place.path().join("bin")).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("ended with status"), "{}", stderr(&output));
-    assert!(stderr(&output).contains("did not do what was planned"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("did not run as planned"), "{}", stderr(&output));
     assert_eq!(entries(place.path()), 2);
 }

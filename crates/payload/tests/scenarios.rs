@@ -178,7 +178,7 @@ fn an_error_names_file_line_column_and_field() {
         ),
         (alice("\"o2-sim\"", "\"grep\""), 0, 11, "alice.task.program", "begins with o2-"),
         (alice("-n 50", "-n 50; rm"), 0, 0, "alice.task.arguments", "letters, digits"),
-        (alice("name = \"sgnsim\"", "name = \"../x\""), 0, 8, "alice.task.name", "no dot first"),
+        (alice("name = \"sgnsim\"", "name = \"../x\""), 0, 8, "alice.task.name", "with a dot"),
     ] {
         let error = refused(&text);
         let told = error.to_string();

@@ -71,11 +71,11 @@ fn kernel() -> Check {
 
 fn btf() -> Check {
     match kernel_btf() {
-        Ok(_) => Check::good("type information", "/sys/kernel/btf/vmlinux"),
+        Ok(_) => Check::good("BTF type information", "/sys/kernel/btf/vmlinux"),
         Err(error) => Check::bad(
-            "type information",
+            "BTF type information",
             error.to_string(),
-            "use a distribution kernel of 5.15 or later, or build yours with CONFIG_DEBUG_INFO_BTF=y",
+            "use a distribution kernel of 5.15 or later, or\nbuild yours with CONFIG_DEBUG_INFO_BTF=y",
         ),
     }
 }
@@ -98,8 +98,8 @@ fn privileges() -> Check {
     if in_user_namespace {
         return Check::bad(
             "privileges",
-            "inside a user namespace, where the kernel never allows BPF",
-            "record from outside the container, or in one that is not rootless",
+            "inside a user namespace, where the kernel never\nallows BPF",
+            "record from outside the container, or in one that\nis not rootless",
         );
     }
     if has(CAP_SYS_ADMIN) {
@@ -116,32 +116,34 @@ fn privileges() -> Check {
 }
 
 fn who_is_recorded() -> Option<Check> {
-    const NAME: &str = "who is recorded";
+    const NAME: &str = "recorded processes";
     let rights = Rights::of_this_process().ok()?;
     Some(if rights.restricted {
         Check::good(
             NAME,
             format!(
-                "processes that user {} may trace; set-user-ID programs among them without arguments and \
-                 paths",
+                "processes that user {} may trace;\n\
+                 set-user-ID programs without arguments and paths",
                 rights.uid
             ),
         )
     } else if rights.uid == 0 {
-        Check::good(NAME, "everybody, with arguments and environment")
+        Check::good(NAME, "all, with arguments and environment")
     } else {
         Check::note(
             NAME,
-            "everybody, because of CAP_SYS_PTRACE: whoever may execute this file reads arguments and \
-             environments of all users, root's included",
-            "without that capability, users record what they run: setcap cap_bpf,cap_perfmon+ep",
+            "all, because of CAP_SYS_PTRACE: anyone who may\n\
+             execute this file can read the arguments and\n\
+             environments of all users, including root",
+            "without that capability, users record only what\n\
+             they run: setcap cap_bpf,cap_perfmon+ep",
         )
     })
 }
 
 /// A file with capabilities that everybody may execute grants them to everybody.
 fn who_records() -> Option<Check> {
-    const NAME: &str = "who may record";
+    const NAME: &str = "permission to record";
     const ATTRIBUTE: &str = "security.capability";
     let file = std::env::current_exe().ok()?;
     let mut value = [0; 64];
@@ -149,13 +151,15 @@ fn who_records() -> Option<Check> {
     let file_mode = fs::metadata(&file).ok()?.permissions().mode();
     let file = file.display();
     Some(if file_mode & 0o001 == 0 {
-        Check::good(NAME, format!("{file} has capabilities, and not everybody may execute it"))
+        Check::good(NAME, format!("{file} has capabilities,\nand not all users may execute it"))
     } else {
         Check::note(
             NAME,
             format!(
-                "everybody: {file} has capabilities, so whoever executes it runs BPF programs in the \
-                 kernel, at system calls and context switches of all processes"
+                "all users: {file} has capabilities,\n\
+                 so anyone who executes it runs BPF programs in the\n\
+                 kernel, at system calls and context switches of all\n\
+                 processes"
             ),
             ADVICE,
         )
@@ -167,7 +171,7 @@ fn lockdown() -> Check {
     if text.contains("[confidentiality]") {
         Check::bad(
             "lockdown",
-            "confidentiality: BPF programs may not read kernel memory",
+            "confidentiality: BPF programs may not read kernel\nmemory",
             "boot with lockdown=integrity, or none",
         )
     } else {
@@ -183,21 +187,23 @@ fn tracepoints() -> Check {
         .and_then(|tracefs| tracefs.tracepoint_id("syscalls", "sys_exit_openat"))
     {
         Ok(_) => {
-            Check::good(NAME, format!("tracefs can be read, perf_event_paranoid is {paranoid}"))
+            Check::good(NAME, format!("tracefs is readable, perf_event_paranoid is {paranoid}"))
         }
         Err(error) => Check::note(
             NAME,
             format!("tracefs: {error}; perf_event_paranoid is {paranoid}"),
-            "recordings use the dearer hook tp_btf/sys_exit; root, or CAP_SYS_ADMIN, avoids that",
+            "where fexit is not used, recordings use the\n\
+             more expensive hook tp_btf/sys_exit; root or\n\
+             CAP_SYS_ADMIN avoids that",
         ),
     }
 }
 
 fn preemption() -> Check {
     let found = if crate::preemption::is_full() {
-        "full: look-ups are taken from tracepoints, for functions would miss some"
+        "full: failed look-ups are taken from tracepoints,\nbecause hooks on functions would miss some"
     } else {
-        "not everywhere in the kernel"
+        "not full"
     };
     Check::good("preemption", found)
 }
@@ -207,7 +213,7 @@ fn hooks() -> Vec<Check> {
     // The smallest rings suffice: nothing is recorded.
     let own = EbpfOptions { ring_bytes: 4096, ..EbpfOptions::default() };
     let settings = Settings { wanted: &Options::default(), ebpf: &own };
-    let rights = Rights::of_this_process().map_err(ProbeError::system("tell our rights"));
+    let rights = Rights::of_this_process().map_err(ProbeError::system("read our capabilities"));
     let mut ebpf = match rights.and_then(|rights| load_object(settings, &btf, rights)) {
         Ok(ebpf) => ebpf,
         Err(error) => {
@@ -221,10 +227,10 @@ fn hooks() -> Vec<Check> {
             Err(error) if event.need(settings) == Need::Must => Check::bad(
                 event.name,
                 error.to_string(),
-                "no recording is possible without this hook",
+                "recording is not possible without this hook",
             ),
             Err(error) => {
-                Check::note(event.name, error.to_string(), "recordings do without this hook")
+                Check::note(event.name, error.to_string(), "recordings work without this hook")
             }
         })
         .collect()

@@ -15,9 +15,9 @@ pub(crate) const ADVICE: &str = "let a group record what its members run, as roo
 pub enum ProbeError {
     /// The kernel refuses for lack of privileges.
     #[error(
-        "the kernel refuses BPF to this user ({call}: {source}).\n\
+        "the kernel does not allow this user to use BPF ({call}: {source}).\n\
          Run with sudo, or {advice}\n\
-         `proctrace doctor` shows what this kernel and user can do",
+         `proctrace doctor` shows what this kernel and this user can do",
         advice = ADVICE
     )]
     NotPermitted {
@@ -34,10 +34,10 @@ pub enum ProbeError {
     )]
     NoBtf(String),
     /// No task storage: tasks cannot be traced.
-    #[error("this kernel keeps no storage for tasks ({0}): proctrace needs Linux 5.15 or later")]
+    #[error("this kernel has no BPF task storage ({0}): proctrace needs Linux 5.15 or later")]
     NoTaskStorage(#[source] io::Error),
     /// A required hook is unavailable.
-    #[error("cannot follow {event}: {tried}")]
+    #[error("no usable hook for {event}: {tried}")]
     NoHook {
         /// The event that would be missing.
         event: &'static str,
@@ -61,9 +61,9 @@ pub enum ProbeError {
     Option(String),
     /// The caller may not trace the process to be recorded.
     #[error(
-        "{0} belongs to another user, or may not be traced by you\n\
-         Without root you can record processes that have your user and group ids, run no \
-         set-user-ID program and have not forbidden it with prctl(PR_SET_DUMPABLE)"
+        "{0} belongs to another user, or you may not trace it\n\
+         Without root you can record only processes that have your user and group ids, do not run \
+         a set-user-ID program, and have not disabled tracing by prctl(PR_SET_DUMPABLE)"
     )]
     NotYours(String),
     /// Something failed while recording.
@@ -96,7 +96,7 @@ pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     loop {
         if let Some(ProgramError::LoadError { io_error, verifier_log }) = cause.downcast_ref() {
             return match complaint(&verifier_log.to_string()) {
-                Some(complaint) => format!("{io_error}; the kernel's verifier says: {complaint}"),
+                Some(complaint) => format!("{io_error}; the BPF verifier reports: {complaint}"),
                 None => io_error.to_string(),
             };
         }

@@ -303,7 +303,7 @@ fn attach_functions(ebpf: &mut Ebpf, btf: &Btf, settings: Settings<'_>) -> Resul
         program.attach()?;
         attached += 1;
     }
-    if attached == 0 { Err("this kernel does not describe these functions".into()) } else { Ok(()) }
+    if attached == 0 { Err("this kernel's BTF lacks these functions".into()) } else { Ok(()) }
 }
 
 /// The wanted calls.

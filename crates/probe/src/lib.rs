@@ -47,4 +47,4 @@ mod tracefs;
 pub use error::ProbeError;
 pub use object::Probe;
 pub use options::{ENV_NAME_MAX, ENV_NAMES_MAX, EbpfOptions, LookupHook, OnFull, PIDS_MAX};
-pub use program_info::Program;
+pub use program_info::ProgramStatistics;

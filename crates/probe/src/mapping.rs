@@ -55,7 +55,7 @@ impl Mapping {
         let bytes = size_of::<usize>();
         assert!(
             at.is_multiple_of(bytes) && at + bytes <= self.bytes,
-            "{at} is no place for a word"
+            "{at} is not the offset of a word"
         );
         // SAFETY: it is within the mapping, which starts at a page boundary, and is aligned.
         unsafe { self.start.add(at).cast().as_ref() }
@@ -63,7 +63,7 @@ impl Mapping {
 
     /// The same for a 32-bit word.
     pub(crate) fn word(&self, at: usize) -> &AtomicU32 {
-        assert!(at.is_multiple_of(4) && at + 4 <= self.bytes, "{at} is no place for a word");
+        assert!(at.is_multiple_of(4) && at + 4 <= self.bytes, "{at} is not the offset of a word");
         // SAFETY: it is within the mapping and aligned; the kernel writes it as one word.
         unsafe { self.start.add(at).cast().as_ref() }
     }
@@ -73,7 +73,7 @@ impl Mapping {
     /// # Safety
     /// Nothing may write to them while they are borrowed.
     pub(crate) unsafe fn bytes(&self, at: usize, len: usize) -> &[u8] {
-        assert!(at + len <= self.bytes, "{len} bytes at {at} are too many");
+        assert!(at + len <= self.bytes, "{len} bytes at {at} exceed the mapping");
         // SAFETY: they are within the mapping, and the caller ensures that they do not change.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) }
     }

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
 use aya::programs::Program;
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel, include_bytes_aligned};
-use proctrace_record::{LossCount, Options, Scope};
-use proctrace_trace::Hook;
+use proctrace_record::{Options, Scope};
+use proctrace_trace::{Hook, LossCount};
 use proctrace_wire::{Kind, LossReason};
 use rustix::mm::ProtFlags;
 use rustix::param::page_size;
@@ -21,7 +21,7 @@ use crate::error::{ProbeError, not_permitted, root_cause};
 use crate::hooks::{Hooks, NAMES_ATTACHED_TO, RETURN_PROGRAM, attach_all};
 use crate::mapping::Mapping;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, EbpfOptions, OnFull, PIDS_MAX, Settings};
-use crate::program_info::{self, Program as ProgramFigures};
+use crate::program_info::{self, ProgramStatistics};
 use crate::rights::Rights;
 use crate::ring::Ring;
 
@@ -94,7 +94,8 @@ impl Probe {
     pub fn load(wanted: &Options, options: &EbpfOptions) -> Result<Self, ProbeError> {
         let settings = Settings { wanted, ebpf: options };
         let btf = kernel_btf()?;
-        let rights = Rights::of_this_process().map_err(ProbeError::system("tell our rights"))?;
+        let rights =
+            Rights::of_this_process().map_err(ProbeError::system("read our capabilities"))?;
         let mut ebpf = load_object(settings, &btf, rights)?;
         ask_for_pids(&mut ebpf, &wanted.scope, rights)?;
         let hooks = attach_all(&mut ebpf, &btf.attachable, settings)?;
@@ -133,11 +134,11 @@ impl Probe {
     }
 
     /// The kernel's statistics of each loaded program, sorted by name.
-    pub fn programs(&self) -> Vec<ProgramFigures> {
+    pub fn programs(&self) -> Vec<ProgramStatistics> {
         let figures = |(name, program)| program_info::ask(name, program_fd(program).ok()?).ok();
         let loaded = self.ebpf.iter().flat_map(Ebpf::programs);
         let mut programs: Vec<_> = loaded.filter_map(figures).collect();
-        programs.sort_by(|a, b| a.name.cmp(&b.name));
+        programs.sort_by(|a, b| a.program.name.cmp(&b.program.name));
         programs
     }
 }
@@ -183,7 +184,7 @@ impl Maps {
 
 fn map_counts(map: &Map) -> io::Result<Mapping> {
     let Map::Array(map) = map else {
-        return Err(io::Error::other("a map is not the array it should be"));
+        return Err(io::Error::other("the map is not an array"));
     };
     Mapping::new(map.fd().as_fd(), ProtFlags::READ, 0, page_size())
 }
@@ -260,20 +261,20 @@ pub(crate) fn load_object(
     let ring_bytes = options.ring_bytes;
     if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
         return Err(ProbeError::Option(format!(
-            "a ring buffer of {ring_bytes} bytes: it must be a power of two, 4096 or more"
+            "invalid ring buffer size of {ring_bytes} bytes: it must be a power of two, 4096 or more"
         )));
     }
     let env_names = env_names(&wanted.env_names)?;
     let env_names_len = u32::try_from(wanted.env_names.len()).unwrap_or(u32::MAX);
     let wake_bytes = u64::from(ring_bytes / 4);
     let namespace = std::fs::metadata("/proc/self/ns/pid")
-        .map_err(ProbeError::system("read /proc/self/ns/pid: is /proc mounted?"))?;
+        .map_err(ProbeError::system("read /proc/self/ns/pid (is /proc mounted?)"))?;
     let (namespace_dev, namespace_ino) = (namespace.dev(), namespace.ino());
     // PROC_PID_INIT_INO of linux/proc_ns.h: in another namespace the pids in records differ from
     // those in its /proc.
     if wanted.memory_interval.is_some() && namespace_ino != 0xefff_fffc {
         return Err(ProbeError::Option(
-            "the memory of processes cannot be looked at from inside a pid namespace".into(),
+            "the memory of processes cannot be recorded from inside a pid namespace".into(),
         ));
     }
     let pid = std::process::id();
@@ -358,7 +359,7 @@ fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope, rights: Rights) -> Result<(), Pr
     let Scope::Pids(pids) = scope else { return Ok(()) };
     if pids.len() > PIDS_MAX {
         return Err(ProbeError::Option(format!(
-            "{} processes to record: at most {PIDS_MAX} can be named",
+            "cannot record {} processes: at most {PIDS_MAX} can be given",
             pids.len()
         )));
     }
@@ -387,7 +388,7 @@ fn cgroup_id(path: &std::path::Path) -> Result<u64, ProbeError> {
             option("it is not a directory of a cgroup filesystem")
         }
         Ok(_) if !path.join("cgroup.controllers").is_file() => {
-            option("it belongs to cgroup v1, which the kernel's hooks do not tell apart")
+            option("it belongs to cgroup v1; only cgroup v2 is supported")
         }
         Ok(metadata) => Ok(metadata.ino()),
     }
@@ -396,7 +397,7 @@ fn cgroup_id(path: &std::path::Path) -> Result<u64, ProbeError> {
 fn env_names(names: &[String]) -> Result<[EnvName; ENV_NAMES_MAX], ProbeError> {
     if names.len() > ENV_NAMES_MAX {
         return Err(ProbeError::Option(format!(
-            "{} environment variables to keep: at most {ENV_NAMES_MAX} are possible",
+            "cannot record {} environment variables: at most {ENV_NAMES_MAX} are possible",
             names.len()
         )));
     }
@@ -404,8 +405,8 @@ fn env_names(names: &[String]) -> Result<[EnvName; ENV_NAMES_MAX], ProbeError> {
     for (name, slot) in names.iter().zip(&mut out) {
         if name.is_empty() || name.len() > ENV_NAME_MAX || name.contains('=') {
             return Err(ProbeError::Option(format!(
-                "cannot keep an environment variable named {name:?}: \
-                 a name has 1 to {ENV_NAME_MAX} bytes and no ="
+                "cannot record an environment variable named {name:?}: \
+                 a name must have 1 to {ENV_NAME_MAX} bytes and no ="
             )));
         }
         for (at, byte) in name.bytes().chain([b'=']).enumerate() {

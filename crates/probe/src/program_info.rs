@@ -4,38 +4,21 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_prog_info};
+use proctrace_trace::Program;
 
-/// A loaded program.
+/// The kernel's statistics of a loaded program. Enabling the sysctl kernel.bpf_stats_enabled, which
+/// counts runs, adds 20 to 40 ns to each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
-    /// Its name.
-    pub name: String,
-    /// Instructions processed by the verifier, including repetitions; 0 before Linux 5.16.
-    pub verified_instructions: u32,
-    /// Bytes of machine code.
-    pub machine_code_bytes: u32,
-    /// Number of runs; 0 unless the sysctl kernel.bpf_stats_enabled is 1.
-    pub runs: u64,
-    /// Total time of its runs; that sysctl adds 20 to 40 ns to each.
-    pub run_ns: u64,
+pub struct ProgramStatistics {
+    /// What a trailer keeps of them. The kernel reports verified instructions since Linux 5.16.
+    pub program: Program,
     /// Number of runs skipped by the kernel because it was already running on that CPU. Each is an
     /// event without a record. Always 0 before Linux 5.12.
     pub recursion_misses: u64,
 }
 
-impl From<Program> for proctrace_trace::Program {
-    fn from(program: Program) -> Self {
-        Self {
-            name: program.name,
-            verified_instructions: program.verified_instructions,
-            runs: program.runs,
-            run_ns: program.run_ns,
-        }
-    }
-}
-
 /// Queries a program's statistics. (aya provides some of them, but not the last.)
-pub(crate) fn ask(name: &str, program: BorrowedFd<'_>) -> io::Result<Program> {
+pub(crate) fn ask(name: &str, program: BorrowedFd<'_>) -> io::Result<ProgramStatistics> {
     // SAFETY: both consist of integers, bit fields and unions of them; zero is valid.
     let (mut info, mut attr): (bpf_prog_info, bpf_attr) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
@@ -54,12 +37,13 @@ pub(crate) fn ask(name: &str, program: BorrowedFd<'_>) -> io::Result<Program> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(Program {
-        name: name.to_owned(),
-        verified_instructions: info.verified_insns,
-        machine_code_bytes: info.jited_prog_len,
-        runs: info.run_cnt,
-        run_ns: info.run_time_ns,
+    Ok(ProgramStatistics {
+        program: Program {
+            name: name.to_owned(),
+            verified_instructions: info.verified_insns,
+            runs: info.run_cnt,
+            run_ns: info.run_time_ns,
+        },
         recursion_misses: info.recursion_misses,
     })
 }

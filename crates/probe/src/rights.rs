@@ -71,8 +71,8 @@ impl Rights {
         let threads = fs::read_dir("/proc/self/task").map_err(failed)?.count();
         if threads != 1 {
             return Err(ProbeError::Option(format!(
-                "a recorder with capabilities has to load its programs before it makes threads, \
-                 to be able to give them up: there are {threads}"
+                "a recorder with capabilities must load its programs before it creates threads, \
+                 so that it can drop the capabilities: it has {threads} threads"
             )));
         }
         give_up(sets, self.needed(), works).map_err(failed)
@@ -142,7 +142,7 @@ fn give_up(
 }
 
 fn failed(source: io::Error) -> ProbeError {
-    ProbeError::System { what: "give up capabilities", source }
+    ProbeError::System { what: "drop capabilities", source }
 }
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
         assert!(hidden(&[me], false).is_none());
         assert_eq!(
             hidden(&[4_194_304, me], true).unwrap().to_string().lines().next().unwrap(),
-            format!("process {me} belongs to another user, or may not be traced by you")
+            format!("process {me} belongs to another user, or you may not trace it")
         );
     }
 }

@@ -41,7 +41,7 @@ impl Ring {
     /// Maps a ring with a data area of this size.
     pub(crate) fn new(map: Map, data_bytes: u32) -> io::Result<Self> {
         let Map::RingBuf(map) = map else {
-            return Err(io::Error::other("a map is not the ring buffer it should be"));
+            return Err(io::Error::other("the map is not a ring buffer"));
         };
         let page_bytes = rustix::param::page_size();
         let data_bytes = data_bytes as usize;

@@ -2,8 +2,8 @@
 
 use std::os::fd::AsFd;
 
-use proctrace_record::{Hold, Intake, LossCount, Pass, Source, SourceError, TaskCounts, Waker};
-use proctrace_trace::{Header, Program};
+use proctrace_record::{Hold, Intake, Pass, Source, SourceError, TaskCounts, Waker};
+use proctrace_trace::{Header, LossCount, Program};
 use proctrace_wire::{LossReason, Stream};
 
 use crate::detach;
@@ -11,7 +11,7 @@ use crate::error::ProbeError;
 use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM};
 use crate::object::{Orders, Probe, kind_of_program};
 use crate::options::OnFull;
-use crate::program_info::Program as Figures;
+use crate::program_info::ProgramStatistics;
 use crate::rights;
 
 impl Source for Probe {
@@ -107,7 +107,7 @@ impl Source for Probe {
         // the recording: the programs are detached or about to be, their maps remain open.
         self.ebpf = None;
         detach::in_background(std::mem::take(&mut self.hooks.links));
-        Ok(programs.into_iter().map(Into::into).collect())
+        Ok(programs.into_iter().map(|statistics| statistics.program).collect())
     }
 }
 
@@ -134,11 +134,13 @@ fn pass_number(pass: Pass) -> u32 {
 }
 
 /// Runs that the kernel skipped.
-fn skipped(programs: &[Figures]) -> impl Iterator<Item = LossCount> {
-    programs.iter().filter(|program| program.recursion_misses > 0).map(|program| LossCount {
-        kind: kind_of_program(&program.name),
-        reason: LossReason::Recursion,
-        cpu: None,
-        count: program.recursion_misses,
+fn skipped(programs: &[ProgramStatistics]) -> impl Iterator<Item = LossCount> {
+    programs.iter().filter(|statistics| statistics.recursion_misses > 0).map(|statistics| {
+        LossCount {
+            kind: kind_of_program(&statistics.program.name),
+            reason: LossReason::Recursion,
+            cpu: None,
+            count: statistics.recursion_misses,
+        }
     })
 }

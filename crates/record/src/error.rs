@@ -8,7 +8,7 @@ use crate::source::SourceError;
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The processes to be recorded ended before the recording began.
-    #[error("there is nothing to record: {0} ended before the recording began")]
+    #[error("nothing to record: {0} ended before the recording began")]
     Gone(String),
     /// The processes to be recorded may not be; the source gives the reason.
     #[error(transparent)]

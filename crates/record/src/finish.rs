@@ -2,7 +2,9 @@
 
 use std::io;
 
-use proctrace_trace::{CgroupUsage, Ended, PayloadUsage, Program, RecorderUsage, Trailer};
+use proctrace_trace::{
+    CgroupUsage, Ended, LossCount, PayloadUsage, Program, RecorderUsage, Trailer,
+};
 use proctrace_wire::layout::{Head, LOSS_ANY_CPU, Loss};
 use proctrace_wire::{IntoBytes, Kind, Stream};
 
@@ -10,7 +12,6 @@ use crate::clock::boot_ns;
 use crate::count::Counts;
 use crate::error::RecordError;
 use crate::intake::Intake;
-use crate::loss::LossCount;
 use crate::session::Session;
 
 /// Maximum number of drains at the end: if there are always more records, they come from tasks that
@@ -58,7 +59,7 @@ impl Finished {
             payload: self.payload.clone(),
             tasks: self.counts.tasks(),
             records: self.counts.by_name(),
-            losses: self.losses.iter().copied().map(Into::into).collect(),
+            losses: self.losses.clone(),
             cgroup: self.cgroup.clone(),
             recorder,
             programs: self.programs.clone(),

@@ -4,7 +4,8 @@ use std::io;
 use std::mem::MaybeUninit;
 
 use nix::unistd::Pid;
-use proctrace_trace::{Outcome, PayloadUsage};
+use proctrace_trace::PayloadUsage;
+use proctrace_wire::Outcome;
 
 use crate::clock::boot_ns;
 
@@ -27,11 +28,7 @@ pub fn reap(root: Pid) -> io::Result<Option<PayloadUsage>> {
     // SAFETY: all zeros is a valid value, and the kernel has filled it.
     let usage = unsafe { usage.assume_init() };
     Ok(Some(PayloadUsage {
-        outcome: if libc::WIFSIGNALED(status) {
-            Outcome::Signal(libc::WTERMSIG(status))
-        } else {
-            Outcome::Code(libc::WEXITSTATUS(status))
-        },
+        outcome: Outcome::of_status(status.cast_unsigned()),
         exited_ns: boot_ns(),
         user_ns: timeval_ns(usage.ru_utime),
         system_ns: timeval_ns(usage.ru_stime),

@@ -8,13 +8,12 @@ mod marked;
 
 use std::io::{Read, Seek};
 
-use proctrace_trace::{Header, Program, Reader};
+use proctrace_trace::{Header, LossCount, Program, Reader};
 use proctrace_wire::layout::{Head, SAMPLE_FINAL, Sample};
 use proctrace_wire::{Frames, IntoBytes, Kind, Stream};
 
 use crate::clock::boot_ns;
 use crate::intake::Intake;
-use crate::loss::LossCount;
 use crate::source::{Hold, Pass, Source, SourceError, TaskCounts};
 use marked::{Marked, Process};
 

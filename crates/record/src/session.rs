@@ -3,13 +3,12 @@
 use std::time::Instant;
 
 use nix::unistd::Pid;
-use proctrace_trace::PayloadUsage;
+use proctrace_trace::{LossCount, PayloadUsage};
 
 use crate::alarm::Alarm;
 use crate::cgroup::OwnCgroup;
 use crate::error::RecordError;
 use crate::intake::Intake;
-use crate::loss::LossCount;
 use crate::options::{Options, Scope};
 use crate::signals::Signals;
 use crate::source::Source;

@@ -4,10 +4,9 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use nix::unistd::Pid;
-use proctrace_trace::{Header, PayloadUsage, Program};
+use proctrace_trace::{Header, LossCount, PayloadUsage, Program};
 
 use crate::intake::Intake;
-use crate::loss::LossCount;
 
 /// Why a source failed; shown unchanged.
 pub type SourceError = Box<dyn std::error::Error + Send + Sync>;

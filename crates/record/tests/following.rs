@@ -14,10 +14,10 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use proctrace_record::replaying::Replaying;
 use proctrace_record::{
-    Hold, Intake, Interval, LossCount, Options, Pass, RecordError, Scope, Source, SourceError,
-    TaskCounts, Wait,
+    Hold, Intake, Interval, Options, Pass, RecordError, Scope, Source, SourceError, TaskCounts,
+    Wait,
 };
-use proctrace_trace::{Ended, Header, Outcome, Program};
+use proctrace_trace::{Ended, Header, LossCount, Outcome, Program};
 use proctrace_wire::layout::{Attach, EXEC_BEFORE};
 use proctrace_wire::{Frames, IntoBytes, Kind, LossReason, Record, Stream};
 use zerocopy::FromZeros;
@@ -226,9 +226,7 @@ fn what_the_source_has_lost_is_told_and_kept() {
     let mut kept = Kept::default();
     let finished = run(&mut source, Some(&command), &options(), &mut kept).unwrap();
     assert_eq!(finished.losses, losses);
-    let named = finished.trailer(Default::default()).losses;
-    assert_eq!(named.iter().map(|loss| loss.count).collect::<Vec<_>>(), [17, 2]);
-    assert_eq!((&*named[0].kind, named[0].cpu), (Kind::Fork.name(), Some(1)));
+    assert_eq!(finished.trailer(Default::default()).losses, losses);
     let records: Vec<_> = kept
         .of_kind(Stream::Lifecycle, Kind::Loss)
         .into_iter()

@@ -14,10 +14,10 @@ use common::{Kept, Place, options, run, shell};
 use nix::unistd::{Gid, Pid, Uid, geteuid};
 use proctrace_record::replaying::Replaying;
 use proctrace_record::{
-    Command, Hold, Identity, Intake, LossCount, Pass, RecordError, ResolveError, Source,
-    SourceError, TaskCounts, find_program, reap,
+    Command, Hold, Identity, Intake, Pass, RecordError, ResolveError, Source, SourceError,
+    TaskCounts, find_program, reap,
 };
-use proctrace_trace::{Ended, Header, Outcome, Program};
+use proctrace_trace::{Ended, Header, LossCount, Outcome, Program};
 
 fn nothing() -> [(&'static str, &'static str); 1] {
     [("PATH", "/usr/local/bin:/usr/bin:/bin")]

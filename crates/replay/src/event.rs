@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proctrace_wire::layout::{
     self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, Rename, Tick, WorkdirFixed,
 };
+use proctrace_wire::{Outcome, dumped_core};
 
 /// An event of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,20 +82,14 @@ impl Exit {
         self.record.bits & layout::EXIT_PROCESS != 0
     }
 
-    /// The signal that killed it, if any.
-    pub fn signal(&self) -> Option<u32> {
-        let signal = self.record.status & 0x7f;
-        (signal != 0).then_some(signal)
-    }
-
-    /// The code it exited with, if no signal killed it.
-    pub fn code(&self) -> Option<u32> {
-        self.signal().is_none().then_some(self.record.status >> 8 & 0xff)
+    /// How it ended.
+    pub fn outcome(&self) -> Outcome {
+        Outcome::of_status(self.record.status)
     }
 
     /// Whether it left a core dump.
     pub fn dumped_core(&self) -> bool {
-        self.record.status & 0x80 != 0
+        dumped_core(self.record.status)
     }
 
     /// Peak RSS of the program that ended.

@@ -9,7 +9,7 @@ use proctrace_wire::layout::{
     EXEC_WITHHELD, EXIT_AUTOREAP, EXIT_RSS_BOUND, EXIT_WITHHELD, LOSS_ANY_CPU, MISS_LOST,
     MISS_PATH_CUT, MISS_PATH_FAULT, SAMPLE_FINAL, SAMPLE_WITHHELD, WORKDIR_CUT,
 };
-use proctrace_wire::{BlindSpot, Call, Kind, LossReason};
+use proctrace_wire::{BlindSpot, Call, Kind, LossReason, Outcome};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::cputime::scale;
@@ -198,9 +198,9 @@ fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Erro
     let record = &exit.record;
     let cpu = scale(record.run_ns, record.utime_ns, record.stime_ns);
     let ticks = (record.utime_ns, record.stime_ns);
-    match (exit.code(), exit.signal()) {
-        (Some(code), _) => map.serialize_entry("code", &code)?,
-        (None, signal) => {
+    match exit.outcome() {
+        Outcome::Code(code) => map.serialize_entry("code", &code)?,
+        Outcome::Signal(signal) => {
             map.serialize_entry("signal", &signal)?;
             map.serialize_entry("core", &exit.dumped_core())?;
         }

@@ -21,7 +21,7 @@ const NONE: u32 = u32::MAX;
 /// is bounded by the number of slots, whatever a trace contains.
 #[derive(Debug)]
 pub(crate) struct Lookups<T> {
-    known: Vec<Known<T>>,
+    known: Vec<Numbered<T>>,
     /// The indices of each slot, oldest first.
     slots: Vec<[u32; KEPT_PER_SLOT]>,
     /// Index by number, addressed by the low bits of the number.
@@ -31,7 +31,7 @@ pub(crate) struct Lookups<T> {
 }
 
 #[derive(Debug)]
-struct Known<T> {
+struct Numbered<T> {
     number: u32,
     miss: MissFixed,
     path: Vec<u8>,
@@ -92,7 +92,7 @@ impl<T: Copy> Lookups<T> {
                 // Fits: there are fewer than four times as many as slots.
                 let at = self.known.len() as u32;
                 let (miss, path) = (named.miss(), path.to_vec());
-                self.known.push(Known { number, miss, path, made });
+                self.known.push(Numbered { number, miss, path, made });
                 at
             }
         };
@@ -117,7 +117,7 @@ impl<T: Copy> Lookups<T> {
     }
 
     #[inline]
-    fn find(&self, number: u32) -> Option<&Known<T>> {
+    fn find(&self, number: u32) -> Option<&Numbered<T>> {
         let place = *self.places.get(number as usize % PLACES)?;
         match self.known.get(place as usize) {
             Some(known) if known.number == number => Some(known),

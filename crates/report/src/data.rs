@@ -169,7 +169,8 @@ pub fn table_markdown(table: &Table, rows: usize) -> String {
         out.push_str(&line(cells.collect()));
     }
     if table.height() > rows {
-        out.push_str(&format!("\n… {} more rows\n", count((table.height() - rows) as u64)));
+        let more = counted((table.height() - rows) as u64, "more row", "more rows");
+        out.push_str(&format!("\n… {more}\n"));
     }
     for note in &table.notes {
         out.push_str(&format!("\n{}\n", markdown_paragraph(note)));
@@ -240,7 +241,7 @@ mod tests {
         let table = Table::new("t", "A | b").text("n", "n", ["a|b", "<img src=x>", "[x](y)"]);
         let text = table_markdown(&table, 2);
         assert!(text.contains("| a\\|b |") && text.contains("| &lt;img src=x&gt; |"), "{text}");
-        assert!(text.contains("1 more rows") && text.starts_with("### A \\| b"), "{text}");
+        assert!(text.contains("… 1 more row\n") && text.starts_with("### A \\| b"), "{text}");
     }
 
     #[test]

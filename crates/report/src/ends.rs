@@ -23,7 +23,7 @@ pub(crate) fn summary(ends: &Ends, width: usize) -> Option<String> {
         parts.push(with_names(killed, ends, of_signals, width));
     }
     if ends.failed > 0 {
-        let failed = format!("{} exited with a status other than 0", count(ends.failed));
+        let failed = format!("{} exited with a non-zero status", count(ends.failed));
         let of_codes = |end: &&ProgramEnd| matches!(end.outcome, Outcome::Code(_));
         parts.push(with_names(failed, ends, of_codes, width));
     }
@@ -76,7 +76,7 @@ pub(crate) mod tests {
         ProgramEnd {
             program: program.into(),
             outcome,
-            how: outcome.word(),
+            how: outcome.name().into_owned(),
             processes,
             core_dumps: 0,
             example_pid: 4711,
@@ -123,17 +123,17 @@ pub(crate) mod tests {
         assert_eq!(
             summary(&ends, 80).unwrap(),
             "3 killed by a signal (cc1 SIGSEGV ×2 with core dump, python3 SIGKILL) · \
-             14 exited with a status other than 0 (sh 7, cc 1, grep 1 ×11, …)"
+             14 exited with a non-zero status (sh 7, cc 1, grep 1 ×11, …)"
         );
         // Fewer are named if space is short.
         assert_eq!(
-            summary(&ends, 60).unwrap(),
+            summary(&ends, 59).unwrap(),
             "3 killed by a signal (cc1 SIGSEGV ×2 with core dump, …) · \
-             14 exited with a status other than 0 (sh 7, cc 1, …)"
+             14 exited with a non-zero status (sh 7, cc 1, …)"
         );
         assert_eq!(
             summary(&ends, 40).unwrap(),
-            "3 killed by a signal · 14 exited with a status other than 0"
+            "3 killed by a signal · 14 exited with a non-zero status"
         );
         assert_eq!(summary(&Ends { succeeded: 3, unknown: 2, ..Ends::default() }, 80), None);
     }

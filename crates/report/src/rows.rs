@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use proctrace_findings::{Rows, RowsValues, count};
+use proctrace_findings::{Rows, RowsValues, counted};
 use serde_json::{Value, json};
 
 use crate::escape::{csv, json as escape_json, terminal};
@@ -35,8 +35,8 @@ pub fn rows_text(rows: &Rows, all: usize, style: Style) -> String {
     if all == 0 {
         out.push_str("  no rows\n");
     } else if shown < all {
-        let more = count((all - shown) as u64);
-        out.push_str(&format!("  … {more} more rows: --all, --top N, or LIMIT\n"));
+        let more = counted((all - shown) as u64, "more row", "more rows");
+        out.push_str(&format!("  … {more}: --all, --top N, or LIMIT\n"));
     }
     out
 }

@@ -179,7 +179,7 @@ pub(crate) fn shorten_list(text: &str, width: usize) -> String {
     if out.is_empty() { shorten(text, width) } else { out + "…" }
 }
 
-/// Truncates in the middle, because both ends of a path are more informative than its middle.
+/// Truncates in the middle, because both ends of a name are more informative than its middle.
 pub(crate) fn shorten(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {
@@ -188,9 +188,21 @@ pub(crate) fn shorten(text: &str, width: usize) -> String {
     if width < 3 {
         return text.chars().take(width).collect();
     }
-    let front = (width - 1) / 3;
+    let front = front_length(text, width - 1);
     let back = width - 1 - front;
     text.chars().take(front).chain(['…']).chain(text.chars().skip(length - back)).collect()
+}
+
+/// How many of the kept characters are taken from the front. Program names differ near both ends
+/// ("o2-tpc-reco-workflow", "x86_64-linux-gnu-gcc-12"). Paths differ towards the end, and keep the
+/// whole file name if it fits.
+fn front_length(text: &str, kept: usize) -> usize {
+    if !text.starts_with('/') {
+        return kept * 2 / 5;
+    }
+    let file = text.rsplit('/').next().map_or(0, |file| file.chars().count());
+    let front = kept / 3;
+    if file <= kept { front.min(kept - file) } else { front }
 }
 
 #[cfg(test)]
@@ -203,6 +215,25 @@ mod tests {
         assert_eq!(shorten("/usr/lib/x86_64-linux-gnu", 13), "/usr…inux-gnu");
         assert_eq!(shorten("abc", 2), "ab");
         assert_eq!(shorten("grüße aus köln", 5).chars().count(), 5);
+    }
+
+    #[test]
+    fn both_ends_of_a_name_remain() {
+        let compiler = "/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus";
+        for (text, width, shown) in [
+            ("x86_64-linux-gnu-gcc-12", 24, "x86_64-linux-gnu-gcc-12"),
+            ("x86_64-linux-gnu-gcc-12", 16, "x86_64…nu-gcc-12"),
+            ("x86_64-linux-gnu-g++-12", 14, "x86_6…u-g++-12"),
+            ("o2-tpc-reco-workflow", 14, "o2-tp…workflow"),
+            ("o2-trd-reco-workflow", 14, "o2-tr…workflow"),
+            ("taskwrapper (0.5 %)", 14, "taskw… (0.5 %)"),
+            (compiler, 24, "/usr/li…x-gnu/12/cc1plus"),
+            (compiler, 14, "/usr…2/cc1plus"),
+            (compiler, 8, "…cc1plus"),
+            ("/usr/bin/x86_64-linux-gnu-gcc-12", 24, "…x86_64-linux-gnu-gcc-12"),
+        ] {
+            assert_eq!(shorten(text, width), shown, "{text}");
+        }
     }
 
     #[test]

@@ -85,8 +85,8 @@ pub fn full(findings: &Findings, tables: &[Table], style: Style) -> String {
         }
     }
     out.push_str(
-        "\nMore: --all for whole tables, --section NAME for others and what figures mean\n\
-         (--section list), --gantt OUT.svg for a picture, --json for scripts\n",
+        "\nMore: --all for complete tables, --section NAME for other tables with all notes\n\
+         (--section list for the names), --gantt OUT.svg for a chart, --json for scripts\n",
     );
     out
 }
@@ -151,7 +151,7 @@ fn header(findings: &Findings, style: Style) -> Vec<String> {
     ));
     lines.extend(health(findings, style));
     for spot in &findings.blind_spots {
-        let mut line = format!("Not seen: {}", spot.says);
+        let mut line = format!("Blind spot: {}", spot.says);
         if !spot.programs.is_empty() {
             let _ = write!(line, " ({})", spot.programs.join(", "));
         }
@@ -165,7 +165,7 @@ fn subject(run: &Run) -> String {
     let mut subject = match &*run.scope {
         _ if !run.command.is_empty() => terminal(&run.command.join(" ")).into_owned(),
         "system" => "the whole machine".to_owned(),
-        "pids" => "processes that were running already".to_owned(),
+        "pids" => "processes that were already running".to_owned(),
         _ => String::new(),
     };
     if let Some(cgroup) = run.cgroup.as_ref().filter(|_| run.command.is_empty()) {
@@ -195,9 +195,9 @@ fn health(findings: &Findings, style: Style) -> Vec<String> {
     }
     let mut lines = Vec::new();
     if health.recording_now {
-        lines.push("STILL RECORDING: this is what has been written so far.".to_owned());
+        lines.push("STILL RECORDING: values cover only what has been written so far.".to_owned());
     } else if !health.complete {
-        lines.push("INCOMPLETE: the recorder did not get to finish this trace.".to_owned());
+        lines.push("INCOMPLETE: the recorder did not finish this trace.".to_owned());
     }
     for loss in &health.losses {
         lines.push(format!(
@@ -216,7 +216,7 @@ fn health(findings: &Findings, style: Style) -> Vec<String> {
     }
     for law in health.laws.iter().filter(|law| law.is_broken()) {
         lines.push(format!(
-            "BOOKS: not so: {}: {} {unit} against {} {unit}",
+            "CHECK FAILED: {}: found {}, expected {} {unit}",
             law.says,
             law.found.unwrap_or_default(),
             law.expected.unwrap_or_default(),
@@ -232,11 +232,11 @@ fn balanced(health: &Health, style: Style) -> Vec<String> {
     let unchecked: Vec<&str> =
         health.laws.iter().filter(|law| law.holds.is_none()).map(|law| law.name).collect();
     if unchecked.is_empty() {
-        return vec!["Nothing lost, the books balance.".to_owned()];
+        return vec!["No records lost; all consistency checks passed.".to_owned()];
     }
     let text = format!(
-        "Nothing lost, the books balance as far as checked: {} of {} laws (not {}; proctrace check \
-         says why).",
+        "No records lost; {} of {} consistency checks passed (not checked: {}; proctrace check \
+         gives the reasons).",
         health.laws_checked(),
         health.laws.len(),
         unchecked.join(", ")
@@ -324,10 +324,10 @@ fn memory(s: &Summary) -> String {
     let mut parts = Vec::new();
     parts.push(match (s.maxrss_bytes, &s.maxrss_program) {
         (Some(peak), Some(program)) => {
-            format!("largest program {} ({})", bytes(peak), shorten(&terminal(program), 24))
+            format!("largest peak RSS {} ({})", bytes(peak), shorten(&terminal(program), 24))
         }
-        (Some(peak), None) => format!("largest program {}", bytes(peak)),
-        (None, _) => format!("largest program {NOT_KNOWN}"),
+        (Some(peak), None) => format!("largest peak RSS {}", bytes(peak)),
+        (None, _) => format!("largest peak RSS {NOT_KNOWN}"),
     });
     if let Some((major, minor)) = s.faults_major.zip(s.faults_minor) {
         let major = counted(major, "major fault", "major faults");
@@ -345,7 +345,7 @@ fn unseen(s: &Summary) -> Option<String> {
     if unwaited_ns < all_ns / 1000 && detached_ns < all_ns / 1000 {
         return None;
     }
-    let mut text = format!("`time` sees {} of it", time(waited));
+    let mut text = format!("`time` reports {} of it", time(waited));
     if let Some(detached) = s.detached_processes.filter(|detached| *detached > 0) {
         let _ = write!(
             text,
@@ -354,13 +354,13 @@ fn unseen(s: &Summary) -> Option<String> {
             time(detached_ns),
         );
     } else {
-        let _ = write!(text, " · {} was never waited for", time(unwaited_ns));
+        let _ = write!(text, " · {} in processes never waited for", time(unwaited_ns));
     }
     Some(text)
 }
 
 fn concurrency(s: &Summary) -> String {
-    let Some(peak) = s.peak_tasks else { return format!("most at one time {NOT_KNOWN}") };
+    let Some(peak) = s.peak_tasks else { return format!("peak number of tasks {NOT_KNOWN}") };
     let mut text = format!("up to {} alive", counted(peak, "task", "tasks"));
     if let Some(running) = s.peak_running {
         let _ = write!(text, ", {} running", count(running));
@@ -368,10 +368,10 @@ fn concurrency(s: &Summary) -> String {
     if let Some(life) = s.median_life_ns
         && s.processes > Some(2)
     {
-        let _ = write!(text, " · half the processes live < {}", time(life));
+        let _ = write!(text, " · median lifetime {}", time(life));
     }
     if let Some(alive) = s.alive_processes.filter(|alive| *alive > 0) {
-        let _ = write!(text, " · {} never ended", count(alive));
+        let _ = write!(text, " · {} alive at the end", count(alive));
     }
     text
 }

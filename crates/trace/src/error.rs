@@ -28,7 +28,7 @@ pub enum ReadError {
     },
     /// Written by a newer version.
     #[error(
-        "{} has trace format {version}; this proctrace reads up to {FORMAT_VERSION}: use a newer one",
+        "{} has trace format {version}; this proctrace reads up to {FORMAT_VERSION}: use a newer version",
         path.display()
     )]
     Newer {
@@ -39,7 +39,7 @@ pub enum ReadError {
     },
     /// The record layout is newer than this version.
     #[error(
-        "{} holds records of layout {version}; this proctrace reads up to {}: use a newer one",
+        "{} contains records of layout {version}; this proctrace reads up to {}: use a newer version",
         path.display(),
         proctrace_wire::WIRE_VERSION
     )]
@@ -50,13 +50,13 @@ pub enum ReadError {
         version: u32,
     },
     /// Written on a machine with the other byte order.
-    #[error("{} was written on a machine of the other byte order, which is not supported", path.display())]
+    #[error("{} was written on a machine with the other byte order, which is not supported", path.display())]
     ByteOrder {
         /// Which file.
         path: PathBuf,
     },
     /// Cut off or damaged before the first block.
-    #[error("{} has no readable header ({why}): nothing can be saved from it", path.display())]
+    #[error("{} has no readable header ({why}): nothing can be recovered from it", path.display())]
     Header {
         /// Which file.
         path: PathBuf,
@@ -81,7 +81,7 @@ pub enum WriteError {
         bytes: usize,
     },
     /// The writing thread has ended.
-    #[error("the thread that writes the trace ended early")]
+    #[error("the thread that writes the trace has ended prematurely")]
     ThreadGone,
 }
 
@@ -123,10 +123,10 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.what {
             DamageKind::Truncated => write!(f, "the file ends within a block")?,
-            DamageKind::Garbage { bytes } => write!(f, "{bytes} bytes are no block")?,
+            DamageKind::Garbage { bytes } => write!(f, "{bytes} bytes do not form a block")?,
             DamageKind::Corrupt => write!(f, "a block is corrupt")?,
             DamageKind::Missing { blocks } => write!(f, "{blocks} blocks are missing")?,
-            DamageKind::UnknownStream => write!(f, "a block is of a later version")?,
+            DamageKind::UnknownStream => write!(f, "a block is from a later version")?,
             DamageKind::Unreadable => write!(f, "reading failed")?,
         }
         write!(f, " at byte {}", self.offset)?;

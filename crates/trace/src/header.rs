@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proctrace_wire::{Kind, LossReason, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::knowledge::{Knowledge, Quantity};
@@ -107,7 +108,7 @@ impl Header {
         }
         match quantity {
             Quantity::Split => Knowledge::Estimate {
-                method: "exact CPU time divided as the scheduler's ticks are, pooled by program"
+                method: "exact CPU time, split in the ratio of scheduler ticks, pooled by program"
                     .into(),
             },
             Quantity::Memory if self.memory_interval_ns.is_none() => {
@@ -209,23 +210,13 @@ pub struct PayloadUsage {
     pub maxrss_bytes: u64,
 }
 
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It exited with this code.
-    Code(i32),
-    /// This signal killed it.
-    Signal(i32),
-}
-
 /// A number of lost records.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LossCount {
     /// The kind of record.
-    pub kind: String,
+    pub kind: Kind,
     /// Why.
-    pub reason: String,
+    pub reason: LossReason,
     /// The CPU, if known.
     pub cpu: Option<u32>,
     /// How many.

@@ -33,10 +33,10 @@ mod writer;
 pub use block::{Block, BlockInfo, RAW_BYTES_MAX};
 pub use error::{Damage, DamageKind, ReadError, WriteError};
 pub use header::{
-    CgroupUsage, Ended, Header, Hook, LossCount, Outcome, PayloadUsage, Program, RecorderUsage,
-    Trailer,
+    CgroupUsage, Ended, Header, Hook, LossCount, PayloadUsage, Program, RecorderUsage, Trailer,
 };
 pub use knowledge::{Knowledge, Quantity};
+pub use proctrace_wire::Outcome;
 pub use reader::Reader;
 pub use spool::Spool;
 pub use writer::Writer;

@@ -371,7 +371,7 @@ fn read_header(input: &mut impl Read, path: &Path) -> Result<(Header, u64), Read
     }
     let no_header = |why: &str| ReadError::Header { path: path(), why: why.into() };
     if read < PREFIX_BYTES {
-        return Err(no_header("it is cut off"));
+        return Err(no_header("it is truncated"));
     }
     let word = |at: usize| u32::read_from_bytes(&prefix[at..at + 4]).unwrap_or_default();
     let (version, byte_order, bytes, crc) = (word(8), word(12), word(16), word(20));
@@ -388,7 +388,7 @@ fn read_header(input: &mut impl Read, path: &Path) -> Result<(Header, u64), Read
     let mut json = Vec::new();
     input.take(u64::from(bytes)).read_to_end(&mut json).map_err(unreadable)?;
     if json.len() < bytes as usize {
-        return Err(no_header("it is cut off"));
+        return Err(no_header("it is truncated"));
     }
     if crc32c::crc32c(&json) != crc {
         return Err(no_header("its checksum is wrong"));
@@ -406,10 +406,10 @@ fn looks_like(prefix: &[u8]) -> &'static str {
         [] => "it is empty",
         [0x7f, b'E', b'L', b'F', ..] => "it is an ELF file",
         [b'P', b'E', b'R', b'F', ..] => "it is perf data",
-        [0x1f, 0x8b, ..] => "it is compressed by gzip: unpack it first",
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed by zstd: unpack it first",
+        [0x1f, 0x8b, ..] => "it is compressed with gzip: decompress it first",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed with zstd: decompress it first",
         [b'{', ..] => "it looks like JSON",
-        [0x89, b'P', b'T', b'R', b'C', ..] => "its line ends were converted in a transfer",
-        _ => "it begins with other bytes",
+        [0x89, b'P', b'T', b'R', b'C', ..] => "its line endings were converted during a transfer",
+        _ => "it does not begin with the bytes of a trace",
     }
 }

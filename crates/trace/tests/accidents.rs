@@ -210,7 +210,7 @@ fn what_is_no_trace_is_refused_with_a_reason() {
     newer[8] = 3;
     assert_eq!(
         refuse(&newer),
-        "test.ptrace has trace format 3; this proctrace reads up to 2: use a newer one"
+        "test.ptrace has trace format 3; this proctrace reads up to 2: use a newer version"
     );
     let mut foreign = trace();
     foreign[12..16].reverse();
@@ -220,8 +220,8 @@ fn what_is_no_trace_is_refused_with_a_reason() {
     assert!(refuse(&long).contains("damaged"));
     let mut short = trace();
     short[16..20].copy_from_slice(&(15u32 << 20).to_le_bytes());
-    assert!(refuse(&short).contains("cut off"));
-    assert!(refuse(&MAGIC).contains("cut off"));
+    assert!(refuse(&short).contains("truncated"));
+    assert!(refuse(&MAGIC).contains("truncated"));
 }
 
 #[test]

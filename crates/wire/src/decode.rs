@@ -12,13 +12,13 @@ use crate::layout::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Fewer bytes are left than the size of a record's head.
-    #[error("{left} bytes are left over, too few for a record")]
+    #[error("the remaining {left} bytes are too few for a record")]
     Leftover {
         /// How many.
         left: usize,
     },
     /// An impossible record size.
-    #[error("a record of kind {kind} says it has {size} bytes where {left} are left")]
+    #[error("a record of kind {kind} has an invalid size of {size} bytes, with {left} bytes left")]
     Size {
         /// The kind it claims.
         kind: u16,

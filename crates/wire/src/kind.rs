@@ -2,13 +2,16 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::layout::{
     Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Layout, Loss, Memory,
     MissFixed, Named, Rename, Sample, Tick, WorkdirFixed,
 };
 
 /// The kind of a record. The numbers are stored in files: never renumber.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[repr(u16)]
 pub enum Kind {
     /// A task traced from now on that has no fork record: the launched command, or one that already
@@ -129,7 +132,8 @@ impl fmt::Display for Kind {
 }
 
 /// Why a record was lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[repr(u16)]
 pub enum LossReason {
     /// The ring buffer was full.
@@ -191,6 +195,16 @@ mod tests {
             let fields = kind.layout().fields;
             assert_eq!(fields[0].name, "head", "{kind:?}");
             assert_eq!(fields[0].size, size_of::<crate::layout::Head>(), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_the_serialised_form() {
+        for kind in Kind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
+        for reason in LossReason::ALL {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.name());
         }
     }
 

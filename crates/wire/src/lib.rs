@@ -23,11 +23,13 @@ mod decode;
 pub mod escape;
 mod kind;
 pub mod layout;
+mod outcome;
 mod stream;
 
 pub use call::{Call, Family};
 pub use decode::{DecodeError, Exec, Frame, Frames, Record};
 pub use kind::{BlindSpot, Kind, LossReason};
+pub use outcome::{Outcome, dumped_core, signal_name};
 pub use stream::Stream;
 pub use zerocopy::IntoBytes;
 

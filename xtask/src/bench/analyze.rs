@@ -24,41 +24,41 @@ use proctrace_trace::Reader;
 use proctrace_wire::{Frames, Record};
 
 use self::replicate::Template;
-use self::table::{Measured, Outcome, Run, Size};
+use self::table::{Measured, Measurement, RunEnd, Size};
 use crate::run::{as_root, cargo, output, run as execute, target_dir};
 use crate::setup;
 
-/// How to measure.
+/// Sizes, programs and rounds.
 #[derive(Args)]
 pub(crate) struct AnalyzeArgs {
-    /// Millions of records.
+    /// Sizes of the traces, in millions of records.
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_values_t = [0.1, 1.0, 10.0])]
     sizes: Vec<f64>,
-    /// Rounds per size; what is printed is their median.
+    /// Rounds per size, of which the median is printed.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Write every figure of every round to FILE, as JSON.
+    /// Write all values of every round to FILE, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Measure this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     proctrace: Option<PathBuf>,
-    /// Measure this binary's report in the same rounds, as what was before.
+    /// Also measure `report` of this binary in the same rounds, as "report, before".
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// Measure these alone.
+    /// Measure only these programs.
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_values = PROGRAMS)]
     programs: Vec<String>,
-    /// Pids are used again from here on, as kernel.pid_max says; systemd sets 4194304.
+    /// Limit at which pids wrap around, as kernel.pid_max; systemd sets 4194304.
     #[arg(long, default_value_t = 4_194_304)]
     pid_max: i32,
-    /// End a program that takes longer than so many seconds.
+    /// Time limit of each program, in seconds.
     #[arg(long, default_value_t = 600)]
     limit: u64,
-    /// Leave the traces in target/bench.
+    /// Keep the traces in target/bench.
     #[arg(long)]
     keep: bool,
-    /// Only decode every record of this trace: what the other figures are compared with.
+    /// Only decode every record of this trace, as the baseline of the other measurements.
     #[arg(long, hide = true, value_name = "FILE")]
     decode: Option<PathBuf>,
 }
@@ -83,8 +83,8 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
     if let Some(trace) = &args.decode {
         return decode(trace);
     }
-    ensure!(args.rounds > 0, "there must be a round");
-    ensure!(args.sizes.iter().all(|millions| *millions > 0.0), "sizes are millions of records");
+    ensure!(args.rounds > 0, "--rounds must be at least 1");
+    ensure!(args.sizes.iter().all(|millions| *millions > 0.0), "--sizes must be greater than 0");
     setup::run(setup::BUILD)?;
     let mut build = cargo();
     build.args(["build", "--release", "--package", "proctrace-fixtures"]);
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
     execute(&mut build)?;
     let release = target_dir()?.join("release");
     let scratch = target_dir()?.join("bench");
-    std::fs::create_dir_all(&scratch).context("cannot make a directory")?;
+    std::fs::create_dir_all(&scratch).context("cannot create a directory")?;
     let bench = Bench {
         proctrace: args.proctrace.clone().unwrap_or_else(|| release.join("proctrace")),
         rusage: fixture(&release, "rusage")?,
@@ -111,7 +111,6 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
         template.period_ns() as f64 / 1e9,
         args.rounds
     );
-    println!("{}", table::HEADING);
     let mut sizes = Vec::new();
     for millions in &args.sizes {
         let trace = scratch.join(format!("analyze-{millions}M.ptrace"));
@@ -135,7 +134,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<()> {
 /// The selected programs, in the order of the table.
 fn programs(args: &AnalyzeArgs) -> Result<Vec<&'static str>> {
     if let Some(unknown) = args.programs.iter().find(|name| !PROGRAMS.contains(&name.as_str())) {
-        bail!("there is no program {unknown:?}; there are {}", PROGRAMS.join(", "));
+        bail!("unknown program {unknown:?}; choose from {}", PROGRAMS.join(", "));
     }
     let mut programs: Vec<&str> = PROGRAMS
         .into_iter()
@@ -192,9 +191,11 @@ impl Bench {
     fn size(&self, template: &Template, millions: f64, rounds: usize, path: &Path) -> Result<Size> {
         // Sizes are far below the range where a float would be inexact.
         let copies = template.copies_for((millions * 1e6) as u64);
-        let out = File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
+        let out =
+            File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
         let (replica, _) = template.write(copies, out)?;
-        let decoder = std::env::current_exe().context("we do not know where we are")?;
+        let decoder =
+            std::env::current_exe().context("cannot determine the path of this program")?;
         let mut measured: Vec<_> =
             self.programs.iter().map(|name| Measured { name, runs: Vec::new() }).collect();
         // The programs are interleaved in each round, so that disturbances affect all of them.
@@ -238,7 +239,7 @@ impl Bench {
     }
 
     /// Runs a program to completion and discards its output.
-    fn measure(&self, command: &[OsString]) -> Result<Run> {
+    fn measure(&self, command: &[OsString]) -> Result<Measurement> {
         // `rusage` does not pass the exit status on, so it is printed before the usage.
         let script = r#"timeout --kill-after=5 "$@" > /dev/null; echo $?"#;
         let mut wrapped = Command::new(&self.rusage);
@@ -253,14 +254,14 @@ impl Bench {
         else {
             bail!("rusage printed {printed:?}")
         };
-        let outcome = match status {
-            0 => Outcome::Done,
+        let end = match status {
+            0 => RunEnd::Done,
             // timeout's exit codes
-            124 | 137 => Outcome::OutOfTime,
+            124 | 137 => RunEnd::OutOfTime,
             _ => bail!("{command:?} failed ({status}): {}", String::from_utf8_lossy(&done.stderr)),
         };
-        Ok(Run {
-            outcome,
+        Ok(Measurement {
+            end,
             wall_s,
             user_s: user_us as f64 / 1e6,
             system_s: system_us as f64 / 1e6,

@@ -2,21 +2,20 @@
 
 mod analyze;
 mod overhead;
-mod stats;
 
 use anyhow::Result;
 use clap::Subcommand;
 
-/// What to measure.
+/// Benchmark to run.
 #[derive(Subcommand)]
 pub(crate) enum BenchChore {
-    /// Time and memory of check, report and dump, and how they grow with the trace.
+    /// Measure time and memory of check, report and dump, and their growth with the size of the trace.
     Analyze(analyze::AnalyzeArgs),
-    /// What the hooks alone cost, with programs that do nothing, and what each program takes.
+    /// Measure the cost of the hooks alone, with empty programs, and the run time of each program.
     Floor(overhead::FloorArgs),
-    /// Run payloads bare and under each tracer, in turn: time, memory, output, completeness.
+    /// Run payloads bare and under each tracer, alternating: time, memory, output, completeness.
     Overhead(overhead::OverheadArgs),
-    /// What the tracer by the kernel's own means is made of: it is run by `overhead`.
+    /// The raw ftrace reader, started by `overhead`.
     #[command(hide = true)]
     RawFtrace(overhead::RawFtraceArgs),
 }

@@ -64,7 +64,7 @@ pub(super) fn fuzz(target: &Target, program: &Path, corpus: &Path, seconds: u32)
     println!("{}: {seconds} s", target.name);
     let artifacts = corpus.with_extension("artifacts");
     let _ = fs::remove_dir_all(&artifacts);
-    fs::create_dir_all(&artifacts).context("cannot make a directory for crashes")?;
+    fs::create_dir_all(&artifacts).context("cannot create a directory for crashes")?;
     let mut command = sanitized(program);
     command
         .args(LIMITS)
@@ -80,9 +80,9 @@ pub(super) fn fuzz(target: &Target, program: &Path, corpus: &Path, seconds: u32)
     if !succeeded {
         let shown = lines.len().saturating_sub(SHOWN_LINES);
         lines.iter().skip(shown).for_each(|line| println!("  {line}"));
-        let found = fs::read_dir(&artifacts).context("cannot look for the crash")?;
+        let found = fs::read_dir(&artifacts).context("cannot read the directory of crashes")?;
         let Some(crash) = found.flatten().map(|entry| entry.path()).next() else {
-            bail!("{} failed without an input", target.name);
+            bail!("{} failed without saving an input", target.name);
         };
         done.crash = Some(keep(target, program, &crash)?);
     }
@@ -108,7 +108,7 @@ fn watch(command: &mut Command) -> Result<(bool, VecDeque<String>)> {
         .spawn()
         .with_context(|| format!("cannot run {}", command.get_program().display()))?;
     let mut lines = VecDeque::new();
-    for line in BufReader::new(child.stderr.take().context("it was asked for")?).split(b'\n') {
+    for line in BufReader::new(child.stderr.take().context("stderr is not piped")?).split(b'\n') {
         if lines.len() == KEPT_LINES {
             lines.pop_front();
         }
@@ -128,9 +128,9 @@ fn keep(target: &Target, program: &Path, crash: &Path) -> Result<PathBuf> {
     let smallest = if smaller.is_file() { &smaller } else { crash };
     let directory = regressions(target.name);
     fs::create_dir_all(&directory)?;
-    let name = crash.file_name().context("a crash has a name")?;
+    let name = crash.file_name().context("a crash file has no name")?;
     let kept = directory.join(name);
-    fs::copy(smallest, &kept).context("cannot keep the crash")?;
+    fs::copy(smallest, &kept).context("cannot save the crash")?;
     Ok(kept)
 }
 

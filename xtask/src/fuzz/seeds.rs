@@ -11,7 +11,7 @@ use crate::run::root;
 
 /// Writes the seeds of a target into its corpus, in addition to the inputs found by earlier runs.
 pub(super) fn write(target: &str, corpus: &Path) -> Result<()> {
-    fs::create_dir_all(corpus).context("cannot make a directory for the corpus")?;
+    fs::create_dir_all(corpus).context("cannot create a directory for the corpus")?;
     let seeds = match target {
         "trace-reader" => traces()?.into_iter().flat_map(as_files).collect(),
         "record-decoder" => blocks()?,

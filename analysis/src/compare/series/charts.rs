@@ -8,23 +8,28 @@ use super::{Group, SeriesRun, label};
 
 pub(super) fn charts(groups: &[Group<'_>], knee_percent: f64) -> Vec<Chart> {
     let rate = SeriesRun::rate_per_worker;
-    let throughput = by_workers(groups, Axis::linear("events per worker", Unit::PerSecond), rate).map(|lines| {
-        let ideal = groups.iter().filter_map(|group| {
-            let (workers, rate) = group.means(rate).into_iter().next()?;
-            let of = if groups.len() > 1 { format!(" ({})", label(group.name)) } else { String::new() };
-            Some(Mark { at: rate, name: format!("as with {workers}{of}") })
+    let throughput = by_workers(groups, Axis::linear("events per worker", Unit::PerSecond), rate)
+        .map(|lines| {
+            let ideal = groups.iter().filter_map(|group| {
+                let (workers, rate) = group.means(rate).into_iter().next()?;
+                let of = if groups.len() > 1 {
+                    format!(" ({})", label(group.name))
+                } else {
+                    String::new()
+                };
+                Some(Mark { at: rate, name: format!("as at {workers}{of}") })
+            });
+            let knees = groups.iter().filter_map(|group| {
+                let (workers, percent) = group.knee(knee_percent)?;
+                Some(Mark { at: workers as f64, name: format!("{percent:.0} %") })
+            });
+            let lines = Lines { marks: ideal.collect(), moments: knees.collect(), ..lines };
+            Chart::new("series_throughput", "Events per second and worker", ChartBody::Lines(lines))
+                .note(format!(
+                    "Horizontal: rate per worker at the fewest workers of each group. Vertical: \
+                     efficiency falls below {knee_percent} %."
+                ))
         });
-        let knees = groups.iter().filter_map(|group| {
-            let (workers, percent) = group.knee(knee_percent)?;
-            Some(Mark { at: workers as f64, name: format!("{percent:.0} %") })
-        });
-        let lines = Lines { marks: ideal.collect(), moments: knees.collect(), ..lines };
-        Chart::new("series_throughput", "Events per second and worker", ChartBody::Lines(lines))
-            .note(format!(
-                "Horizontal: what each group's fewest workers do. Vertical: where efficiency falls below \
-                 {knee_percent} %."
-            ))
-    });
     let memory = by_workers(
         groups,
         Axis::linear("memory per worker", Unit::Bytes),
@@ -32,7 +37,7 @@ pub(super) fn charts(groups: &[Group<'_>], knee_percent: f64) -> Vec<Chart> {
     )
     .map(|lines| {
         Chart::new("series_memory", "Memory per worker", ChartBody::Lines(lines))
-            .note("The mean over all looks, or where there were none the peak.")
+            .note("Mean over all readings, or the peak if there were none.")
     });
     [throughput, memory, throughput_by_memory(groups)].into_iter().flatten().collect()
 }
@@ -95,6 +100,6 @@ fn throughput_by_memory(groups: &[Group<'_>]) -> Option<Chart> {
     let title = "Events per second and worker, by memory";
     Some(
         Chart::new("series_throughput_memory", title, ChartBody::Scatter(body))
-            .note("Each point is a run, named by its workers."),
+            .note("Each point is a run, labelled with its number of workers."),
     )
 }

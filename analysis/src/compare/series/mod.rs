@@ -132,17 +132,18 @@ fn throughput_table(groups: &[Group<'_>]) -> Table {
         )
         .real("efficiency_percent", "efficiency", Unit::Percent, efficiencies)
         .note(format!(
-            "workers: as given by RUN=N, or those of the pool that used most of the CPU time, or else threads of \
-             the busiest process that used more than {BUSY_PERCENT} % of what its busiest one did."
+            "workers: as given by RUN=N; otherwise those of the pool that used most of the CPU \
+             time; otherwise threads of the busiest process with more than {BUSY_PERCENT} % of the \
+             CPU time of its busiest thread."
         ))
         .note(
-            "rate: events per second of wall time. efficiency: per worker, against the fewest \
-             workers of the group.",
+            "rate: events per second of wall time. efficiency: rate per worker relative to the run \
+             with the fewest workers of the group.",
         );
     if rows(groups).all(|run| run.events.is_none()) {
         return table.note(
-            "Events are not known: say --events N[,N…], or name logs by --events-log GLOB. Runs \
-             that all do the same work may be given --events 1.",
+            "Events are not known: give --events N[,N…], or name the logs with --events-log GLOB. \
+             For runs that all do the same work, --events 1 is enough.",
         );
     }
     table
@@ -154,7 +155,7 @@ fn resources_table(groups: &[Group<'_>]) -> Table {
     };
     let per_worker =
         |bytes: Option<u64>, run: &SeriesRun| run.per_worker(bytes.map(|bytes| bytes as f64));
-    begin("series_resources", "What it took", groups)
+    begin("series_resources", "Resources", groups)
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, rows(groups).map(|run| run.cpu_ns))
         .real("use_percent", "of cores", Unit::Percent, rows(groups).map(use_percent))
         .whole("peak_bytes", "peak", Unit::Bytes, rows(groups).map(|run| run.peak_bytes))
@@ -177,9 +178,9 @@ fn resources_table(groups: &[Group<'_>]) -> Table {
             rows(groups).map(|run| run.per_event(run.written_bytes as f64)),
         )
         .note(
-            "of cores: CPU time over wall time and workers. peak, mean: memory, mean per worker; PSS of all \
-             processes at one look (record --memory), or without looks the peak RSS of a program with threads. per \
-             event: bytes written by system calls.",
+            "of cores: CPU time / (wall time x workers). peak, mean: memory, mean per worker; PSS \
+             of all processes at one reading (record --memory), or without readings the peak RSS \
+             of a program with threads. per event: bytes written by system calls.",
         )
 }
 
@@ -191,11 +192,11 @@ fn knee_table(groups: &[Group<'_>], limit_percent: f64) -> Table {
         let up_to = knee.map_or(u64::MAX, |(workers, _)| workers);
         efficiencies.range(..up_to).next_back().map(|(workers, _)| *workers)
     });
-    Table::new("series_knee", "Where it stops scaling")
+    Table::new("series_knee", "Scaling limit")
         .text("group", "group", groups.iter().map(|group| label(group.name)))
         .whole(
             "reference_workers",
-            "against",
+            "reference",
             Unit::Count,
             efficiencies.iter().map(|of| of.keys().next().copied()),
         )
@@ -208,7 +209,8 @@ fn knee_table(groups: &[Group<'_>], limit_percent: f64) -> Table {
             knees.iter().map(|k| k.map(|(_, percent)| percent)),
         )
         .note(format!(
-            "knee: the first number of workers with an efficiency below {limit_percent} % (--knee)."
+            "knee: the smallest number of workers with an efficiency below {limit_percent} % \
+             (--knee)."
         ))
 }
 
@@ -240,12 +242,12 @@ fn core_time_table(groups: &[Group<'_>]) -> Table {
         .text("group", "group", groups.iter().map(|group| label(group.name)))
         .whole("runs", "runs", Unit::Count, groups.iter().map(|group| group.runs.len() as u64))
         .real("core_time_ns", "core-time", Unit::Nanoseconds, core_time)
-        .real("to_first", "to first", Unit::Ratio, to_first(&known))
+        .real("to_first", "vs first", Unit::Ratio, to_first(&known))
         .whole("events", "events", Unit::Count, events)
         .real("core_time_per_event_ns", "per event", Unit::Nanoseconds, per_event.clone())
-        .real("per_event_to_first", "to first", Unit::Ratio, to_first(&per_event))
+        .real("per_event_to_first", "vs first", Unit::Ratio, to_first(&per_event))
         .note(
-            "core-time: workers times wall time, added up over the runs of a group. to first: as a \
+            "core-time: workers x wall time, summed over the runs of a group. vs first: as a \
              multiple of the first group's.",
         )
 }
@@ -277,7 +279,7 @@ fn comparison(first: &Group<'_>, second: &Group<'_>) -> Option<Table> {
     let rates = (at_both(first, SeriesRun::rate), at_both(second, SeriesRun::rate));
     let memory = (at_both(first, peak), at_both(second, peak));
     let changes = (change(&rates.0, &rates.1), change(&memory.0, &memory.1));
-    let title = format!("{} against {}", label(second.name), label(first.name));
+    let title = format!("{} compared with {}", label(second.name), label(first.name));
     let table = Table::new("series_comparison", title)
         .whole("workers", "workers", Unit::Count, both.iter().copied())
         .real("first_events_per_second", "first", Unit::PerSecond, rates.0)
@@ -287,7 +289,8 @@ fn comparison(first: &Group<'_>, second: &Group<'_>) -> Option<Table> {
         .real("second_bytes_per_worker", "second", Unit::Bytes, memory.1)
         .real("memory_change_percent", "change", Unit::Percent, changes.1)
         .note(format!(
-            "first: {}; second: {}. Events per second, and peak memory per worker; means where there are several runs.",
+            "first: {}; second: {}. Events per second, and peak memory per worker; means if there \
+             are several runs.",
             label(first.name),
             label(second.name)
         ));

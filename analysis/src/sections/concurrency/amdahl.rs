@@ -99,8 +99,8 @@ pub(crate) fn serial_table(
 ) -> Table {
     let starved = starved(waiting_percent);
     let rows = [Some(by_cpu), by_looks];
-    let table = Table::new("serial", "What no number of cores would shorten")
-        .text("by", "by", ["CPU time of bins", "looks at tasks"])
+    let table = Table::new("serial", "Serial time, which more cores do not shorten")
+        .text("by", "by", ["CPU time of bins", "samples of tasks"])
         .whole("n", "n", Unit::Count, rows.map(|row| row.map(|serial| serial.n)))
         .real(
             "serial_ns",
@@ -116,28 +116,28 @@ pub(crate) fn serial_table(
         )
         .real(
             "parallel_cpus",
-            "else CPUs",
+            "rest CPUs",
             Unit::Cores,
             rows.map(|row| row.and_then(Serial::parallel_cpus)),
         )
         .real(
             "faster",
-            "faster",
+            "speed-up",
             Unit::Ratio,
             // Bins in which tasks waited for a CPU do not show what more CPUs would achieve.
             [by_cpu.faster().filter(|_| starved.is_none()), by_looks.and_then(Serial::faster)],
         )
         .note(format!(
-            "Serial: wall time of the command in which at most one of its tasks uses a CPU, also \
-             that in which none does: bins of {} s with at most {SPILL} CPUs in use, or looks that \
-             find at most one task running or runnable. Else CPUs: how many are in use on average \
-             in the rest. Faster: this run against one whose rest takes no time.",
+            "serial: wall time of the command in which at most one of its tasks uses a CPU, or \
+             none: bins of {} s with at most {SPILL} CPUs in use, or samples with at most one task \
+             running or runnable. rest CPUs: mean number in use in the remaining time. speed-up: \
+             over this run, if the remaining time were zero.",
             bin_ns as f64 / 1e9
         ));
     match starved {
         Some(waiting) => table.note(format!(
-            "Tasks waited for a CPU in {waiting:.0} % of the time in which they could run: bins take \
-             for serial what would have run at once on more CPUs, and looks do not."
+            "Tasks waited for a CPU for {waiting:.0} % of the time they were running or runnable: \
+             bins count as serial what would have run in parallel on more CPUs; samples do not."
         )),
         None => table,
     }
@@ -157,8 +157,8 @@ fn projected(cores: u32) -> Vec<u32> {
 /// The message shown instead of a projection.
 fn too_few(looks: u64) -> String {
     format!(
-        "No projection: n = {} looks at tasks, and fewer than {LOOKS_MIN} do not tell what is serial. \
-         A smaller --interval gives more.",
+        "No projection: n = {} samples of tasks; at least {LOOKS_MIN} are needed to estimate the \
+         serial part. A smaller --interval gives more.",
         count(looks)
     )
 }
@@ -168,34 +168,37 @@ pub(crate) fn table(serial: Option<&Serial>, cores: u32, looks: u64) -> Table {
     let serial_or_none = serial.copied().unwrap_or_default();
     let on_ns = |n: u32| serial_or_none.on_ns(n);
     let faster = |n: u32| (on_ns(n) > 0.0).then(|| on_ns(1) / on_ns(n));
-    let table = Table::new("amdahl", "How much faster more cores could make it, at best")
+    let table = Table::new("amdahl", "Projected speed-up with more cores, at best")
         .whole("cores", "cores", Unit::Cores, rows.iter().map(|n| u64::from(*n)))
         .real("wall_ns", "wall", Unit::Nanoseconds, rows.iter().map(|n| on_ns(*n)))
-        .real("speedup", "faster than one", Unit::Ratio, rows.iter().map(|n| faster(*n)))
+        .real("speedup", "speed-up", Unit::Ratio, rows.iter().map(|n| faster(*n)))
         .real(
             "efficiency_percent",
-            "cores in use",
+            "efficiency",
             Unit::Percent,
             rows.iter().map(|n| Some(100.0 * faster(*n)? / f64::from(*n))),
         );
     let Some(serial) = serial else { return table.note(too_few(looks)) };
     table
         .note(format!(
-            "Amdahl (AFIPS 1967): the serial time, by n = {} looks at tasks, and the CPU time of the \
-             rest over the cores; an estimate. It assumes that the rest can be divided at will at no \
-             cost, and that the serial part stays as long as it is, waiting included.",
+            "Amdahl (AFIPS 1967): the serial time, by n = {} samples of tasks, plus the CPU time \
+             of the rest divided by the number of cores; an estimate. It assumes that the rest can \
+             be divided without cost, and that the serial part keeps its length, waiting included. \
+             speed-up: over one core. efficiency: speed-up / cores.",
             count(looks)
         ))
         .note(match serial.bound() {
             Some(bound) => {
                 let (low, high) = serial.bounds();
                 format!(
-                    "No number of cores makes it more than {bound:.1} times as fast as one: {low:.1} to \
-                     {high:.1} by the 95 % interval of the serial share (Wilson), as if looks were \
-                     independent."
+                    "With any number of cores, at most {bound:.1} times as fast as one: {low:.1} \
+                     to {high:.1} by the 95 % interval of the serial share (Wilson), assuming \
+                     independent samples."
                 )
             }
-            None => "No look found less than two tasks: none of it is known to be serial.".into(),
+            None => "All samples found two or more tasks running or runnable: no serial part is \
+                     known."
+                .into(),
         })
 }
 
@@ -211,7 +214,7 @@ pub(crate) fn chart(serial: &Serial, cores: u32) -> Chart {
         .map(|bound| Mark { at: bound, name: "bound".into() });
     let body = Lines {
         x_axis: Axis::logarithmic("cores", Unit::Cores),
-        y_axis: Axis::logarithmic("times as fast as on one", Unit::Ratio),
+        y_axis: Axis::logarithmic("speed-up over one core", Unit::Ratio),
         x: rows.iter().map(|n| f64::from(*n)).collect(),
         series: vec![
             Series { name: "at best".into(), values: rows.iter().map(speedup).collect() },
@@ -223,12 +226,12 @@ pub(crate) fn chart(serial: &Serial, cores: u32) -> Chart {
         stacked: false,
         points: true,
         marks: marks.into_iter().collect(),
-        moments: vec![Mark { at: f64::from(cores), name: "asked for".into() }],
+        moments: vec![Mark { at: f64::from(cores), name: "requested".into() }],
     };
-    Chart::new("amdahl", "How much faster more cores could make it", ChartBody::Lines(body)).note(
+    Chart::new("amdahl", "Projected speed-up with more cores", ChartBody::Lines(body)).note(
         format!(
-            "Serial and parallel part by n = {} looks at tasks in this run; nothing is lost by \
-             dividing it.",
+            "Serial and parallel part by n = {} samples of tasks in this run, assuming that the \
+             work can be divided without cost.",
             count(serial.n)
         ),
     )
@@ -310,7 +313,7 @@ mod tests {
         assert_eq!(Serial::by_looks(&[unseen], 0), None);
         let table = table(None, 3, 7);
         assert_eq!(table.height(), 0);
-        assert!(table.notes[0].contains("n = 7 looks"), "{table:?}");
+        assert!(table.notes[0].contains("n = 7 samples"), "{table:?}");
     }
 
     #[test]
@@ -325,9 +328,9 @@ mod tests {
         };
         assert_eq!(faster("CPU time of bins", STARVED_PERCENT), Some(2.0));
         assert_eq!(faster("CPU time of bins", 61.0), None);
-        assert_eq!(faster("looks at tasks", 61.0), Some(2.0));
+        assert_eq!(faster("samples of tasks", 61.0), Some(2.0));
         // Without samples that row has no values.
         let table = serial_table(&by_cpu, None, None, 1_000_000_000);
-        assert_eq!(real(&table, "by", "looks at tasks", "serial_percent"), None);
+        assert_eq!(real(&table, "by", "samples of tasks", "serial_percent"), None);
     }
 }

@@ -86,7 +86,7 @@ fn levels_table(
 ) -> Table {
     let (all_ns, all_looks) = (wall_ns(slices), looks.values().sum::<u64>());
     let of = || levels.values();
-    Table::new("concurrency", "How many at once")
+    Table::new("concurrency", "CPUs used and tasks running at the same time")
         .whole("level", "at once", Unit::Count, levels.keys().copied())
         .real("cpus_wall_ns", "CPUs used", Unit::Nanoseconds, of().map(|level| level.wall_ns))
         .real(
@@ -95,17 +95,17 @@ fn levels_table(
             Unit::Percent,
             of().map(|level| percent(level.wall_ns, all_ns)),
         )
-        .whole("looks", "looks", Unit::Count, of().map(|level| level.looks))
+        .whole("looks", "samples", Unit::Count, of().map(|level| level.looks))
         .real(
             "looks_percent",
-            "of looks",
+            "of samples",
             Unit::Percent,
             of().map(|level| percent(level.looks as f64, all_looks as f64)),
         )
         .note(format!(
-            "CPUs used: CPU time over wall time of each of {} bins of {} s while the command ran, \
-             rounded to a whole number; exact but for what was used between two samples. Looks: \
-             tasks running or runnable in each of {} samples; an estimate.",
+            "CPUs used: CPU time / wall time in each of {} bins of {} s while the command ran, \
+             rounded to an integer; exact except for CPU time used between two samples. samples: \
+             by tasks running or runnable, n = {}; an estimate.",
             count(slices.len() as u64),
             bin_ns as f64 / 1e9,
             count(all_looks)
@@ -124,18 +124,18 @@ fn overcommit(slices: &[Slice], looks: &BTreeMap<u32, u64>, cores: u32) -> Table
     }
     let all: u64 = looks.values().sum();
     let crowded: u64 = looks.range(cores.saturating_add(1)..).map(|(_, count)| count).sum();
-    Table::new("overcommit", "More than was asked for")
+    Table::new("overcommit", "Use beyond the requested cores")
         .whole("cores", "cores", Unit::Cores, [u64::from(cores)])
-        .real("over_ns", "over for", Unit::Nanoseconds, [over_ns])
+        .real("over_ns", "over", Unit::Nanoseconds, [over_ns])
         .real("over_percent", "of wall", Unit::Percent, [percent(over_ns, wall_ns(slices))])
-        .real("excess_cpu_ns", "CPU above", Unit::Nanoseconds, [excess_ns])
+        .real("excess_cpu_ns", "excess", Unit::Nanoseconds, [excess_ns])
         .real("peak_cpus", "peak", Unit::Cores, [peak])
         .real("crowded_percent", "crowded", Unit::Percent, [percent(crowded as f64, all as f64)])
         .note(format!(
-            "Over: bins with more than {SPILL} times the cores in use: samples of several tasks are not \
-             taken at once. CPU above: what was used in \
-             these beyond the cores. Crowded: looks that found more tasks running or runnable than \
-             cores; n = {}, an estimate.",
+            "over: bins with more than {SPILL} times the cores in use; the margin allows for \
+             samples of several tasks not being simultaneous. excess: CPU time in these bins \
+             beyond the cores. crowded: samples with more tasks running or runnable than cores; n \
+             = {}, an estimate.",
             count(all)
         ))
 }
@@ -186,10 +186,11 @@ fn levels_chart(levels: &BTreeMap<u64, Level>) -> Chart {
         ],
         stacked: false,
     };
-    Chart::new("concurrency", "How many at once", ChartBody::Bars(body)).note(format!(
-        "CPUs used are exact, over bins of time; tasks are an estimate, n = {} looks.",
-        count(all_looks)
-    ))
+    Chart::new("concurrency", "CPUs used and tasks running at the same time", ChartBody::Bars(body))
+        .note(format!(
+            "CPUs used: exact, by bins of time; tasks: an estimate, n = {} samples.",
+            count(all_looks)
+        ))
 }
 
 #[cfg(test)]
@@ -218,7 +219,7 @@ mod tests {
     fn the_serial_part_is_found_by_both() {
         let content = section(&four_and_four(), &Options::default()).unwrap();
         let serial = table(&content, "serial");
-        for by in ["CPU time of bins", "looks at tasks"] {
+        for by in ["CPU time of bins", "samples of tasks"] {
             assert!((real(serial, "by", by, "serial_percent").unwrap() - 50.0).abs() < 1e-9);
             assert!((real(serial, "by", by, "faster").unwrap() - 2.0).abs() < 1e-9);
         }
@@ -248,11 +249,11 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert!((last - 10.0 / (2.0 + 8.0 / 128.0)).abs() < 1e-6, "{amdahl:#?}");
-        assert!(amdahl.notes[1].contains("more than 5.0 times"), "{amdahl:#?}");
+        assert!(amdahl.notes[1].contains("at most 5.0 times"), "{amdahl:#?}");
         let serial = table(&content, "serial");
         assert_eq!(real(serial, "by", "CPU time of bins", "faster"), None);
         assert!(
-            (real(serial, "by", "looks at tasks", "serial_percent").unwrap() - 20.0).abs() < 1e-6
+            (real(serial, "by", "samples of tasks", "serial_percent").unwrap() - 20.0).abs() < 1e-6
         );
         let chart = content.charts.iter().find(|chart| chart.name == "amdahl").unwrap();
         let ChartBody::Lines(lines) = &chart.body else { panic!("no lines") };

@@ -50,7 +50,7 @@ pub(crate) fn waiting_percent(recording: &Recording) -> Option<f64> {
 pub(crate) fn table(states: &[State], recording: &Recording) -> Table {
     let all_ns: f64 = states.iter().map(|state| state.time_ns).sum();
     let recorded_ns = recording.recorded_ns().max(1) as f64;
-    Table::new("task_states", "What tasks do with their time")
+    Table::new("task_states", "Time of tasks by state")
         .text("state", "state", states.iter().map(|state| state.name))
         .real("time_ns", "time", Unit::Nanoseconds, states.iter().map(|state| state.time_ns))
         .real(
@@ -67,16 +67,15 @@ pub(crate) fn table(states: &[State], recording: &Recording) -> Table {
         )
         .text(
             "known",
-            "known by",
-            states.iter().map(|state| {
-                if state.exact { "the kernel's counters" } else { "estimate from samples" }
-            }),
+            "source",
+            states
+                .iter()
+                .map(|state| if state.exact { "kernel counters" } else { "estimate from samples" }),
         )
         .note(format!(
-            "{}, threads included, with {:.1} s of life in all; tasks: how many on average. \
-             Running is CPU time; runnable is the wait for a CPU (run_delay of \
-             /proc/PID/schedstat). The rest of their lives is divided as {} looks at all tasks \
-             found them.",
+            "{}, threads included, with a total lifetime of {:.1} s; tasks: mean number. running: \
+             CPU time; runnable: time waiting for a CPU (run_delay of /proc/PID/schedstat). The \
+             remaining time is split by the states found in {} samples of all tasks.",
             counted(recording.tasks.len() as u64, "task", "tasks"),
             all_ns / 1e9,
             count(recording.ticks.len() as u64)
@@ -99,7 +98,7 @@ pub(crate) fn chart(states: &[State]) -> Chart {
         ],
         stacked: true,
     };
-    Chart::new("task_states", "What tasks do with their time", ChartBody::Bars(body))
+    Chart::new("task_states", "Time of tasks by state", ChartBody::Bars(body))
 }
 
 #[cfg(test)]

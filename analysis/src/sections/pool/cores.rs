@@ -97,15 +97,15 @@ pub(crate) fn cores_table(recording: &Recording, at: &Moments, cores: u32) -> Ta
     let found = Overcommit::of(recording, at, cores);
     let over_percent = 100.0 * found.over_ns / found.wall_ns.max(1.0);
     Table::new("pool_cores", "Cores")
-        .whole("requested_cores", "asked for", Unit::Cores, [u64::from(cores)])
+        .whole("requested_cores", "requested", Unit::Cores, [u64::from(cores)])
         .real("mean_cores", "mean", Unit::Cores, [found.mean])
         .real("peak_cores", "peak", Unit::Cores, [found.peak])
         .real("over_percent", "over-committed", Unit::Percent, [over_percent])
         .real("excess_ns", "excess CPU", Unit::Nanoseconds, [found.excess_ns])
         .note(format!(
-            "Everything recorded while the pool lived, n = {} bins of {} ms. over-committed: time in which \
-             more than {SPILL} times the cores that were asked for (--cores) were in use: samples of several \
-             tasks are not taken at once.",
+            "All tasks recorded during the pool's lifetime, n = {} bins of {} ms. over-committed: \
+             time with more than {SPILL} times the requested cores (--cores) in use; the margin \
+             allows for samples of several tasks not being simultaneous.",
             count(bins_of(recording, at).len() as u64),
             recording.bins.width_ns / 1_000_000,
         ))
@@ -152,21 +152,22 @@ pub(crate) fn writer(
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, [cpu_ns])
         .real("busy_percent", "busy", Unit::Percent, [mean(life)])
         .real("busy_in_loop_percent", "in the loop", Unit::Percent, [mean(in_loop.clone())])
-        .real("full_percent", "no time left", Unit::Percent, [full_percent])
-        .real("wanted_percent", "or waiting", Unit::Percent, [wanted_percent])
+        .real("full_percent", "saturated", Unit::Percent, [full_percent])
+        .real("wanted_percent", "demand", Unit::Percent, [wanted_percent])
         .note(format!(
-            "busy: CPU time over wall time, 100 % for one CPU. no time left: share of the loop's {} bins with at \
-             least {BUSY_PERCENT:.0} %; then the workers wait for it. or waiting: time in which its tasks ran or waited for a CPU.",
+            "busy: CPU time / wall time, 100 % for one CPU. saturated: share of the loop's {} bins \
+             with at least {BUSY_PERCENT:.0} %, in which workers wait for the writer. demand: time \
+             in which its tasks ran or waited for a CPU.",
             in_loop.len()
         ));
     let shown = bins_of(recording, at);
     let (x, values) = coarse(recording, shown, &[busy]);
     let chart = Chart::new(
         "pool_writer",
-        "How busy the writer is",
+        "Load of the writer",
         ChartBody::Lines(Lines {
             x_axis: Axis::linear("time", Unit::Nanoseconds),
-            y_axis: Axis::linear("of a CPU", Unit::Percent),
+            y_axis: Axis::linear("CPU use", Unit::Percent),
             x,
             series: vec![named(&name, values.into_iter().next().unwrap_or_default())],
             stacked: false,
@@ -258,11 +259,11 @@ pub(crate) fn chart(
             series: names.iter().zip(series).map(|(name, values)| named(name, values)).collect(),
             stacked: true,
             points: false,
-            marks: vec![Mark { at: f64::from(cores), name: format!("{cores} cores asked for") }],
+            marks: vec![Mark { at: f64::from(cores), name: format!("{cores} cores requested") }],
             moments: moments(recording, at),
         }),
     )
-    .note("Each area includes what the process started.")
+    .note("Each area includes the processes started by the named one.")
 }
 
 #[cfg(test)]

@@ -13,13 +13,13 @@ use crate::sections::pool::tree::{Part, Tree};
 const LOOP_END_PERCENT: u64 = 10;
 
 /// Memory readings of a pool over time: all of it, and only its workers.
-pub(crate) struct Course {
+pub(crate) struct MemoryReadings {
     all: Vec<Pass>,
     workers: Vec<Pass>,
     interval_ns: u64,
 }
 
-impl Course {
+impl MemoryReadings {
     /// `None` if the recording has no memory readings.
     pub(crate) fn of(recording: &Recording, tree: &Tree) -> Option<Self> {
         let interval_ns = recording.header.memory_interval_ns?;
@@ -75,61 +75,61 @@ fn shared_percent(pass: &Pass) -> Option<f64> {
         .then(|| 100.0 * (1.0 - pass.uss_bytes.min(pass.rss_bytes) as f64 / pass.rss_bytes as f64))
 }
 
-fn rows(course: &Course, moments: &Moments) -> Vec<Row> {
+fn rows(readings: &MemoryReadings, moments: &Moments) -> Vec<Row> {
     let loop_ns = moments.first_exit_ns - moments.loop_begin_ns;
-    let margin_ns = (loop_ns / 100 * LOOP_END_PERCENT).max(course.interval_ns.saturating_mul(2));
+    let margin_ns = (loop_ns / 100 * LOOP_END_PERCENT).max(readings.interval_ns.saturating_mul(2));
     let calm_end_ns = moments.first_exit_ns.saturating_sub(margin_ns).max(moments.loop_begin_ns);
     let mut rows = Vec::new();
     let mut add = |what, begin_ns, end_ns, choose: fn(&[&Pass]) -> Option<Pass>| {
-        let (all, workers) = course.within(begin_ns, end_ns);
+        let (all, workers) = readings.within(begin_ns, end_ns);
         if let Some(pass) = choose(&all) {
             let shared_percent = choose(&workers).as_ref().and_then(shared_percent);
             rows.push(Row { what, looks: all.len() as u64, pass, shared_percent });
         }
     };
     add("before the first fork", moments.begin_ns, moments.first_fork_ns, largest);
-    add("loop, half the time", moments.loop_begin_ns, calm_end_ns, typical);
-    add("loop, last look", moments.loop_begin_ns, calm_end_ns, last);
+    add("loop, median", moments.loop_begin_ns, calm_end_ns, typical);
+    add("loop, last reading", moments.loop_begin_ns, calm_end_ns, last);
     add("workers finalise", calm_end_ns, moments.last_exit_ns, largest);
     add("after the last worker", moments.last_exit_ns, u64::MAX, largest);
     rows
 }
 
 /// The pool's memory in each phase.
-pub(crate) fn table(course: &Course, moments: &Moments) -> Table {
-    let rows = rows(course, moments);
+pub(crate) fn table(readings: &MemoryReadings, moments: &Moments) -> Table {
+    let rows = rows(readings, moments);
     let pss = |what: &str| rows.iter().find(|row| row.what == what).map(|row| row.pass.pss_bytes);
     let mut table = Table::new("pool_memory", "Memory of the pool")
         .text("phase", "when", rows.iter().map(|row| row.what))
-        .whole("looks", "looks", Unit::Count, rows.iter().map(|row| row.looks))
+        .whole("looks", "readings", Unit::Count, rows.iter().map(|row| row.looks))
         .whole("processes", "processes", Unit::Count, rows.iter().map(|row| row.pass.processes))
         .whole("pss_bytes", "PSS", Unit::Bytes, rows.iter().map(|row| row.pass.pss_bytes))
         .whole("rss_bytes", "RSS", Unit::Bytes, rows.iter().map(|row| row.pass.rss_bytes))
         .whole("uss_bytes", "USS", Unit::Bytes, rows.iter().map(|row| row.pass.uss_bytes))
         .real("shared_percent", "shared", Unit::Percent, rows.iter().map(|row| row.shared_percent))
         .note(
-            "Sums over the pool at one look: the one with the most PSS; of the loop the one with the \
-             middle PSS, and the last. shared: 1 - USS/RSS of the workers.",
+            "Sums over the pool at one reading: the one with the largest PSS; for the loop, the \
+             one with the median PSS, and the last. shared: 1 - USS/RSS of the workers.",
         );
-    if let (Some(loop_bytes), Some(end_bytes)) =
-        (pss("loop, half the time"), pss("workers finalise"))
+    if let (Some(loop_bytes), Some(end_bytes)) = (pss("loop, median"), pss("workers finalise"))
         && loop_bytes > 0
     {
         let ratio = end_bytes as f64 / loop_bytes as f64;
         table = table.note(format!(
-            "At the end workers take {ratio:.2} times the PSS of the loop. The end begins {LOOP_END_PERCENT} % of \
-             the loop, or two looks, before the first exit."
+            "While workers finalise, the pool takes {ratio:.2} times the median PSS of the loop. \
+             This phase starts {LOOP_END_PERCENT} % of the loop, or two readings if that is \
+             longer, before the first exit."
         ));
     }
     table
 }
 
 /// PSS, RSS and USS over time, and the sharing among workers.
-pub(crate) fn charts(recording: &Recording, course: &Course, at: &Moments) -> Vec<Chart> {
+pub(crate) fn charts(recording: &Recording, readings: &MemoryReadings, at: &Moments) -> Vec<Chart> {
     let since = |pass: &Pass| pass.time_ns.saturating_sub(recording.first_ns) as f64;
     let bytes = |name: &str, of: fn(&Pass) -> u64| Series {
         name: name.into(),
-        values: course.all.iter().map(|pass| Some(of(pass) as f64)).collect(),
+        values: readings.all.iter().map(|pass| Some(of(pass) as f64)).collect(),
     };
     let lines = |x: Vec<f64>, y_axis: Axis, series: Vec<Series>| {
         ChartBody::Lines(Lines {
@@ -148,7 +148,7 @@ pub(crate) fn charts(recording: &Recording, course: &Course, at: &Moments) -> Ve
             "pool_memory",
             "Memory of the pool",
             lines(
-                course.all.iter().map(since).collect(),
+                readings.all.iter().map(since).collect(),
                 Axis::linear("memory", Unit::Bytes),
                 vec![
                     bytes("PSS", |pass| pass.pss_bytes),
@@ -158,23 +158,23 @@ pub(crate) fn charts(recording: &Recording, course: &Course, at: &Moments) -> Ve
             ),
         )
         .note(format!(
-            "n = {} looks at the parent, its workers and all they started.",
-            count(course.all.len() as u64)
+            "n = {} readings of the parent, its workers and all processes they started.",
+            count(readings.all.len() as u64)
         )),
     ];
-    if !course.workers.is_empty() {
+    if !readings.workers.is_empty() {
         let shared = Series {
             name: "shared by workers".into(),
-            values: course.workers.iter().map(shared_percent).collect(),
+            values: readings.workers.iter().map(shared_percent).collect(),
         };
         let body = lines(
-            course.workers.iter().map(since).collect(),
-            Axis::linear("of RSS", Unit::Percent),
+            readings.workers.iter().map(since).collect(),
+            Axis::linear("share of RSS", Unit::Percent),
             vec![shared],
         );
-        charts.push(Chart::new("pool_sharing", "Memory that workers share", body).note(format!(
-            "1 - USS/RSS, n = {} looks at the workers.",
-            count(course.workers.len() as u64)
+        charts.push(Chart::new("pool_sharing", "Memory shared by workers", body).note(format!(
+            "1 - USS/RSS, n = {} readings of the workers.",
+            count(readings.workers.len() as u64)
         )));
     }
     charts
@@ -208,8 +208,8 @@ mod tests {
         let recording = tape.exit(1000, 1, Used::ms(1)).recording();
         let pool = &pools(&recording, &Options::default(), 2)[0];
         let moments = Moments::of(&recording, pool);
-        let course = Course::of(&recording, &Tree::of(&recording, pool)).unwrap();
-        let rows: Vec<_> = rows(&course, &moments)
+        let readings = MemoryReadings::of(&recording, &Tree::of(&recording, pool)).unwrap();
+        let rows: Vec<_> = rows(&readings, &moments)
             .iter()
             .map(|row| {
                 let shared = row.shared_percent.map(f64::round);
@@ -220,14 +220,14 @@ mod tests {
             rows,
             [
                 ("before the first fork", 1, 300, None),
-                ("loop, half the time", 2, 240, Some(80.0)),
-                ("loop, last look", 2, 240, Some(80.0)),
+                ("loop, median", 2, 240, Some(80.0)),
+                ("loop, last reading", 2, 240, Some(80.0)),
                 ("workers finalise", 1, 330, Some(40.0)),
             ]
         );
-        let table = table(&course, &moments);
+        let table = table(&readings, &moments);
         assert!(table.notes[1].contains("1.38 times"), "{:?}", table.notes);
-        assert_eq!(charts(&recording, &course, &moments).len(), 2);
+        assert_eq!(charts(&recording, &readings, &moments).len(), 2);
     }
 
     #[test]
@@ -236,6 +236,6 @@ mod tests {
         tape.fork(100, 1, 2).fork(110, 1, 3).exit(900, 2, Used::ms(1)).exit(900, 3, Used::ms(1));
         let recording = tape.recording();
         let pool = &pools(&recording, &Options::default(), 2)[0];
-        assert!(Course::of(&recording, &Tree::of(&recording, pool)).is_none());
+        assert!(MemoryReadings::of(&recording, &Tree::of(&recording, pool)).is_none());
     }
 }

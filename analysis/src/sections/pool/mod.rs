@@ -18,7 +18,7 @@ use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::recording::Recording;
 use find::LIFE_PERCENT_MIN;
-use memory::Course;
+use memory::MemoryReadings;
 use phases::{Moments, Phase, Scaling};
 use tree::Tree;
 
@@ -54,9 +54,9 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
         content.tables.push(table);
         content.charts.push(chart);
     }
-    if let Some(course) = Course::of(recording, &tree) {
-        content.tables.push(memory::table(&course, &moments));
-        content.charts.extend(memory::charts(recording, &course, &moments));
+    if let Some(readings) = MemoryReadings::of(recording, &tree) {
+        content.tables.push(memory::table(&readings, &moments));
+        content.charts.extend(memory::charts(recording, &readings, &moments));
     }
     Ok(content)
 }
@@ -73,7 +73,7 @@ fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) 
         })
         .collect();
     let parents = || pools.iter().map(|pool| &recording.processes[pool.parent]);
-    let table = Table::new("pools", "Pools of workers")
+    let table = Table::new("pools", "Worker pools")
         .text("parent", "parent", parents().map(|parent| recording.program_of(parent).name.clone()))
         .text("pid", "pid", parents().map(|parent| parent.pid.to_string()))
         .text(
@@ -106,27 +106,28 @@ fn list(recording: &Recording, options: &Options, pools: &[Pool], found: usize) 
         );
     match (&options.pool, pools.is_empty()) {
         (Some(named), true) => table.note(format!(
-            "No process that ran {named} has two children that did the same side by side, for {LIFE_PERCENT_MIN} % of \
-             its life or longer."
+            "No process that ran {named} has two children of the same kind that ran in parallel \
+             for at least {LIFE_PERCENT_MIN} % of its lifetime."
         )),
         (None, true) => table.note(format!(
-            "No process has two children that did the same side by side, for {LIFE_PERCENT_MIN} % of the recording \
-             or longer. --pool PROGRAM looks at the children of one program only."
+            "No process has two children of the same kind that ran in parallel for at least \
+             {LIFE_PERCENT_MIN} % of the recording. --pool PROGRAM considers the children of one \
+             program only."
         )),
         (_, false) => {
             let table = table.note(format!(
-                "Children of one process that never called exec, or all executed the same program, and ran side by \
-                 side for {LIFE_PERCENT_MIN} % of the {} or longer. own CPU: CPU time of the workers \
-                 themselves and of a writer and others beside them. work: that of the workers alone \
-                 and of all they started.",
-                if options.pool.is_some() { "parent's life" } else { "recording" }
+                "Workers: children of one process that never called exec, or all executed the same \
+                 program, and ran in parallel for at least {LIFE_PERCENT_MIN} % of the {}. own \
+                 CPU: CPU time of the workers themselves, of a writer and of other children beside \
+                 them. work: CPU time of the workers alone and of all processes they started.",
+                if options.pool.is_some() { "parent's lifetime" } else { "recording" }
             ));
             if found == 1 {
                 return table;
             }
             table.note(format!(
-                "What follows is about the first of {}, by own CPU. --pool PROGRAM chooses by the \
-                 parent's program.",
+                "The tables below are about the first of {} pools, by own CPU. --pool PROGRAM \
+                 selects by the parent's program.",
                 count(found as u64)
             ))
         }
@@ -154,26 +155,28 @@ fn phase_table(recording: &Recording, phases: &[Phase], moments: &Moments) -> Ta
         .real("cpu_ns", "CPU", Unit::Nanoseconds, rows.iter().map(|phase| phase.cpu_ns))
         .real("cores", "cores used", Unit::Cores, rows.iter().map(|phase| phase.cores()))
         .note(
-            "init: from the parent's birth to the first fork; fork: to the last; loop: to the first \
-             worker's exit; tail: to the last one's; then the parent merges and finalises.",
+            "init: from the parent's start to the first fork; fork: to the last fork; loop: to the \
+             first worker's exit; tail: to the last worker's exit; then the parent merges and \
+             finalises.",
         )
         .note(
-            "CPU is that of the whole pool; within a phase it is exact up to the pause between \
-             samples.",
+            "CPU: of the whole pool, exact to within one sampling interval at the phase \
+             boundaries.",
         );
     if outside.iter().any(Option::is_some) {
         let serial: u64 =
             rows.iter().filter(|phase| !phase.parallel).map(|phase| phase.wall_ns()).sum();
         table = table.note(format!(
-            "job before, job after: what was recorded before the parent's birth and from its end to the \
-             command's. With these, {:.0} % of the wall time is without workers.",
+            "job before, job after: everything recorded before the parent's start, and from its \
+             end to that of the command. Including these, {:.0} % of the wall time is without \
+             workers.",
             100.0 * serial as f64 / all_ns.max(1) as f64
         ));
     }
     if moments.renewed {
         table = table.note(
-            "Workers were forked after others had ended: the loop is empty, and what follows the \
-             first exit is the tail.",
+            "Workers were forked after others had ended: the loop is empty, and everything after \
+             the first exit is the tail.",
         );
     }
     table
@@ -184,22 +187,23 @@ fn scaling_table(phases: &[Phase], moments: &Moments, pool: &Pool) -> Table {
     let spread_ns = moments.last_exit_ns - moments.first_exit_ns;
     let parallel_ns = moments.last_exit_ns - moments.first_fork_ns;
     let spread_percent = (parallel_ns > 0).then(|| 100.0 * spread_ns as f64 / parallel_ns as f64);
-    Table::new("pool_scaling", "What the serial part costs")
+    Table::new("pool_scaling", "Cost of the serial part")
         .whole("serial_ns", "serial", Unit::Nanoseconds, [scaling.serial_ns])
         .real("serial_percent", "of wall", Unit::Percent, [scaling.serial_percent()])
         .real("speedup", "speed-up", Unit::Ratio, [scaling.reached()])
         .real("speedup_possible", "possible", Unit::Ratio, [scaling.possible()])
         .real("speedup_bound", "bound", Unit::Ratio, [scaling.bound()])
-        .whole("exit_spread_ns", "exits spread", Unit::Nanoseconds, [spread_ns])
+        .whole("exit_spread_ns", "exit spread", Unit::Nanoseconds, [spread_ns])
         .real("exit_spread_percent", "of parallel", Unit::Percent, [spread_percent])
         .note(format!(
-            "serial: init, merge and finalise. speed-up: against a single process, who would take the serial time \
-             and {}, the CPU time of {} workers{}. possible: if each had a CPU for itself and all ended at once. bound: \
-             with any number of them (Amdahl){}. These are estimates: they take the serial part for the same with any \
-             number.",
+            "serial: init, merge and finalise. speed-up: over a single process, which would take \
+             the serial time and {}, the CPU time of {} workers{}. possible: if each worker had \
+             its own CPU and all ended at the same time. bound: for any number of workers \
+             (Amdahl){}. These are estimates: the serial part is assumed to be the same for any \
+             number of workers.",
             seconds(scaling.work_ns + scaling.beside_ns),
             pool.workers.len(),
-            if pool.others.is_empty() { "" } else { " and of those beside them" },
+            if pool.others.is_empty() { "" } else { " and of the processes beside them" },
             beside(&scaling)
         ))
 }
@@ -207,11 +211,11 @@ fn scaling_table(phases: &[Phase], moments: &Moments, pool: &Pool) -> Table {
 /// The part of a writer's work that more workers cannot take over.
 fn beside(scaling: &Scaling) -> String {
     if scaling.beside_ns <= 0.0 {
-        return "; then only the serial time is left".to_owned();
+        return "; only the serial time remains".to_owned();
     }
     format!(
-        "; then what is left is the serial time and {}, the CPU time of those beside the workers, \
-         which more workers do not divide",
+        "; the serial time and {} remain, the CPU time of the processes beside the workers, which \
+         more workers do not reduce",
         seconds(scaling.beside_ns)
     )
 }

@@ -144,17 +144,20 @@ pub(crate) fn work_table(accounts: &[Account]) -> Table {
         .whole("begin_ns", "begins", Unit::Nanoseconds, accounts.iter().map(|a| a.begin_ns))
         .whole("end_ns", "ends", Unit::Nanoseconds, accounts.iter().map(|a| a.end_ns))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, accounts.iter().map(Account::cpu_ns))
-        .real("cpu_to_first", "to first", Unit::Ratio, cpu_to_first(accounts))
-        .note("Times count from the start of the recording. CPU is that of a worker and all it started.");
+        .real("cpu_to_first", "vs first", Unit::Ratio, cpu_to_first(accounts))
+        .note(
+            "Times are relative to the start of the recording. CPU: of a worker and all processes \
+             it started. vs first: as a multiple of the first worker's.",
+        );
     if events(accounts).all(|events| events.is_none()) {
         return table.note(
-            "Events are not known: --events-log GLOB names the workers' logs. CPU time stands in \
-             for them.",
+            "Events are not known: name the workers' logs with --events-log GLOB. CPU time serves \
+             as a substitute.",
         );
     }
     table
         .whole("events", "events", Unit::Count, events(accounts))
-        .real("events_to_first", "to first", Unit::Ratio, events_to_first(accounts))
+        .real("events_to_first", "vs first", Unit::Ratio, events_to_first(accounts))
         .real(
             "events_per_second",
             "rate",
@@ -162,15 +165,15 @@ pub(crate) fn work_table(accounts: &[Account]) -> Table {
             accounts.iter().map(Account::events_per_second),
         )
         .note(
-            "Events per second are by the loop time of the log, or where it has none by the \
-             worker's life.",
+            "rate: events per second of the loop time in the log, or of the worker's lifetime if \
+             the log has none.",
         )
 }
 
 /// Kernel resources used by each worker.
 pub(crate) fn resources_table(recording: &Recording, accounts: &[Account], forked: bool) -> Table {
     let (split, page_bytes) = (&recording.split, recording.header.page_bytes);
-    let table = Table::new("pool_resources", "Workers: what they used")
+    let table = Table::new("pool_resources", "Workers: resources used")
         .text("worker", "worker", accounts.iter().map(|a| a.name.clone()))
         .whole(
             "user_ns",
@@ -189,11 +192,14 @@ pub(crate) fn resources_table(recording: &Recording, accounts: &[Account], forke
         .whole("migrations", "moved", Unit::Count, accounts.iter().map(|a| a.migrations))
         .whole("minor_faults", "faults", Unit::Count, accounts.iter().map(|a| a.minor_faults))
         .whole("peak_rss_bytes", "peak RSS", Unit::Bytes, accounts.iter().map(|a| a.peak_rss_bytes))
-        .note("vol., invol.: context switches. moved: to another CPU; a pinned worker stays.");
+        .note(
+            "vol., invol.: context switches. moved: migrations to another CPU; none for a pinned \
+             worker.",
+        );
     if forked {
         table.note(format!(
-            "faults: minor faults since the fork. Each of a page that was shared copies it: at \
-             most so many times {page_bytes} bytes were un-shared."
+            "faults: minor faults since the fork. A write fault on a shared page copies it: at \
+             most this many times {page_bytes} bytes are no longer shared."
         ))
     } else {
         table
@@ -208,7 +214,7 @@ pub(crate) fn chart(accounts: &[Account]) -> Chart {
     }
     let bars = Bars {
         rows: accounts.iter().map(|account| account.name.clone()).collect(),
-        axis: Axis::linear("of the first worker's", Unit::Ratio),
+        axis: Axis::linear("relative to the first worker", Unit::Ratio),
         series,
         stacked: false,
     };

@@ -7,15 +7,16 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::RulesArgs;
 
-/// Compare two runs, or several before and after.
+/// Compare two runs, or several runs before and after a change.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "proctrace diff [OPTIONS] <BEFORE> <AFTER>\n       \
         proctrace diff [OPTIONS] --before <FILE>... --after <FILE>...",
-    long_about = "Compare two runs, or several before and after: processes, commands, threads, failed \
-        look-ups, CPU time, memory; then what vanished, appeared, grew and shrank, by command, by \
-        who started it, and by directory searched.\n\n\
-        Counts are exact. Times get an interval where there are at least three runs on each side.",
+    long_about = "Compare two runs, or several runs before and after a change: processes, commands, \
+        threads, failed look-ups, CPU time, memory; then what disappeared, appeared, grew and shrank, \
+        by command, by parent, and by searched directory.\n\n\
+        Counts are exact. Times have a confidence interval if there are at least three runs on each \
+        side.",
     after_long_help = "Examples:\n  \
         proctrace diff before.ptrace after.ptrace\n  \
         proctrace diff --before b1.ptrace --before b2.ptrace --before b3.ptrace \\\n                 \
@@ -23,7 +24,7 @@ use super::RulesArgs;
         proctrace diff before.ptrace after.ptrace --format markdown --waterfall what.svg"
 )]
 pub(crate) struct DiffArgs {
-    /// The trace before. Figures that `metrics` wrote will do as well.
+    /// Run before the change: a trace, or the JSON output of `metrics`.
     #[arg(
         value_name = "BEFORE",
         required_unless_present_any = ["before", "after"],
@@ -32,7 +33,7 @@ pub(crate) struct DiffArgs {
     )]
     pub(crate) before_file: Option<PathBuf>,
 
-    /// The one after.
+    /// Run after the change, in either form.
     #[arg(
         value_name = "AFTER",
         required_unless_present_any = ["before", "after"],
@@ -40,23 +41,23 @@ pub(crate) struct DiffArgs {
     )]
     pub(crate) after_file: Option<PathBuf>,
 
-    /// A run before. Can be given several times.
+    /// A run before the change. Can be given several times.
     #[arg(long, value_name = "FILE", requires = "after")]
     pub(crate) before: Vec<PathBuf>,
 
-    /// A run after. Can be given several times.
+    /// A run after the change. Can be given several times.
     #[arg(long, value_name = "FILE", requires = "before")]
     pub(crate) after: Vec<PathBuf>,
 
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DiffFormat,
 
-    /// Draw what the difference in processes is made of.
+    /// Draw the difference in the number of processes, by command, as a waterfall chart.
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) waterfall: Option<PathBuf>,
 
-    /// Print so many rows of each table.
+    /// Maximum number of rows printed per table.
     #[arg(long, value_name = "ROWS", default_value_t = 10)]
     pub(crate) top: usize,
 
@@ -71,20 +72,20 @@ pub(crate) struct DiffArgs {
 /// How to print a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DiffFormat {
-    /// For people.
+    /// Tables as plain text.
     Text,
-    /// Every figure of it.
+    /// All values as JSON.
     Json,
-    /// One table after the other, with an empty line between them.
+    /// All tables as CSV, separated by empty lines.
     Csv,
-    /// For a comment or a page.
+    /// Tables in Markdown, for a comment or a page.
     Markdown,
 }
 
-/// Print the figures of a run by their stable names.
+/// Print the metrics of a run by their stable names.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Print the figures of a run by their stable names, for a gate, for monitoring, for \
+    long_about = "Print the metrics of a run by their stable names, for gates, monitoring and \
         scripts.",
     after_long_help = "Examples:\n  \
         proctrace metrics job.ptrace\n  \
@@ -93,15 +94,15 @@ pub(crate) enum DiffFormat {
         proctrace metrics --names"
 )]
 pub(crate) struct MetricsArgs {
-    /// The trace, or figures that this command wrote.
+    /// Trace, or the JSON output of this command.
     #[arg(value_name = "FILE", default_value = super::DEFAULT_TRACE)]
     pub(crate) file: PathBuf,
 
-    /// How to print them.
+    /// Output format.
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: MetricsFormat,
 
-    /// Print the names there are and what they mean, instead.
+    /// List the names of all metrics and their meaning instead.
     #[arg(long, conflicts_with_all = ["file", "format"])]
     pub(crate) names: bool,
 
@@ -112,11 +113,11 @@ pub(crate) struct MetricsArgs {
 /// How to print figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MetricsFormat {
-    /// For people.
+    /// A table as plain text.
     Table,
-    /// For `gate --baseline` and `diff`.
+    /// JSON, for `gate --baseline` and `diff`.
     Json,
-    /// For Prometheus and GitLab.
+    /// OpenMetrics, for Prometheus and GitLab.
     Openmetrics,
 }
 
@@ -127,10 +128,11 @@ pub(crate) enum MetricsFormat {
     subcommand_negates_reqs = true,
     long_about = "Fail if a run is worse than a budget or a baseline allows.\n\n\
         Counts are compared exactly, or with the spread of several baselines. CPU time needs several \
-        runs on each side, and fails only where the whole interval of the ratio lies beyond the limit; \
-        where noise hides the answer, the gate says so. Wall time is off unless a rule names it.",
-    after_long_help = "Exit status: 0 within limits, 1 the gate itself failed, 2 wrong usage or budget, 3 \
-        worse than allowed, 4 inconclusive.\n\n\
+        runs on each side, and fails only if the whole confidence interval of the ratio is beyond the \
+        limit; if noise prevents a decision, the result is inconclusive. Wall time is compared only if a \
+        rule names it.",
+    after_long_help = "Exit status: 0 within limits, 1 the gate itself failed, 2 invalid arguments or \
+        budget, 3 worse than allowed, 4 inconclusive.\n\n\
         Examples:\n  \
         proctrace gate init good.ptrace > gate.toml\n  \
         proctrace gate --budget gate.toml new.ptrace\n  \
@@ -145,7 +147,7 @@ pub(crate) struct GateArgs {
     #[command(flatten)]
     pub(crate) gate: GateOptions,
 
-    /// The runs to judge: traces, or figures that `metrics` wrote.
+    /// The runs to judge: traces, or JSON output of `metrics`.
     #[arg(value_name = "CANDIDATE", required = true)]
     pub(crate) candidates: Vec<PathBuf>,
 }
@@ -153,24 +155,25 @@ pub(crate) struct GateArgs {
 /// What a gate compares with, and where it reports.
 #[derive(Debug, Args)]
 pub(crate) struct GateOptions {
-    /// The limits, in TOML. The default is gate.toml, if that is here and no --limit is given.
+    /// TOML file with the limits. The default is ./gate.toml, if it exists and no --limit is given.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) budget: Option<PathBuf>,
 
-    /// A limit: a metric or pattern, then how much more than the baseline, and how much at all.
-    /// Either may be left out: `=5%`, `=|500`. Can be given several times.
+    /// A limit: a metric or pattern, then the allowed change from the baseline in percent, and the
+    /// limit of the value itself. Either may be omitted: `=5%`, `=|500`. Can be given several
+    /// times.
     #[arg(short, long, value_name = "METRIC=PERCENT%|VALUE")]
     pub(crate) limit: Vec<String>,
 
-    /// A run to compare with: a trace, or figures that `metrics` wrote. Can be given several times.
+    /// A run to compare with: a trace, or JSON output of `metrics`. Can be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Vec<PathBuf>,
 
-    /// Judge recordings with losses or books that do not balance as well.
+    /// Also judge recordings with lost records or failed consistency checks.
     #[arg(long)]
     pub(crate) allow_doubts: bool,
 
-    /// If noise hides the answer, warn instead of ending with 4.
+    /// If the result is inconclusive, warn instead of exiting with status 4.
     #[arg(long)]
     pub(crate) inconclusive_ok: bool,
 
@@ -178,7 +181,7 @@ pub(crate) struct GateOptions {
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 
-    /// Write a report in Markdown: $GITHUB_STEP_SUMMARY, or a comment. Appends to what is there.
+    /// Append a report in Markdown to this file, such as $GITHUB_STEP_SUMMARY.
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
 
@@ -186,11 +189,11 @@ pub(crate) struct GateOptions {
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Print annotations for GitHub as well. The default is to do so in a GitHub action.
+    /// When to print annotations for GitHub as well.
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub(crate) annotations: Annotations,
 
-    /// Print so many findings.
+    /// Maximum number of findings printed.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) top: usize,
 
@@ -201,7 +204,7 @@ pub(crate) struct GateOptions {
 /// When to print annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Annotations {
-    /// Where GITHUB_ACTIONS is true.
+    /// If the environment variable GITHUB_ACTIONS is true.
     Auto,
     /// Always.
     Always,
@@ -212,23 +215,23 @@ pub(crate) enum Annotations {
 /// What else a gate can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GateAction {
-    /// Write a budget that these runs keep to.
+    /// Write a budget that these runs satisfy.
     #[command(
-        long_about = "Write a budget that these runs keep to, to stdout: counts tight, CPU time loose, with \
-            comments that say why. Runs of the same command only; the more, the better it knows what \
-            varies."
+        long_about = "Write a budget that these runs satisfy to stdout, with tight limits for counts, loose \
+            ones for CPU time, and comments that explain them. All runs must be of the same command; the \
+            more runs, the better their variation is known."
     )]
     Init {
-        /// Good runs.
+        /// Runs known to be good.
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
 
         #[command(flatten)]
         rules: RulesArgs,
     },
-    /// Say what a code of a finding means, and what to do.
+    /// Explain the code of a finding, and what to do about it.
     Explain {
-        /// The code: PT001.
+        /// Code of the finding, such as PT001.
         #[arg(value_name = "CODE")]
         code: String,
     },
@@ -245,7 +248,7 @@ pub(crate) struct GateRunArgs {
     #[command(flatten)]
     pub(crate) gate: GateOptions,
 
-    /// How often to run it: 1 will do for counts, CPU time takes 5.
+    /// Number of runs: 1 suffices for counts, CPU time needs 5.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
 
@@ -253,11 +256,11 @@ pub(crate) struct GateRunArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
 
-    /// Judge also if the command fails. The default is to stop there.
+    /// Judge runs even if the command fails. The default is to stop at the first failure.
     #[arg(long)]
     pub(crate) allow_failure: bool,
 
-    /// Run the command as this user. Under sudo the default is the user who called it.
+    /// Run the command as this user. Under sudo the default is the user who invoked sudo.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) user: Option<String>,
 

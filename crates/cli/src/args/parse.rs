@@ -13,7 +13,7 @@ pub(crate) fn parse_misses(text: &str) -> Result<Misses, String> {
         list => list.split(',').try_fold(Misses::NONE, |misses, name| {
             let family = Family::from_name(name).ok_or_else(|| {
                 let names = Family::ALL.map(Family::name).join(", ");
-                format!("there is no {name:?}; there are {names}, or all, or none")
+                format!("unknown call family {name:?}: use all, none, or a list of {names}")
             })?;
             Ok(misses.with(family))
         }),
@@ -22,7 +22,7 @@ pub(crate) fn parse_misses(text: &str) -> Result<Misses, String> {
 
 /// A number with a unit: 100ms, 5s, 2m, 1h.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; say it like 100ms or 5s"))
+    humantime::parse_duration(text).map_err(|error| format!("{error}; examples: 100ms, 5s"))
 }
 
 /// A wall time, as the base of rates per second.
@@ -37,7 +37,7 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     if (Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&interval) {
         Ok(interval)
     } else {
-        Err("must lie between 1ms and 1h".into())
+        Err("must be between 1ms and 1h".into())
     }
 }
 
@@ -45,13 +45,13 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
 pub(crate) fn parse_size(text: &str) -> Result<u32, String> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
-    let number: u32 = number.parse().map_err(|_| String::from("say it like 256KiB or 16MiB"))?;
+    let number: u32 = number.parse().map_err(|_| String::from("use a size such as 256KiB"))?;
     let factor = match unit {
         "" | "B" => 1,
         "K" | "KiB" => 1 << 10,
         "M" | "MiB" => 1 << 20,
         "G" | "GiB" => 1 << 30,
-        _ => return Err("needs a unit: KiB, MiB or GiB".into()),
+        _ => return Err("the unit must be KiB, MiB or GiB".into()),
     };
     let bytes = number.checked_mul(factor).ok_or("larger than 4 GiB")?;
     if bytes.is_power_of_two() && (64 << 10..=1 << 30).contains(&bytes) {

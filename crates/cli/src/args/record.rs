@@ -16,10 +16,11 @@ use super::parse::{parse_duration, parse_interval, parse_misses, parse_size};
     override_usage = "proctrace record [OPTIONS] [--] COMMAND [ARGUMENT]...\n       \
         proctrace record [OPTIONS] -p PID | --cgroup DIR | -a",
     long_about = "Run a command and record it and all its descendants: every fork, exec, exit and \
-        failed look-up of a path, with exact CPU accounting, and samples of what runs. Or record \
-        what is running already.\n\n\
-        The command keeps its input, output, terminal, directory and exit status. Under sudo it \
-        runs as the user who called sudo, with that user's environment.",
+        failed path look-up, with exact CPU accounting, and periodic samples of live tasks. With \
+        -p, --cgroup or -a, record processes that are already running.\n\n\
+        The command inherits input, output, terminal and working directory, and its exit status \
+        is passed on. Under sudo it runs as the user who invoked sudo, with that user's \
+        environment.",
     after_long_help = "Examples:\n  \
         sudo proctrace record -- make -j4\n  \
         sudo proctrace record -o before.ptrace -- ./job.sh --events 100\n  \
@@ -29,7 +30,7 @@ use super::parse::{parse_duration, parse_interval, parse_misses, parse_size};
         126 if it could not be executed, 125 if recording failed."
 )]
 pub(crate) struct RecordArgs {
-    /// Write the trace to FILE. A FILE that is there already is kept as FILE.old.
+    /// Write the trace to FILE. An existing FILE is renamed to FILE.old.
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_TRACE)]
     pub(crate) output: PathBuf,
 
@@ -38,12 +39,12 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, value_name = "PID")]
     pub(crate) pid: Vec<u32>,
 
-    /// Record the members of this cgroup (a directory of cgroup v2), those that come later, and
-    /// their descendants.
+    /// Record the members of this cgroup (a cgroup v2 directory), processes that join it later, and
+    /// the descendants of both.
     #[arg(long, value_name = "DIR")]
     pub(crate) cgroup: Option<PathBuf>,
 
-    /// Record every process of the machine; without root, every one that you may trace.
+    /// Record every process on the machine; without root, every process that you may trace.
     #[arg(short, long, conflicts_with_all = ["pid", "cgroup"])]
     pub(crate) all: bool,
 
@@ -51,32 +52,33 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
 
-    /// Run the command in a cgroup of its own, and record what is put there by others as well.
+    /// Run the command in a new cgroup, and also record processes that others move into it.
     #[arg(long, conflicts_with_all = ["pid", "cgroup", "all"])]
     pub(crate) own_cgroup: bool,
 
-    /// Record failed look-ups by these calls: all, none, or a list of open, stat, access,
-    /// readlink, chdir, exec.
+    /// Families of system calls whose failed look-ups are recorded: all, none, or a comma-separated
+    /// list of open, stat, access, readlink, chdir, exec.
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = parse_misses)]
     pub(crate) misses: Misses,
 
-    /// Where to take failed look-ups from: the functions that serve the calls (free for all other
-    /// calls, but sees no result that seccomp made up), the tracepoints of the calls, or the one
-    /// tracepoint of all calls. auto takes the first of these that the kernel offers.
+    /// Hook for failed look-ups: the kernel functions that implement the calls (no cost for other
+    /// calls, but results forged by seccomp are not seen), the calls' own tracepoints, or the
+    /// tracepoint of all system calls. auto uses the first of these that the kernel supports.
     #[arg(long, value_enum, value_name = "HOOK", default_value = "auto", hide_short_help = true)]
     pub(crate) lookup_hook: WhichHook,
 
-    /// Attach programs that do nothing and record nothing, to measure what the hooks cost.
+    /// Attach programs that record nothing, to measure the overhead of the hooks.
     #[arg(long, hide = true)]
     pub(crate) empty_programs: bool,
 
-    /// Take samples of every live task this often. Without it every 100ms, or less often, down to
-    /// once a second, where that would take more than a two-thousandth of a CPU.
+    /// Interval between samples of all live tasks. The default is 100ms, increased up to 1s where
+    /// sampling would use more than 1/2000 of a CPU.
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     pub(crate) interval: Option<Duration>,
 
-    /// Look at the memory of every process this often, or every 5s (PSS, USS, shared). That makes the kernel
-    /// walk each process's page tables, which stops its memory management for that time.
+    /// Read the memory (PSS, USS, shared) of every process at this interval; 5s if TIME is omitted.
+    /// For each reading the kernel walks the page tables of the process, which blocks its memory
+    /// management meanwhile.
     #[arg(
         long,
         value_name = "TIME",
@@ -87,38 +89,37 @@ pub(crate) struct RecordArgs {
     )]
     pub(crate) memory: Option<Duration>,
 
-    /// Keep this environment variable at every exec, beside PATH, LD_LIBRARY_PATH, LD_PRELOAD,
-    /// PYTHONPATH and ROOTSYS. Can be given several times.
+    /// Record this environment variable at every exec, in addition to PATH, LD_LIBRARY_PATH,
+    /// LD_PRELOAD, PYTHONPATH and ROOTSYS. Can be given several times.
     #[arg(long, value_name = "NAME")]
     pub(crate) env: Vec<String>,
 
-    /// Keep no environment variables at all.
+    /// Record no environment variables.
     #[arg(long, conflicts_with = "env")]
     pub(crate) no_env: bool,
 
-    /// Once the command has exited, go on until all its descendants have, or stop at once.
+    /// What to wait for after the command has exited.
     #[arg(long, value_enum, default_value = "tree")]
     pub(crate) wait: WaitFor,
 
-    /// Go on for at most this long after the command has exited, while descendants of it run.
+    /// Maximum time to continue after the command has exited, while descendants are running.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) grace: Duration,
 
-    /// Size of each of the two buffers between kernel and recorder: a power of two. Without it
-    /// 2MiB for each CPU, but 4MiB at least and 32MiB at most.
+    /// Size of each of the two buffers between kernel and recorder: a power of two. The default is
+    /// 2MiB per CPU, but at least 4MiB and at most 32MiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) ring_size: Option<u32>,
 
-    /// When a buffer is more than half full: drop what does not fit, and count it, or make those
-    /// who fill it wait.
+    /// What to do when a buffer fills up.
     #[arg(long, value_enum, default_value = "drop")]
     pub(crate) on_full: WhenFull,
 
-    /// Run the command as this user. Under sudo the default is the user who called it.
+    /// Run the command as this user. Under sudo the default is the user who invoked sudo.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) user: Option<String>,
 
-    /// Say nothing on stderr unless something is wrong.
+    /// Print only warnings and errors on stderr.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
@@ -136,9 +137,9 @@ pub(crate) struct RecordArgs {
 /// Where to take failed look-ups from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WhichHook {
-    /// The first of the following that works.
+    /// The first of the following that is available.
     Auto,
-    /// fexit of the functions that serve the calls.
+    /// fexit of the functions that implement the calls.
     Fexit,
     /// tracepoint/syscalls/sys_exit_* of the calls.
     Tracepoint,
@@ -149,17 +150,17 @@ pub(crate) enum WhichHook {
 /// What to wait for once the command has exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WaitFor {
-    /// All its descendants, for as long as --grace says.
+    /// All its descendants, for at most the time given by --grace.
     Tree,
-    /// Nothing.
+    /// Nothing: stop at once.
     Root,
 }
 
 /// What to do when a buffer fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WhenFull {
-    /// Drop records and count them.
+    /// Drop records that do not fit, and count them.
     Drop,
-    /// Hold up the payload.
+    /// Delay the recorded tasks while a buffer is at least half full.
     Block,
 }

@@ -9,19 +9,19 @@ use clap::{Args, ValueEnum};
 use super::DEFAULT_TRACE;
 use super::parse::parse_wall;
 
-/// Check that a recording is whole and its books balance.
+/// Check that a recording is complete and consistent.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Check that a recording is whole and its books balance: nothing lost, nothing \
-        damaged, as many births as deaths, and the CPU time that the kernel counted.",
-    after_long_help = "Exit status: 0 if all is well, 3 if not, 1 if the trace cannot be read."
+    long_about = "Check that a recording is complete and consistent: no lost records, no damage, as \
+        many births as deaths, and the same CPU time as the kernel accounted.",
+    after_long_help = "Exit status: 0 if all checks passed, 3 if not, 1 if the trace cannot be read."
 )]
 pub(crate) struct CheckArgs {
-    /// The trace.
+    /// Trace file.
     #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
     pub(crate) trace: PathBuf,
 
-    /// Say it by the exit status only.
+    /// Print nothing; report only by the exit status.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -29,9 +29,9 @@ pub(crate) struct CheckArgs {
 /// Show what ran, what it cost and what was wasted.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Show what ran, what it cost and what was wasted: a summary that fits a screen, then \
-        processes and threads by what they ran, who starts what, failed look-ups by directory, and \
-        what goes with what over time.",
+    long_about = "Show what ran, what it cost and what was wasted: a summary that fits on one screen, \
+        then processes and threads by program, which program starts which, failed look-ups by \
+        directory, and correlations over time.",
     after_long_help = "Examples:\n  \
         proctrace report\n  \
         proctrace report before.ptrace --gantt before.svg\n  \
@@ -40,23 +40,23 @@ pub(crate) struct CheckArgs {
     group(clap::ArgGroup::new("drawn").args(["gantt", "out"]).multiple(true))
 )]
 pub(crate) struct ReportArgs {
-    /// The trace.
+    /// Trace file.
     #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
     pub(crate) trace: PathBuf,
 
-    /// Draw the life of every process as a Gantt chart.
+    /// Draw the lifetimes of all processes as a Gantt chart.
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) gantt: Option<PathBuf>,
 
-    /// Print this section only. Can be given several times; `list` lists them.
+    /// Print only this section. Can be given several times; `list` prints all names.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["json", "summary"])]
     pub(crate) section: Vec<String>,
 
-    /// How to print sections.
+    /// Output format of sections.
     #[arg(long, value_enum, default_value = "text", requires = "section")]
     pub(crate) format: SectionFormat,
 
-    /// Write every section as text, JSON and CSV, and every figure as SVG, into this directory,
+    /// Write every section as text, JSON and CSV, and every figure as SVG, to this directory,
     /// with an index.md.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "summary", "section"])]
     pub(crate) out: Option<PathBuf>,
@@ -64,26 +64,26 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) rules: RulesArgs,
 
-    /// Wall time of the same command without recording: rates are per second of it.
+    /// Wall time of the same command without recording; rates are given per second of this time.
     #[arg(long, value_name = "TIME", value_parser = parse_wall)]
     pub(crate) native_wall: Option<Duration>,
 
-    /// CPUs that were asked for, if that is not what the machine has.
+    /// Number of CPUs requested for the job, if it differs from that of the machine.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) cores: Option<u32>,
 
-    /// Program whose children are the workers of a pool. The default is to look for one.
+    /// Program whose children are the workers of a pool. By default it is detected.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) pool: Option<String>,
 
-    /// Read events per worker from these files: a pattern as `worker_*/AthenaMP.log`, relative to
-    /// the directory in which the command was recorded.
+    /// Read the number of events per worker from these log files: a glob pattern such as
+    /// `worker_*/AthenaMP.log`, relative to the directory in which the command was recorded.
     #[arg(long, value_name = "GLOB")]
     pub(crate) events_log: Option<String>,
 
-    /// What a line looks like that tells events: a regular expression whose first group is their
-    /// number, and whose second, if there is one, the seconds they took. The default is what
-    /// AthenaMP writes.
+    /// Regular expression for log lines that contain a number of events: the first group is the
+    /// number, the second, if there is one, the seconds they took. The default matches the logs of
+    /// AthenaMP.
     #[arg(long, value_name = "REGEX", requires = "events_log")]
     pub(crate) events_regex: Option<String>,
 
@@ -95,7 +95,7 @@ pub(crate) struct ReportArgs {
     #[arg(long)]
     pub(crate) summary: bool,
 
-    /// Print so many rows of each table.
+    /// Maximum number of rows printed per table.
     #[arg(long, value_name = "ROWS", default_value_t = 10)]
     pub(crate) top: usize,
 
@@ -111,40 +111,40 @@ pub(crate) struct ReportArgs {
 /// Which rules tell programs apart.
 #[derive(Debug, Args)]
 pub(crate) struct RulesArgs {
-    /// Tell programs apart by the rules in this file first (docs/rules.md), or by a pack of
-    /// proctrace's own whether or not a program of it occurs: alice-o2, atlas, cms, lhcb,
-    /// monitoring, generic. Can be given several times.
+    /// Classify programs by the rules in this file first (docs/rules.md), or by this built-in pack
+    /// even if none of its programs occurs: alice-o2, atlas, cms, lhcb, monitoring, generic. Can be
+    /// given several times.
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) rules: Vec<String>,
 }
 
-/// Show which rule caught which program.
+/// Show which rule matched which program.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Show which rule caught which program: its class (a command of the system, an \
-        experiment's software, or any other program), the group it is counted in, and examples of \
-        what tells its processes apart.\n\n\
-        Packs of rules come with proctrace for ALICE O2, ATLAS, CMS, LHCb, monitoring and common \
-        commands; those of experiments apply where a program of theirs occurs. Rules of your own \
-        come first.",
+    long_about = "Show which rule matched which program, the program's class (a command of the system, \
+        an experiment's software, or any other program), the group it is counted in, and examples of \
+        the roles that distinguish its processes.\n\n\
+        proctrace has built-in rule packs for ALICE O2, ATLAS, CMS, LHCb, monitoring and common \
+        commands; those of experiments apply if one of their programs occurs. Rules given by --rules \
+        take precedence.",
     after_long_help = "Examples:\n  \
         proctrace classify job.ptrace\n  \
         proctrace classify job.ptrace --rules mine.toml --all\n  \
         proctrace classify --format csv | cut -d, -f1,4"
 )]
 pub(crate) struct ClassifyArgs {
-    /// The trace.
+    /// Trace file.
     #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
     pub(crate) trace: PathBuf,
 
     #[command(flatten)]
     pub(crate) rules: RulesArgs,
 
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: SectionFormat,
 
-    /// Print so many rows.
+    /// Maximum number of rows printed.
     #[arg(long, value_name = "ROWS", default_value_t = 40)]
     pub(crate) top: usize,
 
@@ -156,10 +156,10 @@ pub(crate) struct ClassifyArgs {
 /// Compare recordings of 1, 2, 4… workers or threads.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Compare recordings of 1, 2, 4… workers or threads: throughput and memory per worker, where \
-        it stops scaling, and core-time.\n\n\
-        Workers are found in each recording: those of a pool, or threads. RUN=N says how many there are. \
-        Events come from logs or are given.",
+    long_about = "Compare recordings of 1, 2, 4… workers or threads: throughput and memory per worker, the \
+        point where scaling ends, and core-time.\n\n\
+        The workers of each recording are detected: those of a pool, or threads. RUN=N sets their number. \
+        Numbers of events are read from logs (--events-log) or given by --events.",
     after_long_help = "Examples:\n  \
         proctrace series t1.ptrace t2.ptrace t4.ptrace --events 100,200,400\n  \
         proctrace series --group old=a.ptrace,b.ptrace --group new=c.ptrace,d.ptrace \\\n      \
@@ -167,84 +167,85 @@ pub(crate) struct ClassifyArgs {
         proctrace series mj.ptrace=8 --against mp.ptrace --events 1000 --format json"
 )]
 pub(crate) struct SeriesArgs {
-    /// Recordings, each as FILE or, if the number of its workers is known better, as FILE=N.
+    /// Recordings, each as FILE, or as FILE=N to set the number of its workers.
     #[arg(value_name = "RUN", required_unless_present = "group")]
     pub(crate) runs: Vec<String>,
 
-    /// Recordings of one variant, with commas between them, each as above. Can be given several
-    /// times; two variants are compared.
+    /// Recordings of one variant, separated by commas, each as above. Can be given several times;
+    /// two variants are compared.
     #[arg(long, value_name = "NAME=RUN[,RUN...]")]
     pub(crate) group: Vec<String>,
 
-    /// Compare the core-time of each run, or group, with that of this recording.
+    /// Compare the core-time of each run or group with that of this recording.
     #[arg(long, value_name = "RUN")]
     pub(crate) against: Option<String>,
 
-    /// Events of each run, in the order in which runs are given, that of --against first; or one
-    /// number for all.
+    /// Number of events of each run, in the order of the runs, that of --against first; or one
+    /// number for all runs.
     #[arg(long, value_name = "N[,N...]", value_delimiter = ',', conflicts_with = "events_log")]
     pub(crate) events: Vec<u64>,
 
-    /// Read events from these files: a pattern relative to the directory in which each run was
-    /// recorded. Given as often as there are runs, each is for one of them.
+    /// Read numbers of events from these log files: a glob pattern relative to the directory in
+    /// which each run was recorded. Give it once for all runs, or once per run.
     #[arg(long, value_name = "GLOB")]
     pub(crate) events_log: Vec<String>,
 
-    /// What a line looks like that tells events: a regular expression whose first group is their
-    /// number. The default is what AthenaMP writes.
+    /// Regular expression for log lines that contain a number of events, which is its first group.
+    /// The default matches the logs of AthenaMP.
     #[arg(long, value_name = "REGEX", requires = "events_log")]
     pub(crate) events_regex: Option<String>,
 
-    /// Program whose children are the workers of a pool. The default is to look for one.
+    /// Program whose children are the workers of a pool. By default it is detected.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) pool: Option<String>,
 
-    /// Efficiency in percent below which it does not scale any more.
+    /// Efficiency in percent below which scaling is considered to have ended.
     #[arg(long, value_name = "PERCENT", default_value_t = 90.0)]
     pub(crate) knee: f64,
 
-    /// How to print tables.
+    /// Output format of tables.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: SectionFormat,
 
-    /// Write every table as text, JSON and CSV, and every figure as SVG, into this directory, with
+    /// Write every table as text, JSON and CSV, and every figure as SVG, to this directory, with
     /// an index.md.
     #[arg(long, value_name = "DIR", conflicts_with = "format")]
     pub(crate) out: Option<PathBuf>,
 }
 
-/// Measure what a command's start costs in this environment and in a clean one.
+/// Measure the start-up cost of a command in this environment and in a clean one.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "proctrace startup [OPTIONS] [--] COMMAND [ARGUMENT]...",
-    long_about = "Measure what a command's start costs in this environment and in a clean one: runs it in both by \
-        turns, records each run, and says the difference in wall time, CPU time and look-ups.\n\n\
-        Choose a command that does nothing but start: sed --version, root -b -q. Its input is empty \
-        and its output is thrown away.",
+    long_about = "Measure the start-up cost of a command in this environment and in a clean one: runs it \
+        alternately in both, records each run, and reports the differences in wall time, CPU time and \
+        look-ups.\n\n\
+        Choose a command that does nothing but start: sed --version, root -b -q. Its standard input is \
+        empty and its standard output is discarded.",
     after_long_help = "Examples:\n  \
         sudo -E proctrace startup -- sed --version\n  \
         sudo -E proctrace startup --clean ROOTSYS --runs 20 -- root -b -q\n  \
         sudo -E proctrace startup --without LD_LIBRARY_PATH -- ./tool --help"
 )]
 pub(crate) struct StartupArgs {
-    /// Run it so often in each environment.
+    /// Number of measured runs in each environment.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
 
-    /// Add to the clean environment, which has PATH and HOME: NAME=VALUE, or NAME with the value it
-    /// has now. Can be given several times.
+    /// Variable to add to the clean environment, which has PATH and HOME: NAME=VALUE, or NAME for
+    /// its current value. Can be given several times.
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub(crate) clean: Vec<OsString>,
 
-    /// Take this environment without NAME for the clean one. Can be given several times.
+    /// Use this environment without NAME as the clean one. Can be given several times.
     #[arg(long, value_name = "NAME", conflicts_with = "clean")]
     pub(crate) without: Vec<OsString>,
 
-    /// Run the command as this user. Under sudo the default is the user who called it.
+    /// Run the command as this user. Under sudo the default is the user who invoked sudo.
     #[arg(short, long, value_name = "NAME")]
     pub(crate) user: Option<String>,
 
-    /// How to print tables.
+    /// Output format of tables.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: SectionFormat,
 
@@ -261,10 +262,10 @@ pub(crate) struct StartupArgs {
 /// How to print a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SectionFormat {
-    /// For people.
+    /// Tables as plain text.
     Text,
     /// An array of tables, each with its rows as objects.
     Json,
-    /// One table after the other, with an empty line between them.
+    /// All tables, separated by empty lines.
     Csv,
 }

@@ -8,15 +8,15 @@ use clap::{Args, ValueEnum};
 use super::DEFAULT_TRACE;
 use super::report::RulesArgs;
 
-/// Ask recordings by SQL.
+/// Query recordings with SQL.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Ask recordings by SQL.\n\n\
+    long_about = "Query recordings with SQL.\n\n\
         A recording is a set of tables: processes, threads, execs, lookups, samples and more. Without \
-        SQL, query lists them with their columns; docs/tables.md has the same, docs/queries.md \
-        examples. Several recordings are asked at once: the column `recording` of every table names \
-        each, and joins are within one only if it is joined by as well. Units are in the names of columns; \
-        what a recording does not know is NULL.",
+        SQL, query lists them with their columns; docs/tables.md contains the same list, docs/queries.md \
+        examples. With several recordings, each table contains the rows of all of them, and its column \
+        `recording` names the recording; joins must include that column to stay within one recording. \
+        Names of columns contain units; values that a recording does not contain are NULL.",
     after_long_help = "Examples:\n  \
         proctrace query\n  \
         proctrace query 'SELECT program, count(*) AS n, sum(user_ns + system_ns) / 1e9 AS cpu_s\n      \
@@ -26,8 +26,8 @@ use super::report::RulesArgs;
         proctrace query -f slow.sql --format csv job.ptrace > slow.csv"
 )]
 pub(crate) struct QueryArgs {
-    /// SQL, or the name of a table to describe; unless it comes from a file (-f). Then the traces, by
-    /// default proctrace.ptrace.
+    /// SQL, or the name of a table to describe, unless -f is given; then the traces, by default
+    /// proctrace.ptrace.
     #[arg(value_name = "SQL|FILE")]
     pub(crate) arguments: Vec<OsString>,
 
@@ -35,15 +35,15 @@ pub(crate) struct QueryArgs {
     #[arg(short = 'f', long = "sql-file", value_name = "FILE")]
     pub(crate) sql_file: Option<PathBuf>,
 
-    /// How to print the answer: text, unless the name of --output says otherwise.
+    /// Output format. The default depends on the extension of --output; without one it is text.
     #[arg(long, value_enum)]
     pub(crate) format: Option<RowsFormat>,
 
-    /// Write the whole answer into this file; .csv, .json, .ndjson and .parquet say how.
+    /// Write the whole result to this file; .csv, .json, .ndjson and .parquet select the format.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Print so many rows as text; other formats have all.
+    /// Maximum number of rows printed as text; other formats contain all rows.
     #[arg(long, value_name = "ROWS", default_value_t = 40)]
     pub(crate) top: usize,
 
@@ -58,41 +58,41 @@ pub(crate) struct QueryArgs {
 /// How rows are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RowsFormat {
-    /// A table for people.
+    /// A table as plain text.
     Text,
-    /// Comma-separated values, names of columns first.
+    /// Comma-separated values with the names of columns in the first line.
     Csv,
     /// An array of objects.
     Json,
-    /// An object in each line.
+    /// One object per line.
     Ndjson,
     /// Apache Parquet.
     Parquet,
 }
 
-/// Write the tables of recordings into files that other tools read.
+/// Export the tables of recordings to files for other tools.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Write the tables of recordings into files that other tools read: one file a table, as \
+    long_about = "Export the tables of recordings to files for other tools: one file per table, as \
         Parquet, Arrow (IPC, Feather) or CSV.\n\n\
-        Rows of all recordings stand in one file; the column `recording` names each. Parquet and Arrow \
-        files have descriptions and units of the columns in their metadata. docs/tables.md describes \
-        the tables.",
+        Each file contains the rows of all recordings; the column `recording` names the recording. The \
+        metadata of Parquet and Arrow files contains descriptions and units of the columns. \
+        docs/tables.md describes the tables.",
     after_long_help = "Examples:\n  \
         proctrace export tables job.ptrace\n  \
         duckdb -c \"SELECT program, count(*) FROM 'tables/processes.parquet' GROUP BY ALL\"\n  \
         proctrace export --format csv tables before.ptrace after.ptrace"
 )]
 pub(crate) struct ExportArgs {
-    /// The directory, which is made if need be.
+    /// Output directory, created if necessary.
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
-    /// The traces.
+    /// Trace files.
     #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
     pub(crate) traces: Vec<PathBuf>,
 
-    /// What the files are.
+    /// File format.
     #[arg(long, value_enum, default_value = "parquet")]
     pub(crate) format: TablesFormat,
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use proctrace_gate::Run;
+use proctrace_gate::RunMetrics;
 use proctrace_record::Options;
 use proctrace_trace::Outcome;
 
@@ -29,11 +29,11 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
         Some(identity) => command.run_as(identity.clone()),
         None => command,
     };
-    let scratch = tempfile::tempdir().context("cannot make a directory for traces")?;
+    let scratch = tempfile::tempdir().context("cannot create a directory for traces")?;
     let directory = match &args.keep {
         Some(directory) => {
             std::fs::create_dir_all(directory)
-                .with_context(|| format!("cannot make {}", directory.display()))?;
+                .with_context(|| format!("cannot create {}", directory.display()))?;
             directory.as_path()
         }
         None => scratch.path(),
@@ -56,7 +56,7 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
         };
         check(job.record_quietly()?, number, args.allow_failure)?;
         let metrics = runs::of_trace(&trace, &args.gate.rules)?;
-        runs.push(Run { name: shown(&trace, args.keep.is_some(), name), metrics });
+        runs.push(RunMetrics { name: shown(&trace, args.keep.is_some(), name), metrics });
     }
     judge(&args.gate, &budget, &baselines, &runs)
 }
@@ -75,12 +75,12 @@ fn check(outcome: Option<Outcome>, number: u32, allow_failure: bool) -> Result<(
         }
         Some(Outcome::Code(code)) if code != 0 && !allow_failure => {
             bail!(
-                "the command exited with {code} in run {number}; --allow-failure judges it all the same"
+                "the command exited with {code} in run {number}; use --allow-failure to judge it anyway"
             )
         }
         Some(Outcome::Signal(signal)) if !allow_failure => {
             bail!(
-                "signal {signal} killed the command in run {number}; --allow-failure judges it all the same"
+                "signal {signal} killed the command in run {number}; use --allow-failure to judge it anyway"
             )
         }
         Some(_) => Ok(()),

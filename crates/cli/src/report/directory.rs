@@ -29,11 +29,11 @@ pub(crate) fn write(
     let mut index = format!("# {command}\n\n[Report](report.txt) · [findings](findings.json)\n");
     if !findings.health.is_good() {
         index.push_str(
-            "\n**This recording is not whole, or its books do not balance:** see the top of the report, \
-             or `proctrace check`.\n",
+            "\n**This recording is incomplete or failed a consistency check:** see the top of the \
+             report, or `proctrace check`.\n",
         );
     }
-    let life = Chart::new("gantt", "Every process", ChartBody::Gantt(Box::new(gantt)));
+    let life = Chart::new("gantt", "All processes", ChartBody::Gantt(Box::new(gantt)));
     put_chart(path, &life, &mut index)?;
     for section in Section::ALL {
         let content = analysis.section(section, options)?;
@@ -54,7 +54,7 @@ pub(crate) fn write_content(path: &Path, title: &str, content: &Content) -> Resu
 fn make_directories(path: &Path) -> Result<()> {
     for directory in [path.to_owned(), path.join("tables"), path.join("figures")] {
         fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot make {}", directory.display()))?;
+            .with_context(|| format!("cannot create {}", directory.display()))?;
     }
     Ok(())
 }

@@ -11,31 +11,32 @@ use crate::args::parse_duration;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Gantt chart (with --gantt or --out)")]
 pub(crate) struct GanttArgs {
-    /// Rows in order of birth, each below its parent, or packed by category.
+    /// Order of the rows.
     #[arg(long, value_enum, value_name = "ORDER", default_value = "time", requires = "drawn")]
     pub(crate) gantt_order: Order,
 
-    /// Threads have bars of their own.
+    /// Draw a separate bar for each thread.
     #[arg(long, requires = "drawn")]
     pub(crate) gantt_threads: bool,
 
-    /// Only processes of this category, or that ended as this program. Can be given several times.
+    /// Draw only processes of this category, or whose last program was this one. Can be given
+    /// several times.
     #[arg(long, value_name = "NAME", requires = "drawn")]
     pub(crate) gantt_only: Vec<String>,
 
-    /// Only processes with this pid, or that ran this program, and what is below them.
+    /// Draw only processes with this pid, or that ran this program, and their descendants.
     #[arg(long, value_name = "PID|PROGRAM", requires = "drawn")]
     pub(crate) gantt_subtree: Option<String>,
 
-    /// Only what lived after this time, from the start of the recording.
+    /// Draw only tasks that were alive after this time, counted from the start of the recording.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "drawn")]
     pub(crate) gantt_from: Option<Duration>,
 
-    /// Only what lived before this time.
+    /// Draw only tasks that were alive before this time.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "drawn")]
     pub(crate) gantt_until: Option<Duration>,
 
-    /// Only what lived at least so long.
+    /// Draw only tasks with at least this lifetime.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "drawn")]
     pub(crate) gantt_min_life: Option<Duration>,
 }
@@ -43,11 +44,11 @@ pub(crate) struct GanttArgs {
 /// How rows follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
-    /// In order of birth.
+    /// By start time.
     Time,
     /// Children below their parent.
     Tree,
-    /// By category; those that do not overlap share a row.
+    /// By category; processes that do not overlap share a row.
     Category,
 }
 

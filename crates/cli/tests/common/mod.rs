@@ -246,7 +246,7 @@ pub(crate) fn assert_laws_hold(health: &Value) {
     let laws = health["laws"].as_array().unwrap();
     for law in laws {
         if let Some(why) = law["not_checked"].as_str() {
-            let reasons = ["alive", "--misses", "nobody waited for a command"];
+            let reasons = ["live tasks", "still alive", "--misses", "no command was waited for"];
             assert!(law["holds"].is_null(), "{law}");
             assert!(reasons.iter().any(|reason| why.contains(reason)), "{law}");
         } else {

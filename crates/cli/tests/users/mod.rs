@@ -129,7 +129,7 @@ impl Stage {
         let mut child = self.record(uid, options).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
-        while !said.contains("Ctrl-C ends it") {
+        while !said.contains("Ctrl-C to stop") {
             assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "it does not record: {said}");
         }
         Attached { child, stderr, said }

@@ -72,7 +72,7 @@ mod tests {
         let text = annotations(&sample::report("sed"));
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with(
-            "::error file=gate.toml,line=3,col=1,title=PT001 a count grew::execs{command=\"sed\"}: 1,204 before"
+            "::error file=gate.toml,line=3,col=1,title=PT001 count worse than the baseline::execs{command=\"sed\"}: 1,204 before"
         ), "{text}");
         assert!(lines[0].contains("%0A  spawns{parent=\"poll.sh\""));
         assert!(lines[1].contains("line=2"));

@@ -29,9 +29,9 @@ pub fn markdown(report: &Report) -> String {
         }
         shown.join(", ")
     };
-    let _ = write!(out, "Judged: {}", names(&report.candidates));
+    let _ = write!(out, "Candidates: {}", names(&report.candidates));
     if !report.baselines.is_empty() {
-        let _ = write!(out, " · compared with: {}", names(&report.baselines));
+        let _ = write!(out, " · baselines: {}", names(&report.baselines));
     }
     out.push_str("\n\n");
     let mut left_out = 0;
@@ -55,7 +55,7 @@ pub fn markdown(report: &Report) -> String {
     let end = "\n</details>\n";
     let _ = write!(
         out,
-        "<details><summary>{} passed</summary>\n\n| figure | rule | what was found |\n|---|---|---|\n",
+        "<details><summary>{} passed</summary>\n\n| metric | rule | result |\n|---|---|---|\n",
         report.passed()
     );
     for (at, check) in passed.iter().enumerate() {
@@ -86,16 +86,16 @@ fn one(report: &Report, finding: &Finding) -> String {
     );
     let origin = origin(report, finding);
     if !origin.is_empty() {
-        let _ = write!(out, ", limited at {}", code(&origin));
+        let _ = write!(out, ", rule at {}", code(&origin));
     }
     let _ = write!(out, "\n\n{}\n\n", plain(&finding.message));
     let rule = finding.rule.and_then(|rule| report.rules.get(rule));
     if let Some(because) = rule.and_then(|rule| rule.because.as_ref()) {
-        let _ = write!(out, "Why there is a limit: {}\n\n", plain(because));
+        let _ = write!(out, "Reason for the limit: {}\n\n", plain(because));
     }
     if !finding.contributors.is_empty() {
         let _ =
-            write!(out, "{}\n\n| figure | change |\n|---|---|\n", contributors_heading(finding));
+            write!(out, "{}\n\n| metric | change |\n|---|---|\n", contributors_heading(finding));
         for contributor in &finding.contributors {
             let _ = writeln!(
                 out,
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_summary_says_what_is_wrong() {
         let text = markdown(&sample::report("sed"));
-        assert!(text.contains("### PT001 fails: a count grew"), "{text}");
+        assert!(text.contains("### PT001 failure: count worse than the baseline"), "{text}");
         let (cells, headings, links) = read(&text);
         assert_eq!((headings, links), (5, 0), "{text}");
         assert!(cells.contains(&r#"spawns{parent="poll.sh",child="sed"}"#.to_owned()), "{cells:?}");

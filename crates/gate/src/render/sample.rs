@@ -1,6 +1,6 @@
 //! A report with a finding of each kind, for renderer tests.
 
-use crate::side::Run;
+use crate::side::RunMetrics;
 use crate::{Budget, Options, Report, gate};
 use proctrace_findings::{Metric, Metrics};
 
@@ -9,8 +9,8 @@ fn metric(name: &str, labels: &[(&str, &str)], value: f64) -> Metric {
     Metric { name: name.into(), labels, value }
 }
 
-fn run(name: &str, metrics: Vec<Metric>) -> Run {
-    Run {
+fn run(name: &str, metrics: Vec<Metric>) -> RunMetrics {
+    RunMetrics {
         name: name.into(),
         metrics: Metrics {
             unknown: Vec::new(),

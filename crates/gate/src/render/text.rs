@@ -24,9 +24,9 @@ pub fn text(report: &Report, most: usize) -> String {
     let Some(first) = report.findings.first() else { return out };
     out.push('\n');
     if report.verdict == Verdict::Regression {
-        push(&mut out, 0, "If this is wanted, record a new baseline or change the limit.");
+        push(&mut out, 0, "If the change is intended, record a new baseline or change the limit.");
     }
-    push(&mut out, 0, &format!("More on a code: proctrace gate explain {}", first.code));
+    push(&mut out, 0, &format!("For an explanation: proctrace gate explain {}", first.code));
     out
 }
 
@@ -47,7 +47,7 @@ pub(super) fn push_finding(out: &mut String, report: &Report, finding: &Finding)
     push(out, 2, &finding.message);
     let rule = finding.rule.and_then(|rule| report.rules.get(rule));
     if let Some(because) = rule.and_then(|rule| rule.because.as_ref()) {
-        push(out, 2, &format!("Why there is a limit: {because}"));
+        push(out, 2, &format!("Reason for the limit: {because}"));
     }
     if !finding.contributors.is_empty() {
         push(out, 2, contributors_heading(finding));

@@ -1,7 +1,7 @@
 //! Metrics for tests.
 
 use proctrace_findings::{Metric, Metrics};
-use proctrace_gate::Run;
+use proctrace_gate::RunMetrics;
 
 /// A metric.
 pub(crate) fn metric(name: &str, labels: &[(&str, &str)], value: f64) -> Metric {
@@ -10,8 +10,8 @@ pub(crate) fn metric(name: &str, labels: &[(&str, &str)], value: f64) -> Metric 
 }
 
 /// A recording with these metrics.
-pub(crate) fn run(name: &str, metrics: Vec<Metric>) -> Run {
-    Run {
+pub(crate) fn run(name: &str, metrics: Vec<Metric>) -> RunMetrics {
+    RunMetrics {
         name: name.into(),
         metrics: Metrics {
             unknown: Vec::new(),
@@ -28,7 +28,7 @@ pub(crate) fn run(name: &str, metrics: Vec<Metric>) -> Run {
 /// A job of a polling shell script with `ticks` iterations and the given number of search
 /// directories.
 #[allow(clippy::allow_attributes, dead_code, reason = "not every test needs it")]
-pub(crate) fn job(name: &str, ticks: f64, seds: f64, directories: usize, cpu: f64) -> Run {
+pub(crate) fn job(name: &str, ticks: f64, seds: f64, directories: usize, cpu: f64) -> RunMetrics {
     let sed = ticks * seds;
     let paths: Vec<String> = (0..directories).map(|n| format!("/opt/lib{n}")).collect();
     let misses = (sed + ticks) * 10.0;

@@ -2,14 +2,13 @@
 
 use proctrace_findings::{Bars, Chart};
 
-use super::look::{self, AXIS, FAINT_INK, GAP, GRID, LABEL, LINE, MARGIN, TICK};
+use super::look::{self, FAINT_INK, GAP, LABEL, LINE, TICK};
 use super::page::{Page, Swatch};
+use super::row_plot::{Beside, NAME_MAX, RowPlot};
 use super::scale::Scale;
-use super::svg::Pen;
 
 /// Maximum number of rows; beyond this a table is the better form.
 const ROWS_MAX: usize = 130;
-const NAME_MAX: f64 = 280.0;
 /// The series for the part that a method did not observe.
 const MISSING: &str = "missing";
 
@@ -20,121 +19,134 @@ pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
     if bars.rows.len() > rows {
         notes.push(format!("The first {rows} of {} rows.", bars.rows.len()));
     }
-    let value = |series: usize, row: usize| {
-        bars.series[series].values.get(row).copied().flatten().filter(|value| value.is_finite())
-    };
-    let many = bars.series.len();
-    if many > 1 {
-        let entries = bars.series.iter().enumerate();
-        let entries: Vec<_> = entries
-            .map(|(at, series)| {
-                (
-                    Swatch::Area(look::series_named(&bars.series[at].name, at, bars.series.len())),
-                    series.name.clone(),
-                )
-            })
-            .collect();
+    if bars.series.len() > 1 {
+        let names = bars.series.iter().map(|series| series.name.clone());
+        let entries: Vec<_> =
+            names.enumerate().map(|(at, name)| (Swatch::Area(colour(bars, at)), name)).collect();
         page.legend(&entries);
     }
     // Stacked lengths cannot be added on a log axis.
     let mut axis = bars.axis.clone();
     axis.logarithmic &= !bars.stacked;
-    let total = |row: usize| {
-        let values: Vec<f64> = (0..bars.series.len()).filter_map(|at| value(at, row)).collect();
-        if values.is_empty() { None } else { Some(values.iter().sum::<f64>()) }
-    };
-    // What a method does not observe is drawn, but excluded from the printed total.
-    let there = |row: usize| {
-        let seen = (0..bars.series.len()).filter(|at| bars.series[*at].name != MISSING);
-        total(row).map(|_| seen.filter_map(|at| value(at, row)).sum::<f64>())
-    };
     let ends: Vec<f64> = if bars.stacked {
-        (0..rows).filter_map(total).collect()
+        (0..rows).filter_map(|row| total(bars, row)).collect()
     } else {
-        (0..rows)
-            .flat_map(|row| (0..bars.series.len()).filter_map(move |at| value(at, row)))
-            .collect()
+        (0..rows).flat_map(|row| values(bars, row).map(|(_, value)| value)).collect()
     };
     let scale = Scale::of(&axis, ends.iter().copied(), 6).with_foot();
 
     let widest = |texts: &mut dyn Iterator<Item = f64>| texts.fold(0.0, f64::max);
     let names = widest(&mut bars.rows[..rows].iter().map(|name| LABEL.width(name).min(NAME_MAX)));
-    let values = widest(&mut ends.iter().map(|end| TICK.width(&scale.value(*end))));
-    let left = MARGIN + names + 2.0 * GAP;
-    let right = page.width - MARGIN - values - 2.0 * GAP;
-    let x_at = |value: f64| left + (right - left) * scale.part(value);
-
+    let numbers = widest(&mut ends.iter().map(|end| TICK.width(&scale.value(*end))));
     let lines = if bars.stacked { 1 } else { bars.series.len().max(1) };
     let thick = if lines == 1 { 16.0 } else { 12.0 };
     let pitch = (lines as f64 * thick + 8.0).max(LINE + 4.0);
-    let top = page.take(rows as f64 * pitch + 4.0);
-    let bottom = page.y;
-    for minor in scale.minor() {
-        page.svg.line((x_at(minor), top), (x_at(minor), bottom), Pen::of(GRID, 0.4));
-    }
-    let mut taken = f64::NEG_INFINITY;
-    for tick in scale.ticks() {
-        let (x, half) = (x_at(tick.at), TICK.width(&tick.label) / 2.0);
-        page.svg.line((x, top), (x, bottom), Pen::of(GRID, 1.0));
-        if x - half >= taken {
-            page.svg.text(x, bottom + LINE / 2.0 + 2.0, &tick.label, TICK.middle());
-            taken = x + half + GAP;
-        }
-    }
-    let foot = x_at(scale.low().max(0.0));
+    let plot = RowPlot::new(&mut page, rows as f64 * pitch + 4.0, scale, Beside { names, numbers });
+    plot.draw_grid(&mut page);
+    let place = Place { plot, thick };
     for (row, name) in bars.rows[..rows].iter().enumerate() {
-        let middle = top + (row as f64 + 0.5) * pitch;
-        page.svg.text(left - GAP, middle, &LABEL.fit(name, NAME_MAX), LABEL.end());
-        let mut y = middle - lines as f64 * thick / 2.0;
-        let (mut from, mut below) = (0.0, 0.0);
-        for at in 0..bars.series.len() {
-            let Some(value) = value(at, row) else {
-                y += if bars.stacked { 0.0 } else { thick };
-                continue;
-            };
-            let (begin, end) = if !bars.stacked {
-                (foot, x_at(value))
-            } else {
-                // Negative parts extend to the other side.
-                let base = if value < 0.0 { &mut below } else { &mut from };
-                let begin = *base;
-                *base += value;
-                (x_at(begin), x_at(*base))
-            };
-            let (begin, end) = (begin.min(end), begin.max(end));
-            let what = format!("{name}, {}: {}", bars.series[at].name, scale.value(value));
-            let colour = look::series_named(&bars.series[at].name, at, bars.series.len());
-            // Non-zero values get a minimum visible width.
-            let width = if value == 0.0 { 0.0 } else { (end - begin).max(0.8) };
-            page.svg.told_rect((begin, y + 1.0, width, thick - 2.0), colour, &what);
-            if bars.stacked && many > 1 {
-                let text = scale.value(value);
-                if TICK.width(&text) + 2.0 * GAP < width {
-                    let style = TICK.middle().colour(look::ink_on(colour));
-                    page.svg.text((begin + end) / 2.0, middle, &text, style);
-                }
-            }
-            if !bars.stacked {
-                let text = scale.value(value);
-                page.svg.text(end.max(foot) + GAP, y + thick / 2.0, &text, TICK.colour(FAINT_INK));
-                y += thick;
-            }
-        }
-        if bars.stacked
-            && let Some(there) = there(row)
-        {
-            let end = x_at(from.max(0.0));
-            page.svg.text(end + GAP, middle, &scale.value(there), TICK.colour(FAINT_INK));
+        let middle = place.plot.top + (row as f64 + 0.5) * pitch;
+        page.svg.text(place.plot.left - GAP, middle, &LABEL.fit(name, NAME_MAX), LABEL.end());
+        if bars.stacked {
+            place.draw_stack(&mut page, bars, row, middle);
+        } else {
+            place.draw_group(&mut page, bars, row, middle - lines as f64 * thick / 2.0);
         }
     }
-    page.svg.line((foot, top), (foot, bottom), Pen::of(AXIS, 1.0));
-    page.y += LINE + 4.0;
-    let title = LABEL.fit(&scale.title(), page.inner()).into_owned();
-    if !title.is_empty() {
-        let y = page.take(LINE + 4.0) + LINE / 2.0;
-        let half = LABEL.width(&title) / 2.0;
-        let middle = ((left + right) / 2.0).clamp(MARGIN + half, page.width - MARGIN - half);
-        page.svg.text(middle, y, &title, LABEL.middle());
-    }
+    place.plot.draw_foot(&mut page, place.foot());
     page.finish(&notes)
+}
+
+/// The finite values of a row, each with the index of its series.
+fn values(bars: &Bars, row: usize) -> impl Iterator<Item = (usize, f64)> {
+    bars.series.iter().enumerate().filter_map(move |(at, series)| {
+        let value = series.values.get(row).copied().flatten()?;
+        value.is_finite().then_some((at, value))
+    })
+}
+
+/// The sum of a row; `None` if it has no value.
+fn total(bars: &Bars, row: usize) -> Option<f64> {
+    values(bars, row).map(|(_, value)| value).reduce(|sum, value| sum + value)
+}
+
+/// The sum without the part that a method did not observe: that part is drawn, but excluded from
+/// the printed total.
+fn observed(bars: &Bars, row: usize) -> Option<f64> {
+    let seen = values(bars, row).filter(|(at, _)| bars.series[*at].name != MISSING);
+    total(bars, row).map(|_| seen.map(|(_, value)| value).sum())
+}
+
+fn colour(bars: &Bars, series: usize) -> look::Colour {
+    look::series_named(&bars.series[series].name, series, bars.series.len())
+}
+
+/// The plot, and the height of a bar with its gap.
+struct Place {
+    plot: RowPlot,
+    thick: f64,
+}
+
+impl Place {
+    /// Where bars begin.
+    fn foot(&self) -> f64 {
+        self.plot.x_at(self.plot.scale.low().max(0.0))
+    }
+
+    /// A bar, and its end.
+    fn draw_bar(&self, page: &mut Page, bars: &Bars, bar: &Bar) -> (f64, f64) {
+        let (begin, end) = (bar.ends.0.min(bar.ends.1), bar.ends.0.max(bar.ends.1));
+        // Non-zero values get a minimum visible width.
+        let width = if bar.value == 0.0 { 0.0 } else { (end - begin).max(0.8) };
+        let (row, series) = (&bars.rows[bar.row], &bars.series[bar.series].name);
+        let tip = format!("{row}, {series}: {}", self.plot.scale.value(bar.value));
+        let area = (begin, bar.y + 1.0, width, self.thick - 2.0);
+        page.svg.told_rect(area, colour(bars, bar.series), &tip);
+        (begin, end)
+    }
+
+    /// The values of a row below each other.
+    fn draw_group(&self, page: &mut Page, bars: &Bars, row: usize, top: f64) {
+        for (series, value) in values(bars, row) {
+            let y = top + series as f64 * self.thick;
+            let bar = Bar { row, series, value, ends: (self.foot(), self.plot.x_at(value)), y };
+            let (_, end) = self.draw_bar(page, bars, &bar);
+            let at = end.max(self.foot()) + GAP;
+            let style = TICK.colour(FAINT_INK);
+            page.svg.text(at, y + self.thick / 2.0, &self.plot.scale.value(value), style);
+        }
+    }
+
+    /// The values of a row after each other; negative ones extend to the other side.
+    fn draw_stack(&self, page: &mut Page, bars: &Bars, row: usize, middle: f64) {
+        let (mut above, mut below) = (0.0, 0.0);
+        for (series, value) in values(bars, row) {
+            let base = if value < 0.0 { &mut below } else { &mut above };
+            let begin = *base;
+            *base += value;
+            let ends = (self.plot.x_at(begin), self.plot.x_at(*base));
+            let y = middle - self.thick / 2.0;
+            let (begin, end) = self.draw_bar(page, bars, &Bar { row, series, value, ends, y });
+            let text = self.plot.scale.value(value);
+            if bars.series.len() > 1 && TICK.width(&text) + 2.0 * GAP < end - begin {
+                let style = TICK.middle().colour(look::ink_on(colour(bars, series)));
+                page.svg.text((begin + end) / 2.0, middle, &text, style);
+            }
+        }
+        if let Some(observed) = observed(bars, row) {
+            let end = self.plot.x_at(above.max(0.0));
+            let style = TICK.colour(FAINT_INK);
+            page.svg.text(end + GAP, middle, &self.plot.scale.value(observed), style);
+        }
+    }
+}
+
+/// A bar of a row.
+struct Bar {
+    row: usize,
+    series: usize,
+    value: f64,
+    /// Where it begins and ends; the end is left of the beginning for a negative value.
+    ends: (f64, f64),
+    y: f64,
 }

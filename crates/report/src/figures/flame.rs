@@ -91,12 +91,12 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
     let mut notes = chart.notes.clone();
     if narrow > 0 {
         notes.push(format!(
-            "{} frames, with what stands on them, are too narrow to be drawn.",
+            "{} frames are too narrow to draw; they and the frames above them are omitted.",
             count(narrow)
         ));
     }
     if cut > 0 {
-        notes.push(format!("{} stacks are cut at {DEPTH_MAX} frames.", count(cut)));
+        notes.push(format!("{} stacks are truncated at {DEPTH_MAX} frames.", count(cut)));
     }
     page.finish(&notes)
 }

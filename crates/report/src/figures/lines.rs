@@ -22,108 +22,143 @@ const TICKS_OF_POINTS_MAX: usize = 12;
 
 pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
     let mut notes = chart.notes.clone();
-    let finite = |value: &Option<f64>| value.filter(|value| value.is_finite());
-    let series = lines.series.iter().map(|series| series.values.iter().map(finite).collect());
-    let series: Vec<Vec<Option<f64>>> = series.collect();
-    let mut tops = if lines.stacked { stack(&series) } else { series };
-    let mut x: Vec<Option<f64>> = lines.x.iter().map(|x| finite(&Some(*x))).collect();
-    if x.len() > VALUES_MAX {
-        let of = x.len().div_ceil(NEIGHBOURHOODS);
-        let shown = extremes(&tops, x.len(), of);
-        let pick = |values: &[Option<f64>]| -> Vec<Option<f64>> {
-            shown.iter().map(|at| values.get(*at).copied().flatten()).collect()
-        };
-        x = pick(&x);
-        tops = tops.iter().map(|values| pick(values)).collect();
-        notes.push(format!("Of each {of} neighbours the lowest and the highest value are drawn."));
-    }
+    let curves = Curves::of(lines, &mut notes);
     let mut page = Page::of(chart);
-    let many = lines.series.len();
-    let entries: Vec<_> = lines
-        .series
-        .iter()
-        .enumerate()
-        .map(|(at, series)| {
-            let colour = look::series_named(&series.name, at, many);
-            let pen = Pen::of(colour, 2.5);
-            (
-                if lines.stacked { Swatch::Area(colour) } else { Swatch::Line(pen) },
-                series.name.clone(),
-            )
-        })
-        .collect();
-    if many > 1 || !lines.marks.is_empty() {
-        page.legend(&entries);
+    if lines.series.len() > 1 || !lines.marks.is_empty() {
+        page.legend(&legend(lines));
     }
-
-    let y_values = tops.iter().flatten().flatten().copied();
-    let y_scale =
-        Scale::of(&lines.y_axis, y_values.chain(lines.marks.iter().map(|mark| mark.at)), 6);
-    let known: Vec<f64> = x.iter().flatten().copied().collect();
-    let moments = lines.moments.iter().map(|moment| moment.at);
-    // Stacked series over time are sums per bin and constant within a bin: a slope between centres
-    // would start before the first non-empty bin.
-    let edges = (lines.stacked && !lines.points).then(|| edges(&x));
-    let ends = edges.iter().flatten().copied();
-    let x_scale =
-        Scale::exact(&lines.x_axis, known.iter().copied().chain(moments.clone()).chain(ends), 9);
-    let x_scale = match first_shown(&x, &tops, edges.as_deref(), moments) {
-        Some((first, last)) if !lines.points && !lines.x_axis.logarithmic => {
-            let empty = (first - x_scale.low()) / (last - x_scale.low());
-            if empty > EMPTY_MAX { x_scale.between(first, last) } else { x_scale }
-        }
-        _ => x_scale,
-    };
-    // Measurements are kept away from the edges.
-    let x_scale = match (lines.points, lines.x_axis.logarithmic, known.first(), known.last()) {
-        (true, true, Some(first), Some(last)) => x_scale.between(first / 1.2, last * 1.2),
-        (true, false, _, Some(last)) => x_scale.between(0.0, last * 1.05),
-        _ => x_scale,
-    };
-    let x_ticks = (lines.points && known.len() <= TICKS_OF_POINTS_MAX)
-        .then(|| known.iter().map(|at| Tick { at: *at, label: x_scale.value(*at) }).collect());
+    let y_values = curves.tops.iter().flatten().flatten().copied();
+    let marks = lines.marks.iter().map(|mark| mark.at);
+    let y_scale = Scale::of(&lines.y_axis, y_values.chain(marks), 6);
+    let x_scale = curves.x_scale(lines);
+    let known = || curves.x.iter().flatten();
+    let x_ticks = (lines.points && known().count() <= TICKS_OF_POINTS_MAX)
+        .then(|| known().map(|at| Tick { at: *at, label: x_scale.value(*at) }).collect());
     let around = Surroundings { marks: &lines.marks, moments: &lines.moments, x_ticks };
     let plot = Plot::new(&mut page, HEIGHT, x_scale, y_scale, &around);
-    let place = |at: usize, value: f64| Some((plot.x_at((*x.get(at)?)?), plot.y_at(value)));
-    for (at, values) in tops.iter().enumerate() {
-        let colour = look::series_named(&lines.series[at].name, at, many);
+    for series in 0..curves.tops.len() {
         if lines.stacked {
-            let below = at.checked_sub(1).map(|below| &tops[below]);
-            let base = |i: usize| below.and_then(|b| b.get(i).copied().flatten()).unwrap_or(0.0);
-            let path = match &edges {
-                Some(edges) => area(values, &base, &|at, value| {
-                    let y = plot.y_at(value);
-                    let edge = |at: usize| edges.get(at).map(|edge| (plot.x_at(*edge), y));
-                    edge(at).into_iter().chain(edge(at + 1)).collect()
-                }),
-                None => area(values, &base, &|at, value| place(at, value).into_iter().collect()),
-            };
-            page.svg.fill(&path, colour, 0.85);
-            continue;
-        }
-        let mut path = String::new();
-        let mut drawing = false;
-        for (i, value) in values.iter().enumerate() {
-            let Some((x, y)) = value.and_then(|value| place(i, value)) else {
-                drawing = false;
-                continue;
-            };
-            // Writing to a String cannot fail, here and below.
-            let _ = write!(path, "{}{} {}", if drawing { 'L' } else { 'M' }, px(x), px(y));
-            drawing = true;
-        }
-        page.svg.stroke(&path, Pen::of(colour, 2.0));
-        if lines.points {
-            let mut shapes = String::new();
-            for (x, y) in values.iter().enumerate().filter_map(|(i, value)| place(i, (*value)?)) {
-                shapes.push_str(&shape(at, x, y));
-            }
-            page.svg.fill(&shapes, colour, 1.0);
+            curves.draw_area(&mut page, &plot, lines, series);
+        } else {
+            curves.draw_line(&mut page, &plot, lines, series);
         }
     }
     plot.draw_moments(&mut page, &lines.moments);
     plot.draw_marks(&mut page, &lines.marks);
     page.finish(&notes)
+}
+
+fn colour(lines: &Lines, series: usize) -> look::Colour {
+    look::series_named(&lines.series[series].name, series, lines.series.len())
+}
+
+fn legend(lines: &Lines) -> Vec<(Swatch, String)> {
+    let swatch = |at: usize| match colour(lines, at) {
+        colour if lines.stacked => Swatch::Area(colour),
+        colour => Swatch::Line(Pen::of(colour, 2.5)),
+    };
+    let names = lines.series.iter().enumerate();
+    names.map(|(at, series)| (swatch(at), series.name.clone())).collect()
+}
+
+/// The values that are drawn.
+struct Curves {
+    x: Vec<Option<f64>>,
+    /// The upper edge of each series; stacked series include those below.
+    tops: Vec<Vec<Option<f64>>>,
+    /// The edges of bins. Stacked series over time are sums per bin and constant within a bin: a
+    /// slope between centres would start before the first non-empty bin.
+    edges: Option<Vec<f64>>,
+}
+
+impl Curves {
+    /// The finite values of a chart, thinned out if there are too many to distinguish.
+    fn of(lines: &Lines, notes: &mut Vec<String>) -> Self {
+        let finite = |value: &Option<f64>| value.filter(|value| value.is_finite());
+        let series = lines.series.iter().map(|series| series.values.iter().map(finite).collect());
+        let series: Vec<Vec<Option<f64>>> = series.collect();
+        let mut tops = if lines.stacked { stack(&series) } else { series };
+        let mut x: Vec<Option<f64>> = lines.x.iter().map(|x| finite(&Some(*x))).collect();
+        if x.len() > VALUES_MAX {
+            let of = x.len().div_ceil(NEIGHBOURHOODS);
+            let shown = extremes(&tops, x.len(), of);
+            let pick = |values: &[Option<f64>]| -> Vec<Option<f64>> {
+                shown.iter().map(|at| values.get(*at).copied().flatten()).collect()
+            };
+            x = pick(&x);
+            tops = tops.iter().map(|values| pick(values)).collect();
+            notes.push(format!(
+                "Of every {of} adjacent values only the lowest and highest are drawn."
+            ));
+        }
+        let edges = (lines.stacked && !lines.points).then(|| edges(&x));
+        Self { x, tops, edges }
+    }
+
+    fn x_scale(&self, lines: &Lines) -> Scale {
+        let known: Vec<f64> = self.x.iter().flatten().copied().collect();
+        let moments = lines.moments.iter().map(|moment| moment.at);
+        let ends = self.edges.iter().flatten().copied();
+        let all = known.iter().copied().chain(moments.clone()).chain(ends);
+        let scale = Scale::exact(&lines.x_axis, all, 9);
+        if lines.points {
+            // Measurements are kept away from the edges.
+            return match (lines.x_axis.logarithmic, known.first(), known.last()) {
+                (true, Some(first), Some(last)) => scale.between(first / 1.2, last * 1.2),
+                (false, _, Some(last)) => scale.between(0.0, last * 1.05),
+                _ => scale,
+            };
+        }
+        match first_shown(&self.x, &self.tops, self.edges.as_deref(), moments) {
+            Some((first, last)) if !lines.x_axis.logarithmic => {
+                let empty = (first - scale.low()) / (last - scale.low());
+                if empty > EMPTY_MAX { scale.between(first, last) } else { scale }
+            }
+            _ => scale,
+        }
+    }
+
+    fn place(&self, plot: &Plot, at: usize, value: f64) -> Option<(f64, f64)> {
+        Some((plot.x_at((*self.x.get(at)?)?), plot.y_at(value)))
+    }
+
+    fn draw_area(&self, page: &mut Page, plot: &Plot, lines: &Lines, series: usize) {
+        let below = series.checked_sub(1).map(|below| &self.tops[below]);
+        let base = |i: usize| below.and_then(|b| b.get(i).copied().flatten()).unwrap_or(0.0);
+        let values = &self.tops[series];
+        let path = match &self.edges {
+            Some(edges) => area(values, &base, &|at, value| {
+                let y = plot.y_at(value);
+                let edge = |at: usize| edges.get(at).map(|edge| (plot.x_at(*edge), y));
+                edge(at).into_iter().chain(edge(at + 1)).collect()
+            }),
+            None => {
+                area(values, &base, &|at, value| self.place(plot, at, value).into_iter().collect())
+            }
+        };
+        page.svg.fill(&path, colour(lines, series), 0.85);
+    }
+
+    fn draw_line(&self, page: &mut Page, plot: &Plot, lines: &Lines, series: usize) {
+        let places: Vec<Option<(f64, f64)>> = self.tops[series]
+            .iter()
+            .enumerate()
+            .map(|(at, value)| self.place(plot, at, (*value)?))
+            .collect();
+        let mut path = String::new();
+        for (at, place) in places.iter().enumerate() {
+            let Some((x, y)) = place else { continue };
+            let drawing = at > 0 && places[at - 1].is_some();
+            // Writing to a String cannot fail, here and below.
+            let _ = write!(path, "{}{} {}", if drawing { 'L' } else { 'M' }, px(*x), px(*y));
+        }
+        page.svg.stroke(&path, Pen::of(colour(lines, series), 2.0));
+        if lines.points {
+            let shapes: String =
+                places.iter().flatten().map(|(x, y)| shape(series, *x, *y)).collect();
+            page.svg.fill(&shapes, colour(lines, series), 1.0);
+        }
+    }
 }
 
 /// A distinct shape per series, for readers who cannot distinguish the colours: a circle, a square,

@@ -40,6 +40,8 @@ pub(crate) const FAINT_INK: Colour = "#595959";
 pub(crate) const AXIS: Colour = "#888888";
 pub(crate) const GRID: Colour = "#e4e4e4";
 pub(crate) const PAPER: Colour = "#ffffff";
+/// For the range that measurements have without any difference.
+pub(crate) const NOISE: Colour = "#eeeeee";
 /// For requested values and moments in time.
 pub(crate) const MARK: Colour = "#444444";
 /// For amounts above the requested value; in a waterfall, for increases.

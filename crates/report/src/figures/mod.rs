@@ -10,10 +10,12 @@ mod flame;
 mod gantt;
 mod heat_map;
 mod histogram;
+mod intervals;
 mod lines;
 mod look;
 mod page;
 mod plot;
+mod row_plot;
 mod scale;
 mod scatter;
 mod svg;
@@ -31,6 +33,7 @@ pub fn chart_svg(chart: &Chart) -> String {
         ChartBody::Scatter(scatter) => scatter::draw(chart, scatter),
         ChartBody::Gantt(gantt) => gantt::draw(gantt, &chart.notes),
         ChartBody::Flame(flame) => flame::draw(chart, flame),
+        ChartBody::Intervals(intervals) => intervals::draw(chart, intervals),
         ChartBody::Waterfall(waterfall) => waterfall::draw(chart, waterfall),
     }
 }

@@ -139,6 +139,17 @@ impl Scale {
     }
 
     fn decades(&self) -> Vec<Tick> {
+        // Below two decades powers of ten alone are too few.
+        if self.unit == Unit::Ratio && self.high / self.low < 100.0 {
+            let leading: &[f64] =
+                if self.high / self.low < 20.0 { &[1.0, 2.0, 5.0] } else { &[1.0, 3.0] };
+            let decades = (self.low.log10().floor() as i32)..=(self.high.log10().ceil() as i32);
+            let values = decades
+                .flat_map(|decade| leading.iter().map(move |digit| digit * 10_f64.powi(decade)));
+            let covered = values
+                .filter(|at| (self.low * (1.0 - 1e-9)..=self.high * (1.0 + 1e-9)).contains(at));
+            return covered.map(|at| Tick { at, label: self.value(at) }).collect();
+        }
         let first = (self.low.log10() - 1e-9).ceil() as i32;
         let last = (self.high.log10() + 1e-9).floor() as i32;
         let every = (last - first) / self.ticks.max(2) as i32 + 1;

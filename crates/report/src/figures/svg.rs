@@ -142,6 +142,26 @@ impl Svg {
         );
     }
 
+    /// A disc with a tooltip.
+    pub(crate) fn dot(
+        &mut self,
+        (x, y): (f64, f64),
+        radius: f64,
+        fill: &str,
+        pen: Pen,
+        what: &str,
+    ) {
+        let _ = writeln!(
+            self.out,
+            "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{fill}\" {}><title>{}</title></circle>",
+            px(x),
+            px(y),
+            px(radius),
+            pen.attributes(),
+            markup(what)
+        );
+    }
+
     /// Strokes a path.
     pub(crate) fn stroke(&mut self, path: &str, pen: Pen) {
         if !path.is_empty() {

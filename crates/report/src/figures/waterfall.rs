@@ -2,23 +2,21 @@
 
 use proctrace_findings::{Chart, Waterfall};
 
-use super::look::{
-    self, AXIS, FAINT_INK, GAP, GRID, HEADING, LABEL, LESS, LINE, MARGIN, MORE, TICK,
-};
+use super::look::{self, AXIS, FAINT_INK, GAP, HEADING, LABEL, LESS, MORE, TICK};
 use super::page::{Page, Swatch};
+use super::row_plot::{Beside, NAME_MAX, RowPlot};
 use super::scale::Scale;
 use super::svg::Pen;
 
 const PITCH: f64 = 26.0;
 const THICK: f64 = 17.0;
-const NAME_MAX: f64 = 280.0;
 
 pub(super) fn draw(chart: &Chart, waterfall: &Waterfall) -> String {
     let mut page = Page::of(chart);
     page.legend(&[
-        (Swatch::Area(look::series(0, 2)), "value".to_owned()),
-        (Swatch::Area(MORE), "more than before".to_owned()),
-        (Swatch::Area(LESS), "less than before".to_owned()),
+        (Swatch::Area(look::series(0, 2)), "total".to_owned()),
+        (Swatch::Area(MORE), "increase".to_owned()),
+        (Swatch::Area(LESS), "decrease".to_owned()),
     ]);
     // Name, begin, end, colour, text.
     let mut axis = waterfall.axis.clone();
@@ -51,40 +49,25 @@ pub(super) fn draw(chart: &Chart, waterfall: &Waterfall) -> String {
 
     let names = rows.iter().map(|row| LABEL.width(row.0).min(NAME_MAX)).fold(0.0, f64::max);
     let values = rows.iter().map(|row| TICK.width(&row.3)).fold(0.0, f64::max);
-    let left = MARGIN + names * 1.12 + 2.0 * GAP;
-    let right = page.width - MARGIN - values - 2.0 * GAP;
-    let x_at = |value: f64| left + (right - left) * scale.part(value);
-    let top = page.take(rows.len() as f64 * PITCH + 4.0);
-    let bottom = page.y;
-    for tick in scale.ticks() {
-        let x = x_at(tick.at);
-        page.svg.line((x, top), (x, bottom), Pen::of(GRID, 1.0));
-        page.svg.text(x, bottom + LINE / 2.0 + 2.0, &tick.label, TICK.middle());
-    }
+    let beside = Beside { names: names * 1.12, numbers: values };
+    let plot = RowPlot::new(&mut page, rows.len() as f64 * PITCH + 4.0, scale, beside);
+    plot.draw_grid(&mut page);
     for (row, (name, (from, to), colour, text)) in rows.iter().enumerate() {
-        let middle = top + (row as f64 + 0.5) * PITCH;
+        let middle = plot.top + (row as f64 + 0.5) * PITCH;
         let total = row == 0 || row + 1 == rows.len();
         let font = if total { HEADING } else { LABEL };
-        page.svg.text(left - GAP, middle, &font.fit(name, NAME_MAX * 1.12), font.end());
-        let (begin, end) = (x_at(from.min(*to)), x_at(from.max(*to)));
+        page.svg.text(plot.left - GAP, middle, &font.fit(name, NAME_MAX * 1.12), font.end());
+        let (begin, end) = (plot.x_at(from.min(*to)), plot.x_at(from.max(*to)));
         let what = format!("{name}: {text}");
         let width = (end - begin).max(0.8);
         page.svg.told_rect((begin, middle - THICK / 2.0, width, THICK), colour, &what);
         page.svg.text(end + GAP, middle, text, TICK.colour(FAINT_INK));
         if row + 1 < rows.len() {
-            let x = x_at(*to);
+            let x = plot.x_at(*to);
             let (from, to) = (middle + THICK / 2.0, middle + PITCH - THICK / 2.0);
             page.svg.line((x, from), (x, to), Pen::of(AXIS, 1.0));
         }
     }
-    page.svg.line((x_at(0.0), top), (x_at(0.0), bottom), Pen::of(AXIS, 1.0));
-    page.y += LINE + 4.0;
-    let title = LABEL.fit(&scale.title(), page.inner()).into_owned();
-    if !title.is_empty() {
-        let y = page.take(LINE + 4.0) + LINE / 2.0;
-        let half = LABEL.width(&title) / 2.0;
-        let middle = ((left + right) / 2.0).clamp(MARGIN + half, page.width - MARGIN - half);
-        page.svg.text(middle, y, &title, LABEL.middle());
-    }
+    plot.draw_foot(&mut page, plot.x_at(0.0));
     page.finish(&chart.notes)
 }

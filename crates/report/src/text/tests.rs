@@ -171,7 +171,7 @@ fn what_is_wrong_is_said_first() {
     assert!(lines[4].starts_with("\u{1b}[1;31m"));
     assert!(lines[5].contains("LOST: 12 records of kind fork (ring_full)"), "{}", lines[5]);
     assert!(lines[9].contains("and in 6 more places"), "{}", lines[9]);
-    assert!(lines[10].contains("BOOKS"), "{}", lines[10]);
+    assert!(lines[10].contains("CHECK FAILED"), "{}", lines[10]);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn what_is_not_known_is_no_zero() {
         "Storage  not known\n",
         " · execs not known (",
         "user and system not known (3 scheduler ticks hit the recording)",
-        "the books balance as far as checked: 0 of 1 laws (not lookups;",
+        "No records lost; 0 of 1 consistency checks passed (not checked: lookups;",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }

@@ -7,8 +7,8 @@ mod structure;
 use std::path::PathBuf;
 
 use proctrace_findings::{
-    Axis, Bars, Chart, ChartBody, Flame, HeatMap, Histogram, Lines, Mark, Point, Scatter, Series,
-    Step, Unit, Waterfall,
+    Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
+    Lines, Mark, Point, Scatter, Series, Step, Unit, Waterfall,
 };
 use proctrace_report::chart_svg;
 
@@ -116,6 +116,24 @@ fn no_data_is_a_picture_too() {
                 ChartBody::Flame(Flame {
                     weighs: "processes".into(),
                     folded: vec![String::new(), ";;; 0".into(), "x".into(), " 1".into()],
+                }),
+                ChartBody::Intervals(Intervals {
+                    axis: axis.clone(),
+                    reference: plain.first().copied(),
+                    groups: vec![IntervalGroup {
+                        name: "group".into(),
+                        noise: plain.first().map(|at| (*at, f64::NAN)),
+                        estimates: plain
+                            .iter()
+                            .map(|at| Estimate {
+                                name: "e".into(),
+                                value: *at,
+                                low: f64::NAN,
+                                high: -*at,
+                                comparable: false,
+                            })
+                            .collect(),
+                    }],
                 }),
                 ChartBody::Waterfall(Waterfall {
                     axis: axis.clone(),

@@ -1,8 +1,9 @@
 //! Synthetic data as supplied by the sections of a report.
 
 use proctrace_findings::{
-    Axis, Bar, Bars, Chart, ChartBody, Flame, Gantt, GanttOrder, GanttView, HeatMap, Histogram,
-    Lane, Lines, Mark, Point, Scatter, Series, Step, Strip, Unit, Waterfall,
+    Axis, Bar, Bars, Chart, ChartBody, Estimate, Flame, Gantt, GanttOrder, GanttView, HeatMap,
+    Histogram, IntervalGroup, Intervals, Lane, Lines, Mark, Point, Scatter, Series, Step, Strip,
+    Unit, Waterfall,
 };
 
 /// A figure, its name, and texts that it must contain.
@@ -40,6 +41,7 @@ pub(crate) fn all() -> Vec<Sample> {
         stacked_lines(),
         scaling(),
         waterfall(),
+        intervals(),
         flame(),
         gantt("gantt-60", 60, GanttOrder::Tree, true),
         gantt("gantt-5000", 5_000, GanttOrder::Time, false),
@@ -86,6 +88,12 @@ pub(crate) fn named(name: &str) -> Vec<(&'static str, Chart)> {
                 rename(&mut flame.weighs);
                 flame.folded = vec![format!("{name};{name} 3"), format!("{name} 1")];
             }
+            ChartBody::Intervals(intervals) => {
+                for group in &mut intervals.groups {
+                    rename(&mut group.name);
+                    group.estimates.iter_mut().for_each(|estimate| rename(&mut estimate.name));
+                }
+            }
             ChartBody::Waterfall(waterfall) => {
                 rename(&mut waterfall.start.name);
                 rename(&mut waterfall.end.name);
@@ -126,15 +134,15 @@ fn counts() -> Sample {
         [38_250.0, 12_900.0, 3_120.0, 1.0, 9_800.0, 4_410.0, 210.0, 96.0, 14.0, 3.0, 2_050.0, 7.0];
     let threads = [0.0, 0.0, 18_400.0, 6.0, 0.0, 0.0, 320.0, 0.0, 12.0, 9.0, 41.0, 0.0];
     let mut expected = rows.clone();
-    expected.extend(texts(["processes", "threads", "38,250", "18,400", "10,000", "how many"]));
+    expected.extend(texts(["processes", "threads", "38,250", "18,400", "10,000", "count"]));
     let body = ChartBody::Bars(Bars {
         rows,
-        axis: Axis::logarithmic("how many", Unit::Count),
+        axis: Axis::logarithmic("count", Unit::Count),
         series: vec![series("processes", processes), series("threads", threads)],
         stacked: false,
     });
     let chart = Chart::new("counts", "Processes and threads by category", body).note(
-        "n = 70,861 processes, 18,788 threads. Those without exec count where their parent does.",
+        "n = 70,861 processes, 18,788 threads. Those without exec count as their parent's program.",
     );
     ("counts", chart, expected)
 }
@@ -158,7 +166,7 @@ fn accounting() -> Sample {
         series: vec![series("user", user), series("system", system), series("missing", missing)],
         stacked: true,
     });
-    ("accounting", Chart::new("accounting", "What others would have counted", body), expected)
+    ("accounting", Chart::new("accounting", "CPU time by accounting method", body), expected)
 }
 
 fn lifetimes() -> Sample {
@@ -180,8 +188,8 @@ fn lifetimes() -> Sample {
             mark(3e10, "30 s: 99 %, 41 %"),
         ],
     });
-    let chart = Chart::new("lifetimes", "How long processes live", body)
-        .note("What lives shorter than the interval of a sampler may not be seen at all.");
+    let chart = Chart::new("lifetimes", "Process lifetimes", body)
+        .note("A sampler may miss processes that live shorter than its interval.");
     let expected = texts([
         "1 ms",
         "100 ms",
@@ -203,7 +211,7 @@ fn concurrency() -> Sample {
         series: vec![series("time", (0..17).map(|n| 100.0 * 0.5_f64.powi(n + 1)))],
         marks: vec![mark(8.0, "8 cores")],
     });
-    let chart = Chart::new("concurrency", "How many tasks ran at a time", body);
+    let chart = Chart::new("concurrency", "Simultaneously running tasks", body);
     ("concurrency", chart, texts(["8 cores", "tasks running or runnable", "10"]))
 }
 
@@ -232,7 +240,7 @@ fn correlations() -> Sample {
     let mut expected = names.clone();
     expected.push("1.00".into());
     let body = ChartBody::HeatMap(HeatMap { names, values });
-    let chart = Chart::new("correlations", "What goes with what (Pearson's r)", body)
+    let chart = Chart::new("correlations", "Correlations over time (Pearson's r)", body)
         .note("n = 955 bins of 100 ms; effective n between 61 and 402.");
     ("correlations", chart, expected)
 }
@@ -262,8 +270,8 @@ fn switches() -> Sample {
         y_axis: Axis::linear("CPU efficiency", Unit::Percent),
         points,
     });
-    let chart = Chart::new("switches", "Who yields, and who is made to", body)
-        .note("Size: CPU time. Those with most of it are named where there is room.");
+    let chart = Chart::new("switches", "Voluntary and involuntary switches by program", body)
+        .note("Size: CPU time. The largest are labelled where there is room.");
     ("switches", chart, texts(["CPU efficiency (%)", "voluntary over involuntary switches", "100"]))
 }
 
@@ -358,6 +366,42 @@ fn scaling() -> Sample {
     ("scaling", chart, texts(["1", "2", "16", "128", "ideal", "threads", "no output"]))
 }
 
+fn intervals() -> Sample {
+    let tracers = [
+        ("proctrace", 1.04, 0.99, 1.09, true),
+        ("raw ftrace", 1.02, 0.97, 1.1, false),
+        ("perf record", 1.28, 1.15, 1.39, false),
+        ("strace seccomp", 11.1, 10.7, 11.6, true),
+    ];
+    let payloads = ["spawn /bin/true", "fork without exec", "threads", "failed opens", "computing"];
+    let groups = payloads.iter().enumerate().map(|(at, name)| IntervalGroup {
+        name: (*name).to_owned(),
+        noise: Some((0.95, 1.05)),
+        estimates: tracers
+            .iter()
+            .map(|(name, value, low, high, comparable)| Estimate {
+                name: (*name).to_owned(),
+                value: value + at as f64 / 10.0,
+                low: low + at as f64 / 10.0,
+                high: high + at as f64 / 10.0,
+                comparable: *comparable,
+            })
+            .collect(),
+    });
+    let body = ChartBody::Intervals(Intervals {
+        axis: Axis::logarithmic("multiple of the bare run", Unit::Ratio),
+        reference: Some(1.0),
+        groups: groups.collect(),
+    });
+    let chart = Chart::new("intervals", "Wall time of the payload", body)
+        .note("Hollow: misses some events. Grey: a bare run against another.");
+    (
+        "intervals",
+        chart,
+        texts(["spawn /bin/true", "computing", "strace seccomp", "1.04", "11.1", "10"]),
+    )
+}
+
 fn waterfall() -> Sample {
     let steps = [
         ("text: sed, grep, awk", -28_400.0),
@@ -394,7 +438,7 @@ fn flame() -> Sample {
         ));
     }
     let body = ChartBody::Flame(Flame { weighs: "processes".into(), folded });
-    let chart = Chart::new("ancestry", "Who starts whom", body);
+    let chart = Chart::new("ancestry", "Process ancestry", body);
     (
         "ancestry",
         chart,
@@ -542,7 +586,7 @@ fn gantt(name: &'static str, bars: usize, order: GanttOrder, threads: bool) -> S
     };
     let mut expected = texts([
         "8 cores",
-        "more than that",
+        "above this limit",
         "user",
         "Storage per second (MB)",
         "New processes (per second)",

@@ -99,7 +99,7 @@ impl Plan {
     fn add(&mut self, layout: &Layout) -> Result<()> {
         for field in layout.fields {
             let meaning = meaning(field.name).with_context(|| {
-                format!("nothing says what to do with {} of {}", field.name, layout.c_name)
+                format!("no meaning is defined for {} of {}", field.name, layout.c_name)
             })?;
             match meaning {
                 Meaning::Serial => self.serials.push(field.offset),
@@ -164,7 +164,7 @@ fn word<const N: usize>(record: &[u8], at: usize) -> [u8; N] {
 }
 
 fn layout(c_name: &str) -> Result<&'static Layout> {
-    LAYOUTS.iter().find(|layout| layout.c_name == c_name).context("no such record")
+    LAYOUTS.iter().find(|layout| layout.c_name == c_name).context("unknown record")
 }
 
 /// The plan for each kind of record.

@@ -33,7 +33,7 @@ impl Pids {
         let supply = (i64::from(pid_max) - i64::from(PID_FIRST) - residents.len() as i64).max(0);
         let supply = supply.unsigned_abs();
         // Twice as many, so that a task that outlives its repetition keeps its pid exclusively.
-        ensure!(supply >= 2 * places.len() as u64, "{supply} pids are too few");
+        ensure!(supply >= 2 * places.len() as u64, "{supply} pids are too few: increase --pid-max");
         Ok(Self { places, residents: residents.into_iter().collect(), supply })
     }
 

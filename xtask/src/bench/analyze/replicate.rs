@@ -113,7 +113,7 @@ impl Template {
             }
         }
         ensure!(reader.damage().is_empty(), "{} is damaged", path.display());
-        let trailer = reader.trailer().cloned().context("the recording was not finished")?;
+        let trailer = reader.trailer().cloned().context("the recording has no trailer")?;
         Self::new(reader.header().clone(), trailer, records, pid_max)
     }
 
@@ -178,11 +178,14 @@ impl Template {
     where
         W: Write + Send + 'static,
     {
-        let last = copies.checked_sub(1).context("nothing times is no recording")?;
+        let last = copies.checked_sub(1).context("a recording needs at least one repetition")?;
         let serials = last * u64::from(self.tasks) + u64::from(self.root);
-        ensure!(u32::try_from(serials).is_ok(), "{serials} tasks have no serials");
+        ensure!(u32::try_from(serials).is_ok(), "{serials} tasks exceed the range of serials");
         let numbers = copies * u64::from(self.numbers);
-        ensure!(u32::try_from(numbers).is_ok(), "{numbers} look-ups have no numbers");
+        ensure!(
+            u32::try_from(numbers).is_ok(),
+            "{numbers} look-ups exceed the range of look-up numbers"
+        );
         let mut header = self.header.clone();
         header.recorder =
             format!("{}, {copies} times over by cargo xtask bench analyze", header.recorder);
@@ -331,7 +334,7 @@ impl Facts {
         for (_, bytes) in records {
             match decode(bytes)? {
                 Record::Attach(attach) => {
-                    ensure!(attach.bits & ATTACH_ROOT != 0, "a task was there before");
+                    ensure!(attach.bits & ATTACH_ROOT != 0, "a task existed before the recording");
                     roots.push(attach.head.task);
                 }
                 Record::Fork(fork) => {
@@ -343,11 +346,13 @@ impl Facts {
                     ended.insert(exit.head.task, exit);
                 }
                 Record::Loss(_) => bail!("the recording has lost records"),
-                Record::Unknown(head) => bail!("a record of the unknown kind {}", head.kind),
+                Record::Unknown(head) => bail!("a record of unknown kind {}", head.kind),
                 _ => {}
             }
         }
-        let &[root] = roots.as_slice() else { bail!("{} commands", roots.len()) };
+        let &[root] = roots.as_slice() else {
+            bail!("the recording has {} commands instead of one", roots.len())
+        };
         let root_exit = *ended.get(&root).context("the command has not ended")?;
         ensure!(exits == forks.len() + 1 && ended.len() == exits, "tasks are still alive");
         // The usage of its threads would be added to totals that occur once, in its exit.
@@ -355,7 +360,7 @@ impl Facts {
         ensure!(!forks.iter().any(is_thread), "the command has threads");
         let of_root = forks.iter().filter(|fork| fork.head.task == root);
         let first_fork_ns = of_root.map(|fork| fork.head.time_ns).min();
-        let first_fork_ns = first_fork_ns.context("the command has started nothing")?;
+        let first_fork_ns = first_fork_ns.context("the command has not started any task")?;
         born.retain(|pid| *pid != root_exit.tgid);
         Ok(Self { root, root_exit, first_fork_ns, born })
     }

@@ -1,23 +1,25 @@
 //! Tables of analysis cost: medians by size, and the exponent of their growth.
 
-use std::fmt::Write as _;
-
+use proctrace_findings::Table;
+use proctrace_gate::stats::median;
+use proctrace_report::number::{bytes, count};
+use proctrace_report::{Style, table_text};
 use serde_json::{Value, json};
 
 use super::replicate::Replica;
 
-/// How a program's run ended.
+/// How a measurement ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RunEnd {
     Done,
     /// It was killed, and the values are those up to then.
     OutOfTime,
 }
 
-/// One run of one program.
+/// One run of one program, measured.
 #[derive(Debug, Clone)]
-pub(super) struct Run {
-    pub(super) outcome: Outcome,
+pub(super) struct Measurement {
+    pub(super) end: RunEnd,
     pub(super) wall_s: f64,
     pub(super) user_s: f64,
     pub(super) system_s: f64,
@@ -31,7 +33,7 @@ pub(super) struct Run {
 #[derive(Debug, Clone)]
 pub(super) struct Measured {
     pub(super) name: &'static str,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<Measurement>,
 }
 
 impl Measured {
@@ -47,10 +49,8 @@ impl Measured {
         self.median(|run| run.rss_bytes as f64)
     }
 
-    fn median(&self, of: impl Fn(&Run) -> f64) -> f64 {
-        let mut values: Vec<f64> = self.runs.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
+    fn median(&self, of: impl Fn(&Measurement) -> f64) -> f64 {
+        median(&self.runs.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN)
     }
 }
 
@@ -61,64 +61,59 @@ pub(super) struct Size {
     pub(super) measured: Vec<Measured>,
 }
 
-pub(super) const HEADING: &str = "   records      trace  program            wall      CPU  records/s  peak RSS  B/record     SVG";
+const STYLE: Style = Style { width: 100, rows: usize::MAX, colour: false };
 
-/// A line per program.
+/// The programs on one trace.
 pub(super) fn rows(size: &Size) -> String {
-    let mut out = String::new();
-    let records = size.replica.records as f64;
-    for (at, measured) in size.measured.iter().enumerate() {
-        // Only in the first line.
-        let (count, trace) = if at == 0 {
-            (size.replica.records.to_string(), megabytes(size.replica.trace_bytes as f64))
-        } else {
-            (String::new(), String::new())
-        };
-        let (wall_s, rss_bytes) = (measured.wall_s(), measured.rss_bytes());
-        let svg = measured.runs[0].output_bytes.map_or_else(String::new, |b| megabytes(b as f64));
-        let late = measured.runs.iter().any(|run| run.outcome == Outcome::OutOfTime);
-        let line = format!(
-            "{count:>10} {trace:>10}  {:<14} {wall_s:>6.2} s {:>6.2} s {:>8.2} M {:>9} {:>9.0} {svg:>7}{}",
-            measured.name,
-            measured.cpu_s(),
-            records / wall_s / 1e6,
-            megabytes(rss_bytes),
-            rss_bytes / records,
-            if late { "  out of time" } else { "" },
-        );
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
+    let replica = &size.replica;
+    let records = replica.records as f64;
+    let measured = || size.measured.iter();
+    let title = format!("{} records, {}", count(replica.records), bytes(replica.trace_bytes));
+    let svg = |m: &Measured| m.runs[0].output_bytes.map_or_else(String::new, bytes);
+    let late = |m: &Measured| m.runs.iter().any(|run| run.end == RunEnd::OutOfTime);
+    let table = Table::new("programs", title)
+        .text("program", "", measured().map(|m| m.name))
+        .figures("wall", "wall", measured().map(|m| format!("{:.2} s", m.wall_s())))
+        .figures("cpu", "CPU", measured().map(|m| format!("{:.2} s", m.cpu_s())))
+        .figures(
+            "rate",
+            "records/s",
+            measured().map(|m| format!("{:.2} M", records / m.wall_s() / 1e6)),
+        )
+        .figures("rss", "peak RSS", measured().map(|m| bytes(m.rss_bytes() as u64)))
+        .figures(
+            "per_record",
+            "B/record",
+            measured().map(|m| format!("{:.0}", m.rss_bytes() / records)),
+        )
+        .figures("svg", "SVG", measured().map(svg))
+        .text("end", "", measured().map(|m| if late(m) { "timed out" } else { "" }));
+    table_text(&table, STYLE) + "\n"
 }
 
 /// Growth from each size to the next: the exponent of time and memory over the number of records,
 /// and the cost per additional record.
 pub(super) fn growth(sizes: &[Size]) -> String {
-    let mut out = String::new();
-    for pair in sizes.windows(2) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            out,
-            "\nfrom {} to {} records: time and memory grow as its power of\n{:<16}{:>8}{:>8}{:>10}{:>23}",
-            pair[0].replica.records,
-            pair[1].replica.records,
-            "program",
-            "wall",
-            "CPU",
-            "memory",
-            "B per further record"
-        );
-        for (small, large) in pair[0].measured.iter().zip(&pair[1].measured) {
-            let grown = Growth::between(&pair[0], small, &pair[1], large);
-            let _ = writeln!(
-                out,
-                "{:<16}{:>8.2}{:>8.2}{:>10.2}{:>23.0}",
-                small.name, grown.wall, grown.cpu, grown.rss, grown.further_bytes
+    let tables = sizes.windows(2).map(|pair| {
+        let grown: Vec<_> = (pair[0].measured.iter().zip(&pair[1].measured))
+            .map(|(small, large)| Growth::between(&pair[0], small, &pair[1], large))
+            .collect();
+        let power = |of: fn(&Growth) -> f64| grown.iter().map(move |g| format!("{:.2}", of(g)));
+        let (from, to) = (pair[0].replica.records, pair[1].replica.records);
+        let title = format!("Exponents of growth from {} to {} records", count(from), count(to));
+        let table = Table::new("growth", title)
+            .text("program", "", pair[0].measured.iter().map(|m| m.name))
+            .figures("wall", "wall", power(|g| g.wall))
+            .figures("cpu", "CPU", power(|g| g.cpu))
+            .figures("rss", "memory", power(|g| g.rss))
+            .figures(
+                "further",
+                "bytes per additional record",
+                grown.iter().map(|g| format!("{:.0}", g.further_bytes)),
             );
-        }
-    }
-    out
+        table_text(&table, STYLE)
+    });
+    tables.collect::<Vec<_>>().join("\n")
 }
 
 struct Growth {
@@ -147,16 +142,11 @@ fn exponent(from: (f64, f64), to: (f64, f64)) -> f64 {
     (to.1 / from.1).ln() / (to.0 / from.0).ln()
 }
 
-fn megabytes(bytes: f64) -> String {
-    let megabytes = bytes / 1e6;
-    if megabytes < 10.0 { format!("{megabytes:.1} MB") } else { format!("{megabytes:.0} MB") }
-}
-
 /// All values.
 pub(super) fn json(sizes: &[Size]) -> Value {
-    let run = |run: &Run| {
+    let run = |run: &Measurement| {
         json!({
-            "done": run.outcome == Outcome::Done,
+            "done": run.end == RunEnd::Done,
             "wall_s": run.wall_s,
             "user_s": run.user_s,
             "system_s": run.system_s,
@@ -215,8 +205,8 @@ mod tests {
     use super::*;
 
     fn size(records: u64, wall_s: f64, rss_bytes: u64) -> Size {
-        let run = |wall_s| Run {
-            outcome: Outcome::Done,
+        let run = |wall_s| Measurement {
+            end: RunEnd::Done,
             wall_s,
             user_s: wall_s / 2.0,
             system_s: 0.0,
@@ -261,7 +251,7 @@ mod tests {
     #[test]
     fn no_line_is_longer_than_100_columns() {
         let sizes = [size(1_000_000, 2.0, 5_000_000_000), size(10_000_000, 4000.0, 50_000_000_000)];
-        let text = [HEADING, &rows(&sizes[0]), &rows(&sizes[1]), &growth(&sizes)].join("\n");
+        let text = [rows(&sizes[0]), rows(&sizes[1]), growth(&sizes)].join("\n");
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{line}");
         }

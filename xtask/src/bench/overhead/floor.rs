@@ -13,13 +13,13 @@ use super::tracers::{How, NONE, PROCTRACE, TRACERS, Tracer};
 use super::{own, payloads, table, trial};
 use crate::run::{as_root, output};
 
-/// How to measure.
+/// Payloads and rounds.
 #[derive(Args)]
 pub(crate) struct FloorArgs {
-    /// Rounds that count, after one that does not.
+    /// Number of rounds, after one warm-up round.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// So many times as much of each payload.
+    /// Factor for the size of each payload.
     #[arg(long, default_value_t = 1)]
     scale: u64,
     /// Only payloads whose name contains this. Can be given several times.
@@ -61,13 +61,15 @@ pub(crate) fn run(args: &FloorArgs) -> Result<()> {
     let mut site = measure::site()?;
     let results = measure::all(&plan, &mut site)?;
     println!("\n{}", table::render(&results));
-    println!("Above the floor: payload wall of proctrace less that of the same hooks, empty");
+    println!("Wall time of the payload with proctrace, minus that with empty programs");
     for payload in &results.payloads {
         if let Some(distance) = distance(payload) {
             println!("  {:<20}{:+.3}", payload.name, distance);
         }
     }
-    println!("\nEach program, as the kernel counts (a run includes 20 to 40 ns of counting)");
+    println!(
+        "\nRun time of each program, measured by the kernel (with 20 to 40 ns of overhead per run)"
+    );
     let _counting = Counting::start()?;
     for (name, _) in payloads::NAMES.iter().filter(|(name, _)| measure::chosen(&args.only, name)) {
         programs(name, args.scale, &mut site)?;
@@ -90,14 +92,15 @@ fn programs(name: &'static str, scale: u64, site: &mut Site) -> Result<()> {
         return Ok(());
     };
     let tracer = TRACERS.iter().find(|tracer| tracer.name == PROCTRACE);
-    let tracer = tracer.context("there is no proctrace among the tracers")?;
+    let tracer = tracer.context("proctrace is not among the tracers")?;
     let limit = std::time::Duration::from_secs(600);
     let run = trial::run(tracer, &payload.command, site, limit)?;
     let header = own::ask(site, &["dump", "--header"])?;
-    let programs = header["trailer"]["programs"].as_array().context("no programs are told")?;
+    let programs =
+        header["trailer"]["programs"].as_array().context("the trailer lists no programs")?;
     println!("  {name}");
     for program in programs {
-        let number = |key: &str| program[key].as_u64().context("a figure is missing");
+        let number = |key: &str| program[key].as_u64().context("the trailer lacks a value");
         let (runs, run_ns) = (number("runs")?, number("run_ns")?);
         if runs > 0 {
             println!(
@@ -108,7 +111,7 @@ fn programs(name: &'static str, scale: u64, site: &mut Site) -> Result<()> {
             );
         }
     }
-    ensure!(programs.iter().any(|program| program["runs"] != 0), "nothing was counted");
+    ensure!(programs.iter().any(|program| program["runs"] != 0), "the kernel counted no runs");
     Ok(())
 }
 
@@ -131,7 +134,7 @@ impl Drop for Counting {
     fn drop(&mut self) {
         let before = format!("{SYSCTL}={}", self.before);
         if let Err(error) = output(as_root("sysctl").args(["-qw", &before])) {
-            println!("cannot set {before} again: {error:#}");
+            println!("cannot restore {before}: {error:#}");
         }
     }
 }

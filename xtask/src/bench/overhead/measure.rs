@@ -54,8 +54,11 @@ pub(super) fn site() -> Result<Site> {
 }
 
 pub(super) fn all(args: &Plan<'_>, site: &mut Site) -> Result<Results> {
-    ensure!(args.rounds > 0 && args.slow_rounds > 0, "there must be a round");
-    ensure!(args.scale > 0, "there must be a payload");
+    ensure!(
+        args.rounds > 0 && args.slow_rounds > 0,
+        "--rounds and --slow-rounds must be at least 1"
+    );
+    ensure!(args.scale > 0, "--scale must be at least 1");
     let mut left_out = BTreeMap::new();
     let tracers = find_tracers(&args.tracers, site, &mut left_out);
     let versions =
@@ -69,7 +72,7 @@ pub(super) fn all(args: &Plan<'_>, site: &mut Site) -> Result<Results> {
                 results.payloads.push(measure_payload(&payload, &tracers, args, site)?);
             }
             Err(error) => {
-                println!("left out: {error:#}");
+                println!("skipped: {error:#}");
                 results.left_out.insert((*name).to_owned(), format!("{error:#}"));
             }
         }
@@ -77,7 +80,7 @@ pub(super) fn all(args: &Plan<'_>, site: &mut Site) -> Result<Results> {
             results::save(file, &results)?;
         }
     }
-    ensure!(!results.payloads.is_empty(), "there is no payload to measure");
+    ensure!(!results.payloads.is_empty(), "no payload was measured");
     Ok(results)
 }
 
@@ -96,7 +99,7 @@ fn find_tracers(
         match tracer.version(site) {
             Ok(version) => found.push((*tracer, version)),
             Err(error) => {
-                println!("{} is not compared: {error:#}", tracer.name);
+                println!("{} skipped: {error:#}", tracer.name);
                 left_out.insert(tracer.name.to_owned(), format!("{error:#}"));
             }
         }
@@ -160,7 +163,7 @@ fn pair(
     bare_first: bool,
 ) -> Result<Pair> {
     let Some(none) = TRACERS.iter().find(|tracer| tracer.name == NONE) else {
-        bail!("there is no way to run without a tracer");
+        bail!("the list of tracers lacks {NONE:?}");
     };
     let mut run = |tracer: &Tracer, limit| {
         payload.reset()?;

@@ -3,7 +3,6 @@
 //! Machines are noisy, so no absolute times are compared: each traced run is paired with a bare one
 //! right before or after it, and the result is the median of their ratios.
 
-mod axis;
 mod counts;
 mod floor;
 mod measure;
@@ -39,18 +38,18 @@ use measure::Plan;
 use results::Results;
 use tracers::{PROCTRACE, TRACERS, Tracer};
 
-/// What to measure, and what to make of it.
+/// Payloads, tracers and output.
 #[derive(Args)]
 #[command(after_help = help())]
 pub(crate) struct OverheadArgs {
-    /// Rounds that count, after one that does not.
+    /// Number of rounds, after one warm-up round.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Rounds with a tracer that makes the payload take more than three times as long.
+    /// Number of rounds for tracers that slow the payload down by more than a factor of three.
     #[arg(long, default_value_t = 1)]
     slow_rounds: usize,
-    /// So many times as much of each payload, but of the build: what a tracer costs once, to start
-    /// and to stop, counts so much less.
+    /// Factor for the size of each payload except the build; reduces the relative weight of a tracer's
+    /// fixed cost for start and stop.
     #[arg(long, default_value_t = 1)]
     scale: u64,
     /// Only payloads whose name contains this. Can be given several times.
@@ -59,16 +58,16 @@ pub(crate) struct OverheadArgs {
     /// Only tracers whose name contains this. Can be given several times.
     #[arg(long, value_name = "SUBSTRING")]
     tracer: Vec<String>,
-    /// First install the tracers that the package manager or cargo has.
+    /// First install the tracers that are available from the package manager or cargo.
     #[arg(long)]
     install_peers: bool,
-    /// Save every pair of runs, what follows from them, and what the machine is.
+    /// Save all pairs of runs, their statistics, and a description of the machine.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draw the wall times as an SVG.
+    /// Draw a chart of the wall times as SVG.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Measure nothing: show what was saved by --json.
+    /// Print results saved by --json instead of measuring.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 }
@@ -77,11 +76,11 @@ fn help() -> String {
     let payloads = payloads::NAMES.iter().map(|(name, says)| format!("  {name:<18}{says}\n"));
     let tracers: Vec<_> = TRACERS.iter().map(|tracer| tracer.name).collect();
     format!(
-        "Payloads:\n{}\nTracers: {}. Those that are not there are named, and left out.\n\
-        Of those that record the whole machine only the payload's events count, as far as they can be \
-        told apart: measure on a quiet machine.\n\n\
-        The exit status is not 0 if proctrace lost anything, or saw other numbers of events than \
-        there were.",
+        "Payloads:\n{}\nTracers: {}. Missing ones are listed and skipped.\n\
+        For tracers that record the whole machine, only events attributed to the payload count; the \
+        attribution is not exact, so measure on an idle machine.\n\n\
+        The exit status is nonzero if proctrace lost records, or if its event counts differ from the \
+        declared ones.",
         payloads.collect::<String>(),
         tracers.join(", ")
     )
@@ -111,7 +110,7 @@ pub(crate) fn run(args: &OverheadArgs) -> Result<()> {
         plot::draw(&results, file)?;
     }
     let faults = faults(&results);
-    ensure!(faults.is_empty(), "proctrace is not complete: {}", faults.join("; "));
+    ensure!(faults.is_empty(), "proctrace failed, or its counts are wrong: {}", faults.join("; "));
     Ok(())
 }
 

@@ -26,7 +26,7 @@ pub(super) fn count(site: &Site) -> Result<Seen> {
 /// CPU time of loading the programs.
 pub(super) fn loading_ns(site: &Site) -> Result<u64> {
     let header = ask(site, &["dump", "--header"])?;
-    header["trailer"]["recorder"]["loading_ns"].as_u64().context("the trailer tells no loading")
+    header["trailer"]["recorder"]["loading_ns"].as_u64().context("the trailer has no loading time")
 }
 
 pub(super) fn ask(site: &Site, arguments: &[&str]) -> Result<Value> {
@@ -35,13 +35,13 @@ pub(super) fn ask(site: &Site, arguments: &[&str]) -> Result<Value> {
 }
 
 fn seen(trailer: &Value, report: &Value) -> Result<Seen> {
-    let records = trailer["records"].as_object().context("the trailer counts no records")?;
+    let records = trailer["records"].as_object().context("the trailer has no record counts")?;
     let kind = |name: &str| records.get(name).and_then(Value::as_u64).unwrap_or(0);
     let opens = &report["summary"]["lookups_failed_by_family"];
-    let opens = opens.as_object().context("the report tells no failed look-ups")?;
+    let opens = opens.as_object().context("the report has no failed look-ups")?;
     // Losses counted in the trailer, and those that only the report detects.
-    let lost = report["health"]["lost"].as_u64().context("the report tells no losses")?;
-    let losses = trailer["losses"].as_array().context("the trailer tells no losses")?;
+    let lost = report["health"]["lost"].as_u64().context("the report has no losses")?;
+    let losses = trailer["losses"].as_array().context("the trailer has no losses")?;
     let told: u64 = losses.iter().filter_map(|loss| loss["count"].as_u64()).sum();
     Ok(Seen {
         counts: Counts::all(

@@ -13,14 +13,14 @@ pub(super) fn hello(scratch: &Path) -> Result<PathBuf> {
     let directory = scratch.join("hello");
     fs::create_dir_all(&directory).context("cannot make a directory")?;
     if archive(&directory)?.is_none() {
-        ensure!(exists("apt-get"), "the source of GNU hello is only fetched by apt-get");
+        ensure!(exists("apt-get"), "fetching the source of GNU hello requires apt-get");
         fetch(&directory)?;
     }
     let (archive, sha256) = archive(&directory)?.context("apt-get fetched no source")?;
     let found = output(Command::new("sha256sum").arg(&archive))?;
     ensure!(
         found.starts_with(sha256.as_bytes()),
-        "{} is not what its .dsc says; remove it",
+        "the checksum of {} does not match its .dsc; remove it",
         archive.display()
     );
     let unpacked = directory.join("source");
@@ -39,7 +39,7 @@ fn archive(directory: &Path) -> Result<Option<(PathBuf, String)>> {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "dsc") {
             let text = fs::read_to_string(&path).context("cannot read a .dsc")?;
-            let (name, sha256) = original(&text).context("a .dsc names no original source")?;
+            let (name, sha256) = original(&text).context("a .dsc lists no original source")?;
             let archive = directory.join(name);
             return Ok(archive.exists().then_some((archive, sha256)));
         }
@@ -75,7 +75,7 @@ fn fetch(directory: &Path) -> Result<()> {
             wanted += 1;
         }
     }
-    ensure!(wanted > 0, "no source of packages has {origin}");
+    ensure!(wanted > 0, "no apt source lists {origin}");
     let mut options = vec![
         format!("Dir::Etc::SourceParts={}", apt.join("sources.list.d").display()),
         "Dir::Etc::SourceList=/dev/null".to_owned(),
@@ -103,9 +103,13 @@ fn origin() -> Result<String> {
     let policy = output(Command::new("apt-cache").args(["madison", "hello"]))?;
     let policy = String::from_utf8_lossy(&policy).into_owned();
     let Some(origin) = policy.lines().next().and_then(|line| line.split('|').nth(2)) else {
-        bail!("the package manager knows no package hello; has it been updated?");
+        bail!("apt has no package hello; run apt-get update");
     };
-    Ok(origin.split_whitespace().next().context("a package is from nowhere")?.to_owned())
+    Ok(origin
+        .split_whitespace()
+        .next()
+        .context("apt-cache lists no origin of the package")?
+        .to_owned())
 }
 
 fn system_sources() -> Result<Vec<PathBuf>> {

@@ -29,15 +29,15 @@ struct Fresh {
 
 /// The available payloads in report order, with their help texts: at scale 1.
 pub(super) const NAMES: &[(&str, &str)] = &[
-    ("spawn", "2,000 times /bin/true, one after the other"),
-    ("spawn in parallel", "3,000 times /bin/true, one at a time for each CPU"),
+    ("spawn", "2,000 runs of /bin/true, one after the other"),
+    ("spawn in parallel", "3,000 runs of /bin/true, one at a time per CPU"),
     ("fork", "6,000 forks without exec"),
     ("threads", "20,000 threads, four at a time"),
-    ("open storm", "300,000 failed opens in directories that exist, and nothing else"),
-    ("ld.so", "300 times /bin/ls with 60 empty directories in LD_LIBRARY_PATH"),
-    ("configure, make", "GNU hello, configured and built"),
-    ("cheap calls", "300,000 times getppid and pread of 64 bytes, no events at all"),
-    ("CPU", "0.7 s of computing, no events at all"),
+    ("open storm", "only 300,000 failed opens in existing directories"),
+    ("ld.so", "300 runs of /bin/ls with 60 empty directories in LD_LIBRARY_PATH"),
+    ("configure, make", "configure and build GNU hello"),
+    ("cheap calls", "300,000 calls each of getppid and pread of 64 bytes; no events"),
+    ("CPU", "0.7 s of computing; no events"),
 ];
 
 const SEARCH_DIRECTORIES: u32 = 60;
@@ -53,7 +53,7 @@ pub(super) fn prepare(
     let fixture = |program: &str, arguments: &[&str]| -> Result<Vec<OsString>> {
         let path = output(Command::new(release.join("fixture-path")).arg(program))?;
         let path = String::from_utf8(path).context("a path is not UTF-8")?.trim_end().to_owned();
-        ensure!(Path::new(&path).is_file(), "there is no fixture {program}");
+        ensure!(Path::new(&path).is_file(), "fixture {program} is missing");
         Ok([path.as_str()].iter().chain(arguments).map(OsString::from).collect())
     };
     let times = |n: u64| (n * scale, (n * scale).to_string());
@@ -118,7 +118,7 @@ fn search_path(scratch: &Path) -> Result<OsString> {
     let mut path = OsString::from("LD_LIBRARY_PATH=");
     for number in 0..SEARCH_DIRECTORIES {
         let directory = scratch.join(format!("search/dependency-{number:02}/lib"));
-        fs::create_dir_all(&directory).context("cannot make a directory to search")?;
+        fs::create_dir_all(&directory).context("cannot create a search directory")?;
         if number > 0 {
             path.push(":");
         }

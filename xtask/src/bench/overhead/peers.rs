@@ -49,7 +49,7 @@ pub(super) fn install() -> Result<()> {
 /// The version output of a program.
 pub(super) fn first_line(program: PathBuf, argument: &str) -> Result<String> {
     let output = Command::new(&program).arg(argument).output();
-    let output = output.with_context(|| format!("{} does not run", program.display()))?;
+    let output = output.with_context(|| format!("cannot run {}", program.display()))?;
     let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
     Ok(String::from_utf8_lossy(&text).lines().next().unwrap_or_default().trim().to_owned())
 }

@@ -64,7 +64,7 @@ impl Tally {
 
 pub(super) fn count_trace(site: &Site) -> Result<Seen> {
     let mut tally = Tally::default();
-    let file = BufReader::new(File::open(site.out("")).context("perf trace wrote nothing")?);
+    let file = BufReader::new(File::open(site.out("")).context("perf trace wrote no output")?);
     for line in file.split(b'\n') {
         tally.add_trace_line(&String::from_utf8_lossy(&line?));
     }

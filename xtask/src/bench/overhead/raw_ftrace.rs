@@ -29,15 +29,15 @@ const EVENTS: [&str; 4] = [
 /// How often a buffer is drained: at a million small events per second its 1.4 MB last for 50 ms.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Whom to trace, and where to. Ends at the end of its input.
+/// Task to trace and output files. Stops at the end of its input.
 #[derive(Args)]
 pub(crate) struct RawFtraceArgs {
     #[arg(long)]
     pid: u32,
-    /// Where the pages go; the CPU is appended.
+    /// Prefix of the output files, to which the CPU is appended.
     #[arg(long)]
     output: PathBuf,
-    /// Where to say how many were lost.
+    /// Output file for the number of lost events.
     #[arg(long)]
     summary: PathBuf,
 }
@@ -80,7 +80,7 @@ fn set(file: &str, value: &str) -> Result<()> {
 
 /// The reader: a separate process, so that its CPU time and memory can be measured.
 pub(crate) fn run(args: &RawFtraceArgs) -> Result<()> {
-    fs::create_dir(INSTANCE).context("cannot make a trace instance")?;
+    fs::create_dir(INSTANCE).context("cannot create a trace instance")?;
     let _instance = Instance;
     set("options/event-fork", "1")?;
     set("set_event_pid", &args.pid.to_string())?;
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &RawFtraceArgs) -> Result<()> {
         let readers: Vec<_> =
             cpus.iter().map(|cpu| scope.spawn(move || drain(cpu, &args.output, stop))).collect();
         // The existence of the summary file signals that setup is complete.
-        let ready = File::create(&args.summary).context("cannot make the summary");
+        let ready = File::create(&args.summary).context("cannot create the summary");
         let ended = std::io::stdin().read_to_end(&mut Vec::new());
         let off = set("tracing_on", "0");
         stop.store(true, Ordering::Relaxed);
@@ -122,9 +122,9 @@ pub(crate) fn run(args: &RawFtraceArgs) -> Result<()> {
 fn cpus() -> Result<Vec<String>> {
     let mut cpus = Vec::new();
     for entry in fs::read_dir(Path::new(INSTANCE).join("per_cpu"))? {
-        cpus.push(entry?.file_name().into_string().ok().context("a CPU has a strange name")?);
+        cpus.push(entry?.file_name().into_string().ok().context("the name of a CPU is not UTF-8")?);
     }
-    ensure!(!cpus.is_empty(), "there is no CPU to read from");
+    ensure!(!cpus.is_empty(), "there is no per-CPU buffer to read");
     Ok(cpus)
 }
 
@@ -132,7 +132,7 @@ fn cpus() -> Result<Vec<String>> {
 fn drain(cpu: &str, output: &Path, stop: &AtomicBool) -> Result<()> {
     let mut name = output.as_os_str().to_owned();
     name.push(format!(".{cpu}"));
-    let mut file = File::create(name).context("cannot make the output")?;
+    let mut file = File::create(name).context("cannot create the output")?;
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let pipe = Path::new(INSTANCE).join(format!("per_cpu/{cpu}/trace_pipe_raw"));
     let mut pipe = OpenOptions::new().read(true).custom_flags(flags).open(pipe)?;
@@ -173,8 +173,9 @@ fn lost_of(stats: &str) -> u64 {
 }
 
 pub(super) fn count(site: &Site) -> Result<Seen> {
-    let summary = fs::read(summary_file(site)).context("the reader said nothing")?;
-    let summary: Summary = serde_json::from_slice(&summary).context("the reader did not end")?;
+    let summary = fs::read(summary_file(site)).context("the reader wrote no summary")?;
+    let summary: Summary =
+        serde_json::from_slice(&summary).context("the summary of the reader is incomplete")?;
     let mut counts = BTreeMap::<u16, u64>::new();
     for entry in fs::read_dir(&site.directory)? {
         let entry = entry?;

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
 use super::trial::Trial;
-use crate::bench::stats::{Estimate, estimate};
 use crate::run::output;
+use proctrace_gate::stats::{MedianInterval, median_interval};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Results {
@@ -62,23 +62,23 @@ pub(crate) struct Pair {
 /// Ratios to the bare run of the same pair, except for fields whose name contains a unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Summary {
-    pub(crate) payload_wall: Estimate,
+    pub(crate) payload_wall: MedianInterval,
     /// CPU time of payload and tracer together, including the tracer's start and stop.
-    pub(crate) all_cpu: Estimate,
-    pub(crate) payload_cpu: Estimate,
+    pub(crate) all_cpu: MedianInterval,
+    pub(crate) payload_cpu: MedianInterval,
     /// The tracer's own CPU time, relative to that of the bare payload.
-    pub(crate) tracer_cpu: Estimate,
+    pub(crate) tracer_cpu: MedianInterval,
     /// The part of it used after the payload began: the part that grows with the payload.
     #[serde(default)]
-    pub(crate) following_cpu: Option<Estimate>,
+    pub(crate) following_cpu: Option<MedianInterval>,
     /// The CPU time used up to that point.
     #[serde(default)]
-    pub(crate) loading_ns: Option<Estimate>,
+    pub(crate) loading_ns: Option<MedianInterval>,
     /// From the tracer's start to the end of all its output.
-    pub(crate) command_wall: Estimate,
-    pub(crate) output_bytes: Estimate,
-    pub(crate) bytes_per_record: Option<Estimate>,
-    pub(crate) tracer_peak_bytes: Option<Estimate>,
+    pub(crate) command_wall: MedianInterval,
+    pub(crate) output_bytes: MedianInterval,
+    pub(crate) bytes_per_record: Option<MedianInterval>,
+    pub(crate) tracer_peak_bytes: Option<MedianInterval>,
 }
 
 impl Pair {
@@ -94,7 +94,7 @@ fn ratio(traced: u64, bare: u64) -> f64 {
 /// Statistics of the pairs; None if there are none.
 pub(super) fn summarise(pairs: &[Pair]) -> Option<Summary> {
     let over = |value: &dyn Fn(&Pair) -> Option<f64>| {
-        estimate(&pairs.iter().filter_map(value).collect::<Vec<_>>())
+        median_interval(&pairs.iter().filter_map(value).collect::<Vec<_>>())
     };
     let of = |value: fn(&Pair) -> f64| over(&|pair| Some(value(pair)));
     Some(Summary {
@@ -140,7 +140,7 @@ pub(super) fn machine(tracers: BTreeMap<String, String>) -> Result<Machine> {
 
 pub(super) fn load(path: &Path) -> Result<Results> {
     let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_slice(&text).context("this is no result of this benchmark")
+    serde_json::from_slice(&text).context("not a result file of this benchmark")
 }
 
 pub(super) fn save(path: &Path, results: &Results) -> Result<()> {

@@ -21,7 +21,7 @@ pub(super) fn count(pages: &[u8], page: usize) -> Result<BTreeMap<u16, u64>> {
         let length = page.get(8..HEADER).and_then(|bytes| bytes.try_into().ok());
         let length = u64::from_le_bytes(length.context("a page has no header")?) & LENGTH;
         let data = page.get(HEADER..HEADER + usize::try_from(length)?);
-        count_page(data.context("a page is longer than it is")?, &mut counts)?;
+        count_page(data.context("the length of a page exceeds its size")?, &mut counts)?;
     }
     Ok(counts)
 }

@@ -39,7 +39,7 @@ impl Site {
 
     /// Creates a file for a command's output.
     pub(super) fn create(&self, path: &Path) -> Result<Stdio> {
-        Ok(File::create(path).with_context(|| format!("cannot make {}", path.display()))?.into())
+        Ok(File::create(path).with_context(|| format!("cannot create {}", path.display()))?.into())
     }
 
     /// Opens the log for appending.
@@ -53,7 +53,7 @@ impl Site {
         if self.directory.exists() {
             fs::remove_dir_all(&self.directory).context("cannot empty the scratch directory")?;
         }
-        fs::create_dir_all(&self.directory).context("cannot make the scratch directory")
+        fs::create_dir_all(&self.directory).context("cannot create the scratch directory")
     }
 
     /// Total size of the tracer's output.
@@ -73,7 +73,7 @@ impl Site {
         let log = fs::read(self.log()).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let last = log.lines().rev().find(|line| !line.trim().is_empty());
-        last.unwrap_or("nothing was said").trim().chars().take(120).collect()
+        last.unwrap_or("no message").trim().chars().take(120).collect()
     }
 }
 

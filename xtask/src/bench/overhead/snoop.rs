@@ -78,7 +78,7 @@ impl Kind {
 }
 
 fn read(path: &Path) -> Result<String> {
-    let bytes = fs::read(path).with_context(|| format!("{} is not there", path.display()))?;
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -57,7 +57,7 @@ pub(super) fn count(site: &Site) -> Result<Seen> {
 
 pub(super) fn count_file(log: &Path) -> Result<Seen> {
     let mut tally = Tally::default();
-    let mut file = BufReader::new(File::open(log).context("strace wrote nothing")?);
+    let mut file = BufReader::new(File::open(log).context("strace wrote no output")?);
     let mut line = Vec::new();
     while file.read_until(b'\n', &mut line)? > 0 {
         tally.add(String::from_utf8_lossy(&line).trim_end());

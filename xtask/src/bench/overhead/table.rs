@@ -1,41 +1,87 @@
 //! The results as tables of at most 100 columns, one per payload.
 
-use std::fmt::Write as _;
+use proctrace_findings::Table;
+use proctrace_gate::stats::{FEWEST_FOR_MEDIAN_INTERVAL, MedianInterval, median_interval};
+use proctrace_report::{Style, table_text};
 
 use super::counts::Counts;
 use super::results::{PayloadResults, Results, Row};
-use crate::bench::stats::{Estimate, FEWEST_FOR_INTERVAL};
 
 /// All tables, with the notes needed to interpret them.
 pub(super) fn render(results: &Results) -> String {
     let machine = &results.machine;
     let mut text = format!(
         "{}, {} CPUs ({}), {}\n\
-        Multiples of the bare run: median over n pairs of runs and its interval of at least 95 % by order\n\
-        statistics, for n < {FEWEST_FOR_INTERVAL} the range. CPU is of payload and tracer, its start and stop included;\n\
-        +pay is the payload's CPU alone, own the tracer's as % of the payload's, mem the tracer's peak and\n\
-        out its output in MB, B/r bytes a record. seen: forks, execs, exits, failed opens; ! not all (or\n\
-        too many), - not given by the tool, ? not declared.\n",
+        Multiples of the bare run: median over n pairs of runs, with its interval of at least 95 % by order\n\
+        statistics (n < {FEWEST_FOR_MEDIAN_INTERVAL}: range). CPU: payload and tracer, including its start and stop; +pay: payload\n\
+        only; own: tracer, as % of the payload; mem: peak memory of the tracer, MB; out: its output, MB;\n\
+        B/r: bytes per record; seen: forks, execs, exits, failed opens (! missing or too many, - not\n\
+        reported by the tool, ? not declared).\n",
         machine.kernel, machine.cpus, machine.processor, machine.date
     );
+    let style = Style { width: 100, rows: usize::MAX, colour: false };
     for payload in &results.payloads {
-        text.push_str(&render_payload(payload));
+        text.push('\n');
+        text.push_str(&table_text(&table(payload), style));
     }
     if !results.left_out.is_empty() {
-        text.push_str("\nNot compared\n");
-        for (tracer, reason) in &results.left_out {
-            writeln_to(&mut text, &format!("  {tracer:<16}{reason}"));
-        }
+        let (tracers, reasons): (Vec<_>, Vec<_>) = results.left_out.clone().into_iter().unzip();
+        let table = Table::new("left_out", "Not compared")
+            .text("tracer", "tracer", tracers)
+            .text("reason", "reason", reasons);
+        text.push('\n');
+        text.push_str(&table_text(&table, style));
     }
     text
 }
 
-fn render_payload(payload: &PayloadResults) -> String {
-    let mut text = format!("\n{}: {}\n", payload.name, payload.command);
+/// The tracers of a payload.
+fn table(payload: &PayloadResults) -> Table {
+    let rows: Vec<_> =
+        payload.rows.iter().filter_map(|row| Some((row, row.summary.as_ref()?))).collect();
+    let declared = payload.declared;
+    let mut table = Table::new("payload", format!("{}: {}", payload.name, payload.command))
+        .text("tracer", "", rows.iter().map(|(row, _)| row.tracer.clone()))
+        .figures("pairs", "n", rows.iter().map(|(row, _)| row.pairs.len().to_string()))
+        .figures("wall", "wall", rows.iter().map(|(_, s)| interval(s.payload_wall)))
+        .figures("all_cpu", "CPU", rows.iter().map(|(_, s)| interval(s.all_cpu)))
+        .figures("payload_cpu", "+pay", rows.iter().map(|(_, s)| three(s.payload_cpu.median)))
+        .figures("own", "own %", rows.iter().map(|(_, s)| two(100.0 * s.tracer_cpu.median)))
+        .figures("peak", "mem", rows.iter().map(|(_, s)| optional(s.tracer_peak_bytes, 1e6)))
+        .figures(
+            "output",
+            "out",
+            rows.iter().map(|(_, s)| match s.output_bytes.median {
+                0.0 => "-".to_owned(),
+                bytes => two(bytes / 1e6),
+            }),
+        )
+        .figures(
+            "bytes_per_record",
+            "B/r",
+            rows.iter().map(|(_, s)| optional(s.bytes_per_record, 1.0)),
+        )
+        .figures(
+            "lost",
+            "lost",
+            rows.iter().map(|(row, _)| lost(row).map_or("-".to_owned(), |lost| lost.to_string())),
+        )
+        .text("seen", "seen", rows.iter().map(|(row, _)| counts(row, declared).letters(declared)))
+        .note(bare(payload));
+    for row in &payload.rows {
+        for remark in remarks(row, declared) {
+            table = table.note(format!("{} {remark}", row.tracer));
+        }
+    }
+    table
+}
+
+/// The bare runs, and the events that the payload declares.
+fn bare(payload: &PayloadResults) -> String {
     let bare = payload.rows.iter().flat_map(|row| &row.pairs).map(|pair| &pair.bare);
     let (walls, cpus): (Vec<f64>, Vec<f64>) =
         bare.map(|bare| (bare.payload_wall_ns as f64, bare.payload_cpu_ns as f64)).unzip();
-    let seconds = |values: &[f64]| match crate::bench::stats::estimate(values) {
+    let seconds = |values: &[f64]| match median_interval(values) {
         Some(estimate) => format!("{} s", three(estimate.median / 1e9)),
         None => "-".to_owned(),
     };
@@ -43,73 +89,42 @@ fn render_payload(payload: &PayloadResults) -> String {
         Some(count) => format!("{count} {name}"),
         None => format!("? {name}"),
     });
-    writeln_to(
-        &mut text,
-        &format!("bare {}, CPU {}; {}", seconds(&walls), seconds(&cpus), declared.join(", ")),
-    );
-    writeln_to(
-        &mut text,
-        &format!(
-            "  {:<14}{:>2} {:>19} {:>19} {:>6}{:>6}{:>5}{:>6}{:>6}{:>7} seen",
-            "", "n", "wall", "CPU", "+pay", "own %", "mem", "out", "B/r", "lost"
-        ),
-    );
-    for row in &payload.rows {
-        render_row(&mut text, row, payload.declared);
-    }
-    text
+    format!("bare {}, CPU {}; {}", seconds(&walls), seconds(&cpus), declared.join(", "))
 }
 
-fn render_row(text: &mut String, row: &Row, declared: Counts) {
-    if let (Some(summary), Some(last)) = (&row.summary, row.pairs.last()) {
-        let optional = |estimate: Option<Estimate>, unit: f64| {
-            estimate.map_or("-".to_owned(), |estimate| two(estimate.median / unit))
-        };
-        let traced = row.pairs.iter().map(|pair| &pair.traced.seen);
-        // Failures in any round are shown.
-        let seen = traced
-            .clone()
-            .find(|seen| !seen.counts.differences(declared).is_empty())
-            .unwrap_or(&last.traced.seen);
-        let lost = traced.map(|seen| seen.lost).max().flatten();
-        let nothing = summary.output_bytes.median == 0.0;
-        let letters = seen.counts.letters(declared);
-        let line = format!(
-            "  {:<14}{:>2} {:>19} {:>19} {:>6}{:>6}{:>5}{:>6}{:>6}{:>7} {letters}",
-            row.tracer,
-            row.pairs.len(),
-            interval(summary.payload_wall),
-            interval(summary.all_cpu),
-            three(summary.payload_cpu.median),
-            two(100.0 * summary.tracer_cpu.median),
-            optional(summary.tracer_peak_bytes, 1e6),
-            if nothing { "-".to_owned() } else { two(summary.output_bytes.median / 1e6) },
-            optional(summary.bytes_per_record, 1.0),
-            lost.map_or("-".to_owned(), |lost| lost.to_string()),
-        );
-        writeln_to(text, &line);
-        if let (Some(following), Some(loading)) = (summary.following_cpu, summary.loading_ns) {
-            let (following, loading) = (100.0 * following.median, loading.median / 1e9);
-            let line =
-                format!("of its own, loading took {loading:.2} s; the rest is {following:.2} %");
-            writeln_to(text, &format!("  {:<16} {line}", ""));
-        }
-        let differences = seen.counts.differences(declared);
-        if !differences.is_empty() {
-            writeln_to(text, &format!("  {:<16} saw {}", "", differences.join(", ")));
-        }
-    }
-    if let Some(reason) = &row.stopped {
-        writeln_to(text, &format!("  {:<16} {reason}", row.tracer));
-    }
+/// What a tracer saw: in the first round where it was wrong, or in the last.
+fn counts(row: &Row, declared: Counts) -> Counts {
+    let mut seen = row.pairs.iter().map(|pair| pair.traced.seen.counts);
+    let wrong = seen.clone().find(|counts| !counts.differences(declared).is_empty());
+    wrong.or_else(|| seen.next_back()).unwrap_or_default()
 }
 
-/// Writing to a string cannot fail.
-fn writeln_to(text: &mut String, line: &str) {
-    let _ = writeln!(text, "{}", line.trim_end());
+fn lost(row: &Row) -> Option<u64> {
+    row.pairs.iter().map(|pair| pair.traced.seen.lost).max().flatten()
 }
 
-fn interval(estimate: Estimate) -> String {
+fn remarks(row: &Row, declared: Counts) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let parts = row.summary.as_ref().and_then(|s| Some((s.following_cpu?, s.loading_ns?)));
+    if let Some((following, loading)) = parts {
+        let (following, loading) = (100.0 * following.median, loading.median / 1e9);
+        remarks.push(format!(
+            "used {loading:.2} s of its own CPU time for loading; the rest is {following:.2} %"
+        ));
+    }
+    let differences = counts(row, declared).differences(declared);
+    if row.summary.is_some() && !differences.is_empty() {
+        remarks.push(format!("saw {}", differences.join(", ")));
+    }
+    remarks.extend(row.stopped.clone());
+    remarks
+}
+
+fn optional(estimate: Option<MedianInterval>, unit: f64) -> String {
+    estimate.map_or("-".to_owned(), |estimate| two(estimate.median / unit))
+}
+
+fn interval(estimate: MedianInterval) -> String {
     if estimate.n == 1 {
         return three(estimate.median);
     }
@@ -182,8 +197,8 @@ mod tests {
         }
         assert!(text.contains("spawn: spawn 2000 /bin/true\n"), "{text}");
         assert!(text.contains("3.00 [2.00 133]"), "{text}");
-        assert!(text.contains("0 fxe?\n"), "{text}");
-        assert!(text.contains("1000000 fx!?\n"), "{text}");
+        assert!(text.contains("0  fxe?\n"), "{text}");
+        assert!(text.contains("1000000  fx!?\n"), "{text}");
         assert!(text.contains("saw 1 of 2 exits\n"), "{text}");
         assert!(text.contains("timed out after 30 s\n"), "{text}");
         assert!(text.contains("prmon is not installed\n"), "{text}");

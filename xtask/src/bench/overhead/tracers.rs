@@ -244,7 +244,7 @@ impl Tracer {
             && !is_root()
             && !exists("sudo")
         {
-            bail!("it needs root, and there is no sudo");
+            bail!("it needs root, and sudo is not installed");
         }
         Ok(version.unwrap_or_default())
     }

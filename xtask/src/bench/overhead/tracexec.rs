@@ -8,7 +8,7 @@ use super::counts::{Counts, Seen};
 use super::site::Site;
 
 pub(super) fn count(site: &Site) -> Result<Seen> {
-    let text = fs::read(site.out("")).context("tracexec wrote nothing")?;
+    let text = fs::read(site.out("")).context("tracexec wrote no output")?;
     let text = String::from_utf8_lossy(&text);
     let execs = text.lines().filter(|line| is_exec(line)).count() as u64;
     Ok(Seen {

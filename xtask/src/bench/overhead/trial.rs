@@ -135,7 +135,7 @@ fn beside(
         let pids: Vec<u32> = tracers.iter().map(Child::id).collect();
         let groups = pids.iter().copied().chain([gated.id()]).collect();
         let watch = Watch::start(pids.clone(), groups, limit);
-        gated.stdin.take().context("there is no gate")?.write_all(b"\n")?;
+        gated.stdin.take().context("the payload's stdin is not piped")?.write_all(b"\n")?;
         let mut waited = wait_unreaped(gated.id());
         for tracer in &mut tracers {
             match stop {
@@ -167,9 +167,13 @@ fn await_ready(tracers: &[Child], ready: Ready, site: &Site) -> Result<()> {
         for tracer in tracers {
             let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
             let state = waitid(Id::Pid(nix_pid(tracer.id())), flags)?;
-            ensure!(state == WaitStatus::StillAlive, "it ended at once: {}", site.last_words());
+            ensure!(
+                state == WaitStatus::StillAlive,
+                "it exited immediately: {}",
+                site.last_words()
+            );
         }
-        ensure!(began.elapsed() < READY_LIMIT, "it was not ready after a minute");
+        ensure!(began.elapsed() < READY_LIMIT, "it was not ready within a minute");
         match ready {
             Ready::Writes(file) => {
                 if file(site).exists() {
@@ -215,7 +219,7 @@ fn reap_strays() -> Result<()> {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Err(Errno::ECHILD) => return Ok(()),
             Err(Errno::EINTR) => {}
-            Err(error) => return Err(error).context("cannot wait for what was left behind"),
+            Err(error) => return Err(error).context("cannot wait for remaining processes"),
             Ok(WaitStatus::StillAlive) if Instant::now() > deadline => {
                 bail!("processes of the run did not end")
             }

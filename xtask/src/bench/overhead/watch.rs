@@ -57,7 +57,7 @@ impl Watch {
     /// process that reused a pid is killed.
     pub(super) fn finish(self) -> Result<Watched> {
         drop(self.stop);
-        self.thread.join().map_err(|_| anyhow!("the watching thread panicked"))
+        self.thread.join().map_err(|_| anyhow!("the monitoring thread panicked"))
     }
 }
 

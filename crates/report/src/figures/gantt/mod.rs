@@ -112,12 +112,12 @@ pub(super) fn draw(gantt: &Gantt, notes: &[String]) -> String {
     let mut notes = notes.to_vec();
     if !rows.labelled {
         notes.push(
-            "No bar is drawn shorter or thinner than can be seen, however short the life."
+            "Bars have a minimum length and thickness, so the shortest lifetimes are not to scale."
                 .to_owned(),
         );
     }
     if gantt.left_out_processes > 0 && !gantt.strips.is_empty() {
-        notes.push("The strips above show all processes, also those that have no bar.".to_owned());
+        notes.push("The strips above cover all processes, also those without a bar.".to_owned());
     }
     page.finish(&notes)
 }
@@ -130,8 +130,8 @@ fn subtitle(gantt: &Gantt) -> Vec<String> {
         threads += lane.threads;
     }
     let order = match gantt.view.order {
-        GanttOrder::Time => "in order of birth",
-        GanttOrder::Tree => "each below its parent",
+        GanttOrder::Time => "by start time",
+        GanttOrder::Tree => "children below their parent",
         GanttOrder::Category => "by category",
     };
     let mut shown = counted(processes, "process", "processes");
@@ -145,13 +145,13 @@ fn subtitle(gantt: &Gantt) -> Vec<String> {
         filters.push(format!("only “{}”", view.only.join("”, “")));
     }
     if let Some(root) = &view.subtree {
-        filters.push(format!("only “{root}” and what is below it"));
+        filters.push(format!("only “{root}” and its descendants"));
     }
     if view.from_ns.is_some() || view.until_ns.is_some() {
         filters.push(format!("only from {} to {}", time(gantt.from_ns), time(gantt.until_ns)));
     }
     if let Some(life_ns) = view.min_life_ns {
-        filters.push(format!("only what lived at least {}", time(life_ns)));
+        filters.push(format!("only lifetimes of at least {}", time(life_ns)));
     }
     if !filters.is_empty() {
         let mut left_out = counted(gantt.left_out_processes, "process", "processes");
@@ -159,7 +159,7 @@ fn subtitle(gantt: &Gantt) -> Vec<String> {
             left_out =
                 format!("{left_out} and {}", counted(gantt.left_out_threads, "thread", "threads"));
         }
-        lines.push(format!("Filters: {}. They leave out {left_out}.", filters.join("; ")));
+        lines.push(format!("Filters: {}. Excluded: {left_out}.", filters.join("; ")));
     }
     lines
 }
@@ -200,9 +200,9 @@ fn draw_stripes(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis, top: f64) 
 fn draw_rank(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &TimeAxis, top: f64) {
     let height = rows.height;
     let (title, numbered) = match gantt.view.order {
-        GanttOrder::Tree => ("each row a process, below its parent", false),
-        _ if gantt.view.threads => ("processes and threads born", true),
-        _ => ("processes born", true),
+        GanttOrder::Tree => ("one row per process, below its parent", false),
+        _ if gantt.view.threads => ("processes and threads started", true),
+        _ => ("processes started", true),
     };
     if numbered {
         let axis = Axis::linear("", Unit::Count);

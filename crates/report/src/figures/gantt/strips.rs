@@ -105,7 +105,7 @@ fn draw_strip(page: &mut Page, gantt: &Gantt, strip: &Strip, time_axis: &TimeAxi
         entries.push((Swatch::Line(LIMIT), &limit.name));
     }
     if is_over {
-        entries.push((Swatch::Area(MORE), "more than that"));
+        entries.push((Swatch::Area(MORE), "above this limit"));
     }
     // There is no room for more beside a strip; only strips without a limit have unknown bins.
     if !unknown.is_empty() && entries.len() < ENTRIES_MAX {

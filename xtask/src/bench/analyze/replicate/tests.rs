@@ -305,7 +305,10 @@ fn what_cannot_be_repeated_is_refused() {
     };
     assert_eq!(refused(|records| drop(records.remove(14))), "tasks are still alive");
     assert_eq!(refused(|records| drop(records.pop())), "the command has not ended");
-    assert_eq!(refused(|records| drop(records.remove(2))), "0 commands");
+    assert_eq!(
+        refused(|records| drop(records.remove(2))),
+        "the recording has 0 commands instead of one"
+    );
     let with_thread = refused(|records| {
         let thread = Who(9, ROOT, ROOT_PID, 777);
         records.push((Stream::Lifecycle, fork(290, SHELL, thread)));

@@ -6,7 +6,7 @@ use crate::recording::bins::Quantity;
 use crate::samplers::cpu::Cpu;
 
 /// The cumulative CPU time of the tree.
-pub(crate) struct Course {
+pub(crate) struct TreeCpu {
     start_ns: u64,
     width_ns: u64,
     /// Total CPU time, and that of processes outside the tree, at the bin edges.
@@ -40,7 +40,7 @@ impl Passed {
     }
 }
 
-impl Course {
+impl TreeCpu {
     pub(crate) fn of(recording: &Recording, books: &Accounting) -> Self {
         let (bins, watch) = (&recording.bins, &recording.watch);
         let cumulated = |user: &[f64], system: &[f64]| {

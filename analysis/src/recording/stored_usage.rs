@@ -6,7 +6,7 @@ use crate::recording::usage::Usage;
 
 /// What is known of a task besides its birth.
 #[derive(Debug, Clone, Default)]
-pub(crate) enum Known {
+pub(crate) enum StoredUsage {
     #[default]
     Nothing,
     /// Nearly all tasks are short-lived, with small counters.
@@ -27,7 +27,7 @@ pub(crate) struct Rare {
     pub(crate) before: Option<Usage>,
 }
 
-impl Known {
+impl StoredUsage {
     #[inline]
     pub(crate) fn exit(&self) -> Option<Exit> {
         match self {
@@ -111,7 +111,7 @@ mod tests {
             }
             let record = proctrace_wire::layout::Exit::read_from_bytes(&bytes).unwrap();
             let record = Exit::from(&record);
-            let mut known = Known::default();
+            let mut known = StoredUsage::default();
             known.ends(record);
             prop_assert_eq!(known.exit(), Some(record));
             known.rare_mut();
@@ -131,12 +131,12 @@ mod tests {
         record.run_ns = u64::from(u32::MAX);
         (record.read_bytes, record.write_bytes) = (512, 1 << 20);
         (record.majflt, record.nvcsw, record.opens) = (1, 20, 300);
-        let mut known = Known::default();
+        let mut known = StoredUsage::default();
         known.ends(record);
-        assert!(matches!(known, Known::Tiny(_)));
+        assert!(matches!(known, StoredUsage::Tiny(_)));
         record.run_ns += 1;
         known.ends(record);
-        assert!(matches!(known, Known::Large(_)));
+        assert!(matches!(known, StoredUsage::Large(_)));
         assert_eq!(record.run_ns, known.exit().unwrap().run_ns);
         assert!(size_of::<crate::Task>() <= 80, "{}", size_of::<crate::Task>());
         assert!(size_of::<crate::Process>() <= 96, "{}", size_of::<crate::Process>());

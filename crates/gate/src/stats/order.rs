@@ -4,33 +4,36 @@ use serde::{Deserialize, Serialize};
 
 /// A median with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Estimate {
-    pub(crate) median: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+pub struct MedianInterval {
+    /// The median.
+    pub median: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end of the interval.
+    pub high: f64,
     /// Number of measurements.
-    pub(crate) n: usize,
+    pub n: usize,
     /// The confidence level of the interval; None if the interval is merely the range, because not
     /// even that reaches 95 %.
-    pub(crate) confidence: Option<f64>,
+    pub confidence: Option<f64>,
 }
 
 /// Minimum number of measurements for a 95 % interval: all lie on one side of the true median in
 /// two of 2^n cases.
-pub(crate) const FEWEST_FOR_INTERVAL: usize = 6;
+pub const FEWEST_FOR_MEDIAN_INTERVAL: usize = 6;
 
 const CONFIDENCE_WANTED: f64 = 0.95;
 
 /// The median and its interval by order statistics: from the k-th smallest to the k-th largest, for
 /// the largest k that still reaches 95 %. None for an empty slice.
-pub(crate) fn estimate(values: &[f64]) -> Option<Estimate> {
+pub fn median_interval(values: &[f64]) -> Option<MedianInterval> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
     let (least, most) = (*sorted.first()?, *sorted.last()?);
     let median = f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]);
-    if n < FEWEST_FOR_INTERVAL {
-        return Some(Estimate { median, low: least, high: most, n, confidence: None });
+    if n < FEWEST_FOR_MEDIAN_INTERVAL {
+        return Some(MedianInterval { median, low: least, high: most, n, confidence: None });
     }
     // P(B <= k - 1) for B binomial (n, 1/2): the probability that fewer than k lie below the true
     // median.
@@ -46,7 +49,7 @@ pub(crate) fn estimate(values: &[f64]) -> Option<Estimate> {
         tail += next;
         rank += 1;
     }
-    Some(Estimate {
+    Some(MedianInterval {
         median,
         low: sorted[rank - 1],
         high: sorted[n - rank],
@@ -65,15 +68,15 @@ mod tests {
 
     #[test]
     fn nothing_has_no_median() {
-        assert_eq!(estimate(&[]), None);
+        assert_eq!(median_interval(&[]), None);
     }
 
     #[test]
     fn few_values_give_their_range_without_a_confidence() {
-        let five = estimate(&numbers(5)).unwrap();
+        let five = median_interval(&numbers(5)).unwrap();
         assert_eq!((five.median, five.low, five.high, five.n), (3.0, 1.0, 5.0, 5));
         assert_eq!(five.confidence, None);
-        assert_eq!(estimate(&[2.0, 1.0]).unwrap().median, 1.5);
+        assert_eq!(median_interval(&[2.0, 1.0]).unwrap().median, 1.5);
     }
 
     /// The ranks in tables of the sign test for 95 %.
@@ -89,7 +92,7 @@ mod tests {
             (15, 4, 0.964843750),
             (20, 6, 0.958610535),
         ] {
-            let found = estimate(&numbers(n)).unwrap();
+            let found = median_interval(&numbers(n)).unwrap();
             assert_eq!((found.low, found.high), (rank as f64, (n + 1 - rank) as f64), "n = {n}");
             assert!((found.confidence.unwrap() - confidence).abs() < 1e-8, "n = {n}");
         }
