@@ -7,7 +7,7 @@ use proctrace_record::Options;
 
 use crate::error::{ADVICE, ProbeError};
 use crate::hooks::{EVENTS, Need, attach};
-use crate::object::{kernel_btf, load_object};
+use crate::loader::{kernel_btf, load_object};
 use crate::options::{EbpfOptions, Settings};
 use crate::rights::Rights;
 

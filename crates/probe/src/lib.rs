@@ -32,6 +32,7 @@ pub mod doctor;
 
 mod error;
 mod hooks;
+mod loader;
 mod mapping;
 mod object;
 mod options;

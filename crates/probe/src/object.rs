@@ -1,36 +1,28 @@
 //! The compiled BPF object: loading it with the options of a recording, and access to its maps.
 
-use std::fs::File;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 
-use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
+use aya::Ebpf;
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
 use aya::programs::Program;
-use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel, include_bytes_aligned};
 use proctrace_record::{Options, Scope};
 use proctrace_trace::{Hook, LossCount};
 use proctrace_wire::{Kind, LossReason};
 use rustix::mm::ProtFlags;
 use rustix::param::page_size;
 
-use crate::btf_extract::{Extracts, extract, names_in_object};
-use crate::error::{ProbeError, not_permitted, root_cause};
-use crate::hooks::{Hooks, NAMES_ATTACHED_TO, RETURN_PROGRAM, attach_all};
+use crate::error::ProbeError;
+use crate::hooks::{Hooks, RETURN_PROGRAM, attach_all};
+use crate::loader::{kernel_btf, load_object};
 use crate::mapping::Mapping;
-use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, EbpfOptions, OnFull, PIDS_MAX, Settings};
+use crate::options::{EbpfOptions, PIDS_MAX, Settings};
 use crate::program_info::{self, ProgramStatistics};
 use crate::rights::Rights;
 use crate::ring::Ring;
 
-pub(crate) static OBJECT: &[u8] =
-    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o"));
-
 /// The programs, loaded and attached: a source of records.
-///
-/// Start the recorder's threads after this: during loading, for a short time no file can be opened.
 pub struct Probe {
     /// The programs; None once they are detached.
     pub(crate) ebpf: Option<Ebpf>,
@@ -67,22 +59,8 @@ pub(crate) struct Orders {
     pub(crate) pass: u32,
 }
 
-/// `struct env_name` of recorder.bpf.h.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct EnvName {
-    want: [u64; 4],
-    mask: [u64; 4],
-}
-
-// SAFETY: repr(C) structs of integers without padding: any bytes are valid, and all are
-// initialised.
+// SAFETY: a repr(C) struct of integers without padding: any bytes are valid, and all are initialised.
 unsafe impl aya::Pod for Orders {}
-// SAFETY: as above.
-unsafe impl aya::Pod for EnvName {}
-
-/// Must equal the constant in recorder.bpf.h.
-const SCRATCHES_A_CPU: u32 = 2;
 
 impl Probe {
     /// Loads the programs and attaches each to the best hook that this kernel offers; then drops
@@ -216,144 +194,6 @@ pub(crate) fn kind_of_program(name: &str) -> Kind {
     }
 }
 
-/// The kernel's type information.
-pub(crate) struct KernelBtf {
-    /// The types that the programs refer to, for relocation.
-    named: Btf,
-    /// The ids of attach targets.
-    pub(crate) attachable: Btf,
-}
-
-pub(crate) fn kernel_btf() -> Result<KernelBtf, ProbeError> {
-    let no_btf = |error: io::Error| ProbeError::NoBtf(error.to_string());
-    let mut file = File::open("/sys/kernel/btf/vmlinux").map_err(no_btf)?;
-    let bytes = file.metadata().map_err(no_btf)?.len() as usize;
-    let mut read = Vec::new();
-    // Linux 6.16 and later allow mmap here (commit a539e2a6d51d), which saves a copy of 5 MB.
-    let mapping = Mapping::of_file(file.as_fd(), bytes);
-    let whole = match &mapping {
-        // SAFETY: the kernel never changes its type information.
-        Ok(mapping) => unsafe { mapping.bytes(0, bytes) },
-        Err(_) => {
-            file.read_to_end(&mut read).map_err(no_btf)?;
-            &read
-        }
-    };
-    let parse = |bytes: &[u8]| {
-        Btf::parse(bytes, Endianness::default())
-            .map_err(|error| ProbeError::NoBtf(root_cause(&error)))
-    };
-    let names = names_in_object(OBJECT);
-    match names.and_then(|names| extract(whole, &names, NAMES_ATTACHED_TO)) {
-        Some(Extracts { named, attachable }) => {
-            Ok(KernelBtf { named: parse(&named)?, attachable: parse(&attachable)? })
-        }
-        None => Ok(KernelBtf { named: parse(whole)?, attachable: parse(whole)? }),
-    }
-}
-
-pub(crate) fn load_object(
-    settings: Settings<'_>,
-    btf: &KernelBtf,
-    rights: Rights,
-) -> Result<Ebpf, ProbeError> {
-    let Settings { wanted, ebpf: options } = settings;
-    let ring_bytes = options.ring_bytes;
-    if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
-        return Err(ProbeError::Option(format!(
-            "invalid ring buffer size of {ring_bytes} bytes: it must be a power of two, 4096 or more"
-        )));
-    }
-    let env_names = env_names(&wanted.env_names)?;
-    let env_names_len = u32::try_from(wanted.env_names.len()).unwrap_or(u32::MAX);
-    let wake_bytes = u64::from(ring_bytes / 4);
-    let namespace = std::fs::metadata("/proc/self/ns/pid")
-        .map_err(ProbeError::system("read /proc/self/ns/pid (is /proc mounted?)"))?;
-    let (namespace_dev, namespace_ino) = (namespace.dev(), namespace.ino());
-    // PROC_PID_INIT_INO of linux/proc_ns.h: in another namespace the pids in records differ from
-    // those in its /proc.
-    if wanted.memory_interval.is_some() && namespace_ino != 0xefff_fffc {
-        return Err(ProbeError::Option(
-            "the memory of processes cannot be recorded from inside a pid namespace".into(),
-        ));
-    }
-    let pid = std::process::id();
-    let scope: u32 = match wanted.scope {
-        Scope::Launched => 0,
-        Scope::Pids(_) => 1,
-        Scope::All => 2,
-    };
-    // A cgroup's id is the inode number of its directory.
-    let scope_cgroup = match &wanted.cgroup {
-        None => 0,
-        Some(path) => cgroup_id(path)?,
-    };
-    let wanted_calls = wanted.misses.bits();
-    let block = u32::from(options.on_full == OnFull::Block);
-    let hash_seed = RandomState::new().build_hasher().finish();
-    let cpus = aya::util::nr_cpus()
-        .map_err(|(_, source)| ProbeError::System { what: "count the CPUs", source })?;
-
-    // aya raises RLIMIT_MEMLOCK if an old kernel requires it; the payload must not inherit that.
-    let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
-    let loaded = new_loader()
-        .btf(Some(&btf.named))
-        // for task storage: aya creates the map, and only the programs use it
-        .allow_unsupported_maps()
-        // Used only if the verifier rejects a program.
-        .verifier_log_level(VerifierLogLevel::DEBUG | VerifierLogLevel::STATS)
-        .map_max_entries("lifecycle", ring_bytes)
-        .map_max_entries("lookups", ring_bytes)
-        .map_max_entries("scratches", SCRATCHES_A_CPU * u32::try_from(cpus).unwrap_or(1))
-        .override_global("recorder_pid", &pid, true)
-        .override_global("recorder_pidns_dev", &namespace_dev, true)
-        .override_global("recorder_pidns_ino", &namespace_ino, true)
-        .override_global("wake_bytes", &wake_bytes, true)
-        .override_global("ring_bytes", &u64::from(ring_bytes), true)
-        .override_global("block_when_full", &block, true)
-        .override_global("scope", &scope, true)
-        .override_global("scope_cgroup", &scope_cgroup, true)
-        .override_global("wanted_calls", &wanted_calls, true)
-        .override_global("env_names", &env_names, true)
-        .override_global("env_names_len", &env_names_len, true)
-        .override_global("hash_seed", &hash_seed, true)
-        .override_global("restricted", &u32::from(rights.restricted), true)
-        .override_global("caller_uid", &rights.uid, true)
-        .override_global("caller_gid", &rights.gid, true)
-        .override_global("caller_caps", &rights.capabilities, true)
-        .override_global("empty_programs", &u32::from(options.empty_programs), true)
-        .load(OBJECT);
-    let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, memlock);
-    loaded.map_err(|error| match (not_permitted(&error), error) {
-        (Some(source), _) => ProbeError::NotPermitted { call: "loading", source },
-        (None, EbpfError::MapError(MapError::CreateError { name, io_error }))
-            if name == "tasks" && io_error.raw_os_error() == Some(libc::EINVAL) =>
-        {
-            ProbeError::NoTaskStorage(io_error)
-        }
-        (None, error) => ProbeError::Load(error.into()),
-    })
-}
-
-/// A loader without the kernel's types.
-///
-/// `EbpfLoader::new` reads and parses all types of the kernel, for a default that is replaced
-/// later: 20 ms of CPU time and 8 MB. It skips this if it cannot open the file, so for that moment
-/// the limit of open files is zero; see [`Probe::load`] on threads. If it can open the file
-/// nevertheless, this costs only time.
-fn new_loader() -> EbpfLoader<'static> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let none = Rlimit { current: Some(0), maximum: limit.maximum };
-    let closed = setrlimit(Resource::Nofile, none).is_ok();
-    let loader = EbpfLoader::new();
-    if closed {
-        // Restoring the previous limit cannot fail.
-        let _ = setrlimit(Resource::Nofile, limit);
-    }
-    loader
-}
-
 /// Passes the requested pids to the programs.
 fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope, rights: Rights) -> Result<(), ProbeError> {
     let Scope::Pids(pids) = scope else { return Ok(()) };
@@ -378,48 +218,10 @@ fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope, rights: Rights) -> Result<(), Pr
     Ok(())
 }
 
-fn cgroup_id(path: &std::path::Path) -> Result<u64, ProbeError> {
-    let option = |why: &str| {
-        Err(ProbeError::Option(format!("cannot record the cgroup {}: {why}", path.display())))
-    };
-    match std::fs::metadata(path) {
-        Err(error) => option(&error.to_string()),
-        Ok(_) if !path.join("cgroup.procs").is_file() => {
-            option("it is not a directory of a cgroup filesystem")
-        }
-        Ok(_) if !path.join("cgroup.controllers").is_file() => {
-            option("it belongs to cgroup v1; only cgroup v2 is supported")
-        }
-        Ok(metadata) => Ok(metadata.ino()),
-    }
-}
-
-fn env_names(names: &[String]) -> Result<[EnvName; ENV_NAMES_MAX], ProbeError> {
-    if names.len() > ENV_NAMES_MAX {
-        return Err(ProbeError::Option(format!(
-            "cannot record {} environment variables: at most {ENV_NAMES_MAX} are possible",
-            names.len()
-        )));
-    }
-    let mut out = [EnvName::default(); ENV_NAMES_MAX];
-    for (name, slot) in names.iter().zip(&mut out) {
-        if name.is_empty() || name.len() > ENV_NAME_MAX || name.contains('=') {
-            return Err(ProbeError::Option(format!(
-                "cannot record an environment variable named {name:?}: \
-                 a name must have 1 to {ENV_NAME_MAX} bytes and no ="
-            )));
-        }
-        for (at, byte) in name.bytes().chain([b'=']).enumerate() {
-            slot.want[at / 8] |= u64::from(byte) << (at % 8 * 8);
-            slot.mask[at / 8] |= 0xff << (at % 8 * 8);
-        }
-    }
-    Ok(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loader::OBJECT;
 
     #[test]
     fn every_program_has_a_kind_of_record() {

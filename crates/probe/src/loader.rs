@@ -1,0 +1,304 @@
+//! Loading the compiled programs into the kernel: relocated by the kernel's types, with the options of a
+//! recording as their constants.
+
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+
+use aya::maps::MapError;
+use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel, include_bytes_aligned};
+use proctrace_record::{Options, Scope};
+
+use crate::btf_extract::{Extracts, extract, names_in_object};
+use crate::error::{ProbeError, not_permitted, root_cause};
+use crate::hooks::NAMES_ATTACHED_TO;
+use crate::mapping::Mapping;
+use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Settings};
+use crate::rights::Rights;
+
+pub(crate) static OBJECT: &[u8] =
+    include_bytes_aligned!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o"));
+
+/// Must equal the constant in recorder.bpf.h.
+const SCRATCHES_A_CPU: u32 = 2;
+
+/// `struct env_name` of recorder.bpf.h.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct EnvName {
+    want: [u64; 4],
+    mask: [u64; 4],
+}
+
+// SAFETY: a repr(C) struct of integers without padding: any bytes are valid, and all are initialised.
+unsafe impl aya::Pod for EnvName {}
+
+/// Constants of the programs, under their names in bpf/.
+struct Constants {
+    recorder_pid: u32,
+    recorder_pidns_dev: u64,
+    recorder_pidns_ino: u64,
+    wake_bytes: u64,
+    ring_bytes: u64,
+    block_when_full: u32,
+    scope: u32,
+    scope_cgroup: u64,
+    wanted_calls: u32,
+    env_names: [EnvName; ENV_NAMES_MAX],
+    env_names_len: u32,
+    hash_seed: u64,
+    restricted: u32,
+    caller_uid: u32,
+    caller_gid: u32,
+    caller_caps: u64,
+    empty_programs: u32,
+}
+
+impl Constants {
+    fn of(settings: Settings<'_>, rights: Rights) -> Result<Self, ProbeError> {
+        let Settings { wanted, ebpf } = settings;
+        let namespace = std::fs::metadata("/proc/self/ns/pid")
+            .map_err(ProbeError::system("read /proc/self/ns/pid: is /proc mounted?"))?;
+        refuse_memory_in_namespace(wanted, namespace.ino())?;
+        Ok(Self {
+            recorder_pid: std::process::id(),
+            recorder_pidns_dev: namespace.dev(),
+            recorder_pidns_ino: namespace.ino(),
+            wake_bytes: u64::from(ebpf.ring_bytes / 4),
+            ring_bytes: u64::from(ebpf.ring_bytes),
+            block_when_full: u32::from(ebpf.on_full == OnFull::Block),
+            scope: match wanted.scope {
+                Scope::Launched => 0,
+                Scope::Pids(_) => 1,
+                Scope::All => 2,
+            },
+            // A cgroup's id is the inode number of its directory.
+            scope_cgroup: match &wanted.cgroup {
+                None => 0,
+                Some(path) => cgroup_id(path)?,
+            },
+            wanted_calls: wanted.misses.bits(),
+            env_names: env_names(&wanted.env_names)?,
+            env_names_len: u32::try_from(wanted.env_names.len()).unwrap_or(u32::MAX),
+            hash_seed: RandomState::new().build_hasher().finish(),
+            restricted: u32::from(rights.restricted),
+            caller_uid: rights.uid,
+            caller_gid: rights.gid,
+            caller_caps: rights.capabilities,
+            empty_programs: u32::from(ebpf.empty_programs),
+        })
+    }
+
+    fn set<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+        loader
+            .override_global("recorder_pid", &self.recorder_pid, true)
+            .override_global("recorder_pidns_dev", &self.recorder_pidns_dev, true)
+            .override_global("recorder_pidns_ino", &self.recorder_pidns_ino, true)
+            .override_global("wake_bytes", &self.wake_bytes, true)
+            .override_global("ring_bytes", &self.ring_bytes, true)
+            .override_global("block_when_full", &self.block_when_full, true)
+            .override_global("scope", &self.scope, true)
+            .override_global("scope_cgroup", &self.scope_cgroup, true)
+            .override_global("wanted_calls", &self.wanted_calls, true)
+            .override_global("env_names", &self.env_names, true)
+            .override_global("env_names_len", &self.env_names_len, true)
+            .override_global("hash_seed", &self.hash_seed, true)
+            .override_global("restricted", &self.restricted, true)
+            .override_global("caller_uid", &self.caller_uid, true)
+            .override_global("caller_gid", &self.caller_gid, true)
+            .override_global("caller_caps", &self.caller_caps, true)
+            .override_global("empty_programs", &self.empty_programs, true);
+    }
+}
+
+/// The kernel's type information.
+pub(crate) struct KernelBtf {
+    /// The types that the programs refer to, for relocation.
+    named: Btf,
+    /// The ids of attach targets.
+    pub(crate) attachable: Btf,
+}
+
+pub(crate) fn kernel_btf() -> Result<KernelBtf, ProbeError> {
+    let no_btf = |error: io::Error| ProbeError::NoBtf(error.to_string());
+    let mut file = File::open("/sys/kernel/btf/vmlinux").map_err(no_btf)?;
+    let bytes = file.metadata().map_err(no_btf)?.len() as usize;
+    let mut read = Vec::new();
+    // Linux 6.16 and later allow mmap here (commit a539e2a6d51d), which saves a copy of 5 MB.
+    let mapping = Mapping::of_file(file.as_fd(), bytes);
+    let whole = match &mapping {
+        // SAFETY: the kernel never changes its type information.
+        Ok(mapping) => unsafe { mapping.bytes(0, bytes) },
+        Err(_) => {
+            file.read_to_end(&mut read).map_err(no_btf)?;
+            &read
+        }
+    };
+    let parse = |bytes: &[u8]| {
+        Btf::parse(bytes, Endianness::default())
+            .map_err(|error| ProbeError::NoBtf(root_cause(&error)))
+    };
+    let names = names_in_object(OBJECT);
+    match names.and_then(|names| extract(whole, &names, NAMES_ATTACHED_TO)) {
+        Some(Extracts { named, attachable }) => {
+            Ok(KernelBtf { named: parse(&named)?, attachable: parse(&attachable)? })
+        }
+        None => Ok(KernelBtf { named: parse(whole)?, attachable: parse(whole)? }),
+    }
+}
+
+pub(crate) fn load_object(
+    settings: Settings<'_>,
+    btf: &KernelBtf,
+    rights: Rights,
+) -> Result<Ebpf, ProbeError> {
+    let ring_bytes = settings.ebpf.ring_bytes;
+    if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
+        return Err(ProbeError::Option(format!(
+            "a ring buffer of {ring_bytes} bytes: it must be a power of two, 4096 or more"
+        )));
+    }
+    let constants = Constants::of(settings, rights)?;
+    let cpus = aya::util::nr_cpus()
+        .map_err(|(_, source)| ProbeError::System { what: "count the CPUs", source })?;
+    // aya raises RLIMIT_MEMLOCK if an old kernel requires it; the payload must not inherit that.
+    let memlock = rustix::process::getrlimit(rustix::process::Resource::Memlock);
+    let mut loader = new_loader();
+    loader
+        .btf(Some(&btf.named))
+        // for task storage: aya creates the map, and only the programs use it
+        .allow_unsupported_maps()
+        // Used only if the verifier rejects a program.
+        .verifier_log_level(VerifierLogLevel::DEBUG | VerifierLogLevel::STATS)
+        .map_max_entries("lifecycle", ring_bytes)
+        .map_max_entries("lookups", ring_bytes)
+        .map_max_entries("scratches", SCRATCHES_A_CPU * u32::try_from(cpus).unwrap_or(1));
+    constants.set(&mut loader);
+    let loaded = loader.load(OBJECT);
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, memlock);
+    loaded.map_err(|error| match (not_permitted(&error), error) {
+        (Some(source), _) => ProbeError::NotPermitted { call: "loading", source },
+        (None, EbpfError::MapError(MapError::CreateError { name, io_error }))
+            if name == "tasks" && io_error.raw_os_error() == Some(libc::EINVAL) =>
+        {
+            ProbeError::NoTaskStorage(io_error)
+        }
+        (None, error) => ProbeError::Load(error.into()),
+    })
+}
+
+/// A loader without the kernel's types.
+///
+/// `EbpfLoader::new` reads and parses all types of the kernel for a default that `btf` replaces: 20
+/// ms of CPU time and 8 MB (docs/decisions/0011-kernel-type-extracts.md). It does without them if
+/// the file cannot be opened, so it is called in a thread of its own that may open none. No other
+/// thread is affected, and if the filter cannot be installed, this costs only time.
+fn new_loader() -> EbpfLoader<'static> {
+    let thread = std::thread::Builder::new().name("loader".to_owned());
+    let made = thread.spawn(|| {
+        let _ = refuse_to_open();
+        EbpfLoader::new()
+    });
+    match made.map(std::thread::JoinHandle::join) {
+        Ok(Ok(loader)) => loader,
+        Ok(Err(_)) | Err(_) => EbpfLoader::new(),
+    }
+}
+
+/// Makes open(2) and openat(2) fail with ENOENT in this thread, for the rest of its life.
+fn refuse_to_open() -> std::io::Result<()> {
+    /// Instructions of classic BPF: <linux/bpf_common.h>.
+    const LOAD_WORD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    let instruction = |code, k, jt| libc::sock_filter { code, jt, jf: 0, k };
+    // The number of the system call is the first field of struct seccomp_data (seccomp(2)).
+    let mut filter = [
+        instruction(LOAD_WORD, 0, 0),
+        instruction(JUMP_IF_EQUAL, libc::SYS_openat as u32, 2),
+        #[cfg(target_arch = "x86_64")]
+        instruction(JUMP_IF_EQUAL, libc::SYS_open as u32, 1),
+        #[cfg(not(target_arch = "x86_64"))]
+        instruction(JUMP_IF_EQUAL, libc::SYS_openat as u32, 1),
+        instruction(RETURN, libc::SECCOMP_RET_ALLOW, 0),
+        instruction(RETURN, libc::SECCOMP_RET_ERRNO | libc::ENOENT as u32, 0),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // Needed without CAP_SYS_ADMIN. It holds for this thread, which executes nothing.
+    rustix::thread::set_no_new_privs(true)?;
+    // SAFETY: the kernel copies the filter, which outlives the call.
+    let done = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
+    };
+    if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// PROC_PID_INIT_INO of linux/proc_ns.h: in another namespace the pids in records differ from
+/// those in its /proc.
+fn refuse_memory_in_namespace(wanted: &Options, namespace: u64) -> Result<(), ProbeError> {
+    if wanted.memory_interval.is_some() && namespace != 0xefff_fffc {
+        return Err(ProbeError::Option(
+            "the memory of processes cannot be read from inside a pid namespace".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn cgroup_id(path: &std::path::Path) -> Result<u64, ProbeError> {
+    let option = |why: &str| {
+        Err(ProbeError::Option(format!("cannot record the cgroup {}: {why}", path.display())))
+    };
+    match std::fs::metadata(path) {
+        Err(error) => option(&error.to_string()),
+        Ok(_) if !path.join("cgroup.procs").is_file() => {
+            option("it is not a directory of a cgroup filesystem")
+        }
+        Ok(_) if !path.join("cgroup.controllers").is_file() => {
+            option("it belongs to cgroup v1; only cgroup v2 is supported")
+        }
+        Ok(metadata) => Ok(metadata.ino()),
+    }
+}
+
+fn env_names(names: &[String]) -> Result<[EnvName; ENV_NAMES_MAX], ProbeError> {
+    if names.len() > ENV_NAMES_MAX {
+        return Err(ProbeError::Option(format!(
+            "cannot record {} environment variables: at most {ENV_NAMES_MAX} are possible",
+            names.len()
+        )));
+    }
+    let mut out = [EnvName::default(); ENV_NAMES_MAX];
+    for (name, slot) in names.iter().zip(&mut out) {
+        if name.is_empty() || name.len() > ENV_NAME_MAX || name.contains('=') {
+            return Err(ProbeError::Option(format!(
+                "cannot record an environment variable named {name:?}: \
+                 a name must have 1 to {ENV_NAME_MAX} bytes and no ="
+            )));
+        }
+        for (at, byte) in name.bytes().chain([b'=']).enumerate() {
+            slot.want[at / 8] |= u64::from(byte) << (at % 8 * 8);
+            slot.mask[at / 8] |= 0xff << (at % 8 * 8);
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_filtered_thread_cannot_open_files() {
+        let opens = || std::fs::File::open("/proc/self/status").map(drop);
+        let inside = std::thread::spawn(move || {
+            refuse_to_open().expect("seccomp filters");
+            opens().map_err(|error| error.kind())
+        });
+        assert_eq!(inside.join().expect("no panic"), Err(std::io::ErrorKind::NotFound));
+        opens().expect("this thread has no filter");
+        new_loader();
+        opens().expect("this thread has no filter still");
+    }
+}
