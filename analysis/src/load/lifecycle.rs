@@ -19,17 +19,17 @@ use crate::recording::usage::Usage;
 impl Loader<'_> {
     pub(super) fn read_lifecycle(&mut self, reader: &mut Reader<BufReader<File>>) {
         let decoded = records(reader, Stream::Lifecycle, |record| self.take(record));
-        self.undecodable += decoded.undecodable;
+        self.made.undecodable += decoded.undecodable;
         // No attach records follow from here on.
         self.process_of_pid = Serials::default();
         // Tasks that are still alive ran on to the end.
         let ended_ns = reader.trailer().map(|trailer| trailer.ended_ns);
-        if self.tasks.iter().any(|task| task.ended_ns().is_none() && !task.zombie) {
-            self.last_ns = self.last_ns.max(ended_ns.unwrap_or(0));
+        if self.made.tasks.iter().any(|task| task.ended_ns().is_none() && !task.zombie) {
+            self.made.last_ns = self.made.last_ns.max(ended_ns.unwrap_or(0));
         }
-        if self.first_ns == u64::MAX {
-            self.first_ns = reader.header().started_ns;
-            self.last_ns = self.first_ns;
+        if self.made.first_ns == u64::MAX {
+            self.made.first_ns = reader.header().started_ns;
+            self.made.last_ns = self.made.first_ns;
         }
     }
 
@@ -40,14 +40,14 @@ impl Loader<'_> {
             Record::Exec(exec) => self.exec(&exec),
             Record::Exit(exit) => self.exit(&exit),
             Record::ExecFailed(miss, _) => {
-                self.counts.execs_failed += 1;
+                self.made.counts.execs_failed += 1;
                 if self.task_of_serial.get(miss.head.task).is_none() {
-                    self.counts.orphans += 1;
+                    self.made.counts.orphans += 1;
                 }
             }
             Record::Blind(blind) => {
                 if let Some(process) = self.process_of(blind.process) {
-                    self.blind.note(process, blind.what);
+                    self.made.blind.note(process, blind.what);
                 }
             }
             Record::Rename(rename) => {
@@ -55,18 +55,18 @@ impl Loader<'_> {
                 if rename.head.task == rename.process
                     && let Some(process) = self.process_of(rename.process)
                 {
-                    let run = self.processes[process].run();
+                    let run = self.made.processes[process].run();
                     self.examiner.rename(number(process), run, &comm(&rename.comm));
                 }
             }
             Record::Workdir(workdir, path) => {
                 if let Some(process) = self.process_of(workdir.process) {
-                    let run = self.processes[process].run();
+                    let run = self.made.processes[process].run();
                     self.examiner.directory(number(process), run, path);
                 }
             }
             Record::Loss(loss) => {
-                self.counts.losses.insert((loss.kind, loss.reason, loss.cpu), loss.count);
+                self.made.counts.losses.insert((loss.kind, loss.reason, loss.cpu), loss.count);
             }
             // The beginning of a command line suffices, and environments are not distinguished.
             Record::ExecArgs(..) | Record::Env(..) => {}
@@ -82,7 +82,7 @@ impl Loader<'_> {
     }
 
     fn attach(&mut self, attach: &layout::Attach) {
-        self.counts.attaches += 1;
+        self.made.counts.attaches += 1;
         self.note_time(attach.head.time_ns);
         let process = self.process_of(attach.process);
         let task = match process {
@@ -101,42 +101,42 @@ impl Loader<'_> {
                     program,
                 );
                 let waited_ns = attach.waited_utime_ns.saturating_add(attach.waited_stime_ns);
-                self.processes[at].change_waits(|waits| waits.waited_before_ns = waited_ns);
+                self.made.processes[at].change_waits(|waits| waits.waited_before_ns = waited_ns);
                 // Its first task was added along with it. A thread whose leader was not recorded
                 // has a thread id of its own.
-                let task = self.tasks.len() - 1;
-                self.tasks[task].set_tid(attach.tid);
+                let task = self.made.tasks.len() - 1;
+                self.made.tasks[task].set_tid(attach.tid);
                 task
             }
         };
         let before = Usage::from(attach);
         if before != Usage::default() {
-            self.tasks[task].has_used_before(before);
+            self.made.tasks[task].has_used_before(before);
         }
-        self.tasks[task].zombie = attach.bits & ATTACH_ZOMBIE != 0;
+        self.made.tasks[task].zombie = attach.bits & ATTACH_ZOMBIE != 0;
         self.attach_points.insert(task, Point::of_attach(attach));
     }
 
     fn exec(&mut self, exec: &proctrace_wire::Exec<'_>) {
         let happened_here = exec.fixed.bits & EXEC_BEFORE == 0;
-        self.counts.execs += u64::from(happened_here);
+        self.made.counts.execs += u64::from(happened_here);
         self.note_time(exec.fixed.head.time_ns);
         let process = match self.process_of(exec.fixed.process) {
             Some(process) => {
-                self.processes[process].execs += 1;
+                self.made.processes[process].execs += 1;
                 process
             }
             None => {
-                self.counts.orphans += 1;
+                self.made.counts.orphans += 1;
                 let ExecHead { process, tgid, time_ns } = ExecHead::of(exec);
                 let program = self.number_of(Program::unknown(&comm(&exec.fixed.comm)));
                 self.add_process(process, tgid, time_ns, None, program)
             }
         };
-        self.blind.note_exec(process, exec);
+        self.made.blind.note_exec(process, exec);
         self.examiner.exec(exec);
-        self.processes[process].set_run(Some(number(self.runs.len())));
-        self.runs.push(ProgramRun {
+        self.made.processes[process].set_run(Some(number(self.made.runs.len())));
+        self.made.runs.push(ProgramRun {
             time_ns: exec.fixed.head.time_ns,
             process: number(process),
             // Known only when all programs have been read.
@@ -150,56 +150,58 @@ impl Loader<'_> {
     /// Classifies the program of each process, now that all programs are known.
     pub(super) fn classify(&mut self) -> (Classification, Names) {
         let examiner = std::mem::replace(&mut self.examiner, Examiner::new(self.rules));
-        examiner.resolve(&mut self.runs, &mut self.processes, &mut self.programs)
+        examiner.resolve(&mut self.made.runs, &mut self.made.processes, &mut self.programs)
     }
 
     fn fork(&mut self, fork: &layout::Fork) {
-        self.counts.forks += 1;
+        self.made.counts.forks += 1;
         self.note_time(fork.head.time_ns);
         let forker = self.process_of(fork.process);
         if fork.child != fork.child_process
             && let Some(process) = self.process_of(fork.child_process)
         {
             let task = self.add_task(fork.child, fork.child_tid, process, fork.head.time_ns, true);
-            self.tasks[task].forked = true;
+            self.made.tasks[task].forked = true;
             return;
         }
         // CLONE_PARENT creates a sibling.
         let parent = match forker {
-            Some(at) if self.processes[at].pid != fork.parent_tgid => self.processes[at].parent(),
+            Some(at) if self.made.processes[at].pid != fork.parent_tgid => {
+                self.made.processes[at].parent()
+            }
             forker => forker,
         };
         let program = match forker {
-            Some(at) => self.processes[at].program(),
+            Some(at) => self.made.processes[at].program(),
             None => self.number_of(Program::unknown(&comm(&fork.comm))),
         };
         let at = self.add_process(fork.child, fork.child_tgid, fork.head.time_ns, parent, program);
-        if let Some(founder) = self.tasks.last_mut() {
+        if let Some(founder) = self.made.tasks.last_mut() {
             founder.forked = true;
         }
-        let spawned_by = forker.map(|at| self.processes[at].program());
-        self.processes[at].set_spawned_by(spawned_by);
-        let spawned_in = forker.and_then(|at| self.processes[at].run());
-        self.processes[at].set_spawned_in(spawned_in);
-        self.processes[at].set_run(spawned_in);
+        let spawned_by = forker.map(|at| self.made.processes[at].program());
+        self.made.processes[at].set_spawned_by(spawned_by);
+        let spawned_in = forker.and_then(|at| self.made.processes[at].run());
+        self.made.processes[at].set_spawned_in(spawned_in);
+        self.made.processes[at].set_run(spawned_in);
         let forked_by_thread = match forker {
             // A sibling is attributed to the same thread as its forker.
-            Some(forker) if self.processes[forker].pid != fork.parent_tgid => {
-                self.processes[forker].forked_by_thread()
+            Some(forker) if self.made.processes[forker].pid != fork.parent_tgid => {
+                self.made.processes[forker].forked_by_thread()
             }
             _ if fork.tid != fork.tgid => self.task_of_serial.get(fork.head.task),
             _ => None,
         };
-        self.processes[at].set_forked_by_thread(forked_by_thread);
+        self.made.processes[at].set_forked_by_thread(forked_by_thread);
     }
 
     fn exit(&mut self, exit: &layout::Exit) {
-        self.counts.exits += 1;
+        self.made.counts.exits += 1;
         self.note_time(exit.head.time_ns);
         let task = match self.task_of_serial.get(exit.head.task) {
             Some(task) => task,
             None => {
-                self.counts.orphan_exits += 1;
+                self.made.counts.orphan_exits += 1;
                 let process = self.process_of(exit.process);
                 match process {
                     Some(process) => {
@@ -211,7 +213,7 @@ impl Loader<'_> {
                         match self.task_of_serial.get(exit.head.task) {
                             Some(task) => task,
                             None => {
-                                let process = self.processes.len() - 1;
+                                let process = self.made.processes.len() - 1;
                                 self.add_task(
                                     exit.head.task,
                                     exit.tid,
@@ -225,19 +227,19 @@ impl Loader<'_> {
                 }
             }
         };
-        self.blind.note_exit(self.tasks[task].process(), exit.bits);
-        self.tasks[task].ends(exit.head.time_ns, exit.into());
+        self.made.blind.note_exit(self.made.tasks[task].process(), exit.bits);
+        self.made.tasks[task].ends(exit.head.time_ns, exit.into());
         if exit.bits & EXIT_PROCESS != 0 {
-            let process = self.tasks[task].process();
-            self.processes[process].ends(exit);
+            let process = self.made.tasks[task].process();
+            self.made.processes[process].ends(exit);
         }
-        self.counts.rss_bounds += u64::from(exit.bits & EXIT_RSS_BOUND != 0);
+        self.made.counts.rss_bounds += u64::from(exit.bits & EXIT_RSS_BOUND != 0);
     }
 
     /// The process with a serial number, which is the serial number of its first task.
     pub(super) fn process_of(&self, serial: u32) -> Option<usize> {
-        let process = self.tasks[self.task_of_serial.get(serial)?].process();
-        (self.processes[process].serial == serial).then_some(process)
+        let process = self.made.tasks[self.task_of_serial.get(serial)?].process();
+        (self.made.processes[process].serial == serial).then_some(process)
     }
 
     fn add_process(
@@ -248,8 +250,8 @@ impl Loader<'_> {
         parent: Option<usize>,
         program: usize,
     ) -> usize {
-        let at = self.processes.len();
-        self.processes.push(Process::new(serial, pid, born_ns, parent, program));
+        let at = self.made.processes.len();
+        self.made.processes.push(Process::new(serial, pid, born_ns, parent, program));
         self.process_of_pid.insert(pid.cast_unsigned(), at);
         // The first thread of a group has the group's id as its own.
         self.add_task(serial, pid, at, born_ns, false);
@@ -264,10 +266,10 @@ impl Loader<'_> {
         born_ns: u64,
         is_thread: bool,
     ) -> usize {
-        let at = self.tasks.len();
-        self.tasks.push(Task::new(serial, tid, process, born_ns, is_thread));
+        let at = self.made.tasks.len();
+        self.made.tasks.push(Task::new(serial, tid, process, born_ns, is_thread));
         self.task_of_serial.insert(serial, at);
-        self.processes[process].add_task(at);
+        self.made.processes[process].add_task(at);
         at
     }
 
@@ -276,8 +278,8 @@ impl Loader<'_> {
     }
 
     fn note_time(&mut self, time_ns: u64) {
-        self.first_ns = self.first_ns.min(time_ns);
-        self.last_ns = self.last_ns.max(time_ns);
+        self.made.first_ns = self.made.first_ns.min(time_ns);
+        self.made.last_ns = self.made.last_ns.max(time_ns);
     }
 }
 

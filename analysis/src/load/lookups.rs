@@ -153,26 +153,26 @@ impl Loader<'_> {
     /// that they can be counted concurrently with other work.
     pub(super) fn who(&self) -> Who {
         let mut process_of_task = Serials::default();
-        for task in &self.tasks {
+        for task in &self.made.tasks {
             process_of_task.insert(task.serial, task.process());
         }
         Who {
             process_of_task,
-            finder: StartFinder::new(&self.runs, self.processes.len()),
-            bins: Bins::new(self.first_ns, self.last_ns, self.interval_ns, 0),
+            finder: StartFinder::new(&self.made.runs, self.made.processes.len()),
+            bins: Bins::new(self.made.first_ns, self.made.last_ns, self.interval_ns, 0),
         }
     }
 
     pub(super) fn take_lookups(&mut self, found: Found) {
         let Found { counts, mut bins, starts, directories, misses, missed_paths, undecodable } =
             found;
-        self.counts.lookups_failed = counts.lookups_failed;
-        self.counts.not_links = counts.not_links;
-        self.counts.by_family = counts.by_family;
-        self.counts.orphans += counts.orphans;
-        self.bins.take_values(Quantity::LookupsFailed, &mut bins);
-        self.undecodable += undecodable;
-        (self.starts, self.directories) = (starts, directories);
-        (self.misses, self.missed_paths) = (misses, missed_paths);
+        self.made.counts.lookups_failed = counts.lookups_failed;
+        self.made.counts.not_links = counts.not_links;
+        self.made.counts.by_family = counts.by_family;
+        self.made.counts.orphans += counts.orphans;
+        self.made.bins.take_values(Quantity::LookupsFailed, &mut bins);
+        self.made.undecodable += undecodable;
+        (self.made.starts, self.made.directories) = (starts, directories);
+        (self.made.misses, self.made.missed_paths) = (misses, missed_paths);
     }
 }

@@ -16,24 +16,18 @@ use std::path::Path;
 
 use proctrace_findings::counted;
 use proctrace_trace::{Damage, Header, Quantity, Reader};
-use proctrace_wire::layout;
 
 use crate::classify::{Classification, Examiner, Programs, Rules};
 use crate::error::AnalysisError;
 use crate::load::serials::Serials;
-use crate::load::starts::Start;
 use crate::load::template::Templates;
-use crate::load::unseen::Blindness;
 use crate::recording::Recording;
-use crate::recording::bins::{Bins, Point};
+use crate::recording::bins::Point;
 use crate::recording::fast::FastMap;
 use crate::recording::knowledge::Knows;
-use crate::recording::misses::{MissedPaths, Misses};
 use crate::recording::names::Names;
-use crate::recording::process::{Counts, MemoryReading, Process, ProgramRun, Task, Totals};
-use crate::recording::split::{Balance, ENOUGH_TICKS, Pools, Split, Stretches};
+use crate::recording::split::{Balance, ENOUGH_TICKS, Pools, Stretches};
 use crate::recording::tracks::Tracks;
-use crate::samplers::watch::Watch;
 
 impl Recording {
     /// Reads the trace at `path`.
@@ -44,6 +38,9 @@ impl Recording {
     pub fn load(path: impl AsRef<Path>, rules: &Rules) -> Result<Self, AnalysisError> {
         let mut reader = Reader::open(path)?;
         let mut loader = Loader::new(&reader, rules);
+        // Births and execs come first, because all other records refer to their tasks. Samples come
+        // last: they are attributed to categories, which need all execs, and stop at the ends of
+        // processes. Look-ups need nothing but the tasks.
         loader.read_lifecycle(&mut reader);
         loader.note_damage(&reader);
         loader.find_end(&mut reader);
@@ -62,42 +59,25 @@ impl Recording {
     }
 }
 
+/// A recording under construction, and what only its construction needs.
 struct Loader<'a> {
+    made: Recording,
     rules: &'a Rules,
     examiner: Examiner<'a>,
+    /// These number what `made` holds as lists at the end.
     programs: Programs,
-    processes: Vec<Process>,
-    /// The latest process with a pid.
-    process_of_pid: Serials,
-    tasks: Vec<Task>,
-    task_of_serial: Serials,
-    counts: Counts,
-    undecodable: u64,
-    damage: BTreeSet<Damage>,
-    directories: Vec<Vec<u8>>,
-    misses: Misses,
-    missed_paths: MissedPaths,
-    runs: Vec<ProgramRun>,
-    starts: Vec<Start>,
     templates: Templates,
     categories: Names,
-    category_of: Vec<usize>,
-    bins: Bins,
+    damage: BTreeSet<Damage>,
+    /// The latest process with a pid.
+    process_of_pid: Serials,
+    task_of_serial: Serials,
     tracks: Tracks,
-    watch: Watch,
-    split: Split,
     stretches: Stretches,
     pools: Pools,
     balance: Balance,
-    ticks: Vec<layout::Tick>,
-    blind: Blindness,
-    totals: Totals,
-    memory_readings: Vec<MemoryReading>,
     /// Counters of attached tasks at the time of attaching.
     attach_points: FastMap<usize, Point>,
-    peak_running: Option<u64>,
-    first_ns: u64,
-    last_ns: u64,
     interval_ns: u64,
 }
 
@@ -105,39 +85,20 @@ impl<'a> Loader<'a> {
     fn new(reader: &Reader<BufReader<File>>, rules: &'a Rules) -> Self {
         let header = reader.header();
         Self {
+            made: Recording::empty(header.clone()),
             rules,
             examiner: Examiner::new(rules),
             programs: Programs::default(),
-            processes: Vec::new(),
-            process_of_pid: Serials::default(),
-            tasks: Vec::new(),
-            task_of_serial: Serials::default(),
-            counts: Counts::default(),
-            undecodable: 0,
-            damage: BTreeSet::new(),
-            directories: Vec::new(),
-            misses: Misses::default(),
-            missed_paths: MissedPaths::default(),
-            runs: Vec::new(),
-            starts: Vec::new(),
             templates: Templates::default(),
             categories: Names::default(),
-            category_of: Vec::new(),
-            bins: Bins::default(),
+            damage: BTreeSet::new(),
+            process_of_pid: Serials::default(),
+            task_of_serial: Serials::default(),
             tracks: Tracks::default(),
-            watch: Watch::default(),
-            split: Split::default(),
             stretches: Stretches::default(),
             pools: Pools::default(),
             balance: Balance::default(),
-            ticks: Vec::new(),
-            blind: Blindness::default(),
-            totals: Totals::default(),
-            memory_readings: Vec::new(),
             attach_points: FastMap::default(),
-            peak_running: None,
-            first_ns: u64::MAX,
-            last_ns: 0,
             interval_ns: header.interval_ns,
         }
     }
@@ -145,8 +106,8 @@ impl<'a> Loader<'a> {
     /// What the header declares as known, corrected by what reading showed.
     fn knows(&self, header: &Header) -> Knows {
         let mut knows = Knows::of(header);
-        if !self.split.is_known() {
-            let ticks = self.split.count(self.split.ticks).round();
+        if !self.made.split.is_known() {
+            let ticks = self.made.split.count(self.made.split.ticks).round();
             knows.lacks(
                 Quantity::Split,
                 format!(
@@ -156,7 +117,7 @@ impl<'a> Loader<'a> {
                 ),
             );
         }
-        let bounds = self.counts.rss_bounds;
+        let bounds = self.made.counts.rss_bounds;
         if bounds > 0 {
             knows.estimates(
                 Quantity::PeakRss,
@@ -166,7 +127,7 @@ impl<'a> Loader<'a> {
                 ),
             );
         }
-        if !self.blind.withheld.is_empty() {
+        if !self.made.blind.withheld.is_empty() {
             let why = "not recorded for set-user-ID programs and similar";
             for quantity in [Quantity::Argv, Quantity::Environment, Quantity::Io] {
                 knows.bounds(quantity, why);
@@ -174,7 +135,7 @@ impl<'a> Loader<'a> {
             Quantity::LOOKUPS.into_iter().for_each(|quantity| knows.bounds(quantity, why));
             knows.bounds(Quantity::LookupsExec, why);
         }
-        if !(self.blind.compat.is_empty() && self.blind.io_uring.is_empty()) {
+        if !(self.made.blind.compat.is_empty() && self.made.blind.io_uring.is_empty()) {
             let why = "calls by 32-bit programs and through io_uring are not recorded";
             Quantity::LOOKUPS.into_iter().for_each(|quantity| knows.bounds(quantity, why));
         }
@@ -214,11 +175,13 @@ impl<'a> Loader<'a> {
     /// Without a trailer, the last block of any stream shows how far the recording got: a task that
     /// is alive but idle occurs only in samples.
     fn find_end(&mut self, reader: &mut Reader<BufReader<File>>) {
-        if reader.trailer().is_some() || self.tasks.iter().all(|task| task.ended_ns().is_some()) {
+        if reader.trailer().is_some()
+            || self.made.tasks.iter().all(|task| task.ended_ns().is_some())
+        {
             return;
         }
         reader.rewind();
-        let last_ns = std::cell::Cell::new(self.last_ns);
+        let last_ns = std::cell::Cell::new(self.made.last_ns);
         while reader
             .next_block_where(|info| {
                 last_ns.set(last_ns.get().max(info.last_ns));
@@ -226,7 +189,7 @@ impl<'a> Loader<'a> {
             })
             .is_some()
         {}
-        self.last_ns = last_ns.get();
+        self.made.last_ns = last_ns.get();
     }
 
     fn finish(
@@ -235,39 +198,17 @@ impl<'a> Loader<'a> {
         classification: Classification,
         roles: Names,
     ) -> Recording {
-        let knows = self.knows(reader.header());
         Recording {
-            header: reader.header().clone(),
             trailer: reader.trailer().cloned(),
-            recording_now: false,
+            knows: self.knows(reader.header()),
             damage: self.damage.into_iter().collect(),
-            undecodable: self.undecodable,
             programs: self.programs.into_inner(),
             classification,
-            processes: self.processes,
-            tasks: self.tasks,
-            runs: self.runs,
-            starts: self.starts,
             templates: self.templates.into_inner(),
             roles: roles.into_inner(),
             categories: self.categories.into_inner(),
-            category_of: self.category_of,
-            counts: self.counts,
-            directories: self.directories,
-            misses: self.misses,
-            missed_paths: self.missed_paths,
-            bins: self.bins,
             tracks: self.tracks.into_inner(),
-            watch: self.watch,
-            knows,
-            split: self.split,
-            ticks: self.ticks,
-            blind: self.blind,
-            totals: self.totals,
-            memory_readings: self.memory_readings,
-            peak_running: self.peak_running,
-            first_ns: self.first_ns,
-            last_ns: self.last_ns,
+            ..self.made
         }
     }
 }

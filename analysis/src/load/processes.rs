@@ -14,21 +14,21 @@ impl Loader<'_> {
         // A process keeps its pid for life, so the live process with that pid is the one. It is
         // nearly always the parent.
         let mut adopted = Vec::new();
-        for at in 0..self.processes.len() {
-            let Some(parent_pid) = self.processes[at].take_parent_pid() else { continue };
-            let process = &self.processes[at];
+        for at in 0..self.made.processes.len() {
+            let Some(parent_pid) = self.made.processes[at].take_parent_pid() else { continue };
+            let process = &self.made.processes[at];
             let Some(ended_ns) = process.ended_ns() else { continue };
             let parent = process.parent().filter(|parent| {
-                let parent = &self.processes[*parent];
+                let parent = &self.made.processes[*parent];
                 parent.pid == parent_pid && lives(parent, ended_ns)
             });
             match parent {
-                Some(parent) => self.processes[at].set_reaper(Some(parent)),
+                Some(parent) => self.made.processes[at].set_reaper(Some(parent)),
                 None => adopted.push((at, parent_pid, ended_ns)),
             }
         }
         let wanted: FastSet<i32> = adopted.iter().map(|(_, parent_pid, _)| *parent_pid).collect();
-        let processes = self.processes.iter().enumerate();
+        let processes = self.made.processes.iter().enumerate();
         let mut by_pid: Vec<(i32, u64, usize)> = processes
             .filter(|(_, process)| wanted.contains(&process.pid))
             .map(|(at, process)| (process.pid, process.born_ns, at))
@@ -40,17 +40,17 @@ impl Loader<'_> {
                 .partition_point(|(pid, born_ns, _)| (*pid, *born_ns) <= (parent_pid, ended_ns));
             let last = after.checked_sub(1).and_then(|last| by_pid.get(last));
             let reaper = last.filter(|(pid, _, reaper)| {
-                *pid == parent_pid && lives(&self.processes[*reaper], ended_ns)
+                *pid == parent_pid && lives(&self.made.processes[*reaper], ended_ns)
             });
-            self.processes[at].set_reaper(reaper.map(|(.., reaper)| *reaper));
+            self.made.processes[at].set_reaper(reaper.map(|(.., reaper)| *reaper));
         }
     }
 
     /// Derives the ends of processes from those of their tasks.
     pub(super) fn end_processes(&mut self) {
-        for process in &mut self.processes {
+        for process in &mut self.made.processes {
             let (mut all_ended, mut ended_ns) = (true, None);
-            for task in process.tasks().map(|task| &self.tasks[task]) {
+            for task in process.tasks().map(|task| &self.made.tasks[task]) {
                 let task_ended_ns = task.ended_ns();
                 all_ended &= task_ended_ns.is_some() || task.zombie;
                 ended_ns = ended_ns.max(task_ended_ns);
@@ -61,7 +61,7 @@ impl Loader<'_> {
 
     /// Sums the counters of tasks per process, on all cores.
     pub(super) fn sum_up_processes(&mut self) {
-        let mut processes = std::mem::take(&mut self.processes);
+        let mut processes = std::mem::take(&mut self.made.processes);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let part = processes.len().div_ceil(cores).max(PART_MIN);
         let this = &*self;
@@ -76,7 +76,7 @@ impl Loader<'_> {
             }
             totals
         });
-        (self.processes, self.totals) = (processes, totals);
+        (self.made.processes, self.made.totals) = (processes, totals);
     }
 
     fn sum_up(&self, processes: &mut [Process]) -> Totals {
@@ -87,7 +87,7 @@ impl Loader<'_> {
             let mut seen_rss_pages = 0;
             let share = self.pools.share(process.program());
             for at in process.tasks() {
-                let task = &self.tasks[at];
+                let task = &self.made.tasks[at];
                 totals.add(task);
                 let (run_ns, _) = task.cpu_used();
                 cpu += self.balance.of_time(divide(run_ns, &self.stretches.own(at), share));

@@ -8,6 +8,7 @@ use proctrace_trace::Reader;
 use proctrace_wire::{Record, Stream};
 
 use super::Loader;
+use crate::recording::Recording;
 use crate::recording::bins::{Bins, Point, Quantity};
 use crate::recording::fast::Bits;
 use crate::recording::process::{MemoryReading, Task};
@@ -21,38 +22,44 @@ impl Loader<'_> {
     /// Determines which processes samplers of the command's tree could see, and until when.
     pub(super) fn prepare_watch(&mut self, reader: &Reader<BufReader<File>>) {
         let launched = !reader.header().command.is_empty();
-        let membership = Membership::of(&self.processes, &self.tasks, &self.runs, launched);
+        let membership =
+            Membership::of(&self.made.processes, &self.made.tasks, &self.made.runs, launched);
         let payload = reader.trailer().and_then(|trailer| trailer.payload.as_ref());
         let until_ns = payload
             .map(|payload| payload.exited_ns)
-            .or_else(|| self.processes.first().filter(|_| launched)?.ended_ns())
-            .unwrap_or(self.last_ns);
-        self.watch = Watch::new(&membership, &self.bins, self.last_ns, until_ns);
+            .or_else(|| self.made.processes.first().filter(|_| launched)?.ended_ns())
+            .unwrap_or(self.made.last_ns);
+        self.made.watch = Watch::new(&membership, &self.made.bins, self.made.last_ns, until_ns);
     }
 
     /// Creates bins for everything that the other streams contain; task lifetimes are known by now.
     pub(super) fn prepare_bins(&mut self) {
         for program in self.programs.iter() {
             let number = self.categories.number_of(program.category());
-            self.category_of.push(number as usize);
+            self.made.category_of.push(number as usize);
         }
-        let mut bins =
-            Bins::new(self.first_ns, self.last_ns, self.interval_ns, self.categories.len());
+        let mut bins = Bins::new(
+            self.made.first_ns,
+            self.made.last_ns,
+            self.interval_ns,
+            self.categories.len(),
+        );
         let mut forks = bins.events(Quantity::Forks);
-        let forked = self.tasks.iter().filter(|task| task.forked);
+        let forked = self.made.tasks.iter().filter(|task| task.forked);
         forked.for_each(|task| forks.add(task.born_ns));
         let mut execs = bins.events(Quantity::Execs);
-        self.runs.iter().for_each(|run| execs.add(run.time_ns));
+        self.made.runs.iter().for_each(|run| execs.add(run.time_ns));
         let mut exits = bins.events(Quantity::Exits);
-        self.tasks.iter().filter_map(Task::ended_ns).for_each(|ended_ns| exits.add(ended_ns));
-        for process in &self.processes {
-            bins.add_process(self.category_of[process.program()], process.born_ns);
+        self.made.tasks.iter().filter_map(Task::ended_ns).for_each(|ended_ns| exits.add(ended_ns));
+        for process in &self.made.processes {
+            bins.add_process(self.made.category_of[process.program()], process.born_ns);
         }
-        for task in &self.tasks {
-            bins.add_life(task.born_ns, task.ended_ns().unwrap_or(self.last_ns));
+        for task in &self.made.tasks {
+            bins.add_life(task.born_ns, task.ended_ns().unwrap_or(self.made.last_ns));
         }
-        self.tracks = Tracks::choose(&self.processes, &self.tasks, &bins, self.last_ns);
-        self.bins = bins;
+        self.tracks =
+            Tracks::choose(&self.made.processes, &self.made.tasks, &bins, self.made.last_ns);
+        self.made.bins = bins;
     }
 
     /// Reads the samples and computes each task's usage between them. It is split into user and
@@ -63,7 +70,7 @@ impl Loader<'_> {
         let tick_ns = reader.header().tick_ns;
         // If the tick length was not recorded, it is estimated from exit records.
         let is_told = tick_ns.is_some_and(|tick_ns| tick_ns > 0);
-        let ends = self.tasks.iter().take_while(|_| !is_told).filter_map(Task::end);
+        let ends = self.made.tasks.iter().take_while(|_| !is_told).filter_map(Task::end);
         let charged = ends.map(|end| Usage::from(&end.record).ticks());
         self.stretches = Stretches::new(Split::new(tick_ns, charged).tick_ns);
         // Counters of tasks that were sampled or attached; these are few, since most tasks end
@@ -74,45 +81,46 @@ impl Loader<'_> {
         let decoded = records(reader, Stream::Samples, |record| match record {
             Record::Sample(sample) => {
                 if let Some(task) = self.task_of_serial.get(sample.head.task) {
-                    let born = Point::born(self.tasks[task].born_ns);
+                    let born = Point::born(self.made.tasks[task].born_ns);
                     let point = points.entry(task).or_insert(born);
                     sampled.insert(task);
                     *point = self.grow(task, point, Point::of_sample(&sample), true);
-                    if self.tasks[task].ended_ns().is_none() {
-                        self.tasks[task].is_seen(sample);
+                    if self.made.tasks[task].ended_ns().is_none() {
+                        self.made.tasks[task].is_seen(sample);
                     }
                 }
             }
             Record::Memory(memory) => {
                 if let Some(process) = self.process_of(memory.process) {
-                    self.memory_readings.push(MemoryReading { process, record: memory });
+                    self.made.memory_readings.push(MemoryReading { process, record: memory });
                 }
             }
             Record::Tick(tick) => {
-                self.bins.add_tick(&tick);
+                self.made.bins.add_tick(&tick);
                 let running = u64::from(tick.running);
-                self.peak_running =
-                    Some(self.peak_running.map_or(running, |peak| peak.max(running)));
-                self.ticks.push(tick);
+                self.made.peak_running =
+                    Some(self.made.peak_running.map_or(running, |peak| peak.max(running)));
+                self.made.ticks.push(tick);
             }
             _ => {}
         });
-        self.undecodable += decoded.undecodable;
-        for task in 0..self.tasks.len() {
-            let Some(end) = self.tasks[task].end() else { continue };
+        self.made.undecodable += decoded.undecodable;
+        for task in 0..self.made.tasks.len() {
+            let Some(end) = self.made.tasks[task].end() else { continue };
             let known = if sampled.contains(task) { points.get(&task).copied() } else { None };
-            let point = known.unwrap_or(Point::born(self.tasks[task].born_ns));
+            let point = known.unwrap_or(Point::born(self.made.tasks[task].born_ns));
             self.grow(task, &point, Point::of_end(&end), known.is_some());
         }
         drop(points);
-        self.bins.finish_ticks();
+        self.made.bins.finish_ticks();
         self.divide_rest(tick_ns, &sampled);
     }
 
     /// Accounts a task's usage between two points. An increase that is not `remembered` is split
     /// later, over the time from birth to end, unless it has enough ticks by itself.
     fn grow(&mut self, task: usize, from: &Point, to: Point, remembered: bool) -> Point {
-        let Self { bins, tracks, tasks, processes, category_of, watch, stretches, .. } = self;
+        let Self { made, tracks, stretches, .. } = self;
+        let Recording { bins, tasks, processes, category_of, watch, .. } = made;
         let process = tasks[task].process();
         let to = bins.add_growth(from, to, |bin, cpu_ns| tracks.add(process, bin, cpu_ns));
         watch.add(
@@ -132,9 +140,9 @@ impl Loader<'_> {
     /// Pools the ticks that no stretch has used, and splits the remaining CPU time by them.
     fn divide_rest(&mut self, tick_ns: Option<u64>, sampled: &Bits) {
         let mut left = vec![Ticks::default(); self.programs.iter().count()];
-        let charged = self.tasks.iter().enumerate().map(|(at, task)| {
+        let charged = self.made.tasks.iter().enumerate().map(|(at, task)| {
             let (_, ticks) = task.cpu_used();
-            let program = self.processes[task.process()].program();
+            let program = self.made.processes[task.process()].program();
             if ticks != Ticks::default()
                 && let Some(left) = left.get_mut(program)
             {
@@ -142,28 +150,28 @@ impl Loader<'_> {
             }
             ticks
         });
-        self.split = Split::new(tick_ns, charged);
-        self.pools = Pools::new(&self.split, &left, &self.category_of);
+        self.made.split = Split::new(tick_ns, charged);
+        self.pools = Pools::new(&self.made.split, &left, &self.made.category_of);
         let mut parts = CpuTime::default();
-        for (at, task) in self.tasks.iter().enumerate() {
-            let program = self.processes[task.process()].program();
-            let (share, category) = (self.pools.share(program), self.category_of[program]);
+        for (at, task) in self.made.tasks.iter().enumerate() {
+            let program = self.made.processes[task.process()].program();
+            let (share, category) = (self.pools.share(program), self.made.category_of[program]);
             let own = self.stretches.own(at);
             let (run_ns, ticks) = task.cpu_used();
             parts += divide(run_ns, &own, share);
             if sampled.contains(at) {
                 for growth in self.stretches.take_pending(at) {
-                    self.bins.add_divided(&growth, share, category);
+                    self.made.bins.add_divided(&growth, share, category);
                 }
             } else if let Some(to_ns) = task.ended_ns()
                 && own.run_ns == 0
             {
                 // It was followed from birth to end.
                 let growth = Growth { from_ns: task.born_ns, to_ns, run_ns, ticks };
-                self.bins.add_divided(&growth, share, category);
+                self.made.bins.add_divided(&growth, share, category);
             }
         }
-        self.balance = self.split.balance(parts);
-        self.bins.balance(self.balance);
+        self.balance = self.made.split.balance(parts);
+        self.made.bins.balance(self.balance);
     }
 }

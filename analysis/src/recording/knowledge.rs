@@ -223,7 +223,7 @@ pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
         }
         "pools" | "pool_phases" | "pool_scaling" | "pool_workers" | "pool_cores"
         | "pool_writer" | "pool_resources" => &[Forks, Execs, Cpu, Samples],
-        "pool_memory" | "pool_memory_phases" => &[Forks, Execs, Memory],
+        "pool_memory" => &[Forks, Execs, Memory],
         _ => return None,
     })
 }

@@ -92,6 +92,43 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// A recording without any record.
+    pub(crate) fn empty(header: Header) -> Self {
+        Self {
+            knows: Knows::of(&header),
+            header,
+            trailer: None,
+            recording_now: false,
+            damage: Vec::new(),
+            undecodable: 0,
+            programs: Vec::new(),
+            classification: Classification::default(),
+            processes: Vec::new(),
+            tasks: Vec::new(),
+            runs: Vec::new(),
+            starts: Vec::new(),
+            templates: Vec::new(),
+            roles: Vec::new(),
+            categories: Vec::new(),
+            category_of: Vec::new(),
+            counts: Counts::default(),
+            directories: Vec::new(),
+            misses: Misses::default(),
+            missed_paths: MissedPaths::default(),
+            bins: Bins::default(),
+            tracks: Vec::new(),
+            watch: Watch::default(),
+            split: Split::default(),
+            ticks: Vec::new(),
+            blind: Blindness::default(),
+            totals: Totals::default(),
+            memory_readings: Vec::new(),
+            peak_running: None,
+            first_ns: u64::MAX,
+            last_ns: 0,
+        }
+    }
+
     /// The program that a process ran last, or its forker's if it never called exec.
     pub fn program_of(&self, process: &Process) -> &Program {
         &self.programs[process.program()]
