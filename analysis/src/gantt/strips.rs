@@ -52,16 +52,7 @@ impl Strips {
         let busy = |name: &str, ns: &[f64]| series(name, self.per_ns(ns));
         let rate = |name: &str, events: &[f64]| series(name, self.per_second(events));
 
-        let mut cpu_ns = vec![vec![0.0; recording.bins.len()]; lanes.len()];
-        let mut births = cpu_ns.clone();
-        for (category, bins) in recording.bins.categories.iter().enumerate() {
-            let lane = lanes.of_category(category);
-            if lane < lanes.len() {
-                add(&mut cpu_ns[lane], &bins.user_ns);
-                add(&mut cpu_ns[lane], &bins.system_ns);
-                add(&mut births[lane], &bins.processes);
-            }
-        }
+        let (cpu_ns, births) = by_category(recording, lanes);
         let by_lane = |values: &[Vec<f64>], make: &dyn Fn(&str, &[f64]) -> Series| {
             values.iter().enumerate().map(|(lane, values)| make(lanes.name(lane), values)).collect()
         };
@@ -115,14 +106,15 @@ impl Strips {
                 ],
             ),
         ];
-        strips.retain(|strip| {
+        let values = |strip: &Strip| {
             strip
                 .series
                 .iter()
                 .flat_map(|series| &series.values)
                 .flatten()
                 .any(|value| *value > 0.0)
-        });
+        };
+        strips.retain(values);
         strips
     }
 
@@ -151,6 +143,21 @@ impl Strips {
         };
         Series { name: name.to_owned(), values: self.bins.iter().map(mean).collect() }
     }
+}
+
+/// CPU time and births in each bin, by lane.
+fn by_category(recording: &Recording, lanes: &Lanes) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
+    let mut cpu_ns = vec![vec![0.0; recording.bins.len()]; lanes.len()];
+    let mut births = cpu_ns.clone();
+    for (category, bins) in recording.bins.categories.iter().enumerate() {
+        let lane = lanes.of_category(category);
+        if lane < lanes.len() {
+            add(&mut cpu_ns[lane], &bins.user_ns);
+            add(&mut cpu_ns[lane], &bins.system_ns);
+            add(&mut births[lane], &bins.processes);
+        }
+    }
+    (cpu_ns, births)
 }
 
 fn add(to: &mut [f64], values: &[f64]) {

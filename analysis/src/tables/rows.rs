@@ -78,24 +78,36 @@ pub(crate) fn processes(
     wanted: &Wanted,
     range: Range<usize>,
 ) -> Result<DataFrame, AnalysisError> {
-    let knows = &recording.knows;
     let rows = &recording.processes[range.clone()];
-    let serial = |at: usize| recording.processes.get(at).map(|process| process.serial);
-    let template = |run: Option<u32>| Some(recording.runs.get(run? as usize)?.template);
-    let who = knows.all(&WHO);
-    let split = knows.all(&[Quantity::Cpu, Quantity::Split]);
-    let cpu = knows.all(&[Quantity::Cpu]);
-    let ticks = recording.knows_ticks();
-    let some = |known: bool, number: usize| known.then(|| u32::try_from(number).ok()).flatten();
     let mut frame = Frame::new(schema, wanted, rows.len());
+    let serial = |at: usize| recording.processes.get(at).map(|process| process.serial);
     frame.values("process_id", || rows.iter().map(|p| p.serial).collect());
     frame.values("pid", || rows.iter().map(|p| p.pid).collect());
     frame.options("parent_id", || rows.iter().map(|p| serial(p.parent()?)).collect());
     frame.options("reaper_id", || rows.iter().map(|p| serial(p.reaper()?)).collect());
     frame.values("depth", || names.depths[range.clone()].to_vec());
-    frame.words("program", &names.programs, || {
-        rows.iter().map(|p| some(who, p.program())).collect()
+    programs_of_processes(&mut frame, recording, names, rows);
+    lives_of_processes(&mut frame, recording, rows);
+    cost_of_processes(&mut frame, recording, rows);
+    frame.known("failed_lookups", recording.knows.all(&Quantity::LOOKUPS), || {
+        recording.misses.by_process(range)
     });
+    frame.finish()
+}
+
+/// What processes ran, and what started them.
+fn programs_of_processes(
+    frame: &mut Frame<'_>,
+    recording: &Recording,
+    names: &Names,
+    rows: &[Process],
+) {
+    let knows = &recording.knows;
+    let (who, execs) = (knows.all(&WHO), knows.all(&[Quantity::Execs]));
+    let argv = knows.all(&[Quantity::Argv]);
+    let program = |number: usize| who.then(|| u32::try_from(number).ok()).flatten();
+    let shape = |run: Option<u32>| argv.then_some(recording.runs.get(run? as usize)?.template);
+    frame.words("program", &names.programs, || rows.iter().map(|p| program(p.program())).collect());
     frame.words("category", &names.categories, || {
         let of = |p: &Process| category_of(recording, p.program()).filter(|_| who);
         rows.iter().map(of).collect()
@@ -104,33 +116,41 @@ pub(crate) fn processes(
         rows.iter().map(|p| names.class_of(p.program()).filter(|_| who)).collect()
     });
     frame.words("role", &names.roles, || rows.iter().map(|p| p.role()).collect());
-    let argv = knows.all(&[Quantity::Argv]);
-    frame.words("command_shape", &names.templates, || {
-        rows.iter().map(|p| template(p.run()).filter(|_| argv)).collect()
-    });
+    frame
+        .words("command_shape", &names.templates, || rows.iter().map(|p| shape(p.run())).collect());
     frame.options("exec_id", || rows.iter().map(|p| p.run()).collect());
-    let execs = knows.all(&[Quantity::Execs]);
     frame.known("execs", execs, || rows.iter().map(|p| p.execs).collect());
     frame.known("forked", execs, || rows.iter().map(|p| p.execs == 0).collect());
     frame.words("spawner", &names.programs, || {
-        rows.iter().map(|p| some(who, p.spawned_by()?)).collect()
+        rows.iter().map(|p| program(p.spawned_by()?)).collect()
     });
     frame.words("spawner_shape", &names.templates, || {
-        rows.iter().map(|p| template(p.spawned_in()).filter(|_| argv)).collect()
+        rows.iter().map(|p| shape(p.spawned_in())).collect()
     });
     frame.options("spawner_exec_id", || rows.iter().map(|p| p.spawned_in()).collect());
     frame.known("threads", knows.all(&[Quantity::Forks]), || {
         rows.iter().map(|p| number(p.tasks().len()).saturating_sub(1)).collect()
     });
-    frame.values("start_ns", || rows.iter().map(|p| since(recording, p.born_ns)).collect());
-    frame
-        .options("end_ns", || rows.iter().map(|p| Some(since(recording, p.ended_ns()?))).collect());
-    frame.options("life_ns", || rows.iter().map(|p| p.life_ns()).collect());
+}
+
+/// When processes lived, and how they ended.
+fn lives_of_processes(frame: &mut Frame<'_>, recording: &Recording, rows: &[Process]) {
+    let at = |time_ns: u64| since(recording, time_ns);
     let outcome = |p: &Process| p.status().map(Outcome::of_status);
+    frame.values("start_ns", || rows.iter().map(|p| at(p.born_ns)).collect());
+    frame.options("end_ns", || rows.iter().map(|p| p.ended_ns().map(at)).collect());
+    frame.options("life_ns", || rows.iter().map(|p| p.life_ns()).collect());
     frame.options("exit_code", || rows.iter().map(|p| outcome(p)?.code()).collect());
     frame.options("signal", || rows.iter().map(|p| outcome(p)?.signal()).collect());
     frame.options("core_dump", || rows.iter().map(|p| p.status().map(dumped_core)).collect());
     frame.values("detached", || rows.iter().map(|p| is_detached(recording, p)).collect());
+}
+
+/// What processes used.
+fn cost_of_processes(frame: &mut Frame<'_>, recording: &Recording, rows: &[Process]) {
+    let knows = &recording.knows;
+    let (cpu, split) = (knows.all(&[Quantity::Cpu]), knows.all(&[Quantity::Cpu, Quantity::Split]));
+    let ticks = recording.knows_ticks();
     frame.known("cpu_ns", cpu, || rows.iter().map(|p| p.cpu.total_ns()).collect());
     frame.known("user_ns", split, || rows.iter().map(|p| p.cpu.user_ns).collect());
     frame.known("system_ns", split, || rows.iter().map(|p| p.cpu.system_ns).collect());
@@ -143,33 +163,24 @@ pub(crate) fn processes(
     frame.options("children_waited_cpu_ns", || {
         rows.iter().map(|p| p.waited_ns().filter(|_| cpu)).collect()
     });
-    let used: Vec<Usage> = rows
-        .iter()
-        .map(|p| {
-            let tasks = p.tasks().map(|task| recording.tasks[task].used());
-            tasks.fold(Usage::default(), |sum, used| sum.plus(&used))
-        })
-        .collect();
-    usage(&mut frame, recording, &used);
-    let ends = |p: &Process| -> Vec<Exit> {
+    let used = |p: &Process| {
+        let tasks = p.tasks().map(|task| recording.tasks[task].used());
+        tasks.fold(Usage::default(), |sum, used| sum.plus(&used))
+    };
+    usage(frame, recording, &rows.iter().map(used).collect::<Vec<_>>());
+    let sum = |p: &Process, of: fn(&Exit) -> u32| {
         let ends = p.tasks().filter_map(|task| recording.tasks[task].end());
-        ends.map(|end| end.record).collect()
+        ends.map(|end| u64::from(of(&end.record))).sum::<u64>()
     };
     frame.known("migrations", knows.all(&[Quantity::Switches]), || {
-        let of = |p: &Process| ends(p).iter().map(|end| u64::from(end.migrations)).sum::<u64>();
-        rows.iter().map(of).collect()
+        rows.iter().map(|p| sum(p, |end| end.migrations)).collect()
     });
     frame.known("peak_rss_bytes", knows.all(&[Quantity::PeakRss]), || {
         rows.iter().map(|p| recording.peak_rss_bytes(p)).collect()
     });
     frame.known("opens", knows.all(&[Quantity::LookupsOpen]), || {
-        let of = |p: &Process| ends(p).iter().map(|end| u64::from(end.opens)).sum::<u64>();
-        rows.iter().map(of).collect()
+        rows.iter().map(|p| sum(p, |end| end.opens)).collect()
     });
-    frame.known("failed_lookups", knows.all(&Quantity::LOOKUPS), || {
-        recording.misses.by_process(range)
-    });
-    frame.finish()
 }
 
 /// Adds the counters that processes and threads have in common.

@@ -69,32 +69,8 @@ pub fn gate(
     let after = Side::of(candidates.iter().map(|run| &run.metrics));
     let sides = Sides { before: (before.runs() > 0).then_some(&before), after: &after };
 
-    let keys: Vec<Key<'_>> = match sides.before {
-        Some(before) => all_keys(&[before, &after]),
-        None => all_keys(&[&after]),
-    }
-    .into_iter()
-    .collect();
-    let mut use_of_rule = vec![Use::Nothing; budget.rules.len()];
-    let mut decided: Vec<(usize, Key<'_>)> = Vec::new();
-    for key in keys {
-        let mut matching = (0..budget.rules.len())
-            .rev()
-            .filter(|at| budget.rules[*at].selector.matches(key.family(), key.labels));
-        if let Some(rule) = matching.next() {
-            use_of_rule[rule] = Use::Decides;
-            // Reported once for all of them, by name; see `unknown`.
-            if !unknown::is_unknown(&budget.rules[rule], key, baselines, candidates) {
-                decided.push((rule, key));
-            }
-        }
-        for rule in matching {
-            use_of_rule[rule] = use_of_rule[rule].max(Use::Shadowed);
-        }
-    }
-    // Sorted by rule; within a rule in the order of the metrics.
-    decided.sort_by_key(|(rule, _)| *rule);
-
+    let Decided { rules: decided, mut use_of_rule } =
+        Decided::of(budget, &sides, baselines, candidates);
     let checks: Vec<(Key<'_>, Check, f64)> = decided
         .iter()
         .map(|(rule, key)| {
@@ -126,12 +102,7 @@ pub fn gate(
     }
     let findings: Vec<Finding> = found.into_iter().map(|found| found.finding).collect();
     Ok(Report {
-        verdict: match findings.iter().map(|finding| finding.effect).min() {
-            Some(Effect::Refuses) => Verdict::Refused,
-            Some(Effect::Fails) => Verdict::Regression,
-            Some(Effect::Inconclusive) => Verdict::Inconclusive,
-            Some(Effect::Warns) | None => Verdict::Pass,
-        },
+        verdict: verdict(&findings),
         command: first.metrics.command.clone(),
         baselines: baselines.iter().map(|run| run.name.clone()).collect(),
         candidates: candidates.iter().map(|run| run.name.clone()).collect(),
@@ -139,6 +110,57 @@ pub fn gate(
         findings,
         checks: checks.into_iter().map(|(_, check, _)| check).collect(),
     })
+}
+
+/// Which rule decides about which metric.
+struct Decided<'a> {
+    /// Sorted by rule; within a rule in the order of the metrics.
+    rules: Vec<(usize, Key<'a>)>,
+    use_of_rule: Vec<Use>,
+}
+
+impl<'a> Decided<'a> {
+    /// The last rule that matches a metric decides about it; those before it are shadowed.
+    fn of(
+        budget: &Budget,
+        sides: &Sides<'_, 'a>,
+        baselines: &[RunMetrics],
+        candidates: &[RunMetrics],
+    ) -> Self {
+        let keys = match sides.before {
+            Some(before) => all_keys(&[before, sides.after]),
+            None => all_keys(&[sides.after]),
+        };
+        let mut use_of_rule = vec![Use::Nothing; budget.rules.len()];
+        let mut rules = Vec::new();
+        for key in keys {
+            let mut matching = (0..budget.rules.len())
+                .rev()
+                .filter(|at| budget.rules[*at].selector.matches(key.family(), key.labels));
+            if let Some(rule) = matching.next() {
+                use_of_rule[rule] = Use::Decides;
+                // Reported once for all of them, by name; see `unknown`.
+                if !unknown::is_unknown(&budget.rules[rule], key, baselines, candidates) {
+                    rules.push((rule, key));
+                }
+            }
+            for rule in matching {
+                use_of_rule[rule] = use_of_rule[rule].max(Use::Shadowed);
+            }
+        }
+        rules.sort_by_key(|(rule, _)| *rule);
+        Self { rules, use_of_rule }
+    }
+}
+
+/// The verdict is that of the most severe finding.
+fn verdict(findings: &[Finding]) -> Verdict {
+    match findings.iter().map(|finding| finding.effect).min() {
+        Some(Effect::Refuses) => Verdict::Refused,
+        Some(Effect::Fails) => Verdict::Regression,
+        Some(Effect::Inconclusive) => Verdict::Inconclusive,
+        Some(Effect::Warns) | None => Verdict::Pass,
+    }
 }
 
 /// A finding, its metric, and how far the metric exceeds its limit, relative to the limit.

@@ -151,6 +151,17 @@ impl Figure<'_> {
         }
     }
 
+    /// The last count that passes: changes smaller than `min_change` pass as well.
+    fn allowed(&self, limit: f64, worst: f64) -> f64 {
+        if self.min_change <= 0.0 {
+            return limit;
+        }
+        match self.worse {
+            Worse::Higher => limit.max((worst + self.min_change).ceil() - 1.0),
+            Worse::Lower => limit.min((worst - self.min_change).floor() + 1.0),
+        }
+    }
+
     /// Judges a count relative to the worst baseline.
     fn count(&self, percent: f64, before: &[f64], after: &[f64]) -> Part {
         let values = before.iter().copied();
@@ -167,7 +178,7 @@ impl Figure<'_> {
         let says = format!(
             "{} {} is allowed ({})",
             self.bound(),
-            words::value(self.family, self.whole(limit)),
+            words::value(self.family, self.whole(self.allowed(limit, worst))),
             self.relative_to(baseline, percent)
         );
         let (status, code, says) = if runs == after.len() {

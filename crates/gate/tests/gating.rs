@@ -211,3 +211,15 @@ fn json_has_what_a_script_needs() {
         r#"spawns{parent="poll.sh",child="sed"}"#
     );
 }
+
+/// The limit that is printed is the last count that passes.
+#[test]
+fn small_changes_count_in_the_limit_that_is_printed() {
+    let of = |count: f64| run("r", vec![metric("total_processes", &[], count)]);
+    let budget = "[limits]\ntotal_processes = { relative_percent = 10, min_change = 5 }\n";
+    for (count, status) in [(5.0, Status::Passed), (6.0, Status::Regression)] {
+        let report = judged(budget, &[of(1.0)], &[of(count)]);
+        assert_eq!(report.checks[0].status, status, "{report:#?}");
+        assert!(report.checks[0].message.contains("at most 5 is allowed"), "{report:#?}");
+    }
+}

@@ -46,7 +46,7 @@ pub(super) fn draw(chart: &Chart, bars: &Bars) -> String {
     let place = Place { plot, thick };
     for (row, name) in bars.rows[..rows].iter().enumerate() {
         let middle = place.plot.top + (row as f64 + 0.5) * pitch;
-        page.svg.text(place.plot.left - GAP, middle, &LABEL.fit(name, NAME_MAX), LABEL.end());
+        page.svg.text(place.plot.left - GAP, middle, &LABEL.fit_name(name, NAME_MAX), LABEL.end());
         if bars.stacked {
             place.draw_stack(&mut page, bars, row, middle);
         } else {

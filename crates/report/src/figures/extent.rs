@@ -71,6 +71,29 @@ impl Font {
         kept.into()
     }
 
+    /// A name as displayed, shortened in the middle if it is wider than `width` pixels: names that
+    /// begin alike differ in their ends ("gcc-12", "cc1plus").
+    pub fn fit_name(self, name: &str, width: f64) -> Cow<'_, str> {
+        let name = xml(name);
+        let longest = (width / self.size.max(1.0) * 4.0).max(0.0) as usize + 1;
+        if name.len() <= longest.saturating_mul(4) && self.width(&name) <= width {
+            return name;
+        }
+        let mut room = width - self.width("…");
+        let mut takes = |c: &char, least: f64| {
+            let left = room - self.width(c.encode_utf8(&mut [0; 4]));
+            let fits = left >= least;
+            room = if fits { left } else { room };
+            fits
+        };
+        let half = (width - self.width("…")) / 2.0;
+        let front: String = name.chars().take(longest).take_while(|c| takes(c, half)).collect();
+        let end: Vec<char> =
+            name.chars().rev().take(longest).take_while(|c| takes(c, 0.0)).collect();
+        let end: String = end.into_iter().rev().collect();
+        format!("{}…{}", front.trim_end(), end.trim_start()).into()
+    }
+
     /// Wraps text between words to lines of at most `width` pixels.
     pub fn wrap(self, text: &str, width: f64) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
@@ -123,6 +146,7 @@ mod tests {
         #[test]
         fn what_is_fitted_fits(text in "\\PC{0,60}", width in 20.0..400.0) {
             prop_assert!(SMALL.width(&SMALL.fit(&text, width)) <= width + 1e-9);
+            prop_assert!(SMALL.width(&SMALL.fit_name(&text, width)) <= width + 1e-9);
             for line in SMALL.wrap(&text, width) {
                 prop_assert!(SMALL.width(&line) <= width + 1e-9);
             }

@@ -81,7 +81,7 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
         let room = width - 6.0;
         // Two letters of a name are not informative.
         if room > 24.0 {
-            page.svg.text(x + 3.0, y + FRAME / 2.0, &TICK.fit(&text, room), TICK);
+            page.svg.text(x + 3.0, y + FRAME / 2.0, &TICK.fit_name(&text, room), TICK);
         }
     }
     page.svg.line((MARGIN, bottom), (WIDTH - MARGIN, bottom), Pen::of(AXIS, 1.0));

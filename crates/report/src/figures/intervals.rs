@@ -136,7 +136,7 @@ impl Panel<'_> {
         y: f64,
         colour: Colour,
     ) {
-        page.svg.text(plot.left - GAP, y, &LABEL.fit(&estimate.name, NAME_MAX), LABEL.end());
+        page.svg.text(plot.left - GAP, y, &LABEL.fit_name(&estimate.name, NAME_MAX), LABEL.end());
         if !estimate.value.is_finite() {
             return;
         }

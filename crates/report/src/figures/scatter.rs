@@ -50,7 +50,7 @@ pub(super) fn draw(chart: &Chart, scatter: &Scatter) -> String {
         .collect();
     for point in points.iter().take(LABELS_MAX) {
         let (x, y, r) = place(point);
-        let name = TICK.fit(&point.name, NAME_MAX);
+        let name = TICK.fit_name(&point.name, NAME_MAX);
         let (width, half) = (TICK.width(&name), LABEL.size / 2.0 + 1.0);
         let gap = r + 3.0;
         let spots = [

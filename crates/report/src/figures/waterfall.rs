@@ -56,7 +56,7 @@ pub(super) fn draw(chart: &Chart, waterfall: &Waterfall) -> String {
         let middle = plot.top + (row as f64 + 0.5) * PITCH;
         let total = row == 0 || row + 1 == rows.len();
         let font = if total { HEADING } else { LABEL };
-        page.svg.text(plot.left - GAP, middle, &font.fit(name, NAME_MAX * 1.12), font.end());
+        page.svg.text(plot.left - GAP, middle, &font.fit_name(name, NAME_MAX * 1.12), font.end());
         let (begin, end) = (plot.x_at(from.min(*to)), plot.x_at(from.max(*to)));
         let what = format!("{name}: {text}");
         let width = (end - begin).max(0.8);

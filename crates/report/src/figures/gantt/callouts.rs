@@ -34,7 +34,7 @@ fn label_within(gantt: &Gantt, bar: &Bar, room: f64) -> String {
     }
     let pid = format!(" {}", bar.pid);
     let name = label.strip_suffix(&*pid).unwrap_or(&label);
-    let short = TICK.fit(name, (room - TICK.width(&pid)).max(0.0));
+    let short = TICK.fit_name(name, (room - TICK.width(&pid)).max(0.0));
     // The fitted text is already escaped for display.
     TICK.fit(&format!("{short}{pid}"), room).into_owned()
 }

@@ -226,7 +226,7 @@ fn draw_bands(page: &mut Page, gantt: &Gantt, bands: &[Band], time_axis: &TimeAx
         let x = time_axis.right + 2.0 * GAP;
         let middle = top + (band.top + band.bottom) / 2.0;
         page.svg.rect(x - GAP, top + band.top, 3.0, band.bottom - band.top, colour(gantt, at));
-        let name = HEADING.fit(&lane.name, RIGHT_COLUMN - 3.0 * GAP);
+        let name = HEADING.fit_name(&lane.name, RIGHT_COLUMN - 3.0 * GAP);
         page.svg.text(x + 2.0, middle, &name, LABEL);
     }
 }

@@ -114,7 +114,7 @@ fn draw_strip(page: &mut Page, gantt: &Gantt, strip: &Strip, time_axis: &TimeAxi
     for (swatch, name) in entries {
         y += LINE;
         page.swatch(x, y, swatch);
-        page.svg.text(x + 18.0, y, &TICK.fit(name, room - 18.0), TICK);
+        page.svg.text(x + 18.0, y, &TICK.fit_name(name, room - 18.0), TICK);
     }
 }
 
