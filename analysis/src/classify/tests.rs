@@ -223,6 +223,28 @@ fn every_experiment_knows_its_own() {
 }
 
 #[test]
+fn generators_are_known_wherever_they_lie() {
+    let (python, sherpa) = ("/usr/bin/python3.11", "/opt/sherpa/bin/Sherpa");
+    let mg5 = "/opt/mg5/bin/mg5_aMC";
+    let madevent = "/job/SubProcesses/P1_gg_ttx/madevent";
+    for (given, group, name) in [
+        ((sherpa, "", sherpa, &["Sherpa", "-f", "Run.dat"][..]), "sherpa", "Sherpa"),
+        ((mg5, "/usr/bin/python3", python, &["python3", mg5]), "madgraph", "mg5_aMC"),
+        ((python, "", python, &["python3", mg5, "ttbar.mg5"]), "madgraph", "mg5_aMC"),
+        (("../madevent", "", madevent, &["../madevent"]), "madgraph", "madevent"),
+    ] {
+        let expected = of(Class::Program, group, name);
+        assert_eq!(classify(&Rules::built_in(), &[(given, None)])[0].0, expected);
+    }
+    let config = "/opt/sherpa/bin/Sherpa-config";
+    assert_eq!(generic(config, "", config, &["Sherpa-config"]), Program::unknown("Sherpa-config"));
+    let script = ["python3", "/opt/mg5/bin/mg5_aMC.py"];
+    assert_eq!(generic(python, "", python, &script), Program::unknown("mg5_aMC.py"));
+    let cat = generic("/bin/cat", "", "/usr/bin/cat", &["cat", "Sherpa", "mg5_aMC"]);
+    assert_eq!(cat, command("text", "cat"));
+}
+
+#[test]
 fn a_pack_applies_only_where_a_program_of_it_occurs() {
     let java = (("/usr/bin/java", "", "/usr/bin/java", &["java", "alien.JobAgent"][..]), None);
     let sim = (("/o2/o2-sim", "", "/o2/o2-sim", &["o2-sim"][..]), None);
