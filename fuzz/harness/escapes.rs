@@ -2,10 +2,12 @@
 //!
 //! A byte of 0xff, which never occurs in text, and the byte after it denote a known attack string.
 
-use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit};
+use proctrace_findings::{
+    Axis, Bars, Chart, ChartBody, Rows, RowsColumn, RowsValues, Series, Table, Unit,
+};
 use proctrace_fixtures::hostile;
 use proctrace_report::{
-    Style, chart_svg, escape, table_csv, table_json, table_markdown, table_text,
+    Style, chart_svg, escape, rows_ndjson, table_csv, table_json, table_markdown, table_text,
 };
 use proctrace_wire::escape::{to_bytes, to_text};
 
@@ -32,6 +34,13 @@ pub(crate) fn run(data: &[u8]) {
     assert!(same(cell) || cell.strip_prefix('\'').is_some_and(same), "{cell:?} is not {what}");
     let json = serde_json::to_string_pretty(&table_json(&table)).expect("it is JSON");
     assert_eq!(hostile::json(&what, &escape::json(&json))["rows"][0]["name"], *name);
+    let values = RowsValues::Texts(vec![Some(vec![name.to_owned(); 2]), None]);
+    let rows = Rows { columns: vec![RowsColumn { name: name.to_owned(), values }] };
+    let mut lines = Vec::new();
+    rows_ndjson(&rows, &mut lines).expect("memory takes it");
+    let lines = hostile::json_lines(&what, &String::from_utf8(lines).expect("it is text"));
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0][name][1], *name);
     let chart = Chart::new(
         "fuzz",
         name,

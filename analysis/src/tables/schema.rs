@@ -118,7 +118,7 @@ pub fn tables_markdown() -> String {
 const INTRODUCTION: &str = "\
 # The tables of a recording
 
-`proctrace query` runs SQL on these tables, `proctrace export` writes them as Parquet, Arrow or CSV.
+`proctrace query` runs SQL on these tables, `proctrace export` writes them as Parquet, Arrow, CSV or NDJSON.
 [queries.md](queries.md) has examples. This page is generated from the code; a test checks that it is up to date.
 
 * Query results and exported files have an additional column `recording`, the name of the recording: its
@@ -130,7 +130,8 @@ const INTRODUCTION: &str = "\
 * Unknown values are null, never 0: values that were not recorded (`record --misses none`), that were lost, or
   that do not exist (the signal of a process that exited by itself).
 * Bytes of paths and arguments that are not valid UTF-8 appear as `\\xHH`; [formats.md](formats.md) describes how CSV and
-  JSON represent control characters and formulas. Lists are JSON in CSV.
+  JSON represent control characters and formulas. Lists are JSON in CSV. In NDJSON each line is an object, with null for unknown
+  values; the file of a table without rows is empty.
 * In SQL all integers are BIGINT, including those that are INTEGER here: their differences may be negative.
 * The schema is an interface: columns may be added, but are never renamed or redefined.
 ";

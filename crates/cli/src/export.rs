@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use proctrace_analysis::{AnalysisError, Batch, Columnar, ColumnarFile, TableSchema, batches};
 use proctrace_report::number::{bytes, count, counted};
-use proctrace_report::{rows_csv, rows_csv_names};
+use proctrace_report::{rows_csv, rows_csv_names, rows_ndjson};
 
 use crate::args::{ExportArgs, TablesFormat};
 use crate::query::{names, private, without_repetitions};
@@ -86,6 +86,7 @@ impl Drop for Part {
 enum Body {
     Columnar(Box<ColumnarFile<BufWriter<File>>>),
     Csv(BufWriter<File>),
+    Ndjson(BufWriter<File>),
 }
 
 impl<'a> Export<'a> {
@@ -106,6 +107,7 @@ impl<'a> Export<'a> {
         match &mut file.body {
             Body::Columnar(body) => body.write(batch).with_context(context)?,
             Body::Csv(body) => rows_csv(&batch.rows()?, body).with_context(context)?,
+            Body::Ndjson(body) => rows_ndjson(&batch.rows()?, body).with_context(context)?,
         }
         Ok(())
     }
@@ -117,7 +119,9 @@ impl<'a> Export<'a> {
             let context = || format!("cannot write {}", file.path.display());
             match file.body {
                 Body::Columnar(body) => body.finish().with_context(context)?,
-                Body::Csv(mut body) => body.flush().with_context(context)?,
+                Body::Csv(mut body) | Body::Ndjson(mut body) => {
+                    body.flush().with_context(context)?;
+                }
             }
             fs::rename(&file.part.path, &file.path).with_context(context)?;
             file.part.whole = true;
@@ -140,6 +144,7 @@ impl TableFile {
             TablesFormat::Parquet => "parquet",
             TablesFormat::Arrow => "arrow",
             TablesFormat::Csv => "csv",
+            TablesFormat::Ndjson => "ndjson",
         };
         let path = directory.join(format!("{}.{ending}", table.name));
         let part =
@@ -158,6 +163,7 @@ impl TableFile {
                 rows_csv_names(&like.rows()?, &mut out).with_context(context)?;
                 Body::Csv(out)
             }
+            TablesFormat::Ndjson => Body::Ndjson(out),
         };
         Ok(Self { path, part, rows: 0, body })
     }

@@ -119,6 +119,20 @@ fn check_directory(directory: &Path) {
     assert!(files > 50, "only {files} files");
 }
 
+/// Parses every file of `export` in lines of JSON.
+fn check_export(trace: &Path, scratch: &Path) {
+    let out = scratch.join("tables");
+    printed(&["export", "--format", "ndjson", out.to_str().unwrap()], trace);
+    let mut rows = 0;
+    for entry in fs::read_dir(&out).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        rows += hostile::json_lines(&path.display().to_string(), &text).len();
+    }
+    assert!(rows > 50, "only {rows} rows");
+    fs::remove_dir_all(&out).unwrap();
+}
+
 /// Runs everything that reads a trace.
 fn check_reports(trace: &Path, scratch: &Path) {
     for arguments in
@@ -156,6 +170,7 @@ fn check_reports(trace: &Path, scratch: &Path) {
     hostile::openmetrics("metrics", &printed(&["metrics", "--format", "openmetrics"], trace));
     printed(&["gate", "init"], trace);
     printed(&["series"], trace);
+    check_export(trace, scratch);
 }
 
 /// Compares it with a recording of another command.

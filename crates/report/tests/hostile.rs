@@ -1,8 +1,10 @@
 //! Hostile names in every table format are rendered as inert text.
 
-use proctrace_findings::{Table, Unit};
+use proctrace_findings::{Rows, RowsColumn, RowsValues, Table, Unit};
 use proctrace_fixtures::hostile;
-use proctrace_report::{Style, escape, table_csv, table_json, table_markdown, table_text};
+use proctrace_report::{
+    Style, escape, rows_ndjson, table_csv, table_json, table_markdown, table_text,
+};
 use proctrace_wire::escape::to_bytes;
 
 /// Every attack string in a cell, a list, a title and a note.
@@ -80,5 +82,25 @@ fn json_is_inert_and_means_the_same() {
     let value = hostile::json("a table", &escape::json(&text));
     for (row, text) in hostile::texts().iter().enumerate() {
         assert_eq!(value["rows"][row]["name"], **text);
+    }
+}
+
+#[test]
+fn lines_of_json_are_inert_and_mean_the_same() {
+    let texts = hostile::texts();
+    let column = |name: &str, values| RowsColumn { name: name.to_owned(), values };
+    let rows = Rows {
+        columns: vec![
+            column("name", RowsValues::Text(texts.iter().cloned().map(Some).collect())),
+            column("names", RowsValues::Texts(vec![Some(texts.clone()); texts.len()])),
+        ],
+    };
+    let mut out = Vec::new();
+    rows_ndjson(&rows, &mut out).expect("memory takes it");
+    let lines = hostile::json_lines("rows", &String::from_utf8(out).expect("it is text"));
+    assert_eq!(lines.len(), texts.len());
+    for (line, text) in lines.iter().zip(&texts) {
+        assert_eq!(line["name"], **text);
+        assert_eq!(line["names"], serde_json::json!(texts));
     }
 }

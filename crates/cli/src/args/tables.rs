@@ -74,7 +74,7 @@ pub(crate) enum RowsFormat {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Export the tables of recordings to files for other tools: one file per table, as \
-        Parquet, Arrow (IPC, Feather) or CSV.\n\n\
+        Parquet, Arrow (IPC, Feather), CSV or NDJSON.\n\n\
         Each file contains the rows of all recordings; the column `recording` names the recording. The \
         metadata of Parquet and Arrow files contains descriptions and units of the columns. \
         docs/tables.md describes the tables.",
@@ -109,4 +109,6 @@ pub(crate) enum TablesFormat {
     Arrow,
     /// Comma-separated values.
     Csv,
+    /// One JSON object per row and line.
+    Ndjson,
 }
