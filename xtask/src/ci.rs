@@ -3,12 +3,13 @@
 use anyhow::Result;
 
 use crate::run::{cargo, exists, run as execute};
-use crate::{setup, test};
+use crate::{one_build, setup, test};
 
 /// Formatting, lints, dependencies, tests.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::EVERYTHING)?;
     execute(cargo().args(["fmt", "--all", "--check"]))?;
+    one_build::run()?;
     execute(cargo().args([
         "clippy",
         "--release",

@@ -1,39 +1,37 @@
 //! The complete demonstration: records and reports a real build.
 
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::run::{as_root, cargo, metadata, root, run as execute, target_dir};
-use crate::setup;
+use crate::{one_build, setup};
+
+/// The build from which the estimate of a first build's duration comes: CPU time of all its
+/// compilers, in minutes, on a virtual machine of 2026.
+const FIRST_BUILD_CPU_MINUTES: usize = 25;
 
 /// Installs what is missing, builds, records a build of the zstd library and reports on it.
 pub(crate) fn run() -> Result<()> {
     setup::run(setup::BUILD)?;
-    execute(cargo().args(["build", "--release", "--package", "proctrace"]))?;
     let target = target_dir()?;
-    let proctrace = target.join("release/proctrace");
     let demo = target.join("demo");
     std::fs::create_dir_all(&demo).context("cannot create a directory for the demo")?;
-    let work = demo.join("work");
-    if work.exists() {
-        std::fs::remove_dir_all(&work).context("cannot remove the build of the last demo")?;
-    }
+    let proctrace = target.join("release/proctrace");
     let (trace, gantt) = (demo.join("build.ptrace"), demo.join("build.svg"));
-
-    println!("\nRecording a real build: the zstd library, from sources that cargo has fetched.");
-    execute(
-        as_root(&proctrace)
-            .args(["record", "--output"])
-            .arg(&trace)
-            .args(["--", "sh"])
-            .arg(root().join("fixtures/demo/build.sh"))
-            .arg(zstd_sources()?)
-            .arg(&work)
-            // `cargo run` adds four directories to it, and every program of the build would search
-            // them for its libraries: 45 more failed opens per program.
-            .env_remove("LD_LIBRARY_PATH"),
-    )?;
+    if has_analysis(&target) {
+        execute(cargo().args(["build", "--release", "--package", "proctrace"]))?;
+        record(&proctrace, &demo, &trace)?;
+    } else {
+        build_first(&proctrace, &demo, &trace)?;
+    }
 
     println!("\nThe report:\n");
     // A trace recorded with sudo belongs to the user, so the report needs no sudo.
@@ -44,6 +42,114 @@ pub(crate) fn run() -> Result<()> {
     println!("Gantt chart: {}", gantt.display());
     println!("To record a command: sudo {} record -- COMMAND", proctrace.display());
     Ok(())
+}
+
+/// Whether polars, which takes most of a first build, has been compiled.
+fn has_analysis(target: &Path) -> bool {
+    std::fs::read_dir(target.join("release/deps")).is_ok_and(|mut files| {
+        files.any(|file| {
+            file.is_ok_and(|file| file.file_name().to_string_lossy().starts_with("libpolars_lazy-"))
+        })
+    })
+}
+
+/// The first build: the recorder alone, which takes a minute, then the analysis; the recording is
+/// made meanwhile.
+fn build_first(proctrace: &Path, demo: &Path, trace: &Path) -> Result<()> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    println!(
+        "\nThis is the first build: some {} minutes on {cores} cores, most of them for the data-frame \
+         library of the analysis. The recorder is built first, and records while the analysis compiles.",
+        FIRST_BUILD_CPU_MINUTES.div_ceil(cores)
+    );
+    let recorder = ["build", "--release", "--package", "proctrace", "--no-default-features"];
+    execute(cargo().args(recorder))?;
+    let copy = demo.join("recorder");
+    std::fs::copy(proctrace, &copy).context("cannot copy the recorder")?;
+    let build = Build::start()?;
+    record(&copy, demo, trace)?;
+    build.wait()
+}
+
+fn record(proctrace: &Path, demo: &Path, trace: &Path) -> Result<()> {
+    let work = demo.join("work");
+    if work.exists() {
+        std::fs::remove_dir_all(&work).context("cannot remove the build of the last demo")?;
+    }
+    println!("\nRecording a real build: the zstd library, from sources that cargo has fetched.");
+    execute(
+        as_root(proctrace)
+            .args(["record", "--output"])
+            .arg(trace)
+            .args(["--", "sh"])
+            .arg(root().join("fixtures/demo/build.sh"))
+            .arg(zstd_sources()?)
+            .arg(&work)
+            // `cargo run` adds four directories to it, and every program of the build would search
+            // them for its libraries: 45 more failed opens per program.
+            .env_remove("LD_LIBRARY_PATH"),
+    )
+}
+
+/// cargo, building in the background.
+struct Build {
+    cargo: Child,
+    begun: Instant,
+    /// Number of packages compiled so far, counted by a thread that reads cargo's messages.
+    done: Arc<AtomicUsize>,
+    counting: JoinHandle<()>,
+    of: usize,
+}
+
+impl Build {
+    fn start() -> Result<Self> {
+        let of = one_build::dependencies(&["--package", "proctrace", "--edges", "normal,build"])?;
+        let build =
+            ["build", "--release", "--package", "proctrace", "--message-format=json", "--quiet"];
+        let mut cargo =
+            cargo().args(build).stdout(Stdio::piped()).spawn().context("cannot run cargo build")?;
+        let messages = cargo.stdout.take().context("cargo has no output")?;
+        let done = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&done);
+        let counting = std::thread::spawn(move || {
+            for line in BufReader::new(messages).lines().map_while(Result::ok) {
+                // A package has a message for its library, and some have one for a build script.
+                let library =
+                    line.contains(r#""kind":["lib"]"#) || line.contains(r#""proc-macro""#);
+                if line.contains(r#""reason":"compiler-artifact""#) && library {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        Ok(Self { cargo, begun: Instant::now(), done, counting, of: of.len() })
+    }
+
+    /// Waits for its end, with a line on a terminal that shows how far it is.
+    fn wait(mut self) -> Result<()> {
+        let shows = std::io::stdout().is_terminal();
+        println!("\nRecorded. The analysis is still compiling.");
+        let status = loop {
+            if let Some(status) = self.cargo.try_wait().context("cannot wait for cargo")? {
+                break status;
+            }
+            if shows {
+                let minutes = self.begun.elapsed().as_secs() / 60;
+                let done = self.done.load(Ordering::Relaxed);
+                print!("\r{done} of {} packages, {minutes} min", self.of);
+                // A line that cannot be shown is no reason to stop.
+                let _ = std::io::stdout().flush();
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        };
+        if shows {
+            println!();
+        }
+        let _ = self.counting.join();
+        if !status.success() {
+            bail!("cargo build failed ({status})");
+        }
+        Ok(())
+    }
 }
 
 /// The C sources in the package zstd-sys, which provides the compression of trace files.

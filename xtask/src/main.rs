@@ -10,6 +10,7 @@ mod demo;
 mod dist;
 mod fixtures;
 mod fuzz;
+mod one_build;
 mod payloads;
 mod python;
 mod run;

@@ -59,7 +59,8 @@ pub(crate) fn run(args: &PayloadsArgs) -> Result<()> {
     Ok(())
 }
 
-fn pythia8() -> Result<()> {
+/// Installs the wheels of the payload unless they are there, and prints its job and its Python.
+pub(crate) fn pythia8() -> Result<()> {
     let sources = root().join("fixtures/payloads/pythia8");
     let requirements = sources.join("requirements.txt");
     let payloads = target_dir()?.join("payloads");

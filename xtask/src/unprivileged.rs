@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::run::cargo;
+use crate::run::{cargo, root};
 use crate::setup;
 
 /// Tests of the command-line program that record, and others that take longer than all else
@@ -100,6 +100,8 @@ impl TestProgram {
             .args(arguments)
             .current_dir(&self.directory)
             .env("CARGO_MANIFEST_DIR", &self.directory)
+            // As .cargo/config.toml has it for tests that cargo runs.
+            .env("INSTA_WORKSPACE_ROOT", root())
             .output()
     }
 }

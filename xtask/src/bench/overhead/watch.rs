@@ -7,10 +7,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use crate::run::{as_root, is_root};
+use crate::run::as_root;
 
 const POLL: Duration = Duration::from_millis(50);
 
@@ -91,19 +92,16 @@ pub(super) fn real(pid: u32) -> u32 {
 /// Interrupts a tracer, as Ctrl-C does.
 pub(super) fn interrupt(pid: u32) {
     let pid = real(pid);
-    if is_root() {
-        // It may have exited already.
-        let _ = kill(nix_pid(pid), Signal::SIGINT);
-    } else {
+    // It may have exited already.
+    if kill(nix_pid(pid), Signal::SIGINT) == Err(Errno::EPERM) {
         kill_by_command(&["-INT", "--", &pid.to_string()]);
     }
 }
 
 /// Kills a process group.
 pub(super) fn kill_group(group: u32) {
-    if is_root() {
-        let _ = killpg(nix_pid(group), Signal::SIGKILL);
-    } else {
+    // EPERM: every process of the group belongs to root.
+    if killpg(nix_pid(group), Signal::SIGKILL) == Err(Errno::EPERM) {
         kill_by_command(&["-KILL", "--", &format!("-{group}")]);
     }
 }

@@ -1,0 +1,1 @@
+//! Nothing: the dependencies in Cargo.toml are what this crate is for.

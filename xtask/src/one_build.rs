@@ -1,0 +1,42 @@
+//! Checks that every build of the workspace compiles each dependency with the same features.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+
+use crate::run::{cargo, output};
+
+/// The builds that the chores start, besides that of the whole workspace with its tests.
+const BUILDS: &[&[&str]] = &[
+    &["--package", "proctrace"],
+    &["--package", "proctrace", "--no-default-features"],
+    &["--package", "xtask"],
+];
+
+/// Fails with the dependencies that one of these builds would compile a second time.
+pub(crate) fn run() -> Result<()> {
+    let all = dependencies(&["--workspace", "--edges", "normal,build,dev"])?;
+    for build in BUILDS {
+        let own = dependencies(&[build, &["--edges", "normal,build"][..]].concat())?;
+        let differing: Vec<_> = own.difference(&all).map(String::as_str).collect();
+        if !differing.is_empty() {
+            bail!(
+                "cargo build {} asks for other features than the tests; add them to \
+                 crates/one-build/Cargo.toml:\n  {}",
+                build.join(" "),
+                differing.join("\n  ")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The packages from registries in a build, with their versions and features.
+pub(crate) fn dependencies(arguments: &[&str]) -> Result<BTreeSet<String>> {
+    let format = ["tree", "--prefix", "none", "--format", "{p} [{f}]"];
+    let tree = output(cargo().args(format).args(arguments))?;
+    let tree = String::from_utf8_lossy(&tree);
+    let lines = tree.lines().map(|line| line.trim_end_matches(" (*)"));
+    // Packages of the workspace have their paths in brackets.
+    Ok(lines.filter(|line| !line.contains("(/")).map(str::to_owned).collect())
+}
