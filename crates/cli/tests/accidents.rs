@@ -24,10 +24,15 @@ fn wait_until(what: &str, done: impl Fn() -> bool) {
 fn a_killed_recorder_leaves_a_readable_trace_and_an_unharmed_command() {
     let mut recorder = Recorder::new();
     let finished = recorder.directory.path().join("finished");
-    // It kills its own recorder halfway, after the first two seconds of records were flushed.
+    // It kills its own recorder halfway, once the trace has grown after the first 800 processes: what
+    // was drained is written every two seconds.
     let script = format!(
-        "{spawn} 800 /bin/true; sleep 2.2; kill -9 $PPID; {spawn} 200 /bin/true && echo yes > {finished}",
+        "{spawn} 800 /bin/true; \
+         size() {{ stat -c %s {trace}; }}; before=$(size); \
+         until [ $(size) -gt $before ]; do sleep 0.1; done; \
+         kill -9 $PPID; {spawn} 200 /bin/true && echo yes > {finished}",
         spawn = fixture("spawn").display(),
+        trace = recorder.trace().display(),
         finished = finished.display(),
     );
     recorder.command.args(["--", "sh", "-c", &script]).stderr(Stdio::null());

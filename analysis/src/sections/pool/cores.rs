@@ -1,6 +1,8 @@
 //! CPUs in use over time: by each worker, by a writer, and beyond the requested cores.
 
-use proctrace_findings::{Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count};
+use proctrace_findings::{
+    Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count, counted,
+};
 
 use crate::recording::Recording;
 use crate::recording::bins::Quantity;
@@ -259,7 +261,10 @@ pub(crate) fn chart(
             series: names.iter().zip(series).map(|(name, values)| named(name, values)).collect(),
             stacked: true,
             points: false,
-            marks: vec![Mark { at: f64::from(cores), name: format!("{cores} cores requested") }],
+            marks: vec![Mark {
+                at: f64::from(cores),
+                name: format!("{} requested", counted(u64::from(cores), "core", "cores")),
+            }],
             moments: moments(recording, at),
         }),
     )
