@@ -1,0 +1,166 @@
+//! What an ELF file tells the dynamic linker about its libraries.
+
+use object::elf::{
+    DF_1_NODEFLIB, DT_FLAGS_1, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB,
+    FileHeader32, FileHeader64, PT_DYNAMIC, PT_INTERP, PT_LOAD,
+};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, ReadRef, StringTable};
+use thiserror::Error;
+
+/// Maximum number of libraries that one object can name; more are an error.
+const NEEDED_MAX: usize = 10_000;
+
+/// The dynamic section of an executable or a library.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Elf {
+    /// Whether it is for 64 bits.
+    pub is_64: bool,
+    /// Its machine: `e_machine` of elf(5).
+    pub machine: u16,
+    /// Its interpreter: the dynamic linker. `None` in libraries and static executables.
+    pub interpreter: Option<Vec<u8>>,
+    /// DT_NEEDED: the libraries that it asks for, in order.
+    pub needed: Vec<Vec<u8>>,
+    /// DT_SONAME: the name by which others ask for it.
+    pub soname: Option<Vec<u8>>,
+    /// DT_RPATH, unless DT_RUNPATH exists, which replaces it.
+    pub rpath: Option<Vec<u8>>,
+    /// DT_RUNPATH.
+    pub runpath: Option<Vec<u8>>,
+    /// DF_1_NODEFLIB: neither the cache nor the default directories are searched for it.
+    pub no_default_directories: bool,
+}
+
+/// Why a file has no readable dynamic section.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ElfError {
+    /// It is not an ELF file.
+    #[error("not an ELF file")]
+    Foreign,
+    /// Its headers or its dynamic section are damaged.
+    #[error("damaged ELF file: {0}")]
+    Damaged(String),
+}
+
+impl From<object::Error> for ElfError {
+    fn from(error: object::Error) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+impl Elf {
+    /// Reads a file, no more of it than needed.
+    ///
+    /// # Errors
+    /// As [`Elf::parse`].
+    pub fn read(file: std::fs::File) -> Result<Self, ElfError> {
+        Self::parse(&object::ReadCache::new(file))
+    }
+
+    /// Parses a file: its bytes, or an `object::ReadCache` that reads no more of it than needed.
+    ///
+    /// # Errors
+    /// If it is no ELF file, or a damaged one. A static executable is no error: it needs nothing.
+    pub fn parse<'a>(bytes: impl ReadRef<'a>) -> Result<Self, ElfError> {
+        match FileKind::parse(bytes) {
+            Ok(FileKind::Elf32) => parse::<FileHeader32<Endianness>, _>(bytes, false),
+            Ok(FileKind::Elf64) => parse::<FileHeader64<Endianness>, _>(bytes, true),
+            _ => Err(ElfError::Foreign),
+        }
+    }
+}
+
+fn parse<'a, H, R>(bytes: R, is_64: bool) -> Result<Elf, ElfError>
+where
+    H: FileHeader<Endian = Endianness>,
+    R: ReadRef<'a>,
+{
+    let header = H::parse(bytes)?;
+    let endian = header.endian()?;
+    let segments = header.program_headers(endian, bytes)?;
+    let mut elf = Elf { is_64, machine: header.e_machine(endian), ..Elf::default() };
+    for segment in segments {
+        if segment.p_type(endian) == PT_INTERP {
+            elf.interpreter = segment.interpreter(endian, bytes)?.map(<[u8]>::to_vec);
+        }
+    }
+    let Some(dynamic) = segments.iter().find(|segment| segment.p_type(endian) == PT_DYNAMIC) else {
+        return Ok(elf);
+    };
+    let entries = dynamic.dynamic(endian, bytes)?.unwrap_or_default();
+    let value = |tag: i64| {
+        let entry = entries.iter().find(|entry| entry.d_tag(endian).into() == tag)?;
+        Some(entry.d_val(endian).into())
+    };
+    let (Some(address), Some(size)) = (value(DT_STRTAB), value(DT_STRSZ)) else {
+        return Ok(elf);
+    };
+    let offset = segments
+        .iter()
+        .filter(|segment| segment.p_type(endian) == PT_LOAD)
+        .find_map(|segment| {
+            let (from, length) = (segment.p_vaddr(endian).into(), segment.p_filesz(endian).into());
+            let within = address.checked_sub(from).filter(|within| *within < length)?;
+            within.checked_add(segment.p_offset(endian).into())
+        })
+        .ok_or_else(|| ElfError::Damaged("the string table is in no segment".to_owned()))?;
+    let strings = StringTable::new(bytes, offset, offset.saturating_add(size));
+    let text = |at: u64| -> Result<Vec<u8>, ElfError> {
+        let at = u32::try_from(at).ok().and_then(|at| strings.get(at).ok());
+        at.map(<[u8]>::to_vec)
+            .ok_or_else(|| ElfError::Damaged("a name is not in the string table".to_owned()))
+    };
+    let named = |tag: i64| value(tag).map(text).transpose();
+    elf.soname = named(DT_SONAME)?;
+    elf.runpath = named(DT_RUNPATH)?;
+    elf.rpath = if elf.runpath.is_some() { None } else { named(DT_RPATH)? };
+    let flags: u64 = value(DT_FLAGS_1).unwrap_or(0);
+    elf.no_default_directories = flags & u64::from(DF_1_NODEFLIB) != 0;
+    for entry in entries.iter().filter(|entry| entry.d_tag(endian).into() == DT_NEEDED) {
+        if elf.needed.len() == NEEDED_MAX {
+            return Err(ElfError::Damaged("it names too many libraries".to_owned()));
+        }
+        elf.needed.push(text(entry.d_val(endian).into())?);
+    }
+    Ok(elf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn own() -> Vec<u8> {
+        std::fs::read("/proc/self/exe").expect("our own executable")
+    }
+
+    #[test]
+    fn our_own_executable_needs_libc() {
+        let elf = Elf::parse(&own()[..]).expect("an ELF file");
+        assert!(elf.needed.iter().any(|name| name.starts_with(b"libc.so")), "{elf:?}");
+        assert!(elf.interpreter.is_some_and(|path| path.starts_with(b"/lib")));
+        assert_eq!(Elf::parse(&b"#!/bin/sh\n"[..]), Err(ElfError::Foreign));
+        assert_eq!(Elf::parse(&b""[..]), Err(ElfError::Foreign));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn damage_is_an_error_or_another_file(
+            changes in proptest::collection::vec((0_usize..4096, any::<u8>()), 1..40),
+            length in 0_usize..8192,
+        ) {
+            // The headers and the dynamic section of a small library are within its first pages.
+            let mut bytes = own();
+            for (at, byte) in changes {
+                if let Some(old) = bytes.get_mut(at) {
+                    *old = byte;
+                }
+            }
+            let _ = Elf::parse(&bytes[..]);
+            let _ = Elf::parse(&bytes[..length.min(bytes.len())]);
+        }
+    }
+}

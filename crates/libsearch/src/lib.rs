@@ -1,0 +1,24 @@
+//! How the dynamic linker searches for libraries: which paths a program's start looks up, in which
+//! order, and because of which list of directories.
+//!
+//! [`search`] is a pure function of a program, its environment and a view of the files ([`Files`]). It
+//! follows `_dl_map_object`, `open_path` and `fillin_rpath` of glibc's elf/dl-load.c. Tests compare it
+//! with what strace sees of the real linker, look-up by look-up.
+//!
+//! All input may be hostile: ELF files and caches are parsed with bounds ([`Elf::parse`],
+//! [`Cache::parse`]), symbolic links are followed a limited number of times, and a search ends after
+//! [`PROBES_MAX`] look-ups.
+
+mod cache;
+mod capabilities;
+mod elf;
+mod files;
+mod list;
+mod search;
+
+pub use cache::{Cache, CacheError};
+pub use capabilities::{Capabilities, Linker};
+pub use elf::{Elf, ElfError};
+pub use files::{Files, Found, Identity, Root};
+pub use list::Tokens;
+pub use search::{Call, Cause, PROBES_MAX, Probe, Program, Search, search};

@@ -1,0 +1,125 @@
+//! Lists of directories: LD_LIBRARY_PATH, RPATH and RUNPATH.
+
+/// What the tokens of a list stand for (ld.so(8), "Dynamic string tokens").
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// $ORIGIN: the directory of the object that contains the list. An entry with the token is
+    /// dropped where it is not known.
+    pub origin: Option<Vec<u8>>,
+    /// $LIB: "lib64", or "lib/x86_64-linux-gnu" on Debian.
+    pub lib: Vec<u8>,
+    /// $PLATFORM: "x86_64".
+    pub platform: Vec<u8>,
+}
+
+/// The entries of a list as directories with a slash at the end, in the form in which the linker
+/// compares them: duplicates are dropped, and an empty entry, the current directory, stays empty. Each
+/// comes with the index of its entry.
+pub(crate) fn directories(
+    list: &[u8],
+    separators: &[u8],
+    tokens: &Tokens,
+) -> Vec<(usize, Vec<u8>)> {
+    let mut found: Vec<(usize, Vec<u8>)> = Vec::new();
+    for (at, entry) in list.split(|byte| separators.contains(byte)).enumerate() {
+        let Some(mut directory) = expand(entry, tokens) else { continue };
+        while directory.len() > 1 && directory.ends_with(b"/") {
+            directory.pop();
+        }
+        if !directory.is_empty() && !directory.ends_with(b"/") {
+            directory.push(b'/');
+        }
+        if !found.iter().any(|(_, known)| *known == directory) {
+            found.push((at, directory));
+        }
+    }
+    found
+}
+
+/// A path with its tokens replaced; `None` if one of them is not known.
+pub(crate) fn expand(path: &[u8], tokens: &Tokens) -> Option<Vec<u8>> {
+    let mut expanded = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(dollar) = rest.iter().position(|byte| *byte == b'$') {
+        expanded.extend_from_slice(&rest[..dollar]);
+        rest = &rest[dollar..];
+        match token(rest) {
+            Some((name, length)) => {
+                expanded.extend_from_slice(match name {
+                    b"ORIGIN" => tokens.origin.as_ref()?,
+                    b"LIB" => &tokens.lib,
+                    _ => &tokens.platform,
+                });
+                rest = &rest[length..];
+            }
+            None => {
+                expanded.push(b'$');
+                rest = &rest[1..];
+            }
+        }
+    }
+    expanded.extend_from_slice(rest);
+    Some(expanded)
+}
+
+/// The token at the start of a text that begins with a dollar sign, and its length there.
+fn token(text: &[u8]) -> Option<(&'static [u8], usize)> {
+    const NAMES: [&[u8]; 3] = [b"ORIGIN", b"LIB", b"PLATFORM"];
+    let after = &text[1..];
+    for name in NAMES {
+        if let Some(inner) = after.strip_prefix(b"{")
+            && inner.starts_with(name)
+            && inner.get(name.len()) == Some(&b'}')
+        {
+            return Some((name, name.len() + 3));
+        }
+        let ends = |next: Option<&u8>| {
+            next.is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_')
+        };
+        if after.starts_with(name) && ends(after.get(name.len())) {
+            return Some((name, name.len() + 1));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tokens() -> Tokens {
+        Tokens {
+            origin: Some(b"/opt/bin".into()),
+            lib: b"lib64".into(),
+            platform: b"x86_64".into(),
+        }
+    }
+
+    fn of(list: &str) -> Vec<(usize, String)> {
+        let found = directories(list.as_bytes(), b":;", &tokens());
+        found.into_iter().map(|(at, d)| (at, String::from_utf8(d).expect("UTF-8"))).collect()
+    }
+
+    #[test]
+    fn lists_are_split_and_expanded() {
+        let of =
+            |list: &str| of(list).into_iter().map(|(at, d)| format!("{at}{d}")).collect::<Vec<_>>();
+        assert_eq!(of("/a:/b/;/a//"), ["0/a/", "1/b/"]);
+        assert_eq!(of(":/a:"), ["0", "1/a/"]);
+        assert_eq!(of("$ORIGIN/../lib:${LIB}/$PLATFORM"), ["0/opt/bin/../lib/", "1lib64/x86_64/"]);
+        assert_eq!(of("$ORIGINAL:$"), ["0$ORIGINAL/", "1$/"]);
+        assert_eq!(of("/"), ["0/"]);
+        let unknown = Tokens { origin: None, ..tokens() };
+        assert_eq!(directories(b"$ORIGIN:/a", b":", &unknown), [(1, b"/a/".to_vec())]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_list_has_directories(list in proptest::collection::vec(any::<u8>(), 0..200)) {
+            for (_, directory) in directories(&list, b":;", &tokens()) {
+                prop_assert!(directory.is_empty() || directory.ends_with(b"/"));
+            }
+        }
+    }
+}
