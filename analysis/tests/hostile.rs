@@ -6,9 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use proctrace_analysis::{
-    Analysis, Options, Recording, Rules, Section, analyse, classification, gantt,
+    Analysis, Options, Recording, Rules, Section, System, analyse, classification, gantt, libs,
 };
 use proctrace_findings::{Cell, GanttOrder, GanttView};
+use proctrace_libsearch::{Cache, Linker, Root};
 use proctrace_replay::Replay;
 use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
 use proctrace_wire::{Frames, Stream};
@@ -43,6 +44,8 @@ fn write(header: &Header, trailer: Option<&Trailer>, blocks: &[Block], path: &Pa
 /// Runs everything that reads a trace.
 fn read_all(path: &Path) {
     let recording = Recording::load(path, &Rules::built_in()).unwrap();
+    let (linker, cache) = (Linker::default(), Cache::default());
+    libs(path, System { linker: &linker, cache: &cache, files: &Root::new("/", "/") }).unwrap();
     let findings = analyse(&recording).unwrap();
     for order in [GanttOrder::Time, GanttOrder::Tree] {
         let view = GanttView { order, ..GanttView::default() };

@@ -23,7 +23,8 @@ pub(crate) use self::parse::parse_duration;
 pub(crate) use self::record::{RecordArgs, WaitFor, WhenFull, WhichHook};
 #[cfg(feature = "analyse")]
 pub(crate) use self::report::{
-    CheckArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs, StartupArgs,
+    CheckArgs, ClassifyArgs, LibsArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs,
+    StartupArgs,
 };
 
 #[cfg(feature = "analyse")]
@@ -71,6 +72,8 @@ pub(crate) enum Command {
     Series(SeriesArgs),
     #[cfg(feature = "analyse")]
     Startup(StartupArgs),
+    #[cfg(feature = "analyse")]
+    Libs(LibsArgs),
     #[cfg(feature = "analyse")]
     Check(CheckArgs),
     #[cfg(feature = "analyse")]

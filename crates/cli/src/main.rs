@@ -17,6 +17,8 @@ mod export;
 #[cfg(feature = "analyse")]
 mod gate;
 mod invoker;
+#[cfg(feature = "analyse")]
+mod libs;
 mod live;
 mod manual;
 #[cfg(feature = "analyse")]
@@ -70,6 +72,8 @@ fn main() -> ExitCode {
         Command::Series(args) => (exit_code::FAILED, series::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Startup(args) => (exit_code::FAILED, startup::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Libs(args) => (exit_code::FAILED, libs::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Check(args) => (exit_code::FAILED, check::run(&args)),
         #[cfg(feature = "analyse")]

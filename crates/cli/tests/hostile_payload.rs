@@ -135,13 +135,19 @@ fn check_export(trace: &Path, scratch: &Path) {
 
 /// Runs everything that reads a trace.
 fn check_reports(trace: &Path, scratch: &Path) {
-    for arguments in
-        [&["report"][..], &["report", "--all"], &["report", "--summary"], &["classify"], &["check"]]
-    {
+    for arguments in [
+        &["report"][..],
+        &["report", "--all"],
+        &["report", "--summary"],
+        &["classify"],
+        &["check"],
+        &["libs", "--all"],
+    ] {
         printed(arguments, trace);
     }
     hostile::json("report --json", &printed(&["report", "--json"], trace));
     hostile::json("dump --header", &printed(&["dump", "--header"], trace));
+    hostile::json("libs --json", &printed(&["libs", "--json"], trace));
     hostile::json_lines("dump", &printed(&["dump"], trace));
     let sections = text(&run(&["report", "--section", "list"].map(OsStr::new), &[0]).stdout);
     for section in sections.lines().filter_map(|line| line.split_whitespace().next()) {

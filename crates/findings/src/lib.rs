@@ -8,6 +8,7 @@
 mod chart;
 mod ends;
 mod gantt;
+mod libs;
 mod metric;
 mod number;
 mod rows;
@@ -20,6 +21,7 @@ pub use chart::{
 };
 pub use ends::{Ends, ProgramEnd};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
+pub use libs::{Libs, LookupCause, Remedy};
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
 pub use number::{bytes, count, counted, figure, time};
 pub use proctrace_wire::Outcome;

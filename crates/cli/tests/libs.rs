@@ -1,0 +1,121 @@
+//! Causes of failed look-ups: the model of the dynamic linker against what is recorded, and what a remedy
+//! leaves against what was predicted.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use common::{Recorder, proctrace, u64_of};
+use proctrace_fixtures::libraries::{DIRECTORIES, LIBRARIES, Libraries, PLAIN_MISSES};
+use serde_json::Value;
+
+const TRACE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/traces/alice-o2-before-2.ptrace");
+
+fn libs(trace: &Path) -> Value {
+    let output = proctrace().args(["libs", "--json"]).arg(trace).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Every predicted look-up is recorded, and no other failed look-up of a library.
+fn assert_explained(found: &Value) -> u64 {
+    assert_eq!(found["predicted_library_misses"], found["confirmed_library_misses"], "{found:#}");
+    assert_eq!(found["unexplained_library_misses"], 0, "{found:#}");
+    assert_eq!(found["starts_not_modelled"], 0, "{found:#}");
+    u64_of(&found["predicted_library_misses"])
+}
+
+fn of_kind(found: &Value, kind: &str) -> (u64, usize) {
+    let causes = found["causes"].as_array().unwrap().iter().filter(|cause| cause["kind"] == kind);
+    let misses: Vec<u64> = causes.map(|cause| u64_of(&cause["misses"])).collect();
+    (misses.iter().sum(), misses.len())
+}
+
+fn predicted(found: &Value, remedy: &str) -> u64 {
+    let remedies = found["remedies"].as_array().unwrap();
+    u64_of(&remedies.iter().find(|one| one["name"] == remedy).unwrap()["predicted_misses"])
+}
+
+fn recorded(program: &Path, list: Option<&str>) -> Value {
+    let mut recorder = Recorder::new();
+    recorder.command.env_remove("LD_LIBRARY_PATH");
+    let recorder = match list {
+        Some(list) => recorder.env("LD_LIBRARY_PATH", list),
+        None => recorder,
+    };
+    let recorded = recorder.run([program]);
+    recorded.sound(0);
+    libs(&recorded.trace())
+}
+
+#[test]
+fn a_remedy_leaves_what_was_predicted() {
+    let place = tempfile::tempdir().unwrap();
+    let fixture = Libraries::make(place.path(), &[]);
+    let list = Libraries::list(place.path());
+    let found = recorded(&fixture.program(), Some(&list));
+    let misses = assert_explained(&found);
+    assert!(misses > (PLAIN_MISSES + DIRECTORIES) as u64, "{found:#}");
+    assert_eq!(of_kind(&found, "LD_LIBRARY_PATH"), (misses, DIRECTORIES));
+    assert_eq!(predicted(&found, "none"), misses);
+
+    let farm = place.path().join("farm");
+    fs::create_dir(&farm).unwrap();
+    for n in 0..LIBRARIES {
+        symlink(fixture.library(n), farm.join(Libraries::name(n))).unwrap();
+    }
+    let with_farm = format!("{}:{list}", farm.display());
+    let after = recorded(&fixture.program(), Some(&with_farm));
+    assert_eq!(assert_explained(&after), predicted(&found, "farm"));
+    let libc =
+        ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6"];
+    let libc = libc.into_iter().find(|path| Path::new(path).exists()).unwrap();
+    symlink(libc, farm.join("libc.so.6")).unwrap();
+    let after = recorded(&fixture.program(), Some(&with_farm));
+    assert_eq!(assert_explained(&after), predicted(&found, "farm-system"));
+}
+
+#[test]
+fn lists_of_objects_are_causes_too() {
+    for (tags, kind) in [("--disable-new-dtags", "RPATH"), ("--enable-new-dtags", "RUNPATH")] {
+        let place = tempfile::tempdir().unwrap();
+        let rpath = format!("-Wl,{tags},-rpath,{}", Libraries::list(place.path()));
+        let fixture = Libraries::make(place.path(), &[&rpath]);
+        let found = recorded(&fixture.program(), None);
+        let misses = assert_explained(&found);
+        assert_eq!(of_kind(&found, kind), (misses, 1), "{found:#}");
+    }
+}
+
+/// Programs that no one here wrote, as they are started by a shell.
+#[test]
+fn programs_of_the_system_have_no_unexplained_miss() {
+    let script =
+        "perl -e 1; git --version; gcc --version; python3 -c 'import json, ssl'; ls | sort";
+    for list in [None, Some("/opt/one:/usr/local/lib:/no/such:")] {
+        let recorder = Recorder::new().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        let recorder = match list {
+            Some(list) => recorder.env("LD_LIBRARY_PATH", list),
+            None => recorder,
+        };
+        let recorded = recorder.run(["sh", "-c", script]);
+        let found = libs(&recorded.trace());
+        assert_explained(&found);
+        assert!(u64_of(&found["starts"]) >= 6, "{found:#}");
+    }
+}
+
+/// A recording whose directories are gone: they are inferred from its failed look-ups.
+#[test]
+fn directories_that_are_gone_are_inferred() {
+    let found = libs(Path::new(TRACE));
+    let (misses, entries) = of_kind(&found, "LD_LIBRARY_PATH");
+    assert_eq!(entries, 48, "{found:#}");
+    assert!(misses > 300_000, "{misses}");
+    assert_eq!(found["unexplained_library_misses"], 0);
+}
