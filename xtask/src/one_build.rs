@@ -11,6 +11,7 @@ const BUILDS: &[&[&str]] = &[
     &["--package", "proctrace"],
     &["--package", "proctrace", "--no-default-features"],
     &["--package", "xtask"],
+    &["--package", "proctrace-payload"],
 ];
 
 /// Fails with the dependencies that one of these builds would compile a second time.

@@ -15,6 +15,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         Ok(()) => None,
         Err(error) => Some(error.downcast::<Unavailable>()?),
     };
+    // Tests of the command line run it, also when only some of them are selected.
+    execute(cargo().args(["build", "--release", "--package", "proctrace-payload"]))?;
     let mut command = cargo();
     command.args(["test", "--release", "--workspace"]).args(arguments);
     if without_index.is_none() {

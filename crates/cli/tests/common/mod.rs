@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -26,30 +25,12 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
 }
 
 /// `proctrace-payload`, in the directory of the binary under test. cargo does not build programs of
-/// other packages for a test, so this requests the build explicitly. Under sudo it does not, since
-/// the files would belong to root; a test of the whole workspace has built it by then.
-pub(crate) fn payload() -> &'static Path {
-    static PAYLOAD: OnceLock<PathBuf> = OnceLock::new();
-    PAYLOAD.get_or_init(|| {
-        let directory = Path::new(env!("CARGO_BIN_EXE_proctrace")).parent().unwrap();
-        let program = directory.join("proctrace-payload");
-        if std::env::var_os("SUDO_UID").is_some() && program.is_file() {
-            return program;
-        }
-        let profile = match directory.file_name().unwrap().to_str().unwrap() {
-            "debug" => "dev",
-            other => other,
-        };
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "proctrace-payload", "--profile", profile])
-            .arg("--target-dir")
-            .arg(directory.parent().unwrap())
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .unwrap();
-        assert!(status.success(), "cannot build proctrace-payload");
-        program
-    })
+/// other packages for a test, unless all of the workspace are run; `cargo xtask test` builds it first.
+pub(crate) fn payload() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_proctrace")).with_file_name("proctrace-payload");
+    let built = program.is_file();
+    assert!(built, "build it first: cargo build --release --package proctrace-payload");
+    program
 }
 
 /// The options of a recording.
