@@ -1,6 +1,7 @@
 //! What would avoid failed look-ups of the dynamic linker: each remedy is a changed list or a changed set
 //! of files, for which the model searches again.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -13,90 +14,94 @@ use crate::libs::starts::{Start, Starts, searched};
 /// A directory of links that does not exist yet.
 const FARM: &[u8] = b"/proctrace-farm";
 
+/// Each remedy by its stable name: what it does, and what it risks.
+const REMEDIES: [(&str, &str, &str); 6] = [
+    ("none", "nothing: as recorded", ""),
+    (
+        "drop",
+        "remove the entries of LD_LIBRARY_PATH in which no library was found",
+        "a library that only another run needs, or dlopen(3), is not found there any more",
+    ),
+    (
+        "reorder",
+        "put the entries in which most libraries are found first",
+        "of two libraries of one name another one may be found",
+    ),
+    (
+        "unset",
+        "unset LD_LIBRARY_PATH for programs that take no library from it",
+        "programs that they start no longer have it either",
+    ),
+    (
+        "farm",
+        "put one directory first, with links to all libraries that are found by LD_LIBRARY_PATH",
+        "the links must be renewed when libraries are; one version of each name for all programs",
+    ),
+    (
+        "farm-system",
+        "the same with links to the libraries of the system as well",
+        "as for farm, and links to libc must be renewed when the system is upgraded",
+    ),
+];
+
 /// Remedies by what they leave, the most effective first; today's state is the last of equals.
 pub(crate) fn remedies(starts: &Starts<'_>) -> Vec<Remedy> {
     let hits = hits_by_entry(starts);
-    let used = |entry: &[u8]| hits.get(entry).copied().unwrap_or(0);
-    let entries = |list: &[u8]| -> Vec<Vec<u8>> {
-        list.split(|byte| matches!(byte, b':' | b';')).map(<[u8]>::to_vec).collect()
-    };
-    let total = |list: &dyn Fn(&Start) -> Option<Vec<u8>>, system: System<'_>| -> u64 {
+    let system = starts.system();
+    let farm = Farm { today: system.files, links: links(starts, false) };
+    let whole_farm = Farm { today: system.files, links: links(starts, true) };
+    let has_list = starts.all().any(|(start, _)| start.library_path.is_some());
+    let predicted = |name: &str| -> u64 {
+        let files = match name {
+            "farm" => &farm,
+            "farm-system" => &whole_farm,
+            _ => system.files,
+        };
+        let changed = System { files, ..system };
         let misses = |start: &Start| {
-            let search = searched(&start.kind, list(start).as_deref(), system);
+            let search = searched(&start.kind, list(name, start, &hits).as_deref(), changed);
             search.as_ref().unwrap_or(&start.search).misses().count() as u64
         };
         starts.all().map(|(start, times)| misses(start).saturating_mul(times)).sum()
     };
-    let system = starts.system();
-    let today = |start: &Start| start.library_path.clone();
-    let remedy = |name, does: &str, risk, predicted_misses| Remedy {
-        name,
-        does: does.to_owned(),
-        risk,
-        predicted_misses,
-    };
-    let mut remedies = vec![remedy("none", "nothing: as recorded", "", total(&today, system))];
-    if hits.is_empty() && starts.all().all(|(start, _)| start.library_path.is_none()) {
-        return remedies;
-    }
-    let drop = |start: &Start| {
-        let list = entries(start.library_path.as_ref()?);
-        let kept: Vec<_> = list.into_iter().filter(|entry| used(entry) > 0).collect();
-        (!kept.is_empty()).then(|| kept.join(&b':'))
-    };
-    remedies.push(remedy(
-        "drop",
-        "remove the entries of LD_LIBRARY_PATH in which no library was found",
-        "a library that only another run needs, or dlopen(3), is not found there any more",
-        total(&drop, system),
-    ));
-    let reorder = |start: &Start| {
-        let mut list = entries(start.library_path.as_ref()?);
-        list.sort_by_key(|entry| std::cmp::Reverse(used(entry)));
-        Some(list.join(&b':'))
-    };
-    remedies.push(remedy(
-        "reorder",
-        "put the entries in which most libraries are found first",
-        "of two libraries of one name another one may be found",
-        total(&reorder, system),
-    ));
-    let unset = |start: &Start| {
-        let own = start.search.probes.iter().any(|probe| {
-            probe.found && matches!(probe.cause, Cause::LibraryPath(_)) && is_open(probe)
-        });
-        start.library_path.clone().filter(|_| own)
-    };
-    remedies.push(remedy(
-        "unset",
-        "unset LD_LIBRARY_PATH for programs that take no library from it",
-        "programs that they start no longer have it either",
-        total(&unset, system),
-    ));
-    let first = |start: &Start| {
-        let list = start.library_path.as_ref()?;
-        Some([FARM, b":", list].concat())
-    };
-    for (name, does, risk, with_system) in [
-        (
-            "farm",
-            "put one directory first, with links to all libraries that are found by LD_LIBRARY_PATH",
-            "the links must be renewed when libraries are; one version of each name for all programs",
-            false,
-        ),
-        (
-            "farm-system",
-            "the same with links to the libraries of the system as well",
-            "as for farm, and links to libc must be renewed when the system is upgraded",
-            true,
-        ),
-    ] {
-        let farm = Farm { today: system.files, links: links(starts, with_system) };
-        let changed = System { files: &farm, ..system };
-        remedies.push(remedy(name, does, risk, total(&first, changed)));
-    }
+    let mut remedies: Vec<Remedy> = REMEDIES
+        .iter()
+        .filter(|(name, ..)| has_list || *name == "none")
+        .map(|(name, does, risk)| Remedy {
+            name,
+            does: (*does).to_owned(),
+            risk,
+            predicted_misses: predicted(name),
+        })
+        .collect();
     remedies.sort_by_key(|remedy| (remedy.predicted_misses, remedy.name == "none"));
     remedies
+}
+
+/// LD_LIBRARY_PATH of a start with a remedy.
+fn list(remedy: &str, start: &Start, hits: &BTreeMap<Vec<u8>, u64>) -> Option<Vec<u8>> {
+    let list = start.library_path.as_ref()?;
+    let entries = list.split(|byte| matches!(byte, b':' | b';'));
+    let used = |entry: &[u8]| hits.get(entry).copied().unwrap_or(0);
+    match remedy {
+        "drop" => {
+            let kept: Vec<_> = entries.filter(|entry| used(entry) > 0).collect();
+            (!kept.is_empty()).then(|| kept.join(&b':'))
+        }
+        "reorder" => {
+            let mut entries: Vec<_> = entries.collect();
+            entries.sort_by_key(|entry| Reverse(used(entry)));
+            Some(entries.join(&b':'))
+        }
+        "unset" => {
+            let mut found =
+                start.search.probes.iter().filter(|probe| probe.found && is_open(probe));
+            let own = found.any(|probe| matches!(probe.cause, Cause::LibraryPath(_)));
+            own.then(|| list.clone())
+        }
+        "farm" | "farm-system" => Some([FARM, b":", list].concat()),
+        _ => Some(list.clone()),
+    }
 }
 
 fn is_open(probe: &proctrace_libsearch::Probe) -> bool {
