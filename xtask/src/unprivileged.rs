@@ -1,5 +1,6 @@
 //! The tests that need no privileges.
 
+use std::cmp::Reverse;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -125,6 +126,10 @@ fn build() -> Result<Vec<TestProgram>> {
         LEFT_OUT.contains(&(program.package.as_str(), program.target.as_str()))
     };
     programs.retain(|program| !left_out(program));
+    // Those that link most take longest, and would be waited for if they began last.
+    let size =
+        |program: &TestProgram| std::fs::metadata(&program.executable).map_or(0, |m| m.len());
+    programs.sort_by_key(|program| Reverse(size(program)));
     Ok(programs)
 }
 
