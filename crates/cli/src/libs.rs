@@ -10,13 +10,24 @@ use anyhow::{Context, Result};
 use proctrace_analysis::{Rules, System, libs};
 use proctrace_findings::{Libs, Remedy, Table, Unit};
 use proctrace_libsearch::{Cache, Elf, Linker, Root};
-use proctrace_report::number::count;
+use proctrace_report::number::{count, counted};
+use proctrace_wire::Family;
 
 use crate::args::LibsArgs;
 use crate::{check, print, rules};
 
 pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
-    check::warn(&args.trace, &rules::read(&args.trace, &Rules::generic())?);
+    let recording = rules::read(&args.trace, &Rules::generic())?;
+    check::warn(&args.trace, &recording);
+    for family in [Family::Open, Family::Stat] {
+        anyhow::ensure!(
+            recording.header.misses.iter().any(|recorded| recorded == family.name()),
+            "{} was recorded without failed {} calls, so their causes are not known; record with \
+             --misses open,stat or without --misses",
+            args.trace.display(),
+            family.name()
+        );
+    }
     let linker = linker()?;
     // A system without a cache, or with one of another C library, is searched without it.
     let cache = std::fs::read("/etc/ld.so.cache").ok();
@@ -79,8 +90,9 @@ fn tables(found: &Libs) -> Vec<Table> {
         .text("kind", "cause", causes.iter().map(|cause| cause.kind))
         .text("entry", "where", causes.iter().map(|cause| cause.entry.clone()))
         .note(format!(
-            "Model of {} starts: {} failed look-ups predicted, {} of them recorded; {} failed look-ups \
-             of libraries unexplained. Not modelled: {} starts, whose files are gone.",
+            "Starts modelled: {}; {} failed look-ups predicted, {} of them recorded; {} failed look-ups \
+             of libraries unexplained. Starts not modelled, because files are gone or the \
+             environment was not recorded: {}.",
             count(found.starts),
             count(found.predicted_library_misses),
             count(found.confirmed_library_misses),
@@ -110,5 +122,12 @@ fn tables(found: &Libs) -> Vec<Table> {
         table.note(format!("{}: {}.{risk}", remedy.name, remedy.does))
     };
     let changes = found.remedies.iter().filter(|remedy| remedy.name != "none");
-    vec![by_kind, table, changes.fold(remedies, explained)]
+    let mut remedies = changes.fold(remedies, explained);
+    if found.starts_not_modelled > 0 {
+        remedies = remedies.note(format!(
+            "{} not modelled: an entry in which only they find libraries counts as unused.",
+            counted(found.starts_not_modelled, "start is", "starts are")
+        ));
+    }
+    vec![by_kind, table, remedies]
 }

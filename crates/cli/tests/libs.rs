@@ -119,3 +119,16 @@ fn directories_that_are_gone_are_inferred() {
     assert!(misses > 300_000, "{misses}");
     assert_eq!(found["unexplained_library_misses"], 0);
 }
+
+/// What was not recorded is not shown as nothing.
+#[test]
+fn a_recording_without_lookups_is_refused() {
+    let recorded = Recorder::new().option(["--misses", "none"]).run(["true"]);
+    let output = proctrace().arg("libs").arg(recorded.trace()).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("recorded without failed open calls"), "{said}");
+    let recorded = Recorder::new().option(["--no-env"]).run(["true"]);
+    let found = libs(&recorded.trace());
+    assert_eq!((&found["starts"], &found["starts_not_modelled"]), (&0.into(), &1.into()));
+}
