@@ -204,6 +204,47 @@ STEP int write_args(__u32 slot)
 	return w->done >= w->total ? STEP_DONE : STEP_ON;
 }
 
+/* ---- where the paths lead ---- */
+
+/* Identifies a mount namespace and a root; never 0. */
+static __always_inline __u64 place_of(struct task_struct *task)
+{
+	__u64 place = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
+
+	place = mix(place, (__u64)BPF_CORE_READ(task, fs, root.dentry));
+	return mix(place, (__u64)BPF_CORE_READ(task, fs, root.mnt)) | 1;
+}
+
+/* Records the current task's mount namespace and root. */
+STEP int write_place(__u32 slot, __u32 serial, __u32 process, __u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct scratch *w = scratch_at(slot);
+	/* no path is that of the root of all mounts, so the walk ends there */
+	struct path none = {};
+	struct pt_place *r;
+	struct fs_struct *fs;
+	bool cut = false;
+	__u32 len;
+
+	if (!w)
+		return 0;
+	r = (void *)w->record;
+	fs = BPF_CORE_READ(task, fs);
+	len = append_path(&fs->root, &none, w, slot, sizeof(*r), &cut);
+	if (len > PT_PATH_MAX)
+		return 0;
+	*word_at(&w->record[sizeof(*r) + len]) = 0;
+	set_head(&r->head, PT_PLACE, ROUND_UP_8(sizeof(*r) + len), serial, now);
+	r->process = process;
+	r->tgid = task->tgid;
+	r->mount_namespace = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
+	r->path_bytes = len;
+	r->bits = cut ? PT_PLACE_CUT : 0;
+	output(&lifecycle, PT_PLACE, r, ROUND_UP_8(sizeof(*r) + len));
+	return 0;
+}
+
 /* ---- the record ---- */
 
 static __always_inline __u32 append_kernel_string(struct scratch *scratch, __u32 to, const char *s)
@@ -257,6 +298,8 @@ static __always_inline void write_exec(struct scratch *scratch, __u32 slot,
 		bits |= PT_EXEC_PATH_CUT;
 	if (is_compat(mm))
 		bits |= PT_EXEC_COMPAT;
+	if (BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec))
+		bits |= PT_EXEC_SECURE;
 
 	arg_start = mm->arg_start;
 	argv_bytes = mm->arg_end - arg_start;
@@ -336,7 +379,8 @@ int on_exec(__u64 *ctx)
 	struct mm_struct *mm = task->mm;
 	struct task_state *state;
 	struct scratch *scratch;
-	bool hidden;
+	bool hidden, moved;
+	__u64 place;
 	__u32 slot;
 
 	if (empty_programs)
@@ -351,6 +395,9 @@ int on_exec(__u64 *ctx)
 	told.maxrss_before_pages = BPF_CORE_READ(task, signal, maxrss);
 	state->maxrss_before_pages = told.maxrss_before_pages;
 	state->born_in = 0;
+	place = place_of(task);
+	moved = state->place != place;
+	state->place = place;
 	stamp(state, task, told.now);
 	/* The task already has its new credentials. */
 	hidden = !may_see(task);
@@ -364,6 +411,8 @@ int on_exec(__u64 *ctx)
 	scratch = take_scratch(&slot, PT_EXEC);
 	if (!scratch)
 		return 0;
+	if (moved)
+		write_place(slot, told.serial, told.process, told.now);
 	write_exec(scratch, slot, task, mm, bprm, &told);
 	give_scratch(scratch);
 	return 0;

@@ -23,3 +23,6 @@ struct pt_memory memory;
 struct pt_named named;
 struct pt_again again;
 struct pt_workdir workdir;
+struct pt_lookup_time lookup_time;
+struct pt_place place;
+struct pt_mounts mounts;

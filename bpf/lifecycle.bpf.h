@@ -58,7 +58,7 @@ int on_newtask(__u64 *ctx)
 	__u32 serial, process, child_serial;
 	struct task_struct *forker;
 	struct task_state *state;
-	__u64 now, born_in = 0;
+	__u64 now, place, born_in = 0;
 
 	if (empty_programs)
 		return 0;
@@ -69,16 +69,18 @@ int on_newtask(__u64 *ctx)
 		stamp(state, forker, now);
 		serial = state->task;
 		process = state->process;
+		place = state->place;
 		hold_up(&lifecycle);
 		hidden = !may_see(forker);
 		if (!is_thread)
 			born_in = (__u64)BPF_CORE_READ(child, fs, pwd.dentry);
-		child_serial = follow(child, is_thread ? process : 0, born_in, PT_FORK, hidden);
+		child_serial = follow(child, is_thread ? process : 0, born_in, place, PT_FORK,
+				      hidden);
 		if (child_serial)
 			write_fork(forker, serial, process, child, child_serial, clone_flags,
 				   hidden, now);
 	} else if (is_launch(clone_flags)) {
-		child_serial = follow(child, 0, BORN_ELSEWHERE, PT_ATTACH, false);
+		child_serial = follow(child, 0, BORN_ELSEWHERE, 0, PT_ATTACH, false);
 		if (child_serial)
 			write_attach(child, child_serial, child_serial, PT_ATTACH_ROOT);
 	} else if (scope_cgroup && !is_thread &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Failed path look-ups and failed execs, recorded when the system call returns.
+ * Failed path look-ups, failed execs and successful opens, recorded when the system call returns.
  *
  * The path and arguments come from the saved registers: by then the kernel's own getname() has
  * faulted the path in (at entry one read in five fails). There are three hooks for this:
@@ -20,7 +20,6 @@ struct failed_call {
 	__u64 path;
 };
 
-#define AT_FDCWD -100
 #define CREAT_FLAGS 01101 /* O_CREAT|O_WRONLY|O_TRUNC */
 
 static __always_inline bool is_open(__u16 call)
@@ -126,23 +125,9 @@ static __always_inline void write_exec_failed(__u32 serial, __u64 now, const str
 
 /* ---- failed look-ups: frequent and repetitive ---- */
 
-static __always_inline void write_again(__u32 serial, __u32 number, __u64 now, __u64 flags)
-{
-	struct pt_again *r = bpf_ringbuf_reserve(&lookups, sizeof(*r), 0);
-
-	if (!r) {
-		count_loss(PT_LOOKUP_FAILED, PT_LOSS_RING_FULL);
-		return;
-	}
-	set_head(&r->head, PT_LOOKUP_AGAIN, sizeof(*r), serial, now);
-	r->number = number;
-	r->pad = 0;
-	bpf_ringbuf_submit(r, flags);
-}
-
-/* Records a look-up, the nth of its task. */
-static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __u32 serial,
-					 __u64 now, __u32 nth, const struct failed_call *f)
+/* Records a look-up, the nth of its task; returns its number, or 0. */
+static __always_inline __u32 write_lookup(struct scratch *scratch, __u32 mine, __u32 serial,
+					  __u64 now, __u32 nth, const struct failed_call *f)
 {
 	struct named_lookup *named = NULL;
 	__u32 size, len, slot, number;
@@ -157,25 +142,10 @@ static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __
 	len = r->path_bytes;
 	if (len <= PT_NAMED_PATH_MAX && !r->bits) {
 		hash = hash_miss(mine, len);
-		named = place_in_order(scratch->last_number + 1);
-		number = named ? number_of(named, hash) : 0;
+		number = find_number(scratch, hash, &slot, &named);
 		if (number) {
-			scratch->last_number = number;
-			write_again(serial, number, now, flags);
-			return;
-		}
-		slot = hash & (PT_NAMED_SLOTS - 1);
-		named = place(slot);
-		number = named ? number_of(named, hash) : 0;
-		if (!number && named && named->hash) {
-			slot = hash >> 32 & (PT_NAMED_SLOTS - 1);
-			named = place(slot);
-			number = named ? number_of(named, hash) : 0;
-		}
-		if (number) {
-			scratch->last_number = number;
-			write_again(serial, number, now, flags);
-			return;
+			write_again(PT_LOOKUP_AGAIN, serial, number, now, flags);
+			return number;
 		}
 		old = named ? own(named) : OWNED;
 		if (old != OWNED) {
@@ -188,13 +158,14 @@ static __always_inline void write_lookup(struct scratch *scratch, __u32 mine, __
 		count_loss(PT_LOOKUP_FAILED, PT_LOSS_RING_FULL);
 		if (named && old != OWNED)
 			named->hash = old;
-		return;
+		return 0;
 	}
 	/* only after the record is in the ring, so that records that use the number come later */
 	if (named && old != OWNED) {
 		scratch->last_number = r->number;
 		let_go(named, old, hash, r->number);
 	}
+	return r->number;
 }
 
 /* Whether a recorded call needs processing: successful opens are counted. */
@@ -208,21 +179,35 @@ static __always_inline int note_return(struct task_struct *task, struct pt_regs 
 				       long ret)
 {
 	struct failed_call f = { .call = call, .error = -ret };
+	__u32 serial, nth, slot, number;
 	struct scratch *scratch;
 	struct task_state *state;
-	__u32 serial, nth, slot;
-	__u64 now;
+	__u64 now, duration_ns;
 
 	state = state_of(task);
 	if (!state)
 		return 0;
+	duration_ns = end_timing(state);
 	/* neither recorded nor counted, so that counts and records agree */
 	if (!may_see(task))
 		return 0;
 	if (ret >= 0) {
 		state->opens++;
+		if (!record_opens)
+			return 0;
+		serial = state->task;
+		now = coarse_now(state, task);
+		read_arguments(&f, regs ? regs : current_regs(task));
+		hold_up(&lookups);
+		scratch = take_scratch(&slot, PT_OPENED_NAMED);
+		if (!scratch)
+			return 0;
+		write_opened(slot, serial, now, (__u64)call << 32 | f.flags, ret);
+		give_scratch(scratch);
 		return 0;
 	}
+	if (!(wanted_calls & 1U << call))
+		return 0;
 	serial = state->task;
 	if (is_exec(call)) {
 		state->execs_failed++;
@@ -238,7 +223,9 @@ static __always_inline int note_return(struct task_struct *task, struct pt_regs 
 		scratch = take_scratch(&slot, PT_LOOKUP_FAILED);
 		if (!scratch)
 			return 0;
-		write_lookup(scratch, slot, serial, now, nth, &f);
+		number = write_lookup(scratch, slot, serial, now, nth, &f);
+		if (duration_ns && number)
+			write_lookup_time(serial, now, number, duration_ns);
 		give_scratch(scratch);
 	}
 	return 0;
@@ -251,8 +238,12 @@ int on_return(struct sys_exit_ctx *ctx)
 	__u16 call = call_of(ctx->nr);
 	long ret = ctx->ret;
 
-	if (empty_programs || !matters(call, ret))
+	if (empty_programs)
 		return 0;
+	if (!matters(call, ret)) {
+		drop_timing();
+		return 0;
+	}
 	return note_return(bpf_get_current_task_btf(), NULL, call, ret);
 }
 
@@ -265,8 +256,12 @@ int on_sys_exit(__u64 *ctx)
 	struct task_struct *task;
 	long ret = ctx[1];
 
-	if (empty_programs || !(wanted_calls & 1U << call) || !matters(call, ret))
+	if (empty_programs || !(hooked_calls & 1U << call))
 		return 0;
+	if (!matters(call, ret)) {
+		drop_timing();
+		return 0;
+	}
 	task = bpf_get_current_task_btf();
 	if (is_compat(task->mm))
 		return 0;
@@ -281,8 +276,12 @@ int on_sys_exit(__u64 *ctx)
 	{                                                                   \
 		long ret = ctx[1];                                          \
 									    \
-		if (empty_programs || !matters(call, ret))                  \
+		if (empty_programs)                                         \
 			return 0;                                           \
+		if (!matters(call, ret)) {                                  \
+			drop_timing();                                      \
+			return 0;                                           \
+		}                                                           \
 		return note_return(bpf_get_current_task_btf(), NULL, call,  \
 				   ret);                                    \
 	}

@@ -89,6 +89,46 @@ static __always_inline struct named_lookup *place_in_order(__u32 number)
 	return bpf_map_lookup_elem(&lookups_in_order, &at);
 }
 
+/* The number of what has this hash. If it has none, returns 0, and the slot that it may get. */
+static __always_inline __u32 find_number(struct scratch *scratch, __u64 hash, __u32 *slot,
+					 struct named_lookup **named)
+{
+	__u32 number;
+
+	*slot = 0;
+	*named = place_in_order(scratch->last_number + 1);
+	number = *named ? number_of(*named, hash) : 0;
+	if (!number) {
+		*slot = hash & (PT_NAMED_SLOTS - 1);
+		*named = place(*slot);
+		number = *named ? number_of(*named, hash) : 0;
+		if (!number && *named && (*named)->hash) {
+			*slot = hash >> 32 & (PT_NAMED_SLOTS - 1);
+			*named = place(*slot);
+			number = *named ? number_of(*named, hash) : 0;
+		}
+	}
+	if (number)
+		scratch->last_number = number;
+	return number;
+}
+
+static __always_inline void write_again(__u16 kind, __u32 serial, __u32 number, __u64 now,
+					__u64 flags)
+{
+	struct pt_again *r = bpf_ringbuf_reserve(&lookups, sizeof(*r), 0);
+
+	if (!r) {
+		count_loss(kind == PT_LOOKUP_AGAIN ? PT_LOOKUP_FAILED : PT_OPENED_NAMED,
+			   PT_LOSS_RING_FULL);
+		return;
+	}
+	set_head(&r->head, kind, sizeof(*r), serial, now);
+	r->number = number;
+	r->pad = 0;
+	bpf_ringbuf_submit(r, flags);
+}
+
 /* Not a valid hash: marks a slot that is owned. */
 #define OWNED 1
 

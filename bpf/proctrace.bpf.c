@@ -20,6 +20,8 @@
 #include "lifecycle.bpf.h"
 #include "exec.bpf.h"
 #include "named.bpf.h"
+#include "time.bpf.h"
+#include "opened.bpf.h"
 #include "lookup.bpf.h"
 #include "sample.bpf.h"
 

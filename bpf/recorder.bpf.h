@@ -22,9 +22,12 @@ const volatile __u32 block_when_full = 0;
 /* All programs return at once: measures the cost of the hooks alone. */
 const volatile __u32 empty_programs = 0;
 
-/* Bit n: failures of call n (enum pt_call) are recorded. If each call has its own hook, only the
- * wanted hooks are attached; the hook shared by all calls checks this mask. */
+/* Bit n: failures of call n (enum pt_call) are recorded. */
 const volatile __u32 wanted_calls = 0;
+
+/* The same, and calls whose successes are recorded. If each call has its own hook, only the wanted
+ * hooks are attached; the hook shared by all calls checks this mask. */
+const volatile __u32 hooked_calls = 0;
 
 #define ENV_NAMES_MAX 32
 #define ENV_NAME_WORDS 4
@@ -88,6 +91,10 @@ struct task_state {
 	/* time of the last event, and the value of se.exec_start at that time: see coarse_now() */
 	__u64 stamp_ns;
 	__u64 stamp_key;
+	/* identifies the mount namespace and root at the last exec, or at birth; 0: not known */
+	__u64 place;
+	/* when the system call in progress began, if it is timed; see time.bpf.h */
+	__u64 entered_ns;
 	/* whether the program was hidden from the caller at exec, and the I/O counters when last
 	 * visible; used only if restricted, see rights.bpf.h */
 	__u64 hidden;
@@ -457,6 +464,7 @@ static __always_inline __u64 *word_at(void *bytes)
 	return bytes;
 }
 
+#define AT_FDCWD -100
 #define ROUND_UP_8(n) (((n) + 7) & ~7ULL)
 
 static __always_inline void copy_comm(char *to, struct task_struct *task)

@@ -124,12 +124,13 @@ static __always_inline bool is_launch(__u64 clone_flags)
  * memory. `process` is the serial of its process, 0 if it founds one; `hidden` is whether its
  * creator is hidden from the caller. */
 static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u64 born_in,
-				    __u16 kind, bool hidden)
+				    __u64 place, __u16 kind, bool hidden)
 {
 	struct counts *counts = get_counts();
 	struct task_state fresh = {
 		.born_ns = task->start_boottime,
 		.born_in = born_in,
+		.place = place,
 		.hidden = hidden,
 		/* no sample can have this value, so the first one is always written */
 		.sampled_run_ns = ~0ULL,
@@ -213,7 +214,7 @@ static __always_inline void adopt(struct task_struct *task)
 			return;
 		process = leader_state->process;
 	}
-	serial = follow(task, process, BORN_ELSEWHERE, PT_ATTACH, false);
+	serial = follow(task, process, BORN_ELSEWHERE, 0, PT_ATTACH, false);
 	if (!serial)
 		return;
 	write_attach(task, serial, process ? process : serial,

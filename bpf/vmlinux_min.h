@@ -61,13 +61,25 @@ struct vfsmount {
 };
 
 struct qstr {
+	__u64 hash_len;
 	__u32 len;
 	const unsigned char *name;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	__u32 i_generation;
 };
 
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
+	struct inode *d_inode;
 };
 
 struct path {
@@ -83,6 +95,27 @@ struct mount {
 
 struct file {
 	struct path f_path;
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct mnt_namespace {
+	struct ns_common ns;
+};
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
 };
 
 struct fs_struct {
@@ -223,6 +256,8 @@ struct task_struct {
 	const struct cred *real_cred;
 	char comm[16];
 	struct fs_struct *fs;
+	struct files_struct *files;
+	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;
 	struct css_set *cgroups;
@@ -233,6 +268,7 @@ struct linux_binprm {
 	int argc;
 	const char *filename;
 	const char *interp;
+	unsigned int secureexec : 1;
 };
 
 struct seq_file;

@@ -27,8 +27,10 @@
 /* 1: first layout.
  * 2: failed look-ups become PT_LOOKUP_NAMED and PT_LOOKUP_AGAIN, because most are repeated.
  * 3: PT_WORKDIR, and pt_exit.migrations in former padding: forked workers that never call exec
- *    are identified by their working directory, and pinned ones by staying on their CPU. */
-#define WIRE_VERSION 3
+ *    are identified by their working directory, and pinned ones by staying on their CPU.
+ * 4: PT_PLACE and PT_MOUNTS, so that a path belongs to a file system; PT_LOOKUP_TIME; successful
+ *    opens (PT_OPENED_NAMED, PT_OPENED_AGAIN); PT_EXEC_SECURE. */
+#define WIRE_VERSION 4
 
 enum pt_kind {
 	PT_ATTACH = 1,		/* a task traced from now on that has no PT_FORK */
@@ -48,7 +50,12 @@ enum pt_kind {
 	PT_LOOKUP_NAMED = 15,	/* a failed look-up in full, with a number for repetitions */
 	PT_LOOKUP_AGAIN = 16,	/* a repeated failed look-up, by number */
 	PT_WORKDIR = 17,	/* final working directory of a process without an exec */
-	PT_KINDS = 18,
+	PT_PLACE = 18,		/* the mount namespace and root of a process */
+	PT_MOUNTS = 19,		/* a part of the mount table of a namespace */
+	PT_LOOKUP_TIME = 20,	/* how long a failed look-up took: one in many is timed */
+	PT_OPENED_NAMED = 21,	/* a successful open: struct pt_named */
+	PT_OPENED_AGAIN = 22,	/* a repeated successful open: struct pt_again */
+	PT_KINDS = 23,
 };
 
 /* The system call of a pt_miss or a fork; the same numbers on every architecture. */
@@ -156,6 +163,7 @@ struct pt_fork {
 #define PT_EXEC_COMPAT 16	/* a 32-bit program: its system calls are not traced */
 #define PT_EXEC_BEFORE 32	/* before the task was attached: read from /proc */
 #define PT_EXEC_WITHHELD 64	/* the recorder's user may not trace the program: no details */
+#define PT_EXEC_SECURE 128	/* AT_SECURE: the dynamic linker ignores LD_LIBRARY_PATH */
 
 /* Followed by path, interp, exe, cwd and the first argv bytes, in that order, then padding. */
 struct pt_exec {
@@ -238,6 +246,52 @@ struct pt_again {
 	struct pt_head head;
 	__u32 number;		/* of the PT_LOOKUP_NAMED record */
 	__u32 pad;
+};
+
+/*
+ * How long a failed look-up took, from entry to return of the system call: one of several look-ups
+ * is timed, chosen by its position, not by its duration. It refers to the PT_LOOKUP_NAMED record.
+ */
+struct pt_lookup_time {
+	struct pt_head head;	/* of the look-up */
+	__u32 number;
+	__u32 duration_ns;	/* 4.29 s or more: 0xffffffff */
+};
+
+/*
+ * PT_OPENED_NAMED and PT_OPENED_AGAIN have the layouts of pt_named and pt_again. error is 0, and the
+ * path is that of the file which was opened: symbolic links resolved, below the task's root.
+ */
+
+#define PT_PLACE_CUT 1		/* the root has too many components: the first are missing */
+
+/*
+ * Where the paths of a process lead: written at the first exec of a recording, and at each exec
+ * after which the mount namespace or the root differs from those of the parent. Precedes the
+ * exec's record. Followed by the path of the root in the mount namespace.
+ */
+struct pt_place {
+	struct pt_head head;
+	__u32 process;
+	__s32 tgid;
+	__u32 mount_namespace;	/* inode number of /proc/PID/ns/mnt */
+	__u16 path_bytes;
+	__u16 bits;		/* PT_PLACE_* */
+};
+
+#define PT_MOUNTS_CHUNK 32768
+
+/*
+ * A part of a mount table, written by the recorder: lines of /proc/PID/mountinfo
+ * (proc_pid_mountinfo(5)) without mount options, which may contain credentials. A table is written
+ * again if it has changed.
+ */
+struct pt_mounts {
+	struct pt_head head;	/* .task: of the process that was read; 0: the recorder itself */
+	__u32 mount_namespace;
+	__u32 offset;		/* of this part */
+	__u32 bytes;		/* of this part */
+	__u32 total_bytes;
 };
 
 #define PT_EXIT_PROCESS 1	/* the last task of its thread group: status and waited_* are the process's */
@@ -398,5 +452,8 @@ _Static_assert(sizeof(struct pt_tick) == 56, "pt_tick");
 _Static_assert(sizeof(struct pt_loss) == 32, "pt_loss");
 _Static_assert(sizeof(struct pt_blind) == 32, "pt_blind");
 _Static_assert(sizeof(struct pt_memory) == 64, "pt_memory");
+_Static_assert(sizeof(struct pt_lookup_time) == 24, "pt_lookup_time");
+_Static_assert(sizeof(struct pt_place) == 32, "pt_place");
+_Static_assert(sizeof(struct pt_mounts) == 32, "pt_mounts");
 
 #endif

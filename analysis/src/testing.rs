@@ -69,6 +69,9 @@ impl Scene {
             ring_bytes: 1 << 20,
             on_full: "drop".into(),
             misses: proctrace_wire::Family::ALL.map(|family| family.name().to_owned()).to_vec(),
+
+            opens: false,
+            lookups_timed_one_in: None,
             env_names: Vec::new(),
             hooks: Vec::new(),
             // Short, so that every scene has enough ticks.

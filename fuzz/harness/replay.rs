@@ -58,7 +58,14 @@ fn trace(data: &[u8]) -> Vec<u8> {
         let (body, after) = after.split_at(after.len().min(size - 4));
         rest = after;
         let at = match kind {
-            Some(Kind::LookupFailed | Kind::LookupNamed | Kind::LookupAgain) => 1,
+            Some(
+                Kind::LookupFailed
+                | Kind::LookupNamed
+                | Kind::LookupAgain
+                | Kind::LookupTime
+                | Kind::OpenedNamed
+                | Kind::OpenedAgain,
+            ) => 1,
             Some(Kind::Sample | Kind::Tick | Kind::Memory) => 2,
             _ => 0,
         };

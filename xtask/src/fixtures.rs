@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use proctrace_trace::{Reader, Writer};
+use proctrace_wire::{Frames, IntoBytes, Record};
 
 use crate::run::{as_root, cargo, output, root, run as execute, target_dir};
 use crate::setup;
@@ -107,7 +108,7 @@ fn record_tour(release: &Path, place: &Path, name: &str) -> Result<()> {
     let status = as_root("env")
         .args(["-i", "PATH=/usr/bin:/bin"])
         .arg(release.join("proctrace"))
-        .args(["record", "--interval", "20ms", "--output"])
+        .args(["record", "--opens", "--interval", "20ms", "--output"])
         .arg(&raw)
         .args(["--", "./tour.sh"])
         .current_dir(place)
@@ -127,11 +128,40 @@ fn publish(raw: &Path, name: &str) -> Result<()> {
     let mut writer = Writer::new(Vec::new(), &header)?;
     while let Some(block) = reader.next_block() {
         let info = block.info;
-        writer.append(info.stream, info.records, info.first_ns, info.last_ns, &block.bytes)?;
+        let bytes = with_common_mounts(&block.bytes)?;
+        writer.append(info.stream, info.records, info.first_ns, info.last_ns, &bytes)?;
     }
     let trailer = reader.trailer().context("the recording is incomplete")?;
     let (bytes, _) = writer.finish(trailer)?;
     let path = committed(name);
     println!("{}: {} bytes", path.display(), bytes.len());
     fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The records of a block, with mount tables reduced to what every machine has.
+fn with_common_mounts(block: &[u8]) -> Result<Vec<u8>> {
+    const COMMON: [&str; 4] = ["/", "/dev", "/proc", "/sys"];
+    let mut bytes = Vec::with_capacity(block.len());
+    for frame in Frames::new(block) {
+        let frame = frame?;
+        let Record::Mounts(mut fixed, table) = Record::decode(frame)? else {
+            bytes.extend_from_slice(frame.bytes);
+            continue;
+        };
+        ensure!(fixed.bytes == fixed.total_bytes, "a mount table in several parts");
+        let table = String::from_utf8_lossy(table);
+        let lines = table
+            .lines()
+            .filter(|line| line.split(' ').nth(4).is_some_and(|point| COMMON.contains(&point)));
+        let table: String = lines.map(|line| format!("{line}\n")).collect();
+        let size = (size_of_val(&fixed) + table.len()).next_multiple_of(8);
+        fixed.head.size = u16::try_from(size)?;
+        fixed.bytes = u32::try_from(table.len())?;
+        fixed.total_bytes = fixed.bytes;
+        let end = bytes.len() + size;
+        bytes.extend_from_slice(fixed.as_bytes());
+        bytes.extend_from_slice(table.as_bytes());
+        bytes.resize(end, 0);
+    }
+    Ok(bytes)
 }

@@ -113,7 +113,11 @@ impl Walk<'_> {
                     self.causes.end(&process);
                 }
             }
-            Body::Rename(_)
+            Body::LookupTime(_)
+            | Body::Opened(_)
+            | Body::Place(_)
+            | Body::Mounts(_)
+            | Body::Rename(_)
             | Body::Workdir(_)
             | Body::Sample(_)
             | Body::Tick(_)

@@ -70,8 +70,13 @@ impl Loader<'_> {
             }
             // The beginning of a command line suffices, and environments are not distinguished.
             Record::ExecArgs(..) | Record::Env(..) => {}
+            // Only `libs` needs to know where paths lead.
+            Record::Place(..) | Record::Mounts(..) => {}
             // From other streams, or a later version.
             Record::LookupFailed(..)
+            | Record::LookupTime(..)
+            | Record::OpenedNamed(..)
+            | Record::OpenedAgain(..)
             | Record::LookupNamed(..)
             | Record::LookupAgain(..)
             | Record::Sample(..)

@@ -146,6 +146,9 @@ fn is_lost_with(quantity: Quantity, kind: &str) -> bool {
         Some(Kind::Sample | Kind::Tick) => quantity == Samples,
         Some(Kind::Env) => quantity == Quantity::Environment,
         Some(Kind::Memory) => quantity == Memory,
+        Some(Kind::LookupTime) => quantity == Quantity::LookupTimes,
+        Some(Kind::OpenedNamed | Kind::OpenedAgain) => quantity == Quantity::OpenedFiles,
+        Some(Kind::Place | Kind::Mounts) => quantity == Quantity::Mounts,
         Some(Kind::Rename | Kind::Loss | Kind::Blind | Kind::Workdir) => false,
     }
 }

@@ -100,6 +100,9 @@ fn without(
         | (Q::LookupsExec, Kind::ExecFailed)
         | (Q::Samples, Kind::Sample | Kind::Tick)
         | (Q::Memory, Kind::Memory)
+        | (Q::LookupTimes, Kind::LookupTime)
+        | (Q::OpenedFiles, Kind::OpenedNamed | Kind::OpenedAgain)
+        | (Q::Mounts, Kind::Mounts | Kind::Place)
         | (Q::Environment, Kind::Env) => return None,
         (Q::Argv, Kind::Exec) => return Some(without_argv(frame)),
         (_, Kind::LookupFailed | Kind::LookupNamed | Kind::LookupAgain) => {

@@ -136,6 +136,14 @@ pub(crate) enum EventKind {
     Exit,
     /// A failed path look-up.
     LookupFailed,
+    /// A failed path look-up with its duration; one in 16 is timed.
+    LookupTime,
+    /// A successful open, recorded with --opens.
+    Opened,
+    /// The mount namespace and root of a process.
+    Place,
+    /// The mount table of a namespace.
+    Mounts,
     /// A change of a task's name.
     Rename,
     /// The last working directory of a process that never called exec.

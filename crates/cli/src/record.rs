@@ -13,7 +13,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use proctrace_probe::{EbpfOptions, LookupHook, OnFull};
 use proctrace_record::{
     Command, Finished, Identity, Interval, Options, OwnCgroup, RecordError, ResolveError, Scope,
-    Signals, Source, Wait, boot_ns, find_program, record, unix_ns,
+    Signals, Source, TIME_ONE_IN, Wait, boot_ns, find_program, record, unix_ns,
 };
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::{self as trace, LossCount, Outcome};
@@ -179,6 +179,9 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
         },
         cgroup: own_cgroup.map(|own| own.path().to_owned()).or_else(|| args.cgroup.clone()),
         misses: args.misses,
+        opens: args.opens,
+        mounts: true,
+        time_one_in: (!args.no_lookup_times).then_some(TIME_ONE_IN),
         memory_interval: args.memory,
         duration: args.duration,
         wait: match args.wait {
@@ -257,6 +260,8 @@ fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Res
         ring_bytes: 0,
         on_full: String::new(),
         misses: options.misses.families().map(|family| family.name().to_owned()).collect(),
+        opens: options.opens,
+        lookups_timed_one_in: options.time_one_in,
         env_names: options.env_names.clone(),
         hooks: Vec::new(),
         tick_ns: tick_ns(),

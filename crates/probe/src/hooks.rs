@@ -37,6 +37,10 @@ enum Way {
     TpBtf(&'static str, &'static str),
     /// [`RETURN_PROGRAM`] of every wanted call, on the function that implements it.
     Functions,
+    /// [`ENTRY_PROGRAM`] of every wanted call that has one, on the same function.
+    Entries,
+    /// This program on `syscalls/sys_enter_X` of the same calls.
+    SysEnters(&'static str),
     /// This program on `syscalls/sys_exit_X` of every wanted call.
     SysExits(&'static str),
     /// A task iterator: program.
@@ -61,7 +65,15 @@ pub(crate) const EVENTS: &[Event] = &[
         name: "failed look-ups",
         ways: &[Way::Functions, Way::SysExits("on_return"), Way::TpBtf("on_sys_exit", "sys_exit")],
         needed: |settings| {
-            if settings.wanted.misses == Misses::NONE { Need::Not } else { Need::Must }
+            if settings.wanted.hooked_calls() == Misses::NONE { Need::Not } else { Need::Must }
+        },
+    },
+    Event {
+        name: TIMES,
+        ways: &[Way::Entries, Way::SysEnters("on_entry")],
+        needed: |settings| match settings.wanted.time_one_in {
+            Some(_) if settings.wanted.misses != Misses::NONE => Need::May,
+            _ => Need::Not,
         },
     },
     Event {
@@ -90,8 +102,26 @@ fn always(_: Settings<'_>) -> Need {
     Need::Must
 }
 
+/// The calls that are timed: those that most searches use.
+const TIMED_CALLS: [Call; 7] = [
+    Call::Open,
+    Call::Openat,
+    Call::Stat,
+    Call::Newfstatat,
+    Call::Statx,
+    Call::Access,
+    Call::Readlink,
+];
+
+/// The event of look-ups that are timed.
+pub(crate) const TIMES: &str = "look-up times";
+
 /// Prefix of the programs for the functions that implement calls; the name of the call follows.
 pub(crate) const RETURN_PROGRAM: &str = "on_return_of_";
+
+/// The same for the programs that run when the function is entered. They exist for the calls that most
+/// searches use.
+pub(crate) const ENTRY_PROGRAM: &str = "on_entry_of_";
 
 /// Prefix of those functions; the kernel-internal name of the call follows
 /// (arch/*/syscall_wrapper.h).
@@ -213,6 +243,8 @@ impl Way {
             Self::TpBtf("on_exit_told", tracepoint) => format!("tp_btf/{tracepoint} (group_dead)"),
             Self::TpBtf(_, tracepoint) => format!("tp_btf/{tracepoint}"),
             Self::Functions => format!("fexit/{FUNCTION_PREFIX}*"),
+            Self::Entries => format!("fentry/{FUNCTION_PREFIX}*"),
+            Self::SysEnters(_) => "tracepoint/syscalls/sys_enter_*".to_owned(),
             Self::SysExits(_) => "tracepoint/syscalls/sys_exit_*".to_owned(),
             Self::TaskIterator(_) => "iter/task".to_owned(),
         }
@@ -222,8 +254,8 @@ impl Way {
     fn is_wanted(&self, settings: Settings<'_>) -> bool {
         match (settings.ebpf.lookup_hook, self) {
             (LookupHook::Auto, _) => true,
-            (hook, Self::Functions) => hook == LookupHook::Fexit,
-            (hook, Self::SysExits(_)) => hook == LookupHook::Tracepoint,
+            (hook, Self::Functions | Self::Entries) => hook == LookupHook::Fexit,
+            (hook, Self::SysExits(_) | Self::SysEnters(_)) => hook == LookupHook::Tracepoint,
             (hook, Self::TpBtf("on_sys_exit", _)) => hook == LookupHook::SysExit,
             _ => true,
         }
@@ -251,45 +283,70 @@ impl Way {
                 program.load("task", btf)?;
                 Ok(Attached::Iterator(name, TaskIterator::new(program)?))
             }
-            Self::Functions => {
-                let attached = attach_functions(ebpf, btf, settings);
+            Self::Functions | Self::Entries => {
+                let prefix = match self {
+                    Self::Entries => ENTRY_PROGRAM,
+                    _ => RETURN_PROGRAM,
+                };
+                let attached = attach_functions(prefix, ebpf, btf, settings);
                 if attached.is_err() {
                     // unload all, so that the next hook starts clean
                     for (_, program) in ebpf.programs_mut() {
-                        if let Program::FExit(program) = program {
-                            let _ = program.unload();
-                        }
+                        let _ = match program {
+                            Program::FExit(program) if prefix == RETURN_PROGRAM => program.unload(),
+                            Program::FEntry(program) if prefix == ENTRY_PROGRAM => program.unload(),
+                            _ => Ok(()),
+                        };
                     }
                 }
                 attached.map(|()| Attached::Program)
             }
             Self::SysExits(program) => {
-                let tracefs = Tracefs::open()?;
-                let Program::TracePoint(program) = find(ebpf, program)? else {
-                    return Err(wrong_type(program));
-                };
-                program.load()?;
-                let mut links = Vec::new();
-                for call in calls(settings) {
-                    let name = format!("sys_exit_{}", internal(call));
-                    match tracefs.tracepoint_id("syscalls", &name) {
-                        Ok(id) => links.push(attach_tracepoint(id, program.fd()?.as_fd())?),
-                        // Newer architectures lack some calls (arm64, riscv64), older kernels
-                        // others (openat2: 5.6, faccessat2: 5.8).
-                        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-                if links.is_empty() {
-                    return Err("this kernel has no tracepoints for system calls".into());
-                }
-                Ok(Attached::Tracepoints(links))
+                attach_tracepoints("sys_exit", program, ebpf, calls(settings))
+            }
+            Self::SysEnters(program) => {
+                let timed = calls(settings).filter(|call| TIMED_CALLS.contains(call));
+                attach_tracepoints("sys_enter", program, ebpf, timed)
             }
         }
     }
 }
 
-fn attach_functions(ebpf: &mut Ebpf, btf: &Btf, settings: Settings<'_>) -> Result<(), BoxError> {
+/// Attaches a program to the tracepoints of these calls.
+fn attach_tracepoints(
+    event: &str,
+    program: &'static str,
+    ebpf: &mut Ebpf,
+    calls: impl Iterator<Item = Call>,
+) -> Result<Attached, BoxError> {
+    let tracefs = Tracefs::open()?;
+    let Program::TracePoint(program) = find(ebpf, program)? else {
+        return Err(wrong_type(program));
+    };
+    program.load()?;
+    let mut links = Vec::new();
+    for call in calls {
+        let name = format!("{event}_{}", internal(call));
+        match tracefs.tracepoint_id("syscalls", &name) {
+            Ok(id) => links.push(attach_tracepoint(id, program.fd()?.as_fd())?),
+            // Newer architectures lack some calls (arm64, riscv64), older kernels others (openat2:
+            // 5.6, faccessat2: 5.8).
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if links.is_empty() {
+        return Err("this kernel has no tracepoints for system calls".into());
+    }
+    Ok(Attached::Tracepoints(links))
+}
+
+fn attach_functions(
+    prefix: &str,
+    ebpf: &mut Ebpf,
+    btf: &Btf,
+    settings: Settings<'_>,
+) -> Result<(), BoxError> {
     let mut attached = 0;
     for call in calls(settings) {
         let function = format!("{FUNCTION_PREFIX}{}", internal(call));
@@ -297,10 +354,21 @@ fn attach_functions(ebpf: &mut Ebpf, btf: &Btf, settings: Settings<'_>) -> Resul
             // as with tracepoints, not every kernel has every call
             continue;
         }
-        let name = format!("{RETURN_PROGRAM}{}", call.name());
-        let Program::FExit(program) = find(ebpf, &name)? else { return Err(wrong_type(&name)) };
-        program.load(&function, btf)?;
-        program.attach()?;
+        let name = format!("{prefix}{}", call.name());
+        if prefix == ENTRY_PROGRAM && !TIMED_CALLS.contains(&call) {
+            continue;
+        }
+        match ebpf.program_mut(&name) {
+            Some(Program::FExit(program)) => {
+                program.load(&function, btf)?;
+                program.attach()?;
+            }
+            Some(Program::FEntry(program)) => {
+                program.load(&function, btf)?;
+                program.attach()?;
+            }
+            _ => return Err(wrong_type(&name)),
+        }
         attached += 1;
     }
     if attached == 0 { Err("this kernel's BTF lacks these functions".into()) } else { Ok(()) }
@@ -308,7 +376,7 @@ fn attach_functions(ebpf: &mut Ebpf, btf: &Btf, settings: Settings<'_>) -> Resul
 
 /// The wanted calls.
 fn calls(settings: Settings<'_>) -> impl Iterator<Item = Call> + use<> {
-    let misses = settings.wanted.misses;
+    let misses = settings.wanted.hooked_calls();
     let calls = Family::ALL.into_iter().flat_map(Family::calls).copied();
     calls.filter(move |call| misses.contains(*call))
 }

@@ -46,6 +46,9 @@ struct Constants {
     scope: u32,
     scope_cgroup: u64,
     wanted_calls: u32,
+    hooked_calls: u32,
+    record_opens: u32,
+    time_one_in: u32,
     env_names: [EnvName; ENV_NAMES_MAX],
     env_names_len: u32,
     hash_seed: u64,
@@ -80,6 +83,9 @@ impl Constants {
                 Some(path) => cgroup_id(path)?,
             },
             wanted_calls: wanted.misses.bits(),
+            hooked_calls: wanted.hooked_calls().bits(),
+            record_opens: u32::from(wanted.opens),
+            time_one_in: wanted.time_one_in.unwrap_or(0),
             env_names: env_names(&wanted.env_names)?,
             env_names_len: u32::try_from(wanted.env_names.len()).unwrap_or(u32::MAX),
             hash_seed: RandomState::new().build_hasher().finish(),
@@ -102,6 +108,9 @@ impl Constants {
             .override_global("scope", &self.scope, true)
             .override_global("scope_cgroup", &self.scope_cgroup, true)
             .override_global("wanted_calls", &self.wanted_calls, true)
+            .override_global("hooked_calls", &self.hooked_calls, true)
+            .override_global("record_opens", &self.record_opens, true)
+            .override_global("time_one_in", &self.time_one_in, true)
             .override_global("env_names", &self.env_names, true)
             .override_global("env_names_len", &self.env_names_len, true)
             .override_global("hash_seed", &self.hash_seed, true)

@@ -14,7 +14,7 @@ use rustix::mm::ProtFlags;
 use rustix::param::page_size;
 
 use crate::error::ProbeError;
-use crate::hooks::{Hooks, RETURN_PROGRAM, attach_all};
+use crate::hooks::{ENTRY_PROGRAM, Hooks, RETURN_PROGRAM, attach_all};
 use crate::loader::{kernel_btf, load_object};
 use crate::mapping::Mapping;
 use crate::options::{EbpfOptions, PIDS_MAX, Settings};
@@ -170,6 +170,7 @@ fn map_counts(map: &Map) -> io::Result<Mapping> {
 fn program_fd(program: &Program) -> Result<std::os::fd::BorrowedFd<'_>, ()> {
     match program {
         Program::BtfTracePoint(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
+        Program::FEntry(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
         Program::FExit(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
         Program::TracePoint(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
         Program::Iter(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
@@ -188,8 +189,10 @@ pub(crate) fn kind_of_program(name: &str) -> Kind {
         "on_return" | "on_sys_exit" => Kind::LookupFailed,
         "on_adopt" | "on_cgroup_attach" => Kind::Attach,
         "on_io_uring" => Kind::Blind,
+        "on_entry" => Kind::LookupTime,
         "on_sample" => Kind::Sample,
         name if name.starts_with(RETURN_PROGRAM) => Kind::LookupFailed,
+        name if name.starts_with(ENTRY_PROGRAM) => Kind::LookupTime,
         _ => Kind::Loss,
     }
 }

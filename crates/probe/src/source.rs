@@ -8,7 +8,7 @@ use proctrace_wire::{LossReason, Stream};
 
 use crate::detach;
 use crate::error::ProbeError;
-use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM};
+use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM, TIMES};
 use crate::object::{Orders, Probe, kind_of_program};
 use crate::options::OnFull;
 use crate::program_info::ProgramStatistics;
@@ -21,6 +21,9 @@ impl Source for Probe {
 
     fn describe(&self, header: &mut Header) {
         header.hooks = self.hooks().to_vec();
+        if !header.hooks.iter().any(|hook| hook.event == TIMES) {
+            header.lookups_timed_one_in = None;
+        }
         header.ring_bytes = u64::from(self.options.ring_bytes);
         header.on_full = match self.options.on_full {
             OnFull::Drop => "drop",

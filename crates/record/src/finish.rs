@@ -83,6 +83,7 @@ impl Session<'_> {
                 break;
             }
         }
+        self.intake.tell_changed_mounts();
         self.note_losses()?;
         self.intake.flush();
         Ok(Finished {

@@ -65,6 +65,7 @@ impl Session<'_> {
             self.sample_memory()?;
         }
         if timers.take_flush(now) {
+            self.intake.tell_changed_mounts();
             self.note_losses()?;
             self.intake.flush();
         }

@@ -2,10 +2,11 @@
 
 use std::io;
 
-use proctrace_wire::layout::{ATTACH_ROOT, Attach};
+use proctrace_wire::layout::{ATTACH_ROOT, Attach, PlaceFixed};
 use proctrace_wire::{Frame, Frames, Kind, Record, Stream};
 
 use crate::count::Counts;
+use crate::mounts::{MountTables, place_before};
 use crate::sink::Sink;
 use crate::snapshot;
 
@@ -15,12 +16,23 @@ pub struct Intake<'a> {
     pub(crate) counts: Counts,
     /// Attached processes whose program has not been recorded yet.
     attached: Vec<Attach>,
+    /// Places whose mount tables may not have been recorded yet, each with its root.
+    places: Vec<(PlaceFixed, Vec<u8>)>,
+    /// None if they are not recorded.
+    mounts: Option<MountTables>,
     pub(crate) error: Option<io::Error>,
 }
 
 impl<'a> Intake<'a> {
-    pub(crate) fn new(sink: &'a mut dyn Sink) -> Self {
-        Self { sink, counts: Counts::default(), attached: Vec::new(), error: None }
+    pub(crate) fn new(sink: &'a mut dyn Sink, mounts: bool) -> Self {
+        Self {
+            sink,
+            counts: Counts::default(),
+            attached: Vec::new(),
+            places: Vec::new(),
+            mounts: mounts.then(MountTables::default),
+            error: None,
+        }
     }
 
     /// Processes one record. After an error of the sink, records are still counted but no longer
@@ -28,7 +40,7 @@ impl<'a> Intake<'a> {
     #[inline]
     pub fn take(&mut self, stream: Stream, frame: Frame<'_>) {
         self.counts.add(frame);
-        if frame.head.kind == Kind::Attach as u16 {
+        if frame.head.kind == Kind::Attach as u16 || frame.head.kind == Kind::Place as u16 {
             self.remember(frame);
         }
         if self.error.is_none() {
@@ -36,14 +48,18 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Remembers a process whose program is only known from /proc.
+    /// Remembers what is to be completed from /proc: the program of a process that existed before, and
+    /// the mount table of a namespace.
     #[cold]
     fn remember(&mut self, frame: Frame<'_>) {
-        if let Ok(Record::Attach(attach)) = Record::decode(frame)
-            && attach.bits & ATTACH_ROOT == 0
-            && attach.head.task == attach.process
-        {
-            self.attached.push(attach);
+        match Record::decode(frame) {
+            Ok(Record::Attach(attach))
+                if attach.bits & ATTACH_ROOT == 0 && attach.head.task == attach.process =>
+            {
+                self.attached.push(attach);
+            }
+            Ok(Record::Place(place, root)) => self.places.push((place, root.to_vec())),
+            _ => {}
         }
     }
 
@@ -54,13 +70,32 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Records the programs of attached processes.
-    pub(crate) fn tell_attached(&mut self) {
+    /// Records the programs and places of attached processes, and the mount tables of places.
+    pub(crate) fn complete_from_proc(&mut self) {
         for attach in std::mem::take(&mut self.attached) {
-            if let Some(record) = snapshot::exec_before(&attach) {
+            let records = [place_before(&attach), snapshot::exec_before(&attach)];
+            for record in records.into_iter().flatten() {
                 self.take_own(Stream::Lifecycle, &record);
             }
         }
+        for (place, root) in std::mem::take(&mut self.places) {
+            if let Some(mounts) = &mut self.mounts {
+                let records = mounts.of(&place, &root);
+                self.take_own(Stream::Lifecycle, &records);
+            }
+        }
+    }
+
+    /// Records the mount table of the recorder's own namespace.
+    pub(crate) fn tell_own_mounts(&mut self) {
+        let records = self.mounts.as_mut().map(MountTables::own).unwrap_or_default();
+        self.take_own(Stream::Lifecycle, &records);
+    }
+
+    /// Records the mount tables that have changed.
+    pub(crate) fn tell_changed_mounts(&mut self) {
+        let records = self.mounts.as_mut().map(MountTables::changed).unwrap_or_default();
+        self.take_own(Stream::Lifecycle, &records);
     }
 
     pub(crate) fn flush(&mut self) {

@@ -16,6 +16,13 @@ pub struct Options {
     pub cgroup: Option<PathBuf>,
     /// Which failed calls to record.
     pub misses: Misses,
+    /// Record successful opens, too.
+    pub opens: bool,
+    /// Time one of this many look-ups, a power of two; None: none.
+    pub time_one_in: Option<u32>,
+    /// Record the mount tables of the namespaces in which processes are; false for sources whose
+    /// processes are not of this machine.
+    pub mounts: bool,
     /// Pause between two sampling passes.
     pub interval: Interval,
     /// Interval between memory readings of every process; None: never.
@@ -28,6 +35,16 @@ pub struct Options {
     pub grace: Duration,
     /// End the recording after this time, even if tasks are running.
     pub duration: Option<Duration>,
+}
+
+/// See [`Options::time_one_in`]: this adds 3 % to a failed open, and a fifteenth to the records.
+pub const TIME_ONE_IN: u32 = 16;
+
+impl Options {
+    /// The calls that have hooks: those whose failures are recorded, and opens if these are.
+    pub fn hooked_calls(&self) -> Misses {
+        if self.opens { self.misses.with(Family::Open) } else { self.misses }
+    }
 }
 
 /// Which existing processes to record, always with their descendants.
@@ -91,6 +108,9 @@ impl Default for Options {
             scope: Scope::Launched,
             cgroup: None,
             misses: Misses::all(),
+            opens: false,
+            time_one_in: Some(TIME_ONE_IN),
+            mounts: false,
             interval: Interval::Affordable,
             memory_interval: None,
             env_names: ["PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "ROOTSYS"]

@@ -43,10 +43,11 @@ pub fn record(
         exit_seen: None,
         told_of_waiting: false,
         own_cgroup: command.and_then(|command| command.cgroup.as_deref()),
-        intake: Intake::new(sink),
+        intake: Intake::new(sink, options.mounts),
         samples: Vec::new(),
         losses: Vec::new(),
     };
+    session.intake.tell_own_mounts();
     session.adopt()?;
     session.make_sure_of_somebody()?;
     let ended = session.follow()?;

@@ -77,7 +77,7 @@ impl Session<'_> {
     /// Takes the records that are there; returns how many.
     pub(crate) fn drain(&mut self) -> Result<usize, RecordError> {
         let taken = self.source.drain(&mut self.intake)?;
-        self.intake.tell_attached();
+        self.intake.complete_from_proc();
         Ok(taken)
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use proctrace_wire::layout::{EXEC_ARGV_CAPPED, EXEC_ARGV_FAULT, ExecArgsFixed};
 use proctrace_wire::{Exec as ExecRecord, Record};
 
-use crate::event::{Body, Environment, Event, Exec, Fork, Miss, Workdir};
+use crate::event::{Body, Environment, Event, Exec, Fork, Miss, Place, Workdir};
+use crate::mounts::Parts;
 
 /// Assembles the events of the lifecycle stream, except exits.
 #[derive(Debug, Default)]
@@ -14,6 +15,7 @@ pub struct Assembler {
     environments: HashMap<u64, Arc<Environment>>,
     /// Execs whose argv is still incomplete, by task.
     pending: HashMap<u32, Pending>,
+    mounts: Parts,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,15 @@ impl Assembler {
                 let body = Body::ExecFailed(Miss { record: miss, path: path.to_vec() });
                 emit(event(miss.head, None, body));
             }
+            Record::Place(record, root) => {
+                let body = Body::Place(Place { record, root: root.to_vec() });
+                emit(event(record.head, None, body));
+            }
+            Record::Mounts(part, bytes) => {
+                if let Some(table) = self.mounts.take(&part, bytes) {
+                    emit(event(part.head, None, Body::Mounts(table)));
+                }
+            }
             Record::Blind(blind) => {
                 let pids = Some((blind.tgid, blind.tid));
                 emit(event(blind.head, pids, Body::Blind(blind)));
@@ -65,6 +76,9 @@ impl Assembler {
             | Record::LookupFailed(..)
             | Record::LookupNamed(..)
             | Record::LookupAgain(_)
+            | Record::LookupTime(_)
+            | Record::OpenedNamed(..)
+            | Record::OpenedAgain(_)
             | Record::Sample(_)
             | Record::Tick(_)
             | Record::Memory(_)

@@ -7,7 +7,7 @@ use proctrace_trace::Reader;
 use proctrace_wire::layout::MissFixed;
 use proctrace_wire::{Frames, Record, Stream};
 
-use crate::lookups::{Lookup, Lookups, Recalled};
+use crate::lookups::{Lookup, Lookups, Recall, Recalled};
 
 /// The results of decoding a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,12 +28,23 @@ pub fn records<R: Read + Seek>(
     mut take: impl FnMut(Record<'_>),
 ) -> Decoded {
     let mut decoded = Decoded::default();
-    let mut lookups = Lookups::default();
+    let mut recall = Recall::default();
     let threads = threads_for(reader);
     reader.each_block(
         threads,
         |info| info.stream == stream,
-        |_, bytes| decode_block(bytes, &mut decoded, &mut lookups, &mut take),
+        |_, bytes| {
+            decode_block(bytes, &mut decoded, |record| match record {
+                Record::LookupNamed(..) | Record::LookupAgain(_) => {
+                    if let Recalled::Failed(lookup) = recall.recall(record) {
+                        take(Record::LookupFailed(lookup.miss, lookup.path));
+                    }
+                }
+                // All others are complete, or of no interest to those who read all records; not moving
+                // them saves a tenth of the time.
+                record => take(record),
+            });
+        },
     );
     decoded
 }
@@ -67,13 +78,45 @@ pub fn lookups<R: Read + Seek, T: Copy>(
                     Ok(Record::Unknown(_)) => decoded.unknown += 1,
                     Ok(record) => {
                         decoded.records += 1;
-                        if let Recalled::Lookup(lookup) = known.recall(record, &mut make) {
-                            take(lookup);
+                        match record {
+                            Record::LookupFailed(miss, path) => {
+                                let made = make(&miss, path);
+                                take(Lookup { miss, path, made });
+                            }
+                            Record::LookupNamed(named, path) => {
+                                take(known.in_full_first(named, path, &mut make));
+                            }
+                            _ => {}
                         }
                     }
                     Err(_) => decoded.undecodable += 1,
                 }
             }
+        },
+    );
+    decoded
+}
+
+/// Passes every recorded open to `take`, in file order; otherwise like [`lookups()`].
+pub fn opens<R: Read + Seek, T: Copy>(
+    reader: &mut Reader<R>,
+    mut make: impl FnMut(&MissFixed, &[u8]) -> T,
+    mut take: impl FnMut(Lookup<'_, T>),
+) -> Decoded {
+    let mut decoded = Decoded::default();
+    let mut known = Lookups::default();
+    let threads = threads_for(reader);
+    reader.each_block(
+        threads,
+        |info| info.stream == Stream::Lookups,
+        |_, bytes| {
+            decode_block(bytes, &mut decoded, |record| match record {
+                Record::OpenedNamed(named, path) => {
+                    take(known.in_full_first(named, path, &mut make));
+                }
+                Record::OpenedAgain(again) => take(known.in_full(again, &mut make)),
+                _ => {}
+            });
         },
     );
     decoded
@@ -95,24 +138,10 @@ fn threads_for<R: Read + Seek>(reader: &Reader<R>) -> usize {
     }
 }
 
-fn decode_block(
-    bytes: &[u8],
-    decoded: &mut Decoded,
-    lookups: &mut Lookups<()>,
-    take: &mut impl FnMut(Record<'_>),
-) {
+fn decode_block(bytes: &[u8], decoded: &mut Decoded, mut take: impl FnMut(Record<'_>)) {
     for frame in Frames::new(bytes) {
         match frame.and_then(Record::decode) {
             Ok(Record::Unknown(_)) => decoded.unknown += 1,
-            Ok(
-                record @ (Record::LookupFailed(..)
-                | Record::LookupNamed(..)
-                | Record::LookupAgain(..)),
-            ) => {
-                decoded.records += 1;
-                take(lookups.recall(record, |_, _| ()).into_record());
-            }
-            // All others are complete; not moving them saves a tenth of the time.
             Ok(record) => {
                 decoded.records += 1;
                 take(record);
@@ -127,22 +156,23 @@ fn decode_block(
 pub(crate) struct Cursor {
     pub(crate) reader: Reader<BufReader<File>>,
     stream: Stream,
-    lookups: Lookups<()>,
+    recall: Recall,
     pub(crate) decoded: Decoded,
 }
 
 impl Cursor {
     pub(crate) fn new(reader: Reader<BufReader<File>>, stream: Stream) -> Self {
-        Self { reader, stream, lookups: Lookups::default(), decoded: Decoded::default() }
+        Self { reader, stream, recall: Recall::default(), decoded: Decoded::default() }
     }
 
     /// Passes the records of the next block to `take`; false at the end.
-    pub(crate) fn next_block(&mut self, mut take: impl FnMut(Record<'_>)) -> bool {
+    pub(crate) fn next_block(&mut self, mut take: impl FnMut(Recalled<'_>)) -> bool {
         let stream = self.stream;
         let Some(block) = self.reader.next_block_where(|info| info.stream == stream) else {
             return false;
         };
-        decode_block(&block.bytes, &mut self.decoded, &mut self.lookups, &mut take);
+        let recall = &mut self.recall;
+        decode_block(&block.bytes, &mut self.decoded, |record| take(recall.recall(record)));
         true
     }
 }

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use proctrace_wire::layout::{
-    self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, Rename, Tick, WorkdirFixed,
+    self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, PlaceFixed, Rename, Tick, WorkdirFixed,
 };
 use proctrace_wire::{Outcome, dumped_core};
+
+use crate::lookups::Lookup;
+use crate::mounts::MountTable;
 
 /// An event of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +38,14 @@ pub enum Body {
     ExecFailed(Miss),
     /// A failed look-up.
     LookupFailed(Miss),
+    /// How long a failed look-up took; it has its own event, too.
+    LookupTime(TimedMiss),
+    /// A successful open; its path is that of the file.
+    Opened(Miss),
+    /// Where the paths of a process lead from its next exec on.
+    Place(Place),
+    /// What is mounted in a namespace from now on.
+    Mounts(MountTable),
     /// A new name.
     Rename(Rename),
     /// The final working directory of a process that never called exec.
@@ -147,7 +158,31 @@ pub struct Workdir {
     pub path: Vec<u8>,
 }
 
-/// A failed look-up or exec.
+/// The mount namespace and the root of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The record.
+    pub record: PlaceFixed,
+    /// The root in the mount namespace.
+    pub root: Vec<u8>,
+}
+
+/// A failed look-up that was timed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimedMiss {
+    /// The look-up.
+    pub miss: Miss,
+    /// From entry to return of the system call; `u32::MAX` stands for that or more.
+    pub duration_ns: u32,
+}
+
+impl From<Lookup<'_, ()>> for Miss {
+    fn from(lookup: Lookup<'_, ()>) -> Self {
+        Self { record: lookup.miss, path: lookup.path.to_vec() }
+    }
+}
+
+/// A failed look-up or exec, or an open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Miss {
     /// The fixed part of the record.

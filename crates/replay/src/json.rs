@@ -3,17 +3,21 @@
 //! `docs/dump.md` lists the keys; a snapshot test pins them. Bytes are converted to text by
 //! `proctrace_wire::escape`.
 
+use std::collections::BTreeMap;
+
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::{
     ATTACH_ROOT, ATTACH_ZOMBIE, Attach, EXEC_BEFORE, EXEC_COMPAT, EXEC_ENV_CUT, EXEC_PATH_CUT,
-    EXEC_WITHHELD, EXIT_AUTOREAP, EXIT_RSS_BOUND, EXIT_WITHHELD, LOSS_ANY_CPU, MISS_LOST,
-    MISS_PATH_CUT, MISS_PATH_FAULT, SAMPLE_FINAL, SAMPLE_WITHHELD, WORKDIR_CUT,
+    EXEC_SECURE, EXEC_WITHHELD, EXIT_AUTOREAP, EXIT_RSS_BOUND, EXIT_WITHHELD, LOSS_ANY_CPU,
+    MISS_LOST, MISS_PATH_CUT, MISS_PATH_FAULT, PLACE_CUT, SAMPLE_FINAL, SAMPLE_WITHHELD,
+    WORKDIR_CUT,
 };
 use proctrace_wire::{BlindSpot, Call, Kind, LossReason, Outcome};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::cputime::scale;
 use crate::event::{Body, Event, Exec, Exit, Miss, Sample};
+use crate::mounts::Mount;
 
 impl Event {
     /// Its kind, as `dump --kind` names it.
@@ -24,6 +28,10 @@ impl Event {
             Body::Exec(_) => Kind::Exec,
             Body::ExecFailed(_) => Kind::ExecFailed,
             Body::LookupFailed(_) => Kind::LookupFailed,
+            Body::LookupTime(_) => Kind::LookupTime,
+            Body::Opened(_) => Kind::OpenedNamed,
+            Body::Place(_) => Kind::Place,
+            Body::Mounts(_) => Kind::Mounts,
             Body::Rename(_) => Kind::Rename,
             Body::Workdir(_) => Kind::Workdir,
             Body::Exit(_) => Kind::Exit,
@@ -32,6 +40,14 @@ impl Event {
             Body::Memory(_) => Kind::Memory,
             Body::Blind(_) => Kind::Blind,
             Body::Loss(_) => Kind::Loss,
+        }
+    }
+
+    /// The name of its kind; that of an open does not say how it was recorded.
+    pub fn kind_name(&self) -> &'static str {
+        match self.body {
+            Body::Opened(_) => "opened",
+            _ => self.kind().name(),
         }
     }
 
@@ -44,9 +60,9 @@ impl Event {
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("kind", self.kind().name())?;
+        map.serialize_entry("kind", self.kind_name())?;
         map.serialize_entry("time_ns", &self.time_ns)?;
-        if !matches!(self.body, Body::Tick(_) | Body::Loss(_)) {
+        if !matches!(self.body, Body::Tick(_) | Body::Loss(_) | Body::Mounts(_)) {
             map.serialize_entry("pid", &self.pid)?;
             map.serialize_entry("tid", &self.tid)?;
         }
@@ -75,6 +91,26 @@ impl Serialize for Event {
                 // `time_ns` may precede the look-up by up to a scheduler tick.
                 map.serialize_entry("time_is_coarse", &true)?;
                 miss_entries(miss, &mut map)?;
+            }
+            Body::LookupTime(timed) => {
+                map.serialize_entry("time_is_coarse", &true)?;
+                map.serialize_entry("duration_ns", &timed.duration_ns)?;
+                miss_entries(&timed.miss, &mut map)?;
+            }
+            Body::Opened(open) => {
+                map.serialize_entry("time_is_coarse", &true)?;
+                open_entries(open, &mut map)?;
+            }
+            Body::Place(place) => {
+                map.serialize_entry("mount_namespace", &place.record.mount_namespace)?;
+                map.serialize_entry("root", &to_text(&place.root))?;
+                if place.record.bits & PLACE_CUT != 0 {
+                    map.serialize_entry("path_truncated", &true)?;
+                }
+            }
+            Body::Mounts(table) => {
+                map.serialize_entry("mount_namespace", &table.namespace)?;
+                map.serialize_entry("mounts", &Mounts(&table.mounts))?;
             }
             Body::Rename(rename) => map.serialize_entry("comm", &comm(&rename.comm))?,
             Body::Workdir(workdir) => {
@@ -169,6 +205,7 @@ fn exec_entries<M: SerializeMap>(exec: &Exec, map: &mut M) -> Result<(), M::Erro
         ("compat", exec.record.bits & EXEC_COMPAT != 0),
         ("before", exec.record.bits & EXEC_BEFORE != 0),
         ("withheld", exec.record.bits & EXEC_WITHHELD != 0),
+        ("secure", exec.record.bits & EXEC_SECURE != 0),
     ] {
         if holds {
             map.serialize_entry(key, &true)?;
@@ -192,6 +229,37 @@ fn miss_entries<M: SerializeMap>(miss: &Miss, map: &mut M) -> Result<(), M::Erro
         map.serialize_entry("lost", &true)?;
     }
     Ok(())
+}
+
+fn open_entries<M: SerializeMap>(open: &Miss, map: &mut M) -> Result<(), M::Error> {
+    let record = &open.record;
+    map.serialize_entry("call", Call::from_number(record.call).name())?;
+    let path = (record.bits & MISS_PATH_FAULT == 0).then(|| to_text(&open.path));
+    map.serialize_entry("path", &path)?;
+    map.serialize_entry("flags", &record.flags)?;
+    for (key, bit) in [("path_truncated", MISS_PATH_CUT), ("lost", MISS_LOST)] {
+        if record.bits & bit != 0 {
+            map.serialize_entry(key, &true)?;
+        }
+    }
+    Ok(())
+}
+
+struct Mounts<'a>(&'a [Mount]);
+
+impl Serialize for Mounts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|mount| {
+            let (major, minor) = mount.device;
+            BTreeMap::from([
+                ("point", to_text(&mount.point)),
+                ("inside", to_text(&mount.inside)),
+                ("fs_type", to_text(&mount.fs_type)),
+                ("source", to_text(&mount.source)),
+                ("device", format!("{major}:{minor}").into()),
+            ])
+        }))
+    }
 }
 
 fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Error> {

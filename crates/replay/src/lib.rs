@@ -21,11 +21,15 @@ mod cursor;
 mod event;
 mod json;
 mod lookups;
+mod mounts;
 mod replay;
 
 pub use assemble::{Assembler, variables};
 pub use cputime::{CpuTime, scale};
-pub use cursor::{Decoded, lookups, records};
-pub use event::{Body, Environment, Event, Exec, Exit, Fork, Miss, Sample, Workdir};
+pub use cursor::{Decoded, lookups, opens, records};
+pub use event::{
+    Body, Environment, Event, Exec, Exit, Fork, Miss, Place, Sample, TimedMiss, Workdir,
+};
 pub use lookups::Lookup;
+pub use mounts::{Mount, MountTable};
 pub use replay::{Replay, Summary};

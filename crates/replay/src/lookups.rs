@@ -1,4 +1,4 @@
-//! Resolves failed look-ups recorded by number to the look-ups that they repeat.
+//! Resolves look-ups and opens recorded by number to those that they repeat.
 
 use std::collections::HashMap;
 
@@ -44,28 +44,50 @@ impl<T> Default for Lookups<T> {
     }
 }
 
-impl<T: Copy> Lookups<T> {
-    /// The record itself, or for any form of look-up, the look-up in full. If its full record is
-    /// lost, [`MISS_LOST`] is set. `make` is called for each look-up recorded in full.
-    pub(crate) fn recall<'a>(
-        &'a mut self,
-        record: Record<'a>,
-        make: impl FnOnce(&MissFixed, &[u8]) -> T,
-    ) -> Recalled<'a, T> {
+/// The failed look-ups and the opens that a record may refer to. A number belongs to one or the other,
+/// so each is found among its own.
+#[derive(Debug, Default)]
+pub(crate) struct Recall {
+    failed: Lookups<()>,
+    opened: Lookups<()>,
+}
+
+impl Recall {
+    /// The record itself, or for any form of look-up or open, the same in full. If its full record is
+    /// lost, [`MISS_LOST`] is set.
+    pub(crate) fn recall<'a>(&'a mut self, record: Record<'a>) -> Recalled<'a> {
+        let make = |_: &MissFixed, _: &[u8]| ();
         match record {
-            Record::LookupFailed(miss, path) => {
-                let made = make(&miss, path);
-                Recalled::Lookup(Lookup { miss, path, made })
-            }
+            Record::LookupFailed(miss, path) => Recalled::Failed(Lookup { miss, path, made: () }),
             Record::LookupNamed(named, path) => {
-                let miss = named.miss();
-                let made = make(&miss, path);
-                self.remember(named, path, made);
-                Recalled::Lookup(Lookup { miss, path, made })
+                Recalled::Failed(self.failed.in_full_first(named, path, make))
             }
-            Record::LookupAgain(again) => Recalled::Lookup(self.in_full(again, make)),
+            Record::LookupAgain(again) => Recalled::Failed(self.failed.in_full(again, make)),
+            Record::LookupTime(time) => {
+                let again = Again { head: time.head, number: time.number, pad: 0 };
+                Recalled::Timed(time.duration_ns, self.failed.in_full(again, make))
+            }
+            Record::OpenedNamed(named, path) => {
+                Recalled::Opened(self.opened.in_full_first(named, path, make))
+            }
+            Record::OpenedAgain(again) => Recalled::Opened(self.opened.in_full(again, make)),
             record => Recalled::Other(record),
         }
+    }
+}
+
+impl<T: Copy> Lookups<T> {
+    /// Remembers a look-up that is recorded in full, and passes it on.
+    pub(crate) fn in_full_first<'a>(
+        &mut self,
+        named: Named,
+        path: &'a [u8],
+        make: impl FnOnce(&MissFixed, &[u8]) -> T,
+    ) -> Lookup<'a, T> {
+        let miss = named.miss();
+        let made = make(&miss, path);
+        self.remember(named, path, made);
+        Lookup { miss, path, made }
     }
 
     fn remember(&mut self, named: Named, path: &[u8], made: T) {
@@ -148,22 +170,15 @@ impl<T: Copy> Lookups<T> {
 }
 
 /// A record with its reference resolved.
-pub(crate) enum Recalled<'a, T> {
-    Lookup(Lookup<'a, T>),
+pub(crate) enum Recalled<'a> {
+    Failed(Lookup<'a, ()>),
+    /// A failed look-up that took so many nanoseconds.
+    Timed(u32, Lookup<'a, ()>),
+    Opened(Lookup<'a, ()>),
     Other(Record<'a>),
 }
 
-impl<'a> Recalled<'a, ()> {
-    /// Converts it back to a record.
-    pub(crate) fn into_record(self) -> Record<'a> {
-        match self {
-            Self::Lookup(Lookup { miss, path, .. }) => Record::LookupFailed(miss, path),
-            Self::Other(record) => record,
-        }
-    }
-}
-
-/// A failed look-up in full, see [`crate::lookups()`].
+/// A failed look-up in full, see [`crate::lookups()`], or an open, see [`crate::opens`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lookup<'a, T> {
     /// The fixed part of the record.
@@ -190,6 +205,7 @@ fn lost(head: Head) -> MissFixed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proctrace_wire::layout::LookupTime;
     use proptest::prelude::*;
     use zerocopy::FromZeros;
 
@@ -203,64 +219,73 @@ mod tests {
         Record::LookupNamed(named, path)
     }
 
-    fn recalled<'a>(lookups: &'a mut Lookups<()>, record: Record<'a>) -> Record<'a> {
-        lookups.recall(record, |_, _| ()).into_record()
+    fn recalled<'a>(recall: &'a mut Recall, record: Record<'a>) -> Lookup<'a, ()> {
+        match recall.recall(record) {
+            Recalled::Failed(lookup) => lookup,
+            _ => panic!("no look-up came back"),
+        }
     }
 
-    fn again(lookups: &mut Lookups<()>, number: u32) -> (u32, u16, u16, Vec<u8>) {
+    fn again(recall: &mut Recall, number: u32) -> (u32, u16, u16, Vec<u8>) {
         let record = Record::LookupAgain(Again { head: head(7), number, pad: 0 });
-        let Record::LookupFailed(miss, path) = recalled(lookups, record) else {
-            panic!("no look-up came back")
-        };
+        let Lookup { miss, path, .. } = recalled(recall, record);
         (miss.head.task, miss.error, miss.bits, path.to_vec())
     }
 
     #[test]
     fn a_number_brings_back_the_look_up_under_the_head_of_who_repeats_it() {
-        let mut lookups = Lookups::<()>::default();
-        recalled(&mut lookups, told(5, 3, b"/a"));
-        recalled(&mut lookups, told(6, 4, b"/b"));
-        assert_eq!(again(&mut lookups, 5), (7, 2, 0, b"/a".to_vec()));
-        assert_eq!(again(&mut lookups, 6), (7, 2, 0, b"/b".to_vec()));
+        let mut recall = Recall::default();
+        recalled(&mut recall, told(5, 3, b"/a"));
+        recalled(&mut recall, told(6, 4, b"/b"));
+        assert_eq!(again(&mut recall, 5), (7, 2, 0, b"/a".to_vec()));
+        assert_eq!(again(&mut recall, 6), (7, 2, 0, b"/b".to_vec()));
     }
 
     #[test]
-    fn every_form_comes_out_as_one() {
-        let mut lookups = Lookups::<()>::default();
-        let Record::LookupFailed(miss, path) = recalled(&mut lookups, told(0, 0, b"/a")) else {
-            panic!("no look-up came back")
+    fn a_time_and_an_open_come_back_with_their_paths() {
+        let mut recall = Recall::default();
+        recalled(&mut recall, told(5, 3, b"/a"));
+        let mut named = Named::new_zeroed();
+        (named.head, named.number, named.slot) = (head(1), 6, 4);
+        recall.recall(Record::OpenedNamed(named, b"/b"));
+        let time = LookupTime { head: head(7), number: 5, duration_ns: 900 };
+        let Recalled::Timed(900, lookup) = recall.recall(Record::LookupTime(time)) else {
+            panic!("no time came back")
         };
-        assert_eq!((miss.error, path), (2, &b"/a"[..]));
-        let old = Record::LookupFailed(miss, b"/b");
-        assert_eq!(recalled(&mut lookups, old), old);
+        assert_eq!((lookup.miss.head.task, lookup.path), (7, &b"/a"[..]));
+        for (number, path) in [(6, &b"/b"[..]), (5, b"")] {
+            let record = Record::OpenedAgain(Again { head: head(7), number, pad: 0 });
+            let Recalled::Opened(lookup) = recall.recall(record) else { panic!("no open") };
+            assert_eq!(lookup.path, path);
+        }
     }
 
     #[test]
     fn what_was_never_told_is_marked() {
-        let (task, error, bits, path) = again(&mut Lookups::<()>::default(), 5);
+        let (task, error, bits, path) = again(&mut Recall::default(), 5);
         assert_eq!((task, error, bits, path), (7, 0, MISS_LOST | MISS_PATH_FAULT, Vec::new()));
     }
 
     #[test]
     fn a_slot_remembers_two() {
-        let mut lookups = Lookups::<()>::default();
-        recalled(&mut lookups, told(1, 9, b"/1"));
-        recalled(&mut lookups, told(2, 9, b"/2"));
-        assert_eq!(again(&mut lookups, 1).3, b"/1");
-        recalled(&mut lookups, told(3, 9, b"/3"));
-        assert_ne!(again(&mut lookups, 1).2 & MISS_LOST, 0);
-        assert_eq!(again(&mut lookups, 2).3, b"/2");
-        assert_eq!(again(&mut lookups, 3).3, b"/3");
+        let mut recall = Recall::default();
+        recalled(&mut recall, told(1, 9, b"/1"));
+        recalled(&mut recall, told(2, 9, b"/2"));
+        assert_eq!(again(&mut recall, 1).3, b"/1");
+        recalled(&mut recall, told(3, 9, b"/3"));
+        assert_ne!(again(&mut recall, 1).2 & MISS_LOST, 0);
+        assert_eq!(again(&mut recall, 2).3, b"/2");
+        assert_eq!(again(&mut recall, 3).3, b"/3");
     }
 
     #[test]
     fn a_hostile_trace_cannot_make_it_remember_without_bound() {
-        let mut lookups = Lookups::<()>::default();
+        let mut recall = Recall::default();
         for number in 1..200_000 {
-            recalled(&mut lookups, told(number, number % (2 * NAMED_SLOTS), b"/x"));
+            recalled(&mut recall, told(number, number % (2 * NAMED_SLOTS), b"/x"));
         }
-        assert!(lookups.known.len() <= KEPT_PER_SLOT * NAMED_SLOTS as usize);
-        assert!(lookups.slots.len() <= NAMED_SLOTS as usize);
+        assert!(recall.failed.known.len() <= KEPT_PER_SLOT * NAMED_SLOTS as usize);
+        assert!(recall.failed.slots.len() <= NAMED_SLOTS as usize);
     }
 
     proptest! {
@@ -279,7 +304,7 @@ mod tests {
                 let mut named = Named::new_zeroed();
                 (named.number, named.slot) = (number, *slot);
                 let path = number.to_le_bytes();
-                lookups.recall(Record::LookupNamed(named, &path), |_, _| number);
+                lookups.in_full_first(named, &path, |_, _| number);
                 slots[*slot as usize].push(number);
                 for slot in &slots {
                     for (age, number) in slot.iter().rev().enumerate() {

@@ -10,7 +10,8 @@ use proctrace_wire::{Record, Stream};
 
 use crate::assemble::{Assembler, event};
 use crate::cursor::{Cursor, Decoded};
-use crate::event::{Body, Event, Exit, Miss, Sample};
+use crate::event::{Body, Event, Exit, Sample, TimedMiss};
+use crate::lookups::Recalled;
 
 /// Records of one stream arrive nearly in order: two CPUs may stamp in one order and deliver in the
 /// other, and the stamps of look-ups are up to a clock tick old. This many are buffered for
@@ -109,7 +110,12 @@ impl Replay {
             Body::Exit(_) => {
                 self.pids.remove(&event.task);
             }
-            Body::ExecFailed(_) | Body::LookupFailed(_) => {
+            Body::ExecFailed(_)
+            | Body::LookupFailed(_)
+            | Body::LookupTime(_)
+            | Body::Opened(_)
+            | Body::Place(_)
+            | Body::Mounts(_) => {
                 let pids = self.pids.get(&event.task);
                 event.pid = pids.map(|(tgid, _)| *tgid);
                 event.tid = pids.map(|(_, tid)| *tid);
@@ -224,21 +230,29 @@ impl Lane {
                 window.push(Reverse(Waiting { order: (event.time_ns, *arrived), event }));
             };
             let more = cursor.next_block(|record| match record {
-                Record::LookupFailed(miss, path) => {
-                    let body = Body::LookupFailed(Miss { record: miss, path: path.to_vec() });
-                    emit(event(miss.head, None, body));
+                Recalled::Failed(lookup) => {
+                    emit(event(lookup.miss.head, None, Body::LookupFailed(lookup.into())));
                 }
-                Record::Sample(sample) => {
+                Recalled::Opened(lookup) => {
+                    emit(event(lookup.miss.head, None, Body::Opened(lookup.into())));
+                }
+                Recalled::Timed(duration_ns, lookup) => {
+                    let timed = TimedMiss { miss: lookup.into(), duration_ns };
+                    emit(event(lookup.miss.head, None, Body::LookupTime(timed)));
+                }
+                Recalled::Other(Record::Sample(sample)) => {
                     let pids = Some((sample.tgid, sample.tid));
                     let sample = Sample { record: sample, page_bytes };
                     emit(event(sample.record.head, pids, Body::Sample(Box::new(sample))));
                 }
-                Record::Memory(memory) => {
+                Recalled::Other(Record::Memory(memory)) => {
                     let pids = Some((memory.tgid, memory.tgid));
                     emit(event(memory.head, pids, Body::Memory(memory)));
                 }
-                Record::Tick(tick) => emit(event(tick.head, None, Body::Tick(tick))),
-                record => assembler.take(record, &mut emit),
+                Recalled::Other(Record::Tick(tick)) => {
+                    emit(event(tick.head, None, Body::Tick(tick)));
+                }
+                Recalled::Other(record) => assembler.take(record, &mut emit),
             });
             if !more {
                 assembler.finish(&mut emit);

@@ -59,6 +59,12 @@ pub struct Header {
     pub on_full: String,
     /// Families of calls whose failures are recorded: "open", "stat"...
     pub misses: Vec<String>,
+    /// Whether successful opens are recorded. False in traces made before they could be.
+    #[serde(default)]
+    pub opens: bool,
+    /// One of this many look-ups is timed; None: none.
+    #[serde(default)]
+    pub lookups_timed_one_in: Option<u32>,
     /// Environment variables that are recorded.
     pub env_names: Vec<String>,
     /// Length of a scheduler tick in nanoseconds; None in traces made before it was recorded.
@@ -111,6 +117,16 @@ impl Header {
                 method: "exact CPU time, split in the ratio of scheduler ticks, pooled by program"
                     .into(),
             },
+            Quantity::LookupTimes => match self.lookups_timed_one_in {
+                Some(one_in) => {
+                    Knowledge::Estimate { method: format!("one look-up in {one_in} is timed") }
+                }
+                None => Knowledge::absent("look-ups were not timed"),
+            },
+            Quantity::OpenedFiles if !self.opens => Knowledge::absent("recorded without --opens"),
+            Quantity::Mounts if self.wire_version < 4 => {
+                Knowledge::absent("recorded by a version without mount tables")
+            }
             Quantity::Memory if self.memory_interval_ns.is_none() => {
                 Knowledge::absent("recorded without --memory")
             }

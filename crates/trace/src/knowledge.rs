@@ -43,11 +43,17 @@ pub enum Quantity {
     Memory,
     /// Variables of environments.
     Environment,
+    /// How long failed look-ups take.
+    LookupTimes,
+    /// The files that were opened.
+    OpenedFiles,
+    /// Mount tables.
+    Mounts,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::Forks,
         Self::Execs,
         Self::Argv,
@@ -67,6 +73,9 @@ impl Quantity {
         Self::Samples,
         Self::Memory,
         Self::Environment,
+        Self::LookupTimes,
+        Self::OpenedFiles,
+        Self::Mounts,
     ];
 
     /// The families of calls whose failures are failed look-ups.
@@ -100,6 +109,9 @@ impl Quantity {
             Self::Samples => "samples",
             Self::Memory => "memory",
             Self::Environment => "environment",
+            Self::LookupTimes => "lookup_times",
+            Self::OpenedFiles => "opened_files",
+            Self::Mounts => "mounts",
         }
     }
 
@@ -125,6 +137,9 @@ impl Quantity {
             Self::Samples => "samples of live tasks",
             Self::Memory => "memory over time",
             Self::Environment => "environment variables",
+            Self::LookupTimes => "durations of failed look-ups",
+            Self::OpenedFiles => "opened files",
+            Self::Mounts => "mounted file systems",
         }
     }
 

@@ -25,6 +25,9 @@ fn header() -> Header {
         memory_interval_ns: None,
         on_full: "drop".into(),
         misses: vec!["open".into()],
+
+        opens: false,
+        lookups_timed_one_in: None,
         cwd: "/".into(),
         host: "somewhere".into(),
         kernel: "6.1.0".into(),

@@ -4,8 +4,8 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::kind::Kind;
 use crate::layout::{
-    Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head, Loss, Memory,
-    MissFixed, Named, Rename, Sample, Tick, WorkdirFixed,
+    Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head, LookupTime, Loss,
+    Memory, MissFixed, MountsFixed, Named, PlaceFixed, Rename, Sample, Tick, WorkdirFixed,
 };
 
 /// What can be wrong with the bytes of a record.
@@ -148,6 +148,16 @@ pub enum Record<'a> {
     LookupAgain(Again),
     /// The final working directory of a process, and the path.
     Workdir(WorkdirFixed, &'a [u8]),
+    /// The mount namespace and root of a process, and the path of the root.
+    Place(PlaceFixed, &'a [u8]),
+    /// A part of a mount table.
+    Mounts(MountsFixed, &'a [u8]),
+    /// See [`LookupTime`].
+    LookupTime(LookupTime),
+    /// A successful open with its number, and the path of the file.
+    OpenedNamed(Named, &'a [u8]),
+    /// A repeated successful open.
+    OpenedAgain(Again),
     /// A kind added by a later version.
     Unknown(Head),
 }
@@ -189,10 +199,24 @@ impl<'a> Record<'a> {
             Kind::Blind => Self::Blind(fixed(frame)?.0),
             Kind::Memory => Self::Memory(fixed(frame)?.0),
             Kind::LookupNamed => {
-                let (named, rest): (Named, _) = fixed(frame)?;
-                Self::LookupNamed(named, take(frame, rest, usize::from(named.path_bytes))?.0)
+                let (named, path) = named(frame)?;
+                Self::LookupNamed(named, path)
             }
             Kind::LookupAgain => Self::LookupAgain(fixed(frame)?.0),
+            Kind::OpenedNamed => {
+                let (named, path) = named(frame)?;
+                Self::OpenedNamed(named, path)
+            }
+            Kind::OpenedAgain => Self::OpenedAgain(fixed(frame)?.0),
+            Kind::LookupTime => Self::LookupTime(fixed(frame)?.0),
+            Kind::Place => {
+                let (place, rest): (PlaceFixed, _) = fixed(frame)?;
+                Self::Place(place, take(frame, rest, usize::from(place.path_bytes))?.0)
+            }
+            Kind::Mounts => {
+                let (mounts, rest): (MountsFixed, _) = fixed(frame)?;
+                Self::Mounts(mounts, take(frame, rest, mounts.bytes as usize)?.0)
+            }
             Kind::Workdir => {
                 let (workdir, rest): (WorkdirFixed, _) = fixed(frame)?;
                 Self::Workdir(workdir, take(frame, rest, usize::from(workdir.path_bytes))?.0)
@@ -223,6 +247,11 @@ fn take<'a>(
 fn miss(frame: Frame<'_>) -> Result<(MissFixed, &[u8]), DecodeError> {
     let (miss, rest): (MissFixed, _) = fixed(frame)?;
     Ok((miss, take(frame, rest, usize::from(miss.path_bytes))?.0))
+}
+
+fn named(frame: Frame<'_>) -> Result<(Named, &[u8]), DecodeError> {
+    let (named, rest): (Named, _) = fixed(frame)?;
+    Ok((named, take(frame, rest, usize::from(named.path_bytes))?.0))
 }
 
 fn exec(frame: Frame<'_>) -> Result<Exec<'_>, DecodeError> {
@@ -296,7 +325,7 @@ mod tests {
     }
 
     fn any_record() -> impl Strategy<Value = Vec<u8>> {
-        (0u16..18, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
+        (0u16..24, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
             |(kind, words, mut body)| {
                 body.resize(body.len().max(words * 8).next_multiple_of(8), 0);
                 let size = u16::try_from(size_of::<Head>() + body.len()).unwrap();

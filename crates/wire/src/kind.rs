@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::{
-    Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Layout, Loss, Memory,
-    MissFixed, Named, Rename, Sample, Tick, WorkdirFixed,
+    Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Layout, LookupTime, Loss,
+    Memory, MissFixed, MountsFixed, Named, PlaceFixed, Rename, Sample, Tick, WorkdirFixed,
 };
 
 /// The kind of a record. The numbers are stored in files: never renumber.
@@ -49,11 +49,21 @@ pub enum Kind {
     LookupAgain = 16,
     /// The final working directory of a process that never called exec.
     Workdir = 17,
+    /// The mount namespace and root of a process.
+    Place = 18,
+    /// A part of a mount table.
+    Mounts = 19,
+    /// How long a failed look-up took.
+    LookupTime = 20,
+    /// A successful open, with a number.
+    OpenedNamed = 21,
+    /// A repeated successful open, by its number.
+    OpenedAgain = 22,
 }
 
 impl Kind {
     /// Every kind, in order of its number.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 22] = [
         Self::Attach,
         Self::Fork,
         Self::Exec,
@@ -71,6 +81,11 @@ impl Kind {
         Self::LookupNamed,
         Self::LookupAgain,
         Self::Workdir,
+        Self::Place,
+        Self::Mounts,
+        Self::LookupTime,
+        Self::OpenedNamed,
+        Self::OpenedAgain,
     ];
 
     /// The kind with this number, if this version knows it.
@@ -95,9 +110,12 @@ impl Kind {
             Self::Loss => Loss::LAYOUT,
             Self::Blind => Blind::LAYOUT,
             Self::Memory => Memory::LAYOUT,
-            Self::LookupNamed => Named::LAYOUT,
-            Self::LookupAgain => Again::LAYOUT,
+            Self::LookupNamed | Self::OpenedNamed => Named::LAYOUT,
+            Self::LookupAgain | Self::OpenedAgain => Again::LAYOUT,
             Self::Workdir => WorkdirFixed::LAYOUT,
+            Self::Place => PlaceFixed::LAYOUT,
+            Self::Mounts => MountsFixed::LAYOUT,
+            Self::LookupTime => LookupTime::LAYOUT,
         }
     }
 
@@ -121,6 +139,11 @@ impl Kind {
             Self::LookupNamed => "lookup_named",
             Self::LookupAgain => "lookup_again",
             Self::Workdir => "workdir",
+            Self::Place => "place",
+            Self::Mounts => "mounts",
+            Self::LookupTime => "lookup_time",
+            Self::OpenedNamed => "opened_named",
+            Self::OpenedAgain => "opened_again",
         }
     }
 }
@@ -217,7 +240,7 @@ mod tests {
             assert_eq!(LossReason::from_number(reason as u16), Some(reason));
         }
         assert_eq!(Kind::from_number(0), None);
-        assert_eq!(Kind::from_number(18), None);
+        assert_eq!(Kind::from_number(23), None);
         assert_eq!(LossReason::from_number(0), None);
         assert_eq!(LossReason::from_number(4), None);
     }

@@ -345,6 +345,47 @@ records! {
         comm: [u8; 16],
     }
 
+    /// How long a failed look-up took.
+    LookupTime as "pt_lookup_time" {
+        /// Kind 20, and otherwise that of the look-up.
+        head: Head,
+        /// [`Named::number`] of the look-up.
+        number: u32,
+        /// From entry to return of the system call; the largest value stands for more.
+        duration_ns: u32,
+    }
+
+    /// The mount namespace and root of a process from its next exec on; the path of the root in the
+    /// namespace follows.
+    PlaceFixed as "pt_place" {
+        /// Kind 18.
+        head: Head,
+        /// Serial of the process.
+        process: u32,
+        /// Thread-group id.
+        tgid: i32,
+        /// Inode number of /proc/PID/ns/mnt.
+        mount_namespace: u32,
+        /// Bytes of the path.
+        path_bytes: u16,
+        /// [`PLACE_CUT`].
+        bits: u16,
+    }
+
+    /// A part of a mount table: lines of /proc/PID/mountinfo without mount options.
+    MountsFixed as "pt_mounts" {
+        /// Kind 19; the task is that of the process that was read, or 0 for the recorder.
+        head: Head,
+        /// Inode number of /proc/PID/ns/mnt.
+        mount_namespace: u32,
+        /// Where this part begins.
+        offset: u32,
+        /// Bytes of this part.
+        bytes: u32,
+        /// Bytes of the whole table.
+        total_bytes: u32,
+    }
+
     /// The final working directory of a process that never called exec; the path follows.
     WorkdirFixed as "pt_workdir" {
         /// Kind 17.
@@ -519,6 +560,8 @@ pub const EXEC_BEFORE: u32 = 32;
 /// [`ExecFixed::bits`]: the recorder's user may not trace the program; path, arguments and similar
 /// data are withheld.
 pub const EXEC_WITHHELD: u32 = 64;
+/// [`ExecFixed::bits`]: AT_SECURE of getauxval(3): the dynamic linker ignores `LD_LIBRARY_PATH`.
+pub const EXEC_SECURE: u32 = 128;
 /// [`MissFixed::bits`]: the path could not be read.
 pub const MISS_PATH_FAULT: u16 = 1;
 /// [`MissFixed::bits`]: the path is longer than PATH_MAX.
@@ -541,6 +584,10 @@ pub const EXIT_RELEASED: u32 = 8;
 pub const EXIT_WITHHELD: u32 = 16;
 /// [`WorkdirFixed::bits`]: too many components; the first are missing.
 pub const WORKDIR_CUT: u16 = 1;
+/// [`PlaceFixed::bits`]: too many components; the first are missing.
+pub const PLACE_CUT: u16 = 1;
+/// Maximum number of bytes of a mount table in one record.
+pub const MOUNTS_CHUNK: usize = 32768;
 /// [`Sample::bits`]: sampled at the end of the recording.
 pub const SAMPLE_FINAL: u16 = 1;
 /// [`Sample::bits`]: the recorder's user may not trace it; I/O as last seen.

@@ -38,4 +38,4 @@ pub use zerocopy::IntoBytes;
 /// * 1: first layout.
 /// * 2: failed look-ups are recorded in full once, and then by number.
 /// * 3: working directories of forked workers, and each task's CPU migrations.
-pub const WIRE_VERSION: u32 = 3;
+pub const WIRE_VERSION: u32 = 4;

@@ -5,9 +5,9 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Stream {
-    /// attach, fork, exec, exit, rename, env, loss.
+    /// attach, fork, exec, exit, rename, env, place, mounts, loss.
     Lifecycle = 1,
-    /// Failed look-ups.
+    /// Failed look-ups, how long some of them took, and successful opens.
     Lookups = 2,
     /// Samples and ticks.
     Samples = 3,

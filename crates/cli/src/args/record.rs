@@ -61,6 +61,14 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = parse_misses)]
     pub(crate) misses: Misses,
 
+    /// Also record every successful open: which file, by which process, for reading or writing.
+    #[arg(long)]
+    pub(crate) opens: bool,
+
+    /// Do not time failed look-ups. By default, one in 16 is timed.
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_lookup_times: bool,
+
     /// Hook for failed look-ups: the kernel functions that implement the calls (no cost for other
     /// calls, but results forged by seccomp are not seen), the calls' own tracepoints, or the
     /// tracepoint of all system calls. auto uses the first of these that the kernel supports.

@@ -49,7 +49,9 @@ fn meaning(field: &str) -> Option<Meaning> {
         // arguments of a call
         "call" | "slot" | "exit_signal" | "flags" | "error" | "dirfd" | "argc" | "env_id"
         | "offset" | "bytes" | "argv_bytes" | "argv_here" | "path_bytes" | "interp_bytes"
-        | "exe_bytes" | "cwd_bytes" => Meaning::Kept,
+        | "exe_bytes" | "cwd_bytes" | "duration_ns" | "mount_namespace" | "total_bytes" => {
+            Meaning::Kept
+        }
         // counts at a tick, and of lost records
         "tasks" | "running" | "sleeping" | "uninterruptible" | "stopped" | "dead" | "sampled"
         | "lost" | "reason" | "cpu" | "count" => Meaning::Kept,
@@ -73,9 +75,12 @@ fn struct_of(kind: Kind) -> &'static str {
         Kind::Loss => "pt_loss",
         Kind::Blind => "pt_blind",
         Kind::Memory => "pt_memory",
-        Kind::LookupNamed => "pt_named",
-        Kind::LookupAgain => "pt_again",
+        Kind::LookupNamed | Kind::OpenedNamed => "pt_named",
+        Kind::LookupAgain | Kind::OpenedAgain => "pt_again",
         Kind::Workdir => "pt_workdir",
+        Kind::Place => "pt_place",
+        Kind::Mounts => "pt_mounts",
+        Kind::LookupTime => "pt_lookup_time",
     }
 }
 
