@@ -43,9 +43,17 @@ impl<'a> Inferred<'a> {
 impl Files for Inferred<'_> {
     fn at(&self, path: &[u8]) -> Found {
         match self.today.at(path) {
-            Found::Nothing if self.existed.contains(path) => Found::Directory,
+            Found::Nothing | Found::Unreachable if self.existed.contains(path) => Found::Directory,
             found => found,
         }
+    }
+
+    fn text(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.today.text(path)
+    }
+
+    fn executable(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.today.executable(path)
     }
 }
 

@@ -170,4 +170,12 @@ impl Files for Farm<'_> {
             },
         }
     }
+
+    fn text(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.today.text(path)
+    }
+
+    fn executable(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.today.executable(path)
+    }
 }

@@ -102,8 +102,13 @@ pub(crate) fn searched(
     library_path: Option<&[u8]>,
     system: System<'_>,
 ) -> Option<Search> {
-    let program =
-        Program { path: &kind.exe, library_path, preload: kind.preload.as_deref(), secure: false };
+    let program = Program {
+        path: &kind.exe,
+        cwd: b"/",
+        library_path,
+        preload: kind.preload.as_deref(),
+        secure: false,
+    };
     let search = search(&program, system.linker, system.cache, system.files)?;
     (search.missing.is_empty() && !search.cut).then_some(search)
 }

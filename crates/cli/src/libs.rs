@@ -32,7 +32,7 @@ pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
     // A system without a cache, or with one of another C library, is searched without it.
     let cache = std::fs::read("/etc/ld.so.cache").ok();
     let cache = cache.and_then(|bytes| Cache::parse(&bytes).ok()).unwrap_or_default();
-    let files = Root::new("/", "/");
+    let files = Root::new("/");
     let found = libs(&args.trace, System { linker: &linker, cache: &cache, files: &files })
         .with_context(|| format!("cannot read {}", args.trace.display()))?;
     let mut out = stdout().lock();

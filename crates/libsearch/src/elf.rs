@@ -1,15 +1,23 @@
 //! What an ELF file tells the dynamic linker about its libraries.
 
 use object::elf::{
-    DF_1_NODEFLIB, DT_FLAGS_1, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB,
-    FileHeader32, FileHeader64, PT_DYNAMIC, PT_INTERP, PT_LOAD,
+    DF_1_NODEFLIB, DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ,
+    DT_STRTAB, ET_EXEC, FileHeader32, FileHeader64, PN_XNUM, PT_DYNAMIC, PT_INTERP, PT_LOAD,
 };
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, ReadRef, StringTable};
+use object::{Endianness, FileKind, ReadRef};
 use thiserror::Error;
 
 /// Maximum number of libraries that one object can name; more are an error.
 const NEEDED_MAX: usize = 10_000;
+/// Maximum length of all names and lists of one object together; more is an error. The kernel allows
+/// 128 KiB for a list in the environment.
+const TEXT_MAX: usize = 512 << 10;
+
+/// Maximum size of a dynamic section: 10,000 entries and as many others.
+const DYNAMIC_MAX: u64 = 1 << 20;
+/// Maximum length of the path of an interpreter: PATH_MAX, as in the kernel's fs/binfmt_elf.c.
+const INTERPRETER_MAX: u64 = 4096;
 
 /// The dynamic section of an executable or a library.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +26,9 @@ pub struct Elf {
     pub is_64: bool,
     /// Its machine: `e_machine` of elf(5).
     pub machine: u16,
+    /// Whether it is an executable: ET_EXEC, or position-independent with DF_1_PIE. Not loaded as a
+    /// library.
+    pub is_executable: bool,
     /// Its interpreter: the dynamic linker. `None` in libraries and static executables.
     pub interpreter: Option<Vec<u8>>,
     /// DT_NEEDED: the libraries that it asks for, in order.
@@ -78,8 +89,23 @@ where
 {
     let header = H::parse(bytes)?;
     let endian = header.endian()?;
+    if header.e_phnum(endian) == PN_XNUM {
+        return Err(ElfError::Damaged("it has too many segments".to_owned()));
+    }
     let segments = header.program_headers(endian, bytes)?;
+    let is_too_long = segments.iter().any(|segment| {
+        let size: u64 = segment.p_filesz(endian).into();
+        match segment.p_type(endian) {
+            PT_INTERP => size > INTERPRETER_MAX,
+            PT_DYNAMIC => size > DYNAMIC_MAX,
+            _ => false,
+        }
+    });
+    if is_too_long {
+        return Err(ElfError::Damaged("a segment is too long".to_owned()));
+    }
     let mut elf = Elf { is_64, machine: header.e_machine(endian), ..Elf::default() };
+    elf.is_executable = header.e_type(endian) == ET_EXEC;
     for segment in segments {
         if segment.p_type(endian) == PT_INTERP {
             elf.interpreter = segment.interpreter(endian, bytes)?.map(<[u8]>::to_vec);
@@ -105,25 +131,51 @@ where
             within.checked_add(segment.p_offset(endian).into())
         })
         .ok_or_else(|| ElfError::Damaged("the string table is in no segment".to_owned()))?;
-    let strings = StringTable::new(bytes, offset, offset.saturating_add(size));
-    let text = |at: u64| -> Result<Vec<u8>, ElfError> {
-        let at = u32::try_from(at).ok().and_then(|at| strings.get(at).ok());
-        at.map(<[u8]>::to_vec)
-            .ok_or_else(|| ElfError::Damaged("a name is not in the string table".to_owned()))
-    };
-    let named = |tag: i64| value(tag).map(text).transpose();
+    let mut strings = Strings { bytes, offset, size, left: TEXT_MAX };
+    let mut named = |tag: i64| value(tag).map(|at| strings.at(at)).transpose();
     elf.soname = named(DT_SONAME)?;
     elf.runpath = named(DT_RUNPATH)?;
     elf.rpath = if elf.runpath.is_some() { None } else { named(DT_RPATH)? };
     let flags: u64 = value(DT_FLAGS_1).unwrap_or(0);
     elf.no_default_directories = flags & u64::from(DF_1_NODEFLIB) != 0;
+    elf.is_executable |= flags & u64::from(DF_1_PIE) != 0;
     for entry in entries.iter().filter(|entry| entry.d_tag(endian).into() == DT_NEEDED) {
         if elf.needed.len() == NEEDED_MAX {
             return Err(ElfError::Damaged("it names too many libraries".to_owned()));
         }
-        elf.needed.push(text(entry.d_val(endian).into())?);
+        elf.needed.push(strings.at(entry.d_val(endian).into())?);
     }
     Ok(elf)
+}
+
+/// The string table, of which only so much is read.
+struct Strings<R> {
+    bytes: R,
+    offset: u64,
+    size: u64,
+    left: usize,
+}
+
+impl<'a, R: ReadRef<'a>> Strings<R> {
+    fn at(&mut self, at: u64) -> Result<Vec<u8>, ElfError> {
+        let error = || ElfError::Damaged("a name is not in the string table".to_owned());
+        let most = self.size.checked_sub(at).ok_or_else(error)?;
+        let from = self.offset.checked_add(at).ok_or_else(error)?;
+        let until = from.checked_add(most).ok_or_else(error)?;
+        // An `object::ReadCache` reads only 4,096 bytes of a string; lists can be longer.
+        let text = match self.bytes.read_bytes_at_until(from..until, 0) {
+            Ok(text) => text,
+            Err(()) => {
+                let length = self.bytes.len().map_err(|()| error())?;
+                let most = most.min(length.saturating_sub(from)).min(self.left as u64 + 1);
+                let bytes = self.bytes.read_bytes_at(from, most).map_err(|()| error())?;
+                let end = bytes.iter().position(|byte| *byte == 0).ok_or_else(error)?;
+                &bytes[..end]
+            }
+        };
+        self.left = self.left.checked_sub(text.len()).ok_or_else(error)?;
+        Ok(text.to_vec())
+    }
 }
 
 #[cfg(test)]

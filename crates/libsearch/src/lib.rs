@@ -13,7 +13,10 @@ mod cache;
 mod capabilities;
 mod elf;
 mod files;
+mod glibc;
 mod list;
+mod lookups;
+mod objects;
 mod search;
 
 pub use cache::{Cache, CacheError};

@@ -1,5 +1,7 @@
 //! Lists of directories: LD_LIBRARY_PATH, RPATH and RUNPATH.
 
+use std::collections::HashSet;
+
 /// What the tokens of a list stand for (ld.so(8), "Dynamic string tokens").
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tokens {
@@ -12,6 +14,17 @@ pub struct Tokens {
     pub platform: Vec<u8>,
 }
 
+/// Where $ORIGIN may lead in a secure start: `_dl_dst_substitute` of elf/dl-load.c.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Trust<'a> {
+    /// Anywhere: the start is not secure.
+    All,
+    /// Anywhere, as a library was found at a trusted place, but it must be the first component.
+    First,
+    /// Only below these directories, as whoever starts a program may have linked it elsewhere.
+    Below(&'a [Vec<u8>]),
+}
+
 /// The entries of a list as directories with a slash at the end, in the form in which the linker
 /// compares them: duplicates are dropped, and an empty entry, the current directory, stays empty. Each
 /// comes with the index of its entry.
@@ -19,38 +32,53 @@ pub(crate) fn directories(
     list: &[u8],
     separators: &[u8],
     tokens: &Tokens,
+    trust: Trust<'_>,
 ) -> Vec<(usize, Vec<u8>)> {
     let mut found: Vec<(usize, Vec<u8>)> = Vec::new();
+    let mut known: HashSet<Vec<u8>> = HashSet::new();
     for (at, entry) in list.split(|byte| separators.contains(byte)).enumerate() {
-        let Some(mut directory) = expand(entry, tokens) else { continue };
+        let Some(mut directory) = expand(entry, tokens, trust) else { continue };
         while directory.len() > 1 && directory.ends_with(b"/") {
             directory.pop();
+        }
+        if directory.is_empty() && !entry.is_empty() {
+            continue;
         }
         if !directory.is_empty() && !directory.ends_with(b"/") {
             directory.push(b'/');
         }
-        if !found.iter().any(|(_, known)| *known == directory) {
+        if known.insert(directory.clone()) {
             found.push((at, directory));
         }
     }
     found
 }
 
-/// A path with its tokens replaced; `None` if one of them is not known.
-pub(crate) fn expand(path: &[u8], tokens: &Tokens) -> Option<Vec<u8>> {
+/// A path with its tokens replaced; `None` if one of them is not known or not trusted.
+pub(crate) fn expand(path: &[u8], tokens: &Tokens, trust: Trust<'_>) -> Option<Vec<u8>> {
     let mut expanded = Vec::with_capacity(path.len());
     let mut rest = path;
+    let mut has_origin = false;
     while let Some(dollar) = rest.iter().position(|byte| *byte == b'$') {
         expanded.extend_from_slice(&rest[..dollar]);
         rest = &rest[dollar..];
         match token(rest) {
             Some((name, length)) => {
+                let after = &rest[length..];
+                if name == b"ORIGIN" {
+                    let is_component = matches!(after, [] | [b'/', ..]);
+                    let is_first = rest.len() == path.len() && is_component;
+                    if !is_first && !matches!(trust, Trust::All) {
+                        return None;
+                    }
+                    has_origin = true;
+                }
                 expanded.extend_from_slice(match name {
                     b"ORIGIN" => tokens.origin.as_ref()?,
                     b"LIB" => &tokens.lib,
                     _ => &tokens.platform,
                 });
-                rest = &rest[length..];
+                rest = after;
             }
             None => {
                 expanded.push(b'$');
@@ -59,7 +87,26 @@ pub(crate) fn expand(path: &[u8], tokens: &Tokens) -> Option<Vec<u8>> {
         }
     }
     expanded.extend_from_slice(rest);
-    Some(expanded)
+    match trust {
+        Trust::Below(trusted) if has_origin && !is_below(&expanded, trusted) => None,
+        _ => Some(expanded),
+    }
+}
+
+/// Whether a path is one of these directories, or below one, once "." and ".." are resolved.
+fn is_below(path: &[u8], directories: &[Vec<u8>]) -> bool {
+    let mut plain: Vec<&[u8]> = Vec::new();
+    for component in path.split(|byte| *byte == b'/') {
+        match component {
+            b"" | b"." => {}
+            b".." => drop(plain.pop()),
+            name => plain.push(name),
+        }
+    }
+    let plain: Vec<u8> = plain.iter().flat_map(|name| [b"/", *name]).flatten().copied().collect();
+    directories.iter().any(|directory| {
+        plain.strip_prefix(&directory[..]).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+    })
 }
 
 /// The token at the start of a text that begins with a dollar sign, and its length there.
@@ -97,7 +144,7 @@ mod tests {
     }
 
     fn of(list: &str) -> Vec<(usize, String)> {
-        let found = directories(list.as_bytes(), b":;", &tokens());
+        let found = directories(list.as_bytes(), b":;", &tokens(), Trust::All);
         found.into_iter().map(|(at, d)| (at, String::from_utf8(d).expect("UTF-8"))).collect()
     }
 
@@ -111,13 +158,44 @@ mod tests {
         assert_eq!(of("$ORIGINAL:$"), ["0$ORIGINAL/", "1$/"]);
         assert_eq!(of("/"), ["0/"]);
         let unknown = Tokens { origin: None, ..tokens() };
-        assert_eq!(directories(b"$ORIGIN:/a", b":", &unknown), [(1, b"/a/".to_vec())]);
+        assert_eq!(directories(b"$ORIGIN:/a", b":", &unknown, Trust::All), [(1, b"/a/".to_vec())]);
+    }
+
+    #[test]
+    fn a_secure_start_trusts_few_origins() {
+        let trusted = [b"/opt".to_vec(), b"/usr/lib".to_vec()];
+        let of = |path: &[u8], trust| expand(path, &tokens(), trust).is_some();
+        for (path, first, below) in [
+            ("$ORIGIN", true, true),
+            ("${ORIGIN}/../lib", true, true),
+            ("$ORIGIN/../../opt", true, true),
+            ("$ORIGIN/../../optional", true, false),
+            ("$ORIGIN/../../usr", true, false),
+            ("$ORIGIN/../../usr/./lib//a", true, true),
+            ("/$ORIGIN", false, false),
+            ("$ORIGIN:", false, false),
+            ("$ORIGIN/$ORIGIN", false, false),
+            ("/no/$LIB", true, true),
+        ] {
+            let path = path.as_bytes();
+            assert!(of(path, Trust::All));
+            assert_eq!(of(path, Trust::First), first, "{path:?}");
+            assert_eq!(of(path, Trust::Below(&trusted)), below, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn long_lists_are_read_in_linear_time() {
+        let list = vec![b':'; 10_000_000];
+        assert_eq!(directories(&list, b":", &tokens(), Trust::All).len(), 1);
+        let list: Vec<u8> = (0..200_000).flat_map(|n| format!("/{n}:").into_bytes()).collect();
+        assert_eq!(directories(&list, b":", &tokens(), Trust::All).len(), 200_001);
     }
 
     proptest! {
         #[test]
         fn any_list_has_directories(list in proptest::collection::vec(any::<u8>(), 0..200)) {
-            for (_, directory) in directories(&list, b":;", &tokens()) {
+            for (_, directory) in directories(&list, b":;", &tokens(), Trust::All) {
                 prop_assert!(directory.is_empty() || directory.ends_with(b"/"));
             }
         }

@@ -57,11 +57,12 @@ fn modelled(program: &Path, library_path: Option<&str>, cwd: &Path) -> Search {
     let path = program.display().to_string();
     let program = Program {
         path: path.as_bytes(),
+        cwd: cwd.as_os_str().as_encoded_bytes(),
         library_path: library_path.map(str::as_bytes),
         preload: None,
         secure: false,
     };
-    search(&program, &linker, &cache, &Root::new("/", cwd)).expect("a dynamic executable")
+    search(&program, &linker, &cache, &Root::new("/")).expect("a dynamic executable")
 }
 
 /// Compares model and reality; returns the failed opens and stats.
