@@ -38,6 +38,9 @@ pub(crate) const EVERYTHING: &[Tool] = &[
     BUILD[3],
     Tool { there: || exists("bpftool"), debian: "bpftool", rhel: "bpftool" },
     Tool { there: || exists("strace"), debian: "strace", rhel: "strace" },
+    // for tests of the model of musl's dynamic linker
+    Tool { there: || exists("musl-gcc"), debian: "musl-tools", rhel: "musl-gcc" },
+    Tool { there: || exists("patchelf"), debian: "patchelf", rhel: "patchelf" },
     // used by payloads
     Tool { there: || exists("bash"), debian: "bash", rhel: "bash" },
     Tool { there: || exists("ps") && exists("pgrep"), debian: "procps", rhel: "procps-ng" },

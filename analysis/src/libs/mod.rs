@@ -227,6 +227,7 @@ impl Causes {
             Cause::Cache => self.number_of("cache", b"/etc/ld.so.cache"),
             Cause::Default(_) => self.number_of("default", b""),
             Cause::Path => self.number_of("path", b""),
+            Cause::PathFile => self.number_of("ld-musl.path", b""),
         }
     }
 

@@ -2,8 +2,9 @@
 //! order, and because of which list of directories.
 //!
 //! [`search`] is a pure function of a program, its environment and a view of the files ([`Files`]). It
-//! follows `_dl_map_object`, `open_path` and `fillin_rpath` of glibc's elf/dl-load.c. Tests compare it
-//! with what strace sees of the real linker, look-up by look-up.
+//! follows `_dl_map_object`, `open_path` and `fillin_rpath` of glibc's elf/dl-load.c, and `load_library`
+//! of musl's ldso/dynlink.c for programs that are linked with it. Tests compare it with what strace sees
+//! of the real linkers, look-up by look-up.
 //!
 //! All input may be hostile: ELF files and caches are parsed with bounds ([`Elf::parse`],
 //! [`Cache::parse`]), symbolic links are followed a limited number of times, and a search ends after
@@ -16,6 +17,7 @@ mod files;
 mod glibc;
 mod list;
 mod lookups;
+mod musl;
 mod objects;
 mod search;
 

@@ -7,6 +7,7 @@ use crate::capabilities::Linker;
 use crate::files::{Files, Found};
 use crate::glibc;
 use crate::lookups::Lookups;
+use crate::musl;
 
 /// A search ends after this number of look-ups: 300 directories for 1,000 libraries.
 pub const PROBES_MAX: usize = 300_000;
@@ -51,6 +52,8 @@ pub enum Cause {
     Default(usize),
     /// The library was asked for by a path.
     Path,
+    /// musl's file of default directories, which is opened when they are first searched.
+    PathFile,
 }
 
 /// One look-up.
@@ -77,7 +80,7 @@ pub struct Search {
     pub libraries: Vec<Vec<u8>>,
     /// Those that were not found, or are no libraries: the start fails (an LD_PRELOAD is left out).
     pub missing: Vec<Vec<u8>>,
-    /// The files that were loaded, the program first.
+    /// The files that were loaded, the program first; the linker itself is among them.
     pub loaded: Vec<Vec<u8>>,
     /// Whether the search ended early, after [`PROBES_MAX`] look-ups, or as it took too much memory.
     pub cut: bool,
@@ -91,6 +94,9 @@ impl Search {
 }
 
 /// The look-ups at the start of a program; `None` if it is no dynamic executable.
+///
+/// A program whose interpreter is called `ld-musl-*` is searched as musl does it, without `linker` and
+/// `cache`; any other as glibc does it.
 pub fn search(
     program: &Program<'_>,
     linker: &Linker,
@@ -100,5 +106,8 @@ pub fn search(
     let lookups = Lookups::new(files, program.cwd);
     let Found::Object(_, elf) = lookups.at(program.path) else { return None };
     let interpreter = elf.interpreter.clone()?;
+    if musl::is_musl(&interpreter) {
+        return Some(musl::search(program, &elf, &interpreter, lookups));
+    }
     Some(glibc::search(program, &elf, &interpreter, linker, cache, lookups))
 }
