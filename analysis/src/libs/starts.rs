@@ -109,7 +109,7 @@ pub(crate) fn searched(
         preload: kind.preload.as_deref(),
         secure: false,
     };
-    let search = search(&program, system.linker, system.cache, system.files)?;
+    let search = search(&program, system.linker, system.cache, system.files).ok()?;
     (search.missing.is_empty() && !search.cut).then_some(search)
 }
 

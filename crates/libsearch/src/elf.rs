@@ -2,7 +2,8 @@
 
 use object::elf::{
     DF_1_NODEFLIB, DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ,
-    DT_STRTAB, ET_EXEC, FileHeader32, FileHeader64, PN_XNUM, PT_DYNAMIC, PT_INTERP, PT_LOAD,
+    DT_STRTAB, ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PN_XNUM, PT_DYNAMIC, PT_INTERP,
+    PT_LOAD,
 };
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadRef};
@@ -26,9 +27,11 @@ pub struct Elf {
     pub is_64: bool,
     /// Its machine: `e_machine` of elf(5).
     pub machine: u16,
-    /// Whether it is an executable: ET_EXEC, or position-independent with DF_1_PIE. Not loaded as a
-    /// library.
+    /// Whether it is an executable: ET_EXEC, or position-independent with DF_1_PIE. glibc does not load
+    /// one as a library.
     pub is_executable: bool,
+    /// Whether it has a dynamic section, as all libraries have.
+    pub is_dynamic: bool,
     /// Its interpreter: the dynamic linker. `None` in libraries and static executables.
     pub interpreter: Option<Vec<u8>>,
     /// DT_NEEDED: the libraries that it asks for, in order.
@@ -105,7 +108,11 @@ where
         return Err(ElfError::Damaged("a segment is too long".to_owned()));
     }
     let mut elf = Elf { is_64, machine: header.e_machine(endian), ..Elf::default() };
-    elf.is_executable = header.e_type(endian) == ET_EXEC;
+    elf.is_executable = match header.e_type(endian) {
+        ET_EXEC => true,
+        ET_DYN => false,
+        _ => return Err(ElfError::Damaged("neither executable nor library".to_owned())),
+    };
     for segment in segments {
         if segment.p_type(endian) == PT_INTERP {
             elf.interpreter = segment.interpreter(endian, bytes)?.map(<[u8]>::to_vec);
@@ -114,6 +121,7 @@ where
     let Some(dynamic) = segments.iter().find(|segment| segment.p_type(endian) == PT_DYNAMIC) else {
         return Ok(elf);
     };
+    elf.is_dynamic = true;
     let entries = dynamic.dynamic(endian, bytes)?.unwrap_or_default();
     let value = |tag: i64| {
         let entry = entries.iter().find(|entry| entry.d_tag(endian).into() == tag)?;

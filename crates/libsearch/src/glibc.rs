@@ -10,7 +10,7 @@ use crate::files::{Found, Identity};
 use crate::list::{Tokens, Trust, directories, expand};
 use crate::lookups::Lookups;
 use crate::objects::{Object, Objects};
-use crate::search::{Cause, Program, Search};
+use crate::search::{Cause, Search, Started};
 
 /// LD_PRELOAD may have names up to this length, without and with a path (SECURE_NAME_LIMIT and
 /// SECURE_PATH_LIMIT of elf/rtld.c).
@@ -19,13 +19,12 @@ const PRELOAD_PATH_MAX: usize = 4096;
 
 /// The look-ups at the start of a program.
 pub(crate) fn search(
-    program: &Program<'_>,
-    elf: &Arc<Elf>,
-    interpreter: &[u8],
+    started: Started<'_>,
     linker: &Linker,
     cache: &Cache,
     lookups: Lookups<'_>,
 ) -> Search {
+    let Started { program, elf, interpreter, linker: (identity, linker_elf) } = started;
     let mut run = Run {
         linker,
         cache,
@@ -38,10 +37,8 @@ pub(crate) fn search(
         lookups,
     };
     // The kernel has loaded both.
-    run.objects.add(Object::new(program.path, Arc::clone(elf), None), None);
-    if let Found::Object(identity, elf) = run.lookups.at(interpreter) {
-        run.objects.add(Object::new(interpreter, elf, None), Some(identity));
-    }
+    run.objects.add(Object::new(program.path, elf, None), None);
+    run.objects.add(Object::new(interpreter, linker_elf, None), Some(identity));
     if let Some(list) = program.library_path.filter(|list| !list.is_empty() && !program.secure) {
         run.library_path = Some(run.list(list, b":;", 0, Cause::LibraryPath));
     }
@@ -338,7 +335,7 @@ impl Run<'_> {
                 };
                 if (elf.is_64, elf.machine) != (program.is_64, program.machine) {
                     Opened::Nothing
-                } else if elf.is_executable {
+                } else if elf.is_executable || !elf.is_dynamic {
                     Opened::Fatal
                 } else {
                     Opened::Library(Loadable { path, identity, elf })
@@ -346,7 +343,7 @@ impl Run<'_> {
             }
             Found::Nothing => Opened::Nothing,
             Found::Unreachable | Found::Circle => Opened::Error,
-            // "file too short", "invalid ELF header", "cannot read file data".
+            // "file too short", "invalid ELF header", "cannot read file data". Opening a FIFO blocks.
             Found::Directory | Found::Other => Opened::Fatal,
         }
     }

@@ -26,4 +26,4 @@ pub use capabilities::{Capabilities, Linker};
 pub use elf::{Elf, ElfError};
 pub use files::{Files, Found, Identity, Root};
 pub use list::Tokens;
-pub use search::{Call, Cause, PROBES_MAX, Probe, Program, Search, search};
+pub use search::{Call, Cause, PROBES_MAX, Probe, Program, Search, Unmodelled, search};

@@ -3,11 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::elf::Elf;
 use crate::files::{Found, Identity};
 use crate::lookups::Lookups;
 use crate::objects::Object;
-use crate::search::{Cause, Program, Search};
+use crate::search::{Cause, Search, Started};
 
 /// Libraries that are part of libc.so, whatever follows the dot.
 const RESERVED: [&[u8]; 7] =
@@ -25,18 +24,11 @@ pub(crate) fn is_musl(interpreter: &[u8]) -> bool {
 }
 
 /// The look-ups at the start of a program.
-pub(crate) fn search(
-    program: &Program<'_>,
-    elf: &Arc<Elf>,
-    interpreter: &[u8],
-    lookups: Lookups<'_>,
-) -> Search {
+pub(crate) fn search(started: Started<'_>, lookups: Lookups<'_>) -> Search {
+    let Started { program, elf, interpreter, linker: (linker, _) } = started;
     let mut run = Run {
         interpreter,
-        linker: match lookups.at(interpreter) {
-            Found::Object(identity, _) => Some(identity),
-            _ => None,
-        },
+        linker,
         has_linker: false,
         secure: program.secure,
         library_path: program
@@ -45,7 +37,7 @@ pub(crate) fn search(
             .map(|list| entries(list, Cause::LibraryPath)),
         system_path: None,
         own_lists: HashMap::new(),
-        objects: vec![Object::new(program.path, Arc::clone(elf), None)],
+        objects: vec![Object::new(program.path, elf, None)],
         names: HashSet::new(),
         identities: HashMap::new(),
         lookups,
@@ -88,7 +80,7 @@ enum Listed {
 struct Run<'a> {
     interpreter: &'a [u8],
     /// The file of the interpreter, which is libc.so as well.
-    linker: Option<Identity>,
+    linker: Identity,
     has_linker: bool,
     secure: bool,
     library_path: Option<List>,
@@ -127,7 +119,7 @@ impl Run<'_> {
         };
         // The first file that can be opened is loaded, or the library is missing.
         let Found::Object(identity, elf) = found else { return None };
-        if Some(identity) == self.linker {
+        if identity == self.linker {
             self.has_linker = true;
             return Some(());
         }
@@ -139,7 +131,7 @@ impl Run<'_> {
             return Some(());
         }
         let program = self.objects.first()?;
-        if (elf.is_64, elf.machine) != (program.elf.is_64, program.elf.machine) {
+        if !elf.is_dynamic || (elf.is_64, elf.machine) != (program.elf.is_64, program.elf.machine) {
             return None;
         }
         if !is_path {

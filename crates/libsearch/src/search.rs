@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use thiserror::Error;
+
 use crate::cache::Cache;
 use crate::capabilities::Linker;
-use crate::files::{Files, Found};
+use crate::elf::Elf;
+use crate::files::{Files, Found, Identity};
 use crate::glibc;
 use crate::lookups::Lookups;
 use crate::musl;
@@ -74,6 +77,8 @@ pub struct Probe {
 /// All look-ups for libraries at the start of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Search {
+    /// The dynamic linker; `None` for static executables, whose start looks nothing up.
+    pub interpreter: Option<Vec<u8>>,
     /// In order.
     pub probes: Vec<Probe>,
     /// The names that were searched for, in order.
@@ -93,21 +98,65 @@ impl Search {
     }
 }
 
-/// The look-ups at the start of a program; `None` if it is no dynamic executable.
+/// Why a start cannot be modelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Unmodelled {
+    /// The program or its dynamic linker does not exist or cannot be read.
+    #[error("the program or its dynamic linker is missing")]
+    Missing,
+    /// It is no ELF file, or a damaged one. That of a `#!` script is searched for its interpreter.
+    #[error("not an ELF file")]
+    Foreign,
+    /// It is a library or the dynamic linker itself, as in `ld.so --library-path /opt PROGRAM`: what it
+    /// loads depends on its arguments.
+    #[error("a dynamic linker that is run as a program")]
+    Linker,
+}
+
+/// The look-ups at the start of a program.
 ///
 /// A program whose interpreter is called `ld-musl-*` is searched as musl does it, without `linker` and
-/// `cache`; any other as glibc does it.
+/// `cache`; any other as glibc does it. That of a static executable is known as well: it has neither an
+/// interpreter nor look-ups.
+///
+/// # Errors
+/// If the program is not there, no ELF file, or a dynamic linker itself.
 pub fn search(
     program: &Program<'_>,
     linker: &Linker,
     cache: &Cache,
     files: &dyn Files,
-) -> Option<Search> {
+) -> Result<Search, Unmodelled> {
     let lookups = Lookups::new(files, program.cwd);
-    let Found::Object(_, elf) = lookups.at(program.path) else { return None };
-    let interpreter = elf.interpreter.clone()?;
-    if musl::is_musl(&interpreter) {
-        return Some(musl::search(program, &elf, &interpreter, lookups));
-    }
-    Some(glibc::search(program, &elf, &interpreter, linker, cache, lookups))
+    let elf = match lookups.at(program.path) {
+        Found::Object(_, elf) => elf,
+        Found::Other => return Err(Unmodelled::Foreign),
+        _ => return Err(Unmodelled::Missing),
+    };
+    let Some(interpreter) = elf.interpreter.clone() else {
+        // A dynamic linker has no interpreter either, but is no executable.
+        let loaded = vec![program.path.to_vec()];
+        let search = Search { loaded, ..Search::default() };
+        return elf.is_executable.then_some(search).ok_or(Unmodelled::Linker);
+    };
+    let Found::Object(identity, linker_elf) = lookups.at(&interpreter) else {
+        return Err(Unmodelled::Missing);
+    };
+    let started =
+        Started { program, elf, interpreter: &interpreter, linker: (identity, linker_elf) };
+    let mut search = if musl::is_musl(&interpreter) {
+        musl::search(started, lookups)
+    } else {
+        glibc::search(started, linker, cache, lookups)
+    };
+    search.interpreter = Some(interpreter);
+    Ok(search)
+}
+
+/// What the kernel has loaded before the dynamic linker begins.
+pub(crate) struct Started<'a> {
+    pub(crate) program: &'a Program<'a>,
+    pub(crate) elf: Arc<Elf>,
+    pub(crate) interpreter: &'a [u8],
+    pub(crate) linker: (Identity, Arc<Elf>),
 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-use proctrace_libsearch::{Cache, Call, Elf, Linker, Program, Root, Search, search};
+use proctrace_libsearch::{Cache, Call, Elf, Linker, Program, Root, Search, Unmodelled, search};
 
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -106,7 +106,13 @@ impl<'a> Start<'a> {
     }
 
     pub(crate) fn modelled(self) -> Search {
+        self.try_modelled().unwrap()
+    }
+
+    pub(crate) fn try_modelled(self) -> Result<Search, Unmodelled> {
         let (linker, cache) = linker();
+        // Other root directories have none.
+        let cache = if self.root == Path::new("/") { cache } else { Cache::default() };
         let program = Program {
             path: self.program.as_os_str().as_bytes(),
             cwd: self.cwd.as_os_str().as_bytes(),
@@ -114,7 +120,7 @@ impl<'a> Start<'a> {
             preload: self.preload.map(OsStr::as_bytes),
             secure: self.secure,
         };
-        search(&program, &linker, &cache, &Root::new(self.root)).expect("a dynamic executable")
+        search(&program, &linker, &cache, &Root::new(self.root))
     }
 
     /// Compares model and reality; returns the model.
