@@ -12,6 +12,7 @@ use std::path::Path;
 
 use proctrace_fixtures::libraries::{DIRECTORIES, LIBRARIES, Libraries, PLAIN_MISSES};
 
+use proctrace_libsearch::{Call, Search};
 use support::{Start, before_each_directory, execute, linker, misses};
 
 #[test]
@@ -98,6 +99,106 @@ fn lists_come_in_order_and_libraries_inherit_rpath_only() {
     for list in [":", "env::deep", "env/:env//:./deep;env", "/no/such;deep:env"] {
         Start::of(&program, cwd).with(list).assert_alike();
     }
+}
+
+/// Its look-ups are not the start's, which ends before.
+#[test]
+fn what_dlopen_looks_up_is_not_of_the_start() {
+    let place = tempfile::tempdir().unwrap();
+    let cwd = place.path();
+    fs::create_dir(cwd.join("d")).unwrap();
+    fs::write(cwd.join("b.c"), "int b(void) { return 0; }\n").unwrap();
+    let main = "#include <dlfcn.h>\n\
+        int b(void);\n\
+        int main(void) {\n\
+            const char *names[] = {\"libb.so\", \"./d/libd.so\", \"libd.so\", \"libm.so.6\"};\n\
+            for (int n = 0; n < 4; n++) if (!dlopen(names[n], RTLD_NOW)) return 1;\n\
+            return b();\n\
+        }\n";
+    fs::write(cwd.join("main.c"), main).unwrap();
+    execute(cwd, "cc -shared -fPIC b.c -Wl,-soname,libb.so -o libb.so");
+    execute(cwd, "cc -shared -fPIC b.c -Wl,-soname,libd.so -o d/libd.so");
+    execute(cwd, "cc main.c -L. -l:libb.so -Wl,-rpath,$ORIGIN/none:$ORIGIN -o program");
+    let program = cwd.join("program");
+    let start = Start::of(&program, cwd);
+    let (model, (seen, ended_well)) = (start.modelled(), start.seen());
+    assert!(ended_well);
+    let modelled = model.probes.iter().map(|probe| (probe.call, probe.path.clone(), probe.found));
+    let (known, later) = seen.split_at(model.probes.len());
+    assert!(modelled.eq(known.iter().cloned()));
+    // What is loaded already is not searched, and a path not more than opened.
+    assert_eq!(later[0], (Call::Open, b"./d/libd.so".to_vec(), true));
+    assert!(later[1..].iter().all(|(_, path, _)| path.ends_with(b"/libm.so.6")), "{later:?}");
+}
+
+/// A library is searched once, whoever asks for it, and by whatever name it is known.
+#[test]
+fn a_loaded_library_is_not_searched_again() {
+    let place = tempfile::tempdir().unwrap();
+    let cwd = place.path();
+    fs::write(cwd.join("b.c"), "int b(void) { return 0; }\n").unwrap();
+    fs::write(cwd.join("a.c"), "int b(void);\nint a(void) { return b(); }\n").unwrap();
+    fs::write(
+        cwd.join("main.c"),
+        "int a(void);\nint b(void);\nint main(void) { return a() + b(); }\n",
+    )
+    .unwrap();
+    execute(cwd, "cc -shared -fPIC b.c -Wl,-soname,libb.so -o libb.so");
+    execute(cwd, "cc -shared -fPIC a.c -L. -lb -Wl,-soname,liba.so -o liba.so");
+    execute(cwd, "cc main.c -L. -la -lb -o program");
+    let program = cwd.join("program");
+    let start = Start::of(&program, cwd).with(".");
+    let count = |search: &Search, name: &str| {
+        search.libraries.iter().filter(|library| *library == name.as_bytes()).count()
+    };
+    assert_eq!(count(&start.assert_alike(), "libb.so"), 1);
+    // By its path first: its DT_SONAME counts.
+    let search = start.preloading("./libb.so").assert_alike();
+    assert_eq!((count(&search, "./libb.so"), count(&search, "libb.so")), (1, 0));
+    // By a name that is not its DT_SONAME: the same file is found, and not loaded again.
+    execute(cwd, "cc -shared -fPIC b.c -o libb.so");
+    symlink("libb.so", cwd.join("libother.so")).unwrap();
+    let search = start.preloading("libother.so libother.so").assert_alike();
+    assert_eq!((count(&search, "libother.so"), count(&search, "libb.so")), (1, 1));
+    assert_eq!(search.loaded.len(), 5);
+}
+
+/// The first that is missing ends the start; a program by a relative path and by a link has the
+/// $ORIGIN of its file.
+#[test]
+fn starts_in_other_places_and_without_libraries() {
+    let place = tempfile::tempdir().unwrap();
+    let cwd = place.path();
+    fs::create_dir_all(cwd.join("x/y")).unwrap();
+    fs::write(cwd.join("a.c"), "int a(void) { return 0; }\n").unwrap();
+    fs::write(cwd.join("b.c"), "int b(void) { return 0; }\n").unwrap();
+    fs::write(
+        cwd.join("main.c"),
+        "int a(void);\nint b(void);\nint main(void) { return a() + b(); }\n",
+    )
+    .unwrap();
+    execute(cwd, "cc -shared -fPIC a.c -Wl,-soname,liba.so -o x/liba.so");
+    execute(cwd, "cc -shared -fPIC b.c -Wl,-soname,libb.so -o x/libb.so");
+    execute(cwd, "cc main.c -Lx -la -lb -Wl,-rpath,$ORIGIN/x -o program");
+    symlink("../../program", cwd.join("x/y/link")).unwrap();
+    let inner = cwd.join("x/y");
+    for (program, cwd) in [("./program", cwd), ("../../program", &inner), ("link", &inner)] {
+        let path = Path::new(program);
+        // strace looks a name without a slash up in PATH.
+        let path = if program == "link" { Path::new("./link") } else { path };
+        assert!(Start::of(path, cwd).assert_alike().missing.is_empty(), "{program}");
+    }
+    let list = "..:../x:/:y:./liba.so";
+    Start::of(Path::new("../../program"), &inner).with(list).assert_alike();
+    fs::remove_file(cwd.join("x/liba.so")).unwrap();
+    fs::remove_file(cwd.join("x/libb.so")).unwrap();
+    let search = Start::of(Path::new("./program"), cwd).with("/").assert_alike();
+    assert_eq!(search.missing, [b"liba.so"]);
+    execute(cwd, "cc -shared -fPIC b.c -Wl,-soname,libb.so,-z,nodefaultlib -o x/libb.so");
+    execute(cwd, "cc -shared -fPIC a.c -Wl,-soname,liba.so,-z,nodefaultlib -o x/liba.so");
+    // libc is in a default directory, where it is not searched for these.
+    execute(cwd, "cc main.c -Lx -la -lb -Wl,-rpath,$ORIGIN/x,-z,nodefaultlib -o program");
+    assert_eq!(Start::of(Path::new("./program"), cwd).assert_alike().missing, [b"libc.so.6"]);
 }
 
 /// Programs that no one here wrote.
