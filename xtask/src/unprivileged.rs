@@ -43,7 +43,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "unknown"),
     ("proctrace", "withheld"),
     ("proctrace-gate", "readers"),
-    // set-user-ID programs, other root directories
+    // set-user-ID programs, other root directories, musl
+    ("proctrace-libsearch", "hostile"),
     ("proctrace-libsearch", "musl"),
     ("proctrace-libsearch", "secure"),
 ];

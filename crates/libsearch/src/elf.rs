@@ -1,9 +1,9 @@
 //! What an ELF file tells the dynamic linker about its libraries.
 
 use object::elf::{
-    DF_1_NODEFLIB, DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ,
-    DT_STRTAB, ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PN_XNUM, PT_DYNAMIC, PT_INTERP,
-    PT_LOAD,
+    DF_1_NODEFLIB, DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_SONAME,
+    DT_STRSZ, DT_STRTAB, ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PN_XNUM, PT_DYNAMIC,
+    PT_INTERP, PT_LOAD,
 };
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadRef};
@@ -123,8 +123,11 @@ where
     };
     elf.is_dynamic = true;
     let entries = dynamic.dynamic(endian, bytes)?.unwrap_or_default();
+    let end = entries.iter().position(|entry| entry.d_tag(endian).into() == DT_NULL);
+    let entries = &entries[..end.unwrap_or(entries.len())];
+    // Of several entries, both linkers take the last.
     let value = |tag: i64| {
-        let entry = entries.iter().find(|entry| entry.d_tag(endian).into() == tag)?;
+        let entry = entries.iter().rev().find(|entry| entry.d_tag(endian).into() == tag)?;
         Some(entry.d_val(endian).into())
     };
     let (Some(address), Some(size)) = (value(DT_STRTAB), value(DT_STRSZ)) else {

@@ -153,9 +153,10 @@ impl Files for Root {
 
     fn text(&self, path: &[u8]) -> Option<Vec<u8>> {
         let resolved = self.resolve(path).ok()?;
-        // As above: neither a FIFO nor a device.
-        if !std::fs::metadata(&resolved).ok()?.is_file() {
-            return None;
+        let metadata = std::fs::metadata(&resolved).ok()?;
+        // As above: neither a FIFO nor a device, and no file of /proc.
+        if !metadata.is_file() || metadata.len() == 0 {
+            return metadata.is_file().then(Vec::new);
         }
         let mut text = Vec::new();
         let file = std::fs::File::open(&resolved).ok()?;
@@ -206,6 +207,8 @@ mod tests {
         let files = Root::new(root.path());
         std::fs::write(root.path().join("long"), vec![b'a'; 100_000]).expect("a file");
         assert_eq!(files.text(b"/long").map(|text| text.len()), Some(65_536));
+        std::fs::write(root.path().join("empty"), "").expect("a file");
+        assert_eq!(files.text(b"/empty"), Some(Vec::new()));
         assert_eq!(files.text(b"/"), None);
         assert_eq!(files.text(b"/none"), None);
     }

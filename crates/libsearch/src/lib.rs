@@ -7,8 +7,12 @@
 //! of the real linkers, look-up by look-up.
 //!
 //! All input may be hostile: ELF files and caches are parsed with bounds ([`Elf::parse`],
-//! [`Cache::parse`]), symbolic links are followed a limited number of times, and a search ends after
-//! [`PROBES_MAX`] look-ups.
+//! [`Cache::parse`]), symbolic links are followed a limited number of times, FIFOs and devices are not opened, and a search
+//! ends after [`PROBES_MAX`] look-ups or 128 MiB of paths.
+//!
+//! Not modelled: `ld.so PROGRAM`, /etc/ld.so.preload, LD_AUDIT, programs for 32 bits on a system for 64,
+//! other permissions than those of the process that asks, and set-user-ID libraries that a secure start
+//! preloads.
 
 mod cache;
 mod capabilities;

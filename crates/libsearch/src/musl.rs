@@ -130,8 +130,8 @@ impl Run<'_> {
             }
             return Some(());
         }
-        let program = self.objects.first()?;
-        if !elf.is_dynamic || (elf.is_64, elf.machine) != (program.elf.is_64, program.elf.machine) {
+        // The machine is not compared; the header of a file for 32 bits makes no sense as the other.
+        if !elf.is_dynamic || elf.is_64 != self.objects.first()?.elf.is_64 {
             return None;
         }
         if !is_path {

@@ -211,6 +211,11 @@ fn a_damaged_library_fails_the_start() {
             let search = place.start().with("bad:a").assert_alike();
             assert_eq!(search.missing, [b"liba.so"], "{what}");
         }
+        // The linkers map what is not there, and are killed where they touch it.
+        for length in [120, 500, 1000, 3000, 4096, 6000, 8192, 10000, 12000, 12500, 13000, 14000] {
+            fs::write(&file, &good[..length.min(good.len())]).unwrap();
+            place.start().with("bad:a").assert_alike();
+        }
         // One without a dynamic section: PT_DYNAMIC becomes PT_NULL.
         let mut segments = (0..usize::from(good[56])).map(|n| 64 + 56 * n);
         let dynamic = segments.rfind(|at| good[*at..at + 4] == [2, 0, 0, 0]).unwrap();
@@ -220,7 +225,7 @@ fn a_damaged_library_fails_the_start() {
 }
 
 #[test]
-fn glibc_passes_over_other_architectures_only() {
+fn glibc_passes_over_other_architectures() {
     let place = Place::make("cc");
     let file = place.cwd().join("bad/liba.so");
     let mut bytes = fs::read(place.cwd().join("a/liba.so")).unwrap();
@@ -229,6 +234,11 @@ fn glibc_passes_over_other_architectures_only() {
     for list in ["bad:a", "bad", &format!("{}:a", place.cwd().join("bad").display())] {
         place.start().with(list).assert_alike();
     }
+    // So is a library for 32 bits.
+    fs::write(place.cwd().join("a.s"), ".globl a\na: ret\n").unwrap();
+    place.run("as --32 a.s -o a.o");
+    place.run("ld -m elf_i386 -shared -soname liba.so a.o -o bad/liba.so");
+    assert!(place.start().with("bad:a").assert_alike().missing.is_empty());
     // An executable is no library.
     fs::copy(&place.program, &file).unwrap();
     assert_eq!(place.start().with("bad:a").assert_alike().missing, [b"liba.so"]);
@@ -236,6 +246,19 @@ fn glibc_passes_over_other_architectures_only() {
     fs::write(&file, "text").unwrap();
     let search = place.start().with("a").preloading("bad/liba.so:./program").assert_alike();
     assert!(search.missing.is_empty());
+}
+
+#[test]
+fn musl_does_not_ask_for_the_architecture() {
+    let place = Place::make("musl-gcc");
+    let mut bytes = fs::read(place.cwd().join("a/liba.so")).unwrap();
+    bytes[18] = 183;
+    fs::write(place.cwd().join("bad/liba.so"), &bytes).unwrap();
+    assert!(place.start().with("bad:a").assert_alike().missing.is_empty());
+    fs::write(place.cwd().join("a.s"), ".globl a\na: ret\n").unwrap();
+    place.run("as --32 a.s -o a.o");
+    place.run("ld -m elf_i386 -shared -soname liba.so a.o -o bad/liba.so");
+    assert_eq!(place.start().with("bad:a").assert_alike().missing, [b"liba.so"]);
 }
 
 #[test]
