@@ -4,13 +4,14 @@
  *
  * Only one call in time_one_in is timed, because both readings of the clock, the search for the
  * state and the record cost as much as half of a failed open. The choice is made at entry by
- * counting calls on each CPU, so that it does not depend on the duration: the mean of the timed
- * calls is that of all.
+ * counting down the calls on each CPU, so that it does not depend on the duration: the mean of the
+ * timed calls is that of all. The counts are random, because searches repeat: every 16th call of a
+ * search of 16 directories would always be one in the same directory.
  */
 #ifndef PROCTRACE_TIME_BPF_H
 #define PROCTRACE_TIME_BPF_H
 
-/* A power of two; 0: none is timed. */
+/* On average; 0: none is timed. */
 const volatile __u32 time_one_in = 0;
 
 struct {
@@ -18,7 +19,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
-} calls_entered SEC(".maps");
+} calls_untimed SEC(".maps");
 
 /* The number of timed calls in progress: while it is 0, calls whose success is not recorded need
  * not look for their state when they return. */
@@ -27,17 +28,22 @@ static __u64 timed_now;
 static __always_inline int note_entry(void)
 {
 	struct task_state *state;
-	__u64 *entered, begin;
+	__u64 *left, begin;
 	__u32 zero = 0;
 
 	if (empty_programs)
 		return 0;
-	entered = bpf_map_lookup_elem(&calls_entered, &zero);
-	if (!entered)
+	left = bpf_map_lookup_elem(&calls_untimed, &zero);
+	if (!left)
 		return 0;
-	*entered += 1;
-	if (*entered & (time_one_in - 1))
+	if (*left) {
+		*left -= 1;
 		return 0;
+	}
+	if (!time_one_in)
+		return 0;
+	/* on average time_one_in - 1 */
+	*left = bpf_get_prandom_u32() % (2 * time_one_in - 1);
 	state = state_of(bpf_get_current_task_btf());
 	if (!state)
 		return 0;

@@ -5,47 +5,76 @@
 //! model's cause, any other a cause by its path.
 
 mod by_path;
+mod causes;
+mod costs;
+mod file_systems;
 mod files;
 mod remedies;
+mod searches;
 mod starts;
+mod views;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use proctrace_findings::{Libs, LookupCause};
-use proctrace_libsearch::{Cache, Call, Cause, Files, Linker};
-use proctrace_replay::{Body, Environment, Event, Miss, Replay};
-use proctrace_wire::escape::to_text;
+use proctrace_findings::{Libs, NotModelled};
+use proctrace_libsearch::{Cache, Call, Files, Linker};
+use proctrace_replay::{Body, Environment, Event, Exec, Miss, MountTable, Replay};
 use proctrace_wire::{Call as SystemCall, Family};
 
 use crate::error::AnalysisError;
 use crate::libs::by_path::Surroundings;
+use crate::libs::causes::Causes;
+use crate::libs::costs::Durations;
+use crate::libs::file_systems::{FileSystems, Mounts, Root};
 use crate::libs::files::Inferred;
 use crate::libs::starts::{Start, Starts};
+pub use crate::libs::views::{MakeView, SeenMount};
+use crate::libs::views::{SomeFiles, Views};
 
 /// The machine on which the job ran, as it is now.
 #[derive(Clone, Copy)]
-pub struct System<'a> {
+pub struct Machine<'a> {
     /// Its dynamic linker.
     pub linker: &'a Linker,
     /// /etc/ld.so.cache.
     pub cache: &'a Cache,
     /// Its files.
     pub files: &'a dyn Files,
+    /// What is mounted, as this process sees it.
+    pub mounts: &'a MountTable,
+    /// Makes the view of a process whose root or mount namespace differs.
+    pub view: MakeView<'a>,
+}
+
+/// What a start is modelled with: the machine, or a changed one.
+#[derive(Clone, Copy)]
+pub(crate) struct System<'a> {
+    pub(crate) linker: &'a Linker,
+    pub(crate) cache: &'a Cache,
+    pub(crate) files: &'a dyn Files,
+    pub(crate) views: &'a Views<'a>,
 }
 
 /// Failed look-ups of a recording by cause, with what would avoid them.
 ///
 /// # Errors
 /// If the trace cannot be read.
-pub fn libs(trace: &Path, system: System<'_>) -> Result<Libs, AnalysisError> {
-    let inferred = Inferred::of(trace, system.files)?;
+pub fn libs(trace: &Path, machine: Machine<'_>) -> Result<Libs, AnalysisError> {
+    let Machine { linker, cache, files, mounts, view } = machine;
+    let inferred = Inferred::of(trace, files)?;
+    let views = Views::new(Mounts::read(trace)?, mounts.clone(), view);
+    let system = System { linker, cache, files: &inferred, views: &views };
     let mut walk = Walk {
-        starts: Starts::new(System { files: &inferred, ..system }),
+        starts: Starts::new(system),
         processes: HashMap::new(),
-        process_of: HashMap::new(),
+        tasks: HashMap::new(),
         causes: Causes::default(),
+        file_systems: FileSystems::default(),
+        not_modelled: BTreeMap::new(),
+        of_linker: Durations::default(),
         found: Libs::default(),
     };
     for event in Replay::open(trace)? {
@@ -61,17 +90,35 @@ struct Process {
     /// Of each look-up that the start is expected to fail: how often it was seen.
     seen: Vec<u32>,
     environment: Option<Arc<Environment>>,
+    root: Option<Arc<Root>>,
+    cwd: Vec<u8>,
     /// The causes of its failed look-ups.
     causes: Vec<usize>,
+    /// The file systems on which they were made.
+    file_systems: Vec<usize>,
+}
+
+/// A live task.
+#[derive(Clone, Copy, Default)]
+struct Task {
+    /// Serial of its process.
+    process: u32,
+    /// Cause and file system of its last failed look-up, and whether it was one of the linker's: its
+    /// duration, if it was timed, follows in the trace.
+    last: Option<(usize, usize, bool)>,
 }
 
 struct Walk<'a> {
     starts: Starts<'a>,
     /// By serial.
     processes: HashMap<u32, Process>,
-    /// By the serial of a task.
-    process_of: HashMap<u32, u32>,
+    /// By serial.
+    tasks: HashMap<u32, Task>,
     causes: Causes,
+    file_systems: FileSystems,
+    not_modelled: BTreeMap<&'static str, u64>,
+    /// Failed look-ups that the model predicts.
+    of_linker: Durations,
     found: Libs,
 }
 
@@ -79,43 +126,43 @@ impl Walk<'_> {
     fn take(&mut self, event: &Event) {
         match &event.body {
             Body::Attach(attach) => {
-                self.process_of.insert(event.task, attach.process);
+                self.tasks.insert(event.task, Task { process: attach.process, last: None });
                 self.processes.entry(attach.process).or_default();
             }
             Body::Fork(fork) => {
                 let (child, process) = (fork.record.child, fork.record.child_process);
-                self.process_of.insert(child, process);
+                self.tasks.insert(child, Task { process, last: None });
                 if child == process {
-                    let parent = self.process_of.get(&event.task);
-                    let parent = parent.and_then(|parent| self.processes.get(parent));
-                    let environment = parent.and_then(|parent| parent.environment.clone());
-                    self.processes.insert(process, Process { environment, ..Process::default() });
+                    let parent = self.tasks.get(&event.task);
+                    let parent = parent.and_then(|parent| self.processes.get(&parent.process));
+                    let inherited = parent.map(|parent| Process {
+                        environment: parent.environment.clone(),
+                        root: parent.root.clone(),
+                        cwd: parent.cwd.clone(),
+                        ..Process::default()
+                    });
+                    self.processes.insert(process, inherited.unwrap_or_default());
                 }
             }
-            Body::Exec(exec) => {
-                self.process_of.insert(event.task, exec.record.process);
-                let start = self.starts.of(exec);
-                match start {
-                    Some(_) => self.found.starts += 1,
-                    None => self.found.starts_not_modelled += 1,
-                }
-                let process = self.processes.entry(exec.record.process).or_default();
-                process.seen = vec![0; start.as_ref().map_or(0, |start| start.misses.len())];
-                process.start = start;
-                process.environment.clone_from(&exec.environment);
+            Body::Place(place) => {
+                let root =
+                    Root { namespace: place.record.mount_namespace, path: place.root.clone() };
+                let process = self.processes.entry(place.record.process).or_default();
+                process.root = Some(Arc::new(root));
             }
+            Body::Exec(exec) => self.exec(event.task, exec),
             Body::ExecFailed(miss) | Body::LookupFailed(miss) => self.miss(event.task, miss),
+            Body::LookupTime(timed) => self.time(event.task, timed.duration_ns),
             Body::Exit(exit) => {
-                let process = self.process_of.remove(&event.task);
+                let task = self.tasks.remove(&event.task);
                 if exit.is_process()
-                    && let Some(process) = process.and_then(|at| self.processes.remove(&at))
+                    && let Some(process) =
+                        task.and_then(|task| self.processes.remove(&task.process))
                 {
-                    self.causes.end(&process);
+                    self.end(&process);
                 }
             }
-            Body::LookupTime(_)
-            | Body::Opened(_)
-            | Body::Place(_)
+            Body::Opened(_)
             | Body::Mounts(_)
             | Body::Rename(_)
             | Body::Workdir(_)
@@ -127,9 +174,27 @@ impl Walk<'_> {
         }
     }
 
+    fn exec(&mut self, task: u32, exec: &Exec) {
+        self.tasks.insert(task, Task { process: exec.record.process, last: None });
+        let process = self.processes.entry(exec.record.process).or_default();
+        let start = self.starts.of(exec, process.root.as_ref());
+        match &start {
+            Ok(_) => self.found.starts += 1,
+            Err(why) => {
+                self.found.starts_not_modelled += 1;
+                *self.not_modelled.entry(why).or_insert(0) += 1;
+            }
+        }
+        let start = start.ok();
+        process.seen = vec![0; start.as_ref().map_or(0, |start| start.misses.len())];
+        process.start = start;
+        process.environment.clone_from(&exec.environment);
+        process.cwd.clone_from(&exec.cwd);
+    }
+
     fn miss(&mut self, task: u32, miss: &Miss) {
-        let process = self.process_of.get(&task).copied().unwrap_or_default();
-        let process = self.processes.entry(process).or_default();
+        let task = self.tasks.entry(task).or_default();
+        let process = self.processes.entry(task.process).or_default();
         let call = SystemCall::from_number(miss.record.call);
         let key = match Family::of(call) {
             Some(Family::Open) => Some(Call::Open),
@@ -140,11 +205,16 @@ impl Walk<'_> {
             let at = *start.index.get(&(key, miss.path.clone()))?;
             (process.seen[at] < start.misses[at].times).then_some((at, &start.misses[at].cause))
         });
+        let System { views, files, .. } = self.starts.system();
+        let files = views.files(process.root.as_ref(), files);
+        let files = files.as_ref().map(SomeFiles::get);
+        let is_of_linker = expected.is_some();
         let cause = if let Some((at, cause)) = expected {
             process.seen[at] += 1;
             self.found.confirmed_library_misses += 1;
+            self.of_linker.misses += 1;
             let list = process.start.as_ref().and_then(|start| start.library_path.as_deref());
-            self.causes.of_linker(cause, list)
+            self.causes.of_linker(cause, list, files)
         } else {
             let surroundings = Surroundings {
                 environment: process.environment.as_deref().map(Vec::as_slice).unwrap_or_default(),
@@ -157,83 +227,79 @@ impl Walk<'_> {
             }
             self.causes.number_of(kind, &entry)
         };
-        self.causes.all[cause].misses += 1;
+        self.causes.miss(cause);
         if !process.causes.contains(&cause) {
             process.causes.push(cause);
         }
+        let directory = directory(miss, &process.cwd);
+        let root = process.root.as_ref();
+        let place = self.file_systems.of(views, files, root, &directory);
+        self.file_systems.miss(place);
+        if !process.file_systems.contains(&place) {
+            process.file_systems.push(place);
+        }
+        task.last = Some((cause, place, is_of_linker));
     }
 
-    fn finish(mut self) -> Libs {
-        for process in self.processes.values() {
-            self.causes.end(process);
-        }
-        for (start, times) in self.starts.all() {
-            self.found.predicted_library_misses += start.search.misses().count() as u64 * times;
-            for probe in &start.search.probes {
-                let cause = self.causes.of_linker(&probe.cause, start.library_path.as_deref());
-                let cause = &mut self.causes.all[cause];
-                *cause.probes.get_or_insert(0) += times;
-                let hit = probe.found && probe.call == Call::Open;
-                *cause.hits.get_or_insert(0) += if hit { times } else { 0 };
-            }
-        }
-        self.found.remedies = remedies::remedies(&self.starts);
-        self.found.causes = self.causes.all;
-        self.found.causes.retain(|cause| cause.misses > 0 || cause.probes.is_some());
-        self.found.causes.sort_by(|a, b| {
-            b.misses.cmp(&a.misses).then_with(|| (a.kind, &a.entry).cmp(&(b.kind, &b.entry)))
-        });
-        self.found
-    }
-}
-
-/// The causes found so far.
-#[derive(Default)]
-struct Causes {
-    all: Vec<LookupCause>,
-    numbers: BTreeMap<(&'static str, Vec<u8>), usize>,
-}
-
-impl Causes {
-    fn number_of(&mut self, kind: &'static str, entry: &[u8]) -> usize {
-        if let Some(number) = self.numbers.get(&(kind, entry.to_vec())) {
-            return *number;
-        }
-        let number = self.all.len();
-        self.numbers.insert((kind, entry.to_vec()), number);
-        let entry = to_text(entry).into_owned();
-        self.all.push(LookupCause {
-            kind,
-            entry,
-            probes: None,
-            hits: None,
-            misses: 0,
-            processes: 0,
-        });
-        number
-    }
-
-    /// A cause of the linker's, with the entry of the list as it was written.
-    fn of_linker(&mut self, cause: &Cause, library_path: Option<&[u8]>) -> usize {
-        let entry = |list: Option<&[u8]>, at: usize| {
-            let list = list.unwrap_or_default();
-            let mut entries = list.split(|byte| matches!(byte, b':' | b';'));
-            entries.nth(at).unwrap_or_default().to_vec()
+    fn time(&mut self, task: u32, duration_ns: u32) {
+        let Some(last) = self.tasks.get_mut(&task).and_then(|task| task.last.take()) else {
+            return;
         };
-        match cause {
-            Cause::LibraryPath(at) => self.number_of("LD_LIBRARY_PATH", &entry(library_path, *at)),
-            Cause::Rpath(object, _) => self.number_of("RPATH", object),
-            Cause::Runpath(object, _) => self.number_of("RUNPATH", object),
-            Cause::Cache => self.number_of("cache", b"/etc/ld.so.cache"),
-            Cause::Default(_) => self.number_of("default", b""),
-            Cause::Path => self.number_of("path", b""),
-            Cause::PathFile => self.number_of("ld-musl.path", b""),
+        let (cause, place, is_of_linker) = last;
+        self.causes.time(cause, duration_ns);
+        self.file_systems.time(place, duration_ns);
+        if is_of_linker {
+            self.of_linker.time(duration_ns);
         }
     }
 
     fn end(&mut self, process: &Process) {
-        for cause in &process.causes {
-            self.all[*cause].processes += 1;
+        self.causes.end(&process.causes);
+        self.file_systems.end(&process.file_systems);
+    }
+
+    fn finish(mut self) -> Libs {
+        for process in std::mem::take(&mut self.processes).values() {
+            self.end(process);
         }
+        let System { files, views, .. } = self.starts.system();
+        for (start, times) in self.starts.all() {
+            self.found.predicted_library_misses += start.search.misses().count() as u64 * times;
+            let seen = views.files(start.kind.root(), files);
+            let seen = seen.as_ref().map(SomeFiles::get);
+            for probe in &start.search.probes {
+                let list = start.library_path.as_deref();
+                let cause = self.causes.of_linker(&probe.cause, list, seen);
+                self.causes.probe(cause, times, probe.found && probe.call == Call::Open);
+            }
+        }
+        let reasons = self.not_modelled.into_iter();
+        let mut not_modelled: Vec<_> =
+            reasons.map(|(why, starts)| NotModelled { why, starts }).collect();
+        not_modelled.sort_by_key(|reason| Reverse(reason.starts));
+        Libs {
+            remedies: remedies::remedies(&self.starts),
+            not_modelled,
+            causes: self.causes.finish(),
+            file_systems: self.file_systems.finish(views.recorded()),
+            libraries: searches::libraries(&self.starts),
+            programs: searches::programs(&self.starts),
+            ..self.found
+        }
+    }
+}
+
+/// The directory of a look-up; a relative one if that to which it is relative is not known.
+fn directory(miss: &Miss, cwd: &[u8]) -> Vec<u8> {
+    /// AT_FDCWD of openat(2).
+    const CURRENT: i32 = -100;
+    let path = &miss.path;
+    let end = path.iter().rposition(|byte| *byte == b'/');
+    match end {
+        Some(0) => b"/".to_vec(),
+        Some(end) if path.starts_with(b"/") => path[..end].to_vec(),
+        _ if miss.record.dirfd != CURRENT || path.is_empty() => Vec::new(),
+        Some(end) => [cwd, b"/", &path[..end]].concat(),
+        None => cwd.to_vec(),
     }
 }

@@ -171,8 +171,12 @@ impl Files for Farm<'_> {
         }
     }
 
-    fn text(&self, path: &[u8]) -> Option<Vec<u8>> {
-        self.today.text(path)
+    fn bytes(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.today.bytes(path)
+    }
+
+    fn real(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.today.real(path)
     }
 
     fn executable(&self, path: &[u8]) -> Option<Vec<u8>> {

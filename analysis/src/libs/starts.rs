@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use proctrace_libsearch::{Call, Cause, Linker, Program, Search, search};
+use proctrace_libsearch::{Call, Cause, Linker, Program, Search, Unmodelled, search};
 use proctrace_replay::Exec;
-use proctrace_wire::layout::{EXEC_ENV_CUT, EXEC_PATH_CUT, EXEC_WITHHELD};
+use proctrace_wire::layout::{EXEC_ENV_CUT, EXEC_PATH_CUT, EXEC_SECURE, EXEC_WITHHELD};
 
 use crate::libs::System;
+use crate::libs::file_systems::Root;
 
 /// Maximum number of different starts that are modelled; a job has some dozens.
 const KINDS_MAX: usize = 2000;
@@ -19,6 +20,23 @@ pub(crate) struct Kind {
     exe: Vec<u8>,
     library_path: Option<Vec<u8>>,
     preload: Option<Vec<u8>>,
+    secure: bool,
+    /// "/" where no entry of a list is relative to it.
+    cwd: Vec<u8>,
+    /// `None` for the recorder's.
+    root: Option<Arc<Root>>,
+}
+
+impl Kind {
+    /// The executable.
+    pub(crate) fn exe(&self) -> &[u8] {
+        &self.exe
+    }
+
+    /// The root of the process, if it is not the recorder's.
+    pub(crate) fn root(&self) -> Option<&Arc<Root>> {
+        self.root.as_ref()
+    }
 }
 
 /// A look-up that is expected to fail.
@@ -40,11 +58,14 @@ pub(crate) struct Start {
     pub(crate) index: HashMap<(Call, Vec<u8>), usize>,
 }
 
+/// Why a start is not modelled, for users.
+type Why = &'static str;
+
 /// All starts of a recording.
 pub(crate) struct Starts<'a> {
     system: System<'a>,
-    /// `None` for those that cannot be modelled; with their number.
-    known: HashMap<Kind, (Option<Arc<Start>>, u64)>,
+    /// Modelled, or the reason why not; with their number.
+    known: HashMap<Kind, (Result<Arc<Start>, Why>, u64)>,
 }
 
 impl<'a> Starts<'a> {
@@ -60,23 +81,35 @@ impl<'a> Starts<'a> {
         self.system
     }
 
-    /// The model of a start; `None` without the files, or if not enough was recorded.
-    pub(crate) fn of(&mut self, exec: &Exec) -> Option<Arc<Start>> {
+    /// The model of the start of a process with this root.
+    pub(crate) fn of(&mut self, exec: &Exec, root: Option<&Arc<Root>>) -> Result<Arc<Start>, Why> {
         if exec.record.bits & (EXEC_PATH_CUT | EXEC_ENV_CUT | EXEC_WITHHELD) != 0 {
-            return None;
+            return Err("the record of the exec is incomplete");
         }
-        let environment = exec.environment.as_ref()?;
+        let environment = exec.environment.as_ref().ok_or("no environment was recorded")?;
         let variable = |name: &[u8]| {
             let found = environment.iter().find(|(other, _)| other == name);
             found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
         };
+        let library_path = variable(b"LD_LIBRARY_PATH");
+        let is_relative = |list: &Vec<u8>| {
+            let mut entries = list.split(|byte| matches!(byte, b':' | b';' | b'\n'));
+            entries.any(|entry| !entry.starts_with(b"/"))
+        };
         let kind = Kind {
             exe: exec.exe.clone(),
-            library_path: variable(b"LD_LIBRARY_PATH"),
+            cwd: if library_path.as_ref().is_some_and(is_relative) {
+                exec.cwd.clone()
+            } else {
+                b"/".to_vec()
+            },
+            library_path,
             preload: variable(b"LD_PRELOAD"),
+            secure: exec.record.bits & EXEC_SECURE != 0,
+            root: root.filter(|root| !self.system.views.is_ours(Some(&**root))).cloned(),
         };
         if self.known.len() >= KINDS_MAX && !self.known.contains_key(&kind) {
-            return None;
+            return Err("there are too many different starts");
         }
         let (start, times) = match self.known.entry(kind) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -92,28 +125,42 @@ impl<'a> Starts<'a> {
 
     /// Each kind of start, with the number of its starts.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Start, u64)> {
-        self.known.values().filter_map(|(start, times)| Some((start.as_deref()?, *times)))
+        self.known.values().filter_map(|(start, times)| Some((start.as_deref().ok()?, *times)))
     }
 }
 
-/// The search of a start; `None` if it would fail, which it did not: files have gone since then.
+/// The search of a start; or why it is not modelled. A start that would fail did not: files have gone since
+/// then, or others have come.
 pub(crate) fn searched(
     kind: &Kind,
     library_path: Option<&[u8]>,
     system: System<'_>,
-) -> Option<Search> {
+) -> Result<Search, Why> {
     let program = Program {
         path: &kind.exe,
-        cwd: b"/",
+        cwd: &kind.cwd,
         library_path,
         preload: kind.preload.as_deref(),
-        secure: false,
+        secure: kind.secure,
     };
-    let search = search(&program, system.linker, system.cache, system.files).ok()?;
-    (search.missing.is_empty() && !search.cut).then_some(search)
+    let search = match &kind.root {
+        None => search(&program, system.linker, system.cache, system.files),
+        Some(root) => {
+            let view = system.views.of(root).ok_or("its mounts were not recorded")?;
+            search(&program, system.linker, &view.cache, &*view.files)
+        }
+    };
+    match search {
+        Ok(search) if search.cut => Err("its search is too long"),
+        Ok(search) if !search.missing.is_empty() => Err("libraries are gone"),
+        Ok(search) => Ok(search),
+        Err(Unmodelled::Missing) => Err("the program is gone"),
+        Err(Unmodelled::Foreign) => Err("the program is no ELF file today"),
+        Err(Unmodelled::Linker) => Err("a dynamic linker was run as a program"),
+    }
 }
 
-fn model(kind: Kind, system: System<'_>) -> Option<Start> {
+fn model(kind: Kind, system: System<'_>) -> Result<Start, Why> {
     let search = searched(&kind, kind.library_path.as_deref(), system)?;
     let (mut misses, mut index) = (Vec::new(), HashMap::new());
     for probe in search.misses() {
@@ -123,5 +170,5 @@ fn model(kind: Kind, system: System<'_>) -> Option<Start> {
         });
         misses[at].times += 1;
     }
-    Some(Start { library_path: kind.library_path.clone(), kind, search, misses, index })
+    Ok(Start { library_path: kind.library_path.clone(), kind, search, misses, index })
 }

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use proctrace_analysis::{Rules, System, libs};
+use proctrace_analysis::{Machine, Rules, libs};
 use proctrace_findings::{Libs, Remedy, Table, Unit};
-use proctrace_libsearch::{Cache, Elf, Linker, Root};
+use proctrace_libsearch::{Cache, Elf, Files, Linker, Root};
+use proctrace_replay::MountTable;
 use proctrace_report::number::{count, counted};
 use proctrace_wire::Family;
 
@@ -33,7 +35,12 @@ pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
     let cache = std::fs::read("/etc/ld.so.cache").ok();
     let cache = cache.and_then(|bytes| Cache::parse(&bytes).ok()).unwrap_or_default();
     let files = Root::new("/");
-    let found = libs(&args.trace, System { linker: &linker, cache: &cache, files: &files })
+    let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = MountTable::parse(0, &mounts);
+    let view = |mounts| -> Arc<dyn Files> { Arc::new(Root::of_mounts(mounts)) };
+    let machine =
+        Machine { linker: &linker, cache: &cache, files: &files, mounts: &mounts, view: &view };
+    let found = libs(&args.trace, machine)
         .with_context(|| format!("cannot read {}", args.trace.display()))?;
     let mut out = stdout().lock();
     if args.json {

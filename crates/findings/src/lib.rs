@@ -21,7 +21,9 @@ pub use chart::{
 };
 pub use ends::{Ends, ProgramEnd};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
-pub use libs::{Libs, LookupCause, Remedy};
+pub use libs::{
+    LibrarySearch, Libs, LookupCause, LookupCost, LookupPlace, NotModelled, ProgramSearch, Remedy,
+};
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
 pub use number::{bytes, count, counted, figure, time};
 pub use proctrace_wire::Outcome;

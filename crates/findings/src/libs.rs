@@ -16,8 +16,16 @@ pub struct Libs {
     pub confirmed_library_misses: u64,
     /// Failed look-ups of libraries by modelled starts that nothing explains.
     pub unexplained_library_misses: u64,
+    /// Why starts were not modelled, the most frequent reason first.
+    pub not_modelled: Vec<NotModelled>,
     /// All failed look-ups by cause, most first.
     pub causes: Vec<LookupCause>,
+    /// All failed look-ups by file system, most first; empty if the recording has no mount tables.
+    pub file_systems: Vec<LookupPlace>,
+    /// Libraries that modelled starts search for, those with most failed look-ups first.
+    pub libraries: Vec<LibrarySearch>,
+    /// Programs whose starts were modelled, those with most failed look-ups first.
+    pub programs: Vec<ProgramSearch>,
     /// What would avoid them, the most effective first.
     pub remedies: Vec<Remedy>,
 }
@@ -30,6 +38,8 @@ pub struct LookupCause {
     pub kind: &'static str,
     /// The directory, or the entry of a list as it was written.
     pub entry: String,
+    /// The executable or library that contains the list; `None` for other kinds than RPATH and RUNPATH.
+    pub object: Option<String>,
     /// Look-ups there by the dynamic linker, in modelled starts; `None` for other causes.
     pub probes: Option<u64>,
     /// Libraries that it found there; `None` likewise.
@@ -38,6 +48,80 @@ pub struct LookupCause {
     pub misses: u64,
     /// Processes that made them.
     pub processes: u64,
+    /// What they took; `None` if fewer than two of them were timed.
+    pub cost: Option<LookupCost>,
+}
+
+/// What failed look-ups took, estimated from those that were timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct LookupCost {
+    /// All of them together: the mean of those that were timed, times the number of all.
+    pub total_ns: u64,
+    /// The lower end of the 95 % confidence interval.
+    pub low_ns: u64,
+    /// Its upper end.
+    pub high_ns: u64,
+    /// How many were timed.
+    pub timed: u64,
+}
+
+/// A reason why starts were not modelled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotModelled {
+    /// The reason.
+    pub why: &'static str,
+    /// Starts.
+    pub starts: u64,
+}
+
+/// A mounted file system on which look-ups failed. The names are `None` for look-ups by a path that is
+/// relative to an unknown directory, or in a mount namespace whose table was not recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LookupPlace {
+    /// Its type: "ext4", "nfs4", "fuse".
+    pub fs_type: Option<String>,
+    /// What is mounted: a device, "server:/export", "cvmfs2".
+    pub source: Option<String>,
+    /// Where.
+    pub mount_point: Option<String>,
+    /// Failed look-ups on it.
+    pub misses: u64,
+    /// Processes that made them.
+    pub processes: u64,
+    /// What they took; `None` if fewer than two of them were timed.
+    pub cost: Option<LookupCost>,
+}
+
+/// A library for which modelled starts searched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LibrarySearch {
+    /// Its name, as it was asked for.
+    pub name: String,
+    /// Searches for it: once in each start, unless it was loaded already.
+    pub searches: u64,
+    /// Searches that found it.
+    pub found: u64,
+    /// Failed look-ups of all searches.
+    pub misses: u64,
+    /// Failed look-ups of the longest search.
+    pub most_misses: u64,
+    /// Where a search found it.
+    pub path: Option<String>,
+}
+
+/// A program whose starts were modelled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProgramSearch {
+    /// Its executable.
+    pub exe: String,
+    /// Its starts.
+    pub starts: u64,
+    /// Failed look-ups of all of them for libraries.
+    pub misses: u64,
+    /// Failed look-ups of the start with fewest.
+    pub fewest_misses: u64,
+    /// Failed look-ups of the start with most: they differ where LD_LIBRARY_PATH does.
+    pub most_misses: u64,
 }
 
 /// A change that avoids failed look-ups of the dynamic linker.

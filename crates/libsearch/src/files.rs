@@ -12,8 +12,8 @@ use crate::elf::Elf;
 
 /// Symbolic links that are followed for one path, as in path_resolution(7).
 const LINKS_MAX: usize = 40;
-/// How much of a text file is read.
-const TEXT_MAX: u64 = 64 << 10;
+/// How much of a file is read: the cache of a system with ten thousand libraries.
+const BYTES_MAX: u64 = 1 << 20;
 
 /// A file, whatever its name: device and inode number.
 pub type Identity = (u64, u64);
@@ -47,8 +47,13 @@ pub trait Files {
     /// What is at this path.
     fn at(&self, path: &[u8]) -> Found;
 
-    /// The first 64 KiB of a text file; `None` if it cannot be read.
-    fn text(&self, _path: &[u8]) -> Option<Vec<u8>> {
+    /// The first MiB of a file; `None` if it cannot be read.
+    fn bytes(&self, _path: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// A path without symbolic links; `None` if nothing is there.
+    fn real(&self, _path: &[u8]) -> Option<Vec<u8>> {
         None
     }
 
@@ -59,24 +64,45 @@ pub trait Files {
     }
 }
 
-/// The files below a directory, as a process sees them whose root it is. Each is read once.
+/// The files that a process sees: those below the directory that is its root, or in directories that are
+/// mounted in its mount namespace. Each is read once.
 #[derive(Debug)]
 pub struct Root {
-    root: PathBuf,
+    /// Mount points, the longest first, and the directories mounted there, as this process sees them;
+    /// `None` for those that it does not see.
+    mounts: Vec<(PathBuf, Option<PathBuf>)>,
     read: Mutex<HashMap<Identity, Option<Arc<Elf>>>>,
 }
 
 impl Root {
     /// The files below `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), read: Mutex::default() }
+        Self::of_mounts(vec![(PathBuf::from("/"), Some(root.into()))])
     }
 
-    /// The path of a file outside of the root, with all symbolic links resolved inside.
-    fn resolve(&self, path: &[u8]) -> Result<PathBuf, Found> {
+    /// The files in these directories, which are mounted at these points; what is at points without a
+    /// directory is not known.
+    pub fn of_mounts(mut mounts: Vec<(PathBuf, Option<PathBuf>)>) -> Self {
+        mounts.sort_by_key(|(point, _)| std::cmp::Reverse(point.components().count()));
+        Self { mounts, read: Mutex::default() }
+    }
+
+    /// Where this process sees a path without symbolic links.
+    fn outside(&self, inside: &Path) -> Option<PathBuf> {
+        let (rest, directory) = self.mounts.iter().find_map(|(point, directory)| {
+            Some((inside.strip_prefix(point).ok()?, directory.as_ref()))
+        })?;
+        // Joining an empty path would add a slash, which is wrong after a file.
+        let directory = directory?;
+        Some(if rest.as_os_str().is_empty() { directory.clone() } else { directory.join(rest) })
+    }
+
+    /// A path without symbolic links, inside, and where this process sees it.
+    fn resolve(&self, path: &[u8]) -> Result<(PathBuf, PathBuf), Found> {
         let mut rest: Vec<PathBuf> = vec![PathBuf::from(OsStr::from_bytes(path))];
-        let mut resolved = self.root.clone();
+        let mut inside = PathBuf::from("/");
         let mut links = 0;
+        let outside = |inside: &Path| self.outside(inside).ok_or(Found::Nothing);
         while let Some(next) = rest.pop() {
             let mut components = next.components();
             let first = components.next();
@@ -86,32 +112,32 @@ impl Root {
             }
             match first {
                 None | Some(Component::CurDir | Component::Prefix(_)) => {}
-                Some(Component::RootDir) => resolved.clone_from(&self.root),
+                Some(Component::RootDir) => inside = PathBuf::from("/"),
                 Some(Component::ParentDir) => {
-                    if !resolved.is_dir() {
+                    if !outside(&inside)?.is_dir() {
                         return Err(Found::Unreachable);
                     }
-                    if resolved != self.root {
-                        resolved.pop();
-                    }
+                    inside.pop();
                 }
                 Some(Component::Normal(name)) => {
-                    let candidate = resolved.join(name);
-                    let metadata = std::fs::symlink_metadata(&candidate);
+                    let candidate = inside.join(name);
+                    let seen = outside(&candidate)?;
+                    let metadata = std::fs::symlink_metadata(&seen);
                     let kind = metadata.map_err(|error| absence(&error))?.file_type();
                     if kind.is_symlink() {
                         links += 1;
                         if links > LINKS_MAX {
                             return Err(Found::Circle);
                         }
-                        rest.push(std::fs::read_link(&candidate).map_err(|_| Found::Nothing)?);
+                        rest.push(std::fs::read_link(&seen).map_err(|_| Found::Nothing)?);
                     } else {
-                        resolved = candidate;
+                        inside = candidate;
                     }
                 }
             }
         }
-        Ok(resolved)
+        let outside = outside(&inside)?;
+        Ok((inside, outside))
     }
 
     fn elf(&self, path: &Path, identity: Identity) -> Option<Arc<Elf>> {
@@ -135,7 +161,7 @@ fn absence(error: &std::io::Error) -> Found {
 impl Files for Root {
     fn at(&self, path: &[u8]) -> Found {
         let resolved = match self.resolve(path) {
-            Ok(resolved) => resolved,
+            Ok((_, outside)) => outside,
             Err(nothing) => return nothing,
         };
         let Ok(metadata) = std::fs::metadata(&resolved) else { return Found::Nothing };
@@ -151,26 +177,30 @@ impl Files for Root {
         self.elf(&resolved, identity).map_or(Found::Other, |elf| Found::Object(identity, elf))
     }
 
-    fn text(&self, path: &[u8]) -> Option<Vec<u8>> {
-        let resolved = self.resolve(path).ok()?;
+    fn bytes(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let (_, resolved) = self.resolve(path).ok()?;
         let metadata = std::fs::metadata(&resolved).ok()?;
         // As above: neither a FIFO nor a device, and no file of /proc.
         if !metadata.is_file() || metadata.len() == 0 {
             return metadata.is_file().then(Vec::new);
         }
-        let mut text = Vec::new();
+        let mut bytes = Vec::new();
         let file = std::fs::File::open(&resolved).ok()?;
-        file.take(TEXT_MAX).read_to_end(&mut text).ok()?;
-        Some(text)
+        file.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    fn real(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let (inside, outside) = self.resolve(path).ok()?;
+        outside.exists().then(|| inside.into_os_string().into_encoded_bytes())
     }
 
     fn executable(&self, path: &[u8]) -> Option<Vec<u8>> {
         if self.at(b"/proc/self") != Found::Directory {
             return None;
         }
-        let resolved = self.resolve(path).ok()?;
-        let inside = resolved.strip_prefix(&self.root).ok()?;
-        Some([b"/", inside.as_os_str().as_bytes()].concat())
+        let (inside, _) = self.resolve(path).ok()?;
+        Some(inside.into_os_string().into_encoded_bytes())
     }
 }
 
@@ -202,15 +232,36 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_read_up_to_a_limit() {
+    fn files_are_read_up_to_a_limit() {
         let root = tempfile::tempdir().expect("a directory");
         let files = Root::new(root.path());
-        std::fs::write(root.path().join("long"), vec![b'a'; 100_000]).expect("a file");
-        assert_eq!(files.text(b"/long").map(|text| text.len()), Some(65_536));
+        std::fs::write(root.path().join("long"), vec![b'a'; 3 << 20]).expect("a file");
+        assert_eq!(files.bytes(b"/long").map(|bytes| bytes.len()), Some(1 << 20));
+        assert_eq!(files.bytes(b"/"), None);
+        assert_eq!(files.bytes(b"/none"), None);
         std::fs::write(root.path().join("empty"), "").expect("a file");
-        assert_eq!(files.text(b"/empty"), Some(Vec::new()));
-        assert_eq!(files.text(b"/"), None);
-        assert_eq!(files.text(b"/none"), None);
+        assert_eq!(files.bytes(b"/empty"), Some(Vec::new()));
+    }
+
+    #[test]
+    fn mounted_directories_cover_what_is_below_them() {
+        let place = tempfile::tempdir().expect("a directory");
+        let at = |path: &str| place.path().join(path);
+        std::fs::create_dir_all(at("root/mnt/a")).expect("directories");
+        std::fs::create_dir_all(at("other")).expect("directories");
+        std::fs::write(at("root/mnt/covered"), "x").expect("a file");
+        std::fs::write(at("other/seen"), "x").expect("a file");
+        symlink("/mnt/../mnt/seen", at("root/link")).expect("a link");
+        let files = Root::of_mounts(vec![
+            ("/".into(), Some(at("root"))),
+            ("/mnt".into(), Some(at("other"))),
+            ("/unseen".into(), None),
+        ]);
+        assert_eq!(files.at(b"/mnt/seen"), Found::Other);
+        assert_eq!(files.at(b"/link"), Found::Other);
+        assert_eq!(files.at(b"/mnt/covered"), Found::Nothing);
+        assert_eq!(files.at(b"/unseen/seen"), Found::Nothing);
+        assert_eq!(files.at(b"/mnt"), Found::Directory);
     }
 
     #[test]

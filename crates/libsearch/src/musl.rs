@@ -204,7 +204,7 @@ impl Run<'_> {
             Found::Nothing => SYSTEM_PATH.to_vec(),
             Found::Unreachable | Found::Circle => Vec::new(),
             _ => {
-                let text = self.lookups.files().text(&self.lookups.absolute(&file));
+                let text = self.lookups.files().bytes(&self.lookups.absolute(&file));
                 text.unwrap_or_default()
             }
         };

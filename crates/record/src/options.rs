@@ -18,7 +18,7 @@ pub struct Options {
     pub misses: Misses,
     /// Record successful opens, too.
     pub opens: bool,
-    /// Time one of this many look-ups, a power of two; None: none.
+    /// Time one of this many look-ups on average; None: none.
     pub time_one_in: Option<u32>,
     /// Record the mount tables of the namespaces in which processes are; false for sources whose
     /// processes are not of this machine.

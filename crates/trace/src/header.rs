@@ -62,7 +62,7 @@ pub struct Header {
     /// Whether successful opens are recorded. False in traces made before they could be.
     #[serde(default)]
     pub opens: bool,
-    /// One of this many look-ups is timed; None: none.
+    /// On average one of this many look-ups is timed; None: none.
     #[serde(default)]
     pub lookups_timed_one_in: Option<u32>,
     /// Environment variables that are recorded.
