@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use proctrace_trace::{Ended, Header, Outcome, PayloadUsage, RecorderUsage, Trailer, Writer};
 use proctrace_wire::layout::{
-    self, ATTACH_ROOT, Attach, EXIT_PROCESS, ExecFixed, Exit, Fork, Head, MissFixed, Tick,
+    self, ATTACH_ROOT, Again, Attach, EXIT_PROCESS, ExecFixed, Exit, Fork, Head, MissFixed, Named,
+    Tick,
 };
 use proctrace_wire::{Call, IntoBytes, Kind, Stream};
 use zerocopy::FromZeros;
@@ -261,6 +262,35 @@ impl Scene {
         (miss.call, miss.error) = (call as u16, 2);
         miss.path_bytes = u16::try_from(path.len()).unwrap();
         self.put(Stream::Lookups, miss.as_bytes(), path.as_bytes());
+        self
+    }
+
+    /// A successful open, which has this number for `open_again`.
+    pub(crate) fn open(
+        &mut self,
+        at_ns: u64,
+        task: u32,
+        number: u32,
+        path: &str,
+        flags: u32,
+    ) -> &mut Self {
+        self.header.opens = true;
+        let size = (size_of::<Named>() + path.len()).next_multiple_of(8);
+        let mut named = Named::new_zeroed();
+        named.head = self.head(Kind::OpenedNamed, size, task, at_ns);
+        (named.call, named.flags) = (Call::Openat as u16, flags);
+        (named.number, named.slot) = (number, number);
+        named.path_bytes = u16::try_from(path.len()).unwrap();
+        self.put(Stream::Lookups, named.as_bytes(), path.as_bytes());
+        self
+    }
+
+    /// The same open again.
+    pub(crate) fn open_again(&mut self, at_ns: u64, task: u32, number: u32) -> &mut Self {
+        let mut again = Again::new_zeroed();
+        again.head = self.head(Kind::OpenedAgain, size_of::<Again>(), task, at_ns);
+        again.number = number;
+        self.put(Stream::Lookups, again.as_bytes(), &[]);
         self
     }
 

@@ -4,13 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proctrace_analysis::{
-    Analysis, Options, Recording, Rules, Section, System, analyse, classification, gantt, libs,
+    Analysis, Machine, Options, Recording, Rules, Section, analyse, classification, gantt, libs,
 };
 use proctrace_findings::{Cell, GanttOrder, GanttView};
 use proctrace_libsearch::{Cache, Files, Found, Linker};
-use proctrace_replay::Replay;
+use proctrace_replay::{MountTable, Replay};
 use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
 use proctrace_wire::{Frames, Stream};
 use proptest::prelude::*;
@@ -54,7 +55,10 @@ impl Files for NoFiles {
 fn read_all(path: &Path) {
     let recording = Recording::load(path, &Rules::built_in()).unwrap();
     let (linker, cache) = (Linker::default(), Cache::default());
-    libs(path, System { linker: &linker, cache: &cache, files: &NoFiles }).unwrap();
+    let view = |_| -> Arc<dyn Files> { Arc::new(NoFiles) };
+    let mounts = MountTable::parse(0, b"1 0 254:0 / / - ext4 /dev/vda\n");
+    let (files, mounts, view) = (&NoFiles, &mounts, &view);
+    libs(path, Machine { linker: &linker, cache: &cache, files, mounts, view }).unwrap();
     let findings = analyse(&recording).unwrap();
     for order in [GanttOrder::Time, GanttOrder::Tree] {
         let view = GanttView { order, ..GanttView::default() };

@@ -74,7 +74,7 @@ pub(crate) fn losses(recording: &Recording) -> Vec<Loss> {
 
 fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
     let counts = &recording.counts;
-    let Totals { alive, lookups_failed, execs_failed, .. } = recording.totals;
+    let Totals { alive, opens, lookups_failed, execs_failed, .. } = recording.totals;
     // The counts that each task kept for itself, compared with the records of it.
     let told = |told: u64| match alive {
         0 => Ok(told as f64),
@@ -87,6 +87,7 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
         law("waits", Ok(0.0), accounting.overdrawn as f64),
         law("lookups", told(lookups_failed), counts.lookups_failed as f64),
         law("failed execs", told(execs_failed), counts.execs_failed as f64),
+        law("opens", told(opens), recording.opened.opens as f64),
         cpu_law(recording, accounting),
     ];
     let laws = laws.into_iter().chain(cgroup_law(recording, accounting));
@@ -120,6 +121,7 @@ fn text_of(name: &str) -> (&'static str, &'static str) {
             ("no parent was credited with more CPU time than its children used", "processes")
         }
         "lookups" => ("every failed look-up counted by a task has a record", "look-ups"),
+        "opens" => ("every open counted by a task has a record", "opens"),
         "failed execs" => ("every failed exec counted by a task has a record", "execs"),
         "cpu" => {
             ("CPU time of all tasks agrees with the kernel's total plus unwaited CPU time", "s")

@@ -2,6 +2,7 @@
 
 mod lifecycle;
 mod lookups;
+mod opens;
 mod processes;
 mod samples;
 pub(crate) mod serials;
@@ -53,6 +54,7 @@ impl Recording {
             loader.read_samples(reader);
             classified
         });
+        loader.read_opens(&mut reader);
         loader.note_damage(&reader);
         loader.sum_up_processes();
         Ok(loader.finish(&reader, classification, roles))

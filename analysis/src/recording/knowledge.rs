@@ -212,6 +212,8 @@ pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
         "lookup_programs" => {
             &[Forks, Execs, LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir]
         }
+        "opened_files" | "needed_files" => &[Quantity::OpenedFiles],
+        "file_flows" => &[Forks, Execs, Quantity::OpenedFiles],
         "memory_processes" => &[Forks, Execs, Memory],
         "memory_looks" => &[Forks, Memory],
         // These describe the recording itself and are always known.
@@ -307,6 +309,7 @@ pub(crate) fn law_needs(law: &str) -> &'static [Quantity] {
         "births" | "parents" | "starts" => &[Forks],
         "waits" | "cpu" | "cgroup" => &[Forks, Cpu],
         "failed execs" => &[LookupsExec],
+        "opens" => &[Quantity::OpenedFiles],
         _ => &[],
     }
 }

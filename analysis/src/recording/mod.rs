@@ -7,6 +7,7 @@ pub(crate) mod knowledge;
 
 pub(crate) mod misses;
 pub(crate) mod names;
+pub(crate) mod opened;
 pub(crate) mod process;
 pub(crate) mod split;
 pub(crate) mod stored_usage;
@@ -22,6 +23,7 @@ use crate::load::unseen::Blindness;
 use crate::recording::bins::Bins;
 use crate::recording::knowledge::Knows;
 use crate::recording::misses::{MissedPaths, Misses};
+use crate::recording::opened::OpenedFiles;
 use crate::recording::process::{Counts, MemoryReading, Process, ProgramRun, Task, Totals};
 use crate::recording::split::{Divided, Split, Ticks};
 use crate::recording::tracks::Track;
@@ -68,6 +70,8 @@ pub struct Recording {
     pub(crate) misses: Misses,
     /// The same by path, over all processes.
     pub(crate) missed_paths: MissedPaths,
+    /// Opened files; empty unless recorded with --opens.
+    pub(crate) opened: OpenedFiles,
     pub(crate) bins: Bins,
     /// CPU time series of the processes that used most CPU time.
     pub(crate) tracks: Vec<Track>,
@@ -115,6 +119,7 @@ impl Recording {
             directories: Vec::new(),
             misses: Misses::default(),
             missed_paths: MissedPaths::default(),
+            opened: OpenedFiles::default(),
             bins: Bins::default(),
             tracks: Vec::new(),
             watch: Watch::default(),

@@ -11,6 +11,7 @@ mod health;
 mod lifetimes;
 mod lookups;
 mod memory;
+mod opens;
 pub(crate) mod pool;
 mod spawners;
 mod startup;
@@ -80,6 +81,12 @@ impl Section {
             help: "failed look-ups by directory, program and path",
             analyse: lookups::section,
             shown: &["lookups"],
+        },
+        Self {
+            name: "opens",
+            help: "opened files: which, how often, for what, and who reads what another wrote",
+            analyse: opens::section,
+            shown: &[],
         },
         Self {
             name: "accounting",

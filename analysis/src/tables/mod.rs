@@ -54,6 +54,12 @@ pub(crate) fn stream(
             "threads" => in_batches(recording.tasks.len(), |range| {
                 sink(schema, rows::threads(recording, schema, wanted, range)?)
             })?,
+            "opened_files" => {
+                let paths = rows::opened_paths(recording);
+                in_batches(recording.opened.uses.len(), |range| {
+                    sink(schema, rows::opened_files(recording, &paths, schema, wanted, range)?)
+                })?;
+            }
             "bins" => sink(schema, rows::bins(recording, schema, wanted)?)?,
             "category_bins" => {
                 sink(schema, rows::category_bins(recording, &names, schema, wanted)?)?;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use polars::prelude::*;
 use proctrace_findings::Class;
 use proctrace_trace::Quantity;
+use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::LOSS_ANY_CPU;
 use proctrace_wire::{Kind, LossReason, Outcome, dumped_core};
 
@@ -92,6 +93,32 @@ pub(crate) fn processes(
     frame.known("failed_lookups", recording.knows.all(&Quantity::LOOKUPS), || {
         recording.misses.by_process(range)
     });
+    frame.finish()
+}
+
+/// The dictionary of opened files.
+pub(crate) fn opened_paths(recording: &Recording) -> Words {
+    Words::new(recording.opened.paths.iter().map(|path| to_text(path)))
+}
+
+/// Rows for a range of the uses of opened files.
+pub(crate) fn opened_files(
+    recording: &Recording,
+    paths: &Words,
+    schema: &'static TableSchema,
+    wanted: &Wanted,
+    range: Range<usize>,
+) -> Result<DataFrame, AnalysisError> {
+    let rows = &recording.opened.uses[range];
+    let mut frame = Frame::new(schema, wanted, rows.len());
+    let serial = |at: u32| recording.processes.get(at as usize).map(|process| process.serial);
+    frame.options("process_id", || rows.iter().map(|used| serial(used.process)).collect());
+    frame.values("opens", || rows.iter().map(|used| u64::from(used.opens)).collect());
+    frame.values("reads", || rows.iter().map(|used| used.modes.read).collect());
+    frame.values("writes", || rows.iter().map(|used| used.modes.write).collect());
+    frame.values("first_ns", || rows.iter().map(|used| since(recording, used.first_ns)).collect());
+    frame.values("last_ns", || rows.iter().map(|used| since(recording, used.last_ns)).collect());
+    frame.words("path", paths, || rows.iter().map(|used| Some(used.file)).collect());
     frame.finish()
 }
 

@@ -479,6 +479,19 @@ pub const TABLES: &[TableSchema] = &[
         ],
     },
     TableSchema {
+        name: "opened_files",
+        says: "A process's successful opens of one file (record --opens).",
+        columns: &[
+            PROCESS_ID,
+            column("opens", I64, "Number of opens."),
+            column("reads", Flag, "Whether it was opened for reading."),
+            column("writes", Flag, "Whether it was opened for writing."),
+            column("first_ns", I64, "Time of the first, since the start of the recording."),
+            column("last_ns", I64, "Time of the last."),
+            column("path", Text, "The path of the file, with symbolic links resolved."),
+        ],
+    },
+    TableSchema {
         name: "bins",
         says: "All recorded processes in one bin of time; all bins have the same width.",
         columns: &[
