@@ -24,7 +24,7 @@ pub(crate) fn search(
     cache: &Cache,
     lookups: Lookups<'_>,
 ) -> Search {
-    let Started { program, elf, interpreter, linker: (identity, linker_elf) } = started;
+    let Started { program, elf, interpreter, linker: (identity, linker_elf), later } = started;
     let mut run = Run {
         linker,
         cache,
@@ -43,20 +43,14 @@ pub(crate) fn search(
         run.library_path = Some(run.list(list, b":;", 0, Cause::LibraryPath));
     }
     run.preload(program.preload.unwrap_or_default());
-    // Breadth first: the libraries of each object in the order in which the objects were loaded.
-    let mut at = 0;
-    while let Some(object) = run.objects.get(at) {
-        let elf = Arc::clone(&object.elf);
-        for name in &elf.needed {
-            if run.require(name, at, Mode::Common).is_none() {
-                run.lookups.search.missing.extend((!run.lookups.search.cut).then(|| name.clone()));
-                break;
-            }
+    run.require_all(0);
+    if run.lookups.search.missing.is_empty() {
+        for name in later {
+            let first = run.objects.len();
+            run.require(name, 0, Mode::Common);
+            run.require_all(first);
+            run.lookups.search.missing.clear();
         }
-        if !run.lookups.search.missing.is_empty() || run.lookups.search.cut {
-            break;
-        }
-        at += 1;
     }
     run.lookups.search.loaded = run.objects.paths();
     run.lookups.search
@@ -119,6 +113,26 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Loads what the objects from this one on need, breadth first: the libraries of each in the order in
+    /// which the objects were loaded.
+    fn require_all(&mut self, first: usize) {
+        let mut at = first;
+        while let Some(object) = self.objects.get(at) {
+            let elf = Arc::clone(&object.elf);
+            for name in &elf.needed {
+                if self.require(name, at, Mode::Common).is_none() {
+                    let search = &mut self.lookups.search;
+                    search.missing.extend((!search.cut).then(|| name.clone()));
+                    break;
+                }
+            }
+            if !self.lookups.search.missing.is_empty() || self.lookups.search.cut {
+                break;
+            }
+            at += 1;
+        }
+    }
+
     /// `handle_preload_list` of elf/rtld.c. What is not found is ignored.
     fn preload(&mut self, list: &[u8]) {
         for name in list.split(|byte| matches!(byte, b' ' | b':')) {

@@ -30,4 +30,6 @@ pub use capabilities::{Capabilities, Linker};
 pub use elf::{Elf, ElfError};
 pub use files::{Files, Found, Identity, Root};
 pub use list::Tokens;
-pub use search::{Call, Cause, PROBES_MAX, Probe, Program, Search, Unmodelled, search};
+pub use search::{
+    Call, Cause, PROBES_MAX, Probe, Program, Search, Unmodelled, search, search_later,
+};

@@ -25,7 +25,7 @@ pub(crate) fn is_musl(interpreter: &[u8]) -> bool {
 
 /// The look-ups at the start of a program.
 pub(crate) fn search(started: Started<'_>, lookups: Lookups<'_>) -> Search {
-    let Started { program, elf, interpreter, linker: (linker, _) } = started;
+    let Started { program, elf, interpreter, linker: (linker, _), later } = started;
     let mut run = Run {
         interpreter,
         linker,
@@ -47,16 +47,14 @@ pub(crate) fn search(started: Started<'_>, lookups: Lookups<'_>) -> Search {
     for name in preload.split(|byte| matches!(byte, b'\t'..=b'\r' | b' ' | b':')) {
         run.require(name, None);
     }
-    // Breadth first. A missing library ends nothing: the start fails once all were searched.
-    let mut at = 0;
-    while let Some(object) = run.objects.get(at).filter(|_| !run.lookups.search.cut) {
-        let elf = Arc::clone(&object.elf);
-        for name in &elf.needed {
-            if run.require(name, Some(at)).is_none() && !run.lookups.search.cut {
-                run.lookups.search.missing.push(name.clone());
-            }
+    run.require_all(0);
+    if run.lookups.search.missing.is_empty() {
+        for name in later {
+            let first = run.objects.len();
+            run.require(name, Some(0));
+            run.require_all(first);
+            run.lookups.search.missing.clear();
         }
-        at += 1;
     }
     let mut search = run.lookups.search;
     search.loaded = run.objects.iter().map(|object| object.path.to_vec()).collect();
@@ -96,6 +94,20 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Breadth first. A missing library ends nothing: the start fails once all were searched.
+    fn require_all(&mut self, first: usize) {
+        let mut at = first;
+        while let Some(object) = self.objects.get(at).filter(|_| !self.lookups.search.cut) {
+            let elf = Arc::clone(&object.elf);
+            for name in &elf.needed {
+                if self.require(name, Some(at)).is_none() && !self.lookups.search.cut {
+                    self.lookups.search.missing.push(name.clone());
+                }
+            }
+            at += 1;
+        }
+    }
+
     /// Loads a library for an object, unless it is loaded already; `None` if there is none.
     fn require(&mut self, name: &[u8], loader: Option<usize>) -> Option<()> {
         self.lookups.request()?;

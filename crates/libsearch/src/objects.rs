@@ -29,6 +29,10 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(crate) fn get(&self, at: usize) -> Option<&Object> {
         self.all.get(at)
     }

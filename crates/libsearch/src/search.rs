@@ -127,6 +127,21 @@ pub fn search(
     cache: &Cache,
     files: &dyn Files,
 ) -> Result<Search, Unmodelled> {
+    search_later(program, &[], linker, cache, files)
+}
+
+/// The look-ups at the start of a program, and after them those for libraries that the program opens with
+/// dlopen(3), which do not have to be found.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_later(
+    program: &Program<'_>,
+    later: &[Vec<u8>],
+    linker: &Linker,
+    cache: &Cache,
+    files: &dyn Files,
+) -> Result<Search, Unmodelled> {
     let lookups = Lookups::new(files, program.cwd);
     let elf = match lookups.at(program.path) {
         Found::Object(_, elf) => elf,
@@ -143,7 +158,7 @@ pub fn search(
         return Err(Unmodelled::Missing);
     };
     let started =
-        Started { program, elf, interpreter: &interpreter, linker: (identity, linker_elf) };
+        Started { program, elf, interpreter: &interpreter, linker: (identity, linker_elf), later };
     let mut search = if musl::is_musl(&interpreter) {
         musl::search(started, lookups)
     } else {
@@ -159,4 +174,6 @@ pub(crate) struct Started<'a> {
     pub(crate) elf: Arc<Elf>,
     pub(crate) interpreter: &'a [u8],
     pub(crate) linker: (Identity, Arc<Elf>),
+    /// What the program opens with dlopen(3).
+    pub(crate) later: &'a [Vec<u8>],
 }
