@@ -86,6 +86,16 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) keep: bool,
 
+    /// Keep the work directory of --work, and use it again if an earlier run with --reuse left it:
+    /// programs and libraries are at the same paths in each run.
+    #[arg(long, requires = "work")]
+    pub(crate) reuse: bool,
+
+    /// Search for libraries in the directories of LD_LIBRARY_PATH, as it is now, before those of
+    /// the scenario, which otherwise replace it.
+    #[arg(long)]
+    pub(crate) inherit_library_path: bool,
+
     /// Write the declaration of what a recording must show to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) declare: Option<PathBuf>,

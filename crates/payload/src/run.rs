@@ -26,7 +26,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     }
     let work = Work::make(args)?;
     let search = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-    let staged = stage(&plan, &work.path, &search)?;
+    let mut staged = stage(&plan, &work.path, &search)?;
+    if args.inherit_library_path {
+        staged.search_first(&std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default());
+    }
     if !args.quiet {
         say::note(&announcement(&declaration));
     }
@@ -64,6 +67,25 @@ fn announcement(declared: &Declaration) -> String {
     )
 }
 
+/// Removes what an earlier run left in a work directory that is marked as reusable.
+fn empty(path: &Path) -> std::io::Result<()> {
+    if !path.join(REUSABLE).is_file() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        // The mark goes last: without it, what remains after an interruption would be refused.
+        if entry.file_name() == REUSABLE {
+            continue;
+        }
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    fs::remove_file(path.join(REUSABLE))
+}
+
 /// The workers' log lines about their events, and the total rate of events per second.
 fn summary(events: Option<&Events>, directory: &Path, wall: Duration) -> Result<String> {
     let seconds = wall.as_secs_f64();
@@ -78,6 +100,9 @@ fn summary(events: Option<&Events>, directory: &Path, wall: Duration) -> Result<
     let rate = events.total as f64 / seconds;
     Ok(text + &format!("{} events in {seconds:.2} s: {rate:.2} events/s\n", events.total))
 }
+
+/// A file that marks a work directory as one that may be used again.
+const REUSABLE: &str = "proctrace-payload-work";
 
 /// The work directory, and whether to keep it.
 struct Work {
@@ -101,14 +126,21 @@ impl Work {
             Some(path) => {
                 let name = path.display();
                 fs::create_dir_all(path).with_context(|| format!("cannot create {name}"))?;
+                if args.reuse {
+                    empty(path).with_context(|| format!("cannot reuse {name}"))?;
+                }
                 let entries = fs::read_dir(path).with_context(|| format!("cannot read {name}"))?;
                 ensure!(entries.count() == 0, "{name} is not empty: choose a new directory");
+                if args.reuse {
+                    fs::write(path.join(REUSABLE), "")
+                        .with_context(|| format!("cannot write to {name}"))?;
+                }
                 (path.clone(), None)
             }
         };
         let path =
             path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
-        Ok(Self { path, temporary, keep: args.keep, quiet: args.quiet })
+        Ok(Self { path, temporary, keep: args.keep || args.reuse, quiet: args.quiet })
     }
 
     /// Removes the directory, unless it is to be kept.

@@ -32,6 +32,21 @@ pub struct Staged {
     pub directory: PathBuf,
 }
 
+impl Staged {
+    /// Puts these directories before those in which libraries are searched, if there are any.
+    pub fn search_first(&mut self, directories: &OsStr) {
+        let name = "LD_LIBRARY_PATH";
+        if let Some((_, own)) = self.environment.iter_mut().find(|(known, _)| known == name)
+            && !directories.is_empty()
+        {
+            let mut list = directories.to_owned();
+            list.push(":");
+            list.push(&*own);
+            *own = list;
+        }
+    }
+}
+
 /// Why a plan cannot be staged.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {

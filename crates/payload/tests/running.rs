@@ -50,6 +50,26 @@ fn nothing_is_left_unless_it_is_asked_for() {
 }
 
 #[test]
+fn only_a_marked_work_directory_is_used_again() {
+    let place = tempfile::tempdir().unwrap();
+    let run = ["run", "athena-mp", "--scale", "0.01", "--work-factor", "0", "--quiet"];
+    let again = [&run[..], &["--work", "here", "--reuse"]].concat();
+    let here = place.path().join("here");
+    for _ in 0..2 {
+        let output = payload(place.path(), &again).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let merged = here.join("run/merged.pool.root");
+        assert_eq!(merged.metadata().unwrap().len(), 4 * (256 << 10));
+        std::fs::write(here.join("run/left"), "").unwrap();
+    }
+    std::fs::remove_file(here.join("proctrace-payload-work")).unwrap();
+    let output = payload(place.path(), &again).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("is not empty"), "{}", stderr(&output));
+    assert!(here.join("run/left").is_file());
+}
+
+#[test]
 fn a_signal_ends_all_of_it() {
     let place = tempfile::tempdir().unwrap();
     let long = ["run", "storm-cpu", "--scale", "100", "--quiet"];
