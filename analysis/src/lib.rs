@@ -39,7 +39,10 @@ pub use compare::series::{self, SeriesOptions, SeriesRun, series};
 pub use error::AnalysisError;
 pub use events::{ATHENA_EVENTS, EventLog, EventPattern, Events, PatternError};
 pub use gantt::gantt;
-pub use libs::{Machine, MakeView, SeenMount, libs};
+pub use libs::{
+    Candidate, Conflict, FarmPlan, Fixes, Link, ListChange, Machine, MakeView, Rewrite, SeenMount,
+    libs,
+};
 pub use options::{Content, Options};
 pub use overview::rule_uses::classification;
 pub use recording::Recording;

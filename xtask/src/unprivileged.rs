@@ -22,6 +22,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "gate"),
     ("proctrace", "hostile_payload"),
     ("proctrace", "identity"),
+    ("proctrace", "libs"),
+    ("proctrace", "libs_remedies"),
     ("proctrace", "lookups"),
     ("proctrace", "manners"),
     ("proctrace", "outputs"),

@@ -87,10 +87,11 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
         law("waits", Ok(0.0), accounting.overdrawn as f64),
         law("lookups", told(lookups_failed), counts.lookups_failed as f64),
         law("failed execs", told(execs_failed), counts.execs_failed as f64),
-        law("opens", told(opens), recording.opened.opens as f64),
         cpu_law(recording, accounting),
     ];
-    let laws = laws.into_iter().chain(cgroup_law(recording, accounting));
+    let opens = || law("opens", told(opens), recording.opened.opens as f64);
+    let opens = recording.header.opens.then(opens);
+    let laws = laws.into_iter().chain(opens).chain(cgroup_law(recording, accounting));
     let checked = |law: Law| {
         // Look-ups that were left out are still counted, but that count is not conclusive.
         let unknown = match law.name {

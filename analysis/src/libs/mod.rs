@@ -7,11 +7,15 @@
 mod by_path;
 mod causes;
 mod costs;
+mod farm;
 mod file_systems;
 mod files;
+mod lists;
+mod needed;
 mod remedies;
 mod searches;
 mod starts;
+mod uses;
 mod views;
 
 use std::cmp::Reverse;
@@ -24,12 +28,18 @@ use proctrace_libsearch::{Cache, Call, Files, Linker};
 use proctrace_replay::{Body, Environment, Event, Exec, Miss, MountTable, Replay};
 use proctrace_wire::{Call as SystemCall, Family};
 
+pub use crate::libs::farm::{Candidate, Conflict, FarmPlan, Link};
+pub use crate::libs::lists::ListChange;
+pub use crate::libs::needed::Rewrite;
+pub use crate::libs::remedies::Fixes;
+
 use crate::error::AnalysisError;
 use crate::libs::by_path::Surroundings;
 use crate::libs::causes::Causes;
 use crate::libs::costs::Durations;
 use crate::libs::file_systems::{FileSystems, Mounts, Root};
 use crate::libs::files::Inferred;
+use crate::libs::remedies::Evidence;
 use crate::libs::starts::{Start, Starts};
 pub use crate::libs::views::{MakeView, SeenMount};
 use crate::libs::views::{SomeFiles, Views};
@@ -58,11 +68,11 @@ pub(crate) struct System<'a> {
     pub(crate) views: &'a Views<'a>,
 }
 
-/// Failed look-ups of a recording by cause, with what would avoid them.
+/// Failed look-ups of a recording by cause, with what would avoid them, and what carries that out.
 ///
 /// # Errors
 /// If the trace cannot be read.
-pub fn libs(trace: &Path, machine: Machine<'_>) -> Result<Libs, AnalysisError> {
+pub fn libs(trace: &Path, machine: Machine<'_>) -> Result<(Libs, Fixes), AnalysisError> {
     let Machine { linker, cache, files, mounts, view } = machine;
     let inferred = Inferred::of(trace, files)?;
     let views = Views::new(Mounts::read(trace)?, mounts.clone(), view);
@@ -75,6 +85,7 @@ pub fn libs(trace: &Path, machine: Machine<'_>) -> Result<Libs, AnalysisError> {
         file_systems: FileSystems::default(),
         not_modelled: BTreeMap::new(),
         of_linker: Durations::default(),
+        evidence: Evidence::default(),
         found: Libs::default(),
     };
     for event in Replay::open(trace)? {
@@ -119,6 +130,7 @@ struct Walk<'a> {
     not_modelled: BTreeMap<&'static str, u64>,
     /// Failed look-ups that the model predicts.
     of_linker: Durations,
+    evidence: Evidence,
     found: Libs,
 }
 
@@ -151,7 +163,11 @@ impl Walk<'_> {
                 process.root = Some(Arc::new(root));
             }
             Body::Exec(exec) => self.exec(event.task, exec),
-            Body::ExecFailed(miss) | Body::LookupFailed(miss) => self.miss(event.task, miss),
+            Body::ExecFailed(miss) => {
+                self.evidence.values.failed(miss);
+                self.miss(event.task, miss);
+            }
+            Body::LookupFailed(miss) => self.miss(event.task, miss),
             Body::LookupTime(timed) => self.time(event.task, timed.duration_ns),
             Body::Exit(exit) => {
                 let task = self.tasks.remove(&event.task);
@@ -175,6 +191,7 @@ impl Walk<'_> {
     }
 
     fn exec(&mut self, task: u32, exec: &Exec) {
+        self.evidence.values.started(exec);
         self.tasks.insert(task, Task { process: exec.record.process, last: None });
         let process = self.processes.entry(exec.record.process).or_default();
         let start = self.starts.of(exec, process.root.as_ref());
@@ -225,6 +242,11 @@ impl Walk<'_> {
             if kind == by_path::UNEXPLAINED {
                 self.found.unexplained_library_misses += 1;
             }
+            if kind == "dlopen"
+                && let Some(start) = &process.start
+            {
+                self.evidence.dlopened.take(start, &miss.path);
+            }
             self.causes.number_of(kind, &entry)
         };
         self.causes.miss(cause);
@@ -258,7 +280,7 @@ impl Walk<'_> {
         self.file_systems.end(&process.file_systems);
     }
 
-    fn finish(mut self) -> Libs {
+    fn finish(mut self) -> (Libs, Fixes) {
         for process in std::mem::take(&mut self.processes).values() {
             self.end(process);
         }
@@ -277,15 +299,22 @@ impl Walk<'_> {
         let mut not_modelled: Vec<_> =
             reasons.map(|(why, starts)| NotModelled { why, starts }).collect();
         not_modelled.sort_by_key(|reason| Reverse(reason.starts));
-        Libs {
-            remedies: remedies::remedies(&self.starts),
+        let causes = self.causes.finish();
+        let (mut remedies, fixes) = remedies::remedies(&self.starts, &self.evidence, &causes);
+        for remedy in remedies.iter_mut().filter(|remedy| remedy.about == "libraries") {
+            let avoided = remedy.today_misses as f64 - remedy.predicted_misses as f64;
+            remedy.saves_ns = self.of_linker.mean_ns().map(|mean_ns| (mean_ns * avoided) as i64);
+        }
+        let found = Libs {
+            remedies,
             not_modelled,
-            causes: self.causes.finish(),
+            causes,
             file_systems: self.file_systems.finish(views.recorded()),
             libraries: searches::libraries(&self.starts),
             programs: searches::programs(&self.starts),
             ..self.found
-        }
+        };
+        (found, fixes)
     }
 }
 

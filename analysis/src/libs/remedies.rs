@@ -1,21 +1,19 @@
-//! What would avoid failed look-ups of the dynamic linker: each remedy is a changed list or a changed set
-//! of files, for which the model searches again.
+//! What would avoid failed look-ups: each remedy is a changed list or a changed set of files, for which the
+//! model of the dynamic linker searches again.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
-
-use proctrace_findings::Remedy;
-use proctrace_libsearch::{Cause, Elf, Files, Found, Identity, Search};
+use proctrace_findings::{LookupCause, Remedy};
+use proctrace_libsearch::Files;
+use proctrace_wire::escape::to_bytes;
 
 use crate::libs::System;
-use crate::libs::starts::{Start, Starts, searched};
+use crate::libs::farm::{FARM, Farm, FarmPlan};
+use crate::libs::lists::{Hits, ListChange, Values};
+use crate::libs::needed::{Absolute, Rewrite};
+use crate::libs::starts::Starts;
+use crate::libs::uses::{Dlopened, Use, Uses};
 
-/// A directory of links that does not exist yet.
-const FARM: &[u8] = b"/proctrace-farm";
-
-/// Each remedy by its stable name: what it does, and what it risks.
-const REMEDIES: [(&str, &str, &str); 6] = [
+/// Each remedy for searches of libraries by its stable name: what it does, and what it risks.
+const REMEDIES: [(&str, &str, &str); 8] = [
     ("none", "nothing: as recorded", ""),
     (
         "drop",
@@ -27,6 +25,7 @@ const REMEDIES: [(&str, &str, &str); 6] = [
         "put the entries in which most libraries are found first",
         "of two libraries of one name another one may be found",
     ),
+    ("clean", "drop and reorder; --env prints it", "those of both"),
     (
         "unset",
         "unset LD_LIBRARY_PATH for programs that take no library from it",
@@ -34,152 +33,185 @@ const REMEDIES: [(&str, &str, &str); 6] = [
     ),
     (
         "farm",
-        "put one directory first, with links to all libraries that are found by LD_LIBRARY_PATH",
+        "put one directory first, with links to all libraries that are found by LD_LIBRARY_PATH; \
+         --farm makes it",
         "the links must be renewed when libraries are; one version of each name for all programs",
     ),
     (
         "farm-system",
-        "the same with links to the libraries of the system as well",
+        "the same with links to the libraries of the system as well; --farm with --with-system makes it",
         "as for farm, and links to libc must be renewed when the system is upgraded",
+    ),
+    (
+        "needed",
+        "name libraries by absolute paths in the application's own programs and libraries; \
+         --patchelf prints the commands",
+        "it changes files; they find their libraries nowhere else, and a new build must be changed \
+         again",
     ),
 ];
 
-/// Remedies by what they leave, the most effective first; today's state is the last of equals.
-pub(crate) fn remedies(starts: &Starts<'_>) -> Vec<Remedy> {
-    let hits = hits_by_entry(starts);
-    let system = starts.system();
-    let farm = Farm { today: system.files, links: links(starts, false) };
-    let whole_farm = Farm { today: system.files, links: links(starts, true) };
-    let has_list = starts.all().any(|(start, _)| start.library_path.is_some());
-    let predicted = |name: &str| -> u64 {
-        let files = match name {
-            "farm" => &farm,
-            "farm-system" => &whole_farm,
-            _ => system.files,
-        };
-        let changed = System { files, ..system };
-        let misses = |start: &Start| {
-            let search = searched(&start.kind, list(name, start, &hits).as_deref(), changed);
-            search.as_ref().unwrap_or(&start.search).misses().count() as u64
-        };
-        starts.all().map(|(start, times)| misses(start).saturating_mul(times)).sum()
+/// What carries the remedies out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fixes {
+    /// The directory of the remedy "farm".
+    pub farm: FarmPlan,
+    /// The directory of the remedy "farm-system".
+    pub farm_system: FarmPlan,
+    /// The values of LD_LIBRARY_PATH with the remedy "clean", the most common first.
+    pub library_paths: Vec<ListChange>,
+    /// The values of PATH with the remedy "path", the most common first.
+    pub paths: Vec<ListChange>,
+    /// The objects to change for the remedy "needed".
+    pub rewrites: Vec<Rewrite>,
+    hits: Hits,
+}
+
+impl Fixes {
+    /// LD_LIBRARY_PATH with the remedy of this name, "drop", "reorder" or "clean"; `None` if nothing is
+    /// left of it.
+    pub fn library_path(&self, remedy: &str, was: &[u8]) -> Option<Vec<u8>> {
+        self.hits.changed(remedy, was)
+    }
+}
+
+/// What a recording tells about its remedies.
+#[derive(Default)]
+pub(crate) struct Evidence {
+    pub(crate) dlopened: Dlopened,
+    pub(crate) values: Values,
+}
+
+/// Remedies by what they leave, the most effective first; today's state is the last of equals. Those for
+/// other searches come last.
+pub(crate) fn remedies(
+    starts: &Starts<'_>,
+    evidence: &Evidence,
+    causes: &[LookupCause],
+) -> (Vec<Remedy>, Fixes) {
+    let uses = Uses::of(starts, &evidence.dlopened);
+    let mut model = Model {
+        hits: Hits::of(&uses),
+        farm: Farm::of(&uses, false),
+        farm_system: Farm::of(&uses, true),
+        absolute: Absolute::of(&uses),
+        uses: &uses,
     };
-    let mut remedies: Vec<Remedy> = REMEDIES
-        .iter()
-        .filter(|(name, ..)| has_list || *name == "none")
-        .map(|(name, does, risk)| Remedy {
-            name,
-            does: (*does).to_owned(),
-            risk,
-            predicted_misses: predicted(name),
-        })
-        .collect();
+    let has_list = uses.all().any(|used| used.start.library_path.is_some());
+    let predictions = REMEDIES.map(|(name, ..)| model.predicted(name));
+    let today = predictions[0].misses;
+    let mut remedies = Vec::new();
+    for ((name, does, risk), predicted) in REMEDIES.into_iter().zip(predictions) {
+        match name {
+            "farm" => model.farm.plan.failing = predicted.failing,
+            "farm-system" => model.farm_system.plan.failing = predicted.failing,
+            _ => {}
+        }
+        let applies = match name {
+            "none" => true,
+            "needed" => !model.absolute.rewrites.is_empty(),
+            _ => has_list,
+        };
+        if applies {
+            remedies.push(Remedy {
+                name,
+                about: "libraries",
+                does: does.to_owned(),
+                risk,
+                today_misses: today,
+                predicted_misses: predicted.misses,
+                saves_ns: None,
+                predicted_dlopen_misses: Some(match name {
+                    "none" => evidence.dlopened.misses(),
+                    _ => predicted.later,
+                }),
+            });
+        }
+    }
     remedies.sort_by_key(|remedy| (remedy.predicted_misses, remedy.name == "none"));
-    remedies
+    remedies.extend(shorter_path(&evidence.values, causes));
+    let fixes = Fixes {
+        library_paths: evidence.values.library_paths(&model.hits),
+        paths: evidence.values.paths(),
+        farm: model.farm.plan,
+        farm_system: model.farm_system.plan,
+        rewrites: model.absolute.rewrites,
+        hits: model.hits,
+    };
+    (remedies, fixes)
 }
 
-/// LD_LIBRARY_PATH of a start with a remedy.
-fn list(remedy: &str, start: &Start, hits: &BTreeMap<Vec<u8>, u64>) -> Option<Vec<u8>> {
-    let list = start.library_path.as_ref()?;
-    let entries = list.split(|byte| matches!(byte, b':' | b';'));
-    let used = |entry: &[u8]| hits.get(entry).copied().unwrap_or(0);
-    match remedy {
-        "drop" => {
-            let kept: Vec<_> = entries.filter(|entry| used(entry) > 0).collect();
-            (!kept.is_empty()).then(|| kept.join(&b':'))
-        }
-        "reorder" => {
-            let mut entries: Vec<_> = entries.collect();
-            entries.sort_by_key(|entry| Reverse(used(entry)));
-            Some(entries.join(&b':'))
-        }
-        "unset" => {
-            let mut found =
-                start.search.probes.iter().filter(|probe| probe.found && is_open(probe));
-            let own = found.any(|probe| matches!(probe.cause, Cause::LibraryPath(_)));
-            own.then(|| list.clone())
-        }
-        "farm" | "farm-system" => Some([FARM, b":", list].concat()),
-        _ => Some(list.clone()),
-    }
-}
-
-fn is_open(probe: &proctrace_libsearch::Probe) -> bool {
-    probe.call == proctrace_libsearch::Call::Open
-}
-
-/// Libraries found by each entry of LD_LIBRARY_PATH, over all starts.
-fn hits_by_entry(starts: &Starts<'_>) -> BTreeMap<Vec<u8>, u64> {
-    let mut hits = BTreeMap::new();
-    for (start, times) in starts.all() {
-        let list = start.library_path.as_deref().unwrap_or_default();
-        let entries: Vec<_> = list.split(|byte| matches!(byte, b':' | b';')).collect();
-        for probe in start.search.probes.iter().filter(|probe| probe.found && is_open(probe)) {
-            if let Cause::LibraryPath(at) = probe.cause
-                && let Some(entry) = entries.get(at)
-            {
-                *hits.entry(entry.to_vec()).or_insert(0) += times;
-            }
-        }
-    }
-    hits
-}
-
-/// The libraries that a directory of links would hold, by name; of several, that which the most common
-/// start finds.
-fn links(starts: &Starts<'_>, with_system: bool) -> HashMap<Vec<u8>, (Identity, Arc<Elf>)> {
-    let mut by_use: Vec<(&Start, u64)> =
-        starts.all().filter(|(start, _)| start.library_path.is_some()).collect();
-    by_use.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.search.loaded.cmp(&b.0.search.loaded)));
-    let files = starts.system().files;
-    let mut links = HashMap::new();
-    for (start, _) in by_use {
-        for (name, path) in found(&start.search, with_system) {
-            if let Found::Object(identity, elf) = files.at(path) {
-                links.entry(name.to_vec()).or_insert((identity, elf));
-            }
-        }
-    }
-    links
-}
-
-/// The libraries of a search by name, with their paths.
-fn found(search: &Search, with_system: bool) -> impl Iterator<Item = (&[u8], &[u8])> {
-    search.probes.iter().filter_map(move |probe| {
-        let listed = matches!(probe.cause, Cause::LibraryPath(_));
-        let system = matches!(probe.cause, Cause::Cache | Cause::Default(_));
-        let wanted = probe.found && is_open(probe) && (listed || (with_system && system));
-        wanted.then(|| (&*search.libraries[probe.library], &*probe.path))
+/// The remedy for searches of programs: the entries of PATH that remain keep their failed look-ups.
+fn shorter_path(values: &Values, causes: &[LookupCause]) -> Option<Remedy> {
+    let of_path = || causes.iter().filter(|cause| cause.kind == "PATH");
+    let kept = of_path().filter(|cause| values.finds_programs(&to_bytes(&cause.entry)));
+    values.has_path().then(|| Remedy {
+        name: "path",
+        about: "programs",
+        does: "remove the entries of PATH in which no program was found; --env prints it"
+            .to_owned(),
+        risk: "a program that only another run starts, or that is only asked for (command -v), is \
+               not found there any more",
+        today_misses: of_path().map(|cause| cause.misses).sum(),
+        predicted_misses: kept.map(|cause| cause.misses).sum(),
+        saves_ns: None,
+        predicted_dlopen_misses: None,
     })
 }
 
-/// Today's files and a directory of links.
-struct Farm<'a> {
-    today: &'a dyn Files,
-    links: HashMap<Vec<u8>, (Identity, Arc<Elf>)>,
+/// What a remedy leaves.
+#[derive(Default)]
+struct Prediction {
+    /// Failed look-ups of all starts.
+    misses: u64,
+    /// Failed look-ups by dlopen(3).
+    later: u64,
+    /// Programs that would not start. They count as today.
+    failing: Vec<Vec<u8>>,
 }
 
-impl Files for Farm<'_> {
-    fn at(&self, path: &[u8]) -> Found {
-        let Some(rest) = path.strip_prefix(FARM) else { return self.today.at(path) };
-        match rest.strip_prefix(b"/").unwrap_or(rest) {
-            b"" => Found::Directory,
-            name => match self.links.get(name) {
-                Some((identity, elf)) => Found::Object(*identity, Arc::clone(elf)),
-                None => Found::Nothing,
-            },
+/// The changed lists and files.
+struct Model<'a> {
+    uses: &'a Uses<'a>,
+    hits: Hits,
+    farm: Farm<'a>,
+    farm_system: Farm<'a>,
+    absolute: Absolute<'a>,
+}
+
+impl Model<'_> {
+    fn predicted(&self, remedy: &str) -> Prediction {
+        let system = self.uses.system();
+        let files: &dyn Files = match remedy {
+            "farm" => &self.farm,
+            "farm-system" => &self.farm_system,
+            "needed" => &self.absolute,
+            _ => system.files,
+        };
+        let changed = System { files, ..system };
+        let mut predicted = Prediction::default();
+        for used in self.uses.all() {
+            let list = self.list(remedy, used);
+            let (each, later) = used.misses_with(list.as_deref(), changed).unwrap_or_else(|| {
+                predicted.failing.push(used.program().to_vec());
+                (used.start.search.misses().count() as u64, used.later_misses())
+            });
+            let all = each.saturating_mul(used.times);
+            predicted.misses = predicted.misses.saturating_add(all);
+            predicted.later = predicted.later.saturating_add(later);
         }
+        predicted.failing.sort();
+        predicted.failing.dedup();
+        predicted
     }
 
-    fn bytes(&self, path: &[u8]) -> Option<Vec<u8>> {
-        self.today.bytes(path)
-    }
-
-    fn real(&self, path: &[u8]) -> Option<Vec<u8>> {
-        self.today.real(path)
-    }
-
-    fn executable(&self, path: &[u8]) -> Option<Vec<u8>> {
-        self.today.executable(path)
+    /// LD_LIBRARY_PATH of a start with a remedy.
+    fn list(&self, remedy: &str, used: &Use<'_>) -> Option<Vec<u8>> {
+        let list = used.start.library_path.as_ref()?;
+        match remedy {
+            "unset" => used.takes_from_list().then(|| list.clone()),
+            "farm" | "farm-system" => Some([FARM, b":", list].concat()),
+            _ => self.hits.changed(remedy, list),
+        }
     }
 }

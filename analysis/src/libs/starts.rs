@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use proctrace_libsearch::{Call, Cause, Linker, Program, Search, Unmodelled, search};
+use proctrace_libsearch::{Call, Cause, Linker, Program, Search, Unmodelled, search_later};
 use proctrace_replay::Exec;
 use proctrace_wire::layout::{EXEC_ENV_CUT, EXEC_PATH_CUT, EXEC_SECURE, EXEC_WITHHELD};
 
@@ -123,45 +123,41 @@ impl<'a> Starts<'a> {
         start.clone()
     }
 
+    /// The searches of starts with LD_LIBRARY_PATH that cannot be modelled, because libraries are gone, as
+    /// far as they get; with the number of these starts.
+    pub(crate) fn incomplete(&self) -> impl Iterator<Item = (&[u8], Search, u64)> {
+        let gone = self.known.iter().filter(|(_, (start, _))| start.is_err());
+        gone.filter_map(|(kind, (_, times))| {
+            let list = kind.library_path.as_deref()?;
+            let search = search_all(kind, Some(list), &[], self.system).ok()?;
+            (!search.missing.is_empty()).then_some((list, search, *times))
+        })
+    }
+
     /// Each kind of start, with the number of its starts.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Start, u64)> {
         self.known.values().filter_map(|(start, times)| Some((start.as_deref().ok()?, *times)))
     }
 }
 
-/// The search of a start; or why it is not modelled. A start that would fail did not: files have gone since
-/// then, or others have come.
+/// The search of a start; `None` if it would fail, which it did not: files have gone since then.
 pub(crate) fn searched(
     kind: &Kind,
     library_path: Option<&[u8]>,
     system: System<'_>,
-) -> Result<Search, Why> {
-    let program = Program {
-        path: &kind.exe,
-        cwd: &kind.cwd,
-        library_path,
-        preload: kind.preload.as_deref(),
-        secure: kind.secure,
-    };
-    let search = match &kind.root {
-        None => search(&program, system.linker, system.cache, system.files),
-        Some(root) => {
-            let view = system.views.of(root).ok_or("its mounts were not recorded")?;
-            search(&program, system.linker, &view.cache, &*view.files)
-        }
-    };
-    match search {
-        Ok(search) if search.cut => Err("its search is too long"),
-        Ok(search) if !search.missing.is_empty() => Err("libraries are gone"),
-        Ok(search) => Ok(search),
-        Err(Unmodelled::Missing) => Err("the program is gone"),
-        Err(Unmodelled::Foreign) => Err("the program is no ELF file today"),
-        Err(Unmodelled::Linker) => Err("a dynamic linker was run as a program"),
-    }
+) -> Option<Search> {
+    searched_later(kind, library_path, &[], system)
 }
 
 fn model(kind: Kind, system: System<'_>) -> Result<Start, Why> {
-    let search = searched(&kind, kind.library_path.as_deref(), system)?;
+    let search = search_all(&kind, kind.library_path.as_deref(), &[], system)?;
+    if search.cut {
+        return Err("its search is too long");
+    }
+    // The start did not fail: files have gone since then, or others have come.
+    if !search.missing.is_empty() {
+        return Err("libraries are gone");
+    }
     let (mut misses, mut index) = (Vec::new(), HashMap::new());
     for probe in search.misses() {
         let at = *index.entry((probe.call, probe.path.clone())).or_insert_with(|| {
@@ -171,4 +167,44 @@ fn model(kind: Kind, system: System<'_>) -> Result<Start, Why> {
         misses[at].times += 1;
     }
     Ok(Start { library_path: kind.library_path.clone(), kind, search, misses, index })
+}
+
+/// The search of a start, and of what the program opens later with dlopen(3).
+pub(crate) fn searched_later(
+    kind: &Kind,
+    library_path: Option<&[u8]>,
+    later: &[Vec<u8>],
+    system: System<'_>,
+) -> Option<Search> {
+    let search = search_all(kind, library_path, later, system).ok()?;
+    (search.missing.is_empty() && !search.cut).then_some(search)
+}
+
+/// The same, also of a start that would fail; or why there is none.
+fn search_all(
+    kind: &Kind,
+    library_path: Option<&[u8]>,
+    later: &[Vec<u8>],
+    system: System<'_>,
+) -> Result<Search, Why> {
+    let program = Program {
+        path: &kind.exe,
+        cwd: &kind.cwd,
+        library_path,
+        preload: kind.preload.as_deref(),
+        secure: kind.secure,
+    };
+    let linker = system.linker;
+    let search = match &kind.root {
+        None => search_later(&program, later, linker, system.cache, system.files),
+        Some(root) => {
+            let view = system.views.of(root).ok_or("its mounts were not recorded")?;
+            search_later(&program, later, linker, &view.cache, &*view.files)
+        }
+    };
+    search.map_err(|error| match error {
+        Unmodelled::Missing => "the program is gone",
+        Unmodelled::Foreign => "the program is no ELF file today",
+        Unmodelled::Linker => "a dynamic linker was run as a program",
+    })
 }

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "analyse")]
 mod compare;
+#[cfg(feature = "analyse")]
+mod libs;
 mod parse;
 mod record;
 #[cfg(feature = "analyse")]
@@ -19,12 +21,13 @@ pub(crate) use self::compare::{
     MetricsFormat,
 };
 #[cfg(feature = "analyse")]
+pub(crate) use self::libs::{LibsAction, LibsArgs, Tried, TryArgs};
+#[cfg(feature = "analyse")]
 pub(crate) use self::parse::parse_duration;
 pub(crate) use self::record::{RecordArgs, WaitFor, WhenFull, WhichHook};
 #[cfg(feature = "analyse")]
 pub(crate) use self::report::{
-    CheckArgs, ClassifyArgs, LibsArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs,
-    StartupArgs,
+    CheckArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs, StartupArgs,
 };
 
 #[cfg(feature = "analyse")]

@@ -38,6 +38,8 @@ mod runs;
 mod say;
 #[cfg(feature = "analyse")]
 mod series;
+#[cfg(feature = "analyse")]
+mod silence;
 mod source;
 #[cfg(feature = "analyse")]
 mod startup;
@@ -73,7 +75,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "analyse")]
         Command::Startup(args) => (exit_code::FAILED, startup::run(&args)),
         #[cfg(feature = "analyse")]
-        Command::Libs(args) => (exit_code::FAILED, libs::run(&args)),
+        Command::Libs(args) => (libs::own_failure(&args), libs::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Check(args) => (exit_code::FAILED, check::run(&args)),
         #[cfg(feature = "analyse")]
@@ -110,11 +112,15 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
     // A script that runs a command under `record` must be able to distinguish our failures from the
     // command's, which often exits with 2 itself.
-    if std::env::args_os().nth(1).is_some_and(|command| command == OsStr::new("record")) {
-        exit_code::RECORDING_FAILED.into()
-    } else {
-        exit_code::USAGE.into()
-    }
+    let mut words = std::env::args_os().skip(1);
+    let runs_command = match words.next() {
+        Some(command) if command == OsStr::new("record") => true,
+        Some(command) if command == OsStr::new("libs") => {
+            words.next().is_some_and(|word| word == "try")
+        }
+        _ => false,
+    };
+    if runs_command { exit_code::RECORDING_FAILED.into() } else { exit_code::USAGE.into() }
 }
 
 /// Errors of files name the file where they occur. An I/O error without any context comes from

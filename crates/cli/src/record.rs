@@ -159,7 +159,7 @@ pub(crate) fn command(
 }
 
 /// Reports the reason, and selects one of a shell's two exit codes for it.
-fn cannot_execute(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn cannot_execute(error: &anyhow::Error) -> ExitCode {
     say::error(error);
     let not_found = error.chain().any(|cause| {
         matches!(cause.downcast_ref(), Some(ResolveError::NotFound { .. }))
@@ -311,13 +311,20 @@ fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     }
     tell(args, &header, &finished, &written);
     Ok(match outcome {
-        Some(Outcome::Code(code)) => u8::try_from(code).unwrap_or(u8::MAX).into(),
-        Some(Outcome::Signal(signal)) => {
-            (exit_code::SIGNALLED + u8::try_from(signal & 0x7f).unwrap_or(0)).into()
-        }
+        Some(outcome) => status_of(outcome),
         None if args.command.is_empty() => ExitCode::SUCCESS,
         None => exit_code::RECORDING_FAILED.into(),
     })
+}
+
+/// The exit status by which a command's own is passed on.
+pub(crate) fn status_of(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Code(code) => u8::try_from(code).unwrap_or(u8::MAX).into(),
+        Outcome::Signal(signal) => {
+            (exit_code::SIGNALLED + u8::try_from(signal & 0x7f).unwrap_or(0)).into()
+        }
+    }
 }
 
 /// The resources used by this process so far; `loading_ns` of its CPU time before the recording

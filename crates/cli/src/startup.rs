@@ -1,9 +1,7 @@
 //! `proctrace startup`: measures a command's start-up cost in this environment and in a clean one.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{IsTerminal, Write, stderr, stdout};
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,11 +10,11 @@ use anyhow::{Context, Result, bail};
 use proctrace_analysis::{Recording, Rules, StartRun, environments, health};
 use proctrace_record::{Command, Identity, Options};
 use proctrace_trace::Outcome;
-use rustix::stdio;
 use rustix::time::{ClockId, clock_getres};
 
 use crate::args::StartupArgs;
 use crate::record::{self, Job};
+use crate::silence::{Instead, Silence};
 use crate::source::Backend;
 use crate::{invoker, print, say};
 
@@ -43,7 +41,7 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
     };
     let (this_one, clean) = (bench.command(job)?, bench.command(clean)?);
     let (mut of_job, mut of_clean) = (Vec::new(), Vec::new());
-    let silence = Silence::begin()?;
+    let silence = Silence::begin(Instead::Discarded)?;
     // The first run in each environment starts with a cold page cache; it is not counted.
     for turn in 0..=args.runs {
         progress(turn, args.runs);
@@ -174,37 +172,6 @@ fn clean_environment(job: &Environment, wanted: &[OsString]) -> Environment {
 
 fn without(job: &Environment, unwanted: &[OsString]) -> Environment {
     job.iter().filter(|(name, _)| !unwanted.contains(name)).cloned().collect()
-}
-
-/// While it exists, standard input is empty and standard output is discarded.
-struct Silence {
-    input: OwnedFd,
-    output: OwnedFd,
-}
-
-impl Silence {
-    fn begin() -> Result<Self> {
-        let keep = |fd| rustix::io::fcntl_dupfd_cloexec(fd, 3).context("cannot copy a descriptor");
-        let silence = Self { input: keep(stdio::stdin())?, output: keep(stdio::stdout())? };
-        let open = |writing: bool| {
-            File::options()
-                .read(!writing)
-                .write(writing)
-                .open("/dev/null")
-                .context("cannot open /dev/null")
-        };
-        stdio::dup2_stdin(open(false)?).context("cannot redirect standard input")?;
-        stdio::dup2_stdout(open(true)?).context("cannot redirect standard output")?;
-        Ok(silence)
-    }
-}
-
-impl Drop for Silence {
-    fn drop(&mut self) {
-        // It was open before, so restoring it cannot fail.
-        let _ = stdio::dup2_stdin(&self.input);
-        let _ = stdio::dup2_stdout(&self.output);
-    }
 }
 
 #[cfg(test)]

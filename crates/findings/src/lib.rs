@@ -7,6 +7,7 @@
 
 mod chart;
 mod ends;
+mod farm;
 mod gantt;
 mod libs;
 mod metric;
@@ -20,6 +21,7 @@ pub use chart::{
     Lines, Point, Scatter, Step, Waterfall,
 };
 pub use ends::{Ends, ProgramEnd};
+pub use farm::{DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink, Trial, TrialRun};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
 pub use libs::{
     LibrarySearch, Libs, LookupCause, LookupCost, LookupPlace, NotModelled, ProgramSearch, Remedy,

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::farm::Farm;
+
 /// Who searched what in vain, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Libs {
@@ -26,8 +28,11 @@ pub struct Libs {
     pub libraries: Vec<LibrarySearch>,
     /// Programs whose starts were modelled, those with most failed look-ups first.
     pub programs: Vec<ProgramSearch>,
-    /// What would avoid them, the most effective first.
+    /// What would avoid them, the most effective first; those for searches of programs last.
     pub remedies: Vec<Remedy>,
+    /// The directory of links that was made, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub farm: Option<Farm>,
 }
 
 /// A cause of failed look-ups.
@@ -124,15 +129,28 @@ pub struct ProgramSearch {
     pub most_misses: u64,
 }
 
-/// A change that avoids failed look-ups of the dynamic linker.
+/// A change that avoids failed look-ups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remedy {
-    /// A stable name: "none", "drop", "reorder", "farm", "farm-system", "unset".
+    /// A stable name: "none", "drop", "reorder", "clean", "unset", "farm", "farm-system", "needed",
+    /// "path".
     pub name: &'static str,
+    /// Whose look-ups it avoids and `today_misses` and `predicted_misses` count: "libraries", those of
+    /// the dynamic linker in all modelled starts, or "programs", those in the entries of PATH.
+    pub about: &'static str,
     /// What it does.
     pub does: String,
     /// What it risks.
     pub risk: &'static str,
-    /// Failed look-ups of all modelled starts with it; those of "none" are today's.
+    /// These failed look-ups as they are today: for all remedies about libraries those of "none".
+    pub today_misses: u64,
+    /// These failed look-ups with it. For "none" they are today's.
     pub predicted_misses: u64,
+    /// The time that it saves, at the mean duration of those of the linker's failed look-ups that were
+    /// timed; less than 0 if it costs time, `None` if none was timed or it is not about libraries.
+    pub saves_ns: Option<i64>,
+    /// Failed look-ups by dlopen(3), after the starts, with it: an estimate, as libraries that it found
+    /// at the first attempt are not recorded. Those of "none" are recorded. `None` if it is not about
+    /// libraries.
+    pub predicted_dlopen_misses: Option<u64>,
 }

@@ -10,6 +10,7 @@ pub mod figures;
 
 pub mod number;
 mod rows;
+pub mod shell;
 mod style;
 mod table;
 mod tables;

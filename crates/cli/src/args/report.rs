@@ -118,41 +118,6 @@ pub(crate) struct RulesArgs {
     pub(crate) rules: Vec<String>,
 }
 
-/// Show which lists of directories cause failed look-ups, and what would avoid them.
-#[derive(Debug, Args)]
-#[command(
-    long_about = "Show which lists of directories cause failed look-ups, and what would avoid them.\n\n\
-        Each failed look-up is attributed to its cause: an entry of LD_LIBRARY_PATH, the RPATH or RUNPATH \
-        of an object, the linker's default directories, dlopen(3), an entry of PATH or PYTHONPATH, and \
-        others. For the dynamic linker a model repeats the search of each start with the recorded \
-        environment; it reads the executables and libraries of this machine, so run it where the job \
-        ran. The same model predicts what a changed list would leave.",
-    after_long_help = "Examples:\n  \
-        proctrace libs job.ptrace\n  \
-        proctrace libs --json job.ptrace | jq '.remedies[0]'"
-)]
-pub(crate) struct LibsArgs {
-    /// Trace file.
-    #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
-    pub(crate) trace: PathBuf,
-
-    /// Print everything as JSON.
-    #[arg(long, conflicts_with_all = ["format", "top", "all"])]
-    pub(crate) json: bool,
-
-    /// Format of the tables.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = SectionFormat::Text)]
-    pub(crate) format: SectionFormat,
-
-    /// Maximum number of rows printed per table.
-    #[arg(long, value_name = "ROWS", default_value_t = 10)]
-    pub(crate) top: usize,
-
-    /// Print all rows of each table.
-    #[arg(long, conflicts_with = "top")]
-    pub(crate) all: bool,
-}
-
 /// Show which rule matched which program.
 #[derive(Debug, Args)]
 #[command(

@@ -1,0 +1,292 @@
+//! Writes a directory of links to libraries, and renews it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use proctrace_analysis::{Candidate, FarmPlan};
+use proctrace_findings::{DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink};
+use proctrace_report::shell;
+use proctrace_wire::escape::{to_bytes, to_text};
+
+use crate::exit_code::Misuse;
+
+/// The list of the links in a directory, which shows that it is one of ours.
+const MARKER: &str = ".proctrace-farm";
+
+/// The first line of that list.
+const MARKER_HEAD: &str = "Links made by `proctrace libs --farm`, which renews or removes them:";
+
+/// The name under which everything is created before it is renamed.
+const NEW: &str = ".proctrace-farm.new";
+
+/// The file for shells.
+const ENVIRONMENT: &str = "env.sh";
+
+/// Makes or renews a directory of links.
+///
+/// Interrupted at any point, it leaves a directory that a second attempt accepts: links are listed before
+/// they are made, and all that is replaced is replaced at once.
+pub(crate) fn make(directory: &Path, remedy: &'static str, plan: &FarmPlan) -> Result<Farm> {
+    let directory = std::path::absolute(directory)
+        .with_context(|| format!("cannot find {}", directory.display()))?;
+    refuse_separators(&directory)?;
+    if plan.links.is_empty() && plan.gone.is_empty() {
+        bail!(
+            "no program of the recording finds a library by LD_LIBRARY_PATH: there is nothing to link to"
+        );
+    }
+    fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot create {}", directory.display()))?;
+    let place = Place { directory };
+    let before = place.own()?;
+    let mut farm = Farm {
+        directory: text(place.directory.as_os_str().as_bytes()),
+        environment: text(&shell::quoted(place.at(ENVIRONMENT).as_os_str().as_bytes())),
+        remedy,
+        conflicts: conflicts(plan),
+        failing: plan.failing.iter().map(|program| text(program)).collect(),
+        ..Farm::default()
+    };
+    let mut wanted: Vec<(Vec<u8>, PathBuf)> = Vec::new();
+    for link in &plan.links {
+        if is_name(&link.name) {
+            wanted.push((link.name.clone(), place.outside(&link.target)));
+        } else {
+            farm.left_out.push(text(&link.name));
+        }
+    }
+    let names: BTreeSet<Vec<u8>> = wanted.iter().map(|(name, _)| name.clone()).collect();
+    let old = place.dangling(&before, &names);
+    place.list(&before.union(&names).cloned().collect())?;
+    for name in before.difference(&names) {
+        place.remove(name)?;
+        farm.removed += 1;
+    }
+    for (name, target) in &wanted {
+        farm.renewed += u64::from(place.link(name, target)?);
+        let target = text(target.as_os_str().as_bytes());
+        farm.links.push(FarmLink { name: text(name), target });
+    }
+    place.write(ENVIRONMENT, &environment(&place.directory))?;
+    place.list(&names)?;
+    farm.dangling = old;
+    for (name, target) in wanted.iter().filter(|(_, target)| !target.exists()) {
+        farm.dangling.retain(|link| link.name != text(name));
+        let target = Some(text(target.as_os_str().as_bytes()));
+        let programs = Vec::new();
+        farm.dangling.push(DanglingLink { name: text(name), target, now: "dangling", programs });
+    }
+    for (name, programs) in &plan.gone {
+        let programs = programs.iter().map(|program| text(program)).collect();
+        let name = text(name);
+        match farm.dangling.iter_mut().find(|link| link.name == name) {
+            Some(link) => link.programs = programs,
+            None => {
+                farm.dangling.push(DanglingLink { name, target: None, now: "none", programs });
+            }
+        }
+    }
+    farm.dangling.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(farm)
+}
+
+/// A directory whose path would be split, or changed, in LD_LIBRARY_PATH is of no use there.
+fn refuse_separators(directory: &Path) -> Result<()> {
+    let bytes = directory.as_os_str().as_bytes();
+    if let Some(wrong) = bytes.iter().find(|byte| b":;\n$".contains(byte)) {
+        bail!(Misuse(format!(
+            "{} cannot be an entry of LD_LIBRARY_PATH, because it contains {:?}: choose another \
+             directory",
+            to_text(bytes),
+            char::from(*wrong)
+        )));
+    }
+    Ok(())
+}
+
+/// Whether a link may have this name: those in the list and in the directory must be the same.
+fn is_name(name: &[u8]) -> bool {
+    let reserved =
+        [&b""[..], b".", b"..", MARKER.as_bytes(), NEW.as_bytes(), ENVIRONMENT.as_bytes()];
+    let foreign = |byte: &u8| *byte == b'/' || byte.is_ascii_control();
+    !reserved.contains(&name) && name.len() <= 255 && !name.iter().any(foreign)
+}
+
+fn text(bytes: &[u8]) -> String {
+    to_text(bytes).into_owned()
+}
+
+fn conflicts(plan: &FarmPlan) -> Vec<FarmConflict> {
+    let candidate = |from: &Candidate| FarmCandidate {
+        path: text(&from.path),
+        starts: from.starts,
+        programs: from.programs.iter().map(|program| text(program)).collect(),
+    };
+    let all = plan.conflicts.iter().map(|conflict| FarmConflict {
+        name: text(&conflict.name),
+        chosen: candidate(&conflict.chosen),
+        lost: conflict.lost.iter().map(candidate).collect(),
+    });
+    all.collect()
+}
+
+/// What a shell sources: it puts the directory first, and only once, whatever the list was.
+fn environment(directory: &Path) -> Vec<u8> {
+    let quoted = shell::quoted(directory.as_os_str().as_bytes());
+    let head = b"# Made by `proctrace libs --farm`. To use it, source it in a POSIX shell.\n\
+        proctrace_farm=";
+    // The colons at both ends let each entry be found as a whole; empty entries stay.
+    let rest = br#"
+proctrace_rest=":${LD_LIBRARY_PATH-}:"
+while :; do
+    case $proctrace_rest in
+        *":$proctrace_farm:"*)
+            proctrace_rest="${proctrace_rest%%":$proctrace_farm:"*}:${proctrace_rest#*":$proctrace_farm:"}" ;;
+        *) break ;;
+    esac
+done
+proctrace_rest=${proctrace_rest#:}
+proctrace_rest=${proctrace_rest%:}
+LD_LIBRARY_PATH=$proctrace_farm${proctrace_rest:+:$proctrace_rest}
+export LD_LIBRARY_PATH
+unset proctrace_farm proctrace_rest
+"#;
+    [head, &quoted[..], rest].concat()
+}
+
+/// The directory.
+struct Place {
+    directory: PathBuf,
+}
+
+impl Place {
+    fn at(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.directory.join(name.as_ref())
+    }
+
+    fn link_at(&self, name: &[u8]) -> PathBuf {
+        self.at(OsStr::from_bytes(name))
+    }
+
+    /// The links that were made before.
+    ///
+    /// Fails if anything else is in the directory.
+    fn own(&self) -> Result<BTreeSet<Vec<u8>>> {
+        let shown = self.directory.display();
+        let listed: Option<BTreeSet<Vec<u8>>> = match fs::read_to_string(self.at(MARKER)) {
+            Ok(list) => {
+                let mut lines = list.lines();
+                if lines.next() != Some(MARKER_HEAD) {
+                    bail!("{shown}/{MARKER} is no list of links: choose another directory");
+                }
+                Some(lines.map(to_bytes).filter(|name| is_name(name)).collect())
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {shown}/{MARKER}"));
+            }
+        };
+        let mut own = BTreeSet::new();
+        for entry in
+            fs::read_dir(&self.directory).with_context(|| format!("cannot read {shown}"))?
+        {
+            let entry = entry.with_context(|| format!("cannot read {shown}"))?;
+            let name = entry.file_name().into_vec();
+            let kind = entry.file_type().with_context(|| format!("cannot read {shown}"))?;
+            let of_list = listed.as_ref().is_some_and(|listed| listed.contains(&name));
+            if of_list && kind.is_symlink() {
+                own.insert(name);
+                continue;
+            }
+            let helper = name == NEW.as_bytes()
+                || (listed.is_some()
+                    && (name == MARKER.as_bytes() || name == ENVIRONMENT.as_bytes()));
+            if !helper || kind.is_dir() {
+                bail!(
+                    "{shown} contains {}, which `proctrace libs --farm` has not made: choose another \
+                     directory",
+                    to_text(&name)
+                );
+            }
+        }
+        Ok(own)
+    }
+
+    /// Links of before whose library is gone.
+    fn dangling(&self, before: &BTreeSet<Vec<u8>>, names: &BTreeSet<Vec<u8>>) -> Vec<DanglingLink> {
+        let gone = before.iter().filter(|name| !self.link_at(name).exists());
+        let link = |name: &Vec<u8>| DanglingLink {
+            name: text(name),
+            target: fs::read_link(self.link_at(name))
+                .map(|target| text(target.as_os_str().as_bytes()))
+                .ok(),
+            now: if names.contains(name) { "replaced" } else { "removed" },
+            programs: Vec::new(),
+        };
+        gone.map(link).collect()
+    }
+
+    /// The library itself, if a recording that was made with this directory found it here: a link must
+    /// not lead to itself.
+    fn outside(&self, target: &[u8]) -> PathBuf {
+        let target = PathBuf::from(OsStr::from_bytes(target));
+        let parent = target.parent().and_then(|parent| parent.canonicalize().ok());
+        if parent.is_none() || parent != self.directory.canonicalize().ok() {
+            return target;
+        }
+        fs::read_link(&target).map(|inner| self.directory.join(inner)).unwrap_or(target)
+    }
+
+    /// Makes a link, unless it is there; whether it was not.
+    fn link(&self, name: &[u8], target: &Path) -> Result<bool> {
+        let link = self.link_at(name);
+        if fs::read_link(&link).is_ok_and(|known| known == target) {
+            return Ok(false);
+        }
+        let failed = || format!("cannot create {}", link.display());
+        self.clear_new().with_context(failed)?;
+        symlink(target, self.at(NEW)).with_context(failed)?;
+        fs::rename(self.at(NEW), &link).with_context(failed)?;
+        Ok(true)
+    }
+
+    fn remove(&self, name: &[u8]) -> Result<()> {
+        let link = self.link_at(name);
+        fs::remove_file(&link).with_context(|| format!("cannot remove {}", link.display()))
+    }
+
+    /// Writes the list of links.
+    fn list(&self, names: &BTreeSet<Vec<u8>>) -> Result<()> {
+        let names = names.iter().map(|name| text(name) + "\n");
+        let list = format!("{MARKER_HEAD}\n{}", names.collect::<String>());
+        self.write(MARKER, list.as_bytes())
+    }
+
+    /// Writes a file at once, unless it is the same already.
+    fn write(&self, name: &str, content: &[u8]) -> Result<()> {
+        let path = self.at(name);
+        if fs::read(&path).is_ok_and(|known| known == content) {
+            return Ok(());
+        }
+        let failed = || format!("cannot write {}", path.display());
+        self.clear_new().with_context(failed)?;
+        let mut file = File::create_new(self.at(NEW)).with_context(failed)?;
+        file.write_all(content).with_context(failed)?;
+        drop(file);
+        fs::rename(self.at(NEW), &path).with_context(failed)
+    }
+
+    /// Removes what an interrupted attempt left.
+    fn clear_new(&self) -> std::io::Result<()> {
+        match fs::remove_file(self.at(NEW)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

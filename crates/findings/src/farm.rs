@@ -1,0 +1,120 @@
+//! A directory of links to libraries that was made, and what came of trying a remedy.
+
+use proctrace_wire::Outcome;
+use serde::Serialize;
+
+/// A directory of links that was made or renewed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Farm {
+    /// Its absolute path.
+    pub directory: String,
+    /// The file that puts it first in LD_LIBRARY_PATH, to be sourced by a shell.
+    pub environment: String,
+    /// The remedy that it carries out: "farm" or "farm-system".
+    pub remedy: &'static str,
+    /// All links, by name.
+    pub links: Vec<FarmLink>,
+    /// Links that were not there before, or led elsewhere.
+    pub renewed: u64,
+    /// Links of before that are no longer needed, and were removed.
+    pub removed: u64,
+    /// Libraries that are gone: of programs of the recording, and of links that were there before.
+    pub dangling: Vec<DanglingLink>,
+    /// Names for which different starts find different files.
+    pub conflicts: Vec<FarmConflict>,
+    /// Names that are not linked to, because no file can or may have them.
+    pub left_out: Vec<String>,
+    /// Programs that would not start with it, according to the model.
+    pub failing: Vec<String>,
+}
+
+/// A link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FarmLink {
+    /// The name by which programs ask for the library.
+    pub name: String,
+    /// Where it leads.
+    pub target: String,
+}
+
+/// A library that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DanglingLink {
+    /// The name.
+    pub name: String,
+    /// Where a link of before led, if there was one.
+    pub target: Option<String>,
+    /// What has become of that link: "removed", "replaced" or "dangling"; "none" if there was none.
+    pub now: &'static str,
+    /// Programs of the recording that asked for it and would not start today.
+    pub programs: Vec<String>,
+}
+
+/// A name for which different starts find different files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FarmConflict {
+    /// The name.
+    pub name: String,
+    /// The file that is linked to: that of the most common start.
+    pub chosen: FarmCandidate,
+    /// The others.
+    pub lost: Vec<FarmCandidate>,
+}
+
+/// A file that starts find by a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FarmCandidate {
+    /// The file.
+    pub path: String,
+    /// Starts that find it.
+    pub starts: u64,
+    /// Their programs.
+    pub programs: Vec<String>,
+}
+
+/// A command without and with a remedy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Trial {
+    /// The stable name of the remedy.
+    pub remedy: &'static str,
+    /// Whose look-ups it is about: "libraries" or "programs".
+    pub about: &'static str,
+    /// Runs on each side; all figures are their medians.
+    pub runs: u64,
+    /// `misses` with the remedy, as predicted from the first run.
+    pub predicted_misses: u64,
+    /// `dlopen_misses` with the remedy, likewise; `None` if it is not about libraries.
+    pub predicted_dlopen_misses: Option<u64>,
+    /// Without the remedy.
+    pub before: TrialRun,
+    /// With it.
+    pub after: TrialRun,
+    /// Starts of the last run that had a list without the remedy, because a program sets its own.
+    pub unreached_starts: u64,
+    /// Starts of the last run that were not modelled.
+    pub starts_not_modelled: u64,
+}
+
+/// What a run of the command used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TrialRun {
+    /// How the command ended.
+    pub outcome: Outcome,
+    /// Failed look-ups that the remedy is about: of the dynamic linker in modelled starts, or in the
+    /// entries of PATH.
+    pub misses: u64,
+    /// Failed look-ups by dlopen(3).
+    pub dlopen_misses: u64,
+    /// All failed look-ups of paths that do not exist.
+    pub lookups_failed: Option<u64>,
+    /// Successful opens.
+    pub opens: Option<u64>,
+    /// Look-ups: opens and failed look-ups.
+    pub lookups: Option<u64>,
+    /// CPU time.
+    pub cpu_ns: Option<u64>,
+    /// CPU time in the kernel, estimated.
+    pub system_ns: Option<u64>,
+    /// From the start of the command to its exit.
+    pub wall_ns: u64,
+}
