@@ -142,8 +142,13 @@ fn what_is_taken_out_is_missed_and_nothing_else_changes() {
             }
         }
         // Quantities that this recording does not contain have no effect.
-        let nothing_to_miss =
-            [Quantity::Memory, Quantity::Environment, Quantity::Argv, Quantity::LookupsChdir];
+        let nothing_to_miss = [
+            Quantity::Memory,
+            Quantity::Environment,
+            Quantity::Argv,
+            Quantity::LookupsChdir,
+            Quantity::OpenedFiles,
+        ];
         // Only `libs` needs these, which is no section.
         if [Quantity::LookupTimes, Quantity::Mounts].contains(&quantity) {
             continue;

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use proctrace_libsearch::{Call, Cause, Linker, Program, Search, Unmodelled, search_later};
+use proctrace_libsearch::{
+    Cache, Call, Cause, Files, Linker, Program, Search, Unmodelled, search_later, search_on,
+};
 use proctrace_replay::Exec;
 use proctrace_wire::layout::{EXEC_ENV_CUT, EXEC_PATH_CUT, EXEC_SECURE, EXEC_WITHHELD};
 
@@ -129,7 +131,7 @@ impl<'a> Starts<'a> {
         let gone = self.known.iter().filter(|(_, (start, _))| start.is_err());
         gone.filter_map(|(kind, (_, times))| {
             let list = kind.library_path.as_deref()?;
-            let search = search_all(kind, Some(list), &[], self.system).ok()?;
+            let search = search_whole(kind, Some(list), self.system).ok()?;
             (!search.missing.is_empty()).then_some((list, search, *times))
         })
     }
@@ -187,6 +189,30 @@ fn search_all(
     later: &[Vec<u8>],
     system: System<'_>,
 ) -> Result<Search, Why> {
+    let search = |program: &Program<'_>, cache: &Cache, files: &dyn Files| {
+        search_later(program, later, system.linker, cache, files)
+    };
+    search_by(search, kind, library_path, system)
+}
+
+/// The search of a start that would fail, beyond the library that it lacks.
+fn search_whole(
+    kind: &Kind,
+    library_path: Option<&[u8]>,
+    system: System<'_>,
+) -> Result<Search, Why> {
+    let search = |program: &Program<'_>, cache: &Cache, files: &dyn Files| {
+        search_on(program, system.linker, cache, files)
+    };
+    search_by(search, kind, library_path, system)
+}
+
+fn search_by(
+    search: impl Fn(&Program<'_>, &Cache, &dyn Files) -> Result<Search, Unmodelled>,
+    kind: &Kind,
+    library_path: Option<&[u8]>,
+    system: System<'_>,
+) -> Result<Search, Why> {
     let program = Program {
         path: &kind.exe,
         cwd: &kind.cwd,
@@ -194,15 +220,14 @@ fn search_all(
         preload: kind.preload.as_deref(),
         secure: kind.secure,
     };
-    let linker = system.linker;
-    let search = match &kind.root {
-        None => search_later(&program, later, linker, system.cache, system.files),
+    let found = match &kind.root {
+        None => search(&program, system.cache, system.files),
         Some(root) => {
             let view = system.views.of(root).ok_or("its mounts were not recorded")?;
-            search_later(&program, later, linker, &view.cache, &*view.files)
+            search(&program, &view.cache, &*view.files)
         }
     };
-    search.map_err(|error| match error {
+    found.map_err(|error| match error {
         Unmodelled::Missing => "the program is gone",
         Unmodelled::Foreign => "the program is no ELF file today",
         Unmodelled::Linker => "a dynamic linker was run as a program",

@@ -53,9 +53,11 @@ impl<'a> Views<'a> {
         Self { recorded, today, make, known: RefCell::default() }
     }
 
-    /// Whether a root is that of the recorder, whose files are those of today.
+    /// Whether a root is that of the recorder, whose files are those of today. Without mount tables, every
+    /// namespace is taken for the recorder's.
     pub(crate) fn is_ours(&self, root: Option<&Root>) -> bool {
-        root.is_none_or(|root| Some(root.namespace) == self.recorded.own && root.path == b"/")
+        let is_own = |namespace| self.recorded.own.is_none_or(|own| own == namespace);
+        root.is_none_or(|root| is_own(root.namespace) && root.path == b"/")
     }
 
     /// The files of a root: `ours`, or those of another root; `None` if its mounts were not recorded.

@@ -10,7 +10,7 @@ use crate::files::{Found, Identity};
 use crate::list::{Tokens, Trust, directories, expand};
 use crate::lookups::Lookups;
 use crate::objects::{Object, Objects};
-use crate::search::{Cause, Search, Started};
+use crate::search::{After, Cause, Search, Started};
 
 /// LD_PRELOAD may have names up to this length, without and with a path (SECURE_NAME_LIMIT and
 /// SECURE_PATH_LIMIT of elf/rtld.c).
@@ -24,11 +24,12 @@ pub(crate) fn search(
     cache: &Cache,
     lookups: Lookups<'_>,
 ) -> Search {
-    let Started { program, elf, interpreter, linker: (identity, linker_elf), later } = started;
+    let Started { program, elf, interpreter, linker: (identity, linker_elf), after } = started;
     let mut run = Run {
         linker,
         cache,
         secure: program.secure,
+        goes_on: matches!(after, After::Missing),
         subdirectories: linker.capabilities.subdirectories(),
         states: HashMap::new(),
         library_path: None,
@@ -45,7 +46,7 @@ pub(crate) fn search(
     run.preload(program.preload.unwrap_or_default());
     run.require_all(0);
     if run.lookups.search.missing.is_empty() {
-        for name in later {
+        for name in after.opened() {
             let first = run.objects.len();
             run.require(name, 0, Mode::Common);
             run.require_all(first);
@@ -102,6 +103,8 @@ struct Run<'a> {
     linker: &'a Linker,
     cache: &'a Cache,
     secure: bool,
+    /// Whether the search goes on after a missing library.
+    goes_on: bool,
     subdirectories: Vec<Vec<u8>>,
     /// By directory, which all lists share; one for each sub-directory.
     states: HashMap<Vec<u8>, Vec<State>>,
@@ -123,10 +126,13 @@ impl Run<'_> {
                 if self.require(name, at, Mode::Common).is_none() {
                     let search = &mut self.lookups.search;
                     search.missing.extend((!search.cut).then(|| name.clone()));
-                    break;
+                    if !self.goes_on {
+                        break;
+                    }
                 }
             }
-            if !self.lookups.search.missing.is_empty() || self.lookups.search.cut {
+            let ends = !self.lookups.search.missing.is_empty() && !self.goes_on;
+            if ends || self.lookups.search.cut {
                 break;
             }
             at += 1;

@@ -31,5 +31,5 @@ pub use elf::{Elf, ElfError};
 pub use files::{Files, Found, Identity, Root};
 pub use list::Tokens;
 pub use search::{
-    Call, Cause, PROBES_MAX, Probe, Program, Search, Unmodelled, search, search_later,
+    Call, Cause, PROBES_MAX, Probe, Program, Search, Unmodelled, search, search_later, search_on,
 };

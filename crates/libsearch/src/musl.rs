@@ -25,7 +25,7 @@ pub(crate) fn is_musl(interpreter: &[u8]) -> bool {
 
 /// The look-ups at the start of a program.
 pub(crate) fn search(started: Started<'_>, lookups: Lookups<'_>) -> Search {
-    let Started { program, elf, interpreter, linker: (linker, _), later } = started;
+    let Started { program, elf, interpreter, linker: (linker, _), after } = started;
     let mut run = Run {
         interpreter,
         linker,
@@ -49,7 +49,7 @@ pub(crate) fn search(started: Started<'_>, lookups: Lookups<'_>) -> Search {
     }
     run.require_all(0);
     if run.lookups.search.missing.is_empty() {
-        for name in later {
+        for name in after.opened() {
             let first = run.objects.len();
             run.require(name, Some(0));
             run.require_all(first);

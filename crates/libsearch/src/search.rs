@@ -127,7 +127,21 @@ pub fn search(
     cache: &Cache,
     files: &dyn Files,
 ) -> Result<Search, Unmodelled> {
-    search_later(program, &[], linker, cache, files)
+    search_with(program, After::Nothing, linker, cache, files)
+}
+
+/// The look-ups at the start of a program that would not end it at the first missing library: what else
+/// it would load once that library is there.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_on(
+    program: &Program<'_>,
+    linker: &Linker,
+    cache: &Cache,
+    files: &dyn Files,
+) -> Result<Search, Unmodelled> {
+    search_with(program, After::Missing, linker, cache, files)
 }
 
 /// The look-ups at the start of a program, and after them those for libraries that the program opens with
@@ -138,6 +152,36 @@ pub fn search(
 pub fn search_later(
     program: &Program<'_>,
     later: &[Vec<u8>],
+    linker: &Linker,
+    cache: &Cache,
+    files: &dyn Files,
+) -> Result<Search, Unmodelled> {
+    search_with(program, After::Start(later), linker, cache, files)
+}
+
+/// When a search goes on although the start has ended.
+#[derive(Clone, Copy)]
+pub(crate) enum After<'a> {
+    Nothing,
+    /// After a missing library.
+    Missing,
+    /// With what the program opens with dlopen(3).
+    Start(&'a [Vec<u8>]),
+}
+
+impl<'a> After<'a> {
+    /// What the program opens with dlopen(3).
+    pub(crate) fn opened(self) -> &'a [Vec<u8>] {
+        match self {
+            Self::Start(later) => later,
+            Self::Nothing | Self::Missing => &[],
+        }
+    }
+}
+
+fn search_with(
+    program: &Program<'_>,
+    after: After<'_>,
     linker: &Linker,
     cache: &Cache,
     files: &dyn Files,
@@ -158,7 +202,7 @@ pub fn search_later(
         return Err(Unmodelled::Missing);
     };
     let started =
-        Started { program, elf, interpreter: &interpreter, linker: (identity, linker_elf), later };
+        Started { program, elf, interpreter: &interpreter, linker: (identity, linker_elf), after };
     let mut search = if musl::is_musl(&interpreter) {
         musl::search(started, lookups)
     } else {
@@ -174,6 +218,5 @@ pub(crate) struct Started<'a> {
     pub(crate) elf: Arc<Elf>,
     pub(crate) interpreter: &'a [u8],
     pub(crate) linker: (Identity, Arc<Elf>),
-    /// What the program opens with dlopen(3).
-    pub(crate) later: &'a [Vec<u8>],
+    pub(crate) after: After<'a>,
 }

@@ -77,7 +77,7 @@ fn compare(args: &TryArgs) -> Result<Trial> {
     let bench = Bench {
         arguments: &args.command,
         identity,
-        options: Options::default(),
+        options: Options { mounts: true, ..Options::default() },
         backend: Backend::default(),
         directory: directory()?,
         remedy: args.remedy,
@@ -92,9 +92,9 @@ fn compare(args: &TryArgs) -> Result<Trial> {
         let gone = match found.starts_not_modelled {
             0 => String::new(),
             starts => format!(
-                "; {} not modelled, because files are gone: the command must leave its programs and \
-                 libraries where they are",
-                counted(starts, "start was", "starts were")
+                "; {} not modelled{}: the command must leave its programs and libraries where they are",
+                counted(starts, "start was", "starts were"),
+                tables::reasons(&found)
             ),
         };
         format!("there is nothing to try: no program of the command had {variable}{gone}")
@@ -157,7 +157,7 @@ fn notes(trial: &Trial) -> Vec<String> {
     }
     if trial.starts_not_modelled > 0 {
         notes.push(format!(
-            "{} not modelled, because files are gone; these look-ups are not compared",
+            "{} not modelled; these look-ups are not compared",
             counted(trial.starts_not_modelled, "start was", "starts were")
         ));
     }

@@ -115,6 +115,7 @@ fn by_place(found: &Libs) -> Table {
         .whole("misses", "failed", Unit::Count, causes.iter().map(|cause| cause.misses))
         .whole("processes", "processes", Unit::Count, causes.iter().map(|cause| cause.processes))
         .figures("probes", "probes", causes.iter().map(|cause| figure(cause.probes)))
+        .detail()
         .figures("hits", "hits", causes.iter().map(|cause| figure(cause.hits)))
         .figures("cost", "time", causes.iter().map(|row| cost(row.cost.as_ref())))
         .text("kind", "cause", causes.iter().map(|cause| cause.kind))
@@ -133,7 +134,7 @@ fn by_place(found: &Libs) -> Table {
 }
 
 /// Why starts are not modelled: " (libraries are gone: 3; the program is gone: 1)".
-fn reasons(found: &Libs) -> String {
+pub(crate) fn reasons(found: &Libs) -> String {
     let reason = |reason: &NotModelled| format!("{}: {}", reason.why, count(reason.starts));
     let reasons: Vec<String> = found.not_modelled.iter().map(reason).collect();
     if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }
