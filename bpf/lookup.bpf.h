@@ -125,7 +125,7 @@ static __always_inline void write_exec_failed(__u32 serial, __u64 now, const str
 
 /* ---- failed look-ups: frequent and repetitive ---- */
 
-/* Records a look-up, the nth of its task; returns its number, or 0. */
+/* Records a look-up, the nth of its task; returns its number, or 0 if it has none or is lost. */
 static __always_inline __u32 write_lookup(struct scratch *scratch, __u32 mine, __u32 serial,
 					  __u64 now, __u32 nth, const struct failed_call *f)
 {
@@ -144,8 +144,7 @@ static __always_inline __u32 write_lookup(struct scratch *scratch, __u32 mine, _
 		hash = hash_miss(mine, len);
 		number = find_number(scratch, hash, &slot, &named);
 		if (number) {
-			write_again(PT_LOOKUP_AGAIN, serial, number, now, flags);
-			return number;
+			return write_again(PT_LOOKUP_AGAIN, serial, number, now, flags) ? number : 0;
 		}
 		old = named ? own(named) : OWNED;
 		if (old != OWNED) {

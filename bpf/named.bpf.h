@@ -113,7 +113,8 @@ static __always_inline __u32 find_number(struct scratch *scratch, __u64 hash, __
 	return number;
 }
 
-static __always_inline void write_again(__u16 kind, __u32 serial, __u32 number, __u64 now,
+/* Returns whether there was room for it. */
+static __always_inline bool write_again(__u16 kind, __u32 serial, __u32 number, __u64 now,
 					__u64 flags)
 {
 	struct pt_again *r = bpf_ringbuf_reserve(&lookups, sizeof(*r), 0);
@@ -121,12 +122,13 @@ static __always_inline void write_again(__u16 kind, __u32 serial, __u32 number, 
 	if (!r) {
 		count_loss(kind == PT_LOOKUP_AGAIN ? PT_LOOKUP_FAILED : PT_OPENED_NAMED,
 			   PT_LOSS_RING_FULL);
-		return;
+		return false;
 	}
 	set_head(&r->head, kind, sizeof(*r), serial, now);
 	r->number = number;
 	r->pad = 0;
 	bpf_ringbuf_submit(r, flags);
+	return true;
 }
 
 /* Not a valid hash: marks a slot that is owned. */

@@ -297,6 +297,7 @@ fn times_of_failed_look_ups_say_how_coarse_they_are() {
     assert!(events.count("lookup_failed") > 0);
     for event in &events.0 {
         let is_coarse = event.get("time_is_coarse").is_some();
-        assert_eq!(is_coarse, event["kind"] == "lookup_failed", "{event}");
+        let is_lookup = event["kind"] == "lookup_failed" || event["kind"] == "lookup_time";
+        assert_eq!(is_coarse, is_lookup, "{event}");
     }
 }

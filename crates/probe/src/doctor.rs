@@ -230,7 +230,12 @@ fn hooks() -> Vec<Check> {
                 "recording is not possible without this hook",
             ),
             Err(error) => {
-                Check::note(event.name, error.to_string(), "recordings work without this hook")
+                // That nothing is allowed is said elsewhere.
+                let why = match &error {
+                    ProbeError::NotPermitted { source, .. } => source.to_string(),
+                    error => error.to_string(),
+                };
+                Check::note(event.name, why, "recordings work without this hook")
             }
         })
         .collect()
