@@ -13,7 +13,7 @@ use crate::libs::starts::{Start, Starts, searched, searched_later};
 const NAMES_MAX: usize = 10_000;
 
 /// Libraries that dlopen(3) searched for, by start. Those that it found at the first attempt are not known:
-/// successful opens are not recorded.
+/// successful opens are recorded only on request.
 #[derive(Debug, Default)]
 pub(crate) struct Dlopened(HashMap<usize, Later>);
 

@@ -45,7 +45,7 @@ fn events_keep_their_keys() {
 #[test]
 fn every_key_that_is_printed_is_documented() {
     let documented = std::fs::read_to_string(repository().join("docs/dump.md")).unwrap();
-    let tours = [1, 2, 3].map(|version| format!("fixtures/traces/tour-{version}.ptrace"));
+    let tours = [1, 2, 3, 4].map(|version| format!("fixtures/traces/tour-{version}.ptrace"));
     let tours = tours.map(|tour| Events::of(&repository().join(tour)));
     let mut keys: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for event in tours.iter().flat_map(|events| &events.0) {

@@ -38,8 +38,9 @@ pub struct Libs {
 /// A cause of failed look-ups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LookupCause {
-    /// "LD_LIBRARY_PATH", "RPATH", "RUNPATH", "cache", "default", "ld-musl.path", "dlopen",
-    /// "ld.so.preload", "PATH", "PYTHONPATH", "python", "locale", "not modelled", "unexplained" or "other".
+    /// "LD_LIBRARY_PATH", "RPATH", "RUNPATH", "cache", "default", "ld-musl.path", "path", "dlopen",
+    /// "dlopen by path", "ld.so.preload", "PATH", "PYTHONPATH", "python", "locale", "not modelled",
+    /// "unexplained" or "other".
     pub kind: &'static str,
     /// The directory, or the entry of a list as it was written.
     pub entry: String,

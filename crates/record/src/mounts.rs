@@ -11,7 +11,7 @@ use proctrace_wire::{IntoBytes, Kind};
 
 use crate::clock::boot_ns;
 
-/// A larger table is not recorded: that of a machine with ten thousand containers has 10 MB.
+/// No more of a table is recorded: that of a machine with ten thousand containers has 10 MB.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
 
 /// After this number of searches through /proc, tables of namespaces whose first process has ended

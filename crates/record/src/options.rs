@@ -37,7 +37,7 @@ pub struct Options {
     pub duration: Option<Duration>,
 }
 
-/// See [`Options::time_one_in`]: this adds 3 % to a failed open, and a fifteenth to the records.
+/// See [`Options::time_one_in`]: this adds about 5 % to a failed open, and a sixteenth to the records.
 pub const TIME_ONE_IN: u32 = 16;
 
 impl Options {

@@ -130,7 +130,7 @@ fn by_place(found: &Libs) -> Table {
             count(found.starts_not_modelled),
             reasons(found)
         ))
-        .note("probes, hits: look-ups of the dynamic linker there, and libraries that it found.")
+        .note("hits: libraries that the dynamic linker found there.")
 }
 
 /// Why starts are not modelled: " (libraries are gone: 3; the program is gone: 1)".
