@@ -92,10 +92,10 @@ impl Mounts {
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems {
     groups: Vec<(LookupPlace, Durations)>,
-    /// By type, source and mount point.
-    numbers: HashMap<[Vec<u8>; 3], usize>,
+    /// By type, source and mount point, and by call.
+    numbers: HashMap<([Vec<u8>; 3], &'static str), usize>,
     /// By root and directory: most look-ups are made in directories that were searched before.
-    directories: HashMap<Option<Arc<Root>>, HashMap<Vec<u8>, usize>>,
+    directories: HashMap<(Option<Arc<Root>>, &'static str), HashMap<Vec<u8>, usize>>,
 }
 
 impl FileSystems {
@@ -107,8 +107,9 @@ impl FileSystems {
         files: Option<&dyn Files>,
         root: Option<&Arc<Root>>,
         directory: &[u8],
+        call: &'static str,
     ) -> usize {
-        let known = self.directories.entry(root.cloned()).or_default();
+        let known = self.directories.entry((root.cloned(), call)).or_default();
         if let Some(number) = known.get(directory) {
             return *number;
         }
@@ -118,20 +119,22 @@ impl FileSystems {
             None => [Vec::new(), Vec::new(), Vec::new()],
         };
         let next = self.groups.len();
-        let number = *self.numbers.entry(key.clone()).or_insert(next);
+        let number = *self.numbers.entry((key.clone(), call)).or_insert(next);
         if number == next {
             let text = |bytes: &[u8]| (!key[2].is_empty()).then(|| to_text(bytes).into_owned());
             let place = LookupPlace {
                 fs_type: text(&key[0]),
                 source: text(&key[1]),
                 mount_point: text(&key[2]),
+                call,
                 misses: 0,
                 processes: 0,
                 cost: None,
             };
             self.groups.push((place, Durations::default()));
         }
-        self.directories.entry(root.cloned()).or_default().insert(directory.to_vec(), number);
+        let known = self.directories.entry((root.cloned(), call)).or_default();
+        known.insert(directory.to_vec(), number);
         number
     }
 
@@ -163,7 +166,8 @@ impl FileSystems {
         let mut places: Vec<_> = self.groups.into_iter().map(finished).collect();
         places.retain(|place| place.misses > 0);
         places.sort_by(|a, b| {
-            b.misses.cmp(&a.misses).then_with(|| a.mount_point.cmp(&b.mount_point))
+            let key = |place: &LookupPlace| (place.mount_point.clone(), place.call);
+            b.misses.cmp(&a.misses).then_with(|| key(a).cmp(&key(b)))
         });
         places
     }
@@ -249,13 +253,21 @@ mod tests {
         let make = |_| -> Arc<dyn Files> { Arc::new(Linked) };
         let views = Views::new(mounts(), MountTable::default(), &make);
         for directory in ["/usr/lib", "/opt", "/usr/lib", "/mnt/x", "relative", "/software/x/y"] {
-            let number = systems.of(&views, Some(&Linked), None, directory.as_bytes());
+            let number = systems.of(&views, Some(&Linked), None, directory.as_bytes(), "open");
             systems.miss(number);
         }
+        let number = systems.of(&views, Some(&Linked), None, b"/mnt/x", "stat");
+        systems.miss(number);
         let found = systems.finish(views.recorded());
         let found: Vec<_> =
-            found.iter().map(|place| (place.fs_type.as_deref(), place.misses)).collect();
-        let expected = [(Some("ext4"), 3), (None, 1), (Some("fuse"), 1), (Some("nfs4"), 1)];
+            found.iter().map(|p| (p.fs_type.as_deref(), p.call, p.misses)).collect();
+        let expected = [
+            (Some("ext4"), "open", 3),
+            (None, "open", 1),
+            (Some("fuse"), "open", 1),
+            (Some("nfs4"), "open", 1),
+            (Some("nfs4"), "stat", 1),
+        ];
         assert_eq!(found, expected);
     }
 }

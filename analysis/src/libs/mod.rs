@@ -255,7 +255,8 @@ impl Walk<'_> {
         }
         let directory = directory(miss, &process.cwd);
         let root = process.root.as_ref();
-        let place = self.file_systems.of(views, files, root, &directory);
+        let family = Family::of(call).map_or("other", Family::name);
+        let place = self.file_systems.of(views, files, root, &directory, family);
         self.file_systems.miss(place);
         if !process.file_systems.contains(&place) {
             process.file_systems.push(place);

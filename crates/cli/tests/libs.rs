@@ -11,6 +11,7 @@ use std::path::Path;
 
 use common::{Recorder, proctrace, u64_of};
 use proctrace_fixtures::libraries::{DIRECTORIES, LIBRARIES, Libraries, PLAIN_MISSES};
+use proctrace_fixtures::python;
 use serde_json::Value;
 
 const TRACE: &str =
@@ -111,6 +112,28 @@ fn programs_of_the_system_have_no_unexplained_miss() {
         let found = libs(&recorded.trace());
         assert_explained(&found);
         assert!(u64_of(&found["starts"]) >= 6, "{found:#}");
+    }
+}
+
+/// An interpreter from an environment, with a package whose libraries are found by RPATH and dlopen(3).
+#[test]
+#[ignore = "needs a Python package index"]
+fn numpy_from_an_environment_has_no_unexplained_miss() {
+    let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let environment = python::environment(base, "numpy-2.2.6", &["numpy==2.2.6"]);
+    let python = environment.join("bin/python");
+    let script = "import numpy, numpy.linalg; print(numpy.linalg.inv(numpy.eye(3)).sum())";
+    for list in [None, Some("/opt/one:/usr/local/lib:/no/such")] {
+        let recorder = Recorder::new();
+        let recorder = match list {
+            Some(list) => recorder.env("LD_LIBRARY_PATH", list),
+            None => recorder,
+        };
+        let recorded = recorder.run([python.as_os_str(), "-c".as_ref(), script.as_ref()]);
+        recorded.sound(0);
+        let found = libs(&recorded.trace());
+        assert_explained(&found);
+        assert_eq!(u64_of(&found["starts"]), 1, "{found:#}");
     }
 }
 

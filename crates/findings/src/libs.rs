@@ -22,7 +22,7 @@ pub struct Libs {
     pub not_modelled: Vec<NotModelled>,
     /// All failed look-ups by cause, most first.
     pub causes: Vec<LookupCause>,
-    /// All failed look-ups by file system, most first; empty if the recording has no mount tables.
+    /// All failed look-ups by file system and call, most first; empty if the recording has no mount tables.
     pub file_systems: Vec<LookupPlace>,
     /// Libraries that modelled starts search for, those with most failed look-ups first.
     pub libraries: Vec<LibrarySearch>,
@@ -80,7 +80,7 @@ pub struct NotModelled {
     pub starts: u64,
 }
 
-/// A mounted file system on which look-ups failed. The names are `None` for look-ups by a path that is
+/// A mounted file system on which look-ups by one family of calls failed. The names are `None` for look-ups by a path that is
 /// relative to an unknown directory, or in a mount namespace whose table was not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LookupPlace {
@@ -90,6 +90,8 @@ pub struct LookupPlace {
     pub source: Option<String>,
     /// Where.
     pub mount_point: Option<String>,
+    /// The calls: "open", "stat", "access", "readlink", "chdir" or "exec".
+    pub call: &'static str,
     /// Failed look-ups on it.
     pub misses: u64,
     /// Processes that made them.

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use proctrace_findings::{
-    Farm, FarmCandidate, LibrarySearch, Libs, LookupCause, LookupCost, NotModelled, ProgramSearch,
-    Remedy, Table, Trial, TrialRun, Unit, Values, time,
+    Farm, FarmCandidate, LibrarySearch, Libs, LookupCause, LookupCost, LookupPlace, NotModelled,
+    ProgramSearch, Remedy, Table, Trial, TrialRun, Unit, Values, time,
 };
 use proctrace_report::number::{count, counted};
 
@@ -52,10 +52,16 @@ fn cost(cost: Option<&LookupCost>) -> String {
 fn by_file_system(found: &Libs) -> Table {
     let rows = &found.file_systems;
     let text = |name: &Option<String>| name.clone().unwrap_or_else(|| "not known".to_owned());
-    let table = Table::new("file_systems", "Failed look-ups by file system")
+    let each = |row: &LookupPlace| match &row.cost {
+        Some(cost) => time(cost.total_ns / row.misses.max(1)),
+        None => "-".to_owned(),
+    };
+    let table = Table::new("file_systems", "Failed look-ups by file system and call")
         .whole("misses", "failed", Unit::Count, rows.iter().map(|row| row.misses))
         .whole("processes", "processes", Unit::Count, rows.iter().map(|row| row.processes))
         .figures("cost", "time", rows.iter().map(|row| cost(row.cost.as_ref())))
+        .figures("each", "each", rows.iter().map(each))
+        .text("call", "call", rows.iter().map(|row| row.call))
         .text("fs_type", "type", rows.iter().map(|row| text(&row.fs_type)))
         .text("source", "source", rows.iter().map(|row| text(&row.source)))
         .text("mount_point", "mounted at", rows.iter().map(|row| text(&row.mount_point)))

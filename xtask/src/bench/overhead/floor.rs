@@ -42,6 +42,8 @@ static VARIANTS: &[Tracer] = &[
     variant(EMPTY, |site| Ok(own::command(site, &["--empty-programs"]))),
     variant("opens only", |site| Ok(own::command(site, &["--misses", "open,exec"]))),
     variant("no look-ups", |site| Ok(own::command(site, &["--misses", "none"]))),
+    variant("untimed", |site| Ok(own::command(site, &["--no-lookup-times"]))),
+    variant("opens too", |site| Ok(own::command(site, &["--opens"]))),
     variant("sys_exit", |site| Ok(own::command(site, &["--lookup-hook", "sys-exit"]))),
     variant("sys_exit empty", |site| {
         Ok(own::command(site, &["--lookup-hook", "sys-exit", "--empty-programs"]))
