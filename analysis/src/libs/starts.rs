@@ -11,7 +11,7 @@ use proctrace_replay::Exec;
 use proctrace_wire::layout::{EXEC_ENV_CUT, EXEC_PATH_CUT, EXEC_SECURE, EXEC_WITHHELD};
 
 use crate::libs::System;
-use crate::libs::file_systems::Root;
+use crate::libs::mounts::Root;
 
 /// Maximum number of different starts that are modelled; a job has some dozens.
 const KINDS_MAX: usize = 2000;

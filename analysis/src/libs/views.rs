@@ -9,7 +9,7 @@ use std::sync::Arc;
 use proctrace_libsearch::{Cache, Files};
 use proctrace_replay::{Mount, MountTable};
 
-use crate::libs::file_systems::{Mounts, Root};
+use crate::libs::mounts::{Mounts, Root};
 
 /// A mount point as a process sees it, and the directory mounted there as we see it, if we do.
 pub type SeenMount = (PathBuf, Option<PathBuf>);

@@ -24,12 +24,12 @@ mod lookups;
 mod musl;
 mod objects;
 mod search;
+mod start;
 
 pub use cache::{Cache, CacheError};
 pub use capabilities::{Capabilities, Linker};
 pub use elf::{Elf, ElfError};
 pub use files::{Files, Found, Identity, Root};
 pub use list::Tokens;
-pub use search::{
-    Call, Cause, PROBES_MAX, Probe, Program, Search, Unmodelled, search, search_later, search_on,
-};
+pub use search::{Call, Cause, PROBES_MAX, Probe, Program, Search, Unmodelled};
+pub use start::{search, search_later, search_on};

@@ -1,16 +1,11 @@
-//! The search itself: from a program to the paths that its start looks up.
+//! What a search is asked, and what it answers.
 
 use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::cache::Cache;
-use crate::capabilities::Linker;
 use crate::elf::Elf;
-use crate::files::{Files, Found, Identity};
-use crate::glibc;
-use crate::lookups::Lookups;
-use crate::musl;
+use crate::files::Identity;
 
 /// A search ends after this number of look-ups: 300 directories for 1,000 libraries.
 pub const PROBES_MAX: usize = 300_000;
@@ -113,52 +108,6 @@ pub enum Unmodelled {
     Linker,
 }
 
-/// The look-ups at the start of a program.
-///
-/// A program whose interpreter is called `ld-musl-*` is searched as musl does it, without `linker` and
-/// `cache`; any other as glibc does it. That of a static executable is known as well: it has neither an
-/// interpreter nor look-ups.
-///
-/// # Errors
-/// If the program is not there, no ELF file, or a dynamic linker itself.
-pub fn search(
-    program: &Program<'_>,
-    linker: &Linker,
-    cache: &Cache,
-    files: &dyn Files,
-) -> Result<Search, Unmodelled> {
-    search_with(program, After::Nothing, linker, cache, files)
-}
-
-/// The look-ups at the start of a program that would not end it at the first missing library: what else
-/// it would load once that library is there.
-///
-/// # Errors
-/// As [`search`].
-pub fn search_on(
-    program: &Program<'_>,
-    linker: &Linker,
-    cache: &Cache,
-    files: &dyn Files,
-) -> Result<Search, Unmodelled> {
-    search_with(program, After::Missing, linker, cache, files)
-}
-
-/// The look-ups at the start of a program, and after them those for libraries that the program opens with
-/// dlopen(3), which do not have to be found.
-///
-/// # Errors
-/// As [`search`].
-pub fn search_later(
-    program: &Program<'_>,
-    later: &[Vec<u8>],
-    linker: &Linker,
-    cache: &Cache,
-    files: &dyn Files,
-) -> Result<Search, Unmodelled> {
-    search_with(program, After::Start(later), linker, cache, files)
-}
-
 /// When a search goes on although the start has ended.
 #[derive(Clone, Copy)]
 pub(crate) enum After<'a> {
@@ -177,39 +126,6 @@ impl<'a> After<'a> {
             Self::Nothing | Self::Missing => &[],
         }
     }
-}
-
-fn search_with(
-    program: &Program<'_>,
-    after: After<'_>,
-    linker: &Linker,
-    cache: &Cache,
-    files: &dyn Files,
-) -> Result<Search, Unmodelled> {
-    let lookups = Lookups::new(files, program.cwd);
-    let elf = match lookups.at(program.path) {
-        Found::Object(_, elf) => elf,
-        Found::Other => return Err(Unmodelled::Foreign),
-        _ => return Err(Unmodelled::Missing),
-    };
-    let Some(interpreter) = elf.interpreter.clone() else {
-        // A dynamic linker has no interpreter either, but is no executable.
-        let loaded = vec![program.path.to_vec()];
-        let search = Search { loaded, ..Search::default() };
-        return elf.is_executable.then_some(search).ok_or(Unmodelled::Linker);
-    };
-    let Found::Object(identity, linker_elf) = lookups.at(&interpreter) else {
-        return Err(Unmodelled::Missing);
-    };
-    let started =
-        Started { program, elf, interpreter: &interpreter, linker: (identity, linker_elf), after };
-    let mut search = if musl::is_musl(&interpreter) {
-        musl::search(started, lookups)
-    } else {
-        glibc::search(started, linker, cache, lookups)
-    };
-    search.interpreter = Some(interpreter);
-    Ok(search)
 }
 
 /// What the kernel has loaded before the dynamic linker begins.
