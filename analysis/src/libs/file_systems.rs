@@ -11,14 +11,17 @@ use crate::libs::costs::Durations;
 use crate::libs::mounts::{Mounts, Root};
 use crate::libs::views::Views;
 
+/// A root other than the recorder's, and a call.
+type Searcher = (Option<Arc<Root>>, &'static str);
+
 /// Failed look-ups by the file system on which they were made.
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems {
     groups: Vec<(LookupPlace, Durations)>,
     /// By type, source and mount point, and by call.
     numbers: HashMap<([Vec<u8>; 3], &'static str), usize>,
-    /// By root and directory: most look-ups are made in directories that were searched before.
-    directories: HashMap<(Option<Arc<Root>>, &'static str), HashMap<Vec<u8>, usize>>,
+    /// By root, call and directory: most look-ups are made in directories that were searched before.
+    directories: HashMap<Searcher, HashMap<Vec<u8>, usize>>,
 }
 
 impl FileSystems {
