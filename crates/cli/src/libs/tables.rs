@@ -114,6 +114,16 @@ fn place(cause: &LookupCause) -> String {
     }
 }
 
+/// The share of the dynamic linker's look-ups there that fail.
+fn miss_rate(cause: &LookupCause) -> String {
+    match (cause.probes, cause.hits) {
+        (Some(probes @ 1..), Some(hits)) => {
+            format!("{:.1} %", probes.saturating_sub(hits) as f64 / probes as f64 * 100.0)
+        }
+        _ => "-".to_owned(),
+    }
+}
+
 fn by_place(found: &Libs) -> Table {
     let causes = &found.causes;
     let figure = |number: Option<u64>| number.map_or("-".to_owned(), count);
@@ -123,6 +133,8 @@ fn by_place(found: &Libs) -> Table {
         .figures("probes", "probes", causes.iter().map(|cause| figure(cause.probes)))
         .detail()
         .figures("hits", "hits", causes.iter().map(|cause| figure(cause.hits)))
+        .figures("miss_rate", "miss rate", causes.iter().map(miss_rate))
+        .detail()
         .figures("cost", "time", causes.iter().map(|row| cost(row.cost.as_ref())))
         .text("kind", "cause", causes.iter().map(|cause| cause.kind))
         .text("entry", "where", causes.iter().map(place))
