@@ -6,26 +6,16 @@ use proctrace_findings::{Memory, ProcessMemory};
 use proctrace_trace::Quantity;
 use proctrace_wire::layout;
 
+use crate::overview::passes::passes;
 use crate::recording::Recording;
-use crate::recording::process::{MemoryReading, Process};
-
-/// All processes at one tick.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub(crate) struct Pass {
-    /// When it began.
-    pub(crate) time_ns: u64,
-    pub(crate) processes: u64,
-    pub(crate) rss_bytes: u64,
-    pub(crate) pss_bytes: u64,
-    pub(crate) uss_bytes: u64,
-}
+use crate::recording::process::Process;
 
 pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
     if !recording.knows.all(&[Quantity::Forks, Quantity::Execs, Quantity::Memory]) {
         return None;
     }
     let interval_ns = recording.header.memory_interval_ns?;
-    let passes = passes(&recording.memory_readings, interval_ns);
+    let passes = passes(recording, |_| true);
     let largest = passes.iter().max_by_key(|pass| pass.pss_bytes)?;
     let mut peaks: HashMap<usize, layout::Memory> = HashMap::new();
     for look in &recording.memory_readings {
@@ -71,56 +61,10 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
     })
 }
 
-/// A pass ends where a process occurs again. It also ends after half an interval without a reading,
-/// if the next pass is due by then: on a busy machine such pauses occur within a pass.
-pub(crate) fn passes<'a>(
-    looks: impl IntoIterator<Item = &'a MemoryReading>,
-    interval_ns: u64,
-) -> Vec<Pass> {
-    let mut passes: Vec<Pass> = Vec::new();
-    let mut seen: HashMap<usize, usize> = HashMap::new();
-    let mut last_ns = 0;
-    for look in looks {
-        let now_ns = look.record.head.time_ns;
-        let gap = now_ns.saturating_sub(last_ns) > interval_ns / 2;
-        let due = passes
-            .last()
-            .is_none_or(|pass: &Pass| gap && now_ns.saturating_sub(pass.time_ns) >= interval_ns);
-        if due || seen.get(&look.process) == Some(&passes.len()) {
-            passes.push(Pass { time_ns: now_ns, ..Pass::default() });
-        }
-        last_ns = now_ns;
-        seen.insert(look.process, passes.len());
-        if let Some(pass) = passes.last_mut() {
-            pass.processes += 1;
-            pass.rss_bytes = pass.rss_bytes.saturating_add(look.record.rss_bytes);
-            pass.pss_bytes = pass.pss_bytes.saturating_add(look.record.pss_bytes);
-            pass.uss_bytes = pass.uss_bytes.saturating_add(look.record.uss_bytes);
-        }
-    }
-    passes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{MB, MS, S, Scene};
-    use zerocopy::FromZeros;
-
-    fn look(process: usize, time_ns: u64, pss_bytes: u64) -> MemoryReading {
-        let mut record = layout::Memory::new_zeroed();
-        record.head.time_ns = time_ns;
-        record.pss_bytes = pss_bytes;
-        MemoryReading { process, record }
-    }
-
-    #[test]
-    fn looks_of_one_tick_are_added_up() {
-        let looks = [look(0, 10, 5), look(1, 75, 7), look(0, 110, 6), look(2, 300, 1)];
-        let passes = passes(&looks, 100);
-        let sums: Vec<_> = passes.iter().map(|pass| (pass.processes, pass.pss_bytes)).collect();
-        assert_eq!(sums, [(2, 12), (1, 6), (1, 1)]);
-    }
 
     #[test]
     fn peaks_are_those_of_exit_records_and_not_of_looks() {

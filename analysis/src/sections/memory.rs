@@ -7,14 +7,11 @@ use proctrace_findings::{Memory, ProcessMemory, Table, Unit, Values, bytes, coun
 use crate::analysis::Analysis;
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
-use crate::overview::memory::{Pass, passes};
+use crate::overview::passes::{Pass, passes};
 
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, AnalysisError> {
     let recording = analysis.recording;
-    let all = match recording.header.memory_interval_ns {
-        Some(interval_ns) => passes(&recording.memory_readings, interval_ns),
-        None => Vec::new(),
-    };
+    let all = passes(recording, |_| true);
     let tables = vec![processes(analysis.memory()), over_time(&all, recording.first_ns)];
     Ok(Content { tables, charts: Vec::new() })
 }
@@ -74,7 +71,9 @@ fn over_time(passes: &[Pass], first_ns: u64) -> Table {
         .whole("rss_bytes", "RSS", Unit::Bytes, of().map(|pass| pass.rss_bytes))
         .note(
             "Sums over the processes found at a reading. A page shared by several of them counts \
-             once in PSS, once for each in RSS, and not at all in USS.",
+             once in PSS, once for each in RSS, and not at all in USS. Of a process that ended or \
+             executed another program after its reading, and before the last of the others, only \
+             its USS is added to PSS: the later readings have the rest.",
         )
 }
 

@@ -109,8 +109,8 @@ fn memory_that_is_shared_is_told_from_memory_of_ones_own() {
     assert!(together > 0, "no child was looked at");
     let memory = report(&recorded.trace())["memory"].clone();
     let peak = u64_of(&memory["peak_pss_bytes"]);
-    // 200 MB counted once, however many share it, and the programs themselves.
-    assert!((200 << 20..260 << 20).contains(&peak), "{peak}");
+    // 200 MB counted once, however many share it and whoever ends during a pass, and the programs.
+    assert!((200 << 20..210 << 20).contains(&peak), "{peak}");
     let resident = u64_of(&memory["rss_bytes_then"]);
     let processes = u64_of(&memory["processes_then"]);
     assert!(resident >= processes.saturating_sub(1) * (200 << 20), "{resident} {processes}");

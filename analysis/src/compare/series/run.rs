@@ -1,7 +1,7 @@
 //! One recording of a series, reduced to the values that are compared.
 
 use crate::options::Options;
-use crate::overview::memory::passes;
+use crate::overview::passes::passes;
 use crate::recording::Recording;
 use crate::sections::pool::pools;
 
@@ -44,8 +44,7 @@ impl SeriesRun {
         let pool = workers_of_pool(recording, options, cpu_ns);
         let told: Vec<u64> =
             options.event_logs.iter().filter_map(|log| log.events.events).collect();
-        let interval_ns = recording.header.memory_interval_ns.unwrap_or(0);
-        let passes = passes(&recording.memory_readings, interval_ns);
+        let passes = passes(recording, |_| true);
         let pss = || passes.iter().map(|pass| pass.pss_bytes);
         let largest =
             || recording.processes.iter().map(|process| recording.peak_rss_bytes(process)).max();

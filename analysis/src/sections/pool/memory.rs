@@ -2,7 +2,7 @@
 
 use proctrace_findings::{Axis, Chart, ChartBody, Lines, Series, Table, Unit, count};
 
-use crate::overview::memory::{Pass, passes};
+use crate::overview::passes::{Pass, passes};
 use crate::recording::Recording;
 use crate::sections::pool::moments;
 use crate::sections::pool::phases::Moments;
@@ -23,12 +23,8 @@ impl MemoryReadings {
     /// `None` if the recording has no memory readings.
     pub(crate) fn of(recording: &Recording, tree: &Tree) -> Option<Self> {
         let interval_ns = recording.header.memory_interval_ns?;
-        let looks = || recording.memory_readings.iter();
-        let all = passes(looks().filter(|look| tree.part(look.process).is_some()), interval_ns);
-        let workers = passes(
-            looks().filter(|look| tree.part(look.process) == Some(Part::Worker)),
-            interval_ns,
-        );
+        let all = passes(recording, |process| tree.part(process).is_some());
+        let workers = passes(recording, |process| tree.part(process) == Some(Part::Worker));
         (!all.is_empty()).then_some(Self { all, workers, interval_ns })
     }
 
