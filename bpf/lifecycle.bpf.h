@@ -75,12 +75,12 @@ int on_newtask(__u64 *ctx)
 		if (!is_thread)
 			born_in = (__u64)BPF_CORE_READ(child, fs, pwd.dentry);
 		child_serial = follow(child, is_thread ? process : 0, born_in, place, PT_FORK,
-				      hidden);
+				      hidden, now);
 		if (child_serial)
 			write_fork(forker, serial, process, child, child_serial, clone_flags,
 				   hidden, now);
 	} else if (is_launch(clone_flags)) {
-		child_serial = follow(child, 0, BORN_ELSEWHERE, 0, PT_ATTACH, false);
+		child_serial = follow(child, 0, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
 		if (child_serial)
 			write_attach(child, child_serial, child_serial, PT_ATTACH_ROOT);
 	} else if (scope_cgroup && !is_thread &&
@@ -209,6 +209,8 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 	state->status = task->exit_code;
 	if (group_dead) {
 		bits |= PT_EXIT_PROCESS;
+		if (BPF_CORE_READ(task, signal, oom_mm))
+			bits |= PT_EXIT_OOM;
 		state->status = process_status(task);
 		if (ignores_children(parent))
 			bits |= PT_EXIT_AUTOREAP;
@@ -304,10 +306,8 @@ static __always_inline void fill_exit(struct pt_exit *r, struct task_struct *tas
 	}
 }
 
-SEC("tp_btf/sched_switch")
-int on_switch(__u64 *ctx)
+static __always_inline void note_last_switch(struct task_struct *task)
 {
-	struct task_struct *task = (void *)ctx[1];
 	struct task_state *state;
 	struct counts *counts;
 	__u64 key = (__u64)task;
@@ -315,10 +315,6 @@ int on_switch(__u64 *ctx)
 	bool is_thread = false;
 	struct pt_exit *r;
 
-	if (empty_programs)
-		return 0;
-	if (!is_dead(task))
-		return 0;
 	signal = task->signal;
 	LOADED_HERE(signal);
 	state = state_of_process(task);
@@ -327,7 +323,7 @@ int on_switch(__u64 *ctx)
 		is_thread = true;
 	}
 	if (!state)
-		return 0;
+		return;
 	/* Its exit hook was skipped, because the program was already running on this CPU; this is
 	 * counted as a loss. Use the present time and id instead. */
 	if (!state->exit_ns) {
@@ -349,6 +345,21 @@ int on_switch(__u64 *ctx)
 		__sync_fetch_and_add(&counts->ended, 1);
 	if (is_thread)
 		bpf_map_delete_elem(&threads, &key);
+}
+
+SEC("tp_btf/sched_switch")
+int on_switch(__u64 *ctx)
+{
+	struct task_struct *from = (void *)ctx[1], *to = (void *)ctx[2];
+	bool ends;
+
+	if (empty_programs)
+		return 0;
+	ends = is_dead(from);
+	if (ends)
+		note_last_switch(from);
+	if (waits_min_ns)
+		note_switch(ends ? NULL : from, to, ctx[0] & 1);
 	return 0;
 }
 

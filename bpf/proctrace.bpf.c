@@ -17,6 +17,7 @@
 #include "rights.bpf.h"
 #include "scope.bpf.h"
 #include "path.bpf.h"
+#include "wait.bpf.h"
 #include "lifecycle.bpf.h"
 #include "exec.bpf.h"
 #include "named.bpf.h"

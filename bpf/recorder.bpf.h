@@ -95,6 +95,16 @@ struct task_state {
 	__u64 place;
 	/* when the system call in progress began, if it is timed; see time.bpf.h */
 	__u64 entered_ns;
+	/* when it left its CPU, 0 while it is on one, and its state then; when it was woken since, and
+	 * by whom; see wait.bpf.h */
+	__u64 off_ns;
+	__u64 woken_ns;
+	__u32 waker;
+	__s32 waker_tgid;
+	__u32 waker_bits;
+	__s16 waker_syscall;
+	__u16 off_state;
+	char waker_comm[PT_COMM_BYTES];
 	/* whether the program was hidden from the caller at exec, and the I/O counters when last
 	 * visible; used only if restricted, see rights.bpf.h */
 	__u64 hidden;

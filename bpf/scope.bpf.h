@@ -122,9 +122,9 @@ static __always_inline bool is_launch(__u64 clone_flags)
 
 /* Starts tracing a task: assigns its serial and returns it; 0 and a counted loss if there is no
  * memory. `process` is the serial of its process, 0 if it founds one; `hidden` is whether its
- * creator is hidden from the caller. */
+ * creator is hidden from the caller. `off_ns` is the time of its birth if it has not run yet. */
 static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u64 born_in,
-				    __u64 place, __u16 kind, bool hidden)
+				    __u64 place, __u16 kind, bool hidden, __u64 off_ns)
 {
 	struct counts *counts = get_counts();
 	struct task_state fresh = {
@@ -132,6 +132,8 @@ static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u
 		.born_in = born_in,
 		.place = place,
 		.hidden = hidden,
+		.off_ns = off_ns,
+		.off_state = 'R',
 		/* no sample can have this value, so the first one is always written */
 		.sampled_run_ns = ~0ULL,
 	};
@@ -214,7 +216,7 @@ static __always_inline void adopt(struct task_struct *task)
 			return;
 		process = leader_state->process;
 	}
-	serial = follow(task, process, BORN_ELSEWHERE, 0, PT_ATTACH, false);
+	serial = follow(task, process, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
 	if (!serial)
 		return;
 	write_attach(task, serial, process ? process : serial,

@@ -71,6 +71,7 @@ struct super_block {
 };
 
 struct inode {
+	unsigned short i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	__u32 i_generation;
@@ -99,6 +100,7 @@ struct file {
 };
 
 struct fdtable {
+	unsigned int max_fds;
 	struct file **fd;
 };
 
@@ -191,6 +193,7 @@ struct signal_struct {
 	__u64 cutime;
 	__u64 cstime;
 	unsigned long maxrss;
+	struct mm_struct *oom_mm;
 };
 
 struct sched_entity {
@@ -234,6 +237,7 @@ struct pid {
 
 struct task_struct {
 	unsigned int __state;
+	void *stack;
 	unsigned int flags;
 	struct sched_entity se;
 	struct sched_info sched_info;

@@ -29,8 +29,9 @@
  * 3: PT_WORKDIR, and pt_exit.migrations in former padding: forked workers that never call exec
  *    are identified by their working directory, and pinned ones by staying on their CPU.
  * 4: PT_PLACE and PT_MOUNTS, so that a path belongs to a file system; PT_LOOKUP_TIME; successful
- *    opens (PT_OPENED_NAMED, PT_OPENED_AGAIN); PT_EXEC_SECURE. */
-#define WIRE_VERSION 4
+ *    opens (PT_OPENED_NAMED, PT_OPENED_AGAIN); PT_EXEC_SECURE.
+ * 5: PT_WAIT and PT_SIGNAL: who waited for whom, and who ended it; PT_EXIT_OOM. */
+#define WIRE_VERSION 5
 
 enum pt_kind {
 	PT_ATTACH = 1,		/* a task traced from now on that has no PT_FORK */
@@ -55,7 +56,9 @@ enum pt_kind {
 	PT_LOOKUP_TIME = 20,	/* how long a failed look-up took: one in many is timed */
 	PT_OPENED_NAMED = 21,	/* a successful open: struct pt_named */
 	PT_OPENED_AGAIN = 22,	/* a repeated successful open: struct pt_again */
-	PT_KINDS = 23,
+	PT_WAIT = 23,		/* a time off the CPU: asleep, then waiting for a CPU */
+	PT_SIGNAL = 24,		/* a signal that usually ends a process, and its sender */
+	PT_KINDS = 25,
 };
 
 /* The system call of a pt_miss or a fork; the same numbers on every architecture. */
@@ -294,6 +297,52 @@ struct pt_mounts {
 	__u32 total_bytes;
 };
 
+#define PT_WAIT_BY_TASK 1	/* woken by a system call or the end of the waker */
+#define PT_WAIT_BY_INTERRUPT 2	/* woken while an interrupt was served; the waker was interrupted */
+#define PT_WAIT_BY_END 4	/* the waker was ending; recorded whatever the duration */
+#define PT_WAIT_WITHHELD 8	/* the recorder's user may not trace the waker: no name */
+
+/*
+ * A time that a task spent off the CPU, written when it gets a CPU again: all that are longer than
+ * a threshold, and shorter ones that the end of another task ended.
+ *
+ * It was asleep from since_ns to woken_ns, and waited for a CPU from then on. A task that was
+ * preempted, or has just been created, is not asleep: its state is R, and woken_ns is since_ns.
+ */
+struct pt_wait {
+	struct pt_head head;	/* .time_ns: when it got a CPU */
+	__u32 process;
+	__u32 waker;		/* serial; 0: not of this recording */
+	__u64 since_ns;		/* when it left its CPU; for a new task its birth */
+	__u64 woken_ns;		/* 0: not known */
+	__s32 waker_tgid;	/* 0: none */
+	__s16 syscall;		/* number on this architecture; -1: none */
+	__s16 waker_syscall;	/* -1: none, or not of this recording */
+	__u16 file_type;	/* S_IFMT bits >> 12 of the descriptor that is the first argument, if
+				 * it is one */
+	__u16 state;		/* letter as in pt_sample */
+	__u16 bits;		/* PT_WAIT_* */
+	__u16 pad;
+	char waker_comm[PT_COMM_BYTES];	/* of a waker that is not of this recording */
+};
+
+#define PT_SIGNAL_BY_INTERRUPT 1	/* sent while an interrupt was served, as by a timer: the sender
+					 * was interrupted */
+#define PT_SIGNAL_WITHHELD 2	/* the recorder's user may not trace the sender: no name */
+
+/* A signal was sent to a task of the recording. */
+struct pt_signal {
+	struct pt_head head;	/* .task: that receives it; of a process, one of its threads */
+	__u32 process;
+	__s32 tgid;
+	__u32 sender;		/* serial; 0: not of this recording */
+	__s32 sender_tgid;
+	__u16 signal;
+	__u16 bits;		/* PT_SIGNAL_* */
+	__s32 code;		/* si_code of sigaction(2); 0x80: by the kernel */
+	char sender_comm[PT_COMM_BYTES];
+};
+
 #define PT_EXIT_PROCESS 1	/* the last task of its thread group: status and waited_* are the process's */
 #define PT_EXIT_AUTOREAP 2	/* parent ignores SIGCHLD: no wait() includes it */
 #define PT_EXIT_RSS_BOUND 4	/* maxrss_pages is only an upper bound (kernels before 6.16) */
@@ -301,6 +350,7 @@ struct pt_mounts {
 				 * time seen by wait() lacks up to run_ns - run_at_exit_ns */
 #define PT_EXIT_WITHHELD 16	/* the recorder's user could not trace it at its end: no name; I/O
 				 * as last seen; counts only the opens and look-ups while visible */
+#define PT_EXIT_OOM 32		/* chosen by the out-of-memory killer */
 
 struct pt_exit {
 	struct pt_head head;	/* .time_ns: when it began to exit */
@@ -454,6 +504,8 @@ _Static_assert(sizeof(struct pt_blind) == 32, "pt_blind");
 _Static_assert(sizeof(struct pt_memory) == 64, "pt_memory");
 _Static_assert(sizeof(struct pt_lookup_time) == 24, "pt_lookup_time");
 _Static_assert(sizeof(struct pt_place) == 32, "pt_place");
+_Static_assert(sizeof(struct pt_wait) == 72, "pt_wait");
+_Static_assert(sizeof(struct pt_signal) == 56, "pt_signal");
 _Static_assert(sizeof(struct pt_mounts) == 32, "pt_mounts");
 
 #endif

@@ -30,7 +30,7 @@ pub(crate) fn pid_of(task: u32) -> i32 {
 /// numbers; the command is task 1 and begins at 0.
 pub(crate) struct Scene {
     header: Header,
-    streams: [(Vec<u8>, u64); 3],
+    streams: [(Vec<u8>, u64); 4],
     /// Process, parent and end of each task.
     tasks: HashMap<u32, TaskState>,
     last_ns: u64,
@@ -73,6 +73,7 @@ impl Scene {
 
             opens: false,
             lookups_timed_one_in: None,
+            waits_min_ns: None,
             env_names: Vec::new(),
             hooks: Vec::new(),
             // Short, so that every scene has enough ticks.
@@ -82,7 +83,7 @@ impl Scene {
         let known = TaskState { process: 1, parent: 0, ended: false, waited: (0, 0) };
         let mut scene = Self {
             header,
-            streams: [(Vec::new(), 0), (Vec::new(), 0), (Vec::new(), 0)],
+            streams: std::array::from_fn(|_| (Vec::new(), 0)),
             tasks: HashMap::from([(1, known)]),
             last_ns: 0,
         };
@@ -240,6 +241,62 @@ impl Scene {
         (memory.rss_bytes, memory.pss_bytes, memory.uss_bytes) = (rss_bytes, pss_bytes, uss_bytes);
         memory.shared_bytes = rss_bytes - uss_bytes;
         self.put(Stream::Samples, memory.as_bytes(), &[]);
+        self
+    }
+
+    /// A task is asleep from `since_ns` to `woken_ns` in a system call (x86-64), and gets a CPU at
+    /// `until_ns`. `waker` is the task that wakes it; 0 is an interrupt.
+    pub(crate) fn sleep(
+        &mut self,
+        task: u32,
+        (since_ns, woken_ns, until_ns): (u64, u64, u64),
+        syscall: i16,
+        waker: u32,
+    ) -> &mut Self {
+        self.wait_with(task, (since_ns, woken_ns, until_ns), |wait| {
+            (wait.syscall, wait.state, wait.waker) = (syscall, b'S'.into(), waker);
+            wait.waker_tgid = if waker == 0 { 0 } else { pid_of(waker) };
+            wait.bits = if waker == 0 { layout::WAIT_BY_INTERRUPT } else { layout::WAIT_BY_TASK };
+        })
+    }
+
+    /// A task is ready to run, but waits for a CPU.
+    pub(crate) fn wait_for_cpu(&mut self, task: u32, since_ns: u64, until_ns: u64) -> &mut Self {
+        self.wait_with(task, (since_ns, since_ns, until_ns), |wait| wait.state = b'R'.into())
+    }
+
+    /// A time off the CPU; `more` can set the other fields.
+    pub(crate) fn wait_with(
+        &mut self,
+        task: u32,
+        (since_ns, woken_ns, until_ns): (u64, u64, u64),
+        more: impl FnOnce(&mut layout::Wait),
+    ) -> &mut Self {
+        self.header.waits_min_ns.get_or_insert(MS);
+        let mut wait = layout::Wait::new_zeroed();
+        wait.head = self.head(Kind::Wait, size_of::<layout::Wait>(), task, until_ns);
+        wait.process = self.tasks[&task].process;
+        (wait.since_ns, wait.woken_ns) = (BEGIN_NS + since_ns, BEGIN_NS + woken_ns);
+        (wait.syscall, wait.waker_syscall) = (-1, -1);
+        more(&mut wait);
+        self.put(Stream::Waits, wait.as_bytes(), &[]);
+        self
+    }
+
+    /// A signal is sent to a process; sender 0 is a process outside, with this name.
+    pub(crate) fn signal(
+        &mut self,
+        at_ns: u64,
+        process: u32,
+        signal: u16,
+        (sender, name): (u32, &str),
+    ) -> &mut Self {
+        let mut sent = layout::Signal::new_zeroed();
+        sent.head = self.head(Kind::Signal, size_of::<layout::Signal>(), process, at_ns);
+        (sent.process, sent.tgid, sent.signal) = (process, pid_of(process), signal);
+        (sent.sender, sent.sender_tgid) = (sender, if sender == 0 { 1 } else { pid_of(sender) });
+        sent.sender_comm[..name.len()].copy_from_slice(name.as_bytes());
+        self.put(Stream::Lifecycle, sent.as_bytes(), &[]);
         self
     }
 

@@ -67,6 +67,7 @@ fn trace(data: &[u8]) -> Vec<u8> {
                 | Kind::OpenedAgain,
             ) => 1,
             Some(Kind::Sample | Kind::Tick | Kind::Memory) => 2,
+            Some(Kind::Wait) => 3,
             _ => 0,
         };
         let (_, bytes, count) = &mut streams[at];

@@ -188,6 +188,8 @@ impl Walk<'_> {
             | Body::Tick(_)
             | Body::Memory(_)
             | Body::Blind(_)
+            | Body::Wait(_)
+            | Body::Signal(_)
             | Body::Loss(_) => {}
         }
     }

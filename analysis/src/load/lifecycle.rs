@@ -5,7 +5,9 @@ use std::io::BufReader;
 
 use proctrace_replay::records;
 use proctrace_trace::Reader;
-use proctrace_wire::layout::{self, ATTACH_ZOMBIE, EXEC_BEFORE, EXIT_PROCESS, EXIT_RSS_BOUND};
+use proctrace_wire::layout::{
+    self, ATTACH_ZOMBIE, EXEC_BEFORE, EXIT_OOM, EXIT_PROCESS, EXIT_RSS_BOUND,
+};
 use proctrace_wire::{Record, Stream};
 
 use super::Loader;
@@ -65,6 +67,7 @@ impl Loader<'_> {
                     self.examiner.directory(number(process), run, path);
                 }
             }
+            Record::Signal(signal) => self.signal(&signal),
             Record::Loss(loss) => {
                 self.made.counts.losses.insert((loss.kind, loss.reason, loss.cpu), loss.count);
             }
@@ -75,6 +78,7 @@ impl Loader<'_> {
             // From other streams, or a later version.
             Record::LookupFailed(..)
             | Record::LookupTime(..)
+            | Record::Wait(..)
             | Record::OpenedNamed(..)
             | Record::OpenedAgain(..)
             | Record::LookupNamed(..)
@@ -237,6 +241,9 @@ impl Loader<'_> {
         if exit.bits & EXIT_PROCESS != 0 {
             let process = self.made.tasks[task].process();
             self.made.processes[process].ends(exit);
+        }
+        if exit.bits & EXIT_OOM != 0 {
+            self.made.oom_killed.push(number(self.made.tasks[task].process()));
         }
         self.made.counts.rss_bounds += u64::from(exit.bits & EXIT_RSS_BOUND != 0);
     }

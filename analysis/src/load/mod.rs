@@ -9,6 +9,7 @@ pub(crate) mod serials;
 pub(crate) mod starts;
 mod template;
 pub(crate) mod unseen;
+mod waits;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -55,6 +56,7 @@ impl Recording {
             classified
         });
         loader.read_opens(&mut reader);
+        loader.read_waits(&mut reader);
         loader.note_damage(&reader);
         loader.sum_up_processes();
         Ok(loader.finish(&reader, classification, roles))

@@ -149,6 +149,8 @@ fn is_lost_with(quantity: Quantity, kind: &str) -> bool {
         Some(Kind::LookupTime) => quantity == Quantity::LookupTimes,
         Some(Kind::OpenedNamed | Kind::OpenedAgain) => quantity == Quantity::OpenedFiles,
         Some(Kind::Place | Kind::Mounts) => quantity == Quantity::Mounts,
+        Some(Kind::Wait) => quantity == Quantity::Waits,
+        Some(Kind::Signal) => quantity == Quantity::Signals,
         Some(Kind::Rename | Kind::Loss | Kind::Blind | Kind::Workdir) => false,
     }
 }

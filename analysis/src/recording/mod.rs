@@ -13,6 +13,7 @@ pub(crate) mod split;
 pub(crate) mod stored_usage;
 pub(crate) mod tracks;
 pub(crate) mod usage;
+pub(crate) mod waits;
 
 use proctrace_replay::{CpuTime, scale};
 use proctrace_trace::{Damage, Header, Knowledge, Quantity, Trailer};
@@ -27,6 +28,7 @@ use crate::recording::opened::OpenedFiles;
 use crate::recording::process::{Counts, MemoryReading, Process, ProgramRun, Task, Totals};
 use crate::recording::split::{Divided, Split, Ticks};
 use crate::recording::tracks::Track;
+use crate::recording::waits::{SentSignal, Wait};
 use crate::samplers::watch::Watch;
 
 /// The contents of one trace, read once.
@@ -88,6 +90,12 @@ pub struct Recording {
     pub(crate) totals: Totals,
     /// Memory readings of processes, in order of time.
     pub(crate) memory_readings: Vec<MemoryReading>,
+    /// Times off the CPU, by task and then in order of time.
+    pub(crate) waits: Vec<Wait>,
+    /// Signals that usually end a process, in order of time.
+    pub(crate) signals: Vec<SentSignal>,
+    /// Processes chosen by the out-of-memory killer.
+    pub(crate) oom_killed: Vec<u32>,
     /// Maximum tasks running or runnable in one sample.
     pub(crate) peak_running: Option<u64>,
     /// Times of the first and the last record.
@@ -128,6 +136,9 @@ impl Recording {
             blind: Blindness::default(),
             totals: Totals::default(),
             memory_readings: Vec::new(),
+            waits: Vec::new(),
+            signals: Vec::new(),
+            oom_killed: Vec::new(),
             peak_running: None,
             first_ns: u64::MAX,
             last_ns: 0,

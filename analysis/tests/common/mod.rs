@@ -101,6 +101,8 @@ fn without(
         | (Q::Samples, Kind::Sample | Kind::Tick)
         | (Q::Memory, Kind::Memory)
         | (Q::LookupTimes, Kind::LookupTime)
+        | (Q::Waits, Kind::Wait)
+        | (Q::Signals, Kind::Signal)
         | (Q::OpenedFiles, Kind::OpenedNamed | Kind::OpenedAgain)
         | (Q::Mounts, Kind::Mounts | Kind::Place)
         | (Q::Environment, Kind::Env) => return None,

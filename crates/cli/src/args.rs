@@ -159,6 +159,10 @@ pub(crate) enum EventKind {
     Memory,
     /// A task uses an interface that is not traced (io_uring).
     Blind,
+    /// A time off the CPU: asleep, then waiting for a CPU.
+    Wait,
+    /// A signal that usually ends a process, with its sender.
+    Signal,
     /// A number of lost records.
     Loss,
 }

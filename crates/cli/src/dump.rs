@@ -130,6 +130,8 @@ fn kind_of(kind: EventKind) -> Kind {
         EventKind::Tick => Kind::Tick,
         EventKind::Memory => Kind::Memory,
         EventKind::Blind => Kind::Blind,
+        EventKind::Wait => Kind::Wait,
+        EventKind::Signal => Kind::Signal,
         EventKind::Loss => Kind::Loss,
     }
 }

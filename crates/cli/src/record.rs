@@ -182,6 +182,7 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
         opens: args.opens,
         mounts: true,
         time_one_in: (!args.no_lookup_times).then_some(TIME_ONE_IN),
+        waits_min: args.waits.0,
         memory_interval: args.memory,
         duration: args.duration,
         wait: match args.wait {
@@ -262,6 +263,7 @@ fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Res
         misses: options.misses.families().map(|family| family.name().to_owned()).collect(),
         opens: options.opens,
         lookups_timed_one_in: options.time_one_in,
+        waits_min_ns: options.waits_min.map(nanoseconds),
         env_names: options.env_names.clone(),
         hooks: Vec::new(),
         tick_ns: tick_ns(),

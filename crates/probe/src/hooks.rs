@@ -60,7 +60,11 @@ pub(crate) const EVENTS: &[Event] = &[
         ],
         needed: always,
     },
-    Event { name: "accounting", ways: &[Way::TpBtf("on_switch", "sched_switch")], needed: always },
+    Event {
+        name: "accounting and waits",
+        ways: &[Way::TpBtf("on_switch", "sched_switch")],
+        needed: always,
+    },
     Event {
         name: "failed look-ups",
         ways: &[Way::Functions, Way::SysExits("on_return"), Way::TpBtf("on_sys_exit", "sys_exit")],
@@ -75,6 +79,19 @@ pub(crate) const EVENTS: &[Event] = &[
             Some(_) if settings.wanted.misses != Misses::NONE => Need::May,
             _ => Need::Not,
         },
+    },
+    Event {
+        name: "wakers",
+        ways: &[Way::TpBtf("on_waking", "sched_waking")],
+        needed: |settings| match settings.wanted.waits_min {
+            Some(_) => Need::Must,
+            None => Need::Not,
+        },
+    },
+    Event {
+        name: SIGNALS,
+        ways: &[Way::TpBtf("on_signal", "signal_generate")],
+        needed: |_| Need::May,
     },
     Event {
         name: "io_uring",
@@ -115,6 +132,9 @@ const TIMED_CALLS: [Call; 7] = [
 
 /// The event of look-ups that are timed.
 pub(crate) const TIMES: &str = "look-up times";
+
+/// The event of signals.
+pub(crate) const SIGNALS: &str = "signals";
 
 /// Prefix of the programs for the functions that implement calls; the name of the call follows.
 pub(crate) const RETURN_PROGRAM: &str = "on_return_of_";

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
 use aya::maps::MapError;
 use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel, include_bytes_aligned};
@@ -47,6 +48,8 @@ struct Constants {
     scope_cgroup: u64,
     wanted_calls: u32,
     hooked_calls: u32,
+    waits_min_ns: u64,
+    waits_wake_bytes: u64,
     record_opens: u32,
     time_one_in: u32,
     env_names: [EnvName; ENV_NAMES_MAX],
@@ -84,6 +87,8 @@ impl Constants {
             },
             wanted_calls: wanted.misses.bits(),
             hooked_calls: wanted.hooked_calls().bits(),
+            waits_wake_bytes: u64::from(settings.waits_ring_bytes() / 4),
+            waits_min_ns: wanted.waits_min.map_or(0, nanoseconds),
             record_opens: u32::from(wanted.opens),
             time_one_in: wanted.time_one_in.unwrap_or(0),
             env_names: env_names(&wanted.env_names)?,
@@ -109,6 +114,8 @@ impl Constants {
             .override_global("scope_cgroup", &self.scope_cgroup, true)
             .override_global("wanted_calls", &self.wanted_calls, true)
             .override_global("hooked_calls", &self.hooked_calls, true)
+            .override_global("waits_min_ns", &self.waits_min_ns, true)
+            .override_global("waits_wake_bytes", &self.waits_wake_bytes, true)
             .override_global("record_opens", &self.record_opens, true)
             .override_global("time_one_in", &self.time_one_in, true)
             .override_global("env_names", &self.env_names, true)
@@ -183,6 +190,7 @@ pub(crate) fn load_object(
         .verifier_log_level(VerifierLogLevel::DEBUG | VerifierLogLevel::STATS)
         .map_max_entries("lifecycle", ring_bytes)
         .map_max_entries("lookups", ring_bytes)
+        .map_max_entries("waits", settings.waits_ring_bytes())
         .map_max_entries("scratches", SCRATCHES_A_CPU * u32::try_from(cpus).unwrap_or(1));
     constants.set(&mut loader);
     let loaded = loader.load(OBJECT);
@@ -253,6 +261,11 @@ fn refuse_memory_in_namespace(wanted: &Options, namespace: u64) -> Result<(), Pr
         ));
     }
     Ok(())
+}
+
+/// As the programs count: at least one, since 0 stands for none.
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
 
 fn cgroup_id(path: &std::path::Path) -> Result<u64, ProbeError> {

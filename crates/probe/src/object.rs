@@ -29,6 +29,7 @@ pub struct Probe {
     pub(crate) hooks: Hooks,
     pub(crate) lifecycle: Ring,
     pub(crate) lookups: Ring,
+    pub(crate) waits: Ring,
     pub(crate) maps: Maps,
     pub(crate) rights: Rights,
     pub(crate) options: EbpfOptions,
@@ -85,9 +86,12 @@ impl Probe {
         };
         let lifecycle = take("lifecycle")?;
         let lookups = take("lookups")?;
+        let waits = take("waits")?;
         let (counts, orders, losses) = (take("counts")?, take("orders")?, take("losses")?);
-        let ring = |map| Ring::new(map, options.ring_bytes).map_err(ProbeError::set_up("rings"));
-        let (lifecycle, lookups) = (ring(lifecycle)?, ring(lookups)?);
+        let ring = |map, bytes| Ring::new(map, bytes).map_err(ProbeError::set_up("rings"));
+        let lifecycle = ring(lifecycle, options.ring_bytes)?;
+        let lookups = ring(lookups, options.ring_bytes)?;
+        let waits = ring(waits, settings.waits_ring_bytes())?;
         let maps = Maps {
             counts: map_counts(&counts).map_err(ProbeError::set_up("maps"))?,
             orders: Array::try_from(orders).map_err(ProbeError::set_up("maps"))?,
@@ -99,6 +103,7 @@ impl Probe {
             hooks,
             lifecycle,
             lookups,
+            waits,
             rights,
             options: options.clone(),
             skipped: Vec::new(),
@@ -189,6 +194,8 @@ pub(crate) fn kind_of_program(name: &str) -> Kind {
         "on_return" | "on_sys_exit" => Kind::LookupFailed,
         "on_adopt" | "on_cgroup_attach" => Kind::Attach,
         "on_io_uring" => Kind::Blind,
+        "on_waking" => Kind::Wait,
+        "on_signal" => Kind::Signal,
         "on_entry" => Kind::LookupTime,
         "on_sample" => Kind::Sample,
         name if name.starts_with(RETURN_PROGRAM) => Kind::LookupFailed,

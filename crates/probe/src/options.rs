@@ -24,6 +24,18 @@ pub(crate) struct Settings<'a> {
     pub(crate) ebpf: &'a EbpfOptions,
 }
 
+impl Settings<'_> {
+    /// Size of the ring of waits: a quarter of the others, since few tasks can be off the CPU for long
+    /// at a time; a page if there are none.
+    pub(crate) fn waits_ring_bytes(self) -> u32 {
+        const PAGE: u32 = 4096;
+        match self.wanted.waits_min {
+            Some(_) => (self.ebpf.ring_bytes / 4).max(PAGE),
+            None => PAGE,
+        }
+    }
+}
+
 /// Maximum length of the name of a requested environment variable.
 pub const ENV_NAME_MAX: usize = 31;
 

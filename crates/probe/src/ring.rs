@@ -91,6 +91,11 @@ impl Ring {
         taken
     }
 
+    /// Size of the data area.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.data_bytes
+    }
+
     /// Bytes not read yet.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.producer.position(0).load(Ordering::Acquire).wrapping_sub(self.read)

@@ -3,12 +3,12 @@
 use std::os::fd::AsFd;
 
 use proctrace_record::{Hold, Intake, Pass, Source, SourceError, TaskCounts, Waker};
-use proctrace_trace::{Header, LossCount, Program};
+use proctrace_trace::{Header, Knowledge, LossCount, Program, Quantity};
 use proctrace_wire::{LossReason, Stream};
 
 use crate::detach;
 use crate::error::ProbeError;
-use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM, TIMES};
+use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM, SIGNALS, TIMES};
 use crate::object::{Orders, Probe, kind_of_program};
 use crate::options::OnFull;
 use crate::program_info::ProgramStatistics;
@@ -23,6 +23,11 @@ impl Source for Probe {
         header.hooks = self.hooks().to_vec();
         if !header.hooks.iter().any(|hook| hook.event == TIMES) {
             header.lookups_timed_one_in = None;
+        }
+        if !header.hooks.iter().any(|hook| hook.event == SIGNALS) {
+            let reason = "this kernel does not report signals".to_owned();
+            let name = Quantity::Signals.name().to_owned();
+            header.knowledge.insert(name, Knowledge::Absent { reason });
         }
         header.ring_bytes = u64::from(self.options.ring_bytes);
         header.on_full = match self.options.on_full {
@@ -46,7 +51,7 @@ impl Source for Probe {
     fn wakers(&self) -> Vec<Waker<'_>> {
         // A ring is readable as long as it contains anything. Under load that is always, and the
         // recorder would never sleep; the programs wake it when necessary.
-        [&self.lifecycle, &self.lookups]
+        [&self.lifecycle, &self.lookups, &self.waits]
             .into_iter()
             .map(|ring| Waker { descriptor: ring.as_fd(), edge_triggered: true })
             .collect()
@@ -67,14 +72,15 @@ impl Source for Probe {
     fn drain(&mut self, intake: &mut Intake<'_>) -> Result<usize, SourceError> {
         let lifecycle = self.lifecycle.drain(|frame| intake.take(Stream::Lifecycle, frame));
         let lookups = self.lookups.drain(|frame| intake.take(Stream::Lookups, frame));
-        Ok(lifecycle + lookups)
+        let waits = self.waits.drain(|frame| intake.take(Stream::Waits, frame));
+        Ok(lifecycle + lookups + waits)
     }
 
     /// Smaller amounts are left to the next tick, or to the programs, which wake the recorder above
     /// a quarter of the ring.
     fn is_behind(&self) -> bool {
-        let limit = self.options.ring_bytes as usize / 8;
-        self.lifecycle.waiting_bytes() > limit || self.lookups.waiting_bytes() > limit
+        let rings = [&self.lifecycle, &self.lookups, &self.waits];
+        rings.into_iter().any(|ring| ring.waiting_bytes() > ring.len_bytes() / 8)
     }
 
     fn sample(&mut self, pass: Pass, samples: &mut Vec<u8>) -> Result<(), SourceError> {

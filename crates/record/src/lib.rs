@@ -60,7 +60,7 @@ pub use count::Counts;
 pub use error::RecordError;
 pub use finish::{Alive, Finished};
 pub use intake::Intake;
-pub use options::{Misses, Options, Scope, TIME_ONE_IN, Wait};
+pub use options::{Misses, Options, Scope, TIME_ONE_IN, WAITS_MIN, Wait};
 pub use pace::Interval;
 pub use reap::reap;
 pub use recording::record;

@@ -20,6 +20,8 @@ pub struct Options {
     pub opens: bool,
     /// Time one of this many look-ups on average; None: none.
     pub time_one_in: Option<u32>,
+    /// Record times off the CPU that are at least this long, and who ended them; None: none.
+    pub waits_min: Option<Duration>,
     /// Record the mount tables of the namespaces in which processes are; false for sources whose
     /// processes are not of this machine.
     pub mounts: bool,
@@ -36,6 +38,9 @@ pub struct Options {
     /// End the recording after this time, even if tasks are running.
     pub duration: Option<Duration>,
 }
+
+/// See [`Options::waits_min`].
+pub const WAITS_MIN: Duration = Duration::from_millis(1);
 
 /// See [`Options::time_one_in`]: with tracepoints this adds 7 % to a storm of failed opens, 2 % to searches
 /// of the dynamic linker (`cargo xtask bench floor`), and a sixteenth to the records.
@@ -111,6 +116,7 @@ impl Default for Options {
             misses: Misses::all(),
             opens: false,
             time_one_in: Some(TIME_ONE_IN),
+            waits_min: Some(WAITS_MIN),
             mounts: false,
             interval: Interval::Affordable,
             memory_interval: None,

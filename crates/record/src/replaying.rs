@@ -26,6 +26,7 @@ pub struct Replaying {
     lifecycle: Played,
     lookups: Played,
     samples: Played,
+    waits: Played,
     losses: Vec<LossCount>,
     marked: Marked,
     detached: bool,
@@ -67,6 +68,7 @@ impl Replaying {
             Stream::Lifecycle => &self.lifecycle.bytes,
             Stream::Lookups => &self.lookups.bytes,
             Stream::Samples => &self.samples.bytes,
+            Stream::Waits => &self.waits.bytes,
         }
     }
 
@@ -75,6 +77,7 @@ impl Replaying {
             Stream::Lifecycle => &mut self.lifecycle,
             Stream::Lookups => &mut self.lookups,
             Stream::Samples => &mut self.samples,
+            Stream::Waits => &mut self.waits,
         }
     }
 }
@@ -94,7 +97,7 @@ impl Source for Replaying {
         // Samples are replayed by passes; the records left after a short recording are drained at
         // the end.
         let (streams, most) = match self.detached {
-            false => (&Stream::ALL[..2], RECORDS_A_DRAIN),
+            false => (&[Stream::Lifecycle, Stream::Lookups, Stream::Waits][..], RECORDS_A_DRAIN),
             true => (&Stream::ALL[..], usize::MAX),
         };
         Ok(streams.iter().map(|stream| self.stream(*stream).play(*stream, most, intake)).sum())

@@ -70,6 +70,10 @@ impl Assembler {
                 let pids = Some((blind.tgid, blind.tid));
                 emit(event(blind.head, pids, Body::Blind(blind)));
             }
+            Record::Signal(signal) => {
+                let pids = Some((signal.tgid, signal.tgid));
+                emit(event(signal.head, pids, Body::Signal(Box::new(signal))));
+            }
             Record::Loss(loss) => emit(event(loss.head, None, Body::Loss(loss))),
             // Exits are sorted separately; the others are not lifecycle records.
             Record::Exit(_)
@@ -77,6 +81,7 @@ impl Assembler {
             | Record::LookupNamed(..)
             | Record::LookupAgain(_)
             | Record::LookupTime(_)
+            | Record::Wait(_)
             | Record::OpenedNamed(..)
             | Record::OpenedAgain(_)
             | Record::Sample(_)

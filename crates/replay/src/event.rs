@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use proctrace_wire::layout::{
-    self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, PlaceFixed, Rename, Tick, WorkdirFixed,
+    self, Attach, Blind, ExecFixed, Loss, Memory, MissFixed, PlaceFixed, Rename, Signal, Tick,
+    Wait, WorkdirFixed,
 };
-use proctrace_wire::{Outcome, dumped_core};
+use proctrace_wire::{Architecture, Outcome, WaitFor, Woken, dumped_core};
 
 use crate::lookups::Lookup;
 use crate::mounts::MountTable;
@@ -60,6 +61,10 @@ pub enum Body {
     Memory(Memory),
     /// A task uses an interface that is not traced.
     Blind(Blind),
+    /// A time off the CPU, which ends with the event.
+    Wait(Box<TimeOff>),
+    /// A signal that usually ends a process.
+    Signal(Box<Signal>),
     /// Records were lost.
     Loss(Loss),
 }
@@ -165,6 +170,27 @@ pub struct Place {
     pub record: PlaceFixed,
     /// The root in the mount namespace.
     pub root: Vec<u8>,
+}
+
+/// A time off the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeOff {
+    /// The record.
+    pub record: Wait,
+    /// The recorded machine.
+    pub architecture: Architecture,
+}
+
+impl TimeOff {
+    /// What it waited for.
+    pub fn waits_for(&self) -> WaitFor {
+        WaitFor::of(&self.record, self.architecture)
+    }
+
+    /// What ended its sleep.
+    pub fn woken(&self) -> Woken {
+        Woken::of(&self.record, self.architecture)
+    }
 }
 
 /// A failed look-up that was timed.

@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::{
     ATTACH_ROOT, ATTACH_ZOMBIE, Attach, EXEC_BEFORE, EXEC_COMPAT, EXEC_ENV_CUT, EXEC_PATH_CUT,
-    EXEC_SECURE, EXEC_WITHHELD, EXIT_AUTOREAP, EXIT_RSS_BOUND, EXIT_WITHHELD, LOSS_ANY_CPU,
-    MISS_LOST, MISS_PATH_CUT, MISS_PATH_FAULT, PLACE_CUT, SAMPLE_FINAL, SAMPLE_WITHHELD,
-    WORKDIR_CUT,
+    EXEC_SECURE, EXEC_WITHHELD, EXIT_AUTOREAP, EXIT_OOM, EXIT_RSS_BOUND, EXIT_WITHHELD,
+    LOSS_ANY_CPU, MISS_LOST, MISS_PATH_CUT, MISS_PATH_FAULT, PLACE_CUT, SAMPLE_FINAL,
+    SAMPLE_WITHHELD, SIGNAL_BY_INTERRUPT, Signal, WAIT_BY_END, WORKDIR_CUT,
 };
-use proctrace_wire::{BlindSpot, Call, Kind, LossReason, Outcome};
+use proctrace_wire::{BlindSpot, Call, Kind, LossReason, Outcome, Woken, signal_name};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::cputime::scale;
-use crate::event::{Body, Event, Exec, Exit, Miss, Sample};
+use crate::event::{Body, Event, Exec, Exit, Miss, Sample, TimeOff};
 use crate::mounts::Mount;
 
 impl Event {
@@ -39,6 +39,8 @@ impl Event {
             Body::Tick(_) => Kind::Tick,
             Body::Memory(_) => Kind::Memory,
             Body::Blind(_) => Kind::Blind,
+            Body::Wait(_) => Kind::Wait,
+            Body::Signal(_) => Kind::Signal,
             Body::Loss(_) => Kind::Loss,
         }
     }
@@ -121,6 +123,8 @@ impl Serialize for Event {
             }
             Body::Exit(exit) => exit_entries(exit, &mut map)?,
             Body::Sample(sample) => sample_entries(sample, &mut map)?,
+            Body::Wait(off) => wait_entries(off, &mut map)?,
+            Body::Signal(signal) => signal_entries(signal, &mut map)?,
             Body::Tick(tick) => {
                 map.serialize_entry("begin_ns", &tick.begin_ns)?;
                 map.serialize_entry("tasks", &tick.tasks)?;
@@ -153,6 +157,41 @@ impl Serialize for Event {
         }
         map.end()
     }
+}
+
+fn wait_entries<M: SerializeMap>(off: &TimeOff, map: &mut M) -> Result<(), M::Error> {
+    let wait = &off.record;
+    map.serialize_entry("since_ns", &wait.since_ns)?;
+    let woken_ns = (wait.woken_ns != 0).then_some(wait.woken_ns);
+    map.serialize_entry("woken_ns", &woken_ns)?;
+    map.serialize_entry("waits_for", off.waits_for().name())?;
+    map.serialize_entry("state", &char::from(u8::try_from(wait.state).unwrap_or(b'?')))?;
+    map.serialize_entry("syscall", &(wait.syscall >= 0).then_some(wait.syscall))?;
+    let (by, pid) = match off.woken() {
+        Woken::ByTask(_) => ("task", Some(wait.waker_tgid)),
+        Woken::ByOutsider(pid) => ("outside", Some(pid)),
+        Woken::ByInterrupt => ("interrupt", None),
+        Woken::NotAsleep => ("none", None),
+        Woken::Unknown => ("unknown", None),
+    };
+    map.serialize_entry("woken_by", by)?;
+    map.serialize_entry("waker_pid", &pid)?;
+    map.serialize_entry("waker_ended", &(wait.bits & WAIT_BY_END != 0))?;
+    if by == "outside" {
+        map.serialize_entry("waker_comm", &comm(&wait.waker_comm))?;
+    }
+    Ok(())
+}
+
+fn signal_entries<M: SerializeMap>(signal: &Signal, map: &mut M) -> Result<(), M::Error> {
+    let number = signal.signal;
+    map.serialize_entry("signal", &number)?;
+    map.serialize_entry("signal_name", &signal_name(number.into()))?;
+    map.serialize_entry("code", &signal.code)?;
+    let by_interrupt = signal.bits & SIGNAL_BY_INTERRUPT != 0;
+    map.serialize_entry("by_interrupt", &by_interrupt)?;
+    map.serialize_entry("sender_pid", &(!by_interrupt).then_some(signal.sender_tgid))?;
+    map.serialize_entry("sender_comm", &(!by_interrupt).then(|| comm(&signal.sender_comm)))
 }
 
 fn attach_entries<M: SerializeMap>(attach: &Attach, map: &mut M) -> Result<(), M::Error> {
@@ -300,6 +339,9 @@ fn exit_entries<M: SerializeMap>(exit: &Exit, map: &mut M) -> Result<(), M::Erro
     map.serialize_entry("parent_pid", &record.parent_tgid)?;
     if record.bits & EXIT_AUTOREAP != 0 {
         map.serialize_entry("autoreaped", &true)?;
+    }
+    if record.bits & EXIT_OOM != 0 {
+        map.serialize_entry("oom_killed", &true)?;
     }
     if record.bits & EXIT_WITHHELD != 0 {
         map.serialize_entry("withheld", &true)?;

@@ -6,17 +6,20 @@ use std::path::Path;
 
 use proctrace_trace::{Damage, Header, ReadError, Reader, Trailer};
 use proctrace_wire::layout;
-use proctrace_wire::{Record, Stream};
+use proctrace_wire::{Architecture, Record, Stream};
 
 use crate::assemble::{Assembler, event};
 use crate::cursor::{Cursor, Decoded};
-use crate::event::{Body, Event, Exit, Sample, TimedMiss};
+use crate::event::{Body, Event, Exit, Sample, TimeOff, TimedMiss};
 use crate::lookups::Recalled;
 
 /// Records of one stream arrive nearly in order: two CPUs may stamp in one order and deliver in the
 /// other, and the stamps of look-ups are up to a clock tick old. This many are buffered for
 /// sorting: the number of opens that can fail on two CPUs in 4 ms.
 const WINDOW: usize = 8192;
+
+/// One for each stream.
+const LANES: usize = Stream::ALL.len();
 
 /// The events of a trace in time order.
 ///
@@ -25,7 +28,7 @@ const WINDOW: usize = 8192;
 #[derive(Debug)]
 pub struct Replay {
     header: Header,
-    lanes: [Lane; 3],
+    lanes: [Lane; LANES],
     /// Latest first.
     exits: Vec<layout::Exit>,
     pids: HashMap<u32, (i32, i32)>,
@@ -61,10 +64,10 @@ impl Replay {
         exits.sort_unstable_by_key(|exit| Reverse((exit.head.time_ns, exit.head.task)));
         keep_one_end(&mut exits);
         let lanes = Stream::ALL.map(|stream| Reader::open(path).map(|r| Lane::new(r, stream)));
-        let [lifecycle, lookups, samples] = lanes;
+        let [lifecycle, lookups, samples, waits] = lanes;
         Ok(Self {
             header: reader.header().clone(),
-            lanes: [lifecycle?, lookups?, samples?],
+            lanes: [lifecycle?, lookups?, samples?, waits?],
             exits,
             pids: HashMap::new(),
             first_pass: (reader.damage().to_vec(), decoded),
@@ -115,6 +118,7 @@ impl Replay {
             | Body::LookupTime(_)
             | Body::Opened(_)
             | Body::Place(_)
+            | Body::Wait(_)
             | Body::Mounts(_) => {
                 let pids = self.pids.get(&event.task);
                 event.pid = pids.map(|(tgid, _)| *tgid);
@@ -126,6 +130,7 @@ impl Replay {
             | Body::Tick(_)
             | Body::Memory(_)
             | Body::Blind(_)
+            | Body::Signal(_)
             | Body::Loss(_) => {}
         }
     }
@@ -136,8 +141,8 @@ impl Iterator for Replay {
 
     fn next(&mut self) -> Option<Event> {
         // At equal times, births and execs precede other events and exits follow them.
-        let exit = self.exits.last().map(|exit| (exit.head.time_ns, 3));
-        let lane = (0..3)
+        let exit = self.exits.last().map(|exit| (exit.head.time_ns, LANES));
+        let lane = (0..LANES)
             .filter_map(|lane| Some((self.lanes[lane].next_time()?, lane)))
             .chain(exit)
             .min()?
@@ -224,7 +229,9 @@ impl Lane {
     fn fill(&mut self) {
         while !self.ended && self.window.len() < WINDOW {
             let Self { cursor, assembler, window, arrived, .. } = self;
-            let page_bytes = cursor.reader.header().page_bytes;
+            let header = cursor.reader.header();
+            let page_bytes = header.page_bytes;
+            let architecture = Architecture::of_machine(&header.machine);
             let mut emit = |event: Event| {
                 *arrived += 1;
                 window.push(Reverse(Waiting { order: (event.time_ns, *arrived), event }));
@@ -248,6 +255,10 @@ impl Lane {
                 Recalled::Other(Record::Memory(memory)) => {
                     let pids = Some((memory.tgid, memory.tgid));
                     emit(event(memory.head, pids, Body::Memory(memory)));
+                }
+                Recalled::Other(Record::Wait(wait)) => {
+                    let off = TimeOff { record: wait, architecture };
+                    emit(event(wait.head, None, Body::Wait(Box::new(off))));
                 }
                 Recalled::Other(Record::Tick(tick)) => {
                     emit(event(tick.head, None, Body::Tick(tick)));

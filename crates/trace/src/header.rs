@@ -65,6 +65,9 @@ pub struct Header {
     /// On average one of this many look-ups is timed; None: none.
     #[serde(default)]
     pub lookups_timed_one_in: Option<u32>,
+    /// Times off the CPU are recorded if they are at least this long; None: none.
+    #[serde(default)]
+    pub waits_min_ns: Option<u64>,
     /// Environment variables that are recorded.
     pub env_names: Vec<String>,
     /// Length of a scheduler tick in nanoseconds; None in traces made before it was recorded.
@@ -126,6 +129,12 @@ impl Header {
             Quantity::OpenedFiles if !self.opens => Knowledge::absent("recorded without --opens"),
             Quantity::Mounts if self.wire_version < 4 => {
                 Knowledge::absent("recorded by a version without mount tables")
+            }
+            Quantity::Waits if self.waits_min_ns.is_none() => {
+                Knowledge::absent("recorded without --waits")
+            }
+            Quantity::Signals if self.wire_version < 5 => {
+                Knowledge::absent("recorded by a version without signals")
             }
             Quantity::Memory if self.memory_interval_ns.is_none() => {
                 Knowledge::absent("recorded without --memory")

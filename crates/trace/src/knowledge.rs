@@ -49,11 +49,15 @@ pub enum Quantity {
     OpenedFiles,
     /// Mount tables.
     Mounts,
+    /// Times off the CPU, and who ended them.
+    Waits,
+    /// Signals and their senders.
+    Signals,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::Forks,
         Self::Execs,
         Self::Argv,
@@ -76,6 +80,8 @@ impl Quantity {
         Self::LookupTimes,
         Self::OpenedFiles,
         Self::Mounts,
+        Self::Waits,
+        Self::Signals,
     ];
 
     /// The families of calls whose failures are failed look-ups.
@@ -112,6 +118,8 @@ impl Quantity {
             Self::LookupTimes => "lookup_times",
             Self::OpenedFiles => "opened_files",
             Self::Mounts => "mounts",
+            Self::Waits => "waits",
+            Self::Signals => "signals",
         }
     }
 
@@ -140,6 +148,8 @@ impl Quantity {
             Self::LookupTimes => "durations of failed look-ups",
             Self::OpenedFiles => "opened files",
             Self::Mounts => "mounted file systems",
+            Self::Waits => "who waited for whom",
+            Self::Signals => "senders of signals",
         }
     }
 

@@ -40,7 +40,7 @@ impl Filled {
 /// Accepts records one by one and writes them in the background.
 #[derive(Debug)]
 pub struct Spool<W> {
-    open: [Filled; 3],
+    open: [Filled; Stream::ALL.len()],
     queue: SyncSender<Filled>,
     emptied: Receiver<Vec<u8>>,
     thread: JoinHandle<Result<Writer<W>, WriteError>>,

@@ -28,6 +28,7 @@ fn header() -> Header {
 
         opens: false,
         lookups_timed_one_in: None,
+        waits_min_ns: None,
         cwd: "/".into(),
         host: "somewhere".into(),
         kernel: "6.1.0".into(),

@@ -5,7 +5,8 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 use crate::kind::Kind;
 use crate::layout::{
     Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Head, LookupTime, Loss,
-    Memory, MissFixed, MountsFixed, Named, PlaceFixed, Rename, Sample, Tick, WorkdirFixed,
+    Memory, MissFixed, MountsFixed, Named, PlaceFixed, Rename, Sample, Signal, Tick, Wait,
+    WorkdirFixed,
 };
 
 /// What can be wrong with the bytes of a record.
@@ -158,6 +159,10 @@ pub enum Record<'a> {
     OpenedNamed(Named, &'a [u8]),
     /// A repeated successful open.
     OpenedAgain(Again),
+    /// See [`Wait`].
+    Wait(Wait),
+    /// See [`Signal`].
+    Signal(Signal),
     /// A kind added by a later version.
     Unknown(Head),
 }
@@ -209,6 +214,8 @@ impl<'a> Record<'a> {
             }
             Kind::OpenedAgain => Self::OpenedAgain(fixed(frame)?.0),
             Kind::LookupTime => Self::LookupTime(fixed(frame)?.0),
+            Kind::Wait => Self::Wait(fixed(frame)?.0),
+            Kind::Signal => Self::Signal(fixed(frame)?.0),
             Kind::Place => {
                 let (place, rest): (PlaceFixed, _) = fixed(frame)?;
                 Self::Place(place, take(frame, rest, usize::from(place.path_bytes))?.0)

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::{
     Again, Attach, Blind, EnvFixed, ExecArgsFixed, ExecFixed, Exit, Fork, Layout, LookupTime, Loss,
-    Memory, MissFixed, MountsFixed, Named, PlaceFixed, Rename, Sample, Tick, WorkdirFixed,
+    Memory, MissFixed, MountsFixed, Named, PlaceFixed, Rename, Sample, Signal, Tick, Wait,
+    WorkdirFixed,
 };
 
 /// The kind of a record. The numbers are stored in files: never renumber.
@@ -59,11 +60,15 @@ pub enum Kind {
     OpenedNamed = 21,
     /// A repeated successful open, by its number.
     OpenedAgain = 22,
+    /// A time off the CPU.
+    Wait = 23,
+    /// A signal that usually ends a process.
+    Signal = 24,
 }
 
 impl Kind {
     /// Every kind, in order of its number.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::Attach,
         Self::Fork,
         Self::Exec,
@@ -86,6 +91,8 @@ impl Kind {
         Self::LookupTime,
         Self::OpenedNamed,
         Self::OpenedAgain,
+        Self::Wait,
+        Self::Signal,
     ];
 
     /// The kind with this number, if this version knows it.
@@ -116,6 +123,8 @@ impl Kind {
             Self::Place => PlaceFixed::LAYOUT,
             Self::Mounts => MountsFixed::LAYOUT,
             Self::LookupTime => LookupTime::LAYOUT,
+            Self::Wait => Wait::LAYOUT,
+            Self::Signal => Signal::LAYOUT,
         }
     }
 
@@ -144,6 +153,8 @@ impl Kind {
             Self::LookupTime => "lookup_time",
             Self::OpenedNamed => "opened_named",
             Self::OpenedAgain => "opened_again",
+            Self::Wait => "wait",
+            Self::Signal => "signal",
         }
     }
 }
@@ -240,7 +251,7 @@ mod tests {
             assert_eq!(LossReason::from_number(reason as u16), Some(reason));
         }
         assert_eq!(Kind::from_number(0), None);
-        assert_eq!(Kind::from_number(23), None);
+        assert_eq!(Kind::from_number(25), None);
         assert_eq!(LossReason::from_number(0), None);
         assert_eq!(LossReason::from_number(4), None);
     }

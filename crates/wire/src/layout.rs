@@ -345,6 +345,60 @@ records! {
         comm: [u8; 16],
     }
 
+    /// A time that a task spent off the CPU: asleep until `woken_ns`, then waiting for a CPU until the
+    /// time of the record. Those longer than a threshold are recorded, and shorter ones that the end
+    /// of another task ended.
+    Wait as "pt_wait" {
+        /// Kind 23; its time is when the task got a CPU.
+        head: Head,
+        /// Serial of the process.
+        process: u32,
+        /// Serial of the task that woke it, 0 for one outside the recording.
+        waker: u32,
+        /// When it left its CPU; for a new task its birth.
+        since_ns: u64,
+        /// When it was woken; `since_ns` if it was not asleep; 0 if not known.
+        woken_ns: u64,
+        /// Thread-group id of the waker; 0 for none.
+        waker_tgid: i32,
+        /// System call of the task, as numbered on the recorded machine; -1 for none.
+        syscall: i16,
+        /// System call of the waker; -1 for none, or if it is outside the recording.
+        waker_syscall: i16,
+        /// File type (`S_IFMT >> 12`) of the descriptor in the first argument, if it is one.
+        file_type: u16,
+        /// Letter of /proc/PID/stat: R if it was not asleep.
+        state: u16,
+        /// WAIT_* bits.
+        bits: u16,
+        /// Zero.
+        pad: u16,
+        /// Name of a waker outside the recording.
+        waker_comm: [u8; 16],
+    }
+
+    /// A signal that usually ends a process was sent to a task.
+    Signal as "pt_signal" {
+        /// Kind 24; its task is the one that receives the signal: of a process, one of its threads.
+        head: Head,
+        /// Serial of the process.
+        process: u32,
+        /// Its thread-group id.
+        tgid: i32,
+        /// Serial of the sender, 0 for one outside the recording.
+        sender: u32,
+        /// Its thread-group id.
+        sender_tgid: i32,
+        /// signal(7).
+        signal: u16,
+        /// SIGNAL_* bits.
+        bits: u16,
+        /// `si_code` of sigaction(2).
+        code: i32,
+        /// Name of the sender.
+        sender_comm: [u8; 16],
+    }
+
     /// How long a failed look-up took.
     LookupTime as "pt_lookup_time" {
         /// Kind 20, and otherwise that of the look-up.
@@ -582,6 +636,20 @@ pub const EXIT_RELEASED: u32 = 8;
 /// [`Exit::bits`]: the recorder's user could not trace it at its end; no name, I/O as last seen,
 /// and counts of only those look-ups and opens that were recorded.
 pub const EXIT_WITHHELD: u32 = 16;
+/// [`Exit::bits`]: chosen by the out-of-memory killer.
+pub const EXIT_OOM: u32 = 32;
+/// [`Wait::bits`]: woken by a system call or the end of the waker.
+pub const WAIT_BY_TASK: u16 = 1;
+/// [`Wait::bits`]: woken while an interrupt was served; the waker is the task it interrupted.
+pub const WAIT_BY_INTERRUPT: u16 = 2;
+/// [`Wait::bits`]: the waker was ending.
+pub const WAIT_BY_END: u16 = 4;
+/// [`Wait::bits`]: the recorder's user may not trace the waker; no name.
+pub const WAIT_WITHHELD: u16 = 8;
+/// [`Signal::bits`]: sent while an interrupt was served; the sender is the task it interrupted.
+pub const SIGNAL_BY_INTERRUPT: u16 = 1;
+/// [`Signal::bits`]: the recorder's user may not trace the sender; no name.
+pub const SIGNAL_WITHHELD: u16 = 2;
 /// [`WorkdirFixed::bits`]: too many components; the first are missing.
 pub const WORKDIR_CUT: u16 = 1;
 /// [`PlaceFixed::bits`]: too many components; the first are missing.

@@ -25,12 +25,14 @@ mod kind;
 pub mod layout;
 mod outcome;
 mod stream;
+mod wait;
 
 pub use call::{Call, Family};
 pub use decode::{DecodeError, Exec, Frame, Frames, Record};
 pub use kind::{BlindSpot, Kind, LossReason};
 pub use outcome::{Outcome, dumped_core, signal_name};
 pub use stream::Stream;
+pub use wait::{Architecture, WaitFor, Woken};
 pub use zerocopy::IntoBytes;
 
 /// Version of the record layout; equal to `WIRE_VERSION` in `bpf/wire.h`.
@@ -38,4 +40,6 @@ pub use zerocopy::IntoBytes;
 /// * 1: first layout.
 /// * 2: failed look-ups are recorded in full once, and then by number.
 /// * 3: working directories of forked workers, and each task's CPU migrations.
-pub const WIRE_VERSION: u32 = 4;
+/// * 4: mount tables, durations of failed look-ups, successful opens.
+/// * 5: times off the CPU with who ended them, and signals with their senders.
+pub const WIRE_VERSION: u32 = 5;

@@ -1,21 +1,23 @@
-//! The three streams of a recording.
+//! The streams of a recording.
 
-/// Records are transferred and stored in three streams, each in its own order of arrival, so that a
+/// Records are transferred and stored in several streams, each in its own order of arrival, so that a
 /// burst in one neither delays nor displaces records of another, and a reader can skip streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Stream {
-    /// attach, fork, exec, exit, rename, env, place, mounts, loss.
+    /// attach, fork, exec, exit, rename, env, place, mounts, signal, loss.
     Lifecycle = 1,
     /// Failed look-ups, how long some of them took, and successful opens.
     Lookups = 2,
     /// Samples and ticks.
     Samples = 3,
+    /// Times off the CPU.
+    Waits = 4,
 }
 
 impl Stream {
     /// Every stream.
-    pub const ALL: [Self; 3] = [Self::Lifecycle, Self::Lookups, Self::Samples];
+    pub const ALL: [Self; 4] = [Self::Lifecycle, Self::Lookups, Self::Samples, Self::Waits];
 
     /// The stream with this number, if this version knows it.
     pub fn from_number(number: u8) -> Option<Self> {

@@ -158,6 +158,8 @@ impl<'a> Scan<'a> {
             | Body::Tick(_)
             | Body::Memory(_)
             | Body::Blind(_)
+            | Body::Wait(_)
+            | Body::Signal(_)
             | Body::Loss(_) => {}
         };
         records(&mut Reader::open(path)?, Stream::Lifecycle, |record| {

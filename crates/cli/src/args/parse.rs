@@ -32,6 +32,22 @@ pub(crate) fn parse_wall(text: &str) -> Result<Duration, String> {
     if wall.is_zero() { Err("must be more than 0".into()) } else { Ok(wall) }
 }
 
+/// The shortest time off the CPU that is recorded; None: none is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WaitsMin(pub(crate) Option<Duration>);
+
+/// A duration, or none.
+pub(crate) fn parse_waits(text: &str) -> Result<WaitsMin, String> {
+    if text == "none" {
+        return Ok(WaitsMin(None));
+    }
+    let shortest = parse_duration(text)?;
+    if shortest < Duration::from_micros(1) {
+        return Err("must be none, or at least 1us".into());
+    }
+    Ok(WaitsMin(Some(shortest)))
+}
+
 pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     let interval = parse_duration(text)?;
     if (Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&interval) {

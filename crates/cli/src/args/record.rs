@@ -8,7 +8,9 @@ use clap::{Args, ValueEnum};
 use proctrace_record::Misses;
 
 use super::DEFAULT_TRACE;
-use super::parse::{parse_duration, parse_interval, parse_misses, parse_size};
+use super::parse::{
+    WaitsMin, parse_duration, parse_interval, parse_misses, parse_size, parse_waits,
+};
 
 /// Run a command and record it and all its descendants.
 #[derive(Debug, Args)]
@@ -68,6 +70,11 @@ pub(crate) struct RecordArgs {
     /// Do not time failed look-ups. By default, one in 16 is timed.
     #[arg(long, hide_short_help = true)]
     pub(crate) no_lookup_times: bool,
+
+    /// Record who waited for whom: every time that a task is off the CPU for at least this long, and
+    /// every wait for the end of another task. none: do not.
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = parse_waits)]
+    pub(crate) waits: WaitsMin,
 
     /// Hook for failed look-ups: the kernel functions that implement the calls (no cost for other
     /// calls, but results forged by seccomp are not seen), the calls' own tracepoints, or the

@@ -81,6 +81,8 @@ fn struct_of(kind: Kind) -> &'static str {
         Kind::Place => "pt_place",
         Kind::Mounts => "pt_mounts",
         Kind::LookupTime => "pt_lookup_time",
+        Kind::Wait => "pt_wait",
+        Kind::Signal => "pt_signal",
     }
 }
 

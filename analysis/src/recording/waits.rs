@@ -1,0 +1,57 @@
+//! When tasks were off the CPU, what they waited for and who ended it; signals and their senders.
+
+use proctrace_wire::WaitFor;
+
+/// A time that a task spent off the CPU: asleep from `since_ns` to `woken_ns`, then waiting for a CPU
+/// until `until_ns`. These are in order: `since_ns <= woken_ns <= until_ns`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// Index of the task.
+    pub(crate) task: u32,
+    pub(crate) waits_for: WaitFor,
+    pub(crate) waker: Waker,
+    /// The waker was ending; such waits are recorded whatever their duration.
+    pub(crate) waker_ended: bool,
+    pub(crate) since_ns: u64,
+    /// `since_ns` if it was not asleep (preempted, or just created), or if this is not known.
+    pub(crate) woken_ns: u64,
+    pub(crate) until_ns: u64,
+}
+
+/// What ended a sleep, or sent a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waker {
+    /// A task of the recording, by its index.
+    Task(u32),
+    /// A process outside the recording, by pid; its name is in [`crate::recording::Recording`]'s
+    /// records only for signals.
+    Outside(i32),
+    /// A timer, a device or the network.
+    Interrupt,
+    /// It was not asleep.
+    None,
+    /// Not known.
+    Unknown,
+}
+
+/// A signal that usually ends a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SentSignal {
+    pub(crate) time_ns: u64,
+    /// Index of the process that receives it.
+    pub(crate) process: u32,
+    /// signal(7).
+    pub(crate) signal: u16,
+    /// `si_code` of sigaction(2); 0x80 (`SI_KERNEL`): by the kernel.
+    pub(crate) code: i32,
+    pub(crate) sender: Waker,
+    /// Name of the sender; empty if it was an interrupt or is withheld.
+    pub(crate) sender_name: String,
+}
+
+/// The waits of one task, in order of time.
+pub(crate) fn of_task(waits: &[Wait], task: u32) -> &[Wait] {
+    let begin = waits.partition_point(|wait| wait.task < task);
+    let end = waits.partition_point(|wait| wait.task <= task);
+    &waits[begin..end]
+}
