@@ -18,6 +18,8 @@
 const volatile __u64 waits_min_ns = 0;
 /* As wake_bytes, for their ring. */
 const volatile __u64 waits_wake_bytes = 1 << 18;
+/* Size of a task's kernel stack (THREAD_SIZE), which is not in the kernel's types. */
+const volatile __u64 stack_bytes = 16384;
 
 /* Smaller than the others: its records are few. The loader sets the size. */
 struct {
@@ -38,25 +40,13 @@ struct {
  * The address of the program's stack is a pointer, which must not become a number. The difference of
  * two pointers is one.
  */
-#define THREAD_BYTES 16384
-
-union thread_union {
-	unsigned long stack[1];
-} __attribute__((preserve_access_index));
-
-static __always_inline __u64 stack_bytes(void)
-{
-	return bpf_core_type_exists(union thread_union) ? bpf_core_type_size(union thread_union) :
-							   THREAD_BYTES;
-}
-
 static __always_inline bool is_on_stack_of(struct task_struct *current, __u64 address)
 {
 	__u64 stack = (__u64)BPF_CORE_READ(current, stack), at;
 
 	asm volatile("%0 = r10\n\t%0 -= %1" : "=&r"(at) : "r"(current));
 	at += address;
-	return at - stack < stack_bytes();
+	return at - stack < stack_bytes;
 }
 
 /* Flags of task_struct. Workers of the kernel have no system call of their own. */
@@ -68,11 +58,14 @@ static __always_inline bool is_on_stack_of(struct task_struct *current, __u64 ad
 /* The system call that a task is in; 32-bit programs number theirs differently. */
 static __always_inline __s16 syscall_of(struct task_struct *task)
 {
+	struct mm_struct *mm;
 	int nr;
 
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return NO_SYSCALL;
-	if (is_compat(BPF_CORE_READ(task, mm)))
+	/* as is_compat(), for a pointer that was read by a helper */
+	mm = BPF_CORE_READ(task, mm);
+	if (mm && BPF_CORE_READ(mm, task_size) <= 1ULL << 32)
 		return NO_SYSCALL;
 	nr = REG_NR(current_regs(task));
 	return nr < 0 || nr > 0x7fff ? NO_SYSCALL : nr;

@@ -24,6 +24,7 @@ mod libs;
 mod load;
 mod options;
 mod overview;
+mod path;
 mod recording;
 mod samplers;
 mod sections;

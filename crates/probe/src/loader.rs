@@ -50,6 +50,7 @@ struct Constants {
     hooked_calls: u32,
     waits_min_ns: u64,
     waits_wake_bytes: u64,
+    stack_bytes: u64,
     record_opens: u32,
     time_one_in: u32,
     env_names: [EnvName; ENV_NAMES_MAX],
@@ -87,6 +88,8 @@ impl Constants {
             },
             wanted_calls: wanted.misses.bits(),
             hooked_calls: wanted.hooked_calls().bits(),
+            // 16 KiB, or a page if that is larger (arm64); only KASAN doubles it.
+            stack_bytes: (16 << 10).max(rustix::param::page_size() as u64),
             waits_wake_bytes: u64::from(settings.waits_ring_bytes() / 4),
             waits_min_ns: wanted.waits_min.map_or(0, nanoseconds),
             record_opens: u32::from(wanted.opens),
@@ -114,6 +117,7 @@ impl Constants {
             .override_global("scope_cgroup", &self.scope_cgroup, true)
             .override_global("wanted_calls", &self.wanted_calls, true)
             .override_global("hooked_calls", &self.hooked_calls, true)
+            .override_global("stack_bytes", &self.stack_bytes, true)
             .override_global("waits_min_ns", &self.waits_min_ns, true)
             .override_global("waits_wake_bytes", &self.waits_wake_bytes, true)
             .override_global("record_opens", &self.record_opens, true)
