@@ -26,3 +26,5 @@ struct pt_workdir workdir;
 struct pt_lookup_time lookup_time;
 struct pt_place place;
 struct pt_mounts mounts;
+struct pt_wait wait;
+struct pt_signal signal;

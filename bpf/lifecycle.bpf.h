@@ -343,8 +343,8 @@ static __always_inline void note_last_switch(struct task_struct *task)
 	counts = get_counts();
 	if (counts)
 		__sync_fetch_and_add(&counts->ended, 1);
-	if (is_thread)
-		bpf_map_delete_elem(&threads, &key);
+	if (is_thread && !bpf_map_delete_elem(&threads, &key))
+		__sync_fetch_and_add(&threads_live, -1);
 }
 
 SEC("tp_btf/sched_switch")

@@ -144,6 +144,9 @@ struct {
 	__type(value, struct task_state);
 } threads SEC(".maps");
 
+/* The number of entries: while it is 0, as in most jobs most of the time, nothing is searched. */
+static __u64 threads_live;
+
 /* Progress of the traced tree; written only by the programs. */
 struct counts {
 	__u64 born;	/* tasks ever traced; also the last serial assigned */
@@ -286,8 +289,11 @@ static __always_inline struct orders *get_orders(void)
 static __always_inline struct task_state *state_of_thread(struct task_struct *task)
 {
 	__u64 key = (__u64)task;
-	struct task_state *state = bpf_map_lookup_elem(&threads, &key);
+	struct task_state *state;
 
+	if (!threads_live)
+		return NULL;
+	state = bpf_map_lookup_elem(&threads, &key);
 	/* A thread that calls exec inherits the earlier start time of its leader. */
 	return state && task->start_boottime <= state->born_ns ? state : NULL;
 }

@@ -145,8 +145,10 @@ static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u
 		write_io(&fresh.seen_io, task);
 	fresh.task = __sync_fetch_and_add(&counts->born, 1) + 1;
 	fresh.process = process ? process : fresh.task;
-	if (process && !bpf_map_update_elem(&threads, &key, &fresh, BPF_ANY))
+	if (process && !bpf_map_update_elem(&threads, &key, &fresh, BPF_ANY)) {
+		__sync_fetch_and_add(&threads_live, 1);
 		return fresh.task;
+	}
 	if (bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE))
 		return fresh.task;
 	__sync_fetch_and_add(&counts->ended, 1);

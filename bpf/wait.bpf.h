@@ -34,7 +34,7 @@ struct {
  * No helper tells this; the kernel's own preemption count is in a variable of each CPU that programs
  * cannot refer to on every kernel. But an interrupt of kernel code is served on a separate stack
  * (irq_stack_union on x86, call_on_irq_stack on arm64), and a program runs on the stack of whoever
- * called it, as long as its own need is below 64 bytes (BPF_PRIV_STACK_MIN_SIZE). An interrupt of
+ * called it, as long as the frame of its function is below 64 bytes (BPF_PRIV_STACK_MIN_SIZE). An interrupt of
  * user code is served on the task's own stack on x86, but then no system call is in progress.
  *
  * The address of the program's stack is a pointer, which must not become a number. The difference of
@@ -42,7 +42,7 @@ struct {
  */
 static __always_inline bool is_on_stack_of(struct task_struct *current, __u64 address)
 {
-	__u64 stack = (__u64)BPF_CORE_READ(current, stack), at;
+	__u64 stack = (__u64)current->stack, at;
 
 	asm volatile("%0 = r10\n\t%0 -= %1" : "=&r"(at) : "r"(current));
 	at += address;
@@ -74,12 +74,19 @@ static __always_inline __s16 syscall_of(struct task_struct *task)
 /*
  * Whether the current task acts itself: it is in a system call, ending, or a thread of the kernel.
  * If not, it was only interrupted.
+ *
+ * A function of its own, because each function has or has not a private stack: this one's frame
+ * remains small, whatever its callers need.
  */
-static __always_inline bool acts_itself(struct task_struct *current)
+STEP int acts_itself(void)
 {
+	struct task_struct *current = bpf_get_current_task_btf();
+
 	if (!current->pid || !is_on_stack_of(current, bpf_get_current_task()))
-		return false;
-	return current->flags & (PF_EXITING | PF_KTHREAD) || REG_NR(current_regs(current)) >= 0;
+		return 0;
+	if (current->flags & (PF_EXITING | PF_KTHREAD))
+		return 1;
+	return REG_NR(current_regs(current)) >= 0;
 }
 
 /* ---- being woken ---- */
@@ -109,10 +116,11 @@ int on_waking(__u64 *ctx)
 		return 0;
 	waker = bpf_get_current_task_btf();
 	serial = serial_of(waker);
-	bits = acts_itself(waker) ? PT_WAIT_BY_TASK : PT_WAIT_BY_INTERRUPT;
+	bits = acts_itself() ? PT_WAIT_BY_TASK : PT_WAIT_BY_INTERRUPT;
 	if (bits == PT_WAIT_BY_TASK && waker->flags & PF_EXITING)
 		bits |= PT_WAIT_BY_END;
-	state->waker_syscall = serial ? syscall_of(waker) : NO_SYSCALL;
+	/* that of a 32-bit program has another meaning, but this matters only for senders of data */
+	state->waker_syscall = serial ? REG_NR(current_regs(waker)) : NO_SYSCALL;
 	state->waker = serial;
 	state->waker_tgid = waker->tgid;
 	if (!serial && may_see(waker)) {
@@ -129,14 +137,15 @@ int on_waking(__u64 *ctx)
 
 /* ---- leaving a CPU, and getting one ---- */
 
-static __always_inline void note_off(struct task_struct *task, bool preempted, __u64 now)
+/* Returns the time, 0 if the task is not traced. */
+static __always_inline __u64 note_off(struct task_struct *task, bool preempted)
 {
 	struct task_state *state = state_of(task);
 
 	if (!state)
-		return;
-	state->off_ns = now;
+		return 0;
 	state->off_state = preempted ? 'R' : state_letter(task);
+	return state->off_ns = bpf_ktime_get_boot_ns();
 }
 
 /* The type of the file behind a descriptor; 0 if there is none. */
@@ -190,6 +199,7 @@ static __always_inline void write_wait(struct task_struct *task, struct task_sta
 				      BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
+/* `now` is 0 if the time has not been read yet. */
 static __always_inline void note_on(struct task_struct *task, __u64 now)
 {
 	struct task_state *state = state_of(task);
@@ -201,6 +211,8 @@ static __always_inline void note_on(struct task_struct *task, __u64 now)
 	off_ns = state->off_ns;
 	if (!off_ns)
 		return;
+	if (!now)
+		now = bpf_ktime_get_boot_ns();
 	was_asleep = state->off_state != 'R';
 	if (now - off_ns >= waits_min_ns || (was_asleep && state->waker_bits & PT_WAIT_BY_END))
 		write_wait(task, state, off_ns, now);
@@ -215,10 +227,10 @@ static __always_inline void note_on(struct task_struct *task, __u64 now)
 static __always_inline void note_switch(struct task_struct *from, struct task_struct *to,
 					bool preempted)
 {
-	__u64 now = bpf_ktime_get_boot_ns();
+	__u64 now = 0;
 
 	if (from && from->pid)
-		note_off(from, preempted, now);
+		now = note_off(from, preempted);
 	if (to->pid)
 		note_on(to, now);
 }
@@ -276,7 +288,7 @@ int on_signal(__u64 *ctx)
 	r->sender = serial;
 	r->sender_tgid = sender->tgid;
 	r->signal = signal;
-	r->bits = acts_itself(sender) || sender == task ? 0 : PT_SIGNAL_BY_INTERRUPT;
+	r->bits = acts_itself() || sender == task ? 0 : PT_SIGNAL_BY_INTERRUPT;
 	r->code = si_code_of(ctx[1]);
 	copy_comm(r->sender_comm, sender);
 	if (!may_see(sender)) {

@@ -24,6 +24,7 @@ const PROGRAMS: &[&str] = &[
     "daemon",
     "killed",
     "workdirs",
+    "waits",
 ];
 
 /// A directory whose name reveals nothing about the machine.

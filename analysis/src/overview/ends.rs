@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Ends, ProgramEnd};
 use proctrace_wire::{Outcome, dumped_core};
 
+use crate::overview::blame::{cause, fatal_signals};
 use crate::recording::Recording;
 use crate::recording::process::Process;
 
@@ -67,6 +68,8 @@ pub(crate) fn ends(recording: &Recording) -> Ends {
     // They were in order of name and outcome, and the sort is stable.
     by_program.sort_by_key(|end| (rank(&end.program, end.outcome), Reverse(end.processes)));
     ends.by_program = by_program;
+    ends.cause = cause(recording);
+    ends.fatal_signals = fatal_signals(recording);
     ends
 }
 

@@ -1,6 +1,7 @@
 //! A recording at a glance: the summary, the sums behind all tables of programs, the metrics that
 //! gates compare, and what could not be seen.
 
+pub(crate) mod blame;
 pub(crate) mod blind_spots;
 pub(crate) mod ends;
 pub(crate) mod lives;

@@ -1,6 +1,6 @@
 //! How processes ended: which failed, and which were killed by a signal.
 
-use proctrace_findings::{Table, Unit, Values, counted};
+use proctrace_findings::{EndStep, Ends, Table, Unit, Values, counted};
 
 use crate::analysis::Analysis;
 use crate::error::AnalysisError;
@@ -30,5 +30,37 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
             counted(ends.unknown, "process", "processes")
         ));
     }
-    Ok(Content { tables: vec![table], charts: Vec::new() })
+    Ok(Content { tables: vec![chain(&ends.cause), table, signals(ends)], charts: Vec::new() })
+}
+
+/// Why the command failed.
+fn chain(steps: &[EndStep]) -> Table {
+    let of = || steps.iter();
+    Table::new("end_chain", "Why the command failed, first cause first")
+        .whole("time_ns", "at", Unit::Nanoseconds, of().map(|step| Some(step.time_ns)))
+        .text("program", "program", of().map(|step| step.program.clone()))
+        .figures("pid", "pid", of().map(|step| step.pid.to_string()))
+        .text("how", "how", of().map(|step| step.how.clone()))
+        .column("sent_by", "sent by", Unit::Text, Values::Text(of().map(by).collect()))
+        .note(
+            "A program that passes on the status of a command failed because of the last one with \
+             this status; one that gives up, because of the first failure after which it started \
+             nothing more.",
+        )
+}
+
+fn by(step: &EndStep) -> Option<String> {
+    step.sent_by.clone()
+}
+
+/// Processes that were ended by a signal.
+fn signals(ends: &Ends) -> Table {
+    let of = || ends.fatal_signals.iter();
+    let senders = of().map(|signal| signal.sent_by.clone()).collect();
+    Table::new("fatal_signals", "Processes ended by a signal")
+        .whole("time_ns", "at", Unit::Nanoseconds, of().map(|signal| Some(signal.time_ns)))
+        .text("program", "program", of().map(|signal| signal.program.clone()))
+        .figures("pid", "pid", of().map(|signal| signal.pid.to_string()))
+        .text("signal", "signal", of().map(|signal| signal.signal.clone()))
+        .column("sent_by", "sent by", Unit::Text, Values::Text(senders))
 }

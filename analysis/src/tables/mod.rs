@@ -13,6 +13,7 @@ mod nearest;
 mod query;
 mod rows;
 mod schema;
+mod waiting;
 mod words;
 
 use std::path::Path;
@@ -60,6 +61,10 @@ pub(crate) fn stream(
                     sink(schema, rows::opened_files(recording, &paths, schema, wanted, range)?)
                 })?;
             }
+            "waits" => in_batches(recording.waits.len(), |range| {
+                sink(schema, waiting::waits(recording, schema, wanted, range)?)
+            })?,
+            "signals" => sink(schema, waiting::signals(recording, schema, wanted)?)?,
             "bins" => sink(schema, rows::bins(recording, schema, wanted)?)?,
             "category_bins" => {
                 sink(schema, rows::category_bins(recording, &names, schema, wanted)?)?;

@@ -492,6 +492,46 @@ pub const TABLES: &[TableSchema] = &[
         ],
     },
     TableSchema {
+        name: "waits",
+        says: "A time that a thread spent off the CPU: asleep, then waiting for a CPU (record \
+               --waits).",
+        columns: &[
+            THREAD_ID,
+            PROCESS_ID,
+            column("start_ns", I64, "When it left its CPU, since the start of the recording."),
+            column("asleep_ns", I64, "How long it was asleep; 0 if it was ready to run."),
+            column("cpu_wait_ns", I64, "How long it then waited for a CPU."),
+            column(
+                "waits_for",
+                Text,
+                "cpu, child, vfork, pipe, socket, futex, disk, timer, poll, file_lock, signal, \
+                 device, queue, stopped or other.",
+            ),
+            column(
+                "woken_by",
+                Text,
+                "task (of the recording), outside (another task), interrupt (a timer, a device \
+                 or the network), none (it was not asleep) or unknown.",
+            ),
+            column("waker_thread_id", U32, "The thread of the recording that woke it."),
+            column("waker_pid", I32, "Pid of the process that woke it."),
+            column("waker_ended", Flag, "Whether it was the end of that thread which woke it."),
+        ],
+    },
+    TableSchema {
+        name: "signals",
+        says: "A signal that usually ends a process, such as SIGTERM, and its sender.",
+        columns: &[
+            PROCESS_ID,
+            TIME_NS,
+            column("signal", Text, "Its name."),
+            column("code", I32, "si_code of sigaction(2); 128: sent by the kernel."),
+            column("sent_by", Text, "task (of the recording), outside, or interrupt (a timer)."),
+            column("sender_pid", I32, "Pid of the sender."),
+            column("sender_name", Text, "Name of the sender."),
+        ],
+    },
+    TableSchema {
         name: "bins",
         says: "All recorded processes in one bin of time; all bins have the same width.",
         columns: &[

@@ -21,6 +21,41 @@ pub struct Ends {
     /// signals, SIGKILL, other signals, exit statuses; negative results of test commands (`grep`)
     /// are last.
     pub by_program: Vec<ProgramEnd>,
+    /// Why the command failed: the process that failed first, then those that failed because of it,
+    /// and the command last. Empty if it succeeded.
+    pub cause: Vec<EndStep>,
+    /// Processes that a signal ended, in order of time.
+    pub fatal_signals: Vec<FatalSignal>,
+}
+
+/// A failed process in the chain that leads to the command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EndStep {
+    /// When it ended, since the start of the recording.
+    pub time_ns: u64,
+    /// Its pid.
+    pub pid: i32,
+    /// The last program it ran.
+    pub program: String,
+    /// Its outcome: "SIGSEGV", "exit 1".
+    pub how: String,
+    /// Who sent the signal that ended it, in words; `None` if there was none or it is not known.
+    pub sent_by: Option<String>,
+}
+
+/// A process that a signal ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FatalSignal {
+    /// When it ended, since the start of the recording.
+    pub time_ns: u64,
+    /// Its pid.
+    pub pid: i32,
+    /// The last program it ran.
+    pub program: String,
+    /// The name of the signal.
+    pub signal: String,
+    /// Who sent it, in words; `None` if not known.
+    pub sent_by: Option<String>,
 }
 
 /// Processes that ran the same program and ended the same way.

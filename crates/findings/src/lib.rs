@@ -20,7 +20,7 @@ pub use chart::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
     Lines, Point, Scatter, Step, Waterfall,
 };
-pub use ends::{Ends, ProgramEnd};
+pub use ends::{EndStep, Ends, FatalSignal, ProgramEnd};
 pub use farm::{DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink, Trial, TrialRun};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
 pub use libs::{

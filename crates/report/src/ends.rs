@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use proctrace_findings::{Ends, Outcome, ProgramEnd};
+use proctrace_findings::{EndStep, Ends, Outcome, ProgramEnd, time};
 
 use crate::escape::terminal;
 use crate::number::count;
@@ -28,6 +28,34 @@ pub(crate) fn summary(ends: &Ends, width: usize) -> Option<String> {
         parts.push(with_names(failed, ends, of_codes, width));
     }
     (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// Why the command failed, in one sentence; None if it did not, or alone and by its own decision.
+pub(crate) fn cause(ends: &Ends) -> Option<String> {
+    let (first, rest) = ends.cause.split_first()?;
+    if rest.is_empty() && first.sent_by.is_none() {
+        return None;
+    }
+    let name = |step: &EndStep| terminal(&step.program).into_owned();
+    let mut text = match (&first.sent_by, first.how.strip_prefix("exit ")) {
+        (Some(by), None) => {
+            format!("{} (pid {}) was ended by {}", name(first), first.pid, first.how)
+                + &format!(" from {}", terminal(by))
+        }
+        (Some(by), Some(code)) => {
+            format!("{} (pid {}) exited with {code}", name(first), first.pid)
+                + &format!(" after a signal from {}", terminal(by))
+        }
+        (None, None) => format!("{} (pid {}) was ended by {}", name(first), first.pid, first.how),
+        (None, Some(code)) => format!("{} (pid {}) exited with {code}", name(first), first.pid),
+    };
+    let _ = write!(text, " at {}", time(first.time_ns));
+    if !rest.is_empty() {
+        let followed: Vec<String> =
+            rest.iter().map(|step| format!("{} ({})", name(step), step.how)).collect();
+        let _ = write!(text, "; because of it ended {}", followed.join(", "));
+    }
+    Some(text)
 }
 
 /// Appends as many of the most severe outcomes as fit: "(cc1 SIGSEGV ×2 with core dump, python3
@@ -99,6 +127,7 @@ pub(crate) mod tests {
             core_dumps: n,
             unknown: n,
             by_program: by_program.collect(),
+            ..Ends::default()
         }
     }
 
@@ -118,6 +147,7 @@ pub(crate) mod tests {
                 end("grep", Outcome::Code(1), 11),
                 end("test", Outcome::Code(1), 1),
             ],
+            ..Ends::default()
         };
         ends.by_program[0].core_dumps = 1;
         assert_eq!(
@@ -136,5 +166,33 @@ pub(crate) mod tests {
             "3 killed by a signal · 14 exited with a non-zero status"
         );
         assert_eq!(summary(&Ends { succeeded: 3, unknown: 2, ..Ends::default() }, 80), None);
+    }
+
+    fn step(program: &str, how: &str, sent_by: Option<&str>) -> EndStep {
+        EndStep {
+            time_ns: 12_400_000_000,
+            pid: 71,
+            program: program.into(),
+            how: how.into(),
+            sent_by: sent_by.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn the_cause_is_a_sentence() {
+        let of = |cause| self::cause(&Ends { cause, ..Ends::default() });
+        let oom = step("cc1", "SIGKILL", Some("the out-of-memory killer"));
+        assert_eq!(
+            of(vec![oom, step("gcc", "exit 4", None), step("make", "exit 2", None)]).unwrap(),
+            "cc1 (pid 71) was ended by SIGKILL from the out-of-memory killer at 12.4 s; because of \
+             it ended gcc (exit 4), make (exit 2)"
+        );
+        let handled = step("job", "exit 143", Some("batchd (pid 5)"));
+        assert_eq!(
+            of(vec![handled]).unwrap(),
+            "job (pid 71) exited with 143 after a signal from batchd (pid 5) at 12.4 s"
+        );
+        assert_eq!(of(vec![step("false", "exit 1", None)]), None);
+        assert_eq!(of(Vec::new()), None);
     }
 }

@@ -266,6 +266,8 @@ fn figures(findings: &Findings, width: usize) -> Vec<(&'static str, String)> {
     rows.push(("", concurrency(s)));
     let ends = findings.ends.as_ref().and_then(|ends| ends::summary(ends, width));
     rows.extend(ends.map(|text| ("Ends", text)));
+    let cause = findings.ends.as_ref().and_then(ends::cause);
+    rows.extend(cause.map(|text| ("Cause", text)));
     rows.push(("Memory", memory(s)));
     rows.push((
         "Storage",

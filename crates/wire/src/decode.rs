@@ -332,7 +332,7 @@ mod tests {
     }
 
     fn any_record() -> impl Strategy<Value = Vec<u8>> {
-        (0u16..24, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
+        (0u16..27, 0usize..64, proptest::collection::vec(any::<u8>(), 0..400)).prop_map(
             |(kind, words, mut body)| {
                 body.resize(body.len().max(words * 8).next_multiple_of(8), 0);
                 let size = u16::try_from(size_of::<Head>() + body.len()).unwrap();

@@ -23,10 +23,12 @@ enum Meaning {
 /// that adding a field requires a decision.
 fn meaning(field: &str) -> Option<Meaning> {
     Some(match field {
-        "task" | "process" | "child" | "child_process" => Meaning::Serial,
+        "task" | "process" | "child" | "child_process" | "waker" | "sender" => Meaning::Serial,
         "tgid" | "tid" | "parent_tgid" | "tgid_ns" | "tid_ns" | "old_tid" | "child_tgid"
-        | "child_tid" | "child_tgid_ns" | "child_tid_ns" => Meaning::Pid,
-        "time_ns" | "start_ns" | "begin_ns" => Meaning::Time,
+        | "child_tid" | "child_tgid_ns" | "child_tid_ns" | "waker_tgid" | "sender_tgid" => {
+            Meaning::Pid
+        }
+        "time_ns" | "start_ns" | "begin_ns" | "since_ns" | "woken_ns" => Meaning::Time,
         "number" => Meaning::Number,
         // The header is classified separately.
         "head" | "kind" | "size" | "pad" | "bits" | "comm" | "status" | "state" | "what" => {
@@ -49,9 +51,9 @@ fn meaning(field: &str) -> Option<Meaning> {
         // arguments of a call
         "call" | "slot" | "exit_signal" | "flags" | "error" | "dirfd" | "argc" | "env_id"
         | "offset" | "bytes" | "argv_bytes" | "argv_here" | "path_bytes" | "interp_bytes"
-        | "exe_bytes" | "cwd_bytes" | "duration_ns" | "mount_namespace" | "total_bytes" => {
-            Meaning::Kept
-        }
+        | "exe_bytes" | "cwd_bytes" | "duration_ns" | "mount_namespace" | "total_bytes"
+        | "syscall" | "waker_syscall" | "file_type" | "signal" | "code" => Meaning::Kept,
+        "waker_comm" | "sender_comm" => Meaning::Kept,
         // counts at a tick, and of lost records
         "tasks" | "running" | "sleeping" | "uninterruptible" | "stopped" | "dead" | "sampled"
         | "lost" | "reason" | "cpu" | "count" => Meaning::Kept,
