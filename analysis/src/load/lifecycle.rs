@@ -171,6 +171,7 @@ impl Loader<'_> {
         {
             let task = self.add_task(fork.child, fork.child_tid, process, fork.head.time_ns, true);
             self.made.tasks[task].forked = true;
+            self.note_forker(task, fork);
             return;
         }
         // CLONE_PARENT creates a sibling.
@@ -202,6 +203,15 @@ impl Loader<'_> {
             _ => None,
         };
         self.made.processes[at].set_forked_by_thread(forked_by_thread);
+        self.note_forker(self.made.tasks.len() - 1, fork);
+    }
+
+    /// Keeps who forked a task, if that is not whom [`Recording::forker_of`] takes for it otherwise.
+    fn note_forker(&mut self, task: usize, fork: &layout::Fork) {
+        let Some(forker) = self.task_of_serial.get(fork.head.task) else { return };
+        if self.made.waits_are_known() && self.made.forker_of(task) != Some(forker) {
+            self.made.forkers.push((number(task), number(forker)));
+        }
     }
 
     fn exit(&mut self, exit: &layout::Exit) {

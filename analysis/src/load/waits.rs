@@ -30,7 +30,7 @@ impl Loader<'_> {
             }
         });
         self.made.undecodable += decoded.undecodable;
-        waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns));
+        waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns, wait.since_ns));
         self.made.waits = waits;
     }
 

@@ -1,6 +1,17 @@
 //! The critical path: what the wall time of a recording was spent on, from the end of the command back
 //! to its start.
 
+mod walk;
+
+use std::cmp::Reverse;
+
+use proctrace_trace::Quantity;
+
+use crate::recording::Recording;
+
+/// Without births a task has no forker to go on with, without waits no waker.
+pub(crate) const NEEDS: &[Quantity] = &[Quantity::Forks, Quantity::Waits];
+
 /// What the task on the path did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Doing {
@@ -27,3 +38,25 @@ pub(crate) struct Part {
 pub(crate) struct CriticalPath {
     pub(crate) parts: Vec<Part>,
 }
+
+impl CriticalPath {
+    /// The path of the command; `None` if none was launched, or if its waits were not recorded.
+    pub(crate) fn of(recording: &Recording) -> Option<Self> {
+        let root = recording.root()?;
+        if !recording.knows.all(NEEDS) {
+            return None;
+        }
+        // The process ends with the last of its tasks; of several, the first one stands for it.
+        let ended_ns = |task: &usize| recording.tasks[*task].ended_ns().unwrap_or(u64::MAX);
+        let last = root.tasks().min_by_key(|task| Reverse(ended_ns(task)))?;
+        let end_ns = recording.first_ns.saturating_add(recording.wall_ns());
+        Some(Self { parts: walk::back(recording, number(last), recording.first_ns, end_ns) })
+    }
+}
+
+fn number(task: usize) -> u32 {
+    u32::try_from(task).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -92,6 +92,8 @@ pub struct Recording {
     pub(crate) memory_readings: Vec<MemoryReading>,
     /// Times off the CPU, by task and then in order of time.
     pub(crate) waits: Vec<Wait>,
+    /// Tasks and their forkers, by task, where [`Recording::forker_of`] could not tell otherwise.
+    pub(crate) forkers: Vec<(u32, u32)>,
     /// Signals that usually end a process, in order of time.
     pub(crate) signals: Vec<SentSignal>,
     /// Processes chosen by the out-of-memory killer.
@@ -137,6 +139,7 @@ impl Recording {
             totals: Totals::default(),
             memory_readings: Vec::new(),
             waits: Vec::new(),
+            forkers: Vec::new(),
             signals: Vec::new(),
             oom_killed: Vec::new(),
             peak_running: None,
@@ -189,6 +192,25 @@ impl Recording {
     pub(crate) fn knows_ticks(&self) -> bool {
         let recorded = !matches!(self.header.knows(Quantity::Split), Knowledge::Absent { .. });
         recorded && self.knows.all(&[Quantity::Cpu])
+    }
+
+    /// Whether times off the CPU were recorded.
+    pub(crate) fn waits_are_known(&self) -> bool {
+        self.knows.all(&[Quantity::Waits])
+    }
+
+    /// Index of the task that forked a task; `None` for the command, or where it is not known.
+    pub(crate) fn forker_of(&self, task: usize) -> Option<usize> {
+        let exception = self.forkers.binary_search_by_key(&task, |(task, _)| *task as usize);
+        if let Ok(at) = exception {
+            return Some(self.forkers[at].1 as usize);
+        }
+        let process = &self.processes[self.tasks[task].process()];
+        if self.tasks[task].is_thread {
+            return process.tasks().next();
+        }
+        let parent = process.parent()?;
+        process.forked_by_thread().or_else(|| self.processes[parent].tasks().next())
     }
 
     /// Number of the category in which a process is counted.
