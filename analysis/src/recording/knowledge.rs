@@ -204,7 +204,7 @@ pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
         "counts" | "programs" | "lives" | "spawn_sources" | "spawn_lines" | "spawners"
         | "spawn_pairs" | "ancestry" => WHO,
         "lifetimes" => &[Forks],
-        "ends" => WHO,
+        "ends" | "end_chain" | "fatal_signals" => WHO,
         "accounting" | "accounting_why" => &[Forks, Cpu],
         "accounting_looks" => &[Forks, Cpu, Samples],
         "accounting_processes" => &[Forks, Execs, Cpu],

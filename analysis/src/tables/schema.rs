@@ -524,7 +524,7 @@ pub const TABLES: &[TableSchema] = &[
         columns: &[
             PROCESS_ID,
             TIME_NS,
-            column("signal", Text, "Its name."),
+            column("signal_name", Text, "Its name: SIGTERM."),
             column("code", I32, "si_code of sigaction(2); 128: sent by the kernel."),
             column("sent_by", Text, "task (of the recording), outside, or interrupt (a timer)."),
             column("sender_pid", I32, "Pid of the sender."),

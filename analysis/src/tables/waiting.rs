@@ -84,7 +84,7 @@ pub(crate) fn signals(
         rows.iter().map(|sent| process(sent).map(|process| process.serial)).collect()
     });
     frame.values("time_ns", || rows.iter().map(|sent| since(recording, sent.time_ns)).collect());
-    frame.words("signal", &names, || rows.iter().map(|s| Some(u32::from(s.signal))).collect());
+    frame.words("signal_name", &names, || rows.iter().map(|s| Some(u32::from(s.signal))).collect());
     frame.values("code", || rows.iter().map(|sent| sent.code).collect());
     frame.words("sent_by", &senders, || rows.iter().map(|s| Some(kind_of(s.sender))).collect());
     frame.options("sender_pid", || rows.iter().map(|s| who(recording, s.sender).1).collect());

@@ -206,5 +206,6 @@ fn the_payload_is_as_serial_and_as_parallel_as_it_says() {
     let lived = report(&recorded.trace())["run"]["wall_ns"].as_f64().unwrap() / 1e9;
     let excess = tables.column("pool_cores", "excess_ns")[0] / 1e9;
     assert!(excess >= cpu - lived - 0.05 * cpu, "{excess} {cpu} {lived}");
-    assert!(excess <= cpu - 0.5 * parallel, "{excess} {cpu} {parallel}");
+    // On a busy machine the workers together may get less than one core: then there is no excess.
+    assert!(excess <= (cpu - 0.5 * parallel).max(0.0), "{excess} {cpu} {parallel}");
 }

@@ -43,6 +43,7 @@ static VARIANTS: &[Tracer] = &[
     variant("opens only", |site| Ok(own::command(site, &["--misses", "open,exec"]))),
     variant("no look-ups", |site| Ok(own::command(site, &["--misses", "none"]))),
     variant("untimed", |site| Ok(own::command(site, &["--no-lookup-times"]))),
+    variant("no waits", |site| Ok(own::command(site, &["--waits", "none"]))),
     variant("opens too", |site| Ok(own::command(site, &["--opens"]))),
     variant("sys_exit", |site| Ok(own::command(site, &["--lookup-hook", "sys-exit"]))),
     variant("sys_exit empty", |site| {
