@@ -56,6 +56,10 @@ impl Files for Inferred<'_> {
         self.today.real(path)
     }
 
+    fn names(&self, path: &[u8]) -> Option<Vec<Vec<u8>>> {
+        self.today.names(path)
+    }
+
     fn executable(&self, path: &[u8]) -> Option<Vec<u8>> {
         self.today.executable(path)
     }

@@ -14,6 +14,8 @@ use crate::elf::Elf;
 const LINKS_MAX: usize = 40;
 /// How much of a file is read: the cache of a system with ten thousand libraries.
 const BYTES_MAX: u64 = 1 << 20;
+/// Maximum number of names in a directory that is listed.
+const NAMES_MAX: usize = 100_000;
 
 /// A file, whatever its name: device and inode number.
 pub type Identity = (u64, u64);
@@ -54,6 +56,11 @@ pub trait Files {
 
     /// A path without symbolic links; `None` if nothing is there.
     fn real(&self, _path: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The names in a directory, sorted; `None` if it cannot be read or has more than 100,000.
+    fn names(&self, _path: &[u8]) -> Option<Vec<Vec<u8>>> {
         None
     }
 
@@ -195,6 +202,19 @@ impl Files for Root {
         outside.exists().then(|| inside.into_os_string().into_encoded_bytes())
     }
 
+    fn names(&self, path: &[u8]) -> Option<Vec<Vec<u8>>> {
+        let (_, resolved) = self.resolve(path).ok()?;
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(resolved).ok()? {
+            if names.len() == NAMES_MAX {
+                return None;
+            }
+            names.push(entry.ok()?.file_name().into_encoded_bytes());
+        }
+        names.sort_unstable();
+        Some(names)
+    }
+
     fn executable(&self, path: &[u8]) -> Option<Vec<u8>> {
         if self.at(b"/proc/self") != Found::Directory {
             return None;
@@ -241,6 +261,20 @@ mod tests {
         assert_eq!(files.bytes(b"/none"), None);
         std::fs::write(root.path().join("empty"), "").expect("a file");
         assert_eq!(files.bytes(b"/empty"), Some(Vec::new()));
+    }
+
+    #[test]
+    fn names_are_those_of_the_directory_that_a_link_leads_to() {
+        let root = tempfile::tempdir().expect("a directory");
+        let files = Root::new(root.path());
+        std::fs::create_dir(root.path().join("d")).expect("a directory");
+        for name in ["b.so", "a.so"] {
+            std::fs::write(root.path().join("d").join(name), "x").expect("a file");
+        }
+        symlink("/d", root.path().join("link")).expect("a link");
+        assert_eq!(files.names(b"/link"), Some(vec![b"a.so".to_vec(), b"b.so".to_vec()]));
+        assert_eq!(files.names(b"/d/a.so"), None);
+        assert_eq!(files.names(b"/none"), None);
     }
 
     #[test]

@@ -30,6 +30,6 @@ pub use cache::{Cache, CacheError};
 pub use capabilities::{Capabilities, Linker};
 pub use elf::{Elf, ElfError};
 pub use files::{Files, Found, Identity, Root};
-pub use list::Tokens;
+pub use list::{Tokens, has_origin, own_directories};
 pub use search::{Call, Cause, PROBES_MAX, Probe, Program, Search, Unmodelled};
 pub use start::{search, search_later, search_on};

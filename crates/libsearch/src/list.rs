@@ -54,6 +54,22 @@ pub(crate) fn directories(
     found
 }
 
+/// The directories of an RPATH or RUNPATH as they are searched, and whether they depend on the place of its
+/// object: by $ORIGIN.
+pub fn own_directories<'a>(
+    list: &'a [u8],
+    tokens: &'a Tokens,
+) -> impl Iterator<Item = (Vec<u8>, bool)> + 'a {
+    let entries = list.split(|byte| *byte == b':');
+    entries.filter_map(|entry| Some((expand(entry, tokens, Trust::All)?, has_origin(entry))))
+}
+
+/// Whether a path has the token $ORIGIN.
+pub fn has_origin(path: &[u8]) -> bool {
+    let dollars = path.iter().enumerate().filter(|(_, byte)| **byte == b'$');
+    dollars.map(|(at, _)| &path[at..]).any(|rest| matches!(token(rest), Some((b"ORIGIN", _))))
+}
+
 /// A path with its tokens replaced; `None` if one of them is not known or not trusted.
 pub(crate) fn expand(path: &[u8], tokens: &Tokens, trust: Trust<'_>) -> Option<Vec<u8>> {
     let mut expanded = Vec::with_capacity(path.len());
@@ -159,6 +175,18 @@ mod tests {
         assert_eq!(of("/"), ["0/"]);
         let unknown = Tokens { origin: None, ..tokens() };
         assert_eq!(directories(b"$ORIGIN:/a", b":", &unknown, Trust::All), [(1, b"/a/".to_vec())]);
+    }
+
+    #[test]
+    fn entries_with_origin_depend_on_the_place() {
+        let (tokens, list) = (tokens(), b"/a:$ORIGIN/../lib:$LIB:${ORIGIN}");
+        let found: Vec<_> = own_directories(list, &tokens).collect();
+        let expected: [(&[u8], bool); 4] =
+            [(b"/a", false), (b"/opt/bin/../lib", true), (b"lib64", false), (b"/opt/bin", true)];
+        assert_eq!(found, expected.map(|(path, relative)| (path.to_vec(), relative)));
+        for (path, expected) in [("$ORIGINAL", false), ("$LIB/$ORIGIN", true), ("ORIGIN$", false)] {
+            assert_eq!(has_origin(path.as_bytes()), expected, "{path}");
+        }
     }
 
     #[test]
