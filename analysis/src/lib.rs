@@ -41,8 +41,8 @@ pub use error::AnalysisError;
 pub use events::{ATHENA_EVENTS, EventLog, EventPattern, Events, PatternError};
 pub use gantt::gantt;
 pub use libs::{
-    Candidate, Conflict, FarmPlan, Fixes, Link, ListChange, Machine, MakeView, Rewrite, SeenMount,
-    libs,
+    Candidate, Conflict, FarmPlan, Fixes, Kept, Link, ListChange, Machine, MakeView, Rewrite,
+    SeenMount, libs,
 };
 pub use options::{Content, Options};
 pub use overview::rule_uses::classification;

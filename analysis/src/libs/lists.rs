@@ -36,7 +36,7 @@ pub(crate) struct Hits {
 impl Hits {
     pub(crate) fn of(uses: &Uses<'_>) -> Self {
         let mut hits = Self::default();
-        for Listed { list, search, times } in uses.with_list() {
+        for Listed { list, search, times, .. } in uses.with_list() {
             hits.known.insert(list.to_vec());
             let entries: Vec<_> = list.split(|byte| matches!(byte, b':' | b';')).collect();
             for found in found(search) {

@@ -5,14 +5,20 @@
 //! model's cause, any other a cause by its path.
 
 mod by_path;
+mod candidates;
 mod causes;
 mod costs;
 mod farm;
 mod file_systems;
 mod files;
+mod held;
 mod lists;
+mod merge;
+#[cfg(test)]
+mod merge_tests;
 mod mounts;
 mod needed;
+mod places;
 mod remedies;
 mod searches;
 mod starts;
@@ -29,7 +35,8 @@ use proctrace_libsearch::{Cache, Call, Files, Linker};
 use proctrace_replay::{Body, Environment, Event, Exec, Miss, MountTable, Replay};
 use proctrace_wire::{Call as SystemCall, Family};
 
-pub use crate::libs::farm::{Candidate, Conflict, FarmPlan, Link};
+pub use crate::libs::candidates::{Candidate, Conflict, Link};
+pub use crate::libs::farm::{FarmPlan, Kept};
 pub use crate::libs::lists::ListChange;
 pub use crate::libs::needed::Rewrite;
 pub use crate::libs::remedies::Fixes;

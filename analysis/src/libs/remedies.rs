@@ -8,12 +8,13 @@ use proctrace_wire::escape::to_bytes;
 use crate::libs::System;
 use crate::libs::farm::{FARM, Farm, FarmPlan};
 use crate::libs::lists::{Hits, ListChange, Values};
+use crate::libs::merge::merged;
 use crate::libs::needed::{Absolute, Rewrite};
 use crate::libs::starts::Starts;
 use crate::libs::uses::{Dlopened, Use, Uses};
 
 /// Each remedy for searches of libraries by its stable name: what it does, and what it risks.
-const REMEDIES: [(&str, &str, &str); 8] = [
+const REMEDIES: [(&str, &str, &str); 9] = [
     ("none", "nothing: as recorded", ""),
     (
         "drop",
@@ -43,6 +44,14 @@ const REMEDIES: [(&str, &str, &str); 8] = [
         "as for farm, and links to libc must be renewed when the system is upgraded",
     ),
     (
+        "merge",
+        "put one directory in place of all others, with links to all libraries in them and to those of \
+         the system; --farm with --merge makes it",
+        "as for farm-system, and libraries that are added to these directories are not found before the \
+         links are renewed; nor is what programs look for beside a library, or in LD_LIBRARY_PATH \
+         themselves",
+    ),
+    (
         "needed",
         "name libraries by absolute paths in the application's own programs and libraries; \
          --patchelf prints the commands",
@@ -58,6 +67,8 @@ pub struct Fixes {
     pub farm: FarmPlan,
     /// The directory of the remedy "farm-system".
     pub farm_system: FarmPlan,
+    /// The directory of the remedy "merge".
+    pub merge: FarmPlan,
     /// The values of LD_LIBRARY_PATH with the remedy "clean", the most common first.
     pub library_paths: Vec<ListChange>,
     /// The values of PATH with the remedy "path", the most common first.
@@ -94,6 +105,7 @@ pub(crate) fn remedies(
         hits: Hits::of(&uses),
         farm: Farm::of(&uses, false),
         farm_system: Farm::of(&uses, true),
+        merge: merged(&uses),
         absolute: Absolute::of(&uses),
         uses: &uses,
     };
@@ -105,6 +117,7 @@ pub(crate) fn remedies(
         match name {
             "farm" => model.farm.plan.failing = predicted.failing,
             "farm-system" => model.farm_system.plan.failing = predicted.failing,
+            "merge" => model.merge.plan.failing = predicted.failing,
             _ => {}
         }
         let applies = match name {
@@ -135,6 +148,7 @@ pub(crate) fn remedies(
         paths: evidence.values.paths(),
         farm: model.farm.plan,
         farm_system: model.farm_system.plan,
+        merge: model.merge.plan,
         rewrites: model.absolute.rewrites,
         hits: model.hits,
     };
@@ -176,6 +190,7 @@ struct Model<'a> {
     hits: Hits,
     farm: Farm<'a>,
     farm_system: Farm<'a>,
+    merge: Farm<'a>,
     absolute: Absolute<'a>,
 }
 
@@ -185,6 +200,7 @@ impl Model<'_> {
         let files: &dyn Files = match remedy {
             "farm" => &self.farm,
             "farm-system" => &self.farm_system,
+            "merge" => &self.merge,
             "needed" => &self.absolute,
             _ => system.files,
         };
@@ -210,7 +226,9 @@ impl Model<'_> {
         let list = used.start.library_path.as_ref()?;
         match remedy {
             "unset" => used.takes_from_list().then(|| list.clone()),
-            "farm" | "farm-system" => Some([FARM, b":", list].concat()),
+            "farm" => Some(self.farm.plan.list(FARM, list)),
+            "farm-system" => Some(self.farm_system.plan.list(FARM, list)),
+            "merge" => Some(self.merge.plan.list(FARM, list)),
             _ => self.hits.changed(remedy, list),
         }
     }

@@ -35,6 +35,16 @@ impl Kind {
         &self.exe
     }
 
+    /// Whether the start is secure, so that LD_LIBRARY_PATH is ignored.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.secure
+    }
+
+    /// LD_LIBRARY_PATH, unless it is empty.
+    pub(crate) fn library_path(&self) -> Option<&[u8]> {
+        self.library_path.as_deref()
+    }
+
     /// The root of the process, if it is not the recorder's.
     pub(crate) fn root(&self) -> Option<&Arc<Root>> {
         self.root.as_ref()
@@ -127,12 +137,12 @@ impl<'a> Starts<'a> {
 
     /// The searches of starts with LD_LIBRARY_PATH that cannot be modelled, because libraries are gone, as
     /// far as they get; with the number of these starts.
-    pub(crate) fn incomplete(&self) -> impl Iterator<Item = (&[u8], Search, u64)> {
+    pub(crate) fn incomplete(&self) -> impl Iterator<Item = (&Kind, Search, u64)> {
         let gone = self.known.iter().filter(|(_, (start, _))| start.is_err());
         gone.filter_map(|(kind, (_, times))| {
-            let list = kind.library_path.as_deref()?;
+            let list = kind.library_path()?;
             let search = search_whole(kind, Some(list), self.system).ok()?;
-            (!search.missing.is_empty()).then_some((list, search, *times))
+            (!search.missing.is_empty()).then_some((kind, search, *times))
         })
     }
 

@@ -7,7 +7,7 @@ use proctrace_libsearch::{Call, Cause, Search};
 
 use crate::libs::System;
 use crate::libs::files::is_library;
-use crate::libs::starts::{Start, Starts, searched, searched_later};
+use crate::libs::starts::{Kind, Start, Starts, searched, searched_later};
 
 /// Maximum number of names that are kept for one start.
 const NAMES_MAX: usize = 10_000;
@@ -144,12 +144,13 @@ pub(crate) struct Uses<'a> {
     system: System<'a>,
     all: Vec<Use<'a>>,
     /// Starts that cannot be modelled, because libraries are gone: as far as they get.
-    incomplete: Vec<(&'a [u8], Search, u64)>,
+    incomplete: Vec<(&'a Kind, Search, u64)>,
 }
 
 /// A search with LD_LIBRARY_PATH.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Listed<'a> {
+    pub(crate) kind: &'a Kind,
     pub(crate) list: &'a [u8],
     pub(crate) search: &'a Search,
     /// Number of its starts.
@@ -186,16 +187,12 @@ impl<'a> Uses<'a> {
     /// The searches with LD_LIBRARY_PATH: those of modelled starts, the most common first, then those that
     /// libraries have gone of.
     pub(crate) fn with_list(&self) -> impl Iterator<Item = Listed<'_>> {
-        let modelled = self.all.iter().filter_map(|used| {
-            let list = used.start.library_path.as_deref()?;
-            Some(Listed { list, search: used.search(), times: used.times })
-        });
+        let modelled = self.all.iter().map(|used| (&used.start.kind, used.search(), used.times));
         let incomplete = self.incomplete.iter();
-        modelled.chain(incomplete.map(|(list, search, times)| Listed {
-            list,
-            search,
-            times: *times,
-        }))
+        let incomplete = incomplete.map(|(kind, search, times)| (*kind, search, *times));
+        modelled.chain(incomplete).filter_map(|(kind, search, times)| {
+            Some(Listed { kind, list: kind.library_path()?, search, times })
+        })
     }
 
     pub(crate) fn system(&self) -> System<'a> {
