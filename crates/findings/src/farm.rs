@@ -8,9 +8,9 @@ use serde::Serialize;
 pub struct Farm {
     /// Its absolute path.
     pub directory: String,
-    /// The file that puts it first in LD_LIBRARY_PATH, to be sourced by a shell.
+    /// The file that puts it into LD_LIBRARY_PATH, to be sourced by a shell.
     pub environment: String,
-    /// The remedy that it carries out: "farm" or "farm-system".
+    /// The remedy that it carries out: "farm", "farm-system" or "merge".
     pub remedy: &'static str,
     /// All links, by name.
     pub links: Vec<FarmLink>,
@@ -26,6 +26,21 @@ pub struct Farm {
     pub left_out: Vec<String>,
     /// Programs that would not start with it, according to the model.
     pub failing: Vec<String>,
+    /// Names that were found nowhere: a link to itself ends the search for them.
+    pub stops: Vec<String>,
+    /// Entries of LD_LIBRARY_PATH that it replaces.
+    pub replaced: Vec<String>,
+    /// Entries that it cannot replace, and which stay behind it.
+    pub kept: Vec<KeptEntry>,
+}
+
+/// An entry of LD_LIBRARY_PATH that stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeptEntry {
+    /// As it is written.
+    pub entry: String,
+    /// Why.
+    pub why: &'static str,
 }
 
 /// A link.
@@ -91,6 +106,9 @@ pub struct Trial {
     pub after: TrialRun,
     /// Starts of the last run that had a list without the remedy, because a program sets its own.
     pub unreached_starts: u64,
+    /// Starts of the last run that had directories behind the remedy's which it replaces, because a program
+    /// adds them to the list.
+    pub repeated_starts: u64,
     /// Starts of the last run that were not modelled.
     pub starts_not_modelled: u64,
 }

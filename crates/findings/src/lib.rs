@@ -21,7 +21,9 @@ pub use chart::{
     Lines, Point, Scatter, Step, Waterfall,
 };
 pub use ends::{EndStep, Ends, FatalSignal, ProgramEnd};
-pub use farm::{DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink, Trial, TrialRun};
+pub use farm::{
+    DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink, KeptEntry, Trial, TrialRun,
+};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
 pub use libs::{
     LibrarySearch, Libs, LookupCause, LookupCost, LookupPlace, NotModelled, ProgramSearch, Remedy,

@@ -135,8 +135,8 @@ pub struct ProgramSearch {
 /// A change that avoids failed look-ups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remedy {
-    /// A stable name: "none", "drop", "reorder", "clean", "unset", "farm", "farm-system", "needed",
-    /// "path".
+    /// A stable name: "none", "drop", "reorder", "clean", "unset", "farm", "farm-system", "merge",
+    /// "needed", "path".
     pub name: &'static str,
     /// Whose look-ups it avoids and `today_misses` and `predicted_misses` count: "libraries", those of
     /// the dynamic linker in all modelled starts, or "programs", those in the entries of PATH.

@@ -24,6 +24,7 @@ use super::report::SectionFormat;
         proctrace libs job.ptrace\n  \
         proctrace libs --json job.ptrace | jq '.remedies[0]'\n  \
         proctrace libs --farm /opt/job/links job.ptrace && . /opt/job/links/env.sh\n  \
+        proctrace libs --farm /opt/job/links --merge job.ptrace && . /opt/job/links/env.sh\n  \
         eval \"$(proctrace libs --env job.ptrace)\"\n  \
         proctrace libs --patchelf job.ptrace > fix.sh\n  \
         sudo proctrace libs try --remedy farm-system -- ./job.sh"
@@ -45,6 +46,11 @@ pub(crate) struct LibsArgs {
     /// With --farm: link to the libraries of the system, such as libc, as well.
     #[arg(long, requires = "farm")]
     pub(crate) with_system: bool,
+
+    /// With --farm: link to all libraries in the directories of LD_LIBRARY_PATH and to those of
+    /// the system, so that DIR replaces these directories in env.sh.
+    #[arg(long, requires = "farm", conflicts_with = "with_system")]
+    pub(crate) merge: bool,
 
     /// Print LD_LIBRARY_PATH and PATH without the entries in which nothing was found, as
     /// assignments for a shell.
@@ -134,6 +140,8 @@ pub(crate) enum Tried {
     Farm,
     /// The same with the libraries of the system.
     FarmSystem,
+    /// One directory of links in place of the directories of LD_LIBRARY_PATH.
+    Merge,
     /// LD_LIBRARY_PATH without unused entries.
     Drop,
     /// LD_LIBRARY_PATH with the most used entries first.
@@ -155,6 +163,7 @@ impl Tried {
         match self {
             Self::Farm => "farm",
             Self::FarmSystem => "farm-system",
+            Self::Merge => "merge",
             Self::Drop => "drop",
             Self::Reorder => "reorder",
             Self::Clean => "clean",

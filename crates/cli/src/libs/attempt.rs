@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use proctrace_analysis::{Fixes, ListChange, Rules, analyse};
+use proctrace_analysis::{FarmPlan, Fixes, ListChange, Rules, analyse};
 use proctrace_findings::{Libs, Outcome, Remedy, Trial, TrialRun};
 use proctrace_record::{Command, Identity, Options, RecordError, ResolveError};
 use proctrace_report::number::counted;
@@ -108,16 +108,14 @@ fn compare(args: &TryArgs) -> Result<Trial> {
         after.push(last.0);
     }
     let (_, found_last, fixes_last) = last;
-    Ok(trial(remedy, &before, &after, bench.unreached(&fixes, &fixes_last), &found_last))
+    Ok(Trial {
+        unreached_starts: bench.unreached(&fixes, &fixes_last),
+        repeated_starts: bench.repeated(&fixes, &fixes_last),
+        ..trial(remedy, &before, &after, &found_last)
+    })
 }
 
-fn trial(
-    remedy: &Remedy,
-    before: &[TrialRun],
-    after: &[TrialRun],
-    unreached_starts: u64,
-    last: &Libs,
-) -> Trial {
+fn trial(remedy: &Remedy, before: &[TrialRun], after: &[TrialRun], last: &Libs) -> Trial {
     Trial {
         remedy: remedy.name,
         about: remedy.about,
@@ -126,7 +124,8 @@ fn trial(
         predicted_dlopen_misses: remedy.predicted_dlopen_misses,
         before: medians(before),
         after: medians(after),
-        unreached_starts,
+        unreached_starts: 0,
+        repeated_starts: 0,
         starts_not_modelled: last.starts_not_modelled,
     }
 }
@@ -153,6 +152,13 @@ fn notes(trial: &Trial) -> Vec<String> {
             "{} without the remedy, because a program of the command sets its own list: apply the \
              remedy there",
             counted(trial.unreached_starts, "start was", "starts were")
+        ));
+    }
+    if trial.repeated_starts > 0 {
+        notes.push(format!(
+            "{} directories behind the links that these replace, because a program of the command adds \
+             them: what no run has asked for is still searched there",
+            counted(trial.repeated_starts, "start had", "starts had")
         ));
     }
     if trial.starts_not_modelled > 0 {
@@ -263,17 +269,12 @@ impl Bench<'_> {
         let was = plain.iter().find(|(known, _)| known == name);
         let was = was.map(|(_, value)| value.as_bytes()).filter(|value| !value.is_empty());
         let value = match self.remedy {
-            Tried::Farm | Tried::FarmSystem => {
-                let whole = self.remedy == Tried::FarmSystem;
-                let plan = if whole { &fixes.farm_system } else { &fixes.farm };
+            Tried::Farm | Tried::FarmSystem | Tried::Merge => {
+                let plan = self.plan(fixes);
                 // The place is ours: what is wrong with it is no misuse of an argument.
                 farm::make(&self.farm(), self.remedy.name(), plan)
                     .map_err(|error| anyhow::anyhow!("{error:#} (TMPDIR decides where it is)"))?;
-                let mut value = self.farm().into_os_string().into_vec();
-                for part in was.into_iter().flat_map(|was| [&b":"[..], was]) {
-                    value.extend_from_slice(part);
-                }
-                Some(value)
+                Some(plan.list(self.farm().as_os_str().as_bytes(), was.unwrap_or_default()))
             }
             _ => was.and_then(|was| self.changed(was, fixes)),
         };
@@ -282,6 +283,15 @@ impl Bench<'_> {
             changed.push((name.into(), OsString::from_vec(value)));
         }
         Ok(changed)
+    }
+
+    /// The directory of links of the remedy.
+    fn plan<'f>(&self, fixes: &'f Fixes) -> &'f FarmPlan {
+        match self.remedy {
+            Tried::Merge => &fixes.merge,
+            Tried::FarmSystem => &fixes.farm_system,
+            _ => &fixes.farm,
+        }
     }
 
     /// A list with the remedy.
@@ -298,7 +308,7 @@ impl Bench<'_> {
     fn unreached(&self, fixes: &Fixes, last: &Fixes) -> u64 {
         let farm = self.farm().into_os_string();
         let reached = |change: &&ListChange| match self.remedy {
-            Tried::Farm | Tried::FarmSystem => {
+            Tried::Farm | Tried::FarmSystem | Tried::Merge => {
                 let first = change.was.split(|byte| matches!(byte, b':' | b';')).next();
                 first.map(OsStr::from_bytes) == Some(&*farm)
             }
@@ -306,6 +316,18 @@ impl Bench<'_> {
         };
         let lists = if self.remedy == Tried::Path { &last.paths } else { &last.library_paths };
         lists.iter().filter(|change| !reached(change)).map(|change| change.starts).sum()
+    }
+
+    /// Starts whose list has directories behind the links that these replace.
+    fn repeated(&self, fixes: &Fixes, last: &Fixes) -> u64 {
+        if self.remedy != Tried::Merge {
+            return 0;
+        }
+        let repeats = |change: &&ListChange| {
+            let mut entries = change.was.split(|byte| matches!(byte, b':' | b';'));
+            entries.any(|entry| fixes.merge.replaced.iter().any(|replaced| replaced == entry))
+        };
+        last.library_paths.iter().filter(repeats).map(|change| change.starts).sum()
     }
 }
 

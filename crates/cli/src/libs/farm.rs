@@ -9,8 +9,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use proctrace_analysis::{Candidate, FarmPlan};
-use proctrace_findings::{DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink};
+use proctrace_analysis::{Candidate, FarmPlan, Kept};
+use proctrace_findings::{DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink, KeptEntry};
 use proctrace_report::shell;
 use proctrace_wire::escape::{to_bytes, to_text};
 
@@ -44,6 +44,7 @@ pub(crate) fn make(directory: &Path, remedy: &'static str, plan: &FarmPlan) -> R
     fs::create_dir_all(&directory)
         .with_context(|| format!("cannot create {}", directory.display()))?;
     let place = Place { directory };
+    place.refuse_itself(plan)?;
     let before = place.own()?;
     let mut farm = Farm {
         directory: text(place.directory.as_os_str().as_bytes()),
@@ -51,6 +52,8 @@ pub(crate) fn make(directory: &Path, remedy: &'static str, plan: &FarmPlan) -> R
         remedy,
         conflicts: conflicts(plan),
         failing: plan.failing.iter().map(|program| text(program)).collect(),
+        replaced: plan.replaced.iter().map(|entry| text(entry)).collect(),
+        kept: plan.kept.iter().map(kept).collect(),
         ..Farm::default()
     };
     let mut wanted: Vec<(Vec<u8>, PathBuf)> = Vec::new();
@@ -61,7 +64,9 @@ pub(crate) fn make(directory: &Path, remedy: &'static str, plan: &FarmPlan) -> R
             farm.left_out.push(text(&link.name));
         }
     }
-    let names: BTreeSet<Vec<u8>> = wanted.iter().map(|(name, _)| name.clone()).collect();
+    let stops: Vec<&Vec<u8>> = plan.stops.iter().filter(|name| is_name(name)).collect();
+    let names = wanted.iter().map(|(name, _)| name).chain(stops.iter().copied());
+    let names: BTreeSet<Vec<u8>> = names.cloned().collect();
     let old = place.dangling(&before, &names);
     place.list(&before.union(&names).cloned().collect())?;
     for name in before.difference(&names) {
@@ -73,7 +78,12 @@ pub(crate) fn make(directory: &Path, remedy: &'static str, plan: &FarmPlan) -> R
         let target = text(target.as_os_str().as_bytes());
         farm.links.push(FarmLink { name: text(name), target });
     }
-    place.write(ENVIRONMENT, &environment(&place.directory))?;
+    for name in stops {
+        // A link to itself is neither a file nor absent: at it, the linker leaves the list (ELOOP).
+        farm.renewed += u64::from(place.link(name, Path::new(OsStr::from_bytes(name)))?);
+        farm.stops.push(text(name));
+    }
+    place.write(ENVIRONMENT, &environment(&place.directory, &plan.replaced))?;
     place.list(&names)?;
     farm.dangling = old;
     for (name, target) in wanted.iter().filter(|(_, target)| !target.exists()) {
@@ -122,6 +132,10 @@ fn text(bytes: &[u8]) -> String {
     to_text(bytes).into_owned()
 }
 
+fn kept(kept: &Kept) -> KeptEntry {
+    KeptEntry { entry: text(&kept.entry), why: kept.why }
+}
+
 fn conflicts(plan: &FarmPlan) -> Vec<FarmConflict> {
     let candidate = |from: &Candidate| FarmCandidate {
         path: text(&from.path),
@@ -136,28 +150,36 @@ fn conflicts(plan: &FarmPlan) -> Vec<FarmConflict> {
     all.collect()
 }
 
-/// What a shell sources: it puts the directory first, and only once, whatever the list was.
-fn environment(directory: &Path) -> Vec<u8> {
+/// What a shell sources: it puts the directory first, and only once, whatever the list was, and removes
+/// the entries that it replaces.
+fn environment(directory: &Path, replaced: &[Vec<u8>]) -> Vec<u8> {
     let quoted = shell::quoted(directory.as_os_str().as_bytes());
     let head = b"# Made by `proctrace libs --farm`. To use it, source it in a POSIX shell.\n\
         proctrace_farm=";
     // The colons at both ends let each entry be found as a whole; empty entries stay.
+    let removes = br#"
+proctrace_rest=":${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}"
+for proctrace_entry in "$proctrace_farm""#;
     let rest = br#"
-proctrace_rest=":${LD_LIBRARY_PATH-}:"
-while :; do
-    case $proctrace_rest in
-        *":$proctrace_farm:"*)
-            proctrace_rest="${proctrace_rest%%":$proctrace_farm:"*}:${proctrace_rest#*":$proctrace_farm:"}" ;;
-        *) break ;;
-    esac
+do
+    while :; do
+        case $proctrace_rest in
+            *":$proctrace_entry:"*)
+                proctrace_rest="${proctrace_rest%%":$proctrace_entry:"*}:${proctrace_rest#*":$proctrace_entry:"}" ;;
+            *) break ;;
+        esac
+    done
 done
-proctrace_rest=${proctrace_rest#:}
-proctrace_rest=${proctrace_rest%:}
-LD_LIBRARY_PATH=$proctrace_farm${proctrace_rest:+:$proctrace_rest}
+case $proctrace_rest in
+    :) LD_LIBRARY_PATH=$proctrace_farm ;;
+    *) LD_LIBRARY_PATH=$proctrace_farm${proctrace_rest%:} ;;
+esac
 export LD_LIBRARY_PATH
-unset proctrace_farm proctrace_rest
+unset proctrace_farm proctrace_entry proctrace_rest
 "#;
-    [head, &quoted[..], rest].concat()
+    let entries =
+        replaced.iter().flat_map(|entry| [b" \\\n    ", &shell::quoted(entry)[..]].concat());
+    [head, &quoted[..], removes, &entries.collect::<Vec<u8>>(), rest].concat()
 }
 
 /// The directory.
@@ -220,7 +242,11 @@ impl Place {
 
     /// Links of before whose library is gone.
     fn dangling(&self, before: &BTreeSet<Vec<u8>>, names: &BTreeSet<Vec<u8>>) -> Vec<DanglingLink> {
-        let gone = before.iter().filter(|name| !self.link_at(name).exists());
+        let leads_on = |name: &&Vec<u8>| {
+            // A link to itself was made to lead nowhere.
+            !fs::read_link(self.link_at(name)).is_ok_and(|target| target == OsStr::from_bytes(name))
+        };
+        let gone = before.iter().filter(|name| !self.link_at(name).exists()).filter(leads_on);
         let link = |name: &Vec<u8>| DanglingLink {
             name: text(name),
             target: fs::read_link(self.link_at(name))
@@ -230,6 +256,19 @@ impl Place {
             programs: Vec::new(),
         };
         gone.map(link).collect()
+    }
+
+    /// A recording that was made with this directory in place of others does not tell what is in those.
+    fn refuse_itself(&self, plan: &FarmPlan) -> Result<()> {
+        let own = self.directory.canonicalize().ok();
+        let mut replaced = plan.replaced.iter().map(|entry| Path::new(OsStr::from_bytes(entry)));
+        if replaced.any(|entry| own.is_some() && entry.canonicalize().ok() == own) {
+            bail!(
+                "the job had {} in its LD_LIBRARY_PATH: renew it from a recording without it",
+                self.directory.display()
+            );
+        }
+        Ok(())
     }
 
     /// The library itself, if a recording that was made with this directory found it here: a link must

@@ -43,9 +43,10 @@ pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
         return raw(&shell::patchelf(&found, &fixes));
     }
     if let Some(directory) = &args.farm {
-        let (remedy, plan) = match args.with_system {
-            true => ("farm-system", &fixes.farm_system),
-            false => ("farm", &fixes.farm),
+        let (remedy, plan) = match (args.merge, args.with_system) {
+            (true, _) => ("merge", &fixes.merge),
+            (false, true) => ("farm-system", &fixes.farm_system),
+            (false, false) => ("farm", &fixes.farm),
         };
         found.farm = Some(farm::make(directory, remedy, plan)?);
     }

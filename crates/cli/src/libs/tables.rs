@@ -266,7 +266,8 @@ pub(crate) fn farm(farm: &Farm, found: &Libs) -> Vec<Table> {
         (!farm.failing.is_empty()).then(|| {
             format!(
                 "Warning: with it these programs would not find all of their libraries, because \
-                 one of them looks for others relative to its own place: {}.",
+                 one of them looks for others relative to its own place, or because they have \
+                 another root directory: {}.",
                 some(&farm.failing)
             )
         }),
@@ -276,12 +277,33 @@ pub(crate) fn farm(farm: &Farm, found: &Libs) -> Vec<Table> {
                 counted(found.starts_not_modelled, "start is", "starts are")
             )
         }),
+        (!farm.replaced.is_empty()).then(|| {
+            format!(
+                "It replaces {} of LD_LIBRARY_PATH; {} stay.",
+                counted(farm.replaced.len() as u64, "entry", "entries"),
+                count(farm.kept.len() as u64)
+            )
+        }),
+        (!farm.stops.is_empty()).then(|| {
+            format!(
+                "Links to themselves, at which searches end, for names that were found nowhere: {}.",
+                some(&farm.stops)
+            )
+        }),
         Some(format!("To use it: . {}", farm.environment)),
     ]
     .into_iter()
     .flatten()
     .fold(links, Table::note);
-    vec![links, conflicts(farm), dangling(farm)]
+    let mut tables = vec![links, conflicts(farm), dangling(farm)];
+    tables.extend((farm.remedy == "merge").then(|| kept(farm)));
+    tables
+}
+
+fn kept(farm: &Farm) -> Table {
+    Table::new("kept", "Entries of LD_LIBRARY_PATH that stay")
+        .text("entry", "entry", farm.kept.iter().map(|kept| kept.entry.clone()))
+        .text("why", "why", farm.kept.iter().map(|kept| kept.why))
 }
 
 fn conflicts(farm: &Farm) -> Table {
