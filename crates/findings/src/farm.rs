@@ -100,6 +100,9 @@ pub struct Trial {
     pub predicted_misses: u64,
     /// `dlopen_misses` with the remedy, likewise; `None` if it is not about libraries.
     pub predicted_dlopen_misses: Option<u64>,
+    /// `lookups_failed` with the remedy, if it changes no others than these; `None` if they were not
+    /// recorded, or it is not about libraries.
+    pub predicted_lookups_failed: Option<u64>,
     /// Without the remedy.
     pub before: TrialRun,
     /// With it.

@@ -115,6 +115,14 @@ fn compare(args: &TryArgs) -> Result<Trial> {
     })
 }
 
+/// All failed look-ups with a remedy about libraries: the others stay as they were in the run from which it
+/// is worked out.
+fn predicted_in_all(remedy: &Remedy, run: &TrialRun) -> Option<u64> {
+    let later = remedy.predicted_dlopen_misses?;
+    let others = run.lookups_failed?.checked_sub(run.misses)?.checked_sub(run.dlopen_misses)?;
+    Some(others.saturating_add(remedy.predicted_misses).saturating_add(later))
+}
+
 fn trial(remedy: &Remedy, before: &[TrialRun], after: &[TrialRun], last: &Libs) -> Trial {
     Trial {
         remedy: remedy.name,
@@ -122,6 +130,7 @@ fn trial(remedy: &Remedy, before: &[TrialRun], after: &[TrialRun], last: &Libs) 
         runs: before.len() as u64,
         predicted_misses: remedy.predicted_misses,
         predicted_dlopen_misses: remedy.predicted_dlopen_misses,
+        predicted_lookups_failed: before.first().and_then(|run| predicted_in_all(remedy, run)),
         before: medians(before),
         after: medians(after),
         unreached_starts: 0,

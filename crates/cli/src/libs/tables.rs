@@ -364,6 +364,7 @@ pub(crate) fn trial(trial: &Trial) -> Table {
     let predicted = |name: &str| match name {
         "misses" => Some(trial.predicted_misses),
         "dlopen_misses" => trial.predicted_dlopen_misses,
+        "lookups_failed" => trial.predicted_lookups_failed,
         _ => None,
     };
     let title = |(name, title, ..): &Figure| match (*name, trial.about) {
