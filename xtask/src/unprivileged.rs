@@ -23,6 +23,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "hostile_payload"),
     ("proctrace", "identity"),
     ("proctrace", "libs"),
+    ("proctrace", "libs_merge"),
     ("proctrace", "libs_remedies"),
     ("proctrace", "libs_places"),
     ("proctrace", "lookups"),
