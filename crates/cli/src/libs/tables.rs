@@ -279,7 +279,7 @@ pub(crate) fn farm(farm: &Farm, found: &Libs) -> Vec<Table> {
         }),
         (!farm.replaced.is_empty()).then(|| {
             format!(
-                "It replaces {} of LD_LIBRARY_PATH; {} stay.",
+                "It replaces {} of LD_LIBRARY_PATH and keeps {}.",
                 counted(farm.replaced.len() as u64, "entry", "entries"),
                 count(farm.kept.len() as u64)
             )
