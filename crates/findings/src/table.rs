@@ -19,6 +19,10 @@ pub struct Table {
     /// Whether text output always shows all rows, because they are few and belong together.
     #[serde(skip)]
     pub whole: bool,
+    /// The column whose largest values decide which rows are shown where there is no room for all, in a
+    /// table whose rows are in another order, such as that of time. Without it the first are.
+    #[serde(skip)]
+    pub shown_by: Option<&'static str>,
 }
 
 /// A column.
@@ -186,7 +190,14 @@ impl Values {
 impl Table {
     /// A table without columns.
     pub fn new(name: &'static str, title: impl Into<String>) -> Self {
-        Self { name, title: title.into(), notes: Vec::new(), columns: Vec::new(), whole: false }
+        Self {
+            name,
+            title: title.into(),
+            notes: Vec::new(),
+            columns: Vec::new(),
+            whole: false,
+            shown_by: None,
+        }
     }
 
     /// Adds a note.
@@ -299,6 +310,30 @@ impl Table {
     pub fn in_whole(mut self) -> Self {
         self.whole = true;
         self
+    }
+
+    /// Makes text output show the rows with the largest values of a column, in their order.
+    #[must_use]
+    pub fn longest_by(mut self, column: &'static str) -> Self {
+        self.shown_by = Some(column);
+        self
+    }
+
+    /// The rows to show where there is room for this number of them.
+    pub fn shown(&self, room: usize) -> Vec<usize> {
+        let mut rows: Vec<usize> = (0..self.height()).collect();
+        if let Some(column) = self.shown_by.and_then(|name| self.named(name)) {
+            let value = |row: &usize| match column.values.get(*row) {
+                Cell::Whole(number) => number as f64,
+                Cell::Real(number) => number,
+                _ => f64::NEG_INFINITY,
+            };
+            rows.sort_by(|a, b| value(b).total_cmp(&value(a)));
+            rows.truncate(room);
+            rows.sort_unstable();
+        }
+        rows.truncate(room);
+        rows
     }
 
     /// Number of rows.

@@ -31,7 +31,7 @@ pub fn table_text(table: &Table, style: Style) -> String {
         out.push_str("  none\n");
     } else {
         let mut rows = Columns::new(&columns);
-        for row in 0..shown {
+        for row in table.shown(shown) {
             rows.row(shown_columns.iter().map(|column| {
                 interval_text(table, column, row).unwrap_or_else(|| cell_text(column, row))
             }));
@@ -41,7 +41,7 @@ pub fn table_text(table: &Table, style: Style) -> String {
             out.push('\n');
         }
         if shown < table.height() {
-            let more = counted((table.height() - shown) as u64, "more row", "more rows");
+            let more = more_rows(table, shown);
             out.push_str(&format!("  … {more}: --all, or --top N\n"));
         }
     }
@@ -51,6 +51,15 @@ pub fn table_text(table: &Table, style: Style) -> String {
         }
     }
     out
+}
+
+/// "3 more rows"; "3 smaller rows" if those shown were chosen by size.
+fn more_rows(table: &Table, shown: usize) -> String {
+    let more = (table.height() - shown) as u64;
+    match table.shown_by {
+        None => counted(more, "more row", "more rows"),
+        Some(_) => counted(more, "smaller row", "smaller rows"),
+    }
 }
 
 /// The interval of a share with too few samples: "48-89 %".
@@ -164,13 +173,12 @@ pub fn table_markdown(table: &Table, rows: usize) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     out.push_str(&line(titles));
     out.push_str(&line(rules.map(str::to_owned).collect()));
-    for row in 0..table.height().min(rows) {
+    for row in table.shown(rows) {
         let cells = table.columns.iter().map(|column| markdown(&cell_text(column, row)));
         out.push_str(&line(cells.collect()));
     }
     if table.height() > rows {
-        let more = counted((table.height() - rows) as u64, "more row", "more rows");
-        out.push_str(&format!("\n… {more}\n"));
+        out.push_str(&format!("\n… {}\n", more_rows(table, rows)));
     }
     for note in &table.notes {
         out.push_str(&format!("\n{}\n", markdown_paragraph(note)));
