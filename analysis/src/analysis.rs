@@ -11,8 +11,10 @@ use crate::books::waits::Accounting;
 use crate::books::{detached, laws};
 use crate::error::AnalysisError;
 use crate::overview::sums::Sums;
-use crate::overview::{blind_spots, ends, lookups, memory, programs, summary};
+use crate::overview::{blind_spots, ends, lookups, memory, path, programs, summary};
+use crate::path::Explained;
 use crate::recording::Recording;
+use crate::recording::knowledge::WHO;
 
 /// A recording that is reported on. Obtaining several sections, or findings and metrics, from one
 /// of these saves passes over all processes.
@@ -27,6 +29,7 @@ pub struct Analysis<'a> {
     ends: OnceCell<Ends>,
     detached: OnceCell<Vec<usize>>,
     memory: OnceCell<Option<Memory>>,
+    path: OnceCell<Option<Explained>>,
     pub(crate) correlations: OnceCell<Correlations>,
     summary: OnceCell<Summary>,
 }
@@ -44,6 +47,7 @@ impl<'a> Analysis<'a> {
             ends: OnceCell::new(),
             detached: OnceCell::new(),
             memory: OnceCell::new(),
+            path: OnceCell::new(),
             correlations: OnceCell::new(),
             summary: OnceCell::new(),
         }
@@ -68,6 +72,7 @@ impl<'a> Analysis<'a> {
             ends: recording.knows.some(&[Quantity::Forks, Quantity::Execs], self.ends()).cloned(),
             detached: detached::findings(recording, self.detached()),
             memory: self.memory().cloned(),
+            critical_path: self.path().map(|path| path::findings(recording, path)),
             blind_spots: blind_spots::spots(recording),
             correlations: self.correlations().clone(),
         })
@@ -138,6 +143,12 @@ impl<'a> Analysis<'a> {
 
     pub(crate) fn memory(&self) -> Option<&Memory> {
         self.memory.get_or_init(|| memory::memory(self.recording)).as_ref()
+    }
+
+    /// The critical path; `None` where it or its programs are not known.
+    pub(crate) fn path(&self) -> Option<&Explained> {
+        let path = || Explained::of(self.recording).filter(|_| self.recording.knows.all(WHO));
+        self.path.get_or_init(path).as_ref()
     }
 }
 

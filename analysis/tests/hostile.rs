@@ -3,9 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use common::waits::{WAITS_MIN_NS, waits_of};
 use proctrace_analysis::{
     Analysis, Machine, Options, Recording, Rules, Section, analyse, classification, gantt, libs,
 };
@@ -16,7 +19,7 @@ use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
 use proctrace_wire::{Frames, Stream};
 use proptest::prelude::*;
 
-/// A real trace, in parts.
+/// A real trace, in parts, with waits.
 fn tour() -> (Header, Trailer, Vec<Block>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/traces/tour-1.ptrace");
     let mut reader = Reader::open(path).unwrap();
@@ -24,7 +27,10 @@ fn tour() -> (Header, Trailer, Vec<Block>) {
     while let Some(block) = reader.next_block() {
         blocks.push(block);
     }
-    (reader.header().clone(), reader.trailer().unwrap().clone(), blocks)
+    let mut header = reader.header().clone();
+    header.waits_min_ns = Some(WAITS_MIN_NS);
+    blocks.push(waits_of(&blocks));
+    (header, reader.trailer().unwrap().clone(), blocks)
 }
 
 fn write(header: &Header, trailer: Option<&Trailer>, blocks: &[Block], path: &Path) {
@@ -176,7 +182,12 @@ proptest! {
             })
             .collect();
         let mut shuffled = blocks.clone();
-        shuffled.truncate(3);
+        let mut streams = Vec::new();
+        shuffled.retain(|block| {
+            let is_first = !streams.contains(&block.info.stream);
+            streams.push(block.info.stream);
+            is_first
+        });
         for block in &mut shuffled {
             block.bytes.clear();
             block.info.records = 0;

@@ -7,7 +7,7 @@ mod common;
 
 use std::collections::{BTreeMap, HashMap};
 
-use common::{pieces, recording_without};
+use common::{pieces, pieces_with_waits, recording_without};
 use proctrace_analysis::{Analysis, Options, Recording, Section, analyse};
 use proctrace_findings::{Cell, Knowledge as State, Table};
 use proctrace_trace::{Header, Knowledge, Quantity};
@@ -120,7 +120,7 @@ fn depends_on_names(figure: &str) -> bool {
 
 #[test]
 fn what_is_taken_out_is_missed_and_nothing_else_changes() {
-    let pieces = pieces();
+    let pieces = pieces_with_waits();
     let whole = figures(&recording_without(&pieces, None));
     assert!(whole.len() > 1_000, "{}", whole.len());
     let mut invented: Vec<String> = Vec::new();
@@ -148,7 +148,6 @@ fn what_is_taken_out_is_missed_and_nothing_else_changes() {
             Quantity::Argv,
             Quantity::LookupsChdir,
             Quantity::OpenedFiles,
-            Quantity::Waits,
         ];
         // Only `libs` needs these, which is no section.
         if [Quantity::LookupTimes, Quantity::Mounts, Quantity::Signals].contains(&quantity) {
@@ -183,7 +182,7 @@ fn old_traces_say_what_they_were_asked_for() {
 
 #[test]
 fn every_table_and_chart_says_what_it_needs() {
-    let recording = recording_without(&pieces(), None);
+    let recording = recording_without(&pieces_with_waits(), None);
     for section in Section::ALL {
         let content = section.of(&recording, &Options::default()).unwrap();
         let names = content.tables.iter().map(|table| table.name);

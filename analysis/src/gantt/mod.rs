@@ -1,6 +1,7 @@
 //! The lifetime of every process, with the activity of the tree over time.
 
 mod lanes;
+mod path;
 mod strips;
 mod view;
 
@@ -24,7 +25,7 @@ pub fn gantt(
 ) -> Result<Gantt, AnalysisError> {
     let chosen = Chosen::of(recording, view)?;
     let lanes = Lanes::of(recording, &chosen.processes);
-    let bars = bars(recording, view, &chosen, &lanes);
+    let Rows { bars, tasks } = rows(recording, view, &chosen, &lanes);
     let strips = Strips::of(recording, chosen.from_ns, chosen.until_ns);
     let threads = bars.iter().filter(|bar| bar.is_thread).count();
     let all_threads = recording.tasks.iter().filter(|task| task.is_thread).count();
@@ -38,19 +39,26 @@ pub fn gantt(
         strips: strips.all(recording, &lanes, options.cores(recording)),
         lanes: lanes.counted(&bars),
         names: recording.programs.iter().map(|program| program.name.clone()).collect(),
+        path: path::pieces(recording, &bars, &tasks),
         bars,
         edges_ns: strips.edges_ns,
     })
 }
 
-/// The bars of the chosen processes, from the first row to the last.
-fn bars(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes) -> Vec<Bar> {
+/// The bars of the chosen processes, from the first row to the last, and the index of the task of each.
+#[derive(Debug, Default)]
+struct Rows {
+    bars: Vec<Bar>,
+    tasks: Vec<usize>,
+}
+
+fn rows(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes) -> Rows {
     let parents = nearest_chosen(recording, &chosen.processes);
     let rows = match view.order {
         GanttOrder::Tree => depth_first(&chosen.processes, &parents),
         _ => (0..parents.len()).filter(|at| chosen.processes[*at]).collect(),
     };
-    let mut bars: Vec<Bar> = Vec::with_capacity(rows.len());
+    let (mut bars, mut tasks): (Vec<Bar>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut bar_of: Vec<Option<u32>> = vec![None; parents.len()];
     for at in rows {
         let process = &recording.processes[at];
@@ -71,11 +79,12 @@ fn bars(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes)
         let row = number(bars.len());
         bar_of[at] = Some(row);
         bars.push(bar);
+        tasks.push(process.tasks().next().unwrap_or(usize::MAX));
         if !view.threads {
             continue;
         }
-        let tasks = process.tasks().map(|task| &recording.tasks[task]);
-        for task in tasks.filter(|task| task.is_thread) {
+        for at in process.tasks().filter(|task| recording.tasks[*task].is_thread) {
+            let task = &recording.tasks[at];
             let ended_ns = task.ended_ns();
             let (begin_ns, end_ns) = life(recording, task.born_ns, ended_ns);
             if chosen.is_in_time(begin_ns, end_ns) {
@@ -88,10 +97,12 @@ fn bars(recording: &Recording, view: &GanttView, chosen: &Chosen, lanes: &Lanes)
                     is_thread: true,
                     ..bar
                 });
+                tasks.push(at);
             }
         }
     }
-    if view.threads && view.order != GanttOrder::Tree { by_birth(bars) } else { bars }
+    let rows = Rows { bars, tasks };
+    if view.threads && view.order != GanttOrder::Tree { by_birth(&rows) } else { rows }
 }
 
 /// The lifetime of a task or process, relative to the start of the recording.
@@ -143,19 +154,21 @@ fn depth_first(chosen: &[bool], parents: &[Option<usize>]) -> Vec<usize> {
 }
 
 /// The same bars, in birth order.
-fn by_birth(bars: Vec<Bar>) -> Vec<Bar> {
+fn by_birth(Rows { bars, tasks }: &Rows) -> Rows {
     let mut rows: Vec<usize> = (0..bars.len()).collect();
     rows.sort_by_key(|row| bars[*row].begin_ns);
     let mut new_row = vec![0; bars.len()];
     for (new, old) in rows.iter().enumerate() {
         new_row[*old] = number(new);
     }
-    rows.iter()
-        .map(|row| {
-            let bar = bars[*row];
-            Bar { parent: bar.parent.map(|parent| new_row[parent as usize]), ..bar }
-        })
-        .collect()
+    let bar = |row: &usize| {
+        let bar = bars[*row];
+        Bar { parent: bar.parent.map(|parent| new_row[parent as usize]), ..bar }
+    };
+    Rows {
+        bars: rows.iter().map(bar).collect(),
+        tasks: rows.iter().map(|row| tasks[*row]).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -184,9 +197,10 @@ mod tests {
             parent,
             is_thread: false,
         };
-        let sorted =
-            by_birth(vec![bar(0, None), bar(7, Some(0)), bar(3, Some(0)), bar(5, Some(2))]);
-        let found: Vec<_> = sorted.iter().map(|bar| (bar.begin_ns, bar.parent)).collect();
+        let bars = vec![bar(0, None), bar(7, Some(0)), bar(3, Some(0)), bar(5, Some(2))];
+        let sorted = by_birth(&Rows { bars, tasks: vec![10, 11, 12, 13] });
+        let found: Vec<_> = sorted.bars.iter().map(|bar| (bar.begin_ns, bar.parent)).collect();
         assert_eq!(found, [(0, None), (3, Some(0)), (5, Some(1)), (7, Some(0))]);
+        assert_eq!(sorted.tasks, [10, 12, 13, 11]);
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod lookups;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod passes;
+pub(crate) mod path;
 pub(crate) mod processes;
 pub(crate) mod programs;
 pub(crate) mod rule_uses;

@@ -1,16 +1,21 @@
 //! The critical path: what the wall time of a recording was spent on, from the end of the command back
 //! to its start.
 
+pub(crate) mod phases;
+pub(crate) mod steps;
 mod walk;
+pub(crate) mod words;
 
 use std::cmp::Reverse;
 
 use proctrace_trace::Quantity;
 
+use self::phases::Phase;
+use self::steps::Step;
 use crate::recording::Recording;
 
-/// Without births a task has no forker to go on with, without waits no waker.
-pub(crate) const NEEDS: &[Quantity] = &[Quantity::Forks, Quantity::Waits];
+/// Without births, a task has no forker to go on with; without waits, no waker.
+const NEEDS: &[Quantity] = &[Quantity::Forks, Quantity::Waits];
 
 /// What the task on the path did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,6 +56,23 @@ impl CriticalPath {
         let last = root.tasks().min_by_key(|task| Reverse(ended_ns(task)))?;
         let end_ns = recording.first_ns.saturating_add(recording.wall_ns());
         Some(Self { parts: walk::back(recording, number(last), recording.first_ns, end_ns) })
+    }
+}
+
+/// The critical path by process, program and phase.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Explained {
+    /// In order of time; their lengths add up to the wall time.
+    pub(crate) steps: Vec<Step>,
+    pub(crate) phases: Vec<Phase>,
+}
+
+impl Explained {
+    pub(crate) fn of(recording: &Recording) -> Option<Self> {
+        let path = CriticalPath::of(recording)?;
+        let steps = steps::steps(recording, &path);
+        let phases = phases::phases(recording, &steps);
+        Some(Self { steps, phases })
     }
 }
 

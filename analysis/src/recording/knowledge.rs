@@ -9,11 +9,11 @@ use proctrace_wire::Kind;
 
 use Quantity::{
     Cpu, Execs, Faults, Forks, Io, LookupsAccess, LookupsChdir, LookupsExec, LookupsOpen,
-    LookupsReadlink, LookupsStat, Memory, PeakRss, RunDelay, Samples, Split, Switches,
+    LookupsReadlink, LookupsStat, Memory, PeakRss, RunDelay, Samples, Split, Switches, Waits,
 };
 
 /// Needed to know which program each process ran: its own exec, or its forker's program.
-const WHO: &[Quantity] = &[Forks, Execs];
+pub(crate) const WHO: &[Quantity] = &[Forks, Execs];
 const LOOKUPS: &[Quantity] =
     &[LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir];
 
@@ -231,6 +231,8 @@ pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
         "pools" | "pool_phases" | "pool_scaling" | "pool_workers" | "pool_cores"
         | "pool_writer" | "pool_resources" => &[Forks, Execs, Cpu, Samples],
         "pool_memory" => &[Forks, Execs, Memory],
+        "critical_path" | "path_stretches" | "path_programs" | "path_categories"
+        | "path_phases" => &[Forks, Execs, Waits],
         _ => return None,
     })
 }
@@ -257,6 +259,7 @@ pub(crate) fn column_needs(column: &str) -> &'static [Quantity] {
         "voluntary" | "involuntary" | "voluntary_ratio" | "migrations" => &[Switches],
         "minor_faults" => &[Faults],
         "peak_rss_bytes" => &[PeakRss],
+        "cores_in_use" | "cores_idle" => &[Cpu, Samples],
         "faster" | "wanted_percent" => &[RunDelay],
         "command_line" => &[Quantity::Argv],
         "failed_lookups" => LOOKUPS,
@@ -281,6 +284,7 @@ pub(crate) fn chart_needs(chart: &str) -> Option<&'static [Quantity]> {
         }
         "pool_workers" | "pool_cpu" | "pool_writer" => &[Forks, Execs, Cpu, Samples],
         "pool_memory" | "pool_sharing" => &[Forks, Execs, Memory],
+        "critical_path" => &[Forks, Execs, Waits],
         _ => return None,
     })
 }

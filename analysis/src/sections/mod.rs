@@ -5,6 +5,7 @@ mod ancestry;
 mod concurrency;
 pub(crate) mod correlations;
 mod counts;
+mod critical_path;
 mod detached;
 mod ends;
 mod health;
@@ -74,6 +75,12 @@ impl Section {
             name: "ancestry",
             help: "chains of programs from the command down",
             analyse: |of, options| ancestry::section(of.recording, options),
+            shown: &[],
+        },
+        Self {
+            name: "critical-path",
+            help: "what the wall time went for: the chain of processes that determined it",
+            analyse: critical_path::section,
             shown: &[],
         },
         Self {

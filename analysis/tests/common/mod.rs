@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
 
+pub(crate) mod waits;
+
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -26,6 +28,14 @@ pub(crate) fn pieces() -> Pieces {
     }
     let (header, trailer) = (reader.header().clone(), reader.trailer().unwrap().clone());
     Pieces { header, trailer, blocks }
+}
+
+/// The same, with waits.
+pub(crate) fn pieces_with_waits() -> Pieces {
+    let mut pieces = pieces();
+    pieces.header.waits_min_ns = Some(waits::WAITS_MIN_NS);
+    pieces.blocks.push(waits::waits_of(&pieces.blocks));
+    pieces
 }
 
 /// Zeroes these fields of a record, if present.

@@ -26,6 +26,8 @@ pub struct Gantt {
     pub names: Vec<String>,
     /// One bar per process, and per thread where those are shown, from the first row to the last.
     pub bars: Vec<Bar>,
+    /// The critical path, where it is on a bar, in order of time; empty if it is not known.
+    pub path: Vec<PathPiece>,
     /// Bin edges of the strips, ascending; one more than there are bins.
     pub edges_ns: Vec<u64>,
     /// Activity of the whole tree on the same axis; empty strips are left out.
@@ -96,6 +98,17 @@ pub struct Bar {
     pub parent: Option<u32>,
     /// Whether it is a thread other than the first of its process.
     pub is_thread: bool,
+}
+
+/// A time during which the critical path was on a bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PathPiece {
+    /// Index of the bar.
+    pub bar: u32,
+    /// Start, relative to the start of the recording.
+    pub begin_ns: u64,
+    /// End, likewise.
+    pub end_ns: u64,
 }
 
 /// A quantity over time.

@@ -12,6 +12,7 @@ mod gantt;
 mod libs;
 mod metric;
 mod number;
+mod path;
 mod rows;
 mod series;
 mod table;
@@ -24,12 +25,13 @@ pub use ends::{EndStep, Ends, FatalSignal, ProgramEnd};
 pub use farm::{
     DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink, KeptEntry, Trial, TrialRun,
 };
-pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, Strip};
+pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, PathPiece, Strip};
 pub use libs::{
     LibrarySearch, Libs, LookupCause, LookupCost, LookupPlace, NotModelled, ProgramSearch, Remedy,
 };
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
 pub use number::{bytes, count, counted, figure, time};
+pub use path::{CriticalPath, PathPhase, PathProgram, PathWait};
 pub use proctrace_wire::Outcome;
 pub use rows::{Rows, RowsColumn, RowsValues};
 pub use series::{Mark, Series};
@@ -63,6 +65,8 @@ pub struct Findings {
     pub detached: Vec<Detached>,
     /// Memory over time, if it was sampled.
     pub memory: Option<Memory>,
+    /// What the wall time was spent on; None without a launched command, or if waits were not recorded.
+    pub critical_path: Option<CriticalPath>,
     /// Blind spots: what the recording could not observe.
     pub blind_spots: Vec<BlindSpot>,
     /// Correlations between quantities over time.

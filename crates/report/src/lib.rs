@@ -9,6 +9,7 @@ pub mod escape;
 pub mod figures;
 
 pub mod number;
+mod path;
 mod rows;
 pub mod shell;
 mod style;

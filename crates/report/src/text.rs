@@ -9,6 +9,7 @@ use crate::data::{table_text, wrap};
 use crate::ends;
 use crate::escape::terminal;
 use crate::number::{bytes, count, counted, percent, time};
+use crate::path;
 use crate::style::Style;
 use crate::table::shorten;
 use crate::tables::{by_cpu, in_order_of_cpu, others, push_table};
@@ -17,6 +18,9 @@ use crate::tables::{by_cpu, in_order_of_cpu, others, push_table};
 const SUMMARY_ROWS: usize = 6;
 /// Lines of the screen.
 const SCREEN: usize = 24;
+/// Lines for the table with at least one row, and an empty line above: if there are no more, the lines
+/// about the wall time are left out.
+const TABLE_LINES: usize = 5;
 
 /// The summary: at most 24 lines if there is nothing to warn about.
 pub fn summary(findings: &Findings, style: Style) -> String {
@@ -26,9 +30,15 @@ pub fn summary(findings: &Findings, style: Style) -> String {
         out.push('\n');
     }
     let width = style.width.saturating_sub(INDENT);
-    for (label, text) in figures(findings, width) {
-        let lines = parts_in_lines(&text, width);
-        for (at, line) in lines.iter().enumerate() {
+    let lines_of = |text: &str| parts_in_lines(text, width);
+    let mut rows = figures(findings, width);
+    let used: usize = rows.iter().map(|(_, text)| lines_of(text).len()).sum();
+    let free = (SCREEN - TABLE_LINES).saturating_sub(out.lines().count() + used);
+    let wall = findings.critical_path.iter().flat_map(|path| path::summary(path, width));
+    let first = rows.iter().position(|(label, _)| *label == "Tasks").unwrap_or(0);
+    rows.splice(first..first, wall.take(free));
+    for (label, text) in rows {
+        for (at, line) in lines_of(&text).iter().enumerate() {
             // Writing to a String cannot fail.
             let label = if at == 0 { label } else { "" };
             let _ = writeln!(out, "  {label:<9}{line}");

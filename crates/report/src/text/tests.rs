@@ -116,6 +116,7 @@ fn findings(n: u64) -> Findings {
             12
         ],
         ends: Some(crate::ends::tests::extreme(&name, n)),
+        critical_path: Some(crate::path::tests::extreme(&name, n)),
         detached: Vec::new(),
         memory: None,
         blind_spots: Vec::new(),
@@ -248,6 +249,7 @@ fn programs_come_by_cpu_time_and_the_numerous_are_named_below() {
         main_spawner_processes: Some(processes),
         ..findings.categories[0].clone()
     };
+    findings.critical_path = None;
     findings.categories = vec![
         program("tr", 900, 1),
         program("sed", 800, 2),

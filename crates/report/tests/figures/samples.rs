@@ -2,8 +2,8 @@
 
 use proctrace_findings::{
     Axis, Bar, Bars, Chart, ChartBody, Estimate, Flame, Gantt, GanttOrder, GanttView, HeatMap,
-    Histogram, IntervalGroup, Intervals, Lane, Lines, Mark, Point, Scatter, Series, Step, Strip,
-    Unit, Waterfall,
+    Histogram, IntervalGroup, Intervals, Lane, Lines, Mark, PathPiece, Point, Scatter, Series,
+    Step, Strip, Unit, Waterfall,
 };
 
 /// A figure, its name, and texts that it must contain.
@@ -496,6 +496,15 @@ fn gantt(name: &'static str, bars: usize, order: GanttOrder, threads: bool) -> S
         all.iter_mut().for_each(|bar| bar.parent = None);
         all.sort_by_key(|bar| bar.begin_ns);
     }
+    // From task to task, and in between in the first process.
+    let path = (0..tasks as u32)
+        .map(|task| {
+            let bar = 1 + task * (all.len() / tasks) as u32;
+            let of = &all[bar as usize];
+            let end_ns = of.end_ns.min(of.begin_ns + until_ns / tasks as u64);
+            PathPiece { bar, begin_ns: of.begin_ns, end_ns }
+        })
+        .collect();
     let lane = |at: u32, name: &str| Lane {
         name: name.into(),
         processes: all.iter().filter(|bar| bar.lane == at && !bar.is_thread).count() as u64,
@@ -545,6 +554,7 @@ fn gantt(name: &'static str, bars: usize, order: GanttOrder, threads: bool) -> S
             "ps",
         ]),
         bars: all,
+        path,
         edges_ns: (0..=bins).map(|at| until_ns / bins as u64 * at as u64).collect(),
         strips: vec![
             Strip {
@@ -587,6 +597,7 @@ fn gantt(name: &'static str, bars: usize, order: GanttOrder, threads: bool) -> S
     let mut expected = texts([
         "8 cores",
         "above this limit",
+        "on the critical path",
         "user",
         "Storage per second (MB)",
         "New processes (per second)",

@@ -19,7 +19,7 @@ const FAINT: &str = "#cccccc";
 
 /// A segment of a row, in tenths of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Piece {
+pub(super) struct Piece {
     y: i64,
     begin: i64,
     end: i64,
@@ -55,7 +55,7 @@ pub(super) fn draw(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &Time
     }
 }
 
-fn piece(bar: &Bar, y: f64, time_axis: &TimeAxis) -> Piece {
+pub(super) fn piece(bar: &Bar, y: f64, time_axis: &TimeAxis) -> Piece {
     let tenths = |px: f64| (px * 10.0).round() as i64;
     let (mut begin, mut end) =
         (tenths(time_axis.x_at(bar.begin_ns)), tenths(time_axis.x_at(bar.end_ns)));
@@ -70,7 +70,7 @@ fn piece(bar: &Bar, y: f64, time_axis: &TimeAxis) -> Piece {
 
 /// All segments as one path. Segments that coincide to a tenth of a pixel are drawn once: the
 /// picture is the same, and the path stays short however many segments there are.
-fn path(mut pieces: Vec<Piece>) -> String {
+pub(super) fn path(mut pieces: Vec<Piece>) -> String {
     pieces.sort_unstable();
     pieces.dedup_by(|next, kept| {
         let joined = next.y == kept.y && next.begin <= kept.end;

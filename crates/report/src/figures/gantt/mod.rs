@@ -7,6 +7,7 @@
 
 mod bars;
 mod callouts;
+mod path;
 mod rows;
 mod strips;
 
@@ -100,6 +101,7 @@ pub(super) fn draw(gantt: &Gantt, notes: &[String]) -> String {
     }
     time_axis.draw_grid(&mut page, top, top + rows.height);
     bars::draw(&mut page, gantt, &rows, &time_axis, top);
+    path::draw(&mut page, gantt, &rows, &time_axis, top);
     if rows.labelled {
         callouts::draw_names(&mut page, gantt, &rows, &time_axis, top);
     } else if gantt.view.order != GanttOrder::Category {
@@ -184,6 +186,7 @@ fn draw_legend(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis) {
         let pen = Pen::of(bars::pale(look::category(0)), 5.0);
         entries.push((Swatch::Line(pen), "threads: paler and thinner".to_owned()));
     }
+    entries.extend(path::legend(gantt));
     page.legend_within(time_axis.left, WIDTH - MARGIN, &entries);
 }
 

@@ -1,6 +1,6 @@
 //! Invariants of every Gantt chart.
 
-use proctrace_findings::{Bar, GanttView, Lane};
+use proctrace_findings::{Bar, GanttView, Lane, PathPiece};
 
 use super::*;
 use crate::figures::gantt_svg;
@@ -28,6 +28,7 @@ pub(super) fn gantt(lanes: usize, bars: Vec<Bar>) -> Gantt {
         lanes: (0..lanes).map(lane).collect(),
         names: vec!["sed".to_owned()],
         bars,
+        path: Vec::new(),
         edges_ns: vec![0, 1_000_000],
         strips: Vec::new(),
     }
@@ -112,4 +113,41 @@ fn a_million_processes_make_a_file_that_opens() {
     let bars = (0..1_000_000).map(|n| bar((n % 9) as u32, n, n + 1_000)).collect();
     let svg = gantt_svg(&gantt(9, bars));
     assert!(svg.len() < 3_000_000, "{} bytes", svg.len());
+}
+
+#[test]
+fn the_critical_path_is_a_line_on_its_bars() {
+    for processes in [10_u64, 5_000] {
+        let bars: Vec<Bar> = (0..processes).map(|n| bar(0, n, 1_000_000)).collect();
+        let mut gantt = gantt(1, bars);
+        let piece = |bar, begin_ns, end_ns| PathPiece { bar, begin_ns, end_ns };
+        // The last two have no bar, and no time.
+        gantt.path = vec![piece(3, 0, 400_000), piece(7, 400_000, 900_000)];
+        gantt.path.extend([piece(u32::MAX, 0, 1_000_000), piece(1, 900_000, 900_000)]);
+        let svg = gantt_svg(&gantt);
+        let (left, right) = edges(&svg);
+        let x = |ns: u64| ((left + (right - left) * ns as f64 / 1e6) * 10.0).round() as i64;
+        let line = drawn(&svg, look::INK);
+        let times: Vec<(i64, i64)> = line.iter().map(|(_, begin, end)| (*begin, *end)).collect();
+        assert_eq!(times, [(x(0), x(400_000)), (x(400_000), x(900_000))], "{line:?}");
+        let rows = Rows::of(&gantt);
+        let apart = ((rows.y[7] - rows.y[3]) * 10.0).round() as i64;
+        assert!((line[1].0 - line[0].0 - apart).abs() <= 1, "{line:?}");
+        assert_eq!(drawn(&svg, look::PAPER), line);
+        assert!(svg.contains("on the critical path"));
+    }
+    assert!(!gantt_svg(&gantt(1, vec![bar(0, 0, 9)])).contains("critical path"));
+}
+
+#[test]
+fn a_path_of_any_length_makes_a_file_that_opens() {
+    let mut gantt = gantt(1, (0..70_000).map(|n| bar(0, n, n + 900_000)).collect());
+    // Just long enough to be drawn, and each in another row.
+    let piece = |n: u32| {
+        let begin_ns = u64::from(n) * 20;
+        PathPiece { bar: n, begin_ns, end_ns: begin_ns + 20 }
+    };
+    gantt.path = (0..50_000).map(piece).collect();
+    let svg = gantt_svg(&gantt);
+    assert!(svg.len() < 4_000_000, "{} bytes", svg.len());
 }

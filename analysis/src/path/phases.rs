@@ -1,0 +1,139 @@
+//! The path by phase: the child of the command for which, or for whose descendants, the time went.
+
+use super::Doing;
+use super::steps::Step;
+use crate::recording::Recording;
+use crate::recording::bins::{Bins, Quantity};
+use crate::recording::process::Process;
+
+/// A child of the command with its descendants, or the command itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Phase {
+    /// Index of the child; `None` for the command itself.
+    pub(crate) process: Option<usize>,
+    /// Index of the command: of the last wrapper, if there are any.
+    pub(crate) command: usize,
+    /// When the path came to it first, and left it last.
+    pub(crate) begin_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) spent: Spent,
+    /// CPU time of the whole recording while the path was in this phase.
+    pub(crate) cpu_ns: f64,
+}
+
+/// What time on the path was spent on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub(crate) running_ns: u64,
+    pub(crate) waiting_for_cpu_ns: u64,
+    pub(crate) waiting_ns: u64,
+}
+
+impl Spent {
+    pub(crate) fn add(&mut self, step: &Step) {
+        let sum = match step.doing {
+            Doing::Running => &mut self.running_ns,
+            Doing::WaitingForCpu => &mut self.waiting_for_cpu_ns,
+            Doing::Waiting(_) => &mut self.waiting_ns,
+        };
+        // Steps do not overlap, so that no sum can exceed the wall time.
+        *sum += step.length_ns();
+    }
+
+    pub(crate) fn all_ns(&self) -> u64 {
+        self.running_ns + self.waiting_for_cpu_ns + self.waiting_ns
+    }
+}
+
+/// The phases that have time on the path, in order of time.
+pub(crate) fn phases(recording: &Recording, steps: &[Step]) -> Vec<Phase> {
+    let (command, phase_of) = phase_of(recording);
+    let cpu = CpuTime::of(&recording.bins, recording.last_ns);
+    // By child; the command itself is last.
+    let mut place: Vec<Option<usize>> = vec![None; recording.processes.len() + 1];
+    let mut phases: Vec<Phase> = Vec::new();
+    for step in steps {
+        let process = phase_of[step.process as usize];
+        let place = &mut place[process.unwrap_or(recording.processes.len())];
+        let at = *place.get_or_insert(phases.len());
+        if at == phases.len() {
+            let (begin_ns, end_ns) = (step.begin_ns, step.end_ns);
+            let spent = Spent::default();
+            phases.push(Phase { process, command, begin_ns, end_ns, spent, cpu_ns: 0.0 });
+        }
+        let phase = &mut phases[at];
+        phase.end_ns = step.end_ns;
+        phase.spent.add(step);
+        phase.cpu_ns += cpu.until(step.end_ns) - cpu.until(step.begin_ns);
+    }
+    phases
+}
+
+/// The command, and for each process the child of the command that it descends from; `None` for the
+/// command itself.
+///
+/// The command is often a wrapper of what does the work: a shell with one child, `env`, `sudo`. Then
+/// that child's children are the phases, and so on, unless it has none.
+fn phase_of(recording: &Recording) -> (usize, Vec<Option<usize>>) {
+    let processes = &recording.processes;
+    // Parents precede their children; only a broken trace contradicts.
+    let parent = |at: usize, process: &Process| process.parent().filter(|parent| *parent < at);
+    let mut children = vec![0_u32; processes.len()];
+    let mut child = vec![None; processes.len()];
+    for (at, process) in processes.iter().enumerate() {
+        if let Some(parent) = parent(at, process) {
+            children[parent] += 1;
+            child[parent] = Some(at);
+        }
+    }
+    let mut command = 0;
+    while let Some(only) = child.get(command).copied().flatten()
+        && children[command] == 1
+        && children[only] > 0
+    {
+        command = only;
+    }
+    let mut phase_of: Vec<Option<usize>> = Vec::with_capacity(processes.len());
+    for (at, process) in processes.iter().enumerate() {
+        phase_of.push(match parent(at, process) {
+            Some(parent) if parent == command => Some(at),
+            Some(parent) => phase_of[parent],
+            None => None,
+        });
+    }
+    (command, phase_of)
+}
+
+/// The CPU time of all tasks up to any time, from the recording's bins.
+struct CpuTime<'a> {
+    bins: &'a Bins,
+    /// Of the recording: the last bin may end later.
+    end_ns: u64,
+    /// At the beginning of each bin, and at the end of the last.
+    sums_ns: Vec<f64>,
+}
+
+impl<'a> CpuTime<'a> {
+    fn of(bins: &'a Bins, end_ns: u64) -> Self {
+        let each = bins.of(Quantity::User).iter().zip(bins.of(Quantity::System));
+        let sums = each.scan(0.0, |sum, (user, system)| {
+            *sum += user + system;
+            Some(*sum)
+        });
+        Self { bins, end_ns, sums_ns: [0.0].into_iter().chain(sums).collect() }
+    }
+
+    /// Within a bin, CPU time is taken to be used evenly.
+    fn until(&self, time_ns: u64) -> f64 {
+        let (start_ns, width_ns) = (self.bins.start_ns, self.bins.width_ns.max(1));
+        let last = self.sums_ns.len() - 1;
+        let bin = usize::try_from(time_ns.saturating_sub(start_ns) / width_ns).unwrap_or(last);
+        if bin >= last {
+            return self.sums_ns[last];
+        }
+        let begin_ns = start_ns + width_ns * bin as u64;
+        let length_ns = width_ns.min(self.end_ns.saturating_sub(begin_ns)).max(1);
+        let part = time_ns.saturating_sub(begin_ns) as f64 / length_ns as f64;
+        self.sums_ns[bin] + (self.sums_ns[bin + 1] - self.sums_ns[bin]) * part.min(1.0)
+    }
+}
