@@ -16,6 +16,7 @@ use crate::setup;
 /// together. A new test is unprivileged until it is listed here.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "accidents"),
+    ("proctrace", "critical_path"),
     ("proctrace", "ends"),
     ("proctrace", "export"),
     ("proctrace", "fidelity"),
