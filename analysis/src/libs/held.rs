@@ -50,10 +50,14 @@ impl<'p> List<'p> {
     pub(crate) fn runpaths(&self, linker: &Linker) -> BTreeSet<Vec<u8>> {
         let mut all = BTreeSet::new();
         for directory in &self.directories {
-            let tokens = Tokens { origin: Some(directory.path.clone()), ..linker.tokens.clone() };
-            for file in directory.files.values() {
-                if let Found::Object(_, elf) = file {
-                    let list = elf.runpath.as_deref().unwrap_or_default();
+            let variants = directory.variants.values().flatten();
+            let variants = variants.map(|(directory, file)| (directory, file));
+            let files = directory.files.values().map(|file| (&directory.path, file));
+            for (origin, file) in variants.chain(files) {
+                if let Found::Object(_, elf) = file
+                    && let Some(list) = &elf.runpath
+                {
+                    let tokens = Tokens { origin: Some(origin.clone()), ..linker.tokens.clone() };
                     all.extend(own_directories(list, &tokens).map(|(path, _)| path));
                 }
             }
@@ -81,7 +85,8 @@ impl<'p> List<'p> {
         // The linker passes over libraries of another architecture.
         let architectures = holders.iter().flat_map(|directory| {
             let file = directory.files.get(name).and_then(architecture);
-            directory.variants.get(name).into_iter().flatten().copied().chain(file)
+            let variants = directory.variants.get(name).into_iter().flatten();
+            variants.filter_map(|(_, file)| architecture(file)).chain(file)
         });
         if architectures.collect::<BTreeSet<_>>().len() > 1 {
             return Some(ARCHITECTURES);
@@ -98,22 +103,12 @@ impl<'p> List<'p> {
 
     /// Whether a library would find others elsewhere if it were opened by a link.
     ///
-    /// It finds the same ones if its directories are in the list: RUNPATH is searched after the list in any
-    /// case, RPATH before it.
+    /// By RUNPATH it finds the same ones if its directories are in the list, which is searched before it in
+    /// any case. RPATH comes before the list, and before the RPATHs of what has loaded the library.
     fn loses(&self, places: &Relative) -> bool {
-        let listed = |real: &Vec<u8>| {
-            self.directories.iter().find(|directory| directory.real == *real).copied()
-        };
-        let is_first = |directory: &Directory| {
-            let mut names = directory.files.keys().chain(directory.variants.keys());
-            names.all(|name| {
-                let holders = self.holders.get(name.as_slice());
-                holders.is_some_and(|holders| holders[0].real == directory.real)
-            })
-        };
-        places.needed
-            || places.runpath.iter().any(|real| listed(real).is_none())
-            || places.rpath.iter().any(|real| !listed(real).is_some_and(is_first))
+        let is_listed =
+            |real: &Vec<u8>| self.directories.iter().any(|directory| directory.real == *real);
+        places.needed || !places.rpath.is_empty() || !places.runpath.iter().all(is_listed)
     }
 }
 

@@ -146,8 +146,12 @@ fn add_system(candidates: &mut Candidates, uses: &Uses<'_>, lists: &[List<'_>], 
         }
     }
     let runpaths: BTreeSet<Vec<u8>> = lists.iter().flat_map(|list| list.runpaths(linker)).collect();
+    let subdirectories = linker.capabilities.subdirectories();
     system.retain(|name, (identity, _)| {
-        let mut others = runpaths.iter().map(|path| files.at(&[path, &b"/"[..], name].concat()));
+        let tried = runpaths.iter().flat_map(|path| {
+            subdirectories.iter().map(move |sub| [path, &b"/"[..], sub, name].concat())
+        });
+        let mut others = tried.map(|path| files.at(&path));
         !disputed.contains(name)
             && others.all(|other| match other {
                 Found::Object(other, _) => other == *identity,

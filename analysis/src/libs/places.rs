@@ -22,8 +22,8 @@ pub(crate) struct Directory {
     pub(crate) real: Vec<u8>,
     /// The files that can be asked for by name.
     pub(crate) files: BTreeMap<Vec<u8>, Found>,
-    /// Files in its sub-directories for certain CPUs, which are tried first, with their architectures.
-    pub(crate) variants: BTreeMap<Vec<u8>, BTreeSet<Architecture>>,
+    /// Files in its sub-directories for certain CPUs, which are tried first, each with its directory.
+    pub(crate) variants: BTreeMap<Vec<u8>, Vec<(Vec<u8>, Found)>>,
 }
 
 /// Whether it has 64 bits, and the machine.
@@ -109,19 +109,19 @@ impl<'a> Places<'a> {
     }
 
     /// The files in sub-directories: those for the CPU of this machine, and for others.
-    fn variants(&self, path: &[u8]) -> BTreeMap<Vec<u8>, BTreeSet<Architecture>> {
+    fn variants(&self, path: &[u8]) -> BTreeMap<Vec<u8>, Vec<(Vec<u8>, Found)>> {
         let hwcaps = [path, b"/glibc-hwcaps"].concat();
         let of_others = self.files.names(&hwcaps).unwrap_or_default();
         let of_others = of_others.into_iter().map(|name| [&hwcaps, &b"/"[..], &name].concat());
         let own = self.linker.capabilities.subdirectories();
         let own = own.into_iter().filter(|sub| !sub.is_empty());
         let own = own.map(|sub| [path, b"/", &sub[..sub.len() - 1]].concat());
-        let mut variants: BTreeMap<_, BTreeSet<Architecture>> = BTreeMap::new();
+        let mut variants: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for directory in own.chain(of_others).collect::<BTreeSet<Vec<u8>>>() {
             let names = self.files.names(&directory).unwrap_or_default();
             for name in names.into_iter().filter(|name| self.is_wanted(name)) {
                 let file = self.files.at(&[&directory, &b"/"[..], &name].concat());
-                variants.entry(name).or_default().extend(architecture(&file));
+                variants.entry(name).or_default().push((directory.clone(), file));
             }
         }
         variants
