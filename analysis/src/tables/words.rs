@@ -152,7 +152,8 @@ fn exponential(text: &str) -> Option<(usize, f64)> {
     let power = digits(&exponent[sign..]);
     let end = at + 1 + sign + power;
     let behind = text[end..].chars().next();
-    if power == 0 || behind.is_some_and(|c| c.is_alphanumeric() || c == '_') {
+    // What goes on is no number, but must not become one.
+    if power == 0 || behind.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '.')) {
         return None;
     }
     let value: f64 = text[..end].parse().ok()?;
@@ -252,6 +253,8 @@ mod tests {
             ("e1e9, a1e9 x_1e9", "e1e9, a1e9 x_1e9"),
             ("'1e9' \"1e9\" -- 1e9\n/* 1e9 */ 1.5", "'1e9' \"1e9\" -- 1e9\n/* 1e9 */ 1.5"),
             ("1e 1e999 12 3e5x", "1e 1e999 12 3e5x"),
+            ("0E+0e0'", "0E+0.0'"),
+            ("0E+0.0'", "0E+0.0'"),
         ] {
             assert_eq!(with_plain_numbers(sql), plain);
         }
