@@ -13,6 +13,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod advice;
 mod analysis;
 mod books;
 mod classify;
@@ -33,6 +34,7 @@ mod tables;
 #[cfg(test)]
 mod testing;
 
+pub use advice::{AdviceRules, advise};
 pub use analysis::Analysis;
 pub use classify::{Program, Rules};
 pub use compare::environments::{StartRun, environments};

@@ -19,6 +19,7 @@ mod tests;
 use proctrace_findings::Class;
 
 pub(crate) use examine::Examiner;
+pub(crate) use pattern::Pattern;
 pub(crate) use resolve::{Classification, PackUse, Programs};
 pub use rules::Rules;
 

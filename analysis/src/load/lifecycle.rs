@@ -154,6 +154,7 @@ impl Loader<'_> {
             happened_here,
             before: Before::new(exec.fixed.run_ns, exec.fixed.utime_ns, exec.fixed.stime_ns),
         });
+        self.made.calls.push(self.templates.call(exec));
     }
 
     /// Classifies the program of each process, now that all programs are known.

@@ -36,6 +36,16 @@ impl Templates {
         }
     }
 
+    /// A hash of what is executed, with which arguments, where and with which search variables; 0 if the
+    /// arguments are not all in the record.
+    pub(crate) fn call(&self, exec: &proctrace_wire::Exec<'_>) -> u64 {
+        if exec.fixed.argv_here < exec.fixed.argv_bytes || exec.argv.is_empty() {
+            return 0;
+        }
+        let call = (exec.exe, exec.cwd, exec.argv, exec.fixed.env_id);
+        self.hash.hash_one(call).max(1)
+    }
+
     pub(crate) fn into_inner(self) -> Vec<String> {
         self.names.into_inner()
     }

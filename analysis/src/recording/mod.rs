@@ -57,6 +57,9 @@ pub struct Recording {
     pub(crate) runs: Vec<ProgramRun>,
     /// The failed look-ups of each run: while it was loading, and in total.
     pub(crate) starts: Vec<Start>,
+    /// For each run a hash of its exact arguments, working directory and search variables, to tell repeated
+    /// commands; 0 where the recording does not have all of the arguments. The seed is random.
+    pub(crate) calls: Vec<u64>,
     /// Command-line templates, by number.
     pub(crate) templates: Vec<String>,
     /// Roles of processes, by number.
@@ -121,6 +124,7 @@ impl Recording {
             tasks: Vec::new(),
             runs: Vec::new(),
             starts: Vec::new(),
+            calls: Vec::new(),
             templates: Vec::new(),
             roles: Vec::new(),
             categories: Vec::new(),

@@ -5,6 +5,7 @@
 //! report --json` serialises [`Findings`] as it is, so field names are a public interface: fields
 //! may be added, but not renamed.
 
+mod advice;
 mod chart;
 mod ends;
 mod farm;
@@ -17,6 +18,7 @@ mod rows;
 mod series;
 mod table;
 
+pub use advice::{Advice, Advised, Gain};
 pub use chart::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
     Lines, Point, Scatter, Step, Waterfall,

@@ -1,0 +1,121 @@
+//! `short-commands`: commands that a shell could do itself, or one process for all of them.
+
+use std::collections::BTreeMap;
+
+use proctrace_findings::{Advice, Gain, counted};
+
+use super::Found;
+use super::evidence::{Evidence, Removal, most};
+use super::rules::AdviceRules;
+use crate::recording::fast::FastMap;
+
+/// Fewer are not worth a change.
+const COUNT_MIN: usize = 10;
+/// A command that computes longer does not only transform a few words.
+const CPU_MAX_NS: u64 = 20_000_000;
+/// One that lives longer waits for something.
+const LIFE_MAX_NS: u64 = 200_000_000;
+/// Commands that are named.
+const NAMED: usize = 4;
+
+/// Per spawner, all of its short commands.
+///
+/// Wall: as [`Evidence::without`] for all of them; the lower end keeps the longest one, since one process
+/// may have to do the work of all. CPU: likewise.
+pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
+    let mut units: FastMap<u32, Vec<u32>> = FastMap::default();
+    let short = shorts(evidence, rules);
+    for (process, _) in evidence.processes() {
+        let parent = evidence.process(process).parent();
+        let inside = parent.is_some_and(|parent| short[parent]);
+        if let (true, false, Some(spawner)) =
+            (short[process as usize], inside, evidence.spawner(process))
+        {
+            units.entry(spawner).or_default().push(process);
+        }
+    }
+    let mut found: Vec<Found> = units
+        .into_iter()
+        .filter(|(_, units)| units.len() >= COUNT_MIN)
+        .filter_map(|(spawner, units)| advice(evidence, rules, spawner, &units))
+        .collect();
+    found.sort_by(|one, other| one.advice.evidence.cmp(&other.advice.evidence));
+    found
+}
+
+/// For each process, whether it and all that it starts could be done by the shell that started it.
+fn shorts(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<bool> {
+    let templates = &evidence.recording.templates;
+    let known: Vec<bool> =
+        templates.iter().map(|template| rules.replacement(template).is_some()).collect();
+    let runs = &evidence.recording.runs;
+    let mut short = vec![false; evidence.recording.processes.len()];
+    // Children follow their parents, so all of them are decided before.
+    for process in (0..evidence.recording.processes.len() as u32).rev() {
+        let it = evidence.process(process);
+        let children = evidence.children(process);
+        let itself = match it.run().and_then(|run| runs.get(run as usize)) {
+            Some(run) if it.execs > 0 => children.is_empty() && known[run.template as usize],
+            // A subshell: `$(…)` with commands of the shell, or a part of a pipe.
+            _ => it.execs == 0,
+        };
+        short[process as usize] = itself
+            && evidence.spawned_by_shell(process)
+            && it.cpu.total_ns() <= CPU_MAX_NS
+            && evidence.life_ns(process) <= LIFE_MAX_NS
+            && children.iter().all(|child| *child > process && short[*child as usize]);
+    }
+    short
+}
+
+fn advice(
+    evidence: &Evidence<'_>,
+    rules: &AdviceRules,
+    spawner: u32,
+    units: &[u32],
+) -> Option<Found> {
+    let removal = evidence.without(units)?;
+    let longest = units.iter().max_by_key(|unit| evidence.life_ns(**unit)).copied()?;
+    let kept_ns = evidence.path_below_ns[longest as usize];
+    let kept_cpu_ns = evidence.cpu_below_ns[longest as usize];
+    let removal = Removal {
+        wall: Gain { low: removal.wall.low.saturating_sub(kept_ns), ..removal.wall },
+        cpu: Gain { low: removal.cpu.low.saturating_sub(kept_cpu_ns), ..removal.cpu },
+        ..removal
+    };
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for process in &removal.processes {
+        *counts.entry(evidence.command(*process).unwrap_or("$(…)")).or_default() += 1;
+    }
+    let counts = most(counts.into_iter().collect(), NAMED);
+    let instead = counts.iter().filter_map(|(command, _)| {
+        let rule = rules.replacement(command)?;
+        Some(format!("{command} → {}", rule.instead))
+    });
+    let instead: Vec<String> = instead.collect();
+    let what = if instead.is_empty() {
+        "Do in the shell itself what subshells do: set a variable instead of $(…)".to_owned()
+    } else {
+        format!("Let the shell do it, or one process for all: {}", instead.join("; "))
+    };
+    let listed: Vec<String> =
+        counts.iter().map(|(command, count)| format!("{count} × {command}")).collect();
+    let commands = counts.iter().map(|(command, _)| (*command).to_owned()).collect();
+    let advice = Advice {
+        kind: "short-commands",
+        what,
+        evidence: format!(
+            "`{}` starts {}: {}",
+            evidence.template(spawner),
+            counted(units.len() as u64, "short command", "short commands"),
+            listed.join(", ")
+        ),
+        commands,
+        method: format!("{}; at least one process is kept", evidence.method()),
+        risk: "parameter expansion treats empty values and trailing slashes in its own way".into(),
+        check: "record again: these commands are gone, and `advise --against` shows the gain"
+            .into(),
+        ..Advice::default()
+    };
+    Some(Found::without(removal, advice))
+}

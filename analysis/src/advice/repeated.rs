@@ -1,0 +1,75 @@
+//! `repeated-command`: the same command with the same arguments, directory and environment again and again.
+
+use proctrace_findings::{Advice, counted, time};
+
+use super::Found;
+use super::evidence::Evidence;
+use super::rules::AdviceRules;
+use crate::recording::fast::FastMap;
+
+/// Fewer are not worth a change.
+const COUNT_MIN: usize = 5;
+
+/// Per command line, directory and environment: all runs but the first, whose answer is kept.
+///
+/// Only runs that begin after the first one has ended: workers of a pool have the same command line, too.
+/// Wall and CPU: as [`Evidence::without`].
+pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
+    let calls = &evidence.recording.calls;
+    let mut groups: FastMap<u64, Vec<u32>> = FastMap::default();
+    for (process, it) in evidence.processes() {
+        let call = it.run().and_then(|run| calls.get(run as usize));
+        if let Some(call) = call.filter(|call| it.execs > 0 && **call != 0) {
+            groups.entry(*call).or_default().push(process);
+        }
+    }
+    let mut found: Vec<Found> = groups
+        .into_values()
+        .filter(|runs| runs.len() > COUNT_MIN)
+        .filter_map(|runs| advice(evidence, rules, &runs))
+        .collect();
+    found.sort_by(|one, other| one.advice.evidence.cmp(&other.advice.evidence));
+    found
+}
+
+fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<Found> {
+    let (first, rest) = runs.split_first()?;
+    let template = evidence.own_template(*first)?;
+    let command = evidence.command(*first)?;
+    if rules.has_effects(command) {
+        return None;
+    }
+    let first_ended_ns = evidence.ended_ns(*first);
+    let later: Vec<u32> = rest
+        .iter()
+        .copied()
+        .filter(|run| evidence.process(*run).born_ns >= first_ended_ns)
+        .collect();
+    if later.len() < COUNT_MIN || later.len() * 2 < rest.len() {
+        return None;
+    }
+    let removal = evidence.without(&later)?;
+    let alive_ns: u64 = later.iter().map(|run| evidence.life_ns(*run)).sum();
+    let spawner = evidence.spawner(*first).map_or_else(String::new, |it| evidence.template(it));
+    let advice = Advice {
+        kind: "repeated-command",
+        what: format!(
+            "Run `{}` once and keep its answer in a variable or file",
+            super::evidence::short(template)
+        ),
+        evidence: format!(
+            "{} of `{}` with the same arguments, directory and search variables, {} each; first \
+             started by `{spawner}`",
+            counted(runs.len() as u64, "run", "runs"),
+            super::evidence::short(template),
+            time(alive_ns / later.len() as u64),
+        ),
+        commands: vec![command.to_owned()],
+        method: evidence.method().into(),
+        risk: "its answer may depend on files that change in between, or on its standard input"
+            .into(),
+        check: "compare what the runs print; then record again and use `advise --against`".into(),
+        ..Advice::default()
+    };
+    Some(Found::without(removal, advice))
+}

@@ -1,0 +1,228 @@
+//! Rules of advice in their TOML form: commands with replacements, and known cures.
+
+use proctrace_wire::escape::to_text;
+use serde::Deserialize;
+
+use super::evidence::first_word;
+use crate::classify::Pattern;
+use crate::error::AnalysisError;
+
+/// Which commands a shell can do itself, which must not be left out, and which cures are known.
+#[derive(Debug, Clone)]
+pub struct AdviceRules {
+    replacements: Vec<Replacement>,
+    effects: Vec<String>,
+    pub(super) cures: Vec<Cure>,
+}
+
+/// What a shell can do instead of starting a command.
+#[derive(Debug, Clone)]
+pub(super) struct Replacement {
+    commands: Vec<String>,
+    lines: Vec<Pattern>,
+    pub(super) instead: String,
+}
+
+/// A known cure for commands that match.
+#[derive(Debug, Clone)]
+pub(super) struct Cure {
+    pub(super) name: String,
+    commands: Vec<Pattern>,
+    lines: Vec<Pattern>,
+    below: Vec<Pattern>,
+    pub(super) at_least: u64,
+    /// The part of their cost that the cure removes, in percent: at least, about, at most.
+    pub(super) saves_percent: [u64; 3],
+    pub(super) what: String,
+    pub(super) risk: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandsFile {
+    #[serde(rename = "about")]
+    _about: String,
+    effects: Vec<String>,
+    rule: Vec<FileReplacement>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileReplacement {
+    command: Vec<String>,
+    #[serde(default)]
+    line: Vec<String>,
+    instead: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct CuresFile {
+    #[serde(default, rename = "about")]
+    _about: String,
+    #[serde(default)]
+    cure: Vec<FileCure>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileCure {
+    name: String,
+    #[serde(default)]
+    command: Vec<String>,
+    #[serde(default)]
+    line: Vec<String>,
+    #[serde(default)]
+    below: Vec<String>,
+    at_least: u64,
+    saves_percent: [u64; 3],
+    what: String,
+    risk: String,
+}
+
+impl AdviceRules {
+    /// The rules that are compiled in.
+    ///
+    /// # Panics
+    /// Never: a test parses them.
+    pub fn built_in() -> Self {
+        let commands = include_str!("../../rules/commands.toml");
+        let file: CommandsFile = toml::from_str(commands).expect("a test parses them");
+        let replacement = |rule: FileReplacement| Replacement {
+            commands: rule.command,
+            lines: patterns(&rule.line),
+            instead: rule.instead,
+        };
+        let rules = Self {
+            replacements: file.rule.into_iter().map(replacement).collect(),
+            effects: file.effects,
+            cures: Vec::new(),
+        };
+        rules.with("cures", include_str!("../../rules/cures.toml")).expect("a test parses them")
+    }
+
+    /// Adds cures, which are looked for before those added earlier. `name` is used in messages: the path
+    /// of their file.
+    ///
+    /// # Errors
+    /// If they are not well-formed, with line and column.
+    pub fn with(mut self, name: &str, toml: &str) -> Result<Self, AnalysisError> {
+        let wrong = |at: usize, message: String| {
+            let before = &toml[..at.min(toml.len())];
+            let line_begin = before.rfind('\n').map_or(0, |newline| newline + 1);
+            AnalysisError::Rules {
+                name: name.to_owned(),
+                line: before.matches('\n').count() + 1,
+                column: before[line_begin..].chars().count() + 1,
+                message,
+            }
+        };
+        let file: CuresFile = toml::from_str(toml).map_err(|error| {
+            wrong(error.span().unwrap_or_default().start, error.message().to_owned())
+        })?;
+        let mut cures = Vec::new();
+        for cure in file.cure {
+            let [low, middle, high] = cure.saves_percent;
+            if !(low <= middle && middle <= high && high <= 100) {
+                let message = format!(
+                    "cure {:?}: saves-percent is [at least, about, at most], at most 100",
+                    cure.name
+                );
+                return Err(wrong(0, message));
+            }
+            if cure.command.is_empty() && cure.line.is_empty() {
+                let message = format!("cure {:?} needs `command` or `line`", cure.name);
+                return Err(wrong(0, message));
+            }
+            let lists = [&cure.command, &cure.line, &cure.below];
+            if lists.into_iter().flatten().any(|text| Pattern::new(text).is_too_long()) {
+                return Err(wrong(0, format!("cure {:?}: a pattern is too long", cure.name)));
+            }
+            cures.push(Cure {
+                commands: patterns(&cure.command),
+                lines: patterns(&cure.line),
+                below: patterns(&cure.below),
+                name: cure.name,
+                at_least: cure.at_least,
+                saves_percent: cure.saves_percent,
+                what: cure.what,
+                risk: cure.risk,
+            });
+        }
+        cures.append(&mut self.cures);
+        self.cures = cures;
+        Ok(self)
+    }
+
+    /// What a shell can do instead of a command, given the template of its command line.
+    pub(super) fn replacement(&self, template: &str) -> Option<&Replacement> {
+        let command = first_word(template);
+        self.replacements.iter().find(|rule| {
+            rule.commands.iter().any(|name| name == command) && matches(&rule.lines, template)
+        })
+    }
+
+    /// Whether a second run of a command is not like the first.
+    pub(super) fn has_effects(&self, command: &str) -> bool {
+        self.effects.iter().any(|name| name == command)
+    }
+}
+
+impl Cure {
+    /// Whether a command line is concerned; `spawner` is that of whoever started it.
+    pub(super) fn concerns(&self, template: &str, spawner: Option<&str>) -> bool {
+        matches(&self.commands, first_word(template))
+            && matches(&self.lines, template)
+            && (self.below.is_empty() || spawner.is_some_and(|line| matches(&self.below, line)))
+    }
+}
+
+/// Whether one of the patterns matches, or there are none.
+fn matches(patterns: &[Pattern], text: &str) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text.as_bytes()))
+}
+
+/// Templates are escaped text, so patterns are escaped the same way.
+fn patterns(texts: &[String]) -> Vec<Pattern> {
+    texts.iter().map(|text| Pattern::new(&to_text(text.as_bytes()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rules_that_are_compiled_in_are_sound() {
+        let rules = AdviceRules::built_in();
+        assert!(rules.replacement("basename /a/b").is_some());
+        assert!(rules.replacement("g++ -c x.cc").is_none());
+        assert!(rules.has_effects("mktemp") && !rules.has_effects("root-config"));
+        assert!(!rules.cures.is_empty());
+    }
+
+    #[test]
+    fn a_cure_of_the_user_comes_first_and_says_whom_it_concerns() {
+        let toml = "[[cure]]\nname = 'a'\ncommand = ['tool*']\nbelow = ['sh *']\nat-least = 2\n\
+                    saves-percent = [10, 20, 30]\nwhat = 'w'\nrisk = 'r'\n";
+        let rules = AdviceRules::built_in().with("mine.toml", toml).unwrap();
+        let cure = &rules.cures[0];
+        assert_eq!(cure.name, "a");
+        assert!(cure.concerns("tool9 -x", Some("sh job.sh")));
+        assert!(!cure.concerns("tool9 -x", Some("make")) && !cure.concerns("tool9 -x", None));
+        assert!(!cure.concerns("other", Some("sh job.sh")));
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let says =
+            |toml: &str| AdviceRules::built_in().with("mine.toml", toml).unwrap_err().to_string();
+        assert!(says("\n[[cure]]\nnme = 1\n").starts_with("mine.toml:"), "{}", says("\nx"));
+        let cure = |rest: &str| {
+            format!("[[cure]]\nname = 'a'\nat-least = 1\nwhat = ''\nrisk = ''\n{rest}")
+        };
+        let percent = says(&cure("command = ['x']\nsaves-percent = [50, 20, 30]"));
+        assert!(percent.contains("saves-percent"), "{percent}");
+        let nothing = says(&cure("saves-percent = [1, 2, 3]"));
+        assert!(nothing.contains("needs `command` or `line`"), "{nothing}");
+    }
+}

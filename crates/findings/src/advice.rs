@@ -1,0 +1,86 @@
+//! Advice: what to change, and what that is predicted to gain.
+
+use serde::Serialize;
+
+/// All advice about a recording that pays.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Advised {
+    /// Wall time of the recorded command.
+    pub wall_ns: u64,
+    /// CPU time of all processes.
+    pub cpu_ns: u64,
+    /// Whether gains of wall time follow from the critical path; otherwise they are only bounded by the
+    /// lifetimes of processes.
+    pub has_path: bool,
+    /// Advice that gains less than this part of the wall time and of the CPU time is left out.
+    pub min_percent: f64,
+    /// The advice that gains most wall time first, then the one that gains most CPU time.
+    pub advice: Vec<Advice>,
+}
+
+/// One change.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Advice {
+    /// A stable name of what was found: "polling"; docs/advice.md lists all.
+    pub kind: &'static str,
+    /// What to do.
+    pub what: String,
+    /// Who does it today, how often, and where it is started.
+    pub evidence: String,
+    /// Number of processes concerned, with their descendants.
+    pub processes: u64,
+    /// First words of the command lines concerned.
+    pub commands: Vec<String>,
+    /// Predicted reduction of wall time.
+    pub wall_ns: Gain,
+    /// Predicted reduction of CPU time.
+    pub cpu_ns: Gain,
+    /// How the gains were predicted.
+    pub method: String,
+    /// What may go wrong.
+    pub risk: String,
+    /// How to find out whether it helped.
+    pub check: String,
+    /// Place in the list, from 1, of better advice about mostly the same processes: only one of the two
+    /// gains is to be had.
+    pub part_of: Option<u64>,
+}
+
+/// A predicted gain in nanoseconds, with its range.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Gain {
+    /// At least this much.
+    pub low: u64,
+    /// The best estimate.
+    pub middle: u64,
+    /// At most this much.
+    pub high: u64,
+}
+
+impl Gain {
+    /// A range with this estimate, which is limited to it.
+    pub fn new(low: u64, middle: u64, high: u64) -> Self {
+        let high = high.max(low);
+        Self { low, middle: middle.clamp(low, high), high }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            low: self.low.saturating_add(other.low),
+            middle: self.middle.saturating_add(other.middle),
+            high: self.high.saturating_add(other.high),
+        }
+    }
+
+    /// The range limited to what there is.
+    #[must_use]
+    pub fn at_most(self, limit: u64) -> Self {
+        Self {
+            low: self.low.min(limit),
+            middle: self.middle.min(limit),
+            high: self.high.min(limit),
+        }
+    }
+}
