@@ -34,7 +34,7 @@ mod tables;
 #[cfg(test)]
 mod testing;
 
-pub use advice::{AdviceRules, advise};
+pub use advice::{AdviceRules, advise, observed};
 pub use analysis::Analysis;
 pub use classify::{Program, Rules};
 pub use compare::environments::{StartRun, environments};

@@ -4,18 +4,27 @@
 //! formulas). Most take processes out of the recording: [`evidence::Evidence::without`].
 
 mod commands;
+mod contention;
+mod cures;
 mod evidence;
+mod failures;
 mod model;
+mod observed;
 mod polling;
 mod repeated;
 mod rules;
+mod serial;
+mod starts;
+mod straggler;
 mod timers;
+mod wrappers;
 
 use std::cmp::Reverse;
 
 use proctrace_findings::{Advice, Advised, Gain};
 
 use self::evidence::{Evidence, Removal};
+pub use self::observed::observed;
 pub use self::rules::AdviceRules;
 use crate::recording::Recording;
 
@@ -62,6 +71,13 @@ fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     found.extend(commands::find(evidence, rules));
     found.extend(repeated::find(evidence, rules));
     found.extend(timers::find(evidence, &polls));
+    found.extend(serial::find(evidence));
+    found.extend(straggler::find(evidence));
+    found.extend(contention::find(evidence));
+    found.extend(failures::find(evidence, rules));
+    found.extend(starts::find(evidence));
+    found.extend(wrappers::find(evidence));
+    found.extend(cures::find(evidence, rules));
     found
 }
 
@@ -93,7 +109,7 @@ fn in_percent(gain: Gain, wall_ns: u64) -> u64 {
 /// Whether more than half of the processes of one are processes of the other.
 fn mostly_in(one: &Found, other: &Found) -> bool {
     let both = one.processes.iter().filter(|at| other.processes.binary_search(at).is_ok()).count();
-    2 * both > one.processes.len()
+    both > 0 && 2 * both > one.processes.len()
 }
 
 #[cfg(test)]

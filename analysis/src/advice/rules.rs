@@ -169,11 +169,14 @@ impl AdviceRules {
 }
 
 impl Cure {
-    /// Whether a command line is concerned; `spawner` is that of whoever started it.
-    pub(super) fn concerns(&self, template: &str, spawner: Option<&str>) -> bool {
-        matches(&self.commands, first_word(template))
-            && matches(&self.lines, template)
-            && (self.below.is_empty() || spawner.is_some_and(|line| matches(&self.below, line)))
+    /// Whether a command line is concerned, if its spawner is.
+    pub(super) fn concerns(&self, template: &str) -> bool {
+        matches(&self.commands, first_word(template)) && matches(&self.lines, template)
+    }
+
+    /// Whether the command line of a spawner is one of those below which the cure helps.
+    pub(super) fn is_below(&self, spawner: Option<&str>) -> bool {
+        self.below.is_empty() || spawner.is_some_and(|line| matches(&self.below, line))
     }
 }
 
@@ -207,9 +210,9 @@ mod tests {
         let rules = AdviceRules::built_in().with("mine.toml", toml).unwrap();
         let cure = &rules.cures[0];
         assert_eq!(cure.name, "a");
-        assert!(cure.concerns("tool9 -x", Some("sh job.sh")));
-        assert!(!cure.concerns("tool9 -x", Some("make")) && !cure.concerns("tool9 -x", None));
-        assert!(!cure.concerns("other", Some("sh job.sh")));
+        assert!(cure.concerns("tool9 -x") && !cure.concerns("other"));
+        assert!(cure.is_below(Some("sh job.sh")));
+        assert!(!cure.is_below(Some("make")) && !cure.is_below(None));
     }
 
     #[test]

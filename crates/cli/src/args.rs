@@ -1,6 +1,8 @@
 //! The command line: a single definition, from which help, man pages and completions are generated.
 
 #[cfg(feature = "analyse")]
+mod advise;
+#[cfg(feature = "analyse")]
 mod compare;
 #[cfg(feature = "analyse")]
 mod libs;
@@ -15,6 +17,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+#[cfg(feature = "analyse")]
+pub(crate) use self::advise::AdviseArgs;
 #[cfg(feature = "analyse")]
 pub(crate) use self::compare::{
     Annotations, DiffArgs, DiffFormat, GateAction, GateArgs, GateOptions, GateRunArgs, MetricsArgs,
@@ -77,6 +81,8 @@ pub(crate) enum Command {
     Startup(StartupArgs),
     #[cfg(feature = "analyse")]
     Libs(LibsArgs),
+    #[cfg(feature = "analyse")]
+    Advise(AdviseArgs),
     #[cfg(feature = "analyse")]
     Check(CheckArgs),
     #[cfg(feature = "analyse")]

@@ -1,5 +1,7 @@
 //! The binary `proctrace`: parses, dispatches, and converts errors to messages and exit codes.
 
+#[cfg(feature = "analyse")]
+mod advise;
 mod args;
 #[cfg(feature = "analyse")]
 mod check;
@@ -76,6 +78,8 @@ fn main() -> ExitCode {
         Command::Startup(args) => (exit_code::FAILED, startup::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Libs(args) => (libs::own_failure(&args), libs::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Advise(args) => (exit_code::FAILED, advise::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Check(args) => (exit_code::FAILED, check::run(&args)),
         #[cfg(feature = "analyse")]

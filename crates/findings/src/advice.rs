@@ -84,3 +84,40 @@ impl Gain {
         }
     }
 }
+
+/// What was predicted from one recording, and what one of the changed job shows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Observed {
+    /// Wall time of the command before the change.
+    pub wall_before_ns: u64,
+    /// Wall time after it.
+    pub wall_after_ns: u64,
+    /// CPU time of all processes before the change.
+    pub cpu_before_ns: u64,
+    /// CPU time after it.
+    pub cpu_after_ns: u64,
+    /// See [`Advised::min_percent`].
+    pub min_percent: f64,
+    /// The advice of the recording before the change.
+    pub advice: Vec<ObservedAdvice>,
+}
+
+/// Advice, and what the commands concerned cost in both recordings.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ObservedAdvice {
+    /// What was predicted.
+    #[serde(flatten)]
+    pub advice: Advice,
+    /// Processes that ran one of the commands before the change.
+    pub processes_before: u64,
+    /// And after it.
+    pub processes_after: u64,
+    /// CPU time of these processes before the change.
+    pub commands_cpu_before_ns: u64,
+    /// And after it.
+    pub commands_cpu_after_ns: u64,
+    /// Time of these processes on the critical path before the change; None without waits.
+    pub commands_path_before_ns: Option<u64>,
+    /// And after it.
+    pub commands_path_after_ns: Option<u64>,
+}

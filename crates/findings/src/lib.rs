@@ -18,7 +18,7 @@ mod rows;
 mod series;
 mod table;
 
-pub use advice::{Advice, Advised, Gain};
+pub use advice::{Advice, Advised, Gain, Observed, ObservedAdvice};
 pub use chart::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
     Lines, Point, Scatter, Step, Waterfall,

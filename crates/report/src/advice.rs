@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use proctrace_findings::{Advice, Advised, Gain};
+use proctrace_findings::{Advice, Advised, Gain, Observed};
 
 use crate::data::wrap;
 use crate::escape::terminal;
@@ -62,7 +62,7 @@ fn push(out: &mut String, advised: &Advised, advice: &Advice, place: usize, styl
 }
 
 /// A gain with its range and its part of the whole: "1.20 s (0.90 s to 1.50 s), 34 %".
-pub fn gain(gain: Gain, whole_ns: u64) -> String {
+fn gain(gain: Gain, whole_ns: u64) -> String {
     if gain.high == 0 {
         return "nothing".to_owned();
     }
@@ -70,13 +70,66 @@ pub fn gain(gain: Gain, whole_ns: u64) -> String {
     format!("{} ({} to {}), {percent:.1} %", time(gain.middle), time(gain.low), time(gain.high))
 }
 
+/// What was predicted and what is observed.
+pub fn observed_text(observed: &Observed, style: Style) -> String {
+    let mut out = String::new();
+    let (wall, cpu) = (
+        change(observed.wall_before_ns, observed.wall_after_ns),
+        change(observed.cpu_before_ns, observed.cpu_after_ns),
+    );
+    let _ = writeln!(out, "Observed in total:\n   wall    {wall}\n   CPU     {cpu}");
+    if observed.advice.is_empty() {
+        let _ = writeln!(out, "\nBefore, nothing paid more than {} %.", observed.min_percent);
+    }
+    for (one, place) in observed.advice.iter().zip(1..) {
+        let advice = &one.advice;
+        out.push('\n');
+        let head = format!("{place}. {}: {}", advice.kind, advice.what);
+        for (at, line) in wrapped(&head, style.width.saturating_sub(3)).iter().enumerate() {
+            let line = if at == 0 { style.bold(line) } else { format!("   {}", style.bold(line)) };
+            let _ = writeln!(out, "{line}");
+        }
+        let _ = writeln!(
+            out,
+            "   predicted  wall -{}\n              CPU  -{}",
+            gain(advice.wall_ns, observed.wall_before_ns),
+            gain(advice.cpu_ns, observed.cpu_before_ns)
+        );
+        if advice.commands.is_empty() {
+            continue;
+        }
+        let (before, after) = (one.processes_before, one.processes_after);
+        let _ = writeln!(out, "   observed   processes of these commands {before} -> {after}");
+        let cpu = change(one.commands_cpu_before_ns, one.commands_cpu_after_ns);
+        let _ = writeln!(out, "              their CPU  {cpu}");
+        if let (Some(before), Some(after)) =
+            (one.commands_path_before_ns, one.commands_path_after_ns)
+        {
+            let _ = writeln!(out, "              their path {}", change(before, after));
+        }
+    }
+    out
+}
+
+/// "1.20 s -> 0.80 s, -400 ms (-33.3 %)".
+fn change(before_ns: u64, after_ns: u64) -> String {
+    let sign = if after_ns > before_ns { '+' } else { '-' };
+    let by_ns = before_ns.abs_diff(after_ns);
+    let percent = 100.0 * by_ns as f64 / before_ns.max(1) as f64;
+    format!(
+        "{} -> {}, {sign}{} ({sign}{percent:.1} %)",
+        time(before_ns),
+        time(after_ns),
+        time(by_ns)
+    )
+}
+
 /// The best advice in one line each, for a summary: only the first sentence's beginning.
 pub(crate) fn lines(advised: &Advised, at_most: usize, width: usize) -> Vec<String> {
     let best = advised.advice.iter().filter(|advice| advice.part_of.is_none()).take(at_most);
     best.map(|advice| {
         let gains = if advice.wall_ns.middle > 0 {
-            let percent =
-                100.0 * advice.wall_ns.middle as f64 / advised.wall_ns.max(1) as f64;
+            let percent = 100.0 * advice.wall_ns.middle as f64 / advised.wall_ns.max(1) as f64;
             format!("-{} wall ({percent:.0} %)", time(advice.wall_ns.middle))
         } else {
             let percent = 100.0 * advice.cpu_ns.middle as f64 / advised.cpu_ns.max(1) as f64;

@@ -3,6 +3,7 @@
 //! Names of programs and files come from the recorded payload, which is untrusted: everything
 //! rendered here passes through [`escape`] first.
 
+mod advice;
 mod data;
 mod ends;
 pub mod escape;
@@ -17,6 +18,7 @@ mod table;
 mod tables;
 mod text;
 
+pub use advice::{advice_text, observed_text};
 pub use data::{table_csv, table_json, table_markdown, table_text, wrap};
 pub use figures::{chart_svg, gantt_svg};
 pub use rows::{rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};

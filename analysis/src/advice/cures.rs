@@ -1,0 +1,62 @@
+//! Known cures: rules that name a command, and what makes it cheaper.
+
+use proctrace_findings::{Advice, Gain, counted};
+
+use super::Found;
+use super::evidence::{Evidence, first_word, short};
+use super::rules::{AdviceRules, Cure};
+
+/// Per cure, all processes that it concerns.
+///
+/// Wall and CPU: as [`Evidence::without`] for all of them, times the part that the rule says is saved.
+pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
+    let templates = &evidence.recording.templates;
+    let advice = rules.cures.iter().filter_map(|cure| {
+        let concerned: Vec<bool> = templates.iter().map(|line| cure.concerns(line)).collect();
+        if !concerned.contains(&true) {
+            return None;
+        }
+        let is_concerned = |process: u32| -> bool {
+            let it = evidence.process(process);
+            let run = it.run().and_then(|run| evidence.recording.runs.get(run as usize));
+            let here = run.is_some_and(|run| it.execs > 0 && concerned[run.template as usize]);
+            let spawner = evidence.spawner(process);
+            let line = spawner.and_then(|at| templates.get(at as usize)).map(String::as_str);
+            here && cure.is_below(line)
+        };
+        let numbers = evidence.processes().map(|(number, _)| number);
+        let units: Vec<u32> = numbers.filter(|process| is_concerned(*process)).collect();
+        advice(evidence, cure, units)
+    });
+    advice.collect()
+}
+
+fn advice(evidence: &Evidence<'_>, cure: &Cure, units: Vec<u32>) -> Option<Found> {
+    if (units.len() as u64) < cure.at_least.max(1) {
+        return None;
+    }
+    let mut removal = evidence.without(&units)?;
+    let [low, middle, high] = cure.saves_percent;
+    let part = |gain: Gain| {
+        let of = |ns: u64, percent: u64| ns / 100 * percent;
+        Gain::new(of(gain.low, low), of(gain.middle, middle), of(gain.high, high))
+    };
+    (removal.wall, removal.cpu) = (part(removal.wall), part(removal.cpu));
+    let template = evidence.own_template(units[0])?;
+    let advice = Advice {
+        kind: "known-cure",
+        what: cure.what.clone(),
+        evidence: format!(
+            "cure {}: {} such as `{}`",
+            cure.name,
+            counted(units.len() as u64, "process", "processes"),
+            short(template)
+        ),
+        commands: vec![first_word(template).to_owned()],
+        method: format!("{}; of that {low} % to {high} %, as the rule says", evidence.method()),
+        risk: cure.risk.clone(),
+        check: "record again, and use `advise --against`".into(),
+        ..Advice::default()
+    };
+    Some(Found::without(removal, advice))
+}

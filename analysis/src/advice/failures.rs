@@ -1,0 +1,68 @@
+//! `failed-again`: a command that failed, and was tried again with the same arguments.
+
+use proctrace_findings::{Advice, counted};
+
+use super::Found;
+use super::evidence::{Evidence, short};
+use super::rules::AdviceRules;
+use crate::recording::fast::FastMap;
+
+/// Fewer are no habit.
+const FAILURES_MIN: usize = 3;
+/// Commands whose exit status is an answer, not a failure.
+const ANSWERS: [&str; 16] = [
+    "grep", "egrep", "fgrep", "test", "[", "diff", "cmp", "expr", "kill", "false", "which",
+    "pgrep", "pidof", "ps", "git", "getent",
+];
+
+/// Per command line, directory and environment: all failures.
+///
+/// Wall and CPU: as [`Evidence::without`] for all of them.
+pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
+    let calls = &evidence.recording.calls;
+    let mut groups: FastMap<u64, Vec<u32>> = FastMap::default();
+    for (process, it) in evidence.processes() {
+        let failed = it.status().is_some_and(|status| status != 0);
+        let call = it.run().and_then(|run| calls.get(run as usize)).filter(|call| **call != 0);
+        if let (true, true, Some(call)) = (failed, it.execs > 0, call) {
+            groups.entry(*call).or_default().push(process);
+        }
+    }
+    let mut found: Vec<Found> = groups
+        .into_values()
+        .filter(|runs| runs.len() >= FAILURES_MIN)
+        .filter_map(|runs| advice(evidence, rules, &runs))
+        .collect();
+    found.sort_by(|one, other| one.advice.evidence.cmp(&other.advice.evidence));
+    found
+}
+
+fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<Found> {
+    let first = *runs.first()?;
+    let (command, template) = (evidence.command(first)?, evidence.own_template(first)?);
+    if ANSWERS.contains(&command) || (rules.has_effects(command) && command != "timeout") {
+        return None;
+    }
+    let removal = evidence.without(runs)?;
+    let status = evidence.process(first).status().unwrap_or(0);
+    let how = match status & 0x7f {
+        0 => format!("exits with {}", status >> 8 & 0xff),
+        signal => format!("is killed by signal {signal}"),
+    };
+    let spawner = evidence.spawner(first).map_or_else(String::new, |it| evidence.template(it));
+    let advice = Advice {
+        kind: "failed-again",
+        what: format!("Find out why `{}` fails, or do not try it again", short(template)),
+        evidence: format!(
+            "{} of `{}` with the same arguments: it {how}; started by `{spawner}`",
+            counted(runs.len() as u64, "failure", "failures"),
+            short(template)
+        ),
+        commands: vec![command.to_owned()],
+        method: evidence.method().into(),
+        risk: "one of the attempts may be needed".into(),
+        check: "record again: it does not fail any more".into(),
+        ..Advice::default()
+    };
+    Some(Found::without(removal, advice))
+}

@@ -1,0 +1,70 @@
+//! `startup-cost`: a program that is started many times, and mostly loads its libraries.
+
+use std::collections::BTreeMap;
+
+use proctrace_findings::{Advice, Gain, counted, time};
+
+use super::Found;
+use super::evidence::{Evidence, more, short};
+
+/// Fewer are not worth a change.
+const STARTS_MIN: usize = 10;
+
+/// Per command: all starts but one, as far as they loaded libraries.
+///
+/// When loading was over is known at the earliest ([`crate::load::starts`]). Wall: of the loading time, the part
+/// that the process was on the critical path (high), half of it (middle); low 0. CPU: of the process's CPU time,
+/// the part of its life in which it loaded (middle), between nothing and all of it while loading.
+pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
+    let mut groups: BTreeMap<&str, Vec<(u32, u64)>> = BTreeMap::new();
+    for (process, it) in evidence.processes() {
+        let start = it.run().and_then(|run| evidence.recording.starts.get(run as usize));
+        let loaded_ns = start.map_or(0, crate::load::starts::Start::loaded_ns);
+        let life_ns = evidence.life_ns(process);
+        if loaded_ns > 0 && it.execs > 0 && loaded_ns >= life_ns / 2 && loaded_ns <= life_ns {
+            if let Some(command) = evidence.command(process) {
+                groups.entry(command).or_default().push((process, loaded_ns));
+            }
+        }
+    }
+    let groups = groups.into_iter().filter(|(_, starts)| starts.len() >= STARTS_MIN);
+    groups.filter_map(|(command, starts)| advice(evidence, command, &starts)).collect()
+}
+
+fn advice(evidence: &Evidence<'_>, command: &str, starts: &[(u32, u64)]) -> Option<Found> {
+    let (mut path_ns, mut cpu_ns, mut loaded_sum_ns) = (0_u64, 0_u64, 0_u64);
+    for (process, loaded_ns) in &starts[1..] {
+        let part = *loaded_ns as f64 / evidence.life_ns(*process).max(1) as f64;
+        let own = |ns: u64| (ns as f64 * part.min(1.0)) as u64;
+        path_ns = path_ns.saturating_add(own(evidence.path_ns[*process as usize]));
+        cpu_ns = cpu_ns.saturating_add(own(evidence.process(*process).cpu.total_ns()));
+        loaded_sum_ns = loaded_sum_ns.saturating_add(*loaded_ns);
+    }
+    if !evidence.pays(path_ns, cpu_ns) {
+        return None;
+    }
+    let template = evidence.own_template(starts[0].0)?;
+    let processes: Vec<u32> = starts.iter().map(|(process, _)| *process).collect();
+    let advice = Advice {
+        kind: "startup-cost",
+        what: format!("Start `{command}` once for all its work: it mostly loads libraries"),
+        evidence: format!(
+            "{} such as `{}` search their libraries for {} in total, more than half of their lives",
+            counted(starts.len() as u64, "start", "starts"),
+            short(template),
+            time(loaded_sum_ns)
+        ),
+        commands: vec![command.to_owned()],
+        processes: processes.len() as u64,
+        wall_ns: Gain::new(0, path_ns / 2, more(path_ns)),
+        cpu_ns: Gain::new(0, cpu_ns, more(cpu_ns)),
+        method:
+            "loading lasts at least until the last failed look-up of a library; wall: that part of \
+                 their time on the critical path (high), half of it (middle)"
+                .into(),
+        risk: "one process keeps what separate ones do not share".into(),
+        check: "`proctrace libs` says which searches these are; record again".into(),
+        ..Advice::default()
+    };
+    Some(Found { advice, processes })
+}

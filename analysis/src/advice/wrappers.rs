@@ -1,0 +1,100 @@
+//! `wrappers`: scripts that start many processes before they execute the real program.
+
+use std::collections::BTreeMap;
+
+use proctrace_findings::{Advice, counted};
+
+use super::Found;
+use super::evidence::{Evidence, Removal, less, more, short};
+use proctrace_findings::Gain;
+
+/// Helpers of each program on average.
+const HELPERS_MIN: usize = 3;
+
+/// The starts of one program through wrappers.
+#[derive(Default)]
+struct Starts {
+    processes: Vec<u32>,
+    helpers: Vec<u32>,
+    /// CPU time of the processes themselves before the exec of the real program.
+    before_ns: u64,
+}
+
+/// Per command line of the real program: the helpers that its process started before the last exec.
+///
+/// Wall: as [`Evidence::without`] for the helpers, with the process's own time on the path before its last exec
+/// (high). CPU: that of the helpers and of the process before that exec.
+pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
+    let mut groups: BTreeMap<&str, Starts> = BTreeMap::new();
+    for (process, it) in evidence.processes() {
+        if it.execs < 2 || evidence.children(process).is_empty() {
+            continue;
+        }
+        let Some(run) = it.run().and_then(|run| evidence.recording.runs.get(run as usize)) else {
+            continue;
+        };
+        let children = evidence.children(process).iter().copied();
+        let helpers: Vec<u32> =
+            children.filter(|child| evidence.process(*child).born_ns < run.time_ns).collect();
+        if let (false, Some(template)) = (helpers.is_empty(), evidence.own_template(process)) {
+            let starts = groups.entry(template).or_default();
+            starts.processes.push(process);
+            starts.helpers.extend(helpers);
+            starts.before_ns = starts.before_ns.saturating_add(run.before.all()[0]);
+        }
+    }
+    groups.into_iter().filter_map(|(template, starts)| advice(evidence, template, starts)).collect()
+}
+
+fn advice(evidence: &Evidence<'_>, template: &str, starts: Starts) -> Option<Found> {
+    let programs = starts.processes.len();
+    let helpers = evidence.with_descendants(&starts.helpers);
+    if helpers.len() < HELPERS_MIN * programs {
+        return None;
+    }
+    let removal = evidence.without(&starts.helpers)?;
+    let own_ns: u64 =
+        starts.processes.iter().map(|process| before_exec_ns(evidence, *process)).sum();
+    let before_ns = starts.before_ns;
+    let removal = Removal {
+        wall: Gain { high: removal.wall.high.saturating_add(more(own_ns)), ..removal.wall }
+            .at_most(evidence.wall_ns),
+        cpu: Gain {
+            low: removal.cpu.low.saturating_add(less(before_ns)),
+            middle: removal.cpu.middle.saturating_add(before_ns),
+            high: removal.cpu.high.saturating_add(more(before_ns)),
+        }
+        .at_most(evidence.cpu_ns),
+        ..removal
+    };
+    let spawner =
+        evidence.spawner(starts.processes[0]).map_or_else(String::new, |it| evidence.template(it));
+    let advice = Advice {
+        kind: "wrappers",
+        what: format!(
+            "Start the real program of `{}` by its path, without the wrapper",
+            short(template)
+        ),
+        evidence: format!(
+            "{} of `{}`, started by `{spawner}`, with {} before the program itself: {:.1} each",
+            counted(programs as u64, "start", "starts"),
+            short(template),
+            counted(removal.processes.len() as u64, "process", "processes"),
+            removal.processes.len() as f64 / programs as f64,
+        ),
+        commands: vec![super::evidence::first_word(template).to_owned()],
+        method: evidence.method().into(),
+        risk: "the wrapper may set variables that the program needs".into(),
+        check: "compare the environments; then record again and use `advise --against`".into(),
+        ..Advice::default()
+    };
+    Some(Found::without(removal, advice))
+}
+
+/// The process's own time on the path before its last exec.
+fn before_exec_ns(evidence: &Evidence<'_>, process: u32) -> u64 {
+    let run = evidence.process(process).run();
+    let Some(run) = run.and_then(|run| evidence.recording.runs.get(run as usize)) else { return 0 };
+    let own_ns = evidence.path_ns[process as usize];
+    own_ns.min(run.time_ns.saturating_sub(evidence.process(process).born_ns))
+}
