@@ -3,10 +3,12 @@
 use std::cell::OnceCell;
 
 use proctrace_findings::{
-    Category, Correlations, DirectoryMisses, Ends, Findings, Health, Memory, Spawner, Summary,
+    Advised, Category, Correlations, DirectoryMisses, Ends, Findings, Health, Memory, Spawner,
+    Summary,
 };
 use proctrace_trace::Quantity;
 
+use crate::advice::{AdviceRules, advise};
 use crate::books::waits::Accounting;
 use crate::books::{detached, laws};
 use crate::error::AnalysisError;
@@ -58,6 +60,17 @@ impl<'a> Analysis<'a> {
     /// # Errors
     /// If a table cannot be computed, which would be a bug in this crate.
     pub fn findings(&self) -> Result<Findings, AnalysisError> {
+        let recording = self.recording;
+        // It takes as long as a third of all else, and needs nothing of it.
+        std::thread::scope(|scope| {
+            let advice = scope.spawn(|| recording.knows.all(ADVICE).then(|| best(recording)));
+            let found = self.without_advice()?;
+            let advice = advice.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok(Findings { advice, ..found })
+        })
+    }
+
+    fn without_advice(&self) -> Result<Findings, AnalysisError> {
         self.prepare()?;
         let recording = self.recording;
         let health = self.health();
@@ -75,6 +88,7 @@ impl<'a> Analysis<'a> {
             critical_path: self.path().map(|path| path::findings(recording, path)),
             blind_spots: blind_spots::spots(recording),
             correlations: self.correlations().clone(),
+            advice: None,
         })
     }
 
@@ -150,6 +164,19 @@ impl<'a> Analysis<'a> {
         let path = || Explained::of(self.recording).filter(|_| self.recording.knows.all(WHO));
         self.path.get_or_init(path).as_ref()
     }
+}
+
+/// What the advice of the summary needs; without waits, `advise` can only bound what is gained.
+const ADVICE: &[Quantity] =
+    &[Quantity::Forks, Quantity::Execs, Quantity::Argv, Quantity::Cpu, Quantity::Waits];
+
+/// The advice that the summary names: what pays at least one percent, without what is part of better advice.
+fn best(recording: &Recording) -> Advised {
+    const SHOWN: usize = 3;
+    let mut advised = advise(recording, &AdviceRules::built_in(), 1.0);
+    advised.advice.retain(|advice| advice.part_of.is_none());
+    advised.advice.truncate(SHOWN);
+    advised
 }
 
 /// The value of the cell, which is computed if it is empty.

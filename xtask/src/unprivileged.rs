@@ -16,6 +16,7 @@ use crate::setup;
 /// together. A new test is unprivileged until it is listed here.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "accidents"),
+    ("proctrace", "advise"),
     ("proctrace", "critical_path"),
     ("proctrace", "ends"),
     ("proctrace", "export"),
@@ -47,6 +48,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "storms"),
     ("proctrace", "strace"),
     ("proctrace", "unknown"),
+    ("proctrace", "waits"),
     ("proctrace", "withheld"),
     ("proctrace-gate", "readers"),
     // set-user-ID programs, other root directories, musl

@@ -1,4 +1,4 @@
-//! `overcommit`: the command waits for a CPU, because more tasks want to run than there are cores.
+//! `overcommit`: the command waits for a CPU, because more of its tasks want to run than there are cores.
 
 use proctrace_findings::{Advice, Gain, count, time};
 
@@ -19,15 +19,21 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     if !evidence.pays(waited_ns, 0) {
         return Vec::new();
     }
-    let Some(earlier_ns) = evidence.earlier_ns(Cut::CpuWaits) else { return Vec::new() };
+    // Otherwise it is other jobs on the machine that take the CPUs.
     let cores = evidence.recording.header.cpus;
+    let Some(peak) = evidence.recording.peak_running.filter(|peak| *peak > cores.into()) else {
+        return Vec::new();
+    };
+    let Some(earlier_ns) = evidence.earlier_ns(Cut::CpuWaits) else { return Vec::new() };
     let used = &evidence.recording.totals.used;
     let advice = Advice {
         kind: "overcommit",
         what: format!("Start fewer tasks at a time: as many as there are cores, {cores}, less what else runs"),
         evidence: format!(
-            "on its critical path the command waits {} for a CPU; {} involuntary context switches",
+            "on its critical path the command waits {} for a CPU; up to {} of its tasks want to run; {} \
+             involuntary context switches",
             time(waited_ns),
+            count(peak),
             count(used.nivcsw)
         ),
         processes: evidence.recording.processes.len() as u64,

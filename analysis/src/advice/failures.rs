@@ -22,7 +22,7 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     let calls = &evidence.recording.calls;
     let mut groups: FastMap<u64, Vec<u32>> = FastMap::default();
     for (process, it) in evidence.processes() {
-        let failed = it.status().is_some_and(|status| status != 0);
+        let failed = it.status().is_some_and(is_failure);
         let call = it.run().and_then(|run| calls.get(run as usize)).filter(|call| **call != 0);
         if let (true, true, Some(call)) = (failed, it.execs > 0, call) {
             groups.entry(*call).or_default().push(process);
@@ -37,10 +37,16 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     found
 }
 
+/// A status of wait(2) other than success, and other than the signals by which others end a process: HUP, INT,
+/// KILL, PIPE, TERM.
+fn is_failure(status: u32) -> bool {
+    status != 0 && ![1, 2, 9, 13, 15].contains(&(status & 0x7f))
+}
+
 fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<Found> {
     let first = *runs.first()?;
     let (command, template) = (evidence.command(first)?, evidence.own_template(first)?);
-    if ANSWERS.contains(&command) || (rules.has_effects(command) && command != "timeout") {
+    if ANSWERS.contains(&command) || rules.has_effects(command) {
         return None;
     }
     let removal = evidence.without(runs)?;

@@ -62,7 +62,8 @@ impl<'a> Model<'a> {
             let step = if by_task { Step::Woken(number) } else { Step::Awake(number) };
             steps.push((wait.woken_ns, step));
         }
-        steps.sort_unstable();
+        // Births are in order, and so are the waits of each task: runs that a stable sort merges.
+        steps.sort();
         Self { recording, steps, last }
     }
 

@@ -9,6 +9,8 @@ use super::evidence::{Evidence, short};
 const CHILDREN_MIN: usize = 3;
 /// A child with a smaller part of the wall time is not worth a core: one in this many.
 const PART_OF_WALL: u64 = 200;
+/// Nor is one that takes less time than this.
+const CHILD_MIN_NS: u64 = 20_000_000;
 const MAKES: [&str; 2] = ["make", "gmake"];
 
 /// Per spawner process: a row of children of the same command, or of any if it is make.
@@ -40,7 +42,8 @@ fn rows(evidence: &Evidence<'_>, parent: u32, is_make: bool) -> Vec<Vec<u32>> {
     let mut rows: Vec<Vec<u32>> = Vec::new();
     let mut until_ns = 0;
     for child in evidence.children(parent) {
-        if evidence.path_below_ns[*child as usize] < evidence.wall_ns / PART_OF_WALL
+        let on_path_ns = evidence.path_below_ns[*child as usize];
+        if on_path_ns < CHILD_MIN_NS.max(evidence.wall_ns / PART_OF_WALL)
             || matches!(evidence.command(*child), None | Some("sleep"))
         {
             continue;

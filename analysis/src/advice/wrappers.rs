@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use proctrace_findings::{Advice, counted};
+use proctrace_findings::{Advice, Gain, counted};
 
 use super::Found;
 use super::evidence::{Evidence, Removal, less, more, short};
-use proctrace_findings::Gain;
+use crate::recording::fast::Bits;
 
 /// Helpers of each program on average.
 const HELPERS_MIN: usize = 3;
@@ -26,8 +26,10 @@ struct Starts {
 /// (high). CPU: that of the helpers and of the process before that exec.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let mut groups: BTreeMap<&str, Starts> = BTreeMap::new();
+    let scripts = scripts(evidence);
     for (process, it) in evidence.processes() {
-        if it.execs < 2 || evidence.children(process).is_empty() {
+        // The command itself is no wrapper: a shell executes the last command of its text in place.
+        if it.execs < 2 || !scripts.contains(process as usize) || process == 0 {
             continue;
         }
         let Some(run) = it.run().and_then(|run| evidence.recording.runs.get(run as usize)) else {
@@ -44,6 +46,22 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         }
     }
     groups.into_iter().filter_map(|(template, starts)| advice(evidence, template, starts)).collect()
+}
+
+/// Processes whose first program is not the text of a shell, which does more than to prepare its last command.
+fn scripts(evidence: &Evidence<'_>) -> Bits {
+    let (mut known, mut scripts) = (Bits::default(), Bits::default());
+    for run in &evidence.recording.runs {
+        let process = run.process as usize;
+        if !known.contains(process) {
+            known.insert(process);
+            let line = &evidence.recording.templates[run.template as usize];
+            if line.split(' ').nth(1) != Some("-c") {
+                scripts.insert(process);
+            }
+        }
+    }
+    scripts
 }
 
 fn advice(evidence: &Evidence<'_>, template: &str, starts: Starts) -> Option<Found> {

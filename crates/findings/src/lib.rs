@@ -73,6 +73,8 @@ pub struct Findings {
     pub blind_spots: Vec<BlindSpot>,
     /// Correlations between quantities over time.
     pub correlations: Correlations,
+    /// The best advice, at most three pieces; None if the recording lacks what predictions need.
+    pub advice: Option<Advised>,
 }
 
 /// Description of the recording.

@@ -124,10 +124,9 @@ fn change(before_ns: u64, after_ns: u64) -> String {
     )
 }
 
-/// The best advice in one line each, for a summary: only the first sentence's beginning.
-pub(crate) fn lines(advised: &Advised, at_most: usize, width: usize) -> Vec<String> {
-    let best = advised.advice.iter().filter(|advice| advice.part_of.is_none()).take(at_most);
-    best.map(|advice| {
+/// Advice in one line each, for a summary.
+pub(crate) fn lines(advised: &Advised, width: usize) -> Vec<String> {
+    let one = |advice: &Advice| {
         let gains = if advice.wall_ns.middle > 0 {
             let percent = 100.0 * advice.wall_ns.middle as f64 / advised.wall_ns.max(1) as f64;
             format!("-{} wall ({percent:.0} %)", time(advice.wall_ns.middle))
@@ -137,8 +136,8 @@ pub(crate) fn lines(advised: &Advised, at_most: usize, width: usize) -> Vec<Stri
         };
         let line = format!("{gains} {}: {}", advice.kind, terminal(&advice.what));
         crate::table::shorten(&line, width)
-    })
-    .collect()
+    };
+    advised.advice.iter().map(one).collect()
 }
 
 fn wrapped(words: &str, width: usize) -> Vec<String> {
@@ -202,9 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_has_only_the_advice_whose_gain_is_to_be_had() {
-        let best = Advice { part_of: None, ..some() };
-        let lines = lines(&advised(vec![best, some()]), 3, 60);
+    fn a_summary_has_a_line_for_each() {
+        let lines = lines(&advised(vec![some()]), 60);
         assert_eq!(lines.len(), 1);
         assert!(lines[0].starts_with("-200 ms wall (10 %) polling: wait for x"), "{}", lines[0]);
         assert!(lines[0].chars().count() <= 60);

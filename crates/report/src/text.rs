@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use proctrace_findings::{Cell, Findings, Health, Outcome, Run, Summary, Table};
 
+use crate::advice;
 use crate::data::{table_text, wrap};
 use crate::ends;
 use crate::escape::terminal;
@@ -47,17 +48,30 @@ pub fn summary(findings: &Findings, style: Style) -> String {
     out.push('\n');
     // Two lines are reserved: the table's heading above the rows, and the line of omitted programs
     // below.
-    let room = SCREEN.saturating_sub(out.lines().count() + 2);
+    let advised = findings.advice.as_ref();
+    let advice = advised.map(|it| advice::lines(it, width)).unwrap_or_default();
+    let room = SCREEN.saturating_sub(out.lines().count() + advice.len() + 2);
     if room == 0 {
+        push_advice(&mut out, &advice);
         return out;
     }
     let shown = SUMMARY_ROWS.min(style.rows).min(room.saturating_sub(1).max(1));
     let categories = in_order_of_cpu(&findings.categories);
     push_table(&mut out, style, "Programs, by CPU time", &by_cpu(&categories, shown));
-    if out.lines().count() < SCREEN {
+    if out.lines().count() + advice.len() < SCREEN {
         out.extend(others(&categories, shown, style.width));
     }
+    push_advice(&mut out, &advice);
     out
+}
+
+/// The best advice; `proctrace advise` says more.
+fn push_advice(out: &mut String, advice: &[String]) {
+    for (at, line) in advice.iter().enumerate() {
+        let label = if at == 0 { "Advice" } else { "" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "  {label:<9}{line}");
+    }
 }
 
 /// Column at which the values of the summary begin.

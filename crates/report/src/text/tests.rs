@@ -57,6 +57,7 @@ fn findings(n: u64) -> Findings {
             laws: Vec::new(),
         },
         known: Vec::new(),
+        advice: None,
         summary: Summary {
             cpu_ns: Some(n),
             user_ns: Some(n / 2),
