@@ -21,10 +21,12 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         let start = it.run().and_then(|run| evidence.recording.starts.get(run as usize));
         let loaded_ns = start.map_or(0, crate::load::starts::Start::loaded_ns);
         let life_ns = evidence.life_ns(process);
-        if loaded_ns > 0 && it.execs > 0 && loaded_ns >= life_ns / 2 && loaded_ns <= life_ns {
-            if let Some(command) = evidence.command(process) {
-                groups.entry(command).or_default().push((process, loaded_ns));
-            }
+        let mostly_loads = loaded_ns > 0 && (life_ns / 2..=life_ns).contains(&loaded_ns);
+        if mostly_loads
+            && it.execs > 0
+            && let Some(command) = evidence.command(process)
+        {
+            groups.entry(command).or_default().push((process, loaded_ns));
         }
     }
     let groups = groups.into_iter().filter(|(_, starts)| starts.len() >= STARTS_MIN);
