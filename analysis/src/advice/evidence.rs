@@ -174,7 +174,10 @@ impl<'a> Evidence<'a> {
         };
         let (on_path_ns, cpu_ns) = (sum(&self.path_below_ns), sum(&self.cpu_below_ns));
         let alive_ns = if self.path.is_some() { 0 } else { self.alive_ns(units) };
-        if !self.pays(on_path_ns + own_path_ns + alive_ns, cpu_ns + own_cpu_ns) {
+        if !self.pays(
+            on_path_ns.saturating_add(own_path_ns).saturating_add(alive_ns),
+            cpu_ns.saturating_add(own_cpu_ns),
+        ) {
             return None;
         }
         let processes = self.with_descendants(units);
@@ -186,7 +189,7 @@ impl<'a> Evidence<'a> {
             Some(earlier_ns) => {
                 let earlier_ns = earlier_ns.min(path_ns);
                 let middle_ns = earlier_ns.midpoint(path_ns);
-                Gain::new(less(earlier_ns), middle_ns, more(path_ns + own_path_ns))
+                Gain::new(less(earlier_ns), middle_ns, more(path_ns.saturating_add(own_path_ns)))
             }
             None => Gain::new(0, alive_ns / 2, alive_ns),
         };
@@ -225,7 +228,7 @@ impl<'a> Evidence<'a> {
         lives.sort_unstable();
         let (mut sum_ns, mut until_ns) = (0_u64, 0_u64);
         for (born_ns, ended_ns) in lives {
-            sum_ns += ended_ns.saturating_sub(born_ns.max(until_ns));
+            sum_ns = sum_ns.saturating_add(ended_ns.saturating_sub(born_ns.max(until_ns)));
             until_ns = until_ns.max(ended_ns);
         }
         sum_ns

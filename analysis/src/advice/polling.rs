@@ -8,6 +8,8 @@ use crate::recording::fast::Bits;
 
 /// Fewer sleeps in a row are no loop.
 const SLEEPS_MIN: usize = 3;
+/// By this much and a quarter, sleeps of the same duration may differ.
+const SLACK_NS: u64 = 10_000_000;
 /// Commands that do nothing but sleep.
 const SLEEPERS: [&str; 2] = ["sleep", "usleep"];
 
@@ -68,7 +70,10 @@ fn waits_of(evidence: &Evidence<'_>, poller: u32, waits: &mut Vec<Wait>) {
             let slept_ns = evidence.life_ns(*last);
             let born_ns = evidence.process(*child).born_ns;
             let since_ns = born_ns.saturating_sub(evidence.ended_ns(*last));
-            let same = evidence.own_template(*last) == evidence.own_template(*child);
+            // Numbers are not in the template: a sleep of another duration is not of this loop.
+            let same = evidence.own_template(*last) == evidence.own_template(*child)
+                && evidence.life_ns(*child).abs_diff(slept_ns)
+                    <= (slept_ns / 4).saturating_add(SLACK_NS);
             // The check is short, and the sleeps do not overlap.
             if !same || born_ns < evidence.ended_ns(*last) || since_ns > slept_ns / 2 {
                 close(evidence, poller, std::mem::take(&mut row), waits);
@@ -226,7 +231,7 @@ fn in_loop(evidence: &Evidence<'_>, wait: &Wait) -> Vec<u32> {
         .filter(|child| {
             let born_ns = evidence.process(*child).born_ns;
             (begin_ns..=end_ns).contains(&born_ns)
-                && evidence.life_ns(*child) <= wait.interval_ns * 2
+                && evidence.life_ns(*child) <= wait.interval_ns.saturating_mul(2)
         })
         .collect()
 }

@@ -49,7 +49,7 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
         return None;
     }
     let removal = evidence.without(&later)?;
-    let alive_ns: u64 = later.iter().map(|run| evidence.life_ns(*run)).sum();
+    let alive_ns = later.iter().fold(0_u64, |sum, run| sum.saturating_add(evidence.life_ns(*run)));
     let spawner = evidence.spawner(*first).map_or_else(String::new, |it| evidence.template(it));
     let advice = Advice {
         kind: "repeated-command",

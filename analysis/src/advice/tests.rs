@@ -107,6 +107,18 @@ fn a_loop_that_looks_every_now_and_then_is_late_by_the_rest_of_its_last_sleep() 
 }
 
 #[test]
+fn a_delay_after_the_loop_does_not_belong_to_it() {
+    let mut job = Job::new();
+    let worker = job.start(&["work"]);
+    (0..3).for_each(|_| job.sleeps(200));
+    job.scene.exit(520 * MS, worker, (500 * MS, 0));
+    job.sleeps(100);
+    let advice = job.advice();
+    assert_eq!(of(&advice, "polling").wall_ns.middle, 80 * MS);
+    assert_eq!(of(&advice, "timer-in-path").wall_ns.middle, 100 * MS);
+}
+
+#[test]
 fn waiting_for_the_worker_itself_is_no_polling() {
     let mut job = Job::new();
     let worker = job.start(&["work"]);

@@ -124,6 +124,24 @@ fn the_gain_is_compared_with_a_recording_of_the_changed_job() {
 }
 
 #[test]
+fn the_summary_ends_with_the_best_advice() {
+    let summary = |script: &str| {
+        let recorded = record(script);
+        let output =
+            proctrace().args(["report", "--summary"]).arg(recorded.trace()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let fault = summary("for i in {1..100}; do a=$(basename /x/$i); done");
+    let last = fault.lines().filter(|line| !line.is_empty()).next_back().unwrap();
+    assert!(fault.contains("\n\n  Advice   -"), "{fault}");
+    assert!(last.starts_with("  Advice ") || last.starts_with("           -"), "{fault}");
+    assert!(fault.lines().count() <= 24, "{fault}");
+    assert!(fault.lines().all(|line| line.chars().count() <= 80), "{fault}");
+    let cure = summary("for i in {1..100}; do a=$i; done");
+    assert!(!cure.contains("Advice"), "{cure}");
+}
+
+#[test]
 fn cures_of_the_user_are_looked_for() {
     let recorded = record("for i in {1..20}; do getconf ARG_MAX $i; done > /dev/null 2>&1; true");
     let cures = recorded.directory.path().join("cures.toml");

@@ -135,9 +135,18 @@ pub(crate) fn lines(advised: &Advised, width: usize) -> Vec<String> {
             format!("-{} CPU ({percent:.0} %)", time(advice.cpu_ns.middle))
         };
         let line = format!("{gains} {}: {}", advice.kind, terminal(&advice.what));
-        crate::table::shorten(&line, width)
+        begins(&line, width)
     };
     advised.advice.iter().map(one).collect()
+}
+
+/// The beginning of a line that is too long: what follows is not needed to recognize it.
+fn begins(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    let head: String = line.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", head.trim_end())
 }
 
 fn wrapped(words: &str, width: usize) -> Vec<String> {

@@ -50,7 +50,9 @@ pub fn summary(findings: &Findings, style: Style) -> String {
     // below.
     let advised = findings.advice.as_ref();
     let advice = advised.map(|it| advice::lines(it, width)).unwrap_or_default();
-    let room = SCREEN.saturating_sub(out.lines().count() + advice.len() + 2);
+    // With an empty line above them.
+    let advice_lines = if advice.is_empty() { 0 } else { advice.len() + 1 };
+    let room = SCREEN.saturating_sub(out.lines().count() + advice_lines + 2);
     if room == 0 {
         push_advice(&mut out, &advice);
         return out;
@@ -58,7 +60,7 @@ pub fn summary(findings: &Findings, style: Style) -> String {
     let shown = SUMMARY_ROWS.min(style.rows).min(room.saturating_sub(1).max(1));
     let categories = in_order_of_cpu(&findings.categories);
     push_table(&mut out, style, "Programs, by CPU time", &by_cpu(&categories, shown));
-    if out.lines().count() + advice.len() < SCREEN {
+    if out.lines().count() + advice_lines < SCREEN {
         out.extend(others(&categories, shown, style.width));
     }
     push_advice(&mut out, &advice);
@@ -68,6 +70,9 @@ pub fn summary(findings: &Findings, style: Style) -> String {
 /// The best advice; `proctrace advise` says more.
 fn push_advice(out: &mut String, advice: &[String]) {
     for (at, line) in advice.iter().enumerate() {
+        if at == 0 && !out.ends_with("\n\n") {
+            out.push('\n');
+        }
         let label = if at == 0 { "Advice" } else { "" };
         // Writing to a String cannot fail.
         let _ = writeln!(out, "  {label:<9}{line}");
