@@ -2,7 +2,9 @@
 
 use proctrace_findings::{Advice, Gain};
 
+use super::model::{Cut, Model};
 use super::{AdviceRules, advise};
+use crate::path::CriticalPath;
 use crate::recording::Recording;
 use crate::testing::{MS, Scene};
 
@@ -87,6 +89,25 @@ fn of<'a>(advice: &'a [Advice], kind: &str) -> &'a Advice {
 /// Milliseconds.
 fn ms(low: u64, middle: u64, high: u64) -> Gain {
     Gain { low: low * MS, middle: middle * MS, high: high * MS }
+}
+
+#[test]
+fn if_nothing_is_cut_everything_ends_when_it_did() {
+    let mut job = Job::new();
+    let worker = job.start(&["work"]);
+    (0..3).for_each(|_| job.sleeps(20));
+    job.scene.wait_for_cpu(1, 61 * MS, 62 * MS);
+    job.computes(5);
+    (0..3).for_each(|_| job.run(&["tool"], 10));
+    job.end(worker, 40, 100);
+    let recording = job.load();
+    let path = CriticalPath::of(&recording).unwrap();
+    let last = path.parts.last().unwrap();
+    let model = Model::of(&recording, (last.task as usize, last.end_ns));
+    assert_eq!(model.wall_ns(Cut::Nothing), recording.wall_ns());
+    assert_eq!(recording.wall_ns(), 135 * MS);
+    // The wait for a CPU is the shell's, which the worker outlives.
+    assert_eq!(model.wall_ns(Cut::CpuWaits), 135 * MS);
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn the_summary_ends_with_the_best_advice() {
         String::from_utf8(output.stdout).unwrap()
     };
     let fault = summary("for i in {1..100}; do a=$(basename /x/$i); done");
-    let last = fault.lines().filter(|line| !line.is_empty()).next_back().unwrap();
+    let last = fault.lines().rfind(|line| !line.is_empty()).unwrap();
     assert!(fault.contains("\n\n  Advice   -"), "{fault}");
     assert!(last.starts_with("  Advice ") || last.starts_with("           -"), "{fault}");
     assert!(fault.lines().count() <= 24, "{fault}");

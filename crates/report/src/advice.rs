@@ -91,9 +91,9 @@ pub fn observed_text(observed: &Observed, style: Style) -> String {
         }
         let _ = writeln!(
             out,
-            "   predicted  wall -{}\n              CPU  -{}",
-            gain(advice.wall_ns, observed.wall_before_ns),
-            gain(advice.cpu_ns, observed.cpu_before_ns)
+            "   predicted  wall {}\n              CPU  {}",
+            less(advice.wall_ns, observed.wall_before_ns),
+            less(advice.cpu_ns, observed.cpu_before_ns)
         );
         if advice.commands.is_empty() {
             continue;
@@ -109,6 +109,12 @@ pub fn observed_text(observed: &Observed, style: Style) -> String {
         }
     }
     out
+}
+
+/// A gain as a change, like [`change`].
+fn less(of: Gain, whole_ns: u64) -> String {
+    let sign = if of.high == 0 { "" } else { "-" };
+    format!("{sign}{}", gain(of, whole_ns))
 }
 
 /// "1.20 s -> 0.80 s, -400 ms (-33.3 %)".
