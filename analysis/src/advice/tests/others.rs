@@ -1,0 +1,161 @@
+//! Scenes of the other kinds: children at once or in a row, waits for CPUs, failures, wrappers, loading, cures.
+
+use proctrace_findings::Advice;
+
+use super::{Job, WAIT4, kinds, ms, of};
+use crate::testing::MS;
+
+#[test]
+fn children_one_after_the_other_could_run_at_once() {
+    let mut job = Job::new();
+    (0..4).for_each(|at| job.run(&["work", &format!("{at}x")], 100));
+    let advice = job.advice();
+    assert_eq!(kinds(&advice), ["serial-stretch"]);
+    // On four cores all of them take as long as one.
+    assert_eq!(advice[0].wall_ns, ms(0, 300, 300));
+    let mut eight = Job::new();
+    (0..8).for_each(|at| eight.run(&["work", &format!("{at}x")], 100));
+    assert_eq!(of(&eight.advice(), "serial-stretch").wall_ns, ms(0, 600, 700));
+}
+
+#[test]
+fn different_commands_of_a_shell_depend_on_each_other_but_those_of_make_may_not() {
+    let steps = |job: &mut Job| {
+        ["compile", "link", "check"].iter().for_each(|step| job.run(&[step], 100));
+        job.advice()
+    };
+    assert_eq!(kinds(&steps(&mut Job::new())), [] as [&str; 0]);
+    let advice = steps(&mut Job::of(&["/usr/bin/make", "all"]));
+    assert_eq!(kinds(&advice), ["make-without-j"]);
+    assert_eq!(advice[0].wall_ns, ms(0, 200, 200));
+}
+
+#[test]
+fn children_that_run_at_once_are_no_row() {
+    let mut job = Job::new();
+    let all: Vec<u32> = (0..4).map(|at| job.start(&["work", &format!("{at}x")])).collect();
+    all.into_iter().zip([30, 1, 1, 1]).for_each(|(child, takes)| job.end(child, takes, takes));
+    assert_eq!(kinds(&job.advice()), [] as [&str; 0]);
+}
+
+fn workers(last: u64) -> Vec<Advice> {
+    let mut job = Job::new();
+    let all: Vec<u32> = (0..4).map(|at| job.start(&["work", &format!("{at}x")])).collect();
+    for (child, takes) in all.into_iter().zip([100, 1, 1, last]) {
+        job.end(child, takes, takes);
+    }
+    job.advice()
+}
+
+#[test]
+fn a_worker_that_ends_late_is_waited_for() {
+    let advice = workers(200);
+    assert_eq!(kinds(&advice), ["straggler"]);
+    assert_eq!(advice[0].wall_ns, ms(0, 150, 220));
+    assert_eq!(kinds(&workers(2)), [] as [&str; 0]);
+}
+
+#[test]
+fn a_task_that_waits_for_a_cpu_is_late() {
+    let waits = |running: u32| {
+        let mut job = Job::new();
+        job.scene.wait_for_cpu(1, 100 * MS, 200 * MS).tick(150 * MS, [running, 0, 0]);
+        job.computes(300);
+        job.advice()
+    };
+    let advice = waits(5);
+    assert_eq!(kinds(&advice), ["overcommit"]);
+    assert_eq!(advice[0].wall_ns, ms(0, 50, 110));
+    // On four cores, four of its tasks have room: another job takes the CPU.
+    assert_eq!(kinds(&waits(4)), [] as [&str; 0]);
+}
+
+fn attempts(command: &str, status: u32) -> Vec<Advice> {
+    let mut job = Job::new();
+    for _ in 0..4 {
+        let child = job.start(&[command, "x"]);
+        let since = job.now;
+        job.now += 20;
+        let end_ns = job.now * MS;
+        job.scene.exit_with(end_ns, child, (20 * MS, 0), |exit| exit.status = status);
+        job.waits(1, since, job.now, WAIT4, child);
+        job.computes(20);
+    }
+    job.advice()
+}
+
+#[test]
+fn a_command_that_fails_each_time_is_not_worth_another_try() {
+    let advice = attempts("flaky", 1 << 8);
+    let failed = of(&advice, "failed-again");
+    assert_eq!(failed.wall_ns.low, 72 * MS);
+    assert!(failed.evidence.contains("exits with 1"), "{}", failed.evidence);
+    assert!(!kinds(&attempts("flaky", 0)).contains(&"failed-again"));
+    assert!(!kinds(&attempts("grep", 1 << 8)).contains(&"failed-again"));
+}
+
+/// A script starts helpers of 10 ms each, and then executes the program.
+fn wrapped(helpers: u32) -> Vec<Advice> {
+    let mut job = Job::new();
+    let wrapper = job.start(&["shim", "run"]);
+    for at in 0..helpers {
+        let child = job.next;
+        job.next += 1;
+        job.scene.fork(job.now * MS, wrapper, child);
+        let name = format!("helper{at}");
+        job.scene.exec(job.now * MS, child, &format!("/bin/{name}"), (0, 0));
+        let since = job.now;
+        job.now += 10;
+        job.scene.exit(job.now * MS, child, (10 * MS, 0));
+        job.waits(wrapper, since, job.now, WAIT4, child);
+    }
+    job.scene.exec(job.now * MS, wrapper, "/opt/program", (5 * MS, 0));
+    let begun = job.now;
+    job.now += 100;
+    job.scene.exit(job.now * MS, wrapper, (105 * MS, 0));
+    job.waits(1, 0, begun + 100, WAIT4, wrapper);
+    job.advice()
+}
+
+#[test]
+fn what_runs_before_the_program_is_the_wrappers() {
+    let advice = wrapped(4);
+    assert_eq!(kinds(&advice), ["wrappers"]);
+    assert_eq!(advice[0].processes, 4);
+    assert_eq!((advice[0].wall_ns.low, advice[0].wall_ns.middle), (36 * MS, 40 * MS));
+    // The helpers, and 5 ms of the script itself.
+    assert_eq!(advice[0].cpu_ns.middle, 45 * MS);
+    assert_eq!(kinds(&wrapped(2)), [] as [&str; 0]);
+}
+
+#[test]
+fn starts_that_mostly_load_could_be_one() {
+    let starts = |loads: u64| {
+        let mut job = Job::new();
+        for at in 0..11_u32 {
+            let child = job.start(&["tool", &format!("{at}x")]);
+            job.scene.open_failed((job.now + loads) * MS, child, "/a/libtool.so");
+            job.end(child, 10, 10);
+            job.computes(10);
+        }
+        job.advice()
+    };
+    let advice = starts(6);
+    let found = of(&advice, "startup-cost");
+    assert_eq!(found.wall_ns, ms(0, 30, 66));
+    assert_eq!(found.cpu_ns, ms(0, 60, 66));
+    assert!(!kinds(&starts(1)).contains(&"startup-cost"));
+}
+
+#[test]
+fn a_known_cure_saves_its_part() {
+    let configure = |name: &str| {
+        let mut job = Job::new();
+        (0..20).for_each(|_| job.run(&["gcc", "-o", name, "a.c"], 10));
+        job.advice()
+    };
+    let advice = configure("conftest");
+    // Of 200 ms: half of 180, 90 % of 200, all of that and of the time of the shell.
+    assert_eq!(of(&advice, "known-cure").wall_ns, ms(90, 180, 200));
+    assert!(!kinds(&configure("program")).contains(&"known-cure"));
+}
