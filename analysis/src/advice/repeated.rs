@@ -1,6 +1,7 @@
 //! `repeated-command`: the same command with the same arguments, directory and environment again and again.
 
 use proctrace_findings::{Advice, counted, time};
+use proctrace_trace::Quantity;
 
 use super::Found;
 use super::evidence::Evidence;
@@ -15,6 +16,10 @@ const COUNT_MIN: usize = 5;
 /// Only runs that begin after the first one has ended: workers of a pool have the same command line, too.
 /// Wall and CPU: as [`Evidence::without`].
 pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
+    // The answer may depend on variables that were not recorded.
+    if !evidence.recording.knows.all(&[Quantity::Environment]) {
+        return Vec::new();
+    }
     let calls = &evidence.recording.calls;
     let mut groups: FastMap<u64, Vec<u32>> = FastMap::default();
     for (process, it) in evidence.processes() {

@@ -28,6 +28,7 @@ impl Job {
 
     fn of(argv: &[&str]) -> Self {
         let mut scene = Scene::new(4, 100 * MS);
+        scene.header().env_names = vec!["PATH".into()];
         scene.exec_with(0, 1, argv[0], argv, (0, 0));
         Self { scene, now: 0, next: 2 }
     }
