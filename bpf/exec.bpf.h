@@ -172,8 +172,10 @@ static __always_inline __u64 note_environment(struct mm_struct *mm, struct scrat
 	env_id = w->hash | 1; /* never 0 */
 	if (bpf_map_lookup_elem(&environments, &env_id))
 		return env_id;
-	bpf_map_update_elem(&environments, &env_id, &one, BPF_ANY);
+	/* In this order: whoever finds it in the map refers to a record that is already in the ring. Two
+	 * CPUs may both write it, which readers tolerate. */
 	write_environment(w, slot, task, env_id, start, end, bits, now);
+	bpf_map_update_elem(&environments, &env_id, &one, BPF_ANY);
 	return env_id;
 }
 

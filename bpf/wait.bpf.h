@@ -166,6 +166,7 @@ static __always_inline void write_wait(struct task_struct *task, struct task_sta
 {
 	struct pt_wait *r = reserve(waits, PT_WAIT, struct pt_wait);
 	struct pt_regs *regs;
+	__s16 syscall;
 
 	if (!r)
 		return;
@@ -192,9 +193,11 @@ static __always_inline void write_wait(struct task_struct *task, struct task_sta
 		((__u64 *)r->waker_comm)[0] = ((__u64 *)state->waker_comm)[0];
 		((__u64 *)r->waker_comm)[1] = ((__u64 *)state->waker_comm)[1];
 	}
-	r->syscall = syscall_of(task);
+	/* /proc/PID/syscall is only for those who may trace the task */
+	syscall = may_see(task) ? syscall_of(task) : NO_SYSCALL;
+	r->syscall = syscall;
 	regs = current_regs(task);
-	r->file_type = r->syscall < 0 ? 0 : file_type_of(task, REG_ARG1(regs));
+	r->file_type = syscall < 0 ? 0 : file_type_of(task, REG_ARG1(regs));
 	bpf_ringbuf_submit(r, bpf_ringbuf_query(&waits, BPF_RB_AVAIL_DATA) >= waits_wake_bytes ?
 				      BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }

@@ -4,6 +4,9 @@
 
 mod common;
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use common::{Recorder, fixture, proctrace, report, text, u64_of};
 
 #[test]
@@ -67,4 +70,62 @@ fn a_job_without_failures_has_no_line_for_them() {
     let shown = proctrace().arg("report").arg(recorded.trace()).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(!shown.contains("Ends"), "{shown}");
+}
+
+/// A cgroup whose members may use only so much memory; removed when dropped.
+struct LimitedMemory(PathBuf);
+
+impl LimitedMemory {
+    /// In version 1 of cgroups or in version 2, whichever has the controller.
+    fn of_bytes(bytes: u64) -> Self {
+        let name = format!("proctrace-test-{}", std::process::id());
+        let root = Path::new("/sys/fs/cgroup");
+        let old = root.join("memory");
+        let (directory, limit) = match old.join("memory.limit_in_bytes").exists() {
+            true => (old.join(name), "memory.limit_in_bytes"),
+            false => {
+                fs::write(root.join("cgroup.subtree_control"), "+memory").unwrap();
+                (root.join(name), "memory.max")
+            }
+        };
+        fs::create_dir(&directory).unwrap();
+        let cgroup = Self(directory);
+        fs::write(cgroup.0.join(limit), bytes.to_string()).unwrap();
+        cgroup
+    }
+}
+
+impl Drop for LimitedMemory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn the_out_of_memory_killer_is_named_as_the_cause() {
+    let cgroup = LimitedMemory::of_bytes(20_000_000);
+    let share = fixture("share");
+    let inner = format!(
+        "echo $$ > {}/cgroup.procs; {} 100 0 0; exit 4",
+        cgroup.0.display(),
+        share.display()
+    );
+    let recorded = Recorder::new().run(["sh", "-c", "sh -c \"$0\"; exit 2", &inner]);
+    assert_eq!(recorded.code(), 2, "{}", recorded.stderr());
+    let cause = report(&recorded.trace())["ends"]["cause"].clone();
+    let steps: Vec<(&str, &str, Option<&str>)> = cause
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| (text(&step["program"]), text(&step["how"]), step["sent_by"].as_str()))
+        .collect();
+    let killer = Some("the out-of-memory killer");
+    assert_eq!(
+        steps,
+        [("share", "SIGKILL", killer), ("sh", "exit 4", None), ("sh", "exit 2", None)]
+    );
+    let shown = proctrace().arg("report").arg(recorded.trace()).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("Cause    share (pid"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
 }

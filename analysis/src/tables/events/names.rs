@@ -1,5 +1,7 @@
 //! The tables of environments and of names that tasks gave themselves.
 
+use std::collections::HashSet;
+
 use proctrace_replay::variables;
 
 use super::{Scan, Sink, Texts};
@@ -12,15 +14,21 @@ pub(super) struct Environments<'s> {
     scan: &'s Scan<'s>,
     schema: &'static TableSchema,
     rows: Vec<(u64, u32, u32)>,
+    /// The ids in it: an environment may be recorded again.
+    known: HashSet<u64>,
     texts: Texts,
 }
 
 impl<'s> Environments<'s> {
     pub(super) fn new(schema: &'static TableSchema, scan: &'s Scan<'s>) -> Self {
-        Self { scan, schema, rows: Vec::new(), texts: Texts::default() }
+        let known = HashSet::new();
+        Self { scan, schema, rows: Vec::new(), known, texts: Texts::default() }
     }
 
     pub(super) fn add(&mut self, id: u64, bytes: &[u8]) {
+        if !self.known.insert(id) {
+            return;
+        }
         for (name, value) in variables(bytes) {
             let (name, value) = (self.texts.number_of(&name), self.texts.number_of(&value));
             self.rows.push((id, name, value));
