@@ -26,12 +26,14 @@ pub(crate) struct Settings<'a> {
 
 impl Settings<'_> {
     /// Size of the ring of waits: a quarter of the others, since few tasks can be off the CPU for long
-    /// at a time; a page if there are none.
+    /// at a time; a page if there are none. No task can be held up where it leaves its CPU: if nothing
+    /// is to be lost, the ring is as large as that of the lifecycle, which fills earlier.
     pub(crate) fn waits_ring_bytes(self) -> u32 {
         const PAGE: u32 = 4096;
-        match self.wanted.waits_min {
-            Some(_) => (self.ebpf.ring_bytes / 4).max(PAGE),
-            None => PAGE,
+        match (self.wanted.waits_min, self.ebpf.on_full) {
+            (Some(_), OnFull::Block) => self.ebpf.ring_bytes,
+            (Some(_), OnFull::Drop) => (self.ebpf.ring_bytes / 4).max(PAGE),
+            (None, _) => PAGE,
         }
     }
 }
