@@ -110,9 +110,6 @@ impl Replay {
             Body::Exec(exec) => {
                 self.pids.insert(event.task, (exec.record.tgid, exec.record.tid));
             }
-            Body::Exit(_) => {
-                self.pids.remove(&event.task);
-            }
             Body::ExecFailed(_)
             | Body::LookupFailed(_)
             | Body::LookupTime(_)
@@ -124,7 +121,9 @@ impl Replay {
                 event.pid = pids.map(|(tgid, _)| *tgid);
                 event.tid = pids.map(|(_, tid)| *tid);
             }
-            Body::Rename(_)
+            // Its ids are needed after its exit, too: it may wait while its memory is torn down.
+            Body::Exit(_)
+            | Body::Rename(_)
             | Body::Workdir(_)
             | Body::Sample(_)
             | Body::Tick(_)

@@ -68,8 +68,9 @@ fn lives_are_in_order(tour: &Path) {
             }
             Body::Exit(_) => assert!(alive.remove(&event.task), "{event:?}"),
             Body::Tick(_) | Body::Loss(_) | Body::Mounts(_) => {}
-            // A sample can still include a task that has begun to exit.
+            // A task that has begun to exit can still be sampled, and wait while it is torn down.
             Body::Sample(_) => {}
+            Body::Wait(_) => assert!(event.pid.is_some(), "{event:?}"),
             _ => assert!(alive.contains(&event.task), "{event:?}"),
         }
     }
