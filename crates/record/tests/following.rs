@@ -34,7 +34,10 @@ fn what_a_source_plays_arrives_unchanged() {
         assert_eq!(finished.payload.as_ref().unwrap().outcome, Outcome::Code(0), "{name}");
         let mut records = 0;
         for stream in Stream::ALL {
-            assert!(!source.records(stream).is_empty(), "{name}: nothing to play");
+            // Older traces have no waits.
+            let expected = stream != Stream::Waits || name == "tour-5";
+            let found = !source.records(stream).is_empty();
+            assert_eq!(found, expected, "{name}: nothing of {stream:?} to play");
             assert!(kept.stream(stream) == source.records(stream), "{name}: {stream:?} differs");
             records += Frames::new(source.records(stream)).map(Result::unwrap).count() as u64;
         }

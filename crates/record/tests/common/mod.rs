@@ -21,7 +21,7 @@ pub(crate) type BeforePush<'a> = dyn FnMut(Frame<'_>) -> io::Result<()> + 'a;
 /// Stores records, and runs a test's actions at certain moments.
 #[derive(Default)]
 pub(crate) struct Kept<'a> {
-    pub(crate) streams: [Vec<u8>; 3],
+    pub(crate) streams: [Vec<u8>; 4],
     pub(crate) pushes: usize,
     pub(crate) flushes: usize,
     pub(crate) ready: Vec<u64>,
