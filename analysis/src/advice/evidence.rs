@@ -252,8 +252,8 @@ impl<'a> Evidence<'a> {
             "wall: the recorded order of births and wake-ups, carried out again without these \
              processes (low), and their time on the critical path (high)"
         } else {
-            "wall: lifetimes only, since waits were not recorded: at most the time in which one of \
-             them was alive, at least nothing"
+            "wall: lifetimes only, since the critical path is not known: at most the time in which \
+             one of them was alive, at least nothing"
         }
     }
 

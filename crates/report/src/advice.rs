@@ -16,9 +16,10 @@ const INDENT: usize = 11;
 pub fn advice_text(advised: &Advised, style: Style) -> String {
     let mut out = String::new();
     if !advised.has_path {
-        let note = "Waits were not recorded: gains of wall time are bounded by lifetimes only.";
-        out.push_str(note);
-        out.push_str("\n\n");
+        out.push_str(
+            "The critical path is not known (no waits, or not the whole command, recorded):\n\
+             gains of wall time are bounded by lifetimes only.\n\n",
+        );
     }
     if advised.advice.is_empty() {
         let _ = writeln!(out, "Nothing here pays more than {} %.", advised.min_percent);
