@@ -33,6 +33,8 @@ pub(crate) struct Scene {
     streams: [(Vec<u8>, u64); 4],
     /// Process, parent and end of each task.
     tasks: HashMap<u32, TaskState>,
+    /// Of the next fork.
+    next_flags: u64,
     last_ns: u64,
 }
 
@@ -85,6 +87,7 @@ impl Scene {
             header,
             streams: std::array::from_fn(|_| (Vec::new(), 0)),
             tasks: HashMap::from([(1, known)]),
+            next_flags: 0,
             last_ns: 0,
         };
         let mut attach = Attach::new_zeroed();
@@ -141,6 +144,13 @@ impl Scene {
         self.put_fork(at_ns, parent, child, process, pid_of(forker))
     }
 
+    /// A process is born into the memory of its parent: vfork(2), posix_spawn(3).
+    pub(crate) fn vfork(&mut self, at_ns: u64, parent: u32, child: u32) -> &mut Self {
+        const CLONE_VM: u64 = 0x100;
+        self.next_flags = CLONE_VM;
+        self.fork(at_ns, parent, child)
+    }
+
     fn put_fork(
         &mut self,
         at_ns: u64,
@@ -157,6 +167,7 @@ impl Scene {
         (fork.child_tgid, fork.child_tid) = (pid_of(process), pid_of(child));
         fork.parent_tgid = parent_tgid;
         fork.start_ns = fork.head.time_ns;
+        fork.flags = std::mem::take(&mut self.next_flags);
         self.put(Stream::Lifecycle, fork.as_bytes(), &[]);
         self
     }
@@ -319,6 +330,29 @@ impl Scene {
         (miss.call, miss.error) = (call as u16, 2);
         miss.path_bytes = u16::try_from(path.len()).unwrap();
         self.put(Stream::Lookups, miss.as_bytes(), path.as_bytes());
+        self
+    }
+
+    /// A failed open that was timed.
+    pub(crate) fn open_failed_timed(
+        &mut self,
+        at_ns: u64,
+        task: u32,
+        (number, path): (u32, &str),
+        duration_ns: u32,
+    ) -> &mut Self {
+        self.header.lookups_timed_one_in = Some(16);
+        let size = (size_of::<Named>() + path.len()).next_multiple_of(8);
+        let mut named = Named::new_zeroed();
+        named.head = self.head(Kind::LookupNamed, size, task, at_ns);
+        (named.call, named.error) = (Call::Openat as u16, 2);
+        (named.number, named.slot) = (number, number);
+        named.path_bytes = u16::try_from(path.len()).unwrap();
+        self.put(Stream::Lookups, named.as_bytes(), path.as_bytes());
+        let mut time = layout::LookupTime::new_zeroed();
+        time.head = self.head(Kind::LookupTime, size_of::<layout::LookupTime>(), task, at_ns);
+        (time.number, time.duration_ns) = (number, duration_ns);
+        self.put(Stream::Lookups, time.as_bytes(), &[]);
         self
     }
 

@@ -5,17 +5,29 @@ use proctrace_findings::{Advice, Gain, count, time};
 use super::Found;
 use super::evidence::{Evidence, more};
 use super::model::Cut;
-use crate::path::Doing;
+use crate::path::{Doing, Part};
+use crate::recording::bins::Quantity;
 
 /// The whole recording.
 ///
-/// Wall: at most the time on the critical path in which a task was ready and had no CPU; middle, half of
-/// what the recorded order of births and wake-ups gains without all waits for CPUs; low 0: with fewer tasks at
-/// a time the same work needs the same CPU time. CPU: not known, 0.
+/// Wall: at most the time on the critical path in which a task was ready and had no CPU, times the part of all
+/// CPUs that tasks of the recording used meanwhile: who waits, waits for all that run, and the others are not
+/// the recording's. To that comes the time on the path in which a task ran, times the part of the tasks that had no
+/// CPU meanwhile at the peak: it may have waited for them by spinning. Middle, half of the same part of what the recorded order of births and wake-ups gains
+/// without all waits for CPUs; low 0: with fewer tasks at a time the same work needs the same CPU time. CPU:
+/// not known, 0.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
-    let parts = evidence.path.iter().flat_map(|path| &path.parts);
-    let waiting = parts.filter(|part| part.doing == Doing::WaitingForCpu);
-    let waited_ns: u64 = waiting.map(|part| part.end_ns - part.begin_ns).sum();
+    let (mut all_ns, mut waited_ns, mut running_ns) = (0_u64, 0.0, 0_u64);
+    for part in evidence.path.iter().flat_map(|path| &path.parts) {
+        if part.doing == Doing::WaitingForCpu {
+            let part_ns = part.end_ns - part.begin_ns;
+            all_ns = all_ns.saturating_add(part_ns);
+            waited_ns += part_ns as f64 * in_use(evidence, part);
+        } else if part.doing == Doing::Running {
+            running_ns = running_ns.saturating_add(part.end_ns - part.begin_ns);
+        }
+    }
+    let waited_ns = waited_ns as u64;
     if !evidence.pays(waited_ns, 0) {
         return Vec::new();
     }
@@ -25,25 +37,42 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         return Vec::new();
     };
     let Some(earlier_ns) = evidence.earlier_ns(Cut::CpuWaits) else { return Vec::new() };
+    let without_cpu = 1.0 - f64::from(cores) / peak as f64;
+    let spun_ns = (running_ns as f64 * without_cpu) as u64;
+    let own = waited_ns as f64 / all_ns.max(1) as f64;
+    let middle_ns = (earlier_ns.min(all_ns) as f64 * own / 2.0) as u64;
     let used = &evidence.recording.totals.used;
     let advice = Advice {
         kind: "overcommit",
         what: format!("Start fewer tasks at a time: as many as there are cores, {cores}, less what else runs"),
         evidence: format!(
-            "on its critical path the command waits {} for a CPU; up to {} of its tasks want to run; {} \
-             involuntary context switches",
+            "on its critical path the command waits {} for a CPU, {} of it for its own tasks, by their part of \
+             all CPU time; up to {} of them want to run; {} involuntary context switches",
+            time(all_ns),
             time(waited_ns),
             count(peak),
             count(used.nivcsw)
         ),
         processes: evidence.recording.processes.len() as u64,
-        wall_ns: Gain::new(0, earlier_ns.min(waited_ns) / 2, more(waited_ns)).at_most(evidence.wall_ns),
-        method: "wall: time on the critical path without a CPU (high); half of what is gained if nothing \
-                 waits for a CPU (middle); low is 0, as the same work needs the same CPU time"
+        wall_ns: Gain::new(0, middle_ns, more(waited_ns.saturating_add(spun_ns))).at_most(evidence.wall_ns),
+        method: "wall: time on the critical path without a CPU, and in which tasks may have spun meanwhile \
+                 (high); half of what is gained if nothing waits for a CPU (middle); low is 0, as the same \
+                 work needs the same CPU time"
             .into(),
         risk: "other jobs on the machine take CPUs, too: then nothing changes".into(),
         check: "record with fewer workers; `proctrace series` compares several numbers".into(),
         ..Advice::default()
     };
-    vec![Found { advice, processes: Vec::new() }]
+    vec![Found::about(Vec::new(), advice)]
+}
+
+/// The part of all CPUs that the tasks of the recording use during a part of the path.
+fn in_use(evidence: &Evidence<'_>, part: &Part) -> f64 {
+    let recording = evidence.recording;
+    let bins = &recording.bins;
+    let (user, system) = (bins.of(Quantity::User), bins.of(Quantity::System));
+    let whole_ns = bins.width_ns.max(1) as f64 * f64::from(recording.header.cpus.max(1));
+    let used = |bin: usize| Some((user.get(bin)? + system.get(bin)?) / whole_ns);
+    let shares = bins.shares(part.begin_ns, part.end_ns);
+    shares.map(|(bin, share)| share * used(bin).unwrap_or(0.0).clamp(0.0, 1.0)).sum()
 }

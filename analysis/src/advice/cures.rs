@@ -2,9 +2,9 @@
 
 use proctrace_findings::{Advice, Gain, counted};
 
-use super::Found;
-use super::evidence::{Evidence, first_word, short};
+use super::evidence::{Evidence, first_word, script, short};
 use super::rules::{AdviceRules, Cure};
+use super::{Effect, Found};
 
 /// Per cure, all processes that it concerns.
 ///
@@ -52,11 +52,12 @@ fn advice(evidence: &Evidence<'_>, cure: &Cure, units: Vec<u32>) -> Option<Found
             counted(units.len() as u64, "process", "processes"),
             short(template)
         ),
-        commands: vec![first_word(template).to_owned()],
+        commands: vec![script(template).unwrap_or_else(|| first_word(template)).to_owned()],
         method: format!("{}; of that {low} % to {high} %, as the rule says", evidence.method()),
         risk: cure.risk.clone(),
         check: "record again, and use `advise --against`".into(),
         ..Advice::default()
     };
-    Some(Found::without(removal, advice))
+    // Only a part of what they do is saved.
+    Some(Found { effect: Effect::Replaced, ..Found::without(removal, advice) })
 }

@@ -1,5 +1,6 @@
 //! What all kinds of advice look at: a recording, its critical path, and who started whom, computed once.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 
@@ -8,13 +9,17 @@ use proctrace_trace::Quantity;
 use proctrace_wire::WaitFor;
 
 use super::model::{Cut, Model};
+use crate::overview::passes::{Pass, with_readings};
 use crate::path::{CriticalPath, Doing};
 use crate::recording::Recording;
 use crate::recording::fast::Bits;
-use crate::recording::process::Process;
+use crate::recording::process::{MemoryReading, Process};
 
 /// Runs of the same job differ: measured times are taken to be certain to this part.
 const CERTAIN_PERCENT: u64 = 10;
+
+/// A process that waits for CPUs longer, in relation to its CPU time, waits for something else as well.
+const STRETCH_MAX: f64 = 20.0;
 
 /// Words that begin the command lines of shells.
 const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "rbash", "-bash"];
@@ -22,12 +27,14 @@ const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "r
 /// A recording, prepared for all detectors.
 pub(crate) struct Evidence<'a> {
     pub(crate) recording: &'a Recording,
-    pub(crate) path: Option<CriticalPath>,
+    pub(crate) path: Option<Cow<'a, CriticalPath>>,
     pub(crate) wall_ns: u64,
     pub(crate) cpu_ns: u64,
     pub(crate) min_percent: f64,
     /// Time of each process on the path.
     pub(crate) path_ns: Vec<u64>,
+    /// Of it, the time in which it ran, and in which it was ready and had no CPU.
+    busy_ns: Vec<(u64, u64)>,
     /// The same with its descendants.
     pub(crate) path_below_ns: Vec<u64>,
     /// CPU time of each process with its descendants.
@@ -38,16 +45,32 @@ pub(crate) struct Evidence<'a> {
     /// Which templates are those of shells.
     shells: Vec<bool>,
     model: OnceCell<(Model<'a>, u64)>,
+    passes: OnceCell<Vec<(Pass, Vec<&'a MemoryReading>)>>,
 }
 
 impl<'a> Evidence<'a> {
     pub(crate) fn of(recording: &'a Recording, min_percent: f64) -> Self {
-        let path = CriticalPath::of(recording);
+        Self::along(recording, CriticalPath::of(recording).map(Cow::Owned), min_percent)
+    }
+
+    /// Of a recording whose critical path is this.
+    pub(crate) fn along(
+        recording: &'a Recording,
+        path: Option<Cow<'a, CriticalPath>>,
+        min_percent: f64,
+    ) -> Self {
         let processes = &recording.processes;
         let mut path_ns = vec![0_u64; processes.len()];
+        let mut busy_ns = vec![(0_u64, 0_u64); processes.len()];
         for part in path.iter().flat_map(|path| &path.parts) {
             let process = recording.tasks[part.task as usize].process();
-            path_ns[process] = path_ns[process].saturating_add(part.end_ns - part.begin_ns);
+            let part_ns = part.end_ns - part.begin_ns;
+            path_ns[process] = path_ns[process].saturating_add(part_ns);
+            match part.doing {
+                Doing::Running => busy_ns[process].0 += part_ns,
+                Doing::WaitingForCpu => busy_ns[process].1 += part_ns,
+                Doing::Waiting(_) => {}
+            }
         }
         let cpu: Vec<u64> = processes.iter().map(|process| process.cpu.total_ns()).collect();
         let (first_child, children) = children(processes);
@@ -59,10 +82,12 @@ impl<'a> Evidence<'a> {
             path_below_ns: with_descendants(processes, &path_ns),
             cpu_below_ns: with_descendants(processes, &cpu),
             path_ns,
+            busy_ns,
             first_child,
             children,
             shells: recording.templates.iter().map(is_shell).collect(),
             model: OnceCell::new(),
+            passes: OnceCell::new(),
             path,
             recording,
         }
@@ -95,6 +120,16 @@ impl<'a> Evidence<'a> {
         self.own_template(process).map(first_word)
     }
 
+    /// The first words of the command lines that processes ran last, each once.
+    pub(crate) fn first_words(&self, processes: &[u32]) -> Vec<String> {
+        let line = |process: &u32| self.recording.template_of(self.process(*process));
+        let mut words: Vec<String> =
+            processes.iter().filter_map(line).map(|line| first_word(line).to_owned()).collect();
+        words.sort_unstable();
+        words.dedup();
+        words
+    }
+
     /// Number of the template of the spawner's command line.
     pub(crate) fn spawner(&self, process: u32) -> Option<u32> {
         let run = self.process(process).spawned_in()?;
@@ -111,6 +146,17 @@ impl<'a> Evidence<'a> {
         self.recording.templates.get(number as usize).map_or_else(String::new, |text| short(text))
     }
 
+    /// The template of the command line that a process ran last, shortened, with its role among others with the same
+    /// one: workers that were forked without an exec.
+    pub(crate) fn called(&self, process: u32) -> String {
+        let process = self.process(process);
+        let line = short(self.recording.template_of(process).unwrap_or(""));
+        match self.recording.role_of(process) {
+            Some(role) => format!("`{line}` ({})", short(role)),
+            None => format!("`{line}`"),
+        }
+    }
+
     /// When a process ended, at the latest at the end of the recording.
     pub(crate) fn ended_ns(&self, process: u32) -> u64 {
         self.process(process).ended_ns().unwrap_or(self.recording.last_ns)
@@ -122,10 +168,28 @@ impl<'a> Evidence<'a> {
 
     /// Whether a gain that reaches this much may be worth a line.
     pub(crate) fn pays(&self, wall_ns: u64, cpu_ns: u64) -> bool {
-        let share = |part: u64, whole: u64| {
-            whole > 0 && 100.0 * part as f64 / whole as f64 >= self.min_percent && part > 0
-        };
-        share(wall_ns, self.wall_ns) || share(cpu_ns, self.cpu_ns)
+        self.is_worth(wall_ns, self.wall_ns) || self.is_worth(cpu_ns, self.cpu_ns)
+    }
+
+    /// The same for a reduction of the peak of memory.
+    pub(crate) fn pays_memory(&self, memory_bytes: u64) -> bool {
+        self.is_worth(memory_bytes, self.peak_bytes().unwrap_or(0))
+    }
+
+    fn is_worth(&self, part: u64, whole: u64) -> bool {
+        whole > 0 && 100.0 * part as f64 / whole as f64 >= self.min_percent && part > 0
+    }
+
+    /// Readings of the memory of all processes; none if it was not read.
+    pub(crate) fn passes(&self) -> &[(Pass, Vec<&'a MemoryReading>)] {
+        let known = self.recording.knows.all(&[Quantity::Memory]);
+        let read = || if known { with_readings(self.recording, |_| true) } else { Vec::new() };
+        self.passes.get_or_init(read)
+    }
+
+    /// The largest PSS of all processes in one reading.
+    pub(crate) fn peak_bytes(&self) -> Option<u64> {
+        self.passes().iter().map(|(pass, _)| pass.pss_bytes).max()
     }
 
     /// Processes with all their descendants, each once, in order.
@@ -163,6 +227,50 @@ impl<'a> Evidence<'a> {
             (model, today_ns)
         });
         Some(today_ns.saturating_sub(model.wall_ns(cut)))
+    }
+
+    /// How much earlier the command ends if these processes themselves take no time.
+    pub(crate) fn earlier_ns_without(&self, processes: &[u32]) -> Option<u64> {
+        self.earlier_ns(Cut::Tasks(&self.tasks(processes)))
+    }
+
+    /// The part of a process's life that is on the path.
+    pub(crate) fn part_on_path(&self, process: u32) -> f64 {
+        let life_ns = self.life_ns(process).max(1);
+        (self.path_ns[process as usize] as f64 / life_ns as f64).min(1.0)
+    }
+
+    /// The time on the path in which a process was ready and had no CPU.
+    pub(crate) fn ready_ns(&self, process: u32) -> u64 {
+        self.busy_ns[process as usize].1
+    }
+
+    /// How much longer a process seems to run on the path than it has a CPU, as the shortest waits are not recorded.
+    pub(crate) fn pace(&self, process: u32) -> f64 {
+        let running_ns = self.busy_ns[process as usize].0;
+        let cpu_ns = running_ns.min(self.process(process).cpu.total_ns());
+        (running_ns as f64 / cpu_ns.max(1) as f64).clamp(1.0, STRETCH_MAX)
+    }
+
+    /// How much longer the path is on a process that computes than it has a CPU: 1 if it always gets one at once.
+    /// CPU time that is saved on the path shortens it by so much.
+    pub(crate) fn stretch(&self, process: u32) -> f64 {
+        let (running_ns, ready_ns) = self.busy_ns[process as usize];
+        let cpu_ns = running_ns.min(self.process(process).cpu.total_ns());
+        (running_ns.saturating_add(ready_ns) as f64 / cpu_ns.max(1) as f64).clamp(1.0, STRETCH_MAX)
+    }
+
+    /// Whether a process is another one, or descends from it.
+    pub(crate) fn descends_from(&self, process: u32, ancestor: u32) -> bool {
+        let mut next = Some(process as usize);
+        while let Some(at) = next {
+            if at == ancestor as usize {
+                return true;
+            }
+            // Parents precede their children; only a broken trace contradicts.
+            next = self.recording.processes[at].parent().filter(|parent| *parent < at);
+        }
+        false
     }
 
     /// What is gained if processes, with their descendants, are not started: `None` if that is too little
@@ -234,13 +342,13 @@ impl<'a> Evidence<'a> {
         sum_ns
     }
 
-    /// Time of each process on the path in which it waited for a point in time.
-    pub(crate) fn timers_ns(&self) -> Vec<(u32, u64)> {
+    /// Where a process on the path waits for a point in time, with begin and end, in order.
+    pub(crate) fn timers(&self) -> Vec<(u32, u64, u64)> {
         let mut timers = Vec::new();
         for part in self.path.iter().flat_map(|path| &path.parts) {
             if part.doing == Doing::Waiting(WaitFor::Timer) {
                 let process = self.recording.tasks[part.task as usize].process() as u32;
-                timers.push((process, part.end_ns - part.begin_ns));
+                timers.push((process, part.begin_ns, part.end_ns));
             }
         }
         timers
@@ -283,6 +391,21 @@ pub(crate) fn more(ns: u64) -> u64 {
 
 pub(crate) fn first_word(template: &str) -> &str {
     template.split(' ').next().unwrap_or(template)
+}
+
+/// The name of the script that an interpreter runs, without directory: of `sh ./tool --all`, `tool`.
+pub(crate) fn script(template: &str) -> Option<&str> {
+    let mut words = template.split(' ');
+    let interpreter = words.next()?;
+    let interprets = SHELLS.contains(&interpreter)
+        || ["python", "perl", "ruby"].iter().any(|name| interpreter.starts_with(name));
+    let path = words.next().filter(|word| interprets && !word.starts_with('-'))?;
+    path.rsplit('/').next().filter(|name| !name.is_empty())
+}
+
+/// Whether a command line is that of a command or of a script of this name.
+pub(crate) fn runs(template: &str, name: &str) -> bool {
+    first_word(template) == name || script(template) == Some(name)
 }
 
 /// A template cut to fit into a sentence.

@@ -6,19 +6,28 @@
 mod commands;
 mod contention;
 mod cures;
+mod detached;
 mod evidence;
 mod failures;
+mod large_fork;
+mod memory_peak;
 mod model;
 mod observed;
 mod polling;
 mod repeated;
+mod repeated_opens;
 mod rules;
+mod searches;
 mod serial;
+mod serial_process;
+mod shared_writer;
 mod starts;
 mod straggler;
 mod timers;
+mod together;
 mod wrappers;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use proctrace_findings::{Advice, Advised, Gain};
@@ -26,6 +35,7 @@ use proctrace_findings::{Advice, Advised, Gain};
 use self::evidence::{Evidence, Removal};
 pub use self::observed::observed;
 pub use self::rules::AdviceRules;
+use crate::path::CriticalPath;
 use crate::recording::Recording;
 
 /// A piece of advice, and the processes that it is about.
@@ -34,9 +44,31 @@ struct Found {
     advice: Advice,
     /// In order.
     processes: Vec<u32>,
+    effect: Effect,
+}
+
+/// What becomes of the processes if the advice is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// They are not started.
+    Removed,
+    /// They are not started, or do less, but something takes their place.
+    Replaced,
+    /// They still run, at other times.
+    Kept,
 }
 
 impl Found {
+    /// Advice after which these processes still run.
+    fn about(processes: Vec<u32>, advice: Advice) -> Self {
+        Self { advice, processes, effect: Effect::Kept }
+    }
+
+    /// Advice after which these processes do less.
+    fn less(processes: Vec<u32>, advice: Advice) -> Self {
+        Self { advice, processes, effect: Effect::Replaced }
+    }
+
     /// Advice to do without some processes.
     fn without(removal: Removal, advice: Advice) -> Self {
         let advice = Advice {
@@ -45,20 +77,35 @@ impl Found {
             cpu_ns: removal.cpu,
             ..advice
         };
-        Self { advice, processes: removal.processes }
+        Self { advice, processes: removal.processes, effect: Effect::Removed }
     }
 }
 
-/// Everything that pays at least this part of the wall time or of the CPU time, best first.
+/// Everything that pays at least this part of the wall time, of the CPU time or of the peak of memory, best first.
 pub fn advise(recording: &Recording, rules: &AdviceRules, min_percent: f64) -> Advised {
-    let evidence = Evidence::of(recording, min_percent);
-    let found = find(&evidence, rules);
+    advised(&Evidence::of(recording, min_percent), rules)
+}
+
+/// The same for a recording whose critical path is known already.
+pub(crate) fn advise_along(
+    recording: &Recording,
+    path: Option<&CriticalPath>,
+    rules: &AdviceRules,
+    min_percent: f64,
+) -> Advised {
+    advised(&Evidence::along(recording, path.map(Cow::Borrowed), min_percent), rules)
+}
+
+fn advised(evidence: &Evidence<'_>, rules: &AdviceRules) -> Advised {
+    let found = ranked(find(evidence, rules), evidence);
     Advised {
+        together: together::gain(evidence, &found),
         wall_ns: evidence.wall_ns,
         cpu_ns: evidence.cpu_ns,
+        peak_bytes: evidence.peak_bytes(),
         has_path: evidence.path.is_some(),
-        min_percent,
-        advice: ranked(found, &evidence),
+        min_percent: evidence.min_percent,
+        advice: found.into_iter().map(|found| found.advice).collect(),
     }
 }
 
@@ -78,15 +125,27 @@ fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     found.extend(starts::find(evidence));
     found.extend(wrappers::find(evidence));
     found.extend(cures::find(evidence, rules));
+    found.extend(serial_process::find(evidence));
+    found.extend(shared_writer::find(evidence));
+    found.extend(detached::find(evidence));
+    found.extend(large_fork::find(evidence));
+    found.extend(searches::find(evidence));
+    found.extend(repeated_opens::find(evidence));
+    found.extend(memory_peak::find(evidence));
     found
 }
 
 /// Those that pay, best first, with the places of better ones about the same processes.
-fn ranked(mut found: Vec<Found>, evidence: &Evidence<'_>) -> Vec<Advice> {
-    found.retain(|found| evidence.pays(found.advice.wall_ns.middle, found.advice.cpu_ns.middle));
+fn ranked(mut found: Vec<Found>, evidence: &Evidence<'_>) -> Vec<Found> {
+    let memory = |found: &Found| found.advice.memory_bytes.map_or(0, |memory| memory.middle);
+    found.retain(|found| {
+        evidence.pays(found.advice.wall_ns.middle, found.advice.cpu_ns.middle)
+            || evidence.pays_memory(memory(found))
+    });
     found.sort_by_key(|found| {
         let Advice { wall_ns, cpu_ns, kind, .. } = &found.advice;
-        Reverse((in_percent(*wall_ns, evidence.wall_ns), cpu_ns.middle, wall_ns.middle, *kind))
+        let percent = in_percent(*wall_ns, evidence.wall_ns);
+        Reverse((percent, cpu_ns.middle, wall_ns.middle, memory(found), *kind))
     });
     let parts: Vec<Option<u64>> = found
         .iter()
@@ -94,11 +153,10 @@ fn ranked(mut found: Vec<Found>, evidence: &Evidence<'_>) -> Vec<Advice> {
         .map(|(at, one)| found[..at].iter().position(|better| mostly_in(one, better)))
         .map(|place| place.map(|place| place as u64 + 1))
         .collect();
+    for (found, part_of) in found.iter_mut().zip(parts) {
+        found.advice.part_of = part_of;
+    }
     found
-        .into_iter()
-        .zip(parts)
-        .map(|(found, part_of)| Advice { part_of, ..found.advice })
-        .collect()
 }
 
 /// Gains of wall time within a thousandth of it are the same: then CPU time decides.
@@ -106,8 +164,12 @@ fn in_percent(gain: Gain, wall_ns: u64) -> u64 {
     u64::try_from(u128::from(gain.middle) * 1000 / u128::from(wall_ns.max(1))).unwrap_or(u64::MAX)
 }
 
-/// Whether more than half of the processes of one are processes of the other.
+/// Whether more than half of the processes of one are processes of the other, so that not both gains are to be
+/// had: what still runs at another time can still be left out.
 fn mostly_in(one: &Found, other: &Found) -> bool {
+    if other.effect == Effect::Kept && one.effect != Effect::Kept {
+        return false;
+    }
     let both = one.processes.iter().filter(|at| other.processes.binary_search(at).is_ok()).count();
     both > 0 && 2 * both > one.processes.len()
 }

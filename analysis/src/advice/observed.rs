@@ -2,7 +2,7 @@
 
 use proctrace_findings::{Advised, Observed, ObservedAdvice};
 
-use super::evidence::{Evidence, first_word};
+use super::evidence::{Evidence, runs};
 use crate::recording::Recording;
 
 /// Compares both recordings, for the commands of each piece of advice and as a whole.
@@ -28,7 +28,10 @@ pub fn observed(before: &Recording, after: &Recording, predicted: Advised) -> Ob
         wall_after_ns: after.wall_ns,
         cpu_before_ns: before.cpu_ns,
         cpu_after_ns: after.cpu_ns,
+        peak_before_bytes: before.peak_bytes(),
+        peak_after_bytes: after.peak_bytes(),
         min_percent: predicted.min_percent,
+        together: predicted.together,
         advice: predicted.advice.into_iter().map(observe).collect(),
     }
 }
@@ -37,7 +40,7 @@ pub fn observed(before: &Recording, after: &Recording, predicted: Advised) -> Ob
 /// if there is one.
 fn of_commands(evidence: &Evidence<'_>, commands: &[String]) -> (u64, u64, Option<u64>) {
     let templates = &evidence.recording.templates;
-    let is_one = |line: &String| commands.iter().any(|command| command == first_word(line));
+    let is_one = |line: &String| commands.iter().any(|command| runs(line, command));
     let concerned: Vec<bool> = templates.iter().map(is_one).collect();
     let (mut processes, mut cpu_ns, mut path_ns) = (0, 0_u64, 0_u64);
     for (number, process) in evidence.processes() {

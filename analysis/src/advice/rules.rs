@@ -3,7 +3,7 @@
 use proctrace_wire::escape::to_text;
 use serde::Deserialize;
 
-use super::evidence::first_word;
+use super::evidence::{first_word, script};
 use crate::classify::Pattern;
 use crate::error::AnalysisError;
 
@@ -171,7 +171,9 @@ impl AdviceRules {
 impl Cure {
     /// Whether a command line is concerned, if its spawner is.
     pub(super) fn concerns(&self, template: &str) -> bool {
-        matches(&self.commands, first_word(template)) && matches(&self.lines, template)
+        let named = |name: &str| matches(&self.commands, name);
+        (named(first_word(template)) || script(template).is_some_and(named))
+            && matches(&self.lines, template)
     }
 
     /// Whether the command line of a spawner is one of those below which the cure helps.
@@ -211,6 +213,8 @@ mod tests {
         let cure = &rules.cures[0];
         assert_eq!(cure.name, "a");
         assert!(cure.concerns("tool9 -x") && !cure.concerns("other"));
+        assert!(cure.concerns("sh ./tool9 -x") && cure.concerns("python# /usr/bin/tool"));
+        assert!(!cure.concerns("sh -c tool") && !cure.concerns("cat tool"));
         assert!(cure.is_below(Some("sh job.sh")));
         assert!(!cure.is_below(Some("make")) && !cure.is_below(None));
     }

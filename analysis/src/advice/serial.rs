@@ -1,9 +1,12 @@
 //! `serial-stretch` and `make-without-j`: children that run one after the other while cores are idle.
 
+use std::collections::BTreeMap;
+
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
 use super::evidence::{Evidence, short};
+use crate::recording::fast::Bits;
 
 /// Fewer are not worth starting at once.
 const CHILDREN_MIN: usize = 3;
@@ -15,7 +18,8 @@ const MAKES: [&str; 2] = ["make", "gmake"];
 
 /// Per spawner process: a row of children of the same command, or of any if it is make.
 ///
-/// With S, the time of the row on the critical path, L, that of its longest child, and k cores that are idle
+/// The time of a child is its own on the critical path, and that of the sleeps there with which its parent looks
+/// again and again whether it has ended. With S, the time of the row, L, that of its longest child, and k cores that are idle
 /// meanwhile and the one in use: middle S - max(L, S/k), as if the work could be spread evenly; high S - L,
 /// as if the children mostly waited; low 0, because what depends on what is not recorded. CPU: nothing.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
@@ -23,39 +27,79 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         return Vec::new();
     }
     let mut found = Vec::new();
+    let timers = evidence.timers();
     for (process, _) in evidence.processes() {
         if evidence.children(process).len() < CHILDREN_MIN
             || !evidence.pays(evidence.path_below_ns[process as usize], 0)
         {
             continue;
         }
-        let is_make = evidence.command(process).is_some_and(|name| MAKES.contains(&name));
-        for row in rows(evidence, process, is_make) {
-            found.extend(advice(evidence, process, &row, is_make));
+        let parent = Parent {
+            process,
+            is_make: evidence.command(process).is_some_and(|name| MAKES.contains(&name)),
+            sleeps: sleeps(evidence, &timers, process),
+        };
+        for row in rows(evidence, &parent) {
+            found.extend(advice(evidence, &parent, &row));
         }
     }
     found
 }
 
+/// A process that may run its children one after the other.
+struct Parent {
+    process: u32,
+    is_make: bool,
+    /// Begin and end of the sleeps on the path that are children of it, in order.
+    sleeps: Vec<(u64, u64)>,
+}
+
+impl Parent {
+    /// The time on the path that is for a child.
+    fn waits_for_ns(&self, evidence: &Evidence<'_>, child: u32) -> u64 {
+        let (born_ns, ended_ns) = (evidence.process(child).born_ns, evidence.ended_ns(child));
+        let first = self.sleeps.partition_point(|(_, end_ns)| *end_ns <= born_ns);
+        let slept_ns = self.sleeps[first..]
+            .iter()
+            .take_while(|(begin_ns, _)| *begin_ns < ended_ns)
+            .map(|(begin_ns, end_ns)| {
+                (*end_ns.min(&ended_ns)).saturating_sub(*begin_ns.max(&born_ns))
+            })
+            .fold(0_u64, u64::saturating_add);
+        evidence.path_below_ns[child as usize].saturating_add(slept_ns)
+    }
+}
+
+/// The sleeps among the children of a process.
+fn sleeps(evidence: &Evidence<'_>, timers: &[(u32, u64, u64)], parent: u32) -> Vec<(u64, u64)> {
+    let own = timers.iter().filter(|(process, _, _)| {
+        evidence.process(*process).parent() == Some(parent as usize)
+            && evidence.command(*process) == Some("sleep")
+    });
+    own.map(|(_, begin_ns, end_ns)| (*begin_ns, *end_ns)).collect()
+}
+
 /// Children that each take a while of the path, none of which begins before the one before it has ended.
-fn rows(evidence: &Evidence<'_>, parent: u32, is_make: bool) -> Vec<Vec<u32>> {
-    let mut rows: Vec<Vec<u32>> = Vec::new();
+fn rows(evidence: &Evidence<'_>, parent: &Parent) -> Vec<Vec<(u32, u64)>> {
+    let mut rows: Vec<Vec<(u32, u64)>> = Vec::new();
     let mut until_ns = 0;
-    for child in evidence.children(parent) {
-        let on_path_ns = evidence.path_below_ns[*child as usize];
+    let at_once = at_once(evidence, parent);
+    for child in evidence.children(parent.process) {
+        let on_path_ns = parent.waits_for_ns(evidence, *child);
         if on_path_ns < CHILD_MIN_NS.max(evidence.wall_ns / PART_OF_WALL)
             || matches!(evidence.command(*child), None | Some("sleep"))
+            || at_once.contains(*child as usize)
         {
             continue;
         }
-        let follows = |row: &&mut Vec<u32>| {
+        let follows = |row: &&mut Vec<(u32, u64)>| {
             let same =
-                row.last().is_some_and(|last| evidence.command(*last) == evidence.command(*child));
-            (is_make || same) && evidence.process(*child).born_ns >= until_ns
+                row.last().is_some_and(|last| evidence.command(last.0) == evidence.command(*child));
+            (parent.is_make || same) && evidence.process(*child).born_ns >= until_ns
         };
         match rows.last_mut().filter(follows) {
-            Some(row) => row.push(*child),
-            None => rows.push(vec![*child]),
+            Some(row) => row.push((*child, on_path_ns)),
+            None => rows.push(vec![(*child, on_path_ns)]),
         }
         until_ns = until_ns.max(evidence.ended_ns(*child));
     }
@@ -63,10 +107,36 @@ fn rows(evidence: &Evidence<'_>, parent: u32, is_make: bool) -> Vec<Vec<u32>> {
     rows
 }
 
-fn advice(evidence: &Evidence<'_>, parent: u32, row: &[u32], is_make: bool) -> Option<Found> {
-    let of = |child: &u32| evidence.path_below_ns[*child as usize];
-    let sum_ns: u64 = row.iter().map(of).sum();
-    let longest_ns = row.iter().map(of).max()?;
+/// Children that for at least half of their lives have company of their kind: they are run at once already,
+/// and only those that end last are on the path.
+fn at_once(evidence: &Evidence<'_>, parent: &Parent) -> Bits {
+    let mut at_once = Bits::default();
+    let mut latest: BTreeMap<&str, (u32, u64)> = BTreeMap::new();
+    for child in evidence.children(parent.process) {
+        let Some(command) = evidence.command(*child) else { continue };
+        let (born_ns, ended_ns) = (evidence.process(*child).born_ns, evidence.ended_ns(*child));
+        let kind = if parent.is_make { "" } else { command };
+        if let Some((other, until_ns)) = latest.get(kind).copied() {
+            let both_ns = until_ns.min(ended_ns).saturating_sub(born_ns);
+            for one in [*child, other] {
+                if both_ns > evidence.life_ns(one) / 2 {
+                    at_once.insert(one as usize);
+                }
+            }
+        }
+        let last = latest.entry(kind).or_insert((*child, ended_ns));
+        if ended_ns >= last.1 {
+            *last = (*child, ended_ns);
+        }
+    }
+    at_once
+}
+
+fn advice(evidence: &Evidence<'_>, parent: &Parent, row: &[(u32, u64)]) -> Option<Found> {
+    let sum_ns: u64 = row.iter().map(|(_, on_path_ns)| on_path_ns).sum();
+    let longest_ns = row.iter().map(|(_, on_path_ns)| *on_path_ns).max()?;
+    let row: Vec<u32> = row.iter().map(|(child, _)| *child).collect();
+    let (row, is_make) = (&row[..], parent.is_make);
     let cores = idle_cores(evidence, row);
     if cores < 2 {
         return None;
@@ -77,7 +147,7 @@ fn advice(evidence: &Evidence<'_>, parent: u32, row: &[u32], is_make: bool) -> O
         return None;
     }
     let command = evidence.command(row[0])?;
-    let line = evidence.recording.template_of(evidence.process(parent)).unwrap_or("");
+    let line = evidence.recording.template_of(evidence.process(parent.process)).unwrap_or("");
     let (kind, what) = if is_make {
         ("make-without-j", format!("Run make with -j{cores}"))
     } else {
@@ -111,7 +181,7 @@ fn advice(evidence: &Evidence<'_>, parent: u32, row: &[u32], is_make: bool) -> O
         check: "compare the results; then record again and use `advise --against`".into(),
         ..Advice::default()
     };
-    Some(Found { advice, processes })
+    Some(Found::about(processes, advice))
 }
 
 /// The cores that all processes other than the row leave idle, on average while it runs.

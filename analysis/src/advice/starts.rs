@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
-use super::evidence::{Evidence, more, short};
+use super::evidence::{Evidence, short};
 
 /// Fewer are not worth a change.
 const STARTS_MIN: usize = 10;
@@ -13,8 +13,9 @@ const STARTS_MIN: usize = 10;
 /// Per command: all starts but one, as far as they loaded libraries.
 ///
 /// When loading was over is known at the earliest ([`crate::load::starts`]). Wall: of the loading time, the part
-/// that the process was on the critical path (high), half of it (middle); low 0. CPU: of the process's CPU time,
-/// the part of its life in which it loaded (middle), between nothing and all of it while loading.
+/// that the process was on the critical path (middle); low 0; high as [`Evidence::without`] for all starts but
+/// the first, as a start is more than loading. CPU: of the process's CPU time, the part of its life in which it
+/// loaded (middle); the same low and high.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let mut groups: BTreeMap<&str, Vec<(u32, u64)>> = BTreeMap::new();
     for (process, it) in evidence.processes() {
@@ -47,6 +48,7 @@ fn advice(evidence: &Evidence<'_>, command: &str, starts: &[(u32, u64)]) -> Opti
     }
     let template = evidence.own_template(starts[0].0)?;
     let processes: Vec<u32> = starts.iter().map(|(process, _)| *process).collect();
+    let all = evidence.without(&processes[1..])?;
     let advice = Advice {
         kind: "startup-cost",
         what: format!("Start `{command}` once for all its work: it mostly loads libraries"),
@@ -58,15 +60,15 @@ fn advice(evidence: &Evidence<'_>, command: &str, starts: &[(u32, u64)]) -> Opti
         ),
         commands: vec![command.to_owned()],
         processes: processes.len() as u64,
-        wall_ns: Gain::new(0, path_ns / 2, more(path_ns)),
-        cpu_ns: Gain::new(0, cpu_ns, more(cpu_ns)),
+        wall_ns: Gain::new(0, path_ns, all.wall.high),
+        cpu_ns: Gain::new(0, cpu_ns, all.cpu.high),
         method:
             "loading lasts at least until the last failed look-up of a library; wall: that part of \
-                 their time on the critical path (high), half of it (middle)"
+                 their time on the critical path (middle), all of it and the time to start them (high)"
                 .into(),
         risk: "one process keeps what separate ones do not share".into(),
         check: "`proctrace libs` says which searches these are; record again".into(),
         ..Advice::default()
     };
-    Some(Found { advice, processes })
+    Some(Found::less(processes, advice))
 }

@@ -93,5 +93,5 @@ fn advice(evidence: &Evidence<'_>, parent: u32, workers: &[u32]) -> Option<Found
     };
     let mut processes = workers.to_vec();
     processes.sort_unstable();
-    Some(Found { advice, processes })
+    Some(Found::about(processes, advice))
 }

@@ -14,7 +14,8 @@ use super::model::Cut;
 /// take no time, as something else may take as long. CPU: nothing.
 pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
     let mut groups: BTreeMap<&str, (u64, u64, Vec<u32>)> = BTreeMap::new();
-    for (process, timer_ns) in evidence.timers_ns() {
+    for (process, begin_ns, end_ns) in evidence.timers() {
+        let timer_ns = end_ns - begin_ns;
         if polls.binary_search(&process).is_ok() {
             continue;
         }
@@ -65,5 +66,5 @@ fn advice(
         check: "record without it; if something fails, wait for that instead".into(),
         ..Advice::default()
     };
-    Some(Found { advice, processes })
+    Some(Found::about(processes, advice))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted};
 
 use super::Found;
-use super::evidence::{Evidence, Removal, less, more, short};
+use super::evidence::{Evidence, Removal, first_word, less, more, script, short};
 use crate::recording::fast::Bits;
 
 /// Helpers of each program on average.
@@ -20,12 +20,12 @@ struct Starts {
     before_ns: u64,
 }
 
-/// Per command line of the real program: the helpers that its process started before the last exec.
+/// Per real program, which may be a script: the helpers that its process started before the last exec.
 ///
 /// Wall: as [`Evidence::without`] for the helpers, with the process's own time on the path before its last exec
 /// (high). CPU: that of the helpers and of the process before that exec.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
-    let mut groups: BTreeMap<&str, Starts> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, Option<&str>), Starts> = BTreeMap::new();
     let scripts = scripts(evidence);
     for (process, it) in evidence.processes() {
         // The command itself is no wrapper: a shell executes the last command of its text in place.
@@ -39,13 +39,14 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         let helpers: Vec<u32> =
             children.filter(|child| evidence.process(*child).born_ns < run.time_ns).collect();
         if let (false, Some(template)) = (helpers.is_empty(), evidence.own_template(process)) {
-            let starts = groups.entry(template).or_default();
+            let program = (first_word(template), script(template));
+            let starts = groups.entry(program).or_default();
             starts.processes.push(process);
             starts.helpers.extend(helpers);
             starts.before_ns = starts.before_ns.saturating_add(run.before.all()[0]);
         }
     }
-    groups.into_iter().filter_map(|(template, starts)| advice(evidence, template, starts)).collect()
+    groups.into_values().filter_map(|starts| advice(evidence, starts)).collect()
 }
 
 /// Processes whose first program is not the text of a shell, which does more than to prepare its last command.
@@ -64,7 +65,8 @@ fn scripts(evidence: &Evidence<'_>) -> Bits {
     scripts
 }
 
-fn advice(evidence: &Evidence<'_>, template: &str, starts: Starts) -> Option<Found> {
+fn advice(evidence: &Evidence<'_>, starts: Starts) -> Option<Found> {
+    let template = evidence.own_template(*starts.processes.first()?)?;
     let programs = starts.processes.len();
     let helpers = evidence.with_descendants(&starts.helpers);
     if helpers.len() < HELPERS_MIN * programs {
@@ -94,13 +96,13 @@ fn advice(evidence: &Evidence<'_>, template: &str, starts: Starts) -> Option<Fou
             short(template)
         ),
         evidence: format!(
-            "{} of `{}`, started by `{spawner}`, with {} before the program itself: {:.1} each",
+            "{} such as `{}`, started by `{spawner}`, with {} before the program itself: {:.1} each",
             counted(programs as u64, "start", "starts"),
             short(template),
             counted(removal.processes.len() as u64, "process", "processes"),
             removal.processes.len() as f64 / programs as f64,
         ),
-        commands: vec![super::evidence::first_word(template).to_owned()],
+        commands: vec![script(template).unwrap_or_else(|| first_word(template)).to_owned()],
         method: evidence.method().into(),
         risk: "the wrapper may set variables that the program needs".into(),
         check: "compare the environments; then record again and use `advise --against`".into(),

@@ -24,6 +24,11 @@ impl Durations {
         self.squares += off * (f64::from(duration_ns) - self.mean_ns);
     }
 
+    /// How many were timed.
+    pub(crate) fn timed(&self) -> u64 {
+        self.timed
+    }
+
     /// The mean of those that were timed.
     pub(crate) fn mean_ns(&self) -> Option<f64> {
         (self.timed > 0).then_some(self.mean_ns)

@@ -7,7 +7,7 @@
 mod by_path;
 mod candidates;
 mod causes;
-mod costs;
+pub(crate) mod costs;
 mod farm;
 mod file_systems;
 mod files;

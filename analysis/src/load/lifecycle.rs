@@ -18,6 +18,9 @@ use crate::recording::names::{Names, comm};
 use crate::recording::process::{Before, Process, ProgramRun, Task};
 use crate::recording::usage::Usage;
 
+/// sched.h of the kernel: the child shares the memory of its forker.
+const CLONE_VM: u64 = 0x100;
+
 impl Loader<'_> {
     pub(super) fn read_lifecycle(&mut self, reader: &mut Reader<BufReader<File>>) {
         let decoded = records(reader, Stream::Lifecycle, |record| self.take(record));
@@ -189,6 +192,9 @@ impl Loader<'_> {
         let at = self.add_process(fork.child, fork.child_tgid, fork.head.time_ns, parent, program);
         if let Some(founder) = self.made.tasks.last_mut() {
             founder.forked = true;
+        }
+        if fork.flags & CLONE_VM != 0 {
+            self.made.sharers.insert(at);
         }
         let spawned_by = forker.map(|at| self.made.processes[at].program());
         self.made.processes[at].set_spawned_by(spawned_by);

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::BufReader;
 
-use proctrace_replay::lookups;
+use proctrace_replay::timed_lookups;
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed};
 use proctrace_wire::{Call, Family};
@@ -14,12 +14,16 @@ use crate::load::serials::Serials;
 use crate::load::starts::{Missed, Sought, Start, StartFinder};
 use crate::recording::bins::{Bins, Quantity};
 use crate::recording::fast::FastMap;
-use crate::recording::misses::{MissCounter, MissKind, MissedPaths, Misses, PathCounter};
+use crate::recording::misses::{
+    LookupTimes, MissCounter, MissKind, MissedPaths, Misses, PathCounter,
+};
 use crate::recording::names::directory;
 use crate::recording::process::Counts;
 
 /// errno(3).
 const EINVAL: u16 = 22;
+/// Position of opens in `Family::ALL`.
+const OPEN: u8 = 0;
 
 /// The keys under which a look-up is counted. They are resolved once per full record: nearly all
 /// other look-ups repeat one of these.
@@ -93,6 +97,7 @@ pub(super) struct Found {
     directories: Vec<Vec<u8>>,
     misses: Misses,
     missed_paths: MissedPaths,
+    times: LookupTimes,
     undecodable: u64,
 }
 
@@ -106,7 +111,8 @@ impl Who {
         let mut events = bins.events(Quantity::LookupsFailed);
         // A task usually makes many look-ups in a row.
         let mut last = (0, None);
-        let decoded = lookups(
+        let mut times = LookupTimes::default();
+        let decoded = timed_lookups(
             reader,
             |miss, path| places.borrow_mut().of(miss, path),
             |lookup| {
@@ -134,6 +140,19 @@ impl Who {
                 finder.add(process, missed, &places.directories);
                 places.misses.add(u32::try_from(process).unwrap_or(u32::MAX), place.kind);
             },
+            |duration_ns, place| {
+                if place.not_a_link {
+                    return;
+                }
+                if place.sought.is_library() {
+                    times.libraries.time(duration_ns);
+                    return;
+                }
+                times.by_kind.entry(place.kind).or_default().time(duration_ns);
+                if place.family == OPEN {
+                    times.opens.time(duration_ns);
+                }
+            },
         );
         let Places { directories, misses, paths, .. } = places.into_inner();
         Found {
@@ -143,6 +162,7 @@ impl Who {
             directories,
             misses: misses.finish(),
             missed_paths: paths.finish(),
+            times,
             undecodable: decoded.undecodable,
         }
     }
@@ -164,8 +184,16 @@ impl Loader<'_> {
     }
 
     pub(super) fn take_lookups(&mut self, found: Found) {
-        let Found { counts, mut bins, starts, directories, misses, missed_paths, undecodable } =
-            found;
+        let Found {
+            counts,
+            mut bins,
+            starts,
+            directories,
+            misses,
+            missed_paths,
+            times,
+            undecodable,
+        } = found;
         self.made.counts.lookups_failed = counts.lookups_failed;
         self.made.counts.not_links = counts.not_links;
         self.made.counts.by_family = counts.by_family;
@@ -174,5 +202,6 @@ impl Loader<'_> {
         self.made.undecodable += undecodable;
         (self.made.starts, self.made.directories) = (starts, directories);
         (self.made.misses, self.made.missed_paths) = (misses, missed_paths);
+        self.made.lookup_times = times;
     }
 }

@@ -162,10 +162,14 @@ impl Sought {
         };
         Self { what, directory }
     }
+
+    pub(crate) fn is_library(self) -> bool {
+        self.what == What::Library
+    }
 }
 
 /// Whether the name ends in .so, or in .so. followed by a version.
-fn is_library(name: &[u8]) -> bool {
+pub(crate) fn is_library(name: &[u8]) -> bool {
     name.ends_with(b".so")
         || name
             .windows(4)

@@ -193,6 +193,9 @@ fn by_command<'a>(figures: &mut Figures<'a>, names: &'a [Sum]) {
             figures.add("command_processes", &label, sum.processes as f64);
             figures.add("command_cpu_seconds", &label, seconds(sum.cpu_ns()));
         }
+        if sum.threads > 0 {
+            figures.add("command_threads", &label, sum.threads as f64);
+        }
         if sum.failed_lookups > 0 {
             figures.add("command_failed_lookups", &label, sum.failed_lookups as f64);
         }
@@ -329,6 +332,7 @@ mod tests {
             ("execs{command=\"sed\"}", 2.0),
             ("command_processes{command=\"sed\"}", 2.0),
             ("command_cpu_seconds{command=\"sed\"}", 1.5),
+            ("command_threads{command=\"o2-sim\"}", 1.0),
             ("failed_lookups{kind=\"open\"}", 2.0),
             ("command_failed_lookups{command=\"o2-sim\"}", 3.0),
             ("directory_failed_lookups{directory=\"/lib\",kind=\"stat\"}", 1.0),
@@ -352,6 +356,7 @@ mod tests {
         for (parts, total) in [
             ("processes", "total_processes"),
             ("threads", "total_threads"),
+            ("command_threads", "total_threads"),
             ("cpu_user_seconds", "total_cpu_user_seconds"),
             ("cpu_system_seconds", "total_cpu_system_seconds"),
             ("execs", "total_execs"),

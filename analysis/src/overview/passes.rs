@@ -19,13 +19,24 @@ pub(crate) struct Pass {
 
 /// Passes over the processes (indices) that are wanted.
 pub(crate) fn passes(recording: &Recording, wanted: impl Fn(usize) -> bool) -> Vec<Pass> {
+    with_readings(recording, wanted).into_iter().map(|(pass, _)| pass).collect()
+}
+
+/// The same with the readings of each.
+pub(crate) fn with_readings(
+    recording: &Recording,
+    wanted: impl Fn(usize) -> bool,
+) -> Vec<(Pass, Vec<&MemoryReading>)> {
     let Some(interval_ns) = recording.header.memory_interval_ns else { return Vec::new() };
     let readings: Vec<&MemoryReading> =
         recording.memory_readings.iter().filter(|reading| wanted(reading.process)).collect();
     let departures = Departures::of(recording, &readings);
     grouped(&readings, interval_ns)
         .into_iter()
-        .map(|readings| total(readings, |process, since_ns| departures.first(process, since_ns)))
+        .map(|readings| {
+            let first = |process, since_ns| departures.first(process, since_ns);
+            (total(readings, first), readings.to_vec())
+        })
         .collect()
 }
 

@@ -68,11 +68,10 @@ pub(crate) struct Explained {
 }
 
 impl Explained {
-    pub(crate) fn of(recording: &Recording) -> Option<Self> {
-        let path = CriticalPath::of(recording)?;
-        let steps = steps::steps(recording, &path);
+    pub(crate) fn of(recording: &Recording, path: &CriticalPath) -> Self {
+        let steps = steps::steps(recording, path);
         let phases = phases::phases(recording, &steps);
-        Some(Self { steps, phases })
+        Self { steps, phases }
     }
 }
 

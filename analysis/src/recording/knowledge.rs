@@ -170,6 +170,7 @@ pub(crate) fn metric_needs(family: &str) -> Option<&'static [Quantity]> {
         | "processes"
         | "threads"
         | "command_processes"
+        | "command_threads"
         | "detached_processes"
         | "spawns" => WHO,
         "total_failed_lookups" => LOOKUPS,

@@ -2,7 +2,19 @@
 
 use std::ops::Range;
 
+use crate::libs::costs::Durations;
 use crate::recording::fast::FastMap;
+
+/// Durations of the failed look-ups that were timed.
+#[derive(Debug, Default)]
+pub(crate) struct LookupTimes {
+    /// Of libraries.
+    pub(crate) libraries: Durations,
+    /// Opens of anything else.
+    pub(crate) opens: Durations,
+    /// All but those of libraries, by the number of their kind.
+    pub(crate) by_kind: FastMap<u32, Durations>,
+}
 
 /// The key under which a failed look-up is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,6 +127,11 @@ impl Misses {
             }
         }
         sums
+    }
+
+    /// The kinds, by number.
+    pub(crate) fn kinds(&self) -> &[MissKind] {
+        &self.kinds
     }
 
     /// For each kind, the number of look-ups and of processes that made them.

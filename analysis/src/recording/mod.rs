@@ -22,8 +22,9 @@ use crate::classify::{Classification, Program};
 use crate::load::starts::Start;
 use crate::load::unseen::Blindness;
 use crate::recording::bins::Bins;
+use crate::recording::fast::Bits;
 use crate::recording::knowledge::Knows;
-use crate::recording::misses::{MissedPaths, Misses};
+use crate::recording::misses::{LookupTimes, MissedPaths, Misses};
 use crate::recording::opened::OpenedFiles;
 use crate::recording::process::{Counts, MemoryReading, Process, ProgramRun, Task, Totals};
 use crate::recording::split::{Divided, Split, Ticks};
@@ -75,6 +76,8 @@ pub struct Recording {
     pub(crate) misses: Misses,
     /// The same by path, over all processes.
     pub(crate) missed_paths: MissedPaths,
+    /// How long they took, as far as they were timed.
+    pub(crate) lookup_times: LookupTimes,
     /// Opened files; empty unless recorded with --opens.
     pub(crate) opened: OpenedFiles,
     pub(crate) bins: Bins,
@@ -97,6 +100,8 @@ pub struct Recording {
     pub(crate) waits: Vec<Wait>,
     /// Tasks and their forkers, by task, where [`Recording::forker_of`] could not tell otherwise.
     pub(crate) forkers: Vec<(u32, u32)>,
+    /// Processes that shared the memory of their forker until their exec: vfork(2), posix_spawn(3).
+    pub(crate) sharers: Bits,
     /// Signals that usually end a process, in order of time.
     pub(crate) signals: Vec<SentSignal>,
     /// Processes chosen by the out-of-memory killer.
@@ -133,6 +138,7 @@ impl Recording {
             directories: Vec::new(),
             misses: Misses::default(),
             missed_paths: MissedPaths::default(),
+            lookup_times: LookupTimes::default(),
             opened: OpenedFiles::default(),
             bins: Bins::default(),
             tracks: Vec::new(),
@@ -144,6 +150,7 @@ impl Recording {
             memory_readings: Vec::new(),
             waits: Vec::new(),
             forkers: Vec::new(),
+            sharers: Bits::default(),
             signals: Vec::new(),
             oom_killed: Vec::new(),
             peak_running: None,

@@ -1,11 +1,8 @@
-//! Pairs of real jobs with a fault and with its cure: the advice appears for the fault only, and what is
-//! gained lies in the predicted range.
+//! The advice of real recordings, as text and JSON, and compared with recordings of changed jobs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
-
-use std::path::Path;
 
 use common::{Recorded, Recorder, proctrace, text, u64_of};
 use serde_json::Value;
@@ -16,82 +13,8 @@ fn record(script: &str) -> Recorded {
     recorded
 }
 
-fn advise(trace: &Path) -> Value {
-    let output = proctrace().args(["advise", "--json"]).arg(trace).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 fn of_kind<'a>(advised: &'a Value, kind: &str) -> Option<&'a Value> {
     advised["advice"].as_array().unwrap().iter().find(|advice| text(&advice["kind"]) == kind)
-}
-
-/// Records both, and requires that the advice appears for the fault only and predicts the gain: in two of
-/// three attempts, as other jobs share the machine.
-fn cured(kind: &str, fault: &str, cure: &str) {
-    let mut seen = Vec::new();
-    let mut inside = 0;
-    for _ in 0..3 {
-        let before = advise(&record(fault).trace());
-        let after = advise(&record(cure).trace());
-        let advice = of_kind(&before, kind).unwrap_or_else(|| panic!("no {kind}: {before:#}"));
-        assert!(of_kind(&after, kind).is_none(), "{after:#}");
-        let gained = u64_of(&before["wall_ns"]).saturating_sub(u64_of(&after["wall_ns"]));
-        let predicted = &advice["wall_ns"];
-        let (low, high) = (u64_of(&predicted["low"]), u64_of(&predicted["high"]));
-        inside += usize::from((low..=high).contains(&gained));
-        seen.push(format!("{gained} of {predicted}"));
-        if inside == 2 {
-            return;
-        }
-    }
-    panic!("{kind}: {seen:?}");
-}
-
-#[test]
-fn a_loop_of_sleeps_instead_of_wait() {
-    let job =
-        |wait: &str| format!("/usr/bin/tail -f /dev/null & p=$!; (sleep 1.3; kill $p) & {wait}");
-    cured(
-        "polling",
-        &job("while kill -0 $p 2> /dev/null; do sleep 0.5; done; true"),
-        &job("wait $p 2> /dev/null; true"),
-    );
-}
-
-#[test]
-fn basename_and_dirname_instead_of_parameter_expansion() {
-    let job = |names: &str| {
-        format!("for i in {{1..300}}; do p=/data/run$i/file.root; {names}; done; sleep 0.2")
-    };
-    cured(
-        "short-commands",
-        &job("a=$(basename $p); b=$(dirname $p)"),
-        &job("a=${p##*/}; b=${p%/*}"),
-    );
-}
-
-#[test]
-fn children_one_after_the_other() {
-    // `timeout` waits without computing, so the number of cores does not matter.
-    let job = |how: &str| {
-        format!("for i in 1 2 3 4 5 6; do timeout 0.3 tail -f /dev/null {how} done; wait; true")
-    };
-    cured("serial-stretch", &job(";"), &job("&"));
-}
-
-#[test]
-fn the_same_command_again_and_again() {
-    let loop_of = |command: &str| format!("for i in {{1..150}}; do {command}; done; sleep 0.2");
-    let fault = loop_of("a=$(getconf ARG_MAX)");
-    let cure = format!("a=$(getconf ARG_MAX); {}", loop_of(": $a"));
-    cured("repeated-command", &fault, &cure);
-}
-
-#[test]
-fn a_delay_that_nothing_needs() {
-    let job = |delay: &str| format!("for i in {{1..50}}; do /bin/true; done; {delay}");
-    cured("timer-in-path", &job("sleep 0.8; /bin/true"), &job("/bin/true"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod browser;
 mod common;
 
 use std::collections::BTreeSet;
@@ -12,8 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use browser::Browser;
 use common::{Events, Recorded, Recorder, fixture, proctrace};
 use proctrace_fixtures::hostile;
+use proctrace_report::escape;
 use proctrace_trace::{Reader, Writer};
 use proctrace_wire::escape::to_bytes;
 use serde_json::Value;
@@ -119,6 +122,84 @@ fn check_directory(directory: &Path) {
     assert!(files > 50, "only {files} files");
 }
 
+/// Opens the page of `report --html` in a browser, with everything that can be opened in it: all names are text,
+/// nothing runs, and nothing is loaded.
+fn check_page(trace: &Path, scratch: &Path) {
+    let page = scratch.join("page.html");
+    printed(&["report", "--html", page.to_str().unwrap()], trace);
+    check_source(&fs::read_to_string(&page).unwrap());
+    let browser = Browser::start(1280, 900);
+    browser.open(&page);
+    let wrong = browser.js_later(OPEN_EVERYTHING);
+    assert_eq!(wrong, Value::Array(Vec::new()));
+    assert_eq!(browser.console(), Vec::<String>::new());
+    fs::remove_file(&page).unwrap();
+}
+
+/// The source of a page has one script, one style, two blocks of data and no character that is not seen.
+fn check_source(source: &str) {
+    let lower = source.to_lowercase();
+    for (tag, times) in [
+        ("<script>", 1),
+        ("<script type=", 2),
+        ("</script", 3),
+        ("<style", 1),
+        ("</title", 1),
+        ("</pre", 1),
+    ] {
+        assert_eq!(lower.matches(tag).count(), times, "{tag}");
+    }
+    let policy = "content=\"default-src 'none'; script-src 'sha256-";
+    assert!(lower.contains(policy) && !lower.contains("unsafe-"));
+    let (head, rest) = source.split_once("<style>").unwrap();
+    let (text, _) = rest.split_once("</noscript>").unwrap();
+    let (_, text) = text.split_once("<noscript>").unwrap();
+    let lines = head.lines().chain(text.lines());
+    lines.for_each(|line| assert!(!line.contains(escape::is_unseen), "{line:?}"));
+    assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
+}
+
+/// Opens every part of a page; returns what is not as it should be.
+const OPEN_EVERYTHING: &str = "
+    const done = arguments[arguments.length - 1];
+    const wrong = new Set();
+    const known = new Set(('HTML HEAD META TITLE LINK STYLE BODY DIV NOSCRIPT SCRIPT A HEADER H1 H2 H3 LABEL SELECT OPTION P MAIN '
+        + 'SECTION OL UL LI STRONG SPAN DETAILS SUMMARY DL DT DD INPUT BUTTON CANVAS TABLE THEAD TBODY TR TH TD FOOTER ASIDE SMALL CODE '
+        + 'FIGURE FIGCAPTION IMG').split(' '));
+    const unseen = /[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}]/u;
+    const check = () => {
+        for (const e of document.querySelectorAll('*')) {
+            if (!known.has(e.tagName)) wrong.add('element ' + e.tagName);
+            for (const a of e.attributes) {
+                if (/^on/i.test(a.name) || a.name === 'srcdoc') wrong.add('attribute ' + a.name);
+                if (/^(src|href|action|poster|data)$/.test(a.name) && !/^(data:image\\/svg|data:,|#)/.test(a.value)) wrong.add(a.name + '=' + a.value);
+                if (a.name !== 'style' && e.tagName !== 'META' && unseen.test(a.value)) wrong.add('unseen in ' + a.name + ' ' + JSON.stringify(a.value));
+            }
+            for (const n of e.childNodes) if (n.nodeType === 3 && !/^(STYLE|SCRIPT|NOSCRIPT)$/.test(e.tagName) && unseen.test(n.data.replaceAll('\\n', ''))) {
+                wrong.add('unseen in text ' + JSON.stringify(n.data.slice(0, 80)));
+            }
+        }
+        if (document.scripts.length !== 1) wrong.add(document.scripts.length + ' scripts');
+        if (performance.getEntriesByType('resource').some((one) => !one.name.startsWith('data:'))) wrong.add('loaded something');
+    };
+    const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
+    (async () => {
+        window.alert = () => wrong.add('alert');
+        document.querySelectorAll('#app details').forEach((one) => { one.open = true; });
+        for (const tab of document.querySelectorAll('[role=tab]')) { tab.click(); await pause(); check(); }
+        document.querySelector('#tab-programs').click();
+        const processes = Number(document.querySelector('.chart canvas').getAttribute('aria-label').match(/\\d+/)[0]);
+        for (let at = 0; at < processes; at++) {
+            location.hash = 'process-' + at;
+            await new Promise((resolve) => addEventListener('hashchange', resolve, { once: true }));
+            if (at % 10 === 0 || at + 1 === processes) check();
+        }
+        const search = document.querySelector('#search');
+        for (const text of ['<script>', '\\\\u{', 'onload=', '\"']) { search.value = text; search.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' })); await pause(); }
+        check();
+        done([...wrong]);
+    })().catch((error) => done([String(error)]));";
+
 /// Parses every file of `export` in lines of JSON.
 fn check_export(trace: &Path, scratch: &Path) {
     let out = scratch.join("tables");
@@ -171,6 +252,7 @@ fn check_reports(trace: &Path, scratch: &Path) {
         printed(&["report", "--gantt", svg_name, "--gantt-threads", "--gantt-order", order], trace);
         hostile::svg(order, &fs::read_to_string(&svg).unwrap());
     }
+    check_page(trace, scratch);
     printed(&["metrics"], trace);
     hostile::json("metrics", &printed(&["metrics", "--format", "json"], trace));
     hostile::openmetrics("metrics", &printed(&["metrics", "--format", "openmetrics"], trace));

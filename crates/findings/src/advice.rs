@@ -9,13 +9,27 @@ pub struct Advised {
     pub wall_ns: u64,
     /// CPU time of all processes.
     pub cpu_ns: u64,
+    /// The most memory (PSS) of all processes in one reading; None without readings of memory.
+    pub peak_bytes: Option<u64>,
     /// Whether gains of wall time follow from the critical path; otherwise they are only bounded by the
     /// lifetimes of processes.
     pub has_path: bool,
-    /// Advice that gains less than this part of the wall time and of the CPU time is left out.
+    /// Advice that gains less than this part of the wall time, of the CPU time and of the peak of memory is left
+    /// out.
     pub min_percent: f64,
-    /// The advice that gains most wall time first, then the one that gains most CPU time.
+    /// The advice that gains most wall time first, then the one that gains most CPU time, then memory.
     pub advice: Vec<Advice>,
+    /// What all advice gains if it is taken, which is not the sum of the gains; None without advice.
+    pub together: Option<Together>,
+}
+
+/// Gains of several changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Together {
+    /// Predicted reduction of wall time.
+    pub wall_ns: Gain,
+    /// Predicted reduction of CPU time.
+    pub cpu_ns: Gain,
 }
 
 /// One change.
@@ -35,6 +49,8 @@ pub struct Advice {
     pub wall_ns: Gain,
     /// Predicted reduction of CPU time.
     pub cpu_ns: Gain,
+    /// Predicted reduction of the peak of memory; None where it is not about memory.
+    pub memory_bytes: Option<Gain>,
     /// How the gains were predicted.
     pub method: String,
     /// What may go wrong.
@@ -46,7 +62,7 @@ pub struct Advice {
     pub part_of: Option<u64>,
 }
 
-/// A predicted gain in nanoseconds, with its range.
+/// A predicted gain in nanoseconds or bytes, with its range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Gain {
     /// At least this much.
@@ -96,10 +112,16 @@ pub struct Observed {
     pub cpu_before_ns: u64,
     /// CPU time after it.
     pub cpu_after_ns: u64,
+    /// Peak of memory before the change, if it was read: see [`Advised::peak_bytes`].
+    pub peak_before_bytes: Option<u64>,
+    /// And after it.
+    pub peak_after_bytes: Option<u64>,
     /// See [`Advised::min_percent`].
     pub min_percent: f64,
     /// The advice of the recording before the change.
     pub advice: Vec<ObservedAdvice>,
+    /// See [`Advised::together`].
+    pub together: Option<Together>,
 }
 
 /// Advice, and what the commands concerned cost in both recordings.

@@ -13,12 +13,13 @@ mod gantt;
 mod libs;
 mod metric;
 mod number;
+mod page;
 mod path;
 mod rows;
 mod series;
 mod table;
 
-pub use advice::{Advice, Advised, Gain, Observed, ObservedAdvice};
+pub use advice::{Advice, Advised, Gain, Observed, ObservedAdvice, Together};
 pub use chart::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
     Lines, Point, Scatter, Step, Waterfall,
@@ -33,6 +34,7 @@ pub use libs::{
 };
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
 pub use number::{bytes, count, counted, figure, time};
+pub use page::{LeftOut, PackedColumn, PackedTable, PageData, PageStrip};
 pub use path::{CriticalPath, PathPhase, PathProgram, PathWait};
 pub use proctrace_wire::Outcome;
 pub use rows::{Rows, RowsColumn, RowsValues};

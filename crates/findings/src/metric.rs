@@ -233,6 +233,13 @@ pub const FAMILIES: &[MetricFamily] = &[
         "Processes, by the last program they ran."
     ),
     family!(
+        "command_threads",
+        ["command"],
+        Count,
+        "",
+        "Threads, except the first one of each process, by the last program of the process."
+    ),
+    family!(
         "detached_processes",
         ["command"],
         Count,

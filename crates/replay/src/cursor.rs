@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 
 use proctrace_trace::Reader;
-use proctrace_wire::layout::MissFixed;
+use proctrace_wire::layout::{Again, MissFixed};
 use proctrace_wire::{Frames, Record, Stream};
 
 use crate::lookups::{Lookup, Lookups, Recall, Recalled};
@@ -55,8 +55,19 @@ pub fn records<R: Read + Seek>(
 /// full, and its result is passed with each repetition.
 pub fn lookups<R: Read + Seek, T: Copy>(
     reader: &mut Reader<R>,
+    make: impl FnMut(&MissFixed, &[u8]) -> T,
+    take: impl FnMut(Lookup<'_, T>),
+) -> Decoded {
+    timed_lookups(reader, make, take, |_, _| ())
+}
+
+/// Like [`lookups()`]; also passes each duration that was measured to `time`, in nanoseconds, with what `make`
+/// returned for its look-up.
+pub fn timed_lookups<R: Read + Seek, T: Copy>(
+    reader: &mut Reader<R>,
     mut make: impl FnMut(&MissFixed, &[u8]) -> T,
     mut take: impl FnMut(Lookup<'_, T>),
+    mut time: impl FnMut(u32, T),
 ) -> Decoded {
     let mut decoded = Decoded::default();
     let mut known = Lookups::default();
@@ -85,6 +96,11 @@ pub fn lookups<R: Read + Seek, T: Copy>(
                             }
                             Record::LookupNamed(named, path) => {
                                 take(known.in_full_first(named, path, &mut make));
+                            }
+                            Record::LookupTime(timed) => {
+                                let again =
+                                    Again { head: timed.head, number: timed.number, pad: 0 };
+                                time(timed.duration_ns, known.in_full(again, &mut make).made);
                             }
                             _ => {}
                         }

@@ -26,7 +26,7 @@ mod replay;
 
 pub use assemble::{Assembler, variables};
 pub use cputime::{CpuTime, scale};
-pub use cursor::{Decoded, lookups, opens, records};
+pub use cursor::{Decoded, lookups, opens, records, timed_lookups};
 pub use event::{
     Body, Environment, Event, Exec, Exit, Fork, Miss, Place, Sample, TimedMiss, Workdir,
 };

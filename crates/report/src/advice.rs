@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use proctrace_findings::{Advice, Advised, Gain, Observed};
+use proctrace_findings::{Advice, Advised, Gain, Observed, bytes};
 
 use crate::data::wrap;
 use crate::escape::terminal;
@@ -11,6 +11,9 @@ use crate::style::Style;
 
 /// Column at which the words begin.
 const INDENT: usize = 11;
+
+/// Of other advice about the same processes, at most this many are named.
+const PARTS_MAX: usize = 3;
 
 /// All advice, best first.
 pub fn advice_text(advised: &Advised, style: Style) -> String {
@@ -25,21 +28,41 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
         let _ = writeln!(out, "Nothing here pays more than {} %.", advised.min_percent);
         return out;
     }
+    // With three figures the line would be too long.
+    let peak = advised.peak_bytes.map(|peak| format!(", peak of memory {}.\n", bytes(peak)));
     let _ = writeln!(
         out,
-        "Wall time {}, CPU time {}. Predicted gains, with their range:",
+        "Wall time {}, CPU time {}{}Predicted gains, with their range:",
         time(advised.wall_ns),
-        time(advised.cpu_ns)
+        time(advised.cpu_ns),
+        peak.as_deref().unwrap_or(". ")
     );
-    for (advice, place) in advised.advice.iter().zip(1..) {
+    let placed = advised.advice.iter().zip(1..);
+    for ((advice, place), number) in placed.filter(|(it, _)| it.part_of.is_none()).zip(1..) {
         out.push('\n');
-        push(&mut out, advised, advice, place, style);
+        let parts = advised.advice.iter().filter(|one| one.part_of == Some(place)).collect();
+        push(&mut out, advised, advice, (number, parts), style);
+    }
+    if let Some(together) = advised.together.filter(|_| advised.advice.len() > 1) {
+        let _ = writeln!(
+            out,
+            "\nAll of them together, each process counted once:\n   wall    {}\n   CPU     {}",
+            advice_gain(together.wall_ns, advised.wall_ns, time),
+            advice_gain(together.cpu_ns, advised.cpu_ns, time)
+        );
     }
     out
 }
 
-fn push(out: &mut String, advised: &Advised, advice: &Advice, place: usize, style: Style) {
-    let head = format!("{place}. {}: {}", advice.kind, advice.what);
+/// With its number in the list, and other advice about the same processes.
+fn push(
+    out: &mut String,
+    advised: &Advised,
+    advice: &Advice,
+    (number, parts): (usize, Vec<&Advice>),
+    style: Style,
+) {
+    let head = format!("{number}. {}", advice_head(advice));
     for (at, line) in wrapped(&head, style.width.saturating_sub(3)).iter().enumerate() {
         let line = if at == 0 { style.bold(line) } else { format!("   {}", style.bold(line)) };
         let _ = writeln!(out, "{line}");
@@ -51,41 +74,80 @@ fn push(out: &mut String, advised: &Advised, advice: &Advice, place: usize, styl
             let _ = writeln!(out, "   {label:<8}{line}");
         }
     };
-    row("wall", &gain(advice.wall_ns, advised.wall_ns));
-    row("CPU", &gain(advice.cpu_ns, advised.cpu_ns));
+    row("wall", &advice_gain(advice.wall_ns, advised.wall_ns, time));
+    row("CPU", &advice_gain(advice.cpu_ns, advised.cpu_ns, time));
+    if let (Some(memory), Some(peak)) = (advice.memory_bytes, advised.peak_bytes) {
+        row("memory", &advice_gain(memory, peak, bytes));
+    }
     row("seen", &advice.evidence);
     row("method", &advice.method);
     row("risk", &advice.risk);
     row("check", &advice.check);
-    if let Some(better) = advice.part_of {
-        row("note", &format!("mostly the same processes as {better}: the gains do not add up"));
+    for (part, at) in parts.iter().zip(0..) {
+        if at == PARTS_MAX {
+            row("", &format!("and {} more: --json has them", parts.len() - PARTS_MAX));
+            break;
+        }
+        let label = if at == 0 { "or else" } else { "" };
+        row(label, &format!("{}: {}", gains(part, advised), part.what));
     }
 }
 
+/// What one gains, in a word: "-1.20 s wall (34 %)".
+fn gains(advice: &Advice, advised: &Advised) -> String {
+    let (of, whole, unit, what): (Gain, u64, fn(u64) -> String, &str) =
+        match (advice.memory_bytes, advised.peak_bytes) {
+            _ if advice.wall_ns.middle > 0 => (advice.wall_ns, advised.wall_ns, time, "wall"),
+            (Some(memory), Some(peak)) if advice.cpu_ns.middle == 0 => {
+                (memory, peak, bytes, "memory")
+            }
+            _ => (advice.cpu_ns, advised.cpu_ns, time, "CPU"),
+        };
+    let percent = 100.0 * of.middle as f64 / whole.max(1) as f64;
+    format!("-{} {what} ({percent:.0} %) {}", unit(of.middle), advice.kind)
+}
+
+/// What to do, as all that print advice say it: its kind, and the change.
+pub fn advice_head(advice: &Advice) -> String {
+    format!("{}: {}", advice.kind, advice.what)
+}
+
 /// A gain with its range and its part of the whole: "1.20 s (0.90 s to 1.50 s), 34 %".
-fn gain(gain: Gain, whole_ns: u64) -> String {
+pub fn advice_gain(gain: Gain, whole: u64, unit: fn(u64) -> String) -> String {
     if gain.high == 0 {
         return "nothing".to_owned();
     }
-    let percent = 100.0 * gain.middle as f64 / whole_ns.max(1) as f64;
-    format!("{} ({} to {}), {percent:.1} %", time(gain.middle), time(gain.low), time(gain.high))
+    let percent = 100.0 * gain.middle as f64 / whole.max(1) as f64;
+    format!("{} ({} to {}), {percent:.1} %", unit(gain.middle), unit(gain.low), unit(gain.high))
 }
 
 /// What was predicted and what is observed.
 pub fn observed_text(observed: &Observed, style: Style) -> String {
     let mut out = String::new();
     let (wall, cpu) = (
-        change(observed.wall_before_ns, observed.wall_after_ns),
-        change(observed.cpu_before_ns, observed.cpu_after_ns),
+        change(observed.wall_before_ns, observed.wall_after_ns, time),
+        change(observed.cpu_before_ns, observed.cpu_after_ns, time),
     );
     let _ = writeln!(out, "Observed in total:\n   wall    {wall}\n   CPU     {cpu}");
+    if let (Some(before), Some(after)) = (observed.peak_before_bytes, observed.peak_after_bytes) {
+        let _ = writeln!(out, "   memory  {}", change(before, after, bytes));
+    }
+    if let Some(together) = observed.together.filter(|_| observed.advice.len() > 1) {
+        let _ = writeln!(
+            out,
+            "Predicted for all advice together:\n   wall    {}\n   CPU     {}",
+            less(together.wall_ns, observed.wall_before_ns, time),
+            less(together.cpu_ns, observed.cpu_before_ns, time)
+        );
+    }
     if observed.advice.is_empty() {
         let _ = writeln!(out, "\nBefore, nothing paid more than {} %.", observed.min_percent);
     }
-    for (one, place) in observed.advice.iter().zip(1..) {
+    let separate = observed.advice.iter().filter(|one| one.advice.part_of.is_none());
+    for (one, place) in separate.zip(1..) {
         let advice = &one.advice;
         out.push('\n');
-        let head = format!("{place}. {}: {}", advice.kind, advice.what);
+        let head = format!("{place}. {}", advice_head(advice));
         for (at, line) in wrapped(&head, style.width.saturating_sub(3)).iter().enumerate() {
             let line = if at == 0 { style.bold(line) } else { format!("   {}", style.bold(line)) };
             let _ = writeln!(out, "{line}");
@@ -93,55 +155,49 @@ pub fn observed_text(observed: &Observed, style: Style) -> String {
         let _ = writeln!(
             out,
             "   predicted  wall {}\n              CPU  {}",
-            less(advice.wall_ns, observed.wall_before_ns),
-            less(advice.cpu_ns, observed.cpu_before_ns)
+            less(advice.wall_ns, observed.wall_before_ns, time),
+            less(advice.cpu_ns, observed.cpu_before_ns, time)
         );
+        if let (Some(memory), Some(peak)) = (advice.memory_bytes, observed.peak_before_bytes) {
+            let _ = writeln!(out, "              memory {}", less(memory, peak, bytes));
+        }
         if advice.commands.is_empty() {
             continue;
         }
         let (before, after) = (one.processes_before, one.processes_after);
         let _ = writeln!(out, "   observed   processes of these commands {before} -> {after}");
-        let cpu = change(one.commands_cpu_before_ns, one.commands_cpu_after_ns);
+        let cpu = change(one.commands_cpu_before_ns, one.commands_cpu_after_ns, time);
         let _ = writeln!(out, "              their CPU  {cpu}");
         if let (Some(before), Some(after)) =
             (one.commands_path_before_ns, one.commands_path_after_ns)
         {
-            let _ = writeln!(out, "              their path {}", change(before, after));
+            let _ = writeln!(out, "              their path {}", change(before, after, time));
         }
     }
     out
 }
 
 /// A gain as a change, like [`change`].
-fn less(of: Gain, whole_ns: u64) -> String {
+fn less(of: Gain, whole: u64, unit: fn(u64) -> String) -> String {
     let sign = if of.high == 0 { "" } else { "-" };
-    format!("{sign}{}", gain(of, whole_ns))
+    format!("{sign}{}", advice_gain(of, whole, unit))
 }
 
 /// "1.20 s -> 0.80 s, -400 ms (-33.3 %)".
-fn change(before_ns: u64, after_ns: u64) -> String {
-    let sign = if after_ns > before_ns { '+' } else { '-' };
-    let by_ns = before_ns.abs_diff(after_ns);
-    let percent = 100.0 * by_ns as f64 / before_ns.max(1) as f64;
-    format!(
-        "{} -> {}, {sign}{} ({sign}{percent:.1} %)",
-        time(before_ns),
-        time(after_ns),
-        time(by_ns)
-    )
+fn change(before: u64, after: u64, unit: fn(u64) -> String) -> String {
+    let sign = if after > before { '+' } else { '-' };
+    let by = before.abs_diff(after);
+    let change = format!("{} -> {}, {sign}{}", unit(before), unit(after), unit(by));
+    if before == 0 {
+        return change;
+    }
+    format!("{change} ({sign}{:.1} %)", 100.0 * by as f64 / before as f64)
 }
 
 /// Advice in one line each, for a summary.
 pub(crate) fn lines(advised: &Advised, width: usize) -> Vec<String> {
     let one = |advice: &Advice| {
-        let gains = if advice.wall_ns.middle > 0 {
-            let percent = 100.0 * advice.wall_ns.middle as f64 / advised.wall_ns.max(1) as f64;
-            format!("-{} wall ({percent:.0} %)", time(advice.wall_ns.middle))
-        } else {
-            let percent = 100.0 * advice.cpu_ns.middle as f64 / advised.cpu_ns.max(1) as f64;
-            format!("-{} CPU ({percent:.0} %)", time(advice.cpu_ns.middle))
-        };
-        let line = format!("{gains} {}: {}", advice.kind, terminal(&advice.what));
+        let line = format!("{}: {}", gains(advice, advised), terminal(&advice.what));
         begins(&line, width)
     };
     advised.advice.iter().map(one).collect()
@@ -180,8 +236,10 @@ mod tests {
         Advised {
             wall_ns: 2_000_000_000,
             cpu_ns: 1_000_000_000,
+            peak_bytes: Some(1_000_000_000),
             has_path: true,
             min_percent: 1.0,
+            together: None,
             advice,
         }
     }
@@ -192,7 +250,7 @@ mod tests {
             what: format!("wait for {}", "x".repeat(200)),
             evidence: "\x1b[31m`sh` runs `sleep #`".to_owned(),
             wall_ns: Gain { low: 0, middle: 200_000_000, high: 400_000_000 },
-            part_of: Some(1),
+            memory_bytes: Some(Gain { low: 0, middle: 100_000_000, high: 200_000_000 }),
             ..Advice::default()
         }
     }
@@ -207,7 +265,19 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(!text.contains('\x1b'), "{text:?}");
         assert!(text.contains("wall    200 ms (0 s to 400 ms), 10.0 %"), "{text}");
-        assert!(text.contains("CPU     nothing") && text.contains("same processes as 1"), "{text}");
+        assert!(text.contains("memory  100 MB (0 B to 200 MB), 10.0 %"), "{text}");
+        assert!(text.contains("CPU     nothing"), "{text}");
+    }
+
+    #[test]
+    fn advice_about_the_same_processes_is_named_below_the_better_one() {
+        let part =
+            Advice { part_of: Some(1), wall_ns: Gain::default(), memory_bytes: None, ..some() };
+        let all = [vec![some()], vec![part; 5]].concat();
+        let text = advice_text(&advised(all), plain(80));
+        assert_eq!(text.matches("\n2. ").count(), 0, "{text}");
+        assert!(text.contains("   or else -0 s CPU (0 %) polling: wait for"), "{text}");
+        assert!(text.contains("           and 2 more: --json has them"), "{text}");
     }
 
     #[test]
@@ -220,7 +290,11 @@ mod tests {
     fn a_summary_has_a_line_for_each() {
         let lines = lines(&advised(vec![some()]), 60);
         assert_eq!(lines.len(), 1);
-        assert!(lines[0].starts_with("-200 ms wall (10 %) polling: wait for x"), "{}", lines[0]);
+        assert!(lines[0].starts_with("-200 ms wall (10 %) polling: wait for"), "{}", lines[0]);
         assert!(lines[0].chars().count() <= 60);
+        // Advice that gains nothing but memory.
+        let only = Advice { wall_ns: Gain::default(), ..some() };
+        let line = &super::lines(&advised(vec![only]), 60)[0];
+        assert!(line.starts_with("-100 MB memory (10 %) polling: "), "{line}");
     }
 }

@@ -1,5 +1,7 @@
 //! Scenes whose gains follow by arithmetic, and healthy ones without advice: sleeps and short commands.
 
+mod in_the_way;
+mod memory_and_files;
 mod others;
 
 use proctrace_findings::{Advice, Gain};

@@ -2,6 +2,7 @@
 
 use proctrace_findings::Advice;
 
+use super::super::{AdviceRules, advise};
 use super::{Job, WAIT4, kinds, ms, of};
 use crate::testing::MS;
 
@@ -57,17 +58,27 @@ fn a_worker_that_ends_late_is_waited_for() {
 
 #[test]
 fn a_task_that_waits_for_a_cpu_is_late() {
-    let waits = |running: u32| {
+    let waits = |running: u32, cpu: u64| {
         let mut job = Job::new();
+        let others: Vec<u32> = (0..4).map(|at| job.start(&["work", &format!("{at}x")])).collect();
         job.scene.wait_for_cpu(1, 100 * MS, 200 * MS).tick(150 * MS, [running, 0, 0]);
-        job.computes(300);
+        job.computes(299);
+        for child in others {
+            job.scene.exit(job.now * MS, child, (cpu * MS, 0));
+        }
+        job.computes(1);
         job.advice()
     };
-    let advice = waits(5);
+    let advice = waits(5, 300);
     assert_eq!(kinds(&advice), ["overcommit"]);
-    assert_eq!(advice[0].wall_ns, ms(0, 50, 110));
+    // It runs for 200 ms, a fifth of which it may spin.
+    let wall = advice[0].wall_ns;
+    assert_eq!((wall.low, wall.middle, wall.high.div_ceil(MS)), (0, 50 * MS, 154));
+    // If they have half of the CPU time, other jobs have the rest, and are waited for as much.
+    let half = of(&waits(5, 150), "overcommit").wall_ns;
+    assert!((95..105).contains(&half.high.div_ceil(MS)), "{half:?}");
     // On four cores, four of its tasks have room: another job takes the CPU.
-    assert_eq!(kinds(&waits(4)), [] as [&str; 0]);
+    assert_eq!(kinds(&waits(4, 300)), [] as [&str; 0]);
 }
 
 fn attempts(command: &str, status: u32) -> Vec<Advice> {
@@ -142,8 +153,10 @@ fn starts_that_mostly_load_could_be_one() {
     };
     let advice = starts(6);
     let found = of(&advice, "startup-cost");
-    assert_eq!(found.wall_ns, ms(0, 30, 66));
-    assert_eq!(found.cpu_ns, ms(0, 60, 66));
+    // All of ten starts, and what the shell takes for them, is 200 ms of the path and 109 ms of the CPU time.
+    assert_eq!(found.wall_ns, ms(0, 60, 220));
+    assert_eq!((found.cpu_ns.low, found.cpu_ns.middle), (0, 60 * MS));
+    assert_eq!(found.cpu_ns.high.div_ceil(MS), 120);
     assert!(!kinds(&starts(1)).contains(&"startup-cost"));
 }
 
@@ -158,4 +171,68 @@ fn a_known_cure_saves_its_part() {
     // Of 200 ms: half of 180, 90 % of 200, all of that and of the time of the shell.
     assert_eq!(of(&advice, "known-cure").wall_ns, ms(90, 180, 200));
     assert!(!kinds(&configure("program")).contains(&"known-cure"));
+}
+
+#[test]
+fn children_that_run_two_at_a_time_are_no_row() {
+    // As make -j2 does: half of them are on the path.
+    let mut job = Job::of(&["/usr/bin/make", "-j2"]);
+    for pair in 0..4 {
+        let both = [pair, pair + 10].map(|at| job.start(&["work", &format!("{at}x")]));
+        both.into_iter().zip([99, 1]).for_each(|(child, takes)| job.end(child, takes, takes));
+    }
+    assert_eq!(kinds(&job.advice()), [] as [&str; 0]);
+}
+
+#[test]
+fn children_that_are_waited_for_by_sleeping_are_a_row() {
+    let mut job = Job::new();
+    for at in 0..4 {
+        let child = job.start(&["work", &format!("{at}x")]);
+        (0..2).for_each(|_| job.sleeps(50));
+        job.end(child, 1, 90);
+    }
+    let advice = job.advice();
+    let wall = of(&advice, "serial-stretch").wall_ns;
+    // The time of the sleeps is that of the children.
+    assert_eq!(wall, ms(0, 303, 303));
+}
+
+#[test]
+fn together_each_process_counts_once() {
+    let mut job = Job::new();
+    (0..20).for_each(|at| job.run(&["basename", &format!("{at}x")], 10));
+    (0..4).for_each(|at| job.run(&["work", &format!("{at}x")], 100));
+    let advised = advise(&job.load(), &AdviceRules::built_in(), 1.0);
+    let (short, row) =
+        (of(&advised.advice, "short-commands"), of(&advised.advice, "serial-stretch"));
+    let together = advised.together.unwrap();
+    // The low figure of short commands keeps one of them, which the one of all advice need not.
+    assert_eq!(together.wall_ns.low, 180 * MS);
+    assert_eq!(together.wall_ns.middle, short.wall_ns.middle + row.wall_ns.middle);
+    assert_eq!(together.wall_ns.high, short.wall_ns.high + row.wall_ns.high);
+    assert_eq!(together.cpu_ns.middle, 200 * MS);
+}
+
+#[test]
+fn what_runs_at_another_time_can_still_be_left_out() {
+    let mut job = Job::new();
+    (0..6).for_each(|_| job.run(&["work", "same"], 100));
+    let advice = job.advice();
+    // Five of six runs are not needed, so there is no row any more.
+    assert_eq!(of(&advice, "repeated-command").part_of, None);
+    assert_eq!(of(&advice, "serial-stretch").part_of, Some(1));
+    let mut job = Job::new();
+    (0..8).for_each(|at| {
+        let child = job.start(&["work", &format!("{at}x")]);
+        let helper = job.next;
+        job.next += 1;
+        job.scene.fork(job.now * MS, child, helper);
+        job.scene.exec_with(job.now * MS, helper, "/bin/tool", &["tool", "same"], (0, 0));
+        job.scene.exit((job.now + 20) * MS, helper, (20 * MS, 0));
+        job.end(child, 100, 80);
+    });
+    let advice = job.advice();
+    assert_eq!(of(&advice, "serial-stretch").part_of, None);
+    assert_eq!(of(&advice, "repeated-command").part_of, None);
 }

@@ -64,7 +64,7 @@ pub(crate) struct OverheadArgs {
     /// Save all pairs of runs, their statistics, and a description of the machine.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draw a chart of the wall times as SVG.
+    /// Draw a chart of the wall times: as SVG, or as PNG if the name ends in .png.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Print results saved by --json instead of measuring.

@@ -5,13 +5,14 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use proctrace_findings::{Axis, Chart, ChartBody, Estimate, IntervalGroup, Intervals, Unit};
 use proctrace_gate::stats::FEWEST_FOR_MEDIAN_INTERVAL;
+use proctrace_report::PictureFormat;
 
 use super::results::{PayloadResults, Results, Row};
 use super::tracers::NONE;
 
-/// Draws the chart to an SVG file.
+/// Draws the chart to a file, as SVG or PNG.
 pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
-    std::fs::write(file, proctrace_report::chart_svg(&chart(results)))
+    std::fs::write(file, PictureFormat::of(file).chart(&chart(results))?)
         .with_context(|| format!("cannot write {}", file.display()))
 }
 

@@ -68,6 +68,14 @@ pub(super) const TRACERS: &[Tracer] = &[
         how: How::Starts(|site| Ok(own::command(site, &[]))),
         count: own::count,
     },
+    // What recording waits costs: the difference.
+    Tracer {
+        name: "proctrace, no waits",
+        programs: &[],
+        version: "",
+        how: How::Starts(|site| Ok(own::command(site, &["--waits", "none"]))),
+        count: own::count,
+    },
     Tracer {
         name: "strace",
         programs: &[&["strace"]],

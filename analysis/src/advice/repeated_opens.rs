@@ -1,0 +1,275 @@
+//! `repeated-opens`: the same file looked for or opened again and again.
+
+use std::collections::BTreeMap;
+
+use proctrace_findings::{Advice, Gain, count, counted, time};
+use proctrace_trace::Quantity;
+use proctrace_wire::Family;
+use proctrace_wire::escape::to_text;
+
+use super::Found;
+use super::evidence::{Evidence, first_word, less, more, most, short};
+use crate::load::starts::is_library;
+use crate::recording::fast::FastMap;
+use crate::recording::misses::MissKind;
+use crate::recording::names::{base, directory, errno};
+use crate::recording::opened::FileUse;
+
+/// A process opens one file so often before it is worth a change.
+const OPENS_MIN: u32 = 100;
+/// What a failed open takes, where fewer than these were timed. Measured: 0.8 µs to 1.2 µs, and 0.4 µs for its record.
+const FAILED_NS: f64 = 1_500.0;
+const TIMED_MIN: u64 = 10;
+/// An open with its close, and with a read of a page, in relation to a failed open. Measured: 1.6 to 2.0 times and
+/// 2.2 to 2.7 times as long.
+const OPEN_AND_CLOSE: f64 = 1.8;
+const OPEN_READ_AND_CLOSE: f64 = 2.7;
+/// The caller's own work for a failed look-up, and that of the recorder outside of what it times, at most, in relation
+/// to the time that the look-up takes.
+const BESIDE_PERCENT: u64 = 50;
+/// Files that are named.
+const NAMED: usize = 3;
+/// What is there is made when it is read: it is read again because it changes.
+const MADE_WHEN_READ: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
+
+/// Failed look-ups: per directory, call and errno. Opens (`record --opens`): per command line.
+///
+/// Failed: with E, the failed look-ups of each path beyond one for each process that looks in that directory, and t, the
+/// mean duration of the timed ones there: CPU, middle E t; low at the lower end of the 95 % interval; high at its upper
+/// end and half more. Opens: with E, the opens of each file by each process but the first, and t, the mean duration
+/// of failed opens: low E t, middle 1.8 E t, with the close, high 2.7 E t, with a read. Wall: the same, for the part of the
+/// processes' lives on the critical path; middle and high times [`Evidence::stretch`].
+pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
+    let mut found = failed(evidence);
+    if evidence.recording.knows.all(&[Quantity::OpenedFiles]) {
+        found.extend(opened(evidence));
+    }
+    found
+}
+
+/// Look-ups or opens on the path.
+#[derive(Debug, Default)]
+struct OnPath {
+    /// Times the part of their process's life on the path.
+    number: f64,
+    /// Times what it waits for CPUs as well.
+    stretched: f64,
+}
+
+impl OnPath {
+    fn add(&mut self, evidence: &Evidence<'_>, process: u32, number: f64) {
+        let on_path = number * evidence.part_on_path(process);
+        self.number += on_path;
+        self.stretched += on_path * evidence.stretch(process);
+    }
+
+    /// The gain of wall time, of that of so many of them in CPU time. Without a path, nothing is certain.
+    fn gain(&self, evidence: &Evidence<'_>, cpu: Gain, all: f64) -> Gain {
+        let part = |ns: u64, number: f64| (ns as f64 * number / all.max(1.0)) as u64;
+        let gain = match evidence.path {
+            Some(_) => Gain::new(
+                part(cpu.low, self.number),
+                part(cpu.middle, self.stretched),
+                part(cpu.high, self.stretched),
+            ),
+            None => Gain { low: 0, middle: 0, high: cpu.high },
+        };
+        gain.at_most(evidence.wall_ns)
+    }
+}
+
+/// A directory, by number, with errno and family.
+type Key = (u32, u16, u8);
+
+fn key(kind: &MissKind) -> Key {
+    (kind.directory, kind.errno, kind.family)
+}
+
+/// Failed look-ups of one kind.
+#[derive(Debug, Default)]
+struct Again {
+    number: u32,
+    /// All of the kind.
+    count: u64,
+    on_path: OnPath,
+    processes: Vec<u32>,
+    /// Those that are repeated, by path.
+    repeated: Vec<(String, u64)>,
+}
+
+fn failed(evidence: &Evidence<'_>) -> Vec<Found> {
+    let recording = evidence.recording;
+    if !recording.knows.all(&[Quantity::LookupTimes]) {
+        return Vec::new();
+    }
+    let mut groups: BTreeMap<Key, Again> = BTreeMap::new();
+    for (kind, number) in recording.misses.kinds().iter().zip(0..) {
+        if recording.lookup_times.by_kind.contains_key(&number) {
+            groups.insert(key(kind), Again { number, ..Again::default() });
+        }
+    }
+    for (miss, number) in recording.misses.iter() {
+        if let Some(again) = groups.get_mut(&(miss.directory, miss.errno, miss.family)) {
+            again.count += u64::from(number);
+            again.on_path.add(evidence, miss.process, f64::from(number));
+            again.processes.push(miss.process);
+        }
+    }
+    groups.retain(|_, again| cost(evidence, again, again.count).is_some());
+    if groups.is_empty() {
+        return Vec::new();
+    }
+    let numbers = recording.directories.iter().map(Vec::as_slice).zip(0..);
+    let numbers: FastMap<&[u8], u32> = numbers.collect();
+    for missed in &recording.missed_paths.paths {
+        let again = numbers
+            .get(directory(&missed.path))
+            .and_then(|number| groups.get_mut(&(*number, missed.errno, missed.family)))
+            .filter(|_| !is_library(base(&missed.path)));
+        if let Some(again) = again {
+            let repeated = missed.count.saturating_sub(again.processes.len() as u64);
+            if repeated > 0 {
+                again.repeated.push((to_text(&missed.path).into_owned(), repeated));
+            }
+        }
+    }
+    groups.into_iter().filter_map(|(key, again)| failed_advice(evidence, key, again)).collect()
+}
+
+/// What so many of the look-ups of a kind take: low, middle, high; `None` if they do not pay.
+fn cost(evidence: &Evidence<'_>, again: &Again, number: u64) -> Option<Gain> {
+    let mut times = *evidence.recording.lookup_times.by_kind.get(&again.number)?;
+    times.misses = again.count;
+    let cost = times.cost()?;
+    let part =
+        |ns: u64| (u128::from(ns) * u128::from(number) / u128::from(again.count.max(1))) as u64;
+    let high_ns = part(cost.high_ns);
+    let high_ns = high_ns.saturating_add(high_ns / 100 * BESIDE_PERCENT);
+    let gain = Gain::new(less(part(cost.low_ns)), part(cost.total_ns), more(high_ns));
+    evidence.pays(gain.middle, gain.middle).then_some(gain)
+}
+
+fn failed_advice(evidence: &Evidence<'_>, (_, error, family): Key, again: Again) -> Option<Found> {
+    let repeated: u64 = again.repeated.iter().map(|(_, number)| number).sum();
+    let cpu = cost(evidence, &again, repeated)?;
+    let paths = again.repeated.len() as u64;
+    let call = Family::ALL.get(usize::from(family)).map_or("look-up", |family| family.name());
+    let advice = Advice {
+        kind: "repeated-opens",
+        what: "Remember that a file is not there, instead of looking for it again".into(),
+        evidence: format!(
+            "{} of {}, {} each, beyond the first of each process, with {call} and {}, by {}: {}",
+            counted(repeated, "failed look-up", "failed look-ups"),
+            counted(paths, "path", "paths"),
+            time(cpu.middle / repeated.max(1)),
+            errno(error),
+            counted(again.processes.len() as u64, "process", "processes"),
+            listed(again.repeated),
+        ),
+        processes: again.processes.len() as u64,
+        wall_ns: again.on_path.gain(evidence, cpu, again.count as f64),
+        cpu_ns: cpu.at_most(evidence.cpu_ns),
+        method: "the mean duration of the timed look-ups in that directory, times those of each \
+                 path beyond one for each process, with the interval of the mean; high has half \
+                 more, for the caller's own work; wall: the part of the processes' lives on the \
+                 critical path, with their waits for a CPU (middle, high)"
+            .into(),
+        risk: "the file may be made in the meantime".into(),
+        check: "record again: `report --section lookups` has fewer of them".into(),
+        ..Advice::default()
+    };
+    Some(Found::less(again.processes, advice))
+}
+
+fn listed(paths: Vec<(String, u64)>) -> String {
+    let named = most(paths, NAMED).into_iter();
+    let named: Vec<String> =
+        named.map(|(path, number)| format!("{} × {path}", count(number))).collect();
+    named.join(", ")
+}
+
+/// What processes of one command line open again.
+#[derive(Debug, Default)]
+struct Reopened {
+    processes: Vec<u32>,
+    opens: u64,
+    on_path: OnPath,
+    /// By file.
+    files: BTreeMap<u32, u64>,
+}
+
+fn opened(evidence: &Evidence<'_>) -> Vec<Found> {
+    let recording = evidence.recording;
+    let mut groups: BTreeMap<&str, Reopened> = BTreeMap::new();
+    for (path, uses) in recording.opened.by_file() {
+        if MADE_WHEN_READ.iter().any(|place| path.starts_with(place)) {
+            continue;
+        }
+        for FileUse { file, process, opens, .. } in uses {
+            if *opens < OPENS_MIN {
+                continue;
+            }
+            let again = u64::from(*opens - 1);
+            let line = recording.template_of(evidence.process(*process)).unwrap_or("");
+            let reopened = groups.entry(line).or_default();
+            reopened.processes.push(*process);
+            reopened.opens += again;
+            reopened.on_path.add(evidence, *process, again as f64);
+            *reopened.files.entry(*file).or_default() += again;
+        }
+    }
+    groups.into_iter().filter_map(|(line, it)| opened_advice(evidence, line, it)).collect()
+}
+
+fn opened_advice(evidence: &Evidence<'_>, line: &str, reopened: Reopened) -> Option<Found> {
+    let recording = evidence.recording;
+    let timed = &recording.lookup_times.opens;
+    let mean_ns = timed.mean_ns().filter(|_| timed.timed() >= TIMED_MIN);
+    let each_ns = mean_ns.unwrap_or(FAILED_NS);
+    let ns = |times: f64| (reopened.opens as f64 * each_ns * times) as u64;
+    let cpu = Gain::new(less(ns(1.0)), ns(OPEN_AND_CLOSE), more(ns(OPEN_READ_AND_CLOSE)));
+    let wall_ns = reopened.on_path.gain(evidence, cpu, reopened.opens as f64);
+    if !evidence.pays(wall_ns.middle, cpu.middle) {
+        return None;
+    }
+    let path = |file: u32| {
+        let path = recording.opened.paths.get(file as usize);
+        path.map_or_else(String::new, |path| to_text(path).into_owned())
+    };
+    let number = reopened.files.len() as u64;
+    let files = reopened.files.iter().map(|(file, opens)| (path(*file), *opens)).collect();
+    let mut processes = reopened.processes;
+    processes.sort_unstable();
+    processes.dedup();
+    let advice = Advice {
+        kind: "repeated-opens",
+        what: format!("Keep files open or in memory in `{}`: it opens the same again", short(line)),
+        evidence: format!(
+            "{} of {} beyond the first of each process, by {}: {}",
+            counted(reopened.opens, "open", "opens"),
+            counted(number, "file", "files"),
+            counted(processes.len() as u64, "process", "processes"),
+            listed(files),
+        ),
+        processes: processes.len() as u64,
+        commands: vec![first_word(line).to_owned()],
+        wall_ns,
+        cpu_ns: cpu.at_most(evidence.cpu_ns),
+        method: format!(
+            "opens of each file by each process beyond the first, times {} for a failed open ({}): \
+             1 (low), 1.8 with the close (middle), 2.7 with a read (high), as measured; wall: the \
+             part of the processes' lives on the critical path, with their waits for a CPU (middle, \
+             high)",
+            time(each_ns as u64),
+            if mean_ns.is_some() {
+                "the mean of the timed ones"
+            } else {
+                "a guess: too few were timed"
+            }
+        ),
+        risk: "the file may change in the meantime; open files are limited (`ulimit -n`)".into(),
+        check: "record again with `--opens`: `report --section opens` has fewer of them".into(),
+        ..Advice::default()
+    };
+    Some(Found::less(processes, advice))
+}

@@ -1,0 +1,54 @@
+//! What all advice gains together, which is less than the sum of the gains where two changes save the same time.
+
+use proctrace_findings::{Gain, Together};
+
+use super::evidence::{Evidence, less};
+use super::model::Cut;
+use super::{Effect, Found};
+
+/// Of all changes that are not about mostly the same processes as a better one.
+///
+/// Processes that are no longer started are taken out of the recording at once, so that each counts once. Low:
+/// what that gains at least, or the largest gain of any single change, since no change undoes another. Middle:
+/// that estimate and those of the other changes, at least the largest of all. High: the sum. CPU time likewise.
+pub(super) fn gain(evidence: &Evidence<'_>, found: &[Found]) -> Option<Together> {
+    if found.is_empty() {
+        return None;
+    }
+    let separate = || found.iter().filter(|found| found.advice.part_of.is_none());
+    let mut removed: Vec<u32> = found
+        .iter()
+        .filter(|it| it.effect == Effect::Removed)
+        .flat_map(|it| &it.processes)
+        .copied()
+        .collect();
+    removed.sort_unstable();
+    removed.dedup();
+    let sum_of = |of: &dyn Fn(u32) -> u64| {
+        removed.iter().fold(0_u64, |sum, process| sum.saturating_add(of(*process)))
+    };
+    let path_ns = sum_of(&|process| evidence.path_ns[process as usize]);
+    let cpu_ns = sum_of(&|process| evidence.process(process).cpu.total_ns());
+    let earlier_ns = evidence.earlier_ns(Cut::Tasks(&evidence.tasks(&removed)));
+    let earlier_ns = earlier_ns.unwrap_or(0).min(path_ns);
+    let combine = |at_once: Gain, of: &dyn Fn(&Found) -> Gain| {
+        let (mut low, mut middle, mut high) = (at_once.low, at_once.middle, 0_u64);
+        let mut largest = 0;
+        for found in separate() {
+            let gain = of(found);
+            low = low.max(gain.low);
+            largest = largest.max(gain.middle);
+            high = high.saturating_add(gain.high);
+            if found.effect != Effect::Removed {
+                middle = middle.saturating_add(gain.middle);
+            }
+        }
+        Gain::new(low, middle.max(largest), high)
+    };
+    let wall = Gain::new(less(earlier_ns), earlier_ns.midpoint(path_ns), path_ns);
+    let cpu = Gain::new(less(cpu_ns), cpu_ns, cpu_ns);
+    Some(Together {
+        wall_ns: combine(wall, &|found| found.advice.wall_ns).at_most(evidence.wall_ns),
+        cpu_ns: combine(cpu, &|found| found.advice.cpu_ns).at_most(evidence.cpu_ns),
+    })
+}
