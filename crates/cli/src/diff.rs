@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use proctrace_gate::Diff;
-use proctrace_report::{chart_svg, table_markdown};
+use proctrace_report::{PictureFormat, table_markdown};
 
 use crate::args::{DiffArgs, DiffFormat, SectionFormat};
 use crate::{print, runs, say};
@@ -68,8 +68,8 @@ fn draw(diff: &Diff, path: &Path) -> Result<()> {
         say::note("no chart written: the number of processes must be known on both sides");
         return Ok(());
     };
-    std::fs::write(path, chart_svg(&chart))
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let picture = PictureFormat::of(path).chart(&chart)?;
+    std::fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
     say::note(&format!("waterfall chart written to {}", path.display()));
     Ok(())
 }

@@ -4,19 +4,24 @@ mod run;
 
 use std::fs::{self, OpenOptions};
 use std::io::{Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use proctrace_analysis::{AdviceRules, advise};
+use proctrace_findings::Advised;
 use proctrace_gate::{
     Budget, Code, Inconclusive, Options, Report, RunMetrics, explain, gate, init, render,
 };
 
 use crate::args::{Annotations, GateAction, GateArgs, GateOptions, RulesArgs};
-use crate::{exit_code, print, runs, say};
+use crate::{exit_code, print, rules, runs, say};
 
 /// The default budget file.
 const DEFAULT_BUDGET: &str = "gate.toml";
+
+/// Advice that gains less is left out, as by `proctrace advise`.
+const MIN_PERCENT: f64 = 1.0;
 
 pub(crate) fn run(args: &GateArgs) -> Result<ExitCode> {
     match &args.action {
@@ -24,7 +29,7 @@ pub(crate) fn run(args: &GateArgs) -> Result<ExitCode> {
             let Some(budget) = budget(&args.gate)? else { return Ok(exit_code::USAGE.into()) };
             let candidates = runs::of_files(&args.candidates, &args.gate.rules)?;
             let baselines = runs::of_files(&args.gate.baseline, &args.gate.rules)?;
-            judge(&args.gate, &budget, &baselines, &candidates)
+            judge(&args.gate, &budget, &baselines, &candidates, &args.candidates)
         }
         Some(GateAction::Init { files, rules }) => write_budget(files, rules),
         Some(GateAction::Explain { code }) => say_what(code),
@@ -82,15 +87,22 @@ fn budget(args: &GateOptions) -> Result<Option<Budget>> {
     Ok(Some(budget))
 }
 
-/// Compares, reports, and converts the verdict to an exit status.
+/// Compares, reports, and converts the verdict to an exit status. `files` are those of the
+/// candidates.
 fn judge(
     args: &GateOptions,
     budget: &Budget,
     baselines: &[RunMetrics],
     candidates: &[RunMetrics],
+    files: &[PathBuf],
 ) -> Result<ExitCode> {
     let options = Options { allow_doubts: args.allow_doubts };
-    let report = gate(budget, baselines, candidates, options)?;
+    let mut report = gate(budget, baselines, candidates, options)?;
+    if report.has_programs()
+        && let Some(advised) = advice(files, &args.rules)?
+    {
+        report.advise(&advised);
+    }
     write_reports(args, &report)?;
     let mut text = render::text(&report, args.top);
     let in_github = || std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true");
@@ -103,6 +115,14 @@ fn judge(
     }
     print::verdict(&text)?;
     Ok(report.verdict.exit_code().into())
+}
+
+/// What `proctrace advise` says about the first candidate that is a trace. It takes the recording
+/// itself, so it is worked out only for a report with findings about programs.
+fn advice(files: &[PathBuf], rules: &RulesArgs) -> Result<Option<Advised>> {
+    let Some(trace) = files.iter().find(|file| runs::is_trace(file)) else { return Ok(None) };
+    let recording = rules::read(trace, &rules::chosen(rules)?)?;
+    Ok(Some(advise(&recording, &AdviceRules::built_in(), MIN_PERCENT)))
 }
 
 fn write_reports(args: &GateOptions, report: &Report) -> Result<()> {
@@ -127,7 +147,7 @@ fn write_reports(args: &GateOptions, report: &Report) -> Result<()> {
     Ok(())
 }
 
-fn write_budget(files: &[std::path::PathBuf], rules: &RulesArgs) -> Result<ExitCode> {
+fn write_budget(files: &[PathBuf], rules: &RulesArgs) -> Result<ExitCode> {
     let runs = runs::of_files(files, rules)?;
     // Lost records would lower the limits of the budget, and each good run would exceed them.
     if let Some(run) = runs.iter().find(|run| !run.metrics.doubts.is_empty()) {

@@ -15,18 +15,19 @@ use crate::rules;
 
 /// Reads the metrics of a file of either kind.
 pub(crate) fn of_file(path: &Path, args: &RulesArgs) -> Result<Metrics> {
-    let mut head = [0; MAGIC.len()];
-    let is_trace = File::open(path)
-        .with_context(|| format!("cannot read {}", path.display()))?
-        .read_exact(&mut head)
-        .is_ok()
-        && head == MAGIC;
-    let text = if is_trace { None } else { std::fs::read_to_string(path).ok() };
+    File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = if is_trace(path) { None } else { std::fs::read_to_string(path).ok() };
     // A file of neither kind gets the error of a trace.
     match text.filter(|text| text.trim_start().starts_with('{')) {
         Some(text) => Ok(metrics_file::from_json(&path.display().to_string(), &text)?),
         None => of_trace(path, args),
     }
+}
+
+/// Whether a file begins like a trace.
+pub(crate) fn is_trace(path: &Path) -> bool {
+    let mut head = [0; MAGIC.len()];
+    File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok()) && head == MAGIC
 }
 
 /// The metrics of a recording.

@@ -88,6 +88,12 @@ fn a_difference_reads_as_text_markdown_csv_and_picture() {
     let svg = fs::read_to_string(picture).unwrap();
     assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{}", &svg[..80]);
     assert!(svg.contains("before") && svg.contains("after") && svg.contains("pgrep"));
+    let bitmap = directory.path().join("waterfall.png");
+    let runs = [alice("before"), alice("after")];
+    let output =
+        proctrace().args(["diff", "--waterfall"]).arg(&bitmap).args(runs).output().unwrap();
+    assert_code(&output, 0);
+    assert!(fs::read(bitmap).unwrap().starts_with(b"\x89PNG"));
 }
 
 /// The project's own gate.

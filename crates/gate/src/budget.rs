@@ -78,6 +78,8 @@ pub struct Rule {
     pub limit: Limit,
     /// Changes from the baseline smaller than this pass; in the metric's unit.
     pub min_change: Option<f64>,
+    /// How many runs a violation of the absolute limit takes; fewer are inconclusive.
+    pub min_runs: Option<usize>,
     /// The direction that is worse, if it differs from the family's.
     pub worse: Option<Worse>,
     /// The effect of a violation.
@@ -132,6 +134,7 @@ impl Budget {
             selector,
             limit,
             min_change: None,
+            min_runs: None,
             worse: None,
             severity: self.defaults.severity,
             inconclusive: self.defaults.inconclusive,

@@ -17,6 +17,7 @@ const RULE_KEYS: &[&str] = &[
     "relative_percent",
     "absolute",
     "min_change",
+    "min_runs",
     "worse",
     "severity",
     "inconclusive",
@@ -87,6 +88,17 @@ impl Source<'_> {
             _ => return Err(self.wrong_type(value, "a decimal number")),
         };
         number(text).map_err(|why| self.error(value.span().start, why))
+    }
+
+    /// A number of runs.
+    fn runs(&self, value: &Value<'_>) -> Result<usize, BudgetError> {
+        let number = self.number(value)?;
+        if number.fract() != 0.0 || !(1.0..=1000.0).contains(&number) {
+            let message =
+                format!("{number} is not a number of runs: write a whole number from 1 to 1000");
+            return Err(self.error(value.span().start, message));
+        }
+        Ok(number as usize)
     }
 
     fn text(&self, value: &Value<'_>) -> Result<String, BudgetError> {
@@ -176,6 +188,7 @@ fn rule(
         selector,
         limit: Limit::default(),
         min_change: None,
+        min_runs: None,
         worse: None,
         severity: budget.defaults.severity,
         inconclusive: budget.defaults.inconclusive,
@@ -201,6 +214,11 @@ fn rule(
                        baseline that counts";
         return Err(source.error(key.span().start, message));
     }
+    if rule.min_runs.is_some() && rule.limit.absolute.is_none() {
+        let message =
+            "min_runs needs absolute: relative limits of measurements have a test of their own";
+        return Err(source.error(key.span().start, message));
+    }
     Ok(rule)
 }
 
@@ -210,6 +228,7 @@ fn fill(source: &Source<'_>, table: &DeTable<'_>, rule: &mut Rule) -> Result<(),
             "relative_percent" => rule.limit.relative_percent = Some(source.number(value)?),
             "absolute" => rule.limit.absolute = Some(source.number(value)?),
             "min_change" => rule.min_change = Some(source.number(value)?),
+            "min_runs" => rule.min_runs = Some(source.runs(value)?),
             "worse" => rule.worse = Some(source.choice(value, WORSE)?),
             "severity" => rule.severity = source.choice(value, SEVERITY)?,
             "inconclusive" => rule.inconclusive = source.choice(value, INCONCLUSIVE)?,

@@ -1,8 +1,12 @@
 //! The gate: compares candidates with baselines and limits.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::budget::{Budget, Inconclusive, Rule, Severity, Unmatched};
 use crate::code::Code;
 use crate::contributors::contributors;
+use crate::group::{Exceeded, group};
+use crate::growth::Changes;
 use crate::judge::judge;
 use crate::numbers::Numbers;
 use crate::selector::Selector;
@@ -71,17 +75,13 @@ pub fn gate(
 
     let Decided { rules: decided, mut use_of_rule } =
         Decided::of(budget, &sides, baselines, candidates);
-    let checks: Vec<(Key<'_>, Check, f64)> = decided
-        .iter()
-        .map(|(rule, key)| {
-            let (check, beyond) = sides.check(budget, *rule, *key);
-            (*key, check, beyond)
-        })
-        .collect();
+    let checks: Vec<Checked<'_>> =
+        decided.iter().map(|(rule, key)| sides.check(budget, *rule, *key)).collect();
     let mut found: Vec<Found<'_>> = checks
         .iter()
-        .filter_map(|(key, check, beyond)| {
-            Some(Found { key: Some(*key), finding: finding(budget, check)?, beyond: *beyond })
+        .filter_map(|checked| {
+            let finding = finding(budget, checked)?;
+            Some(Found { key: Some(checked.key), finding, beyond: checked.beyond })
         })
         .collect();
     let effect = if options.allow_doubts { Effect::Warns } else { Effect::Refuses };
@@ -100,7 +100,10 @@ pub fn gate(
             finding.contributors = contributors(*key, worse, sides.before, sides.after);
         }
     }
-    let findings: Vec<Finding> = found.into_iter().map(|found| found.finding).collect();
+    let exceeded = exceeded(budget, &found, &checks);
+    let changes = Changes::of(sides.before, sides.after, limits(budget, &checks));
+    let mut findings: Vec<Finding> = found.into_iter().map(|found| found.finding).collect();
+    let groups = group(&mut findings, &exceeded, &changes);
     Ok(Report {
         verdict: verdict(&findings),
         command: first.metrics.command.clone(),
@@ -108,8 +111,36 @@ pub fn gate(
         candidates: candidates.iter().map(|run| run.name.clone()).collect(),
         rules: budget.rules.iter().map(RuleInfo::of).collect(),
         findings,
-        checks: checks.into_iter().map(|(_, check, _)| check).collect(),
+        groups,
+        checks: checks.into_iter().map(|checked| checked.check).collect(),
     })
+}
+
+/// Which of the findings are limits that all runs exceed.
+fn exceeded<'a>(
+    budget: &Budget,
+    found: &[Found<'a>],
+    checks: &[Checked<'a>],
+) -> Vec<Option<Exceeded<'a>>> {
+    let exceeded: BTreeSet<Key<'a>> = (checks.iter())
+        .filter(|checked| checked.check.status == Status::Regression)
+        .map(|checked| checked.key)
+        .collect();
+    let one = |found: &Found<'a>| {
+        let key = found.key.filter(|key| exceeded.contains(key))?;
+        let rule = &budget.rules[found.finding.rule?];
+        Some(Exceeded { key, worse: rule.worse.unwrap_or(key.family().worse) })
+    };
+    found.iter().map(one).collect()
+}
+
+/// The absolute limits that are exceeded.
+fn limits<'a>(budget: &Budget, checks: &[Checked<'a>]) -> BTreeMap<Key<'a>, f64> {
+    checks
+        .iter()
+        .filter(|checked| checked.check.status == Status::Regression)
+        .filter_map(|checked| Some((checked.key, budget.rules[checked.check.rule].limit.absolute?)))
+        .collect()
 }
 
 /// Which rule decides about which metric.
@@ -193,14 +224,21 @@ enum Use {
     Decides,
 }
 
+/// A check, its metric, how far that exceeds its limit, and the limit in a few words.
+struct Checked<'a> {
+    key: Key<'a>,
+    check: Check,
+    beyond: f64,
+    allowed: Option<String>,
+}
+
 struct Sides<'s, 'a> {
     before: Option<&'s Side<'a>>,
     after: &'s Side<'a>,
 }
 
-impl Sides<'_, '_> {
-    /// A check, and how far the metric exceeds its limit.
-    fn check(&self, budget: &Budget, at: usize, key: Key<'_>) -> (Check, f64) {
+impl<'a> Sides<'_, 'a> {
+    fn check(&self, budget: &Budget, at: usize, key: Key<'a>) -> Checked<'a> {
         let rule = &budget.rules[at];
         let family = key.family();
         let metric = key.to_string();
@@ -224,7 +262,7 @@ impl Sides<'_, '_> {
                 p_value: None,
                 message: "not measured in every run".into(),
             };
-            return (check, 0.0);
+            return Checked { key, check, beyond: 0.0, allowed: None };
         };
         let judgement = judge(rule, family, before.as_deref(), &after, &numbers);
         let check = Check {
@@ -236,12 +274,13 @@ impl Sides<'_, '_> {
             p_value: judgement.p_value,
             message: judgement.message,
         };
-        (check, judgement.beyond)
+        Checked { key, check, beyond: judgement.beyond, allowed: judgement.allowed }
     }
 }
 
 /// The finding for a metric that did not pass.
-fn finding(budget: &Budget, check: &Check) -> Option<Finding> {
+fn finding(budget: &Budget, checked: &Checked<'_>) -> Option<Finding> {
+    let check = &checked.check;
     let rule = &budget.rules[check.rule];
     let effect = match (check.status, rule.severity, rule.inconclusive) {
         (Status::Passed, _, _) => return None,
@@ -261,7 +300,10 @@ fn finding(budget: &Budget, check: &Check) -> Option<Finding> {
         rule: Some(check.rule),
         message: check.message.clone(),
         numbers: check.numbers,
+        allowed: checked.allowed.clone(),
         contributors: Vec::new(),
+        group: 0,
+        cause: None,
     })
 }
 
@@ -287,7 +329,10 @@ fn useless(at: usize, rule: &Rule, used: Use) -> Option<Finding> {
         rule: Some(at),
         message,
         numbers: None,
+        allowed: None,
         contributors: Vec::new(),
+        group: 0,
+        cause: None,
     })
 }
 
@@ -312,7 +357,10 @@ fn about_recordings<'a>(
         rule: None,
         message,
         numbers: None,
+        allowed: None,
         contributors: Vec::new(),
+        group: 0,
+        cause: None,
     };
     let mut findings: Vec<Finding> = doubtful
         .iter()

@@ -23,7 +23,8 @@ fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str
             vec![("command_processes", None), ("spawns", None)]
         }
         "total_detached" | "detached_cpu_seconds" => vec![("detached_processes", None)],
-        "total_threads" => vec![("threads", None)],
+        "total_threads" | "total_tasks" => vec![("command_threads", None)],
+        "command_threads" => vec![("command_processes", same("command", "command"))],
         "total_execs" | "total_execs_failed" | "total_opens" => {
             vec![("execs", None), ("spawns", None)]
         }

@@ -79,6 +79,10 @@ change from noise. An interval needs 3 runs on each side. A regression needs so
 many that all runs of the candidate are worse by chance in less than 1 of 100
 cases: 5 on each side, or 4 against 5.
 
+Or all runs are beyond the absolute limit of a rule with min_runs, which says
+how many are needed: CPU time may nearly double while other jobs run on the
+machine, so a single run proves little.
+
 What to do: record 5 runs on each side. To report this without failing, set
 inconclusive = \"warn\".
 ";

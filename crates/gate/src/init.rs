@@ -1,5 +1,7 @@
 //! Generates a first budget from recordings: counts tight, CPU time loose, with the reasons.
 
+mod cpu;
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -13,6 +15,9 @@ use crate::words;
 /// Maximum number of commands with a rule of their own.
 const COMMANDS: usize = 20;
 
+/// Maximum number of programs with a rule for their forks, and with one for their threads.
+const PROGRAMS: usize = 10;
+
 /// Any other command may run this often before it counts as new.
 const UNLISTED: f64 = 10.0;
 
@@ -20,6 +25,9 @@ const UNLISTED: f64 = 10.0;
 const CPU_FACTOR: f64 = 1.5;
 /// Additional allowed seconds, for jobs that use hardly any CPU time.
 const CPU_SECONDS: f64 = 0.5;
+/// Jobs with less CPU time have no limit of system time: a run in which too few ticks hit the payload
+/// does not know it, and a gate refuses to judge what is not known.
+const SPLIT_SECONDS: f64 = 1.0;
 const MEMORY_FACTOR: f64 = 1.25;
 
 const COUNTS: &[&str] =
@@ -50,7 +58,11 @@ pub fn init(runs: &[RunMetrics]) -> String {
         push_count(&mut out, &side, key, Slack::Lookups);
     }
     push_commands(&mut out, &side);
+    push_forks(&mut out, &side);
+    push_threads(&mut out, &side);
     push_times(&mut out, &side);
+    cpu::push(&mut out, &side, runs.len());
+    push_others(&mut out, &side);
     out
 }
 
@@ -69,7 +81,8 @@ const HEAD: &str = r#"#
 #   "|500"    at most 500
 #   "5%|500"  both
 #   { relative_percent = 5, absolute = 500, min_change = 10, severity = "warn",
-#     worse = "lower", inconclusive = "warn", unmatched = "allow", because = "…" }
+#     min_runs = 3, worse = "lower", inconclusive = "warn", unmatched = "allow",
+#     because = "…" }
 
 [defaults]              # "warn" reports without failing
 severity = "deny"       # a limit is violated; or "warn"
@@ -134,11 +147,62 @@ fn push_commands(out: &mut String, side: &Side<'_>) {
     }
 }
 
+/// Processes that never execute anything count for the program of their parent, and not as execs.
+fn push_forks(out: &mut String, side: &Side<'_>) {
+    let greatest = |key: Key<'_>| sample(side, key).map_or(0.0, |sample| sample.greatest);
+    let forks = |key: Key<'_>| {
+        let execs = Key::new("execs", key.labels).map_or(0.0, greatest);
+        greatest(key) - execs
+    };
+    let comment =
+        "\n# Processes of programs that fork without executing anything: subshells, workers.\n";
+    push_most(out, side, "command_processes", comment, forks);
+}
+
+fn push_threads(out: &mut String, side: &Side<'_>) {
+    let threads = |key: Key<'_>| sample(side, key).map_or(0.0, |sample| sample.greatest);
+    push_most(
+        out,
+        side,
+        "command_threads",
+        "\n# Threads by program, except the first of each process.\n",
+        threads,
+    );
+}
+
+/// Writes ceilings of those metrics of a family that are largest by some measure.
+fn push_most<'a>(
+    out: &mut String,
+    side: &Side<'a>,
+    family: &str,
+    comment: &str,
+    measure: impl Fn(Key<'a>) -> f64,
+) {
+    let mut keys: Vec<(f64, Key<'a>)> = side
+        .family(family)
+        .map(|key| (measure(key), key))
+        .filter(|(size, _)| *size > 0.0)
+        .collect();
+    keys.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    if keys.is_empty() {
+        return;
+    }
+    out.push_str(comment);
+    for (_, key) in keys.into_iter().take(PROGRAMS) {
+        push_count(out, side, key, Slack::None);
+    }
+}
+
 fn push_times(out: &mut String, side: &Side<'_>) {
     out.push_str(TIMES_COMMENT);
-    for name in ["total_cpu_seconds", "total_cpu_system_seconds"] {
-        push_ceiling(out, side, name, CPU_FACTOR, CPU_SECONDS, "");
+    push_ceiling(out, side, "total_cpu_seconds", CPU_FACTOR, CPU_SECONDS, "");
+    let total = Key::new("total_cpu_seconds", &[]).and_then(|key| sample(side, key));
+    if total.is_some_and(|total| total.least >= SPLIT_SECONDS) {
+        push_ceiling(out, side, "total_cpu_system_seconds", CPU_FACTOR, CPU_SECONDS, "");
     }
+}
+
+fn push_others(out: &mut String, side: &Side<'_>) {
     out.push_str(
         "\n# Largest peak RSS of any program. Allocators and kernels differ, so it only warns.\n",
     );
@@ -147,14 +211,14 @@ fn push_times(out: &mut String, side: &Side<'_>) {
         "\n# Elapsed time depends on other load on the machine, and is limited only by name.\n",
     );
     if let Some(sample) = Key::new("wall_seconds", &[]).and_then(|key| sample(side, key)) {
-        let ceiling = round_up(sample.greatest * 2.0);
+        let ceiling = round_up(sample.greatest * 2.0, 2);
         let _ = writeln!(out, "# wall_seconds = {{ absolute = {ceiling}, severity = \"warn\" }}");
     }
 }
 
 const TIMES_COMMENT: &str = "
-# CPU time is loose: 1.5 times the recorded maximum plus 0.5 s, because machines differ and are
-# shared, and jobs with little CPU time vary most.
+# CPU time of the whole job is loose: 1.5 times the recorded maximum plus 0.5 s, because machines
+# differ and are shared, and jobs with little CPU time vary most.
 # Its division into user and system time is sampled, and thus imprecise for short jobs.
 # With 5 baselines and 5 candidates from the same machine it can be compared as tightly as noise
 # allows; replace the line by:
@@ -171,7 +235,7 @@ fn push_ceiling(
 ) {
     let Some((key, family)) = Key::new(name, &[]).zip(MetricFamily::named(name)) else { return };
     let Some(sample) = sample(side, key) else { return };
-    let ceiling = round_up(sample.greatest * factor + more);
+    let ceiling = round_up(sample.greatest * factor + more, 2);
     let seen = words::value(family, sample.greatest);
     let _ =
         writeln!(out, "{name} = {{ absolute = {ceiling}{options} }}  # recorded maximum: {seen}");
@@ -183,12 +247,12 @@ fn sample(side: &Side<'_>, key: Key<'_>) -> Option<Sample> {
     Sample::of(Kind::Count, &side.values(key)?)
 }
 
-/// Rounds up to two significant digits: 1.43 becomes 1.5.
-fn round_up(value: f64) -> f64 {
+/// Rounds up to so many significant digits: with two, 1.43 becomes 1.5.
+fn round_up(value: f64, significant: i32) -> f64 {
     if value <= 0.0 {
         return 0.0;
     }
-    let digits = value.log10().floor() as i32 - 1;
+    let digits = (value.log10().floor() as i32).saturating_add(1 - significant);
     let rounded = if digits >= 0 {
         let step = 10_f64.powi(digits);
         (value / step).ceil() * step

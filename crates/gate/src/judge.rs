@@ -20,6 +20,8 @@ pub(crate) struct Judgement {
     pub(crate) code: Option<Code>,
     pub(crate) p_value: Option<f64>,
     pub(crate) message: String,
+    /// The limit that decided, in a few words.
+    pub(crate) allowed: Option<String>,
     /// How far it exceeds the limit, relative to the limit; 0 if the limit is met or there is none.
     /// For a count, a limit below 1 is treated as 1: two instead of none is not infinitely bad.
     pub(crate) beyond: f64,
@@ -31,6 +33,8 @@ struct Part {
     code: Code,
     p_value: Option<f64>,
     says: String,
+    /// The limit in a few words: "at most 6,094".
+    allowed: String,
     beyond: f64,
 }
 
@@ -44,13 +48,19 @@ pub(crate) fn judge(
 ) -> Judgement {
     let interval = numbers.interval_percent;
     let worse = rule.worse.unwrap_or(family.worse);
-    let figure = Figure { family, worse, min_change: rule.min_change.unwrap_or(0.0) };
+    let figure = Figure {
+        family,
+        worse,
+        min_change: rule.min_change.unwrap_or(0.0),
+        min_runs: rule.min_runs.unwrap_or(1),
+    };
     let relative = rule.limit.relative_percent.map(|percent| match before {
         None => Part {
             status: Status::Unjudged,
             code: Code::NoBaseline,
             p_value: None,
             says: format!("{} is allowed, but no baseline was given", figure.allowance(percent)),
+            allowed: figure.allowance(percent),
             beyond: 0.0,
         },
         Some(before) if is_exact(family.kind) => figure.count(percent, before, after),
@@ -70,6 +80,7 @@ pub(crate) fn judge(
             code: (part.status != Status::Passed).then_some(part.code),
             p_value: part.p_value,
             message: format!("{comparison}; {}", part.says),
+            allowed: Some(part.allowed),
             beyond: part.beyond,
         },
         None => Judgement {
@@ -77,6 +88,7 @@ pub(crate) fn judge(
             code: None,
             p_value: None,
             message: comparison,
+            allowed: None,
             beyond: 0.0,
         },
     }
@@ -86,6 +98,7 @@ struct Figure<'a> {
     family: &'a MetricFamily,
     worse: Worse,
     min_change: f64,
+    min_runs: usize,
 }
 
 impl Figure<'_> {
@@ -118,13 +131,19 @@ impl Figure<'_> {
         }
     }
 
-    /// The allowed change as text: "an increase of up to 5 %".
+    /// The allowed change as text: "an increase of up to 5 % or 100 ms", whichever is more.
     fn allowance(&self, percent: f64) -> String {
         let (any, some) = match self.worse {
             Worse::Higher => ("no increase", "an increase"),
             Worse::Lower => ("no decrease", "a decrease"),
         };
-        if percent == 0.0 { any.into() } else { format!("{some} of up to {percent} %") }
+        let small = words::value(self.family, self.min_change);
+        match (percent == 0.0, self.min_change > 0.0) {
+            (true, false) => any.into(),
+            (true, true) => format!("{some} of up to {small}"),
+            (false, false) => format!("{some} of up to {percent} %"),
+            (false, true) => format!("{some} of up to {percent} % or {small}"),
+        }
     }
 
     /// The limit of a count relative to its baseline as text: "the baseline + 5 %".
@@ -175,12 +194,12 @@ impl Figure<'_> {
             |value: f64| self.is_beyond(value, limit) && (value - worst).abs() >= self.min_change;
         let runs = after.iter().filter(|value| is_beyond(**value)).count();
         let baseline = if before.len() == 1 { "the baseline" } else { "the worst baseline" };
-        let says = format!(
-            "{} {} is allowed ({})",
+        let allowed = format!(
+            "{} {}",
             self.bound(),
-            words::value(self.family, self.whole(self.allowed(limit, worst))),
-            self.relative_to(baseline, percent)
+            words::value(self.family, self.whole(self.allowed(limit, worst)))
         );
+        let says = format!("{allowed} is allowed ({})", self.relative_to(baseline, percent));
         let (status, code, says) = if runs == after.len() {
             (Status::Regression, Code::Count, says)
         } else if is_beyond(median(after).unwrap_or(0.0)) {
@@ -189,14 +208,19 @@ impl Figure<'_> {
         } else {
             (Status::Passed, Code::Count, says)
         };
-        Part { status, code, p_value: None, says, beyond: self.beyond(after, limit) }
+        Part { status, code, p_value: None, says, allowed, beyond: self.beyond(after, limit) }
     }
 
     /// Judges any metric by an absolute limit.
     fn absolute(&self, limit: f64, after: &[f64]) -> Part {
         let runs = after.iter().filter(|value| self.is_beyond(**value, limit)).count();
-        let says = format!("{} {} is allowed", self.bound(), words::value(self.family, limit));
-        let (status, code, says) = if runs == after.len() {
+        let allowed = format!("{} {}", self.bound(), words::value(self.family, limit));
+        let says = format!("{allowed} is allowed");
+        let (status, code, says) = if runs == after.len() && runs < self.min_runs {
+            let few = if runs == 1 { "1 run is".to_owned() } else { format!("{runs} runs are") };
+            let says = format!("{says}, but {few} too few to decide: {} are needed", self.min_runs);
+            (Status::Inconclusive, Code::FewRuns, says)
+        } else if runs == after.len() {
             (Status::Regression, Code::Absolute, says)
         } else if runs > 0 {
             let says = format!("{says}, but {runs} of {} runs are beyond it", after.len());
@@ -204,7 +228,7 @@ impl Figure<'_> {
         } else {
             (Status::Passed, Code::Absolute, says)
         };
-        Part { status, code, p_value: None, says, beyond: self.beyond(after, limit) }
+        Part { status, code, p_value: None, says, allowed, beyond: self.beyond(after, limit) }
     }
 
     /// Judges a measured metric relative to the baselines: by the interval of the ratio of means,
@@ -229,7 +253,14 @@ impl Figure<'_> {
             Worse::Higher | Worse::Lower => self.factor(percent),
         };
         let beyond = self.beyond(after, centre * factor);
-        let part = |status, code, p_value, says| Part { status, code, p_value, says, beyond };
+        let part = |status, code, p_value, says| Part {
+            status,
+            code,
+            p_value,
+            says,
+            allowed: allowed.clone(),
+            beyond,
+        };
         if before.iter().chain(after).all(|value| *value == 0.0) {
             return part(Status::Passed, Code::Measured, None, format!("{allowed} is allowed"));
         }

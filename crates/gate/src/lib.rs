@@ -3,7 +3,8 @@
 //!
 //! A [`Budget`] is read from TOML and from `--limit` arguments. [`gate`] compares the figures of
 //! some recordings with its limits, and with those of baselines, and gives a [`Report`], which
-//! [`render`] writes for terminals, CI systems and programs. [`Diff`] is the comparison of two
+//! [`render`] writes for terminals, CI systems and programs; findings with the same cause are one
+//! [`Group`]. [`Diff`] is the comparison of two
 //! sides without a budget.
 //!
 //! ```
@@ -36,7 +37,7 @@
 //! let report = gate(&budget, &before, &after, Options::default())?;
 //! assert_eq!(report.verdict, Verdict::Regression);
 //! assert_eq!(report.verdict.exit_code(), 3);
-//! assert!(render::text(&report, 20).contains("101 before, 201 after (+100, +99 %)"));
+//! assert!(render::text(&report, 20).contains("+100 sed: 101 -> 201 execs"));
 //! assert!(explain(report.findings[0].code).starts_with("PT001"));
 //!
 //! let diff = Diff::of(&before, &after)?;
@@ -46,12 +47,15 @@
 
 mod budget;
 mod budget_file;
+mod cause;
 mod code;
 mod compare;
 mod contributors;
 mod diff;
 mod diff_tables;
 mod explain;
+mod group;
+mod growth;
 mod init;
 mod judge;
 mod limit;
@@ -62,6 +66,7 @@ mod pattern;
 pub mod render;
 mod selector;
 mod side;
+mod sources;
 pub mod stats;
 mod suggest;
 mod unknown;
@@ -79,4 +84,7 @@ pub use numbers::{Numbers, Sample};
 pub use openmetrics::{PREFIX, openmetrics};
 pub use selector::{Selector, SelectorError};
 pub use side::RunMetrics;
-pub use verdict::{Check, Contributor, Effect, Finding, Report, RuleInfo, Status, Verdict};
+pub use verdict::{
+    Cause, CauseKind, Check, Contributor, Effect, Finding, Group, GroupAdvice, Report, RuleInfo,
+    Status, Verdict,
+};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use proctrace_findings::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Table, Worse};
+use proctrace_findings::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Table, Unknown, Worse};
 use proctrace_report::escape;
 
 use crate::words;
@@ -32,13 +32,13 @@ pub enum MetricsError {
 }
 
 /// Parses metrics written by [`to_json`]; `file` is the name used in errors. Families of later
-/// versions are kept, but no rule can select them.
+/// versions are kept, but no rule can select them. Of files that lack a later family, it is unknown.
 ///
 /// # Errors
 ///
 /// For anything else, and for invalid metrics: negative, duplicate, or with unexpected labels.
 pub fn from_json(file: &str, text: &str) -> Result<Metrics, MetricsError> {
-    let metrics: Metrics = serde_json::from_str(text)
+    let mut metrics: Metrics = serde_json::from_str(text)
         .map_err(|source| MetricsError::Json { file: file.to_owned(), source })?;
     let mut seen = BTreeSet::new();
     for metric in &metrics.metrics {
@@ -52,7 +52,20 @@ pub fn from_json(file: &str, text: &str) -> Result<Metrics, MetricsError> {
         let metric = metric.to_string();
         return Err(MetricsError::Metric { file: file.to_owned(), metric, why });
     }
+    mark_unwritten(&mut metrics);
     Ok(metrics)
+}
+
+/// An absent labelled metric is zero, unless the file is older than its family.
+fn mark_unwritten(metrics: &mut Metrics) {
+    const NAME: &str = "command_threads";
+    let has_threads = |metric: &Metric| metric.name == "total_threads" && metric.value > 0.0;
+    let is_there = metrics.metrics.iter().any(|metric| metric.name == NAME)
+        || metrics.unknown.iter().any(|unknown| unknown.name == NAME);
+    if !is_there && metrics.metrics.iter().any(has_threads) {
+        let why = "the file with the metrics does not have it".to_owned();
+        metrics.unknown.push(Unknown { name: NAME.to_owned(), kind: None, why });
+    }
 }
 
 /// The metrics as JSON with a trailing line feed.

@@ -80,7 +80,10 @@ pub(crate) fn findings(
             rule: Some(at),
             message,
             numbers: None,
+            allowed: None,
             contributors: Vec::new(),
+            group: 0,
+            cause: None,
         };
         findings.push((finding, at));
     }

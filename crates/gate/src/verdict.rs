@@ -1,5 +1,6 @@
 //! The result of a gate: the verdict, the findings, and every checked metric.
 
+use proctrace_findings::Advice;
 use proctrace_report::escape;
 use serde::Serialize;
 
@@ -86,8 +87,11 @@ pub struct Report {
     pub candidates: Vec<String>,
     /// The rules, in order.
     pub rules: Vec<RuleInfo>,
-    /// The findings, the most severe first.
+    /// The findings, the most severe first: one for each exceeded limit.
     pub findings: Vec<Finding>,
+    /// Findings with the same cause, the group with the most severe one first. Each finding is in
+    /// exactly one group.
+    pub groups: Vec<Group>,
     /// Every metric that a rule selects.
     pub checks: Vec<Check>,
 }
@@ -124,8 +128,70 @@ pub struct Finding {
     pub message: String,
     /// The numbers.
     pub numbers: Option<Numbers>,
+    /// The limit in a few words: "at most 6,094".
+    pub allowed: Option<String>,
     /// What changed along with it, or its largest components: only for the first findings.
     pub contributors: Vec<Contributor>,
+    /// Index of its group.
+    pub group: usize,
+    /// The cause of its group in a sentence; None if it is not known.
+    pub cause: Option<String>,
+}
+
+/// Findings with the same cause; a finding without a known cause is a group by itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Group {
+    /// The cause; None if it is not known.
+    pub cause: Option<Cause>,
+    /// The effect of the most severe finding.
+    pub effect: Effect,
+    /// Indices of the findings; the first one is the most severe.
+    pub findings: Vec<usize>,
+    /// The programs concerned.
+    pub programs: Vec<String>,
+    /// What `proctrace advise` says about these programs.
+    pub advice: Vec<GroupAdvice>,
+}
+
+/// What a program does, or what is done in a directory, more than before.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cause {
+    /// What there is more of.
+    pub kind: CauseKind,
+    /// The program that does more than before; None if it is a directory.
+    pub program: Option<String>,
+    /// The directory that is searched more often.
+    pub directory: Option<String>,
+    /// A sentence with the numbers: "+12 sed, started by build.sh: 130 -> 142 processes".
+    pub text: String,
+}
+
+/// What there is more of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CauseKind {
+    /// Processes, which a program starts.
+    Starts,
+    /// Threads of a program.
+    Threads,
+    /// CPU time of a program.
+    CpuTime,
+    /// Failed look-ups of a program or in a directory.
+    FailedLookups,
+    /// Processes that outlive their parent.
+    Detached,
+}
+
+/// Advice about the programs of a group.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GroupAdvice {
+    /// As `proctrace advise --json` prints it.
+    #[serde(flatten)]
+    pub advice: Advice,
+    /// The predicted gain of wall time: "1.20 s (0.90 s to 1.50 s), 34 %".
+    pub wall: String,
+    /// The predicted gain of CPU time.
+    pub cpu: String,
 }
 
 /// A metric that changed along with another one and may explain it.
@@ -164,9 +230,14 @@ pub struct Check {
 }
 
 impl Report {
-    /// Number of findings with this effect.
+    /// Number of groups of findings with this effect.
     pub fn count(&self, effect: Effect) -> usize {
-        self.findings.iter().filter(|finding| finding.effect == effect).count()
+        self.groups.iter().filter(|group| group.effect == effect).count()
+    }
+
+    /// The first and most severe finding of a group.
+    pub fn first_of(&self, group: &Group) -> Option<&Finding> {
+        self.findings.get(*group.findings.first()?)
     }
 
     /// Number of metrics that passed.
@@ -186,8 +257,11 @@ impl Report {
             (Effect::Warns, "warning", "warnings"),
         ] {
             let n = self.count(effect);
+            let of_effect = self.groups.iter().filter(|group| group.effect == effect);
+            let limits: usize = of_effect.map(|group| group.findings.len()).sum();
             if n > 0 {
-                parts.push(plural(n, one, many));
+                let of = if limits > n { format!(" ({limits} limits)") } else { String::new() };
+                parts.push(plural(n, one, many) + &of);
             }
         }
         let verdict = match self.verdict {
@@ -203,7 +277,7 @@ impl Report {
         );
         match parts[..] {
             [] => format!("{verdict}: {checked}"),
-            _ => format!("{verdict}: {} ({checked})", parts.join(", ")),
+            _ => format!("{verdict}: {}; {checked}", parts.join(", ")),
         }
     }
 

@@ -27,6 +27,11 @@ fn plain(value: f64) -> String {
     }
 }
 
+/// A count that is not negative.
+pub(crate) fn count_of(count: f64) -> String {
+    plain(count)
+}
+
 /// A signed change of a count.
 pub(crate) fn signed_count(change: f64) -> String {
     let sign = if change < 0.0 { '-' } else { '+' };

@@ -63,6 +63,14 @@ fn what_is_wrong_is_said_with_its_place() {
             "[limits]\nexecs = { absolute = 1, min_change = 1 }\n",
             "ci/gate.toml:2:1: min_change needs relative_percent",
         ),
+        (
+            "[limits]\nexecs = { relative_percent = 1, min_runs = 3 }\n",
+            "ci/gate.toml:2:1: min_runs needs absolute",
+        ),
+        (
+            "[limits]\nexecs = { absolute = 1, min_runs = 0 }\n",
+            "ci/gate.toml:2:36: 0 is not a number of runs: write a whole number from 1 to 1000",
+        ),
         ("[limit]\nexecs = '5%'\n", "ci/gate.toml:1:2: unknown key limit: did you mean limits?"),
         (
             "[defaults]\nseverty = 'deny'\n[limits]\n",
@@ -137,7 +145,7 @@ proptest! {
     #[test]
     fn nearly_right_text_gives_a_budget_or_an_error(
         key in r#"(execs|total_\*|wall_seconds|'execs\{command="[a*\\é]{0,4}"\}'|"execs\{command=\\"s\\"\}"|[a-z."' ]{0,9})"#,
-        value in r#"('-?[0-9.]{0,4}%?\|?[0-9eE_.-]{0,5}'|\{ ?(absolute|relative_percent|min_change|worse|severity|because|[a-z]{3}) = [-0-9.'a-z]{0,6} ?\}|[0-9]{1,30}|true|\[\])"#,
+        value in r#"('-?[0-9.]{0,4}%?\|?[0-9eE_.-]{0,5}'|\{ ?(absolute|relative_percent|min_change|min_runs|worse|severity|because|[a-z]{3}) = [-0-9.'a-z]{0,6} ?\}|[0-9]{1,30}|true|\[\])"#,
         head in r"(\[limits\]|\[defaults\]|\[limits.execs\]|)\n",
     ) {
         let text = format!("{head}{key} = {value}\n");

@@ -32,6 +32,17 @@ fn a_first_budget_reads_like_this() {
     insta::assert_snapshot!(init(&runs));
 }
 
+/// In a short job some runs have too few ticks to know their system time, and would be refused.
+#[test]
+fn system_time_is_limited_only_if_every_run_knows_it() {
+    let limited = |cpu: f64| {
+        let mut run = job("a.ptrace", 100.0, 1.0, 3, cpu);
+        run.metrics.metrics.push(metric("total_cpu_system_seconds", &[], cpu / 2.0));
+        init(&[run]).contains("\ntotal_cpu_system_seconds = ")
+    };
+    assert!(limited(4.0) && !limited(0.4));
+}
+
 proptest! {
     #[test]
     fn whatever_the_names_and_figures(

@@ -67,7 +67,7 @@ fn a_report_is_only_a_report() {
         let short = name.len() < 60;
         assert!(!short || texts.iter().any(|t| t.contains(&*shown)), "{shown} is not in {xml}");
         let messages = hostile::annotations(&what, &render::annotations(&report));
-        assert_eq!(messages.len(), report.findings.len());
+        assert_eq!(messages.len(), report.groups.len());
         let json = hostile::json(&what, &report.to_json().expect("it is JSON"));
         assert_eq!(json["verdict"], "regression");
     }

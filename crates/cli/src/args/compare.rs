@@ -53,7 +53,8 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DiffFormat,
 
-    /// Draw the difference in the number of processes, by command, as a waterfall chart.
+    /// Draw the difference in the number of processes, by command, as a waterfall chart: as SVG,
+    /// or as PNG if the file's name ends in .png.
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) waterfall: Option<PathBuf>,
 
@@ -127,6 +128,7 @@ pub(crate) enum MetricsFormat {
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     long_about = "Fail if a run is worse than a budget or a baseline allows.\n\n\
+        Limits that are exceeded for the same reason are one finding, which names the program or directory. \
         Counts are compared exactly, or with the spread of several baselines. CPU time needs several \
         runs on each side, and fails only if the whole confidence interval of the ratio is beyond the \
         limit; if noise prevents a decision, the result is inconclusive. Wall time is compared only if a \
@@ -134,7 +136,7 @@ pub(crate) enum MetricsFormat {
     after_long_help = "Exit status: 0 within limits, 1 the gate itself failed, 2 invalid arguments or \
         budget, 3 worse than allowed, 4 inconclusive.\n\n\
         Examples:\n  \
-        proctrace gate init good.ptrace > gate.toml\n  \
+        proctrace gate init good1.ptrace good2.ptrace good3.ptrace > gate.toml\n  \
         proctrace gate --budget gate.toml new.ptrace\n  \
         proctrace gate --limit 'execs{command=\"sed\"}=0%|500' --baseline old.ptrace new.ptrace\n  \
         proctrace gate run --budget gate.toml --runs 5 -- ./job.sh\n  \
@@ -193,7 +195,7 @@ pub(crate) struct GateOptions {
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     pub(crate) annotations: Annotations,
 
-    /// Maximum number of findings printed.
+    /// Maximum number of findings printed, and of exceeded limits in each.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) top: usize,
 
@@ -217,9 +219,9 @@ pub(crate) enum Annotations {
 pub(crate) enum GateAction {
     /// Write a budget that these runs satisfy.
     #[command(
-        long_about = "Write a budget that these runs satisfy to stdout, with tight limits for counts, loose \
-            ones for CPU time, and comments that explain them. All runs must be of the same command; the \
-            more runs, the better their variation is known."
+        long_about = "Write a budget that these runs satisfy to stdout, with tight limits for counts, limits \
+            for the CPU time of programs that follow from its spread over the runs, and comments that \
+            explain them. All runs must be of the same command; five show how much its CPU time varies."
     )]
     Init {
         /// Runs known to be good.

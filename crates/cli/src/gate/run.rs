@@ -39,7 +39,7 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
         None => scratch.path(),
     };
     let (options, backend) = (Options::default(), Backend::default());
-    let mut runs = Vec::new();
+    let (mut runs, mut traces) = (Vec::new(), Vec::new());
     for number in 1..=args.runs {
         let name = format!("run-{number}.ptrace");
         let trace = directory.join(&name);
@@ -57,8 +57,9 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
         check(job.record_quietly()?, number, args.allow_failure)?;
         let metrics = runs::of_trace(&trace, &args.gate.rules)?;
         runs.push(RunMetrics { name: shown(&trace, args.keep.is_some(), name), metrics });
+        traces.push(trace);
     }
-    judge(&args.gate, &budget, &baselines, &runs)
+    judge(&args.gate, &budget, &baselines, &runs, &traces)
 }
 
 /// The name of a run in reports: its file, if that is kept.

@@ -77,6 +77,17 @@ fn absolute_limits_need_no_baseline() {
 }
 
 #[test]
+fn a_limit_may_ask_for_several_runs() {
+    let cpu =
+        |after: &[f64]| status("total_cpu_seconds", "{ absolute = 5, min_runs = 3 }", &[], after);
+    assert_eq!(cpu(&[9.0]), inconclusive(Code::FewRuns));
+    assert_eq!(cpu(&[9.0, 9.0]), inconclusive(Code::FewRuns));
+    assert_eq!(cpu(&[9.0, 9.0, 9.0]), regression(Code::Absolute));
+    assert_eq!(cpu(&[9.0, 9.0, 4.0]), inconclusive(Code::RunsDisagree));
+    assert_eq!(cpu(&[4.0]), PASSED);
+}
+
+#[test]
 fn measured_figures_fail_only_beyond_their_noise() {
     let cpu = |body: &str, before: &[f64], after: &[f64]| {
         status("total_cpu_seconds", body, before, after)
@@ -117,6 +128,27 @@ fn small_changes_of_measured_figures_pass() {
     assert_eq!(faults(&[0.0, 0.0, 1.0], &[0.0, 1.0, 1.0]), PASSED);
     assert_eq!(faults(&[0.0, 0.0, 1.0], &[0.0, 1.0, 2.0]), inconclusive(Code::Noise));
     assert_eq!(cpu(&[0.0; 2], &[0.5; 2]), inconclusive(Code::FewRuns));
+}
+
+/// The message names both parts of what is allowed; the larger one counts.
+#[test]
+fn the_smallest_change_that_counts_is_in_the_message() {
+    let says = |body: &str, before: &[f64], after: &[f64]| {
+        let family = MetricFamily::named("command_cpu_seconds").unwrap();
+        let numbers = Numbers::of(family.kind, Some(before), after).unwrap();
+        let rule = rule("command_cpu_seconds", body);
+        judge(&rule, family, Some(before), after, &numbers).message
+    };
+    let quiet = [0.010, 0.011, 0.009, 0.010, 0.010];
+    let body = "{ relative_percent = 5, min_change = 0.1 }";
+    for after in [quiet.map(|x| x * 2.0), quiet.map(|x| x * 50.0)] {
+        let message = says(body, &quiet, &after);
+        assert!(message.contains("; an increase of up to 5 % or 100 ms is allowed"), "{message}");
+    }
+    let message = says("{ relative_percent = 0, min_change = 0.1 }", &quiet, &quiet);
+    assert!(message.contains("; an increase of up to 100 ms is allowed"), "{message}");
+    let message = says("'5%'", &quiet, &quiet.map(|x| x * 0.5));
+    assert!(message.contains("; an increase of up to 5 % is allowed"), "{message}");
 }
 
 /// Runs `count` comparisons of 5 runs with 5; returns how many fail and how many pass.

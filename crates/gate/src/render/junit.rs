@@ -3,8 +3,8 @@
 use proctrace_report::escape::xml;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use super::text::push_finding;
-use crate::verdict::{Effect, Finding, Report};
+use super::text::{push_group, push_part};
+use crate::verdict::{Effect, Finding, Group, Report};
 
 /// Serialisation of the XML failed.
 #[derive(Debug, thiserror::Error)]
@@ -26,14 +26,10 @@ const MOST: usize = 50;
 pub fn junit(report: &Report) -> Result<String, JunitError> {
     let mut suite = TestSuite::new("proctrace gate");
     for (at, rule) in report.rules.iter().enumerate() {
-        let findings: Vec<&Finding> =
-            report.findings.iter().filter(|finding| finding.rule == Some(at)).collect();
-        suite.add_test_case(case(report, &rule.text, &findings));
+        suite.add_test_case(case(report, &rule.text, Some(at)));
     }
-    let others: Vec<&Finding> =
-        report.findings.iter().filter(|finding| finding.rule.is_none()).collect();
-    if !others.is_empty() {
-        suite.add_test_case(case(report, "the recordings", &others));
+    if report.findings.iter().any(|finding| finding.rule.is_none()) {
+        suite.add_test_case(case(report, "the recordings", None));
     }
     let mut whole = quick_junit::Report::new("proctrace");
     whole.add_test_suite(suite);
@@ -43,14 +39,26 @@ pub fn junit(report: &Report) -> Result<String, JunitError> {
     Ok(text.replacen(&skipped, "", 1))
 }
 
-fn case(report: &Report, name: &str, findings: &[&Finding]) -> TestCase {
+/// The case of a rule, or of the recordings. A group is described in full in the case of the rule of
+/// its first finding; the cases of the other rules have their own findings of the group.
+fn case(report: &Report, name: &str, rule: Option<usize>) -> TestCase {
+    let findings: Vec<&Finding> =
+        report.findings.iter().filter(|finding| finding.rule == rule).collect();
+    let groups: Vec<&Group> = (report.groups.iter())
+        .filter(|group| findings.iter().any(|finding| is_in(finding, group, report)))
+        .collect();
     let mut body = String::from("\n");
-    for finding in findings.iter().take(MOST) {
-        push_finding(&mut body, report, finding);
+    for group in groups.iter().take(MOST) {
+        match rule {
+            Some(at) if report.first_of(group).is_some_and(|first| first.rule != Some(at)) => {
+                push_part(&mut body, report, group, at);
+            }
+            _ => push_group(&mut body, report, group, MOST),
+        }
         body.push('\n');
     }
-    if findings.len() > MOST {
-        body.push_str(&format!("{} more findings of this rule\n", findings.len() - MOST));
+    if groups.len() > MOST {
+        body.push_str(&format!("{} more findings of this rule\n", groups.len() - MOST));
     }
     let worst = findings.iter().min_by_key(|finding| finding.effect);
     let status = match worst.map(|finding| finding.effect) {
@@ -64,7 +72,7 @@ fn case(report: &Report, name: &str, findings: &[&Finding]) -> TestCase {
             if let Some(worst) = worst {
                 status
                     .set_type(worst.code.name())
-                    .set_message(xml(&worst.message).into_owned())
+                    .set_message(xml(&message(worst)).into_owned())
                     .set_description(body.as_str());
             }
             status
@@ -80,6 +88,18 @@ fn case(report: &Report, name: &str, findings: &[&Finding]) -> TestCase {
     case
 }
 
+fn is_in(finding: &Finding, group: &Group, report: &Report) -> bool {
+    report.groups.get(finding.group).is_some_and(|own| std::ptr::eq(own, group))
+}
+
+/// The message of a finding with its cause.
+fn message(finding: &Finding) -> String {
+    match &finding.cause {
+        Some(cause) => format!("{}; cause: {cause}", finding.message),
+        None => finding.message.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +111,7 @@ mod tests {
         let text = junit(&report).unwrap();
         assert!(text.contains(r#"<testsuite name="proctrace gate" tests="4""#), "{text}");
         assert!(text.contains(r#"<failure message="5,804 before, 6,404 after"#), "{text}");
+        assert!(text.contains("cause: +600 sed, started by poll.sh: 5,804"), "{text}");
         assert!(
             text.contains("spawns{parent=&quot;poll.sh&quot;,child=&quot;sed&quot;}: +600"),
             "{text}"

@@ -4,8 +4,11 @@ use std::fmt::Write as _;
 
 use proctrace_report::escape::{links, unlinked};
 
-use super::{contributors_heading, origin, subject};
-use crate::verdict::{Check, Finding, Report, Status};
+use super::{
+    ADVICE, ALSO, advice, brief, contributors_heading, heading, origin, other_effect, others,
+    reason, related, subject,
+};
+use crate::verdict::{Check, Finding, Group, Report, Status};
 
 /// Maximum size: GitHub limits the summary of a step to 1,024 KiB, and drops larger ones entirely
 /// (docs.github.com, "Workflow commands", step isolation and limits). The rest is left for output
@@ -35,8 +38,8 @@ pub fn markdown(report: &Report) -> String {
     }
     out.push_str("\n\n");
     let mut left_out = 0;
-    for finding in &report.findings {
-        let part = one(report, finding);
+    for group in &report.groups {
+        let part = one(report, group);
         if left_out == 0 && out.len() + part.len() + RESERVE <= MARKDOWN_MOST_BYTES {
             out.push_str(&part);
         } else {
@@ -76,27 +79,40 @@ pub fn markdown(report: &Report) -> String {
     out
 }
 
-fn one(report: &Report, finding: &Finding) -> String {
-    let mut out = format!(
-        "### {} {}: {}\n\n{}",
-        finding.code,
-        finding.effect.word(),
-        finding.code.title(),
-        code(subject(report, finding))
-    );
-    let origin = origin(report, finding);
-    if !origin.is_empty() {
-        let _ = write!(out, ", rule at {}", code(&origin));
-    }
-    let _ = write!(out, "\n\n{}\n\n", plain(&finding.message));
-    let rule = finding.rule.and_then(|rule| report.rules.get(rule));
-    if let Some(because) = rule.and_then(|rule| rule.because.as_ref()) {
+fn one(report: &Report, group: &Group) -> String {
+    let Some(first) = report.first_of(group) else { return String::new() };
+    let mut out = format!("### {}\n\n", plain(&heading(group, first)));
+    out.push_str(&rule_of(report, first, &code(subject(report, first))));
+    let _ = write!(out, "\n\n{}\n\n", plain(&first.message));
+    if let Some(because) = reason(report, first) {
         let _ = write!(out, "Reason for the limit: {}\n\n", plain(because));
     }
-    if !finding.contributors.is_empty() {
-        let _ =
-            write!(out, "{}\n\n| metric | change |\n|---|---|\n", contributors_heading(finding));
-        for contributor in &finding.contributors {
+    let also = others(report, group).count();
+    if also > 0 {
+        let _ = write!(out, "{ALSO}\n\n| metric | change and limit | rule |\n|---|---|---|\n");
+    }
+    for finding in others(report, group).take(MOST_ROWS) {
+        let mut result = plain(&(brief(finding) + &other_effect(group, finding)));
+        if let Some(because) = reason(report, finding) {
+            let _ = write!(result, "; reason for the limit: {}", plain(because));
+        }
+        let _ = writeln!(
+            out,
+            "| {} | {result} | {} |",
+            code(subject(report, finding)),
+            code(&origin(report, finding))
+        );
+    }
+    if also > 0 {
+        out.push('\n');
+    }
+    if also > MOST_ROWS {
+        let _ = write!(out, "{} more are left out.\n\n", also - MOST_ROWS);
+    }
+    let related = related(report, group, first);
+    if !related.is_empty() {
+        let _ = write!(out, "{}\n\n| metric | change |\n|---|---|\n", contributors_heading(first));
+        for contributor in related {
             let _ = writeln!(
                 out,
                 "| {} | {} |",
@@ -106,7 +122,21 @@ fn one(report: &Report, finding: &Finding) -> String {
         }
         out.push('\n');
     }
+    if !group.advice.is_empty() {
+        let _ = write!(out, "{ADVICE}\n\n| change | predicted gain |\n|---|---|\n");
+        for one in &group.advice {
+            let (what, gain) = advice(one);
+            let _ = writeln!(out, "| {} | {} |", plain(&what), plain(&gain));
+        }
+        out.push('\n');
+    }
     out
+}
+
+/// What a finding is about, with the location of its rule.
+fn rule_of(report: &Report, finding: &Finding, what: &str) -> String {
+    let origin = origin(report, finding);
+    if origin.is_empty() { what.to_owned() } else { format!("{what}, rule at {}", code(&origin)) }
 }
 
 /// Longer names are truncated: one name must not fill the whole summary.
@@ -199,23 +229,23 @@ mod tests {
     #[test]
     fn a_summary_says_what_is_wrong() {
         let text = markdown(&sample::report("sed"));
-        assert!(text.contains("### PT001 failure: count worse than the baseline"), "{text}");
+        assert!(text.contains("### PT001 failure&#58; +600 sed, started by poll"), "{text}");
         let (cells, headings, links) = read(&text);
-        assert_eq!((headings, links), (5, 0), "{text}");
+        assert_eq!((headings, links), (4, 0), "{text}");
         assert!(cells.contains(&r#"spawns{parent="poll.sh",child="sed"}"#.to_owned()), "{cells:?}");
     }
 
     #[test]
     fn a_long_report_is_cut_and_says_so() {
         let mut report = sample::report("sed");
-        let first = report.findings[0].clone();
-        report.findings = vec![first; 20_000];
+        let first = report.groups[0].clone();
+        report.groups = vec![first; 20_000];
         let text = markdown(&report);
         assert!(text.len() < MARKDOWN_MOST_BYTES && text.len() > MARKDOWN_MOST_BYTES * 9 / 10);
         assert!(text.contains("more findings do not fit here"));
         let mut report = sample::report(&"*".repeat(10_000_000));
         assert!(markdown(&report).len() < MARKDOWN_MOST_BYTES);
-        report.findings.clear();
+        report.groups.clear();
         let passed =
             report.checks.iter().find(|check| check.status == Status::Passed).unwrap().clone();
         report.checks = vec![passed; 2_000];
@@ -227,7 +257,7 @@ mod tests {
         fn hostile_names_are_only_names(name in r"([|`*_\[\]()<>&#!\\@:~-]|www\.|https?://|[a-z]|<!--|\$){1,16}") {
             let text = markdown(&sample::report(&name));
             let (cells, headings, links) = read(&text);
-            prop_assert_eq!((headings, links), (5, 0), "{}", text);
+            prop_assert_eq!((headings, links), (4, 0), "{}", text);
             let written = crate::pattern::quoted(&name);
             let wanted = format!("spawns{{parent=\"poll.sh\",child=\"{written}\"}}");
             prop_assert!(cells.contains(&wanted), "{} {:?}", wanted, cells);

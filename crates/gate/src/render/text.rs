@@ -2,58 +2,121 @@
 
 use proctrace_report::escape::terminal;
 
-use super::{contributors_heading, origin, subject};
-use crate::verdict::{Finding, Report, Verdict};
+use super::{
+    ADVICE, ALSO, advice, brief, contributors_heading, heading, origin, other_effect, others,
+    reason, related, subject,
+};
+use crate::verdict::{Effect, Finding, Group, Report, Verdict};
 
 const WIDTH: usize = 80;
 
-/// The report as text, limited to `most` findings.
+/// The report as text, limited to `most` groups of findings, and as many findings of each.
 pub fn text(report: &Report, most: usize) -> String {
     let mut out = String::new();
     push(&mut out, 0, &report.headline());
-    for finding in report.findings.iter().take(most) {
+    for group in report.groups.iter().take(most) {
         out.push('\n');
-        push_finding(&mut out, report, finding);
+        push_group(&mut out, report, group, most);
     }
-    if report.findings.len() > most {
-        let left = report.findings.len() - most;
+    if report.groups.len() > most {
+        let left = report.groups.len() - most;
         let what = if left == 1 { "finding is" } else { "findings are" };
-        let all = report.findings.len();
+        let all = report.groups.len();
         push(&mut out, 0, &format!("\n{left} more {what} not shown: --top {all} shows all."));
     }
     let Some(first) = report.findings.first() else { return out };
     out.push('\n');
     if report.verdict == Verdict::Regression {
         push(&mut out, 0, "If the change is intended, record a new baseline or change the limit.");
+        let fails = |group: &&Group| group.effect == Effect::Fails && group.cause.is_none();
+        if report.baselines.is_empty() && report.groups.iter().any(|group| fails(&group)) {
+            push(&mut out, 0, "With --baseline and a good run, more causes can be named.");
+        }
     }
     push(&mut out, 0, &format!("For an explanation: proctrace gate explain {}", first.code));
     out
 }
 
-/// Appends one finding in full.
-pub(super) fn push_finding(out: &mut String, report: &Report, finding: &Finding) {
-    let heading = format!("{} {}: {}", finding.code, finding.effect.word(), finding.code.title());
-    let origin = terminal(&origin(report, finding)).into_owned();
-    // Both go on one line if they fit, with the location of the rule right-aligned.
-    let (left, right) = (heading.chars().count(), origin.chars().count());
-    if left + 2 + right <= WIDTH {
-        let gap = if right > 0 { WIDTH - left - right } else { 0 };
-        out.extend([heading.as_str(), &" ".repeat(gap), &origin, "\n"]);
-    } else {
-        out.extend([heading.as_str(), "\n"]);
-        push(out, 2, &origin);
+/// Appends a group in full, but at most so many further findings.
+pub(super) fn push_group(out: &mut String, report: &Report, group: &Group, most: usize) {
+    let Some(first) = report.first_of(group) else { return };
+    push_heading(out, report, group, first);
+    push_finding(out, report, first);
+    let also: Vec<&Finding> = others(report, group).collect();
+    if !also.is_empty() {
+        push(out, 2, ALSO);
     }
+    let shown = if also.len() > most { most.saturating_sub(1) } else { also.len() };
+    for finding in &also[..shown] {
+        let effect = other_effect(group, finding);
+        let what = format!("{}: {}{effect}", subject(report, finding), brief(finding));
+        push_with_origin(out, 4, &what, &origin(report, finding));
+        if let Some(reason) = reason(report, finding) {
+            push(out, 6, &format!("Reason for the limit: {reason}"));
+        }
+    }
+    if also.len() > shown {
+        let all = also.len();
+        push(out, 4, &format!("{} more: --top {all} shows all.", all - shown));
+    }
+    let related = related(report, group, first);
+    if !related.is_empty() {
+        push(out, 2, contributors_heading(first));
+    }
+    for contributor in related {
+        push_contributor(out, &contributor.metric, &contributor.message);
+    }
+    if !group.advice.is_empty() {
+        push(out, 2, ADVICE);
+    }
+    for one in &group.advice {
+        let (what, gain) = advice(one);
+        push(out, 4, &what);
+        push(out, 6, &gain);
+    }
+}
+
+/// Appends those findings of a group that belong to a rule.
+pub(super) fn push_part(out: &mut String, report: &Report, group: &Group, rule: usize) {
+    let Some(first) = report.first_of(group) else { return };
+    push(out, 0, &heading(group, first));
+    for finding in others(report, group).filter(|finding| finding.rule == Some(rule)) {
+        push_finding(out, report, finding);
+    }
+    if let Some(rule) = first.rule.and_then(|rule| report.rules.get(rule)) {
+        push(out, 2, &format!("All limits exceeded for this reason: see {}", rule.text));
+    }
+}
+
+/// Appends the heading of a group, with the location of the first finding's rule.
+fn push_heading(out: &mut String, report: &Report, group: &Group, first: &Finding) {
+    push_with_origin(out, 0, &heading(group, first), &origin(report, first));
+}
+
+/// Appends text and, right-aligned, the location of a rule; both on one line if they fit.
+fn push_with_origin(out: &mut String, indent: usize, what: &str, origin: &str) {
+    let (shown, origin) = (terminal(what), terminal(origin));
+    let (left, right) = (indent + shown.chars().count(), origin.chars().count());
+    if left + 2 + right <= WIDTH && !what.contains('\n') {
+        out.extend([&*" ".repeat(indent), &*shown]);
+        if right > 0 {
+            out.extend([&*" ".repeat(WIDTH - left - right), &*origin]);
+        }
+        out.push('\n');
+        return;
+    }
+    push_hanging(out, indent, what);
+    if right > 0 {
+        push(out, indent + 2, &origin);
+    }
+}
+
+/// Appends a finding without its heading: the metric, the numbers, and the reason for the limit.
+fn push_finding(out: &mut String, report: &Report, finding: &Finding) {
     push(out, 2, subject(report, finding));
     push(out, 2, &finding.message);
-    let rule = finding.rule.and_then(|rule| report.rules.get(rule));
-    if let Some(because) = rule.and_then(|rule| rule.because.as_ref()) {
-        push(out, 2, &format!("Reason for the limit: {because}"));
-    }
-    if !finding.contributors.is_empty() {
-        push(out, 2, contributors_heading(finding));
-        for contributor in &finding.contributors {
-            push_contributor(out, &contributor.metric, &contributor.message);
-        }
+    if let Some(reason) = reason(report, finding) {
+        push(out, 2, &format!("Reason for the limit: {reason}"));
     }
 }
 
@@ -62,27 +125,38 @@ fn push_contributor(out: &mut String, metric: &str, message: &str) {
     let (value, rest) = message.split_at(message.find(" (").unwrap_or(message.len()));
     let (first, rest) = (terminal(metric), terminal(rest));
     let first = format!("{first}: {}", terminal(value));
-    push_words(out, 4, std::iter::once(&*first).chain(words(rest.trim_start())));
+    push_words(
+        out,
+        [4; 2],
+        std::iter::once(&*first).chain(words(rest.trim_start()).filter(|w| !w.is_empty())),
+    );
 }
 
 /// Appends text wrapped at spaces to 80 columns where possible. Its line feeds are kept; all other
 /// control characters are made visible.
 fn push(out: &mut String, indent: usize, text: &str) {
     for line in text.split('\n') {
-        push_words(out, indent, words(&terminal(line)));
+        push_words(out, [indent; 2], words(&terminal(line)));
     }
 }
 
-/// Appends one paragraph. A metric longer than a line is not broken, so that it can be copied;
-/// other long words, such as hostile names, are.
-fn push_words<'w>(out: &mut String, indent: usize, words: impl Iterator<Item = &'w str>) {
+/// Appends text as [`push`], with lines after the first indented further.
+fn push_hanging(out: &mut String, indent: usize, text: &str) {
+    let lines = text.replace('\n', " ");
+    push_words(out, [indent, indent + 2], words(&terminal(&lines)));
+}
+
+/// Appends one paragraph, with the indents of its first line and of the others. A metric longer than
+/// a line is not broken, so that it can be copied; other long words, such as hostile names, are.
+fn push_words<'w>(out: &mut String, indents: [usize; 2], words: impl Iterator<Item = &'w str>) {
+    let [mut indent, others] = indents;
     let mut column = 0;
     for word in words {
         let whole = word.contains(LABEL);
         let mut word: Vec<char> = word.chars().collect();
         if column > indent && column + 1 + word.len() > WIDTH {
             out.push('\n');
-            column = 0;
+            (column, indent) = (0, others);
         } else if column > indent {
             out.push(' ');
             column += 1;
@@ -91,6 +165,10 @@ fn push_words<'w>(out: &mut String, indent: usize, words: impl Iterator<Item = &
             if column == 0 {
                 out.push_str(&" ".repeat(indent));
                 column = indent;
+                // Not even a word of a name begins a line with two colons.
+                if word.starts_with(&[':', ':']) {
+                    word.splice(..1, "\\x3a".chars());
+                }
             }
             let room = if whole { word.len() } else { WIDTH.saturating_sub(column).max(1) };
             let mut end = word.len().min(room);
@@ -106,7 +184,7 @@ fn push_words<'w>(out: &mut String, indent: usize, words: impl Iterator<Item = &
                 break;
             }
             out.push('\n');
-            column = 0;
+            (column, indent) = (0, others);
         }
     }
     while out.ends_with(' ') {
@@ -164,7 +242,7 @@ mod tests {
     #[test]
     fn findings_beyond_the_wanted_number_are_counted() {
         let text = text(&sample::report("sed"), 1);
-        assert!(text.contains("3 more findings are not shown: --top 4 shows"), "{text}");
+        assert!(text.contains("2 more findings are not shown: --top 3 shows"), "{text}");
     }
 
     #[test]
