@@ -8,13 +8,13 @@ use proctrace_findings::{
 };
 use proctrace_trace::Quantity;
 
-use crate::advice::{AdviceRules, advise};
+use crate::advice::{AdviceRules, advise_along};
 use crate::books::waits::Accounting;
 use crate::books::{detached, laws};
 use crate::error::AnalysisError;
 use crate::overview::sums::Sums;
 use crate::overview::{blind_spots, ends, lookups, memory, path, programs, summary};
-use crate::path::Explained;
+use crate::path::{CriticalPath, Explained};
 use crate::recording::Recording;
 use crate::recording::knowledge::WHO;
 
@@ -31,6 +31,7 @@ pub struct Analysis<'a> {
     ends: OnceCell<Ends>,
     detached: OnceCell<Vec<usize>>,
     memory: OnceCell<Option<Memory>>,
+    critical: OnceCell<Option<CriticalPath>>,
     path: OnceCell<Option<Explained>>,
     pub(crate) correlations: OnceCell<Correlations>,
     summary: OnceCell<Summary>,
@@ -49,6 +50,7 @@ impl<'a> Analysis<'a> {
             ends: OnceCell::new(),
             detached: OnceCell::new(),
             memory: OnceCell::new(),
+            critical: OnceCell::new(),
             path: OnceCell::new(),
             correlations: OnceCell::new(),
             summary: OnceCell::new(),
@@ -61,9 +63,10 @@ impl<'a> Analysis<'a> {
     /// If a table cannot be computed, which would be a bug in this crate.
     pub fn findings(&self) -> Result<Findings, AnalysisError> {
         let recording = self.recording;
-        // It takes as long as a third of all else, and needs nothing of it.
+        let path = self.critical();
+        // It takes as long as a third of all else, and needs nothing else of it.
         std::thread::scope(|scope| {
-            let advice = scope.spawn(|| recording.knows.all(ADVICE).then(|| best(recording)));
+            let advice = scope.spawn(|| recording.knows.all(ADVICE).then(|| best(recording, path)));
             let found = self.without_advice()?;
             let advice = advice.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             Ok(Findings { advice, ..found })
@@ -161,8 +164,14 @@ impl<'a> Analysis<'a> {
 
     /// The critical path; `None` where it or its programs are not known.
     pub(crate) fn path(&self) -> Option<&Explained> {
-        let path = || Explained::of(self.recording).filter(|_| self.recording.knows.all(WHO));
+        let known = self.recording.knows.all(WHO);
+        let path = || self.critical().filter(|_| known).map(|it| Explained::of(self.recording, it));
         self.path.get_or_init(path).as_ref()
+    }
+
+    /// The critical path as such.
+    fn critical(&self) -> Option<&CriticalPath> {
+        self.critical.get_or_init(|| CriticalPath::of(self.recording)).as_ref()
     }
 }
 
@@ -171,9 +180,9 @@ const ADVICE: &[Quantity] =
     &[Quantity::Forks, Quantity::Execs, Quantity::Argv, Quantity::Cpu, Quantity::Waits];
 
 /// The advice that the summary names: what pays at least one percent, without what is part of better advice.
-fn best(recording: &Recording) -> Advised {
+fn best(recording: &Recording, path: Option<&CriticalPath>) -> Advised {
     const SHOWN: usize = 3;
-    let mut advised = advise(recording, &AdviceRules::built_in(), 1.0);
+    let mut advised = advise_along(recording, path, &AdviceRules::built_in(), 1.0);
     advised.advice.retain(|advice| advice.part_of.is_none());
     advised.advice.truncate(SHOWN);
     advised

@@ -25,6 +25,7 @@ mod libs;
 mod load;
 mod options;
 mod overview;
+mod page;
 mod path;
 mod recording;
 mod samplers;
@@ -48,6 +49,7 @@ pub use libs::{
 };
 pub use options::{Content, Options};
 pub use overview::rule_uses::classification;
+pub use page::page;
 pub use recording::Recording;
 pub use recording::exit::{End, Exit};
 pub use recording::knowledge::says_what_it_needs;

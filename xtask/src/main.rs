@@ -1,5 +1,5 @@
 //! Development tasks of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `soak`, `bpf`,
-//! `dist`, `fixtures`, `fuzz`, `payloads`, `setup`.
+//! `dist`, `fixtures`, `fuzz`, `payloads`, `setup`, `web`.
 
 #![expect(clippy::print_stdout, reason = "it is for people to watch")]
 
@@ -19,6 +19,7 @@ mod soak;
 mod test;
 mod unprivileged;
 mod verifier;
+mod web;
 
 use std::process::ExitCode;
 
@@ -70,6 +71,8 @@ enum Chore {
     Soak(soak::SoakArgs),
     /// Install the tools needed to build and test.
     Setup,
+    /// Bundle the script and the style of `report --html`; needs node and npm.
+    Web,
 }
 
 fn main() -> ExitCode {
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Chore::Payloads(args) => payloads::run(&args),
         Chore::Soak(args) => soak::run(&args),
         Chore::Setup => setup::run(setup::EVERYTHING),
+        Chore::Web => web::run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

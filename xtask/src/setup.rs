@@ -50,11 +50,20 @@ pub(crate) const EVERYTHING: &[Tool] = &[
     Tool { there: || exists("perf"), debian: "linux-perf", rhel: "perf" },
     // third-party parsers of gate output
     PYTHON[0],
+    // a browser for the page of `report --html`
+    Tool { there: || exists("chromium"), debian: "chromium", rhel: "chromium" },
+    Tool { there: || exists("chromedriver"), debian: "chromium-driver", rhel: "chromedriver" },
 ];
 
 /// For payloads in Python. RHEL's python3 may be too old, and includes venv.
 pub(crate) const PYTHON: &[Tool] =
     &[Tool { there: || !is_wanting(), debian: "python3-venv", rhel: "python3.12" }];
+
+/// For the script of `report --html`.
+pub(crate) const WEB: &[Tool] = &[
+    Tool { there: || exists("node"), debian: "nodejs", rhel: "nodejs" },
+    Tool { there: || exists("npm"), debian: "npm", rhel: "npm" },
+];
 
 /// Other tracers, for comparison.
 pub(crate) const PEERS: &[Tool] = &[

@@ -17,11 +17,13 @@ use crate::setup;
 const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "accidents"),
     ("proctrace", "advise"),
+    ("proctrace", "advise_pairs"),
     ("proctrace", "critical_path"),
     ("proctrace", "ends"),
     ("proctrace", "export"),
     ("proctrace", "fidelity"),
     ("proctrace", "gate"),
+    ("proctrace", "gate_causes"),
     ("proctrace", "hostile_payload"),
     ("proctrace", "identity"),
     ("proctrace", "libs"),
@@ -51,6 +53,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "waits"),
     ("proctrace", "withheld"),
     ("proctrace-gate", "readers"),
+    // a browser
+    ("proctrace", "web"),
     // set-user-ID programs, other root directories, musl
     ("proctrace-libsearch", "hostile"),
     ("proctrace-libsearch", "musl"),

@@ -64,7 +64,7 @@ pub(crate) fn private(path: &Path) -> std::io::Result<File> {
 }
 
 /// Refuses to overwrite a recording that was named as the output by mistake.
-fn refuse_traces(path: &Path) -> Result<()> {
+pub(crate) fn refuse_traces(path: &Path) -> Result<()> {
     let mut magic = [0; MAGIC.len()];
     let is_trace = File::open(path)
         .is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic == MAGIC);

@@ -2,13 +2,14 @@
 
 pub(crate) mod directory;
 mod gantt;
+mod html;
 
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_analysis::{ATHENA_EVENTS, Analysis, EventPattern, Options, Section};
-use proctrace_report::{full, gantt_svg, summary};
+use proctrace_report::{PictureFormat, full, summary};
 
 use crate::args::ReportArgs;
 use crate::exit_code::Misuse;
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     // of the time.
     let recording = std::mem::ManuallyDrop::new(rules::load(&args.trace, &args.rules)?);
     // The full report warns at its top, and --json contains "health".
-    if !sections.is_empty() || args.out.is_some() || args.gantt.is_some() {
+    if !sections.is_empty() || args.out.is_some() || args.gantt.is_some() || args.html.is_some() {
         check::warn(&args.trace, &recording);
     }
     let options = Options {
@@ -42,11 +43,20 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     };
     let view = args.chart.view();
     if let Some(path) = &args.gantt {
-        let svg = gantt_svg(&proctrace_analysis::gantt(&recording, &view, &options)?);
-        std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
+        let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
+        let picture = PictureFormat::of(path).gantt(&chart)?;
+        std::fs::write(path, picture)
+            .with_context(|| format!("cannot write {}", path.display()))?;
         say::note(&format!("Gantt chart written to {}", path.display()));
     }
     let analysis = Analysis::of(&recording);
+    if let Some(path) = &args.html {
+        html::write(path, &args.trace, &analysis, &recording, &options)?;
+        say::note(&format!("page written to {}", path.display()));
+        if args.out.is_none() {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     if let Some(path) = &args.out {
         let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
         directory::write(path, &analysis, &options, chart)?;

@@ -38,6 +38,24 @@ fn what_is_left_out_stands_in_the_picture() {
 }
 
 #[test]
+fn a_name_that_ends_in_png_makes_a_bitmap() {
+    let directory = tempfile::tempdir().unwrap();
+    let size = |name: &str| {
+        let file = directory.path().join(name);
+        let output = draw(&file, &["--gantt-order", "tree"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        std::fs::read(&file).unwrap()
+    };
+    let png = size("out.PNG");
+    assert_eq!(png[..8], *b"\x89PNG\r\n\x1a\n");
+    // Width and height are at the begin of the first chunk.
+    let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    let svg = String::from_utf8(size("out.svg")).unwrap();
+    let expected = format!("width=\"{}\" height=\"{}\"", number(16) / 2, number(20) / 2);
+    assert!(svg.contains(&expected), "{expected}: {}", &svg[..200]);
+}
+
+#[test]
 fn what_cannot_be_shown_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let svg = directory.path().join("out.svg");

@@ -35,6 +35,7 @@ pub(crate) struct CheckArgs {
     after_long_help = "Examples:\n  \
         proctrace report\n  \
         proctrace report before.ptrace --gantt before.svg\n  \
+        proctrace report job.ptrace --html job.html\n  \
         proctrace report --gantt tree.svg --gantt-order tree --gantt-min-life 10ms\n  \
         proctrace report --json | jq -r '.categories[:3][].name'",
     group(clap::ArgGroup::new("drawn").args(["gantt", "out"]).multiple(true))
@@ -44,9 +45,15 @@ pub(crate) struct ReportArgs {
     #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
     pub(crate) trace: PathBuf,
 
-    /// Draw the lifetimes of all processes as a Gantt chart.
+    /// Draw the lifetimes of all processes as a Gantt chart: as SVG, or as PNG if the file's name
+    /// ends in .png.
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) gantt: Option<PathBuf>,
+
+    /// Write an interactive page: one file that needs no network. It contains all arguments and
+    /// recorded environments.
+    #[arg(long, value_name = "OUT.html", conflicts_with_all = ["json", "summary", "section"])]
+    pub(crate) html: Option<PathBuf>,
 
     /// Print only this section. Can be given several times; `list` prints all names.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["json", "summary"])]

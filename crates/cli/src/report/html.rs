@@ -1,0 +1,50 @@
+//! `proctrace report --html`: the report as an interactive page.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use proctrace_analysis::{AdviceRules, Analysis, Options, Recording, Section, advise, page};
+use proctrace_report::{Style, full};
+use proctrace_web::{Page, PageSection, render};
+
+use crate::query::{private, refuse_traces};
+
+/// The text for browsers without scripts.
+const STYLE: Style = Style { width: 100, rows: 20, colour: false };
+/// Advice that gains less is left out.
+const ADVICE_MIN_PERCENT: f64 = 1.0;
+
+pub(crate) fn write(
+    path: &Path,
+    trace: &Path,
+    analysis: &Analysis<'_>,
+    recording: &Recording,
+    options: &Options,
+) -> Result<()> {
+    refuse_traces(path)?;
+    let findings = analysis.findings()?;
+    // Without it, what predictions need is not known.
+    let predicts = findings.advice.is_some();
+    let advised = predicts.then(|| advise(recording, &AdviceRules::built_in(), ADVICE_MIN_PERCENT));
+    let data = page(recording, trace, options)?;
+    let sections: Vec<PageSection> = Section::ALL
+        .iter()
+        .map(|section| {
+            let content = analysis.section(section, options)?;
+            let (name, help) = (section.name, section.help);
+            Ok(PageSection { name, help, tables: content.tables, charts: content.charts })
+        })
+        .collect::<Result<_>>()?;
+    let text = full(&findings, &analysis.report_tables(options)?, STYLE);
+    let shown = Page {
+        findings: &findings,
+        advised: advised.as_ref(),
+        data: &data,
+        sections: &sections,
+        text: &text,
+    };
+    let context = || format!("cannot write {}", path.display());
+    let mut out = BufWriter::new(private(path).with_context(context)?);
+    render(&shown, &mut out).and_then(|()| out.flush()).with_context(context)
+}

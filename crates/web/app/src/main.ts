@@ -1,0 +1,316 @@
+// The page: opens the data, builds the parts and connects them.
+
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import { openFirst, openRest, type Recording } from "./data";
+import { announce, h, replace, swatch } from "./dom";
+import { count } from "./format";
+import { Gantt } from "./gantt";
+import { advice, figures, head } from "./head";
+import { ProcessPage } from "./process";
+import { sections } from "./sections";
+import { Strips } from "./strips";
+import { Tables } from "./tables";
+import { type Colours, coloursOf, isDark } from "./theme";
+import { type Order, View } from "./view";
+
+/** Of an A4 or letter page across. */
+const PAPER_WIDTH = "960px";
+const STRIPS = ["CPU by category", "Tasks alive", "New processes", "Switches", "Storage per second", "Memory"];
+
+async function start(): Promise<void> {
+  const app = document.getElementById("app")!;
+  app.append(h("p", { class: "quiet loading" }, "Unpacking the recording…"));
+  const recording = await openFirst();
+  const page = new Page(recording);
+  app.replaceChildren(...page.parts);
+  page.layOut();
+  performance.mark("first-picture");
+  document.documentElement.dataset.state = "drawn";
+  // After the first picture is on the screen.
+  await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  await openRest(recording);
+  page.complete();
+  document.documentElement.dataset.state = "complete";
+}
+
+class Page {
+  readonly parts: HTMLElement[];
+  private colours: Colours;
+  private readonly view: View;
+  private readonly gantt: Gantt;
+  private readonly strips: Strips;
+  private readonly tables: Tables;
+  private readonly process: ProcessPage;
+  private readonly sections = h("div");
+  private readonly found = h("span", { class: "status", role: "status" });
+  private readonly search: HTMLInputElement;
+  private readonly legend = h("ul", { class: "lanes", "aria-label": "Categories" });
+  private readonly reset: HTMLButtonElement;
+  private readonly wanted = new Set(STRIPS);
+  private at = -1;
+
+  constructor(private readonly recording: Recording) {
+    this.colours = coloursOf(recording.lanes, isDark());
+    this.view = new View(recording);
+    const open = (process: number) => this.go(process);
+    this.gantt = new Gantt(this.view, this.colours, open);
+    this.strips = new Strips(this.view);
+    this.tables = new Tables(recording, this.view, this.colours, open);
+    this.process = new ProcessPage(recording, this.colours, (process) => this.go(process), (process) => this.reveal(process));
+    this.search = h("input", {
+      type: "search", id: "search", placeholder: "pid, program or argument", "aria-label": "Search processes", spellcheck: "false",
+      autocomplete: "off",
+      keydown: (event: KeyboardEvent) => {
+        if (event.key === "Enter") this.next(event.shiftKey ? -1 : 1);
+      },
+    });
+    let typing = 0;
+    this.search.addEventListener("input", () => {
+      clearTimeout(typing);
+      typing = setTimeout(() => this.find(this.search.value), 150);
+    });
+    this.reset = button("Clear selection", () => this.view.select(null));
+    this.reset.hidden = true;
+    this.parts = [
+      h("a", { class: "skip", href: "#tables" }, "Skip to the tables"),
+      head(recording, this.themes()),
+      h("main", {},
+        advice(recording, (command) => { this.search.value = command; this.find(command); this.gantt.element.scrollIntoView({ block: "center" }); }),
+        figures(recording), this.timeline(), this.tables.element, this.sections),
+      h("footer", {}, `proctrace ${recording.head.version}. This file is complete: it loads nothing and sends nothing.`),
+      this.process.element,
+    ];
+    this.listen();
+  }
+
+  // ---- the parts ----
+
+  private timeline(): HTMLElement {
+    const { view } = this;
+    const order = h("select", {
+      "aria-label": "Order of rows",
+      change: (event: Event) => { view.order = (event.target as HTMLSelectElement).value as Order; view.tell("rows"); },
+    }, h("option", { value: "tree" }, "Tree"), h("option", { value: "time" }, "By start"), h("option", { value: "category" }, "By category"));
+    order.value = view.order;
+    const fold = h("select", {
+      "aria-label": "Fold the tree",
+      change: (event: Event) => this.fold((event.target as HTMLSelectElement).value),
+    }, h("option", { value: "none" }, "Unfolded"), ...[1, 2, 3, 4].map((depth) => h("option", { value: String(depth) }, `Fold below level ${depth}`)));
+    const threads = this.recording.lanes.reduce((sum, lane) => sum + lane.threads, 0);
+    const strips = h("details", { class: "menu" }, h("summary", {}, "Strips"), h("div", {}, ...this.recording.strips.map((strip) =>
+      check(strip.title, this.wanted.has(strip.title), (on) => {
+        if (on) this.wanted.add(strip.title);
+        else this.wanted.delete(strip.title);
+        this.strips.build(this.wanted, this.colours);
+      }))));
+    const group = (...children: HTMLElement[]) => h("div", { class: "group", role: "group" }, ...children);
+    return h("section", { id: "timeline", "aria-labelledby": "timeline-title" },
+      h("h2", { id: "timeline-title" }, "Timeline"),
+      h("div", { class: "toolbar" },
+        group(this.search, button("‹", () => this.next(-1), "Previous match"), button("›", () => this.next(1), "Next match"), this.found,
+          check("only matches", false, (on) => { view.onlyFound = on; view.tell("rows"); })),
+        group(order, fold),
+        group(check(`Threads (${count(threads)})`, false, (on) => { view.threads = on; view.setFocus(-1); view.tell("rows"); }),
+          check("Critical path", true, (on) => { view.path = on; this.gantt.draw(); }),
+          check("Colour by end", false, (on) => { view.byOutcome = on; this.lanes(); this.gantt.recolour(this.colours); }),
+          strips),
+        group(button("+", () => view.zoom(1 / 1.7), "Zoom in"), button("−", () => view.zoom(1.7), "Zoom out"),
+          button("↕ +", () => this.gantt.zoomRows(1.7), "Higher rows"), button("↕ −", () => this.gantt.zoomRows(1 / 1.7), "Lower rows"),
+          button("All", () => { view.look(0, this.recording.length); this.gantt.fit(); }, "Show everything"), this.reset)),
+      this.legend,
+      this.strips.element, this.gantt.element,
+      h("details", { class: "keys" }, h("summary", {}, "Keys and mouse"), h("p", { id: "chart-keys" },
+        "Arrow keys: left and right move in time, up and down go through the rows. Plus and minus zoom in time, ] and [ change the height of rows. "
+        + "Enter opens the process, Space folds it, S selects its time, Z zooms to the selection, F shows everything, Escape clears the selection. "
+        + "Mouse: drag to move, Shift and drag to select a time (or drag in the strips), Ctrl and wheel to zoom in time, Alt and wheel to zoom rows, "
+        + "double click to open a process. Slash goes to the search.")));
+  }
+
+  private themes(): HTMLElement {
+    const select = h("select", {
+      "aria-label": "Colours of the page",
+      change: (event: Event) => {
+        const { value } = event.target as HTMLSelectElement;
+        if (value === "auto") delete document.documentElement.dataset.theme;
+        else document.documentElement.dataset.theme = value;
+        this.recolour();
+      },
+    }, h("option", { value: "auto" }, "Auto"), h("option", { value: "light" }, "Light"), h("option", { value: "dark" }, "Dark"));
+    return h("label", { class: "theme" }, "Theme ", select);
+  }
+
+  /** The meaning of the colours. */
+  private lanes(): void {
+    const { recording, colours, view } = this;
+    const entries: [string, string, string][] = view.byOutcome
+      ? [["exit 0", colours.rest, ""], ["exit with another status", colours.series[1], ""], ["killed by a signal", colours.series[5], ""], ["end not recorded", colours.grid, ""]]
+      : recording.lanes.map((lane, at) => [lane.name, colours.lanes[at], count(lane.processes)]);
+    replace(this.legend, ...entries.map(([name, colour, number]) => h("li", {}, swatch(colour),
+      view.byOutcome ? name : h("button", { type: "button", title: "Search for it", click: () => { this.search.value = name; this.find(name); } }, name),
+      h("span", { class: "quiet" }, ` ${number}`))));
+  }
+
+  /** Dark ink on a page of paper, or back to the screen. */
+  private print(on: boolean): void {
+    for (const part of [this.strips.element, this.gantt.element]) part.style.width = on ? PAPER_WIDTH : "";
+    this.recolour(on ? false : isDark());
+    this.layOut();
+    this.strips.paint();
+    if (on) this.tables.grid?.print();
+    else this.tables.grid?.unprint();
+  }
+
+  // ---- what happens ----
+
+  private listen(): void {
+    const { view, gantt, strips } = this;
+    view.on((change) => {
+      switch (change) {
+        case "window": gantt.draw(); strips.update(); break;
+        case "hover": gantt.draw(); strips.hover(); break;
+        case "selection":
+          gantt.draw();
+          strips.select();
+          this.reset.hidden = !view.selection;
+          this.later();
+          break;
+        case "search":
+          this.found.textContent = view.query ? `${count(view.foundCount)} found` : "";
+          if (view.onlyFound) gantt.rebuild(this.colours);
+          else gantt.recolour(this.colours);
+          this.later();
+          break;
+        case "rows": gantt.rebuild(this.colours); break;
+        default: gantt.draw();
+      }
+    });
+    addEventListener("hashchange", () => this.route());
+    addEventListener("keydown", (event) => {
+      if (event.key === "/" && !/^(input|select|textarea)$/i.test((event.target as Element).tagName)) {
+        event.preventDefault();
+        this.search.focus();
+      }
+    });
+    new ResizeObserver(() => this.layOut()).observe(this.gantt.element);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
+    addEventListener("beforeprint", () => this.print(true));
+    addEventListener("afterprint", () => this.print(false));
+  }
+
+  private pending = 0;
+
+  /** The tables, when a selection is not changing any more. */
+  private later(): void {
+    clearTimeout(this.pending);
+    this.pending = setTimeout(() => this.tables.refresh(), 120);
+  }
+
+  private built = false;
+
+  layOut(): void {
+    if (!this.gantt.element.isConnected) return;
+    if (!this.built) {
+      this.built = true;
+      this.lanes();
+      this.strips.build(this.wanted, this.colours);
+    } else this.strips.resize();
+    this.gantt.resize();
+    this.gantt.paint();
+  }
+
+  private recolour(dark = isDark()): void {
+    this.colours = coloursOf(this.recording.lanes, dark);
+    this.lanes();
+    this.gantt.recolour(this.colours);
+    this.strips.build(this.wanted, this.colours);
+    this.tables.recolour(this.colours);
+    this.process.recolour(this.colours);
+  }
+
+  /** When everything is unpacked. */
+  complete(): void {
+    const rest = this.recording.rest!;
+    this.tables.refresh();
+    replace(this.sections, sections(rest));
+    if (rest.leftOut.length) {
+      this.sections.prepend(h("p", { class: "note" }, "Left out of this page for its size: "
+        + rest.leftOut.map((one) => `of ${count(one.of)} ${one.what} all but ${count(one.shown)}`).join("; ") + "."));
+    }
+    this.gantt.draw();
+    if (this.search.value) this.find(this.search.value);
+    this.route();
+  }
+
+  private find(query: string): void {
+    this.at = -1;
+    this.view.search(query);
+  }
+
+  /** Goes to the next process that was found. */
+  private next(by: number): void {
+    const { view, recording } = this;
+    if (this.search.value.trim() !== view.query) this.find(this.search.value);
+    if (!view.found || view.foundCount === 0) return;
+    let at = this.at;
+    do at = (at + by + recording.n) % recording.n; while (!view.found[at]);
+    this.at = at;
+    let number = 0;
+    for (let process = 0; process <= at; process++) number += view.found[process];
+    this.found.textContent = `${count(number)} of ${count(view.foundCount)}`;
+    announce(`${recording.name(at)}, pid ${recording.pid(at)}, ${this.found.textContent}`);
+    this.gantt.reveal(at);
+    view.setFocus(at);
+  }
+
+  private fold(value: string): void {
+    const { folded } = this.view;
+    const { parent, n } = this.recording;
+    folded.fill(0);
+    const level = Number(value);
+    if (level) {
+      const depth = new Uint32Array(n);
+      for (let at = 0; at < n; at++) {
+        depth[at] = parent[at] >= 0 ? depth[parent[at]] + 1 : 0;
+        if (depth[at] >= level) folded[at] = 1;
+      }
+    }
+    this.view.tell("rows");
+  }
+
+  private go(process: number | null): void {
+    if (process === null) {
+      history.pushState(null, "", location.pathname + location.search);
+      this.route();
+    } else location.hash = `process-${process}`;
+  }
+
+  private route(): void {
+    const process = /^#process-(\d+)$/.exec(location.hash)?.[1];
+    if (process !== undefined && Number(process) < this.recording.n) {
+      this.process.show(Number(process));
+      this.view.setFocus(Number(process));
+    } else this.process.hide();
+  }
+
+  private reveal(process: number): void {
+    this.gantt.reveal(process);
+    this.view.setFocus(process);
+    this.gantt.element.scrollIntoView({ block: "nearest" });
+  }
+}
+
+function button(text: string, action: () => void, name: string | null = null): HTMLButtonElement {
+  return h("button", { type: "button", "aria-label": name, title: name, click: action }, text);
+}
+
+function check(text: string, on: boolean, change: (on: boolean) => void): HTMLElement {
+  const input = h("input", { type: "checkbox", checked: on, change: (event: Event) => change((event.target as HTMLInputElement).checked) });
+  return h("label", { class: "check" }, input, text);
+}
+
+start().catch((error) => {
+  document.documentElement.dataset.state = "failed";
+  replace(document.getElementById("app")!, h("p", { class: "alarm" }, `The page cannot be shown: ${error}`));
+  console.error(error);
+});
