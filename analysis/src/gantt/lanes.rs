@@ -11,7 +11,7 @@ use crate::recording::process::Process;
 const LANES_MAX: usize = 9;
 
 /// The lanes, and the categories in them.
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     lanes: Vec<Lane>,
     /// By category number.
     of_category: Vec<u32>,
@@ -20,7 +20,7 @@ pub(super) struct Lanes {
 impl Lanes {
     /// A lane for each of the categories with the largest share of the chosen processes, or of the
     /// CPU time.
-    pub(super) fn of(recording: &Recording, chosen: &[bool]) -> Self {
+    pub(crate) fn of(recording: &Recording, chosen: &[bool]) -> Self {
         let categories = recording.categories.len();
         let mut processes = vec![0_u64; categories];
         let mut cpu_ns = vec![0_u64; categories];
@@ -58,24 +58,37 @@ impl Lanes {
         Self { lanes, of_category }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lanes.len()
     }
 
-    pub(super) fn name(&self, lane: usize) -> &str {
+    pub(crate) fn name(&self, lane: usize) -> &str {
         &self.lanes[lane].name
     }
 
-    pub(super) fn of_category(&self, category: usize) -> usize {
+    pub(crate) fn of_category(&self, category: usize) -> usize {
         self.of_category.get(category).map_or(0, |lane| *lane as usize)
     }
 
-    pub(super) fn of_process(&self, recording: &Recording, process: &Process) -> u32 {
+    pub(crate) fn of_process(&self, recording: &Recording, process: &Process) -> u32 {
         number(self.of_category(recording.category_of(process)))
     }
 
+    /// The lanes, with the number of processes and threads in each.
+    pub(crate) fn counted_processes(mut self, recording: &Recording) -> Vec<Lane> {
+        for process in &recording.processes {
+            let at = self.of_process(recording, process) as usize;
+            let tasks = process.tasks().len() as u64;
+            if let Some(lane) = self.lanes.get_mut(at) {
+                lane.processes += 1;
+                lane.threads += tasks.saturating_sub(1);
+            }
+        }
+        self.lanes
+    }
+
     /// The lanes, with the number of bars in each.
-    pub(super) fn counted(mut self, bars: &[Bar]) -> Vec<Lane> {
+    pub(crate) fn counted(mut self, bars: &[Bar]) -> Vec<Lane> {
         for bar in bars {
             let lane = &mut self.lanes[bar.lane as usize];
             if bar.is_thread {

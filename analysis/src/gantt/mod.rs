@@ -1,8 +1,8 @@
 //! The lifetime of every process, with the activity of the tree over time.
 
-mod lanes;
+pub(crate) mod lanes;
 mod path;
-mod strips;
+pub(crate) mod strips;
 mod view;
 
 use proctrace_findings::{Bar, Gantt, GanttOrder, GanttView};
@@ -13,6 +13,9 @@ use self::view::Chosen;
 use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::recording::Recording;
+
+/// Maximum number of bins of the strips: one per pixel or two.
+const BINS_MAX: usize = 600;
 
 /// Every process as a bar, and the strips above them.
 ///
@@ -26,7 +29,7 @@ pub fn gantt(
     let chosen = Chosen::of(recording, view)?;
     let lanes = Lanes::of(recording, &chosen.processes);
     let Rows { bars, tasks } = rows(recording, view, &chosen, &lanes);
-    let strips = Strips::of(recording, chosen.from_ns, chosen.until_ns);
+    let strips = Strips::of(recording, chosen.from_ns, chosen.until_ns, BINS_MAX);
     let threads = bars.iter().filter(|bar| bar.is_thread).count();
     let all_threads = recording.tasks.iter().filter(|task| task.is_thread).count();
     Ok(Gantt {

@@ -6,25 +6,22 @@ use super::lanes::Lanes;
 use crate::recording::Recording;
 use crate::recording::bins::Quantity;
 
-/// Maximum number of bins: one per pixel or two.
-const BINS_MAX: usize = 600;
-
 /// The bins of the strips.
-pub(super) struct Strips {
+pub(crate) struct Strips {
     /// Relative to the start of the recording.
-    pub(super) edges_ns: Vec<u64>,
+    pub(crate) edges_ns: Vec<u64>,
     /// The recording's bins in each.
     bins: Vec<std::ops::Range<usize>>,
 }
 
 impl Strips {
-    /// Bins for a time window.
-    pub(super) fn of(recording: &Recording, from_ns: u64, until_ns: u64) -> Self {
+    /// At most `bins_max` bins for a time window.
+    pub(crate) fn of(recording: &Recording, from_ns: u64, until_ns: u64, bins_max: usize) -> Self {
         let bins = &recording.bins;
         let start_ns = recording.first_ns;
         let first = bins.bin_of(start_ns.saturating_add(from_ns));
         let end = bins.bin_of(start_ns.saturating_add(until_ns.saturating_sub(1))) + 1;
-        let merged = (end - first).div_ceil(BINS_MAX).max(1);
+        let merged = (end - first).div_ceil(bins_max).max(1);
         let mut ranges: Vec<_> =
             (first..end).step_by(merged).map(|begin| begin..(begin + merged).min(end)).collect();
         let edge_ns = |bin: usize| {
@@ -43,7 +40,7 @@ impl Strips {
     }
 
     /// Every strip that is not empty.
-    pub(super) fn all(&self, recording: &Recording, lanes: &Lanes, cores: u32) -> Vec<Strip> {
+    pub(crate) fn all(&self, recording: &Recording, lanes: &Lanes, cores: u32) -> Vec<Strip> {
         let of = |quantity: Quantity| recording.bins.of(quantity);
         let cores_mark = Mark {
             at: f64::from(cores),
@@ -81,8 +78,8 @@ impl Strips {
                 "Tasks",
                 Unit::Count,
                 vec![
-                    self.tasks("running or runnable", recording, Quantity::Running),
-                    self.tasks("uninterruptible", recording, Quantity::Uninterruptible),
+                    self.mean("running or runnable", recording, Quantity::Running),
+                    self.mean("uninterruptible", recording, Quantity::Uninterruptible),
                 ],
             ),
             Strip {
@@ -118,6 +115,11 @@ impl Strips {
         strips
     }
 
+    /// A series of events per second.
+    pub(crate) fn rate(&self, name: &str, recording: &Recording, quantity: Quantity) -> Series {
+        series(name, self.per_second(recording.bins.of(quantity)))
+    }
+
     fn sums<'a>(&'a self, values: &'a [f64]) -> impl Iterator<Item = (f64, u64)> {
         self.bins.iter().zip(self.edges_ns.windows(2)).map(move |(range, edges)| {
             let sum = values.get(range.clone()).unwrap_or(&[]).iter().sum();
@@ -134,7 +136,7 @@ impl Strips {
     }
 
     /// Means over the known bins; a gap before the first of them.
-    fn tasks(&self, name: &str, recording: &Recording, quantity: Quantity) -> Series {
+    pub(crate) fn mean(&self, name: &str, recording: &Recording, quantity: Quantity) -> Series {
         let values = recording.bins.of(quantity);
         let known_from = recording.bins.known_from(quantity);
         let mean = |range: &std::ops::Range<usize>| {

@@ -1,4 +1,4 @@
-//! Renders findings as text and pictures: pure functions from plain data to strings.
+//! Renders findings as text and pictures: pure functions from plain data to strings and bytes.
 //!
 //! Names of programs and files come from the recorded payload, which is untrusted: everything
 //! rendered here passes through [`escape`] first.
@@ -18,9 +18,9 @@ mod table;
 mod tables;
 mod text;
 
-pub use advice::{advice_text, observed_text};
+pub use advice::{advice_gain, advice_head, advice_text, observed_text};
 pub use data::{table_csv, table_json, table_markdown, table_text, wrap};
-pub use figures::{chart_svg, gantt_svg};
+pub use figures::{PictureFormat, PngError, chart_svg, gantt_svg};
 pub use rows::{rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
 pub use style::Style;
 pub use text::{full, summary};

@@ -3,18 +3,21 @@
 //! Every frame is as wide as the total weight of the stacks that share its prefix, and is drawn on
 //! top of its parent frame (B. Gregg, "The Flame Graph", CACM 59(6), 2016).
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use proctrace_findings::{Chart, Flame};
 
+use super::backend::{Drawn, Size, Surface};
+use super::elements::Pen;
 use super::look::{self, AXIS, Colour, FAINT_INK, LABEL, LIGHT, LINE, MARGIN, TICK};
 use super::page::Page;
-use super::svg::Pen;
 use crate::number::{count, percent, time};
 
 const WIDTH: f64 = 1200.0;
 const FRAME: f64 = 18.0;
-const ROOT: Colour = "#dddddd";
+const ROOT: Colour = look::rgb(0xdddddd);
 /// Minimum visible frame width; the number of narrower frames is reported.
 const WIDTH_MIN: f64 = 0.3;
 /// Higher stacks are truncated, and this is reported: a chain of ten thousand forks cannot be
@@ -28,10 +31,14 @@ struct Frame<'a> {
     children: Vec<usize>,
 }
 
-pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
+pub(super) fn draw<S: Surface>(
+    canvas: &Rc<RefCell<S>>,
+    chart: &Chart,
+    flame: &Flame,
+) -> Drawn<Size> {
     let (frames, cut) = tree(&flame.folded);
     let total = frames[0].weight;
-    let mut page = Page::new(WIDTH, &chart.title);
+    let mut page = Page::new(canvas, WIDTH, &chart.title)?;
     let unit = (WIDTH - 2.0 * MARGIN) / total.max(1) as f64;
     // Converts microseconds to seconds.
     let (of_time, weighs) = match flame.weighs.strip_prefix("µs of ") {
@@ -76,18 +83,18 @@ pub(super) fn draw(chart: &Chart, flame: &Flame) -> String {
         let (width, y) = (frame.weight as f64 * unit, bottom - (depth + 1) as f64 * FRAME);
         let weight = format!("{}, {}", said(frame.weight), percent(frame.weight, total));
         let shape = (x, y + 0.5, (width - 0.5).max(WIDTH_MIN), FRAME - 1.0);
-        page.svg.told_rect(shape, colours[at], &format!("{}: {weight}", frame.name));
+        page.told_rect(shape, colours[at], &format!("{}: {weight}", frame.name))?;
         let text = if at == 0 { format!("all: {weight}") } else { frame.name.to_owned() };
         let room = width - 6.0;
         // Two letters of a name are not informative.
         if room > 24.0 {
-            page.svg.text(x + 3.0, y + FRAME / 2.0, &TICK.fit_name(&text, room), TICK);
+            page.text(x + 3.0, y + FRAME / 2.0, &TICK.fit_name(&text, room), TICK)?;
         }
     }
-    page.svg.line((MARGIN, bottom), (WIDTH - MARGIN, bottom), Pen::of(AXIS, 1.0));
+    page.line((MARGIN, bottom), (WIDTH - MARGIN, bottom), Pen::of(AXIS, 1.0))?;
     let weighs = format!("width: {weighs}; each frame was started by the one below it");
     let y = page.take(LINE + 4.0) + LINE / 2.0 + 2.0;
-    page.svg.text(MARGIN, y, &LABEL.fit(&weighs, page.inner()), LABEL.colour(FAINT_INK));
+    page.text(MARGIN, y, &LABEL.fit(&weighs, page.inner()), LABEL.colour(FAINT_INK))?;
     let mut notes = chart.notes.clone();
     if narrow > 0 {
         notes.push(format!(

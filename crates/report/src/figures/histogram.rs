@@ -1,19 +1,27 @@
 //! Histograms: counts by size.
 
-use std::fmt::Write as _;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use proctrace_findings::{Axis, Chart, Histogram};
 
+use super::backend::{Drawn, Size, Surface};
+use super::elements::Block;
 use super::look;
 use super::page::{Page, Swatch};
 use super::plot::{Plot, Surroundings};
 use super::scale::Scale;
-use super::svg::px;
 
 const HEIGHT: f64 = 320.0;
+/// Space between two bars.
+const BETWEEN: f64 = 0.8;
 
-pub(super) fn draw(chart: &Chart, histogram: &Histogram) -> String {
-    let mut page = Page::of(chart);
+pub(super) fn draw<S: Surface>(
+    canvas: &Rc<RefCell<S>>,
+    chart: &Chart,
+    histogram: &Histogram,
+) -> Drawn<Size> {
+    let mut page = Page::of(canvas, chart)?;
     let many = histogram.series.len();
     if many > 1 {
         let entries = histogram.series.iter().enumerate();
@@ -22,7 +30,7 @@ pub(super) fn draw(chart: &Chart, histogram: &Histogram) -> String {
                 (Swatch::Area(look::series_named(&series.name, at, many)), series.name.clone())
             })
             .collect();
-        page.legend(&entries);
+        page.legend(&entries)?;
     }
     let bins = histogram.edges.len().saturating_sub(1);
     let mut tops = vec![vec![0.0; bins]];
@@ -46,32 +54,25 @@ pub(super) fn draw(chart: &Chart, histogram: &Histogram) -> String {
     let high = marks.fold(high, f64::max);
     let x = Scale::of(&histogram.axis, edges, 12).between(low, high * 1.05);
     let around = Surroundings { moments: &histogram.marks, ..Surroundings::default() };
-    let plot = Plot::new(&mut page, HEIGHT, x, y, &around);
+    let mut plot = Plot::new(&mut page, HEIGHT, x, y, &around)?;
     for (at, levels) in tops.windows(2).enumerate() {
-        let mut path = String::new();
+        let colour = look::series_named(&histogram.series[at].name, at, many);
         let bars = levels[0].iter().copied().zip(levels[1].iter().copied());
-        for ((below, top), edges) in bars.zip(histogram.edges.windows(2)) {
-            if top <= below {
-                continue;
-            }
-            let (begin, end) = (plot.x_at(edges[0]), plot.x_at(edges[1]));
-            let (base, top) = (plot.y_at(below), plot.y_at(top));
-            // A thin gap between adjacent bars that never hides a bar.
-            let width = (end - begin - 0.8).max((end - begin) * 0.5);
-            let height = (base - top).max(0.8);
-            // Writing to a String cannot fail.
-            let _ = write!(
-                path,
-                "M{} {}h{}v{}h-{}Z",
-                px(begin),
-                px(base - height),
-                px(width),
-                px(height),
-                px(width)
-            );
-        }
-        page.svg.fill(&path, look::series_named(&histogram.series[at].name, at, many), 1.0);
+        let bars = bars.zip(histogram.edges.windows(2)).filter(|((below, top), _)| top > below);
+        let bars: Vec<_> = bars
+            .map(|((below, top), edges)| {
+                // A thin gap between adjacent bars that never hides a bar.
+                let width = plot.x_at(edges[1]) - plot.x_at(edges[0]);
+                Block {
+                    corners: [(edges[0], below), (edges[1], top)],
+                    colour,
+                    inset: [0.0, 0.0, BETWEEN.min(width / 2.0).max(0.0), 0.0],
+                    least: (0.0, 0.8),
+                }
+            })
+            .collect();
+        plot.chart.draw_series(bars)?;
     }
-    plot.draw_moments(&mut page, &histogram.marks);
+    plot.draw_moments(&histogram.marks)?;
     page.finish(&chart.notes)
 }

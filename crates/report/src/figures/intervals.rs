@@ -1,16 +1,23 @@
 //! Estimates with their intervals: a panel per group, a row per estimate.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use plotters::element::{Circle, PathElement};
+use plotters::style::Color as _;
 use proctrace_findings::{Chart, Estimate, IntervalGroup, Intervals};
 
+use super::backend::{Drawn, Size, Surface, Way, units};
+use super::elements::{Block, Pen, drawn_as};
 use super::look::{self, Colour, FAINT_INK, GAP, HEADING, LABEL, LINE, MARGIN, PAPER, TICK};
 use super::page::Page;
-use super::row_plot::{Beside, RowPlot};
+use super::row_plot::{RowPlot, RowSizes};
 use super::scale::Scale;
-use super::svg::Pen;
 
 const PITCH: f64 = 17.0;
 const NAME_MAX: f64 = 130.0;
 const RADIUS: f64 = 4.0;
+const RIM: f64 = 1.6;
 /// More panels than these are put in two columns.
 const ONE_COLUMN_MAX: usize = 3;
 /// Space between two columns.
@@ -21,8 +28,12 @@ const ROOM: f64 = 1.07;
 const GROUPS_MAX: usize = 60;
 const ESTIMATES_MAX: usize = 40;
 
-pub(super) fn draw(chart: &Chart, intervals: &Intervals) -> String {
-    let mut page = Page::of(chart);
+pub(super) fn draw<S: Surface>(
+    canvas: &Rc<RefCell<S>>,
+    chart: &Chart,
+    intervals: &Intervals,
+) -> Drawn<Size> {
+    let mut page = Page::of(canvas, chart)?;
     let mut notes = chart.notes.clone();
     let groups = &intervals.groups[..intervals.groups.len().min(GROUPS_MAX)];
     if groups.len() < intervals.groups.len() {
@@ -41,13 +52,13 @@ pub(super) fn draw(chart: &Chart, intervals: &Intervals) -> String {
         for (column, group) in line.iter().enumerate() {
             let left = MARGIN + column as f64 * (width + GUTTER);
             let panel = Panel { intervals, scale: &scale, names: &names };
-            panel.draw(&mut page, group, (left, left + width), top, height);
+            panel.draw(&page, group, (left, left + width), top, height)?;
         }
     }
     let title = LABEL.fit(&scale.title(), page.inner()).into_owned();
     if !title.is_empty() {
         let y = page.take(LINE + 4.0) + LINE / 2.0;
-        page.svg.text(page.width / 2.0, y, &title, LABEL.middle());
+        page.text(page.width / 2.0, y, &title, LABEL.middle())?;
     }
     page.finish(&notes)
 }
@@ -93,57 +104,72 @@ struct Panel<'a> {
 }
 
 impl Panel<'_> {
-    fn draw(
+    fn draw<S: Surface>(
         &self,
-        page: &mut Page,
+        page: &Page<S>,
         group: &IntervalGroup,
         (left, right): (f64, f64),
         top: f64,
         height: f64,
-    ) {
+    ) -> Drawn {
         let estimates = shown(group);
         let widest = |texts: &mut dyn Iterator<Item = f64>| texts.fold(0.0, f64::max);
-        let beside = Beside {
+        let count = estimates.len();
+        let sizes = RowSizes {
+            count,
+            pitch: PITCH,
+            // Panels in one line are equally high.
+            below: height - count as f64 * PITCH,
             names: widest(&mut self.names.iter().map(|name| LABEL.width(name).min(NAME_MAX))),
             numbers: widest(&mut estimates.iter().map(|e| TICK.width(&self.scale.value(e.value)))),
         };
-        let rows = (top + LINE + 6.0, top + LINE + 6.0 + height);
-        let plot = RowPlot::within((left, right), rows, self.scale.clone(), beside);
+        let first = top + LINE + 6.0;
+        let mut plot = RowPlot::within(page, (left, right), first, self.scale.clone(), sizes)?;
         let heading = HEADING.fit(&group.name, right - plot.left);
-        page.svg.text(plot.left, top + LINE / 2.0, &heading, HEADING);
+        page.text(plot.left, top + LINE / 2.0, &heading, HEADING)?;
+        let rows = plot.chart.y_range();
         if let Some((low, high)) = group.noise.filter(|(a, b)| a.is_finite() && b.is_finite()) {
-            let (from, to) = (plot.x_at(low), plot.x_at(high));
-            page.svg.rect(from, plot.top, (to - from).max(0.8), height, look::NOISE);
+            let noise = Block {
+                corners: [(low, rows.start), (high, rows.end)],
+                colour: look::NOISE,
+                inset: [0.0; 4],
+                least: (0.8, 0.0),
+            };
+            plot.chart.plotting_area().draw(&noise)?;
         }
-        plot.draw_grid(page);
+        plot.draw_grid()?;
         if let Some(reference) = self.intervals.reference.filter(|at| self.scale.covers(*at)) {
-            let x = plot.x_at(reference);
-            page.svg.line((x, plot.top), (x, plot.bottom), Pen::of(look::AXIS, 1.0));
+            let ends = [(reference, rows.start), (reference, rows.end)];
+            let line = PathElement::new(ends, Pen::of(look::AXIS, 1.0).of_plotters());
+            plot.chart.plotting_area().draw(&line)?;
         }
         for (row, estimate) in estimates.iter().enumerate() {
             let at = self.names.iter().position(|name| *name == estimate.name).unwrap_or(0);
             let colour = look::series(at, self.names.len());
-            let y = plot.top + (row as f64 + 0.5) * PITCH;
-            self.draw_estimate(page, &plot, estimate, y, colour);
+            self.draw_estimate(page, &plot, estimate, row, colour)?;
         }
+        Ok(())
     }
 
-    fn draw_estimate(
+    fn draw_estimate<S: Surface>(
         &self,
-        page: &mut Page,
-        plot: &RowPlot,
+        page: &Page<S>,
+        plot: &RowPlot<S>,
         estimate: &Estimate,
-        y: f64,
+        row: usize,
         colour: Colour,
-    ) {
-        page.svg.text(plot.left - GAP, y, &LABEL.fit_name(&estimate.name, NAME_MAX), LABEL.end());
+    ) -> Drawn {
+        let y = plot.middle(row);
+        page.text(plot.left - GAP, y, &LABEL.fit_name(&estimate.name, NAME_MAX), LABEL.end())?;
         if !estimate.value.is_finite() {
-            return;
+            return Ok(());
         }
         let finite = |end: f64| if end.is_finite() { end } else { estimate.value };
         let (low, high) = (finite(estimate.low), finite(estimate.high));
-        let (from, x, to) = (plot.x_at(low), plot.x_at(estimate.value), plot.x_at(high));
-        page.svg.line((from.min(x), y), (to.max(x), y), Pen::of(colour, 2.0));
+        let middle = row as f64 + 0.5;
+        let ends = [(low.min(estimate.value), middle), (high.max(estimate.value), middle)];
+        let area = plot.chart.plotting_area();
+        area.draw(&PathElement::new(ends, Pen::of(colour, 2.0).of_plotters()))?;
         let fill = if estimate.comparable { colour } else { PAPER };
         let value = self.scale.value(estimate.value);
         let tip = format!(
@@ -152,8 +178,11 @@ impl Panel<'_> {
             self.scale.value(low),
             self.scale.value(high)
         );
-        page.svg.dot((x, y), RADIUS, fill, Pen::of(colour, 1.6), &tip);
-        let end = to.max(x + RADIUS) + GAP;
-        page.svg.text(end, y, &value, TICK.colour(FAINT_INK));
+        let (place, radius) = ((estimate.value, middle), units(RADIUS));
+        area.draw(&drawn_as(Way::Told(&tip), Circle::new(place, radius, fill.filled())))?;
+        let rim = Pen::of(colour, RIM).of_plotters();
+        area.draw(&drawn_as(Way::Told(&tip), Circle::new(place, radius, rim)))?;
+        let end = plot.x_at(high).max(plot.x_at(estimate.value) + RADIUS) + GAP;
+        page.text(end, y, &value, TICK.colour(FAINT_INK))
     }
 }

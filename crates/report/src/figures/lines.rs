@@ -1,14 +1,17 @@
 //! Values over a continuous axis: lines, stacked areas, or measurements as points.
 
-use std::fmt::Write as _;
+use std::cell::RefCell;
+use std::rc::Rc;
 
+use plotters::series::LineSeries;
 use proctrace_findings::{Chart, Lines};
 
+use super::backend::{Drawn, Size, Surface};
+use super::elements::{Areas, Marker, Pen};
 use super::look;
 use super::page::{Page, Swatch};
 use super::plot::{Plot, Surroundings};
 use super::scale::{Scale, Tick};
-use super::svg::{Pen, px};
 
 const HEIGHT: f64 = 340.0;
 /// Above this number of values neighbours become indistinguishable at the given width: of each
@@ -20,12 +23,16 @@ const EMPTY_MAX: f64 = 1.0 / 3.0;
 /// Up to this number of measurements, each has its own tick.
 const TICKS_OF_POINTS_MAX: usize = 12;
 
-pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
+pub(super) fn draw<S: Surface>(
+    canvas: &Rc<RefCell<S>>,
+    chart: &Chart,
+    lines: &Lines,
+) -> Drawn<Size> {
     let mut notes = chart.notes.clone();
     let curves = Curves::of(lines, &mut notes);
-    let mut page = Page::of(chart);
+    let mut page = Page::of(canvas, chart)?;
     if lines.series.len() > 1 || !lines.marks.is_empty() {
-        page.legend(&legend(lines));
+        page.legend(&legend(lines))?;
     }
     let y_values = curves.tops.iter().flatten().flatten().copied();
     let marks = lines.marks.iter().map(|mark| mark.at);
@@ -35,16 +42,16 @@ pub(super) fn draw(chart: &Chart, lines: &Lines) -> String {
     let x_ticks = (lines.points && known().count() <= TICKS_OF_POINTS_MAX)
         .then(|| known().map(|at| Tick { at: *at, label: x_scale.value(*at) }).collect());
     let around = Surroundings { marks: &lines.marks, moments: &lines.moments, x_ticks };
-    let plot = Plot::new(&mut page, HEIGHT, x_scale, y_scale, &around);
+    let mut plot = Plot::new(&mut page, HEIGHT, x_scale, y_scale, &around)?;
     for series in 0..curves.tops.len() {
         if lines.stacked {
-            curves.draw_area(&mut page, &plot, lines, series);
+            curves.draw_area(&plot, lines, series)?;
         } else {
-            curves.draw_line(&mut page, &plot, lines, series);
+            curves.draw_line(&mut plot, lines, series)?;
         }
     }
-    plot.draw_moments(&mut page, &lines.moments);
-    plot.draw_marks(&mut page, &lines.marks);
+    plot.draw_moments(&lines.moments)?;
+    plot.draw_marks(&page, &lines.marks)?;
     page.finish(&notes)
 }
 
@@ -118,58 +125,41 @@ impl Curves {
         }
     }
 
-    fn place(&self, plot: &Plot, at: usize, value: f64) -> Option<(f64, f64)> {
-        Some((plot.x_at((*self.x.get(at)?)?), plot.y_at(value)))
+    fn place(&self, at: usize, value: f64) -> Option<(f64, f64)> {
+        Some(((*self.x.get(at)?)?, value))
     }
 
-    fn draw_area(&self, page: &mut Page, plot: &Plot, lines: &Lines, series: usize) {
+    fn draw_area<S: Surface>(&self, plot: &Plot<S>, lines: &Lines, series: usize) -> Drawn {
         let below = series.checked_sub(1).map(|below| &self.tops[below]);
         let base = |i: usize| below.and_then(|b| b.get(i).copied().flatten()).unwrap_or(0.0);
         let values = &self.tops[series];
-        let path = match &self.edges {
-            Some(edges) => area(values, &base, &|at, value| {
-                let y = plot.y_at(value);
-                let edge = |at: usize| edges.get(at).map(|edge| (plot.x_at(*edge), y));
+        let areas = match &self.edges {
+            Some(edges) => areas(values, &base, &|at, value| {
+                let edge = |at: usize| edges.get(at).map(|edge| (*edge, value));
                 edge(at).into_iter().chain(edge(at + 1)).collect()
             }),
-            None => {
-                area(values, &base, &|at, value| self.place(plot, at, value).into_iter().collect())
-            }
+            None => areas(values, &base, &|at, value| self.place(at, value).into_iter().collect()),
         };
-        page.svg.fill(&path, colour(lines, series), 0.85);
+        plot.chart.plotting_area().draw(&Areas::new(areas, colour(lines, series), 0.85))
     }
 
-    fn draw_line(&self, page: &mut Page, plot: &Plot, lines: &Lines, series: usize) {
+    fn draw_line<S: Surface>(&self, plot: &mut Plot<S>, lines: &Lines, series: usize) -> Drawn {
         let places: Vec<Option<(f64, f64)>> = self.tops[series]
             .iter()
             .enumerate()
-            .map(|(at, value)| self.place(plot, at, (*value)?))
+            .map(|(at, value)| self.place(at, (*value)?))
             .collect();
-        let mut path = String::new();
-        for (at, place) in places.iter().enumerate() {
-            let Some((x, y)) = place else { continue };
-            let drawing = at > 0 && places[at - 1].is_some();
-            // Writing to a String cannot fail, here and below.
-            let _ = write!(path, "{}{} {}", if drawing { 'L' } else { 'M' }, px(*x), px(*y));
+        let colour = colour(lines, series);
+        // An unknown value leaves a gap.
+        for run in places.split(Option::is_none) {
+            let style = Pen::of(colour, 2.0).of_plotters();
+            plot.chart.draw_series(LineSeries::new(run.iter().copied().flatten(), style))?;
         }
-        page.svg.stroke(&path, Pen::of(colour(lines, series), 2.0));
         if lines.points {
-            let shapes: String =
-                places.iter().flatten().map(|(x, y)| shape(series, *x, *y)).collect();
-            page.svg.fill(&shapes, colour(lines, series), 1.0);
+            let markers = places.into_iter().flatten().map(|at| Marker { at, series, colour });
+            plot.chart.draw_series(markers)?;
         }
-    }
-}
-
-/// A distinct shape per series, for readers who cannot distinguish the colours: a circle, a square,
-/// a triangle, a diamond.
-fn shape(series: usize, x: f64, y: f64) -> String {
-    let at = |dx: f64, dy: f64| format!("{} {}", px(x + dx), px(y + dy));
-    match series % 4 {
-        0 => format!("M{}a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0Z", at(-4.5, 0.0)),
-        1 => format!("M{}h8v8h-8Z", at(-4.0, -4.0)),
-        2 => format!("M{}L{}L{}Z", at(0.0, -5.5), at(5.0, 4.0), at(-5.0, 4.0)),
-        _ => format!("M{}L{}L{}L{}Z", at(0.0, -6.0), at(5.0, 0.0), at(0.0, 6.0), at(-5.0, 0.0)),
+        Ok(())
     }
 }
 
@@ -202,12 +192,12 @@ fn first_shown(
 
 /// Each run of known values as an area above its base. `corners` are those of a value, from left to
 /// right.
-fn area(
+fn areas(
     values: &[Option<f64>],
     base: &dyn Fn(usize) -> f64,
     corners: &dyn Fn(usize, f64) -> Vec<(f64, f64)>,
-) -> String {
-    let mut path = String::new();
+) -> Vec<Vec<(f64, f64)>> {
+    let mut areas = Vec::new();
     let known = |i: usize| values.get(i).copied().flatten();
     let mut i = 0;
     while i < values.len() {
@@ -217,15 +207,12 @@ fn area(
         }
         let upper = (begin..i).flat_map(|i| known(i).map_or_else(Vec::new, |v| corners(i, v)));
         let lower = (begin..i).rev().flat_map(|i| corners(i, base(i)).into_iter().rev());
-        for (n, (x, y)) in upper.chain(lower).enumerate() {
-            let _ = write!(path, "{}{} {}", if n > 0 { 'L' } else { 'M' }, px(x), px(y));
-        }
         if begin < i {
-            path.push('Z');
+            areas.push(upper.chain(lower).collect());
         }
         i += 1;
     }
-    path
+    areas
 }
 
 /// Cumulative sums over the series.
@@ -289,8 +276,11 @@ mod tests {
         assert_eq!(edges(&[Some(1.0)]), [1.0, 1.0]);
         assert!(edges(&[]).is_empty());
         let corners = |at: usize, value: f64| vec![(at as f64, value), (at as f64 + 1.0, value)];
-        let path = area(&[Some(2.0), Some(1.0)], &|_| 0.0, &corners);
-        assert_eq!(path, "M0 2L1 2L1 1L2 1L2 0L1 0L1 0L0 0Z");
+        let areas = areas(&[Some(2.0), Some(1.0), None, Some(3.0)], &|_| 0.0, &corners);
+        let first = [(0, 2), (1, 2), (1, 1), (2, 1), (2, 0), (1, 0), (1, 0), (0, 0)];
+        let second = [(3, 3), (4, 3), (4, 0), (3, 0)];
+        let real = |(x, y): (i32, i32)| (f64::from(x), f64::from(y));
+        assert_eq!(areas, [first.map(real).to_vec(), second.map(real).to_vec()]);
     }
 
     #[test]

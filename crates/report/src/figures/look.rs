@@ -1,53 +1,82 @@
 //! The common style of all figures: colours, font sizes, spacing.
 
+use plotters::style::RGBColor;
+
 use super::extent::Font;
 
-/// A colour in SVG notation.
-pub(crate) type Colour = &'static str;
+/// A colour.
+pub(crate) type Colour = RGBColor;
+
+/// A colour as 0xRRGGBB.
+pub(crate) const fn rgb(code: u32) -> Colour {
+    let [_, red, green, blue] = code.to_be_bytes();
+    RGBColor(red, green, blue)
+}
 
 /// Paul Tol's vibrant scheme: colours distinguishable with any kind of colour vision. Neither of
 /// the first two resembles those of the categories below.
-const VIBRANT: [Colour; 7] =
-    ["#0077bb", "#ee7733", "#33bbee", "#ee3377", "#009988", "#cc3311", "#bbbbbb"];
+const VIBRANT: [Colour; 7] = [
+    rgb(0x0077bb),
+    rgb(0xee7733),
+    rgb(0x33bbee),
+    rgb(0xee3377),
+    rgb(0x009988),
+    rgb(0xcc3311),
+    rgb(0xbbbbbb),
+];
 
 /// His muted scheme, for larger numbers of items.
 const MUTED: [Colour; 9] = [
-    "#332288", "#cc6677", "#44aa99", "#ddcc77", "#88ccee", "#882255", "#117733", "#aa4499",
-    "#999933",
+    rgb(0x332288),
+    rgb(0xcc6677),
+    rgb(0x44aa99),
+    rgb(0xddcc77),
+    rgb(0x88ccee),
+    rgb(0x882255),
+    rgb(0x117733),
+    rgb(0xaa4499),
+    rgb(0x999933),
 ];
 
 /// His light scheme, without its darkest colour: backgrounds for dark text.
-pub(crate) const LIGHT: [Colour; 7] =
-    ["#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33"];
+pub(crate) const LIGHT: [Colour; 7] = [
+    rgb(0x77aadd),
+    rgb(0xee8866),
+    rgb(0xeedd88),
+    rgb(0xffaabb),
+    rgb(0x99ddff),
+    rgb(0x44bb99),
+    rgb(0xbbcc33),
+];
 
-/// His diverging scheme from blue over white to red, as red, green, blue.
-pub(crate) const DIVERGING: [[u8; 3]; 9] = [
-    [0x21, 0x66, 0xac],
-    [0x43, 0x93, 0xc3],
-    [0x92, 0xc5, 0xde],
-    [0xd1, 0xe5, 0xf0],
-    [0xf7, 0xf7, 0xf7],
-    [0xfd, 0xdb, 0xc7],
-    [0xf4, 0xa5, 0x82],
-    [0xd6, 0x60, 0x4d],
-    [0xb2, 0x18, 0x2b],
+/// His diverging scheme from blue over white to red.
+pub(crate) const DIVERGING: [Colour; 9] = [
+    rgb(0x2166ac),
+    rgb(0x4393c3),
+    rgb(0x92c5de),
+    rgb(0xd1e5f0),
+    rgb(0xf7f7f7),
+    rgb(0xfddbc7),
+    rgb(0xf4a582),
+    rgb(0xd6604d),
+    rgb(0xb2182b),
 ];
 
 /// For remainders and missing values.
-pub(crate) const REST: Colour = "#bbbbbb";
-pub(crate) const INK: Colour = "#222222";
-pub(crate) const FAINT_INK: Colour = "#595959";
-pub(crate) const AXIS: Colour = "#888888";
-pub(crate) const GRID: Colour = "#e4e4e4";
-pub(crate) const PAPER: Colour = "#ffffff";
+pub(crate) const REST: Colour = rgb(0xbbbbbb);
+pub(crate) const INK: Colour = rgb(0x222222);
+pub(crate) const FAINT_INK: Colour = rgb(0x595959);
+pub(crate) const AXIS: Colour = rgb(0x888888);
+pub(crate) const GRID: Colour = rgb(0xe4e4e4);
+pub(crate) const PAPER: Colour = rgb(0xffffff);
 /// For the range that measurements have without any difference.
-pub(crate) const NOISE: Colour = "#eeeeee";
+pub(crate) const NOISE: Colour = rgb(0xeeeeee);
 /// For requested values and moments in time.
-pub(crate) const MARK: Colour = "#444444";
+pub(crate) const MARK: Colour = rgb(0x444444);
 /// For amounts above the requested value; in a waterfall, for increases.
-pub(crate) const MORE: Colour = "#cc3311";
+pub(crate) const MORE: Colour = rgb(0xcc3311);
 /// For decreases.
-pub(crate) const LESS: Colour = "#009988";
+pub(crate) const LESS: Colour = rgb(0x009988);
 
 pub(crate) const TITLE: Font = Font::bold(17.0);
 pub(crate) const HEADING: Font = Font::bold(12.0);
@@ -75,8 +104,9 @@ pub(crate) fn series_named(name: &str, at: usize, of: usize) -> Colour {
 
 /// A text colour readable on this colour.
 pub(crate) fn ink_on(colour: Colour) -> Colour {
-    let bright = matches!(colour, "#ee7733" | "#33bbee" | "#bbbbbb" | "#ddcc77" | "#88ccee");
-    if bright { INK } else { PAPER }
+    const BRIGHT: [Colour; 5] =
+        [rgb(0xee7733), rgb(0x33bbee), rgb(0xbbbbbb), rgb(0xddcc77), rgb(0x88ccee)];
+    if BRIGHT.contains(&colour) { INK } else { PAPER }
 }
 
 /// A hash of the name that is the same everywhere (FNV-1a).
@@ -132,7 +162,7 @@ mod tests {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut all = categories(&names);
         assert_eq!(all.split_off(MUTED.len()), [REST; 3]);
-        all.sort_unstable();
+        all.sort_unstable_by_key(|colour| (colour.0, colour.1, colour.2));
         all.dedup();
         assert_eq!(all.len(), MUTED.len());
     }

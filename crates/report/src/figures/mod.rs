@@ -1,10 +1,10 @@
-//! Figures as SVG: one file per kind, in a common style.
-//!
-//! They are written without a plotting library: guaranteeing that nothing is cut and nothing
-//! overlaps requires the width of every text before it is drawn, and a chart of 70,000 processes
-//! needs paths that no library produces.
+//! Figures: one file per kind, in a common style. Each is drawn on a backend of plotters, charts
+//! with axes as charts of plotters.
 
+mod backend;
 mod bars;
+mod coordinates;
+mod elements;
 pub mod extent;
 mod flame;
 mod gantt;
@@ -15,30 +15,124 @@ mod lines;
 mod look;
 mod page;
 mod plot;
+mod png;
 mod row_plot;
 mod scale;
 mod scatter;
-mod svg;
 mod waterfall;
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
 
 use proctrace_findings::{Chart, ChartBody, Gantt};
 
+pub use self::backend::PngError;
+use self::backend::svg::Svg;
+use self::backend::{Drawn, Size, Surface};
+use self::png::Figure;
+
+/// The colours of categories, which are the same in every figure, as `#rrggbb`.
+pub fn category_colours(names: &[&str]) -> Vec<String> {
+    let hex = |colour: look::Colour| format!("#{:02x}{:02x}{:02x}", colour.0, colour.1, colour.2);
+    look::categories(names).into_iter().map(hex).collect()
+}
+
 /// A figure as SVG.
 pub fn chart_svg(chart: &Chart) -> String {
-    match &chart.body {
-        ChartBody::Bars(bars) => bars::draw(chart, bars),
-        ChartBody::Lines(lines) => lines::draw(chart, lines),
-        ChartBody::Histogram(histogram) => histogram::draw(chart, histogram),
-        ChartBody::HeatMap(map) => heat_map::draw(chart, map),
-        ChartBody::Scatter(scatter) => scatter::draw(chart, scatter),
-        ChartBody::Gantt(gantt) => gantt::draw(gantt, &chart.notes),
-        ChartBody::Flame(flame) => flame::draw(chart, flame),
-        ChartBody::Intervals(intervals) => intervals::draw(chart, intervals),
-        ChartBody::Waterfall(waterfall) => waterfall::draw(chart, waterfall),
-    }
+    let title = match &chart.body {
+        ChartBody::Gantt(gantt) => gantt::title(gantt),
+        _ => &chart.title,
+    };
+    svg_of(chart, title)
 }
 
 /// The lifetime of every process as SVG.
 pub fn gantt_svg(gantt: &Gantt) -> String {
-    gantt::draw(gantt, &[])
+    svg_of(gantt, gantt::title(gantt))
+}
+
+/// The format of a file with a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PictureFormat {
+    /// Exact at any size, with tooltips.
+    Svg,
+    /// For programs that cannot read SVG.
+    Png,
+}
+
+impl PictureFormat {
+    /// The format that the name of a file asks for: PNG if it ends in ".png", else SVG.
+    pub fn of(path: &Path) -> Self {
+        let is_png = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("png"));
+        if is_png { Self::Png } else { Self::Svg }
+    }
+
+    /// The contents of a file with this figure.
+    pub fn chart(self, chart: &Chart) -> Result<Vec<u8>, PngError> {
+        match self {
+            Self::Svg => Ok(chart_svg(chart).into_bytes()),
+            Self::Png => png::of(chart),
+        }
+    }
+
+    /// The contents of a file with the lifetime of every process.
+    pub fn gantt(self, gantt: &Gantt) -> Result<Vec<u8>, PngError> {
+        match self {
+            Self::Svg => Ok(gantt_svg(gantt).into_bytes()),
+            Self::Png => png::of(gantt),
+        }
+    }
+}
+
+impl Figure for Chart {
+    fn draw<S: Surface>(&self, canvas: &Rc<RefCell<S>>) -> Drawn<Size> {
+        match &self.body {
+            ChartBody::Bars(bars) => bars::draw(canvas, self, bars),
+            ChartBody::Lines(lines) => lines::draw(canvas, self, lines),
+            ChartBody::Histogram(histogram) => histogram::draw(canvas, self, histogram),
+            ChartBody::HeatMap(map) => heat_map::draw(canvas, self, map),
+            ChartBody::Scatter(scatter) => scatter::draw(canvas, self, scatter),
+            ChartBody::Gantt(gantt) => gantt::draw(canvas, gantt, &self.notes),
+            ChartBody::Flame(flame) => flame::draw(canvas, self, flame),
+            ChartBody::Intervals(intervals) => intervals::draw(canvas, self, intervals),
+            ChartBody::Waterfall(waterfall) => waterfall::draw(canvas, self, waterfall),
+        }
+    }
+}
+
+impl Figure for Gantt {
+    fn draw<S: Surface>(&self, canvas: &Rc<RefCell<S>>) -> Drawn<Size> {
+        gantt::draw(canvas, self, &[])
+    }
+}
+
+fn svg_of(figure: &impl Figure, title: &str) -> String {
+    let canvas = Rc::new(RefCell::new(Svg::default()));
+    match figure.draw(&canvas) {
+        Ok(size) => canvas.take().document(size, title),
+        // Nothing that figures do lets plotters fail. An error is shown where the figure would be.
+        Err(error) => {
+            let size = Size { width: look::WIDTH, height: 0.0 };
+            Svg::default().document(size, &format!("{title}: {error}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_file_decides_its_format() {
+        for (name, format) in [
+            ("job.svg", PictureFormat::Svg),
+            ("job.png", PictureFormat::Png),
+            ("dir.png/JOB.PNG", PictureFormat::Png),
+            ("dir.png/job", PictureFormat::Svg),
+            ("png", PictureFormat::Svg),
+        ] {
+            assert_eq!(PictureFormat::of(Path::new(name)), format, "{name}");
+        }
+    }
 }

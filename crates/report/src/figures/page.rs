@@ -1,27 +1,33 @@
 //! The frame of every figure: title, legend, notes. Elements are placed below each other, so they
 //! never overlap.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use plotters::coord::Shift;
+use plotters::drawing::DrawingArea;
+use plotters::element::{PathElement, Rectangle, Text};
+use plotters::style::Color as _;
 use proctrace_findings::Chart;
 
+use super::backend::{Drawn, Size, Surface, Way, units};
+use super::elements::{Pen, Style, Turned, drawn_as};
 use super::extent::Font;
-use super::look::{FAINT_INK, GAP, LABEL, LINE, MARGIN, NOTE, TITLE};
-use super::svg::{Pen, Svg};
+use super::look::{Colour, FAINT_INK, GAP, LABEL, LINE, MARGIN, NOTE, TITLE};
 
-/// A picture that grows downwards.
-#[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) svg: Svg,
+/// A picture that grows downwards. Its methods take pixels, from the upper left corner.
+pub(crate) struct Page<S: Surface> {
+    pub(crate) area: DrawingArea<S, Shift>,
     pub(crate) width: f64,
     /// Vertical position of the next element.
     pub(crate) y: f64,
-    title: String,
 }
 
 /// The symbol of a legend entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Swatch {
     /// A filled area of this colour.
-    Area(&'static str),
+    Area(Colour),
     /// A line.
     Line(Pen),
 }
@@ -31,21 +37,26 @@ const ENTRY_GAP: f64 = 18.0;
 /// Maximum width of a series name; longer names are truncated.
 const ENTRY_MAX: f64 = 320.0;
 
-impl Page {
+/// A position in units.
+pub(crate) fn at(x: f64, y: f64) -> (i32, i32) {
+    (units(x), units(y))
+}
+
+impl<S: Surface> Page<S> {
     /// A page with a title.
-    pub(crate) fn new(width: f64, title: &str) -> Self {
-        let mut page = Self { svg: Svg::default(), width, y: MARGIN, title: title.to_owned() };
+    pub(crate) fn new(canvas: &Rc<RefCell<S>>, width: f64, title: &str) -> Drawn<Self> {
+        let mut page = Self { area: DrawingArea::from(canvas), width, y: MARGIN };
         if !title.is_empty() {
             let shown = TITLE.fit(title, page.inner());
-            page.svg.text(MARGIN, page.y + TITLE.size / 2.0, &shown, TITLE);
+            page.text(MARGIN, page.y + TITLE.size / 2.0, &shown, TITLE)?;
             page.y += TITLE.size + 10.0;
         }
-        page
+        Ok(page)
     }
 
     /// A page with the title of a chart.
-    pub(crate) fn of(chart: &Chart) -> Self {
-        Self::new(super::look::WIDTH, &chart.title)
+    pub(crate) fn of(canvas: &Rc<RefCell<S>>, chart: &Chart) -> Drawn<Self> {
+        Self::new(canvas, super::look::WIDTH, &chart.title)
     }
 
     /// Width between the margins.
@@ -60,15 +71,61 @@ impl Page {
         top
     }
 
+    /// Text that is vertically centred at `y`.
+    pub(crate) fn text(&self, x: f64, y: f64, text: &str, style: impl Into<Style>) -> Drawn {
+        self.area.draw(&Text::new(text, at(x, y), style.into().of_plotters()))
+    }
+
+    /// Text that is turned clockwise about a point on its baseline.
+    pub(crate) fn turned(
+        &self,
+        (x, y): (f64, f64),
+        text: &str,
+        style: impl Into<Style>,
+        degrees: f64,
+    ) -> Drawn {
+        self.area.draw(&Turned { at: at(x, y), text, style: style.into(), degrees })
+    }
+
+    pub(crate) fn rect(&self, x: f64, y: f64, width: f64, height: f64, fill: Colour) -> Drawn {
+        let corners = [at(x, y), at(x + width.max(0.0), y + height.max(0.0))];
+        self.area.draw(&Rectangle::new(corners, fill.filled()))
+    }
+
+    /// A rectangle with a tooltip.
+    pub(crate) fn told_rect(
+        &self,
+        (x, y, width, height): (f64, f64, f64, f64),
+        fill: Colour,
+        what: &str,
+    ) -> Drawn {
+        let corners = [at(x, y), at(x + width, y + height)];
+        self.area.draw(&drawn_as(Way::Told(what), Rectangle::new(corners, fill.filled())))
+    }
+
+    pub(crate) fn line(&self, from: (f64, f64), to: (f64, f64), pen: Pen) -> Drawn {
+        let line = PathElement::new([at(from.0, from.1), at(to.0, to.1)], pen.of_plotters());
+        if pen.dashed {
+            self.area.draw(&drawn_as(Way::Dashed, line))
+        } else {
+            self.area.draw(&line)
+        }
+    }
+
     /// A legend, wrapped to as many lines as needed.
-    pub(crate) fn legend(&mut self, entries: &[(Swatch, String)]) {
-        self.legend_within(MARGIN, self.width - MARGIN, entries);
+    pub(crate) fn legend(&mut self, entries: &[(Swatch, String)]) -> Drawn {
+        self.legend_within(MARGIN, self.width - MARGIN, entries)
     }
 
     /// A legend between two horizontal edges.
-    pub(crate) fn legend_within(&mut self, left: f64, right: f64, entries: &[(Swatch, String)]) {
+    pub(crate) fn legend_within(
+        &mut self,
+        left: f64,
+        right: f64,
+        entries: &[(Swatch, String)],
+    ) -> Drawn {
         if entries.is_empty() {
-            return;
+            return Ok(());
         }
         let mut x = left;
         let mut y = self.y + LINE / 2.0;
@@ -79,42 +136,43 @@ impl Page {
                 x = left;
                 y += LINE + 2.0;
             }
-            self.swatch(x, y, *swatch);
-            self.svg.text(x + SWATCH + GAP, y, &name, LABEL);
+            self.swatch(x, y, *swatch)?;
+            self.text(x + SWATCH + GAP, y, &name, LABEL)?;
             x += width + ENTRY_GAP;
         }
         self.y = y + LINE / 2.0 + 8.0;
+        Ok(())
     }
 
     /// Draws the symbol of a legend entry.
-    pub(crate) fn swatch(&mut self, x: f64, y: f64, swatch: Swatch) {
+    pub(crate) fn swatch(&self, x: f64, y: f64, swatch: Swatch) -> Drawn {
         match swatch {
-            Swatch::Area(colour) => self.svg.rect(x, y - 5.0, SWATCH, 10.0, colour),
-            Swatch::Line(pen) => self.svg.line((x, y), (x + SWATCH, y), pen),
+            Swatch::Area(colour) => self.rect(x, y - 5.0, SWATCH, 10.0, colour),
+            Swatch::Line(pen) => self.line((x, y), (x + SWATCH, y), pen),
         }
     }
 
     /// Notes in small type.
-    pub(crate) fn notes<'a>(&mut self, notes: impl IntoIterator<Item = &'a str>) {
-        self.small(NOTE, notes);
+    pub(crate) fn notes<'n>(&mut self, notes: impl IntoIterator<Item = &'n str>) -> Drawn {
+        self.small(NOTE, notes)
     }
 
-    fn small<'a>(&mut self, font: Font, notes: impl IntoIterator<Item = &'a str>) {
+    fn small<'n>(&mut self, font: Font, notes: impl IntoIterator<Item = &'n str>) -> Drawn {
         for note in notes {
             for line in font.wrap(note, self.inner()) {
-                self.svg.text(MARGIN, self.y + LINE / 2.0, &line, font.colour(FAINT_INK));
+                self.text(MARGIN, self.y + LINE / 2.0, &line, font.colour(FAINT_INK))?;
                 self.y += LINE;
             }
         }
+        Ok(())
     }
 
     /// Finishes the picture, with the figure's notes at the bottom.
-    pub(crate) fn finish(mut self, notes: &[String]) -> String {
+    pub(crate) fn finish(mut self, notes: &[String]) -> Drawn<Size> {
         if !notes.is_empty() {
             self.y += 6.0;
-            self.notes(notes.iter().map(String::as_str));
+            self.notes(notes.iter().map(String::as_str))?;
         }
-        let height = self.y + MARGIN - 4.0;
-        self.svg.document(self.width, height, &self.title)
+        Ok(Size { width: self.width, height: self.y + MARGIN - 4.0 })
     }
 }

@@ -1,4 +1,6 @@
-//! Mapping from values to positions: axes, their ticks, and tick labels in a suitable unit.
+//! Axes: their ranges, ticks, and tick labels in a suitable unit.
+
+use std::ops::Range;
 
 use proctrace_findings::{Axis, Unit};
 
@@ -84,6 +86,11 @@ impl Scale {
 
     pub(crate) fn low(&self) -> f64 {
         self.low
+    }
+
+    /// The values between which the axis lies.
+    pub(crate) fn range(&self) -> Range<f64> {
+        self.low..self.high
     }
 
     /// The relative position of a value between the begin (0) and the end (1) of the axis, clamped

@@ -1,14 +1,17 @@
 //! Scatter plots of labelled points.
 
-use std::fmt::Write as _;
+use std::cell::RefCell;
+use std::rc::Rc;
 
+use plotters::element::Circle;
+use plotters::style::Color as _;
 use proctrace_findings::{Chart, Point, Scatter};
 
+use super::backend::{Drawn, Size, Surface, units};
 use super::look::{self, FAINT_INK, LABEL, TICK};
 use super::page::Page;
 use super::plot::{Plot, Surroundings};
 use super::scale::Scale;
-use super::svg::px;
 
 const HEIGHT: f64 = 420.0;
 const RADIUS_MIN: f64 = 2.5;
@@ -20,25 +23,23 @@ const NAME_MAX: f64 = 150.0;
 /// Left, right, top and bottom.
 type Box4 = (f64, f64, f64, f64);
 
-pub(super) fn draw(chart: &Chart, scatter: &Scatter) -> String {
-    let mut page = Page::of(chart);
+pub(super) fn draw<S: Surface>(
+    canvas: &Rc<RefCell<S>>,
+    chart: &Chart,
+    scatter: &Scatter,
+) -> Drawn<Size> {
+    let mut page = Page::of(canvas, chart)?;
     let mut points: Vec<&Point> =
         scatter.points.iter().filter(|point| point.x.is_finite() && point.y.is_finite()).collect();
     points.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     let x = Scale::of(&scatter.x_axis, points.iter().map(|point| point.x), 9);
     let y = Scale::of(&scatter.y_axis, points.iter().map(|point| point.y), 7);
-    let plot = Plot::new(&mut page, HEIGHT, x, y, &Surroundings::default());
+    let mut plot = Plot::new(&mut page, HEIGHT, x, y, &Surroundings::default())?;
+    let style = look::series(0, 1).mix(0.5).filled();
+    let disc = |point: &&Point| Circle::new((point.x, point.y), units(radius(point)), style);
+    plot.chart.draw_series(points.iter().map(disc))?;
 
     let place = |point: &Point| (plot.x_at(point.x), plot.y_at(point.y), radius(point));
-    let mut path = String::new();
-    for (x, y, r) in points.iter().map(|point| place(point)) {
-        let (r, across) = (px(r), px(2.0 * r));
-        // Writing to a String cannot fail.
-        let _ = write!(path, "M{} {}", px(x), px(y));
-        let _ = write!(path, "m-{r} 0a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0 -{across} 0");
-    }
-    page.svg.fill(&path, look::series(0, 1), 0.5);
-
     // A name is placed where it covers neither another name nor one of the larger points.
     let mut taken: Vec<Box4> = points
         .iter()
@@ -68,7 +69,7 @@ pub(super) fn draw(chart: &Chart, scatter: &Scatter) -> String {
             inside && !taken.iter().any(|other| overlap(*other, spot))
         });
         if let Some((left, middle)) = free {
-            page.svg.text(left, middle, &name, TICK.colour(FAINT_INK));
+            page.text(left, middle, &name, TICK.colour(FAINT_INK))?;
             taken.push((left, left + width, middle - half, middle + half));
         }
     }

@@ -1,6 +1,7 @@
 //! Every kind of figure from synthetic data: well-formed, complete and without overlaps. The
 //! pictures are left in CARGO_TARGET_TMPDIR/figures for inspection.
 
+mod bitmap;
 mod samples;
 mod structure;
 
@@ -10,8 +11,9 @@ use proctrace_findings::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
     Lines, Mark, Point, Scatter, Series, Step, Unit, Waterfall,
 };
-use proctrace_report::chart_svg;
+use proctrace_report::{PictureFormat, chart_svg};
 
+use self::bitmap::Bitmap;
 use self::structure::Picture;
 
 fn directory() -> PathBuf {
@@ -41,6 +43,33 @@ fn each_kind_shows_everything_it_was_given() {
             assert!(picture.says_in_lines(note), "{name} does not say {note:?}");
         }
     }
+}
+
+#[test]
+fn each_kind_is_a_bitmap_with_the_same_contents() {
+    for (name, chart, _) in samples::all() {
+        let bytes = PictureFormat::Png.chart(&chart).expect("a bitmap");
+        std::fs::write(directory().join(format!("{name}.png")), &bytes).expect("a file in it");
+        Bitmap::decode(&bytes).shows(name, &Picture::parse(&chart_svg(&chart)));
+    }
+}
+
+#[test]
+fn hostile_names_are_bitmaps_too() {
+    let name = format!("漢字\u{202e}\u{1b}[31m</text>{}", "very-long-name".repeat(4000));
+    for (kind, chart) in samples::named(&name) {
+        let bytes = PictureFormat::Png.chart(&chart).expect("a bitmap");
+        Bitmap::decode(&bytes).shows(kind, &Picture::parse(&chart_svg(&chart)));
+    }
+}
+
+#[test]
+fn a_bitmap_that_would_be_too_large_is_refused() {
+    let names: Vec<String> = (0..400).map(|n| format!("name {n}")).collect();
+    let map = HeatMap { values: vec![vec![Some(0.5); names.len()]; names.len()], names };
+    let error = PictureFormat::Png.chart(&Chart::new("large", "Large", ChartBody::HeatMap(map)));
+    let error = error.expect_err("more than the memory for it").to_string();
+    assert!(error.starts_with("the figure is too large for PNG: 12969 × "), "{error}");
 }
 
 #[test]
@@ -172,6 +201,7 @@ fn a_gantt_chart_of_nonsense_is_a_picture() {
             strip.series[0].values[3] = Some(-1e300);
         }
         picture(&format!("nonsense-{name}"), &chart);
+        Bitmap::decode(&PictureFormat::Png.chart(&chart).expect("a bitmap"));
         let ChartBody::Gantt(gantt) = &mut chart.body else { continue };
         (gantt.from_ns, gantt.until_ns) = (0, u64::MAX);
         gantt.edges_ns = vec![u64::MAX, 0];

@@ -4,6 +4,7 @@ use proctrace_findings::{Bar, Gantt, GanttOrder};
 
 use super::rows::Rows;
 use super::{NAMES_MAX, TimeAxis};
+use crate::figures::backend::{Drawn, Surface};
 use crate::figures::look::{FAINT_INK, GAP, INK, MARGIN, TICK};
 use crate::figures::page::Page;
 use crate::number::time;
@@ -46,40 +47,42 @@ pub(super) fn names_width(gantt: &Gantt) -> f64 {
 }
 
 /// Draws a name before each row, and the lifetime after its bar.
-pub(super) fn draw_names(
-    page: &mut Page,
+pub(super) fn draw_names<S: Surface>(
+    page: &Page<S>,
     gantt: &Gantt,
     rows: &Rows,
     time_axis: &TimeAxis,
     top: f64,
-) {
+) -> Drawn {
     for (bar, y) in gantt.bars.iter().zip(&rows.y) {
         let y = top + y;
         let x = MARGIN + GAP / 2.0 + indent(gantt, bar);
         let shown = label_within(gantt, bar, time_axis.left - GAP - x);
-        page.svg.text(x, y, &shown, TICK.colour(if bar.is_thread { FAINT_INK } else { INK }));
+        page.text(x, y, &shown, TICK.colour(if bar.is_thread { FAINT_INK } else { INK }))?;
         let end = time_axis.x_at(bar.end_ns);
         let life = time(bar.end_ns.saturating_sub(bar.begin_ns));
-        page.svg.text(end + GAP, y, &life, TICK.colour(FAINT_INK));
+        page.text(end + GAP, y, &life, TICK.colour(FAINT_INK))?;
     }
+    Ok(())
 }
 
 /// Draws names beside the longest-lived bars, whose rows are high enough.
-pub(super) fn draw_longest(
-    page: &mut Page,
+pub(super) fn draw_longest<S: Surface>(
+    page: &Page<S>,
     gantt: &Gantt,
     rows: &Rows,
     time_axis: &TimeAxis,
     top: f64,
-) {
+) -> Drawn {
     for (bar, y) in rows.named.iter().map(|at| (&gantt.bars[*at], top + rows.y[*at])) {
         let x = time_axis.x_at(bar.end_ns) + GAP;
         let shown = label_within(gantt, bar, page.width - MARGIN - x);
-        page.svg.text(x, y, &shown, TICK);
+        page.text(x, y, &shown, TICK)?;
         let life = time(bar.end_ns.saturating_sub(bar.begin_ns));
         let beside = x + TICK.width(&shown) + GAP;
         if beside + TICK.width(&life) < page.width - MARGIN {
-            page.svg.text(beside, y, &life, TICK.colour(FAINT_INK));
+            page.text(beside, y, &life, TICK.colour(FAINT_INK))?;
         }
     }
+    Ok(())
 }

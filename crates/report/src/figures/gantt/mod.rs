@@ -11,13 +11,17 @@ mod path;
 mod rows;
 mod strips;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use proctrace_findings::{Axis, Gantt, GanttOrder, Unit};
 
 use self::rows::{Band, Rows};
+use super::backend::{Drawn, Size, Surface};
+use super::elements::Pen;
 use super::look::{self, AXIS, FAINT_INK, GAP, GRID, HEADING, LABEL, LINE, MARGIN, REST, TICK};
 use super::page::{Page, Swatch};
 use super::scale::{Scale, Tick};
-use super::svg::Pen;
 use crate::number::{count, counted, time};
 
 const WIDTH: f64 = 1400.0;
@@ -27,6 +31,9 @@ const RIGHT_COLUMN: f64 = 220.0;
 const LEFT_COLUMN: f64 = 56.0;
 /// Maximum width for the names of labelled rows.
 const NAMES_MAX: f64 = 250.0;
+
+/// The shade of every other labelled row.
+const STRIPE: look::Colour = look::rgb(0xf6f6f6);
 
 /// The time axis shared by strips and bars.
 struct TimeAxis {
@@ -41,20 +48,22 @@ impl TimeAxis {
         self.left + (self.right - self.left) * self.scale.part(ns as f64)
     }
 
-    fn draw_grid(&self, page: &mut Page, top: f64, bottom: f64) {
+    fn draw_grid<S: Surface>(&self, page: &Page<S>, top: f64, bottom: f64) -> Drawn {
         for tick in &self.ticks {
             let x = self.x_at(tick.at as u64);
-            page.svg.line((x, top), (x, bottom), Pen::of(GRID, 1.0));
+            page.line((x, top), (x, bottom), Pen::of(GRID, 1.0))?;
         }
+        Ok(())
     }
 
-    fn draw_numbers(&self, page: &mut Page) {
+    fn draw_numbers<S: Surface>(&self, page: &mut Page<S>) -> Drawn {
         let y = page.take(LINE + 4.0) + LINE / 2.0 + 2.0;
-        page.svg.line((self.left, y - 10.0), (self.right, y - 10.0), Pen::of(AXIS, 1.0));
+        page.line((self.left, y - 10.0), (self.right, y - 10.0), Pen::of(AXIS, 1.0))?;
         for tick in &self.ticks {
-            page.svg.text(self.x_at(tick.at as u64), y, &tick.label, TICK.middle());
+            page.text(self.x_at(tick.at as u64), y, &tick.label, TICK.middle())?;
         }
-        page.svg.text(self.right + 2.0 * GAP + 8.0, y, &self.scale.title(), TICK.colour(FAINT_INK));
+        let x = self.right + 2.0 * GAP + 8.0;
+        page.text(x, y, &self.scale.title(), TICK.colour(FAINT_INK))
     }
 }
 
@@ -71,11 +80,19 @@ fn colour(gantt: &Gantt, lane: usize) -> look::Colour {
     }
 }
 
-pub(super) fn draw(gantt: &Gantt, notes: &[String]) -> String {
+/// The title of the chart.
+pub(super) fn title(gantt: &Gantt) -> &str {
+    if gantt.title.is_empty() { "Every process" } else { &gantt.title }
+}
+
+pub(super) fn draw<S: Surface>(
+    canvas: &Rc<RefCell<S>>,
+    gantt: &Gantt,
+    notes: &[String],
+) -> Drawn<Size> {
     let rows = Rows::of(gantt);
-    let title = if gantt.title.is_empty() { "Every process" } else { &gantt.title };
-    let mut page = Page::new(WIDTH, title);
-    page.notes(subtitle(gantt).iter().map(String::as_str));
+    let mut page = Page::new(canvas, WIDTH, title(gantt))?;
+    page.notes(subtitle(gantt).iter().map(String::as_str))?;
     page.y += 8.0;
 
     let left = MARGIN
@@ -90,27 +107,27 @@ pub(super) fn draw(gantt: &Gantt, notes: &[String]) -> String {
     let ticks = scale.ticks().into_iter().filter(|tick| scale.covers(tick.at)).collect();
     let time_axis = TimeAxis { scale, ticks, left, right: WIDTH - MARGIN - RIGHT_COLUMN };
 
-    strips::draw(&mut page, gantt, &time_axis);
-    time_axis.draw_numbers(&mut page);
+    strips::draw(&mut page, gantt, &time_axis)?;
+    time_axis.draw_numbers(&mut page)?;
     page.y += 10.0;
-    draw_legend(&mut page, gantt, &time_axis);
+    draw_legend(&mut page, gantt, &time_axis)?;
 
     let top = page.take(rows.height);
     if rows.labelled {
-        draw_stripes(&mut page, gantt, &time_axis, top);
+        draw_stripes(&page, gantt, &time_axis, top)?;
     }
-    time_axis.draw_grid(&mut page, top, top + rows.height);
-    bars::draw(&mut page, gantt, &rows, &time_axis, top);
-    path::draw(&mut page, gantt, &rows, &time_axis, top);
+    time_axis.draw_grid(&page, top, top + rows.height)?;
+    bars::draw(&page, gantt, &rows, &time_axis, top)?;
+    path::draw(&page, gantt, &rows, &time_axis, top)?;
     if rows.labelled {
-        callouts::draw_names(&mut page, gantt, &rows, &time_axis, top);
+        callouts::draw_names(&page, gantt, &rows, &time_axis, top)?;
     } else if gantt.view.order != GanttOrder::Category {
-        draw_rank(&mut page, gantt, &rows, &time_axis, top);
-        callouts::draw_longest(&mut page, gantt, &rows, &time_axis, top);
+        draw_rank(&page, gantt, &rows, &time_axis, top)?;
+        callouts::draw_longest(&page, gantt, &rows, &time_axis, top)?;
     } else {
-        draw_bands(&mut page, gantt, &rows.bands, &time_axis, top);
+        draw_bands(&page, gantt, &rows.bands, &time_axis, top)?;
     }
-    time_axis.draw_numbers(&mut page);
+    time_axis.draw_numbers(&mut page)?;
     let mut notes = notes.to_vec();
     if !rows.labelled {
         notes.push(
@@ -166,7 +183,7 @@ fn subtitle(gantt: &Gantt) -> Vec<String> {
     lines
 }
 
-fn draw_legend(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis) {
+fn draw_legend<S: Surface>(page: &mut Page<S>, gantt: &Gantt, time_axis: &TimeAxis) -> Drawn {
     let mut entries: Vec<(Swatch, String)> = gantt
         .lanes
         .iter()
@@ -187,21 +204,33 @@ fn draw_legend(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis) {
         entries.push((Swatch::Line(pen), "threads: paler and thinner".to_owned()));
     }
     entries.extend(path::legend(gantt));
-    page.legend_within(time_axis.left, WIDTH - MARGIN, &entries);
+    page.legend_within(time_axis.left, WIDTH - MARGIN, &entries)
 }
 
 /// Shades every other row, so that the eye can follow names to their bars.
-fn draw_stripes(page: &mut Page, gantt: &Gantt, time_axis: &TimeAxis, top: f64) {
+fn draw_stripes<S: Surface>(
+    page: &Page<S>,
+    gantt: &Gantt,
+    time_axis: &TimeAxis,
+    top: f64,
+) -> Drawn {
     for row in (0..gantt.bars.len()).step_by(2) {
         let y = top + row as f64 * rows::LABELLED_ROW;
-        page.svg.rect(MARGIN, y, time_axis.right - MARGIN, rows::LABELLED_ROW, "#f6f6f6");
+        page.rect(MARGIN, y, time_axis.right - MARGIN, rows::LABELLED_ROW, STRIPE)?;
     }
+    Ok(())
 }
 
 /// Labels with the number of rows above: in start-time order, the number of processes started by
 /// then.
-fn draw_rank(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &TimeAxis, top: f64) {
-    let height = rows.height;
+fn draw_rank<S: Surface>(
+    page: &Page<S>,
+    gantt: &Gantt,
+    rows: &Rows,
+    time_axis: &TimeAxis,
+    top: f64,
+) -> Drawn {
+    let (left, height) = (time_axis.left, rows.height);
     let (title, numbered) = match gantt.view.order {
         GanttOrder::Tree => ("one row per process, below its parent", false),
         _ if gantt.view.threads => ("processes and threads started", true),
@@ -212,26 +241,33 @@ fn draw_rank(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &TimeAxis, 
         let scale = Scale::exact(&axis, [gantt.bars.len() as f64], 8);
         for tick in scale.ticks() {
             let y = top + rows.y.get(tick.at as usize).copied().unwrap_or(height);
-            page.svg.line((time_axis.left - 4.0, y), (time_axis.left, y), Pen::of(AXIS, 1.0));
-            page.svg.text(time_axis.left - GAP - 2.0, y, &tick.label, TICK.end());
+            page.line((left - 4.0, y), (left, y), Pen::of(AXIS, 1.0))?;
+            page.text(left - GAP - 2.0, y, &tick.label, TICK.end())?;
         }
     }
-    page.svg.line((time_axis.left, top), (time_axis.left, top + height), Pen::of(AXIS, 1.0));
-    let style = LABEL.middle().colour(FAINT_INK).turned(-90.0);
-    page.svg.text(MARGIN + 4.0, top + height / 2.0, title, style);
+    page.line((left, top), (left, top + height), Pen::of(AXIS, 1.0))?;
+    let style = LABEL.middle().colour(FAINT_INK);
+    page.turned((MARGIN + 4.0, top + height / 2.0), title, style, -90.0)
 }
 
-fn draw_bands(page: &mut Page, gantt: &Gantt, bands: &[Band], time_axis: &TimeAxis, top: f64) {
+fn draw_bands<S: Surface>(
+    page: &Page<S>,
+    gantt: &Gantt,
+    bands: &[Band],
+    time_axis: &TimeAxis,
+    top: f64,
+) -> Drawn {
     for (at, (lane, band)) in gantt.lanes.iter().zip(bands).enumerate() {
         if lane.processes + lane.threads == 0 {
             continue;
         }
         let x = time_axis.right + 2.0 * GAP;
         let middle = top + (band.top + band.bottom) / 2.0;
-        page.svg.rect(x - GAP, top + band.top, 3.0, band.bottom - band.top, colour(gantt, at));
+        page.rect(x - GAP, top + band.top, 3.0, band.bottom - band.top, colour(gantt, at))?;
         let name = HEADING.fit_name(&lane.name, RIGHT_COLUMN - 3.0 * GAP);
-        page.svg.text(x + 2.0, middle, &name, LABEL);
+        page.text(x + 2.0, middle, &name, LABEL)?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use proctrace_findings::{Bar, Gantt};
 
 use super::TimeAxis;
-use super::bars::{path, piece};
+use super::bars::{joined, piece};
 use super::rows::Rows;
+use crate::figures::backend::{Drawn, Surface};
+use crate::figures::elements::{Pen, Segments};
 use crate::figures::look::{INK, PAPER};
 use crate::figures::page::{Page, Swatch};
-use crate::figures::svg::Pen;
 
 /// Thickness of the line and of its rim relative to the bar, and at least in pixels.
 const LINE: (f64, f64) = (0.25, 1.2);
@@ -16,7 +17,13 @@ const RIM: (f64, f64) = (0.5, 2.4);
 const LENGTH_MIN: f64 = 0.02;
 
 /// A dark line with a bright rim, which can be seen on every colour.
-pub(super) fn draw(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &TimeAxis, top: f64) {
+pub(super) fn draw<S: Surface>(
+    page: &Page<S>,
+    gantt: &Gantt,
+    rows: &Rows,
+    time_axis: &TimeAxis,
+    top: f64,
+) -> Drawn {
     // On bars with an ordinary row, and on those with a taller, named one.
     let mut kinds = [Vec::new(), Vec::new()];
     for part in &gantt.path {
@@ -31,11 +38,13 @@ pub(super) fn draw(page: &mut Page, gantt: &Gantt, rows: &Rows, time_axis: &Time
         kinds[named].push(piece(&Bar { begin_ns, end_ns, ..*bar }, top + y, time_axis));
     }
     for (pieces, thick) in kinds.into_iter().zip([rows.thickness, rows.named_thickness]) {
-        let path = path(pieces);
+        let ends = joined(pieces);
         for (colour, (part, least)) in [(PAPER, RIM), (INK, LINE)] {
-            page.svg.stroke(&path, Pen::of(colour, (thick * part).max(least)));
+            let pen = Pen::of(colour, (thick * part).max(least));
+            page.area.draw(&Segments { ends: ends.clone(), pen })?;
         }
     }
+    Ok(())
 }
 
 /// The entry of the legend.

@@ -34,20 +34,20 @@ pub(super) fn gantt(lanes: usize, bars: Vec<Bar>) -> Gantt {
     }
 }
 
-/// The path segments of one colour: y, begin and end in tenths of a pixel. An independent SVG
-/// parser for the few commands in use.
-fn drawn(svg: &str, colour: &str) -> Vec<(i64, i64, i64)> {
-    let tenths = |text: &str| (text.parse::<f64>().unwrap() * 10.0).round() as i64;
+/// The path segments of one colour: y, begin and end in units. An independent SVG parser for the
+/// few commands in use.
+fn drawn(svg: &str, colour: look::Colour) -> Vec<(i64, i64, i64)> {
+    let number = |text: &str| text.parse::<i64>().unwrap();
     let mut found = Vec::new();
-    for line in svg.lines().filter(|line| line.contains(&format!("stroke=\"{colour}\""))) {
+    for line in svg.lines().filter(|line| line.contains(&stroke(colour))) {
         let Some(path) = line.strip_prefix("<path d=\"m") else { continue };
         let (mut x, mut y) = (0, 0);
         for piece in path.split('"').next().unwrap().split('m') {
             let (place, length) = piece.split_once('h').unwrap();
             let second = place[1..].find([' ', '-']).unwrap() + 1;
-            x += tenths(&place[..second]);
-            y += tenths(place[second..].trim());
-            let end = x + tenths(length);
+            x += number(&place[..second]);
+            y += number(place[second..].trim());
+            let end = x + number(length);
             found.push((y, x, end));
             x = end;
         }
@@ -55,15 +55,20 @@ fn drawn(svg: &str, colour: &str) -> Vec<(i64, i64, i64)> {
     found
 }
 
-/// Begin and end of the time axis, which is a separate line above its tick labels.
+fn stroke(colour: look::Colour) -> String {
+    let look::Colour { 0: red, 1: green, 2: blue } = colour;
+    format!("stroke=\"#{red:02x}{green:02x}{blue:02x}\"")
+}
+
+/// Begin and end of the time axis in units, which is a separate line above its tick labels.
 fn edges(svg: &str) -> (f64, f64) {
-    let line =
-        svg.lines().find(|line| line.contains("stroke=\"#888888\" stroke-width=\"1\"")).unwrap();
-    let number = |name: &str| {
-        let rest = line.split_once(&format!("{name}=\"")).unwrap().1;
-        rest.split('"').next().unwrap().parse::<f64>().unwrap()
-    };
-    (number("x1"), number("x2"))
+    let width = format!("{} stroke-width=\"10\"", stroke(AXIS));
+    let line = svg.lines().find(|line| line.contains(&width)).unwrap();
+    let path = line.strip_prefix("<path d=\"m").unwrap();
+    let (left, rest) = path.split_once(' ').unwrap();
+    let length = rest.split_once('h').unwrap().1.split('"').next().unwrap();
+    let left: f64 = left.parse().unwrap();
+    (left, left + length.parse::<f64>().unwrap())
 }
 
 #[test]
@@ -85,7 +90,7 @@ fn every_process_is_drawn_and_long_enough_to_see() {
             let mut sorted = pieces.clone();
             sorted.iter_mut().for_each(|pieces| pieces.sort_unstable());
             // The axis positions of 0 and 1,000,000 ns.
-            let (left, right) = (edges(&svg).0 * 10.0, edges(&svg).1 * 10.0);
+            let (left, right) = edges(&svg);
             for (bar, y) in bars.iter().zip(&rows.y) {
                 let y = ((top + y) * 10.0).round() as i64;
                 let of_lane = &sorted[bar.lane as usize];
@@ -126,14 +131,15 @@ fn the_critical_path_is_a_line_on_its_bars() {
         gantt.path.extend([piece(u32::MAX, 0, 1_000_000), piece(1, 900_000, 900_000)]);
         let svg = gantt_svg(&gantt);
         let (left, right) = edges(&svg);
-        let x = |ns: u64| ((left + (right - left) * ns as f64 / 1e6) * 10.0).round() as i64;
-        let line = drawn(&svg, look::INK);
+        let x = |ns: u64| (left + (right - left) * ns as f64 / 1e6).round() as i64;
+        let line = drawn(&svg, look::PAPER);
         let times: Vec<(i64, i64)> = line.iter().map(|(_, begin, end)| (*begin, *end)).collect();
         assert_eq!(times, [(x(0), x(400_000)), (x(400_000), x(900_000))], "{line:?}");
         let rows = Rows::of(&gantt);
         let apart = ((rows.y[7] - rows.y[3]) * 10.0).round() as i64;
         assert!((line[1].0 - line[0].0 - apart).abs() <= 1, "{line:?}");
-        assert_eq!(drawn(&svg, look::PAPER), line);
+        // The first dark line is that of the legend.
+        assert_eq!(drawn(&svg, look::INK)[1..], line);
         assert!(svg.contains("on the critical path"));
     }
     assert!(!gantt_svg(&gantt(1, vec![bar(0, 0, 9)])).contains("critical path"));
