@@ -5,6 +5,7 @@
 import { moment, niceStep, time } from "./format";
 import { FONT, type Frame, visibleRows } from "./frame";
 import { paintGutter } from "./gutter";
+import { isJoined, markPath, paintPath } from "./path";
 import { isThread, type Rows } from "./rows";
 import { type Colours, inkOn, mix, pixel } from "./theme";
 import type { View } from "./view";
@@ -69,7 +70,8 @@ export class Painter {
     context.setTransform(frame.ratio, 0, 0, frame.ratio, 0, 0);
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, frame.width, frame.height);
-    if (frame.rowHeight < (this.view.order === "category" ? PACKED_RECT_MIN : RECT_MIN)) {
+    const asPixels = frame.rowHeight < (this.view.order === "category" ? PACKED_RECT_MIN : RECT_MIN);
+    if (asPixels) {
       this.paintPixels(context, frame);
       this.paintGrid(context, frame);
     } else {
@@ -77,7 +79,7 @@ export class Painter {
       this.paintRects(context, frame);
     }
     this.paintAxis(context, frame);
-    if (this.view.path) this.paintPath(context, frame);
+    if (this.view.path && (!asPixels || isJoined(this.view, frame))) this.drawn += paintPath(context, this.view, this.rows, colours, frame);
     this.paintSelection(context, frame);
     paintGutter(context, this.view, this.rows, colours, frame);
   }
@@ -136,6 +138,15 @@ export class Painter {
           this.drawn++;
         }
       }
+    }
+    if (view.path && !isJoined(view, frame)) {
+      const ink = pixel(this.colours.path);
+      this.drawn += markPath(view, rows, frame, (left, top, right, bottom) => {
+        const [first, last] = [Math.max(0, left), Math.min(width, right)];
+        for (let y = Math.max(0, top); y < Math.min(height, bottom); y++) {
+          for (let x = first; x < last; x++) out[y * width + x] = ink;
+        }
+      });
     }
     context.putImageData(this.image, Math.round(frame.gutter * frame.ratio), Math.round(frame.top * frame.ratio));
   }
@@ -325,99 +336,6 @@ export class Painter {
       context.fillRect(Math.round(frame.gutter + (at - view.from) * scale), frame.top - 5, 1, frame.height);
     }
     context.globalAlpha = 1;
-  }
-
-  /** The critical path: along the bars, and up or down where it goes on in another process. */
-  private paintPath(context: CanvasRenderingContext2D, frame: Frame): void {
-    const { view, rows, colours } = this;
-    const table = view.recording.rest?.table("path");
-    if (!table || table.rows === 0 || table.unknown("process") !== null) return;
-    const [owner, begin, length] = ["process", "begin_ns", "length_ns"].map((name) => table.column(name));
-    const scale = (frame.width - frame.gutter) / view.span;
-    const x = (t: number) => frame.gutter + Math.min(1e5, Math.max(-10, (t - view.from) * scale));
-    // Along the lower edge of bars that have names.
-    const level = frame.rowHeight >= 12 ? 0.86 : 0.5;
-    const y = (row: number) => frame.top + (row + level - frame.row) * frame.rowHeight;
-    let low = 0;
-    for (let high = table.rows; low < high;) {
-      const middle = (low + high) >> 1;
-      if (begin[middle] + length[middle] < view.from) low = middle + 1;
-      else high = middle;
-    }
-    const [line, steps] = [new Path2D(), new Path2D()];
-    // Of rows or parts that cannot be told apart only the places are marked: lines between them would hide all.
-    let visible = 0;
-    while (low + visible < table.rows && begin[low + visible] <= view.to) visible++;
-    const joined = frame.rowHeight >= RECT_MIN && visible < (frame.width - frame.gutter) / 4;
-    const marked = new Set<number>();
-    let started = false;
-    // Parts within a pixel column are one vertical line.
-    let column = NaN;
-    let [highest, lowest, lastY] = [0, 0, 0];
-    const flush = () => {
-      if (Number.isNaN(column) || lowest - highest < 1) return;
-      steps.moveTo(column, highest);
-      steps.lineTo(column, lowest);
-    };
-    for (let at = Math.max(0, low - 1); at < table.rows && begin[at] <= view.to; at++) {
-      const row = rows.rowOf[owner[at]] ?? -1;
-      if (row < 0) {
-        started = false;
-        continue;
-      }
-      const [left, right, here] = [x(begin[at]), x(begin[at] + length[at]), y(row)];
-      if (!joined) {
-        const [from, level] = [Math.round(left), Math.round(here)];
-        if (from !== column) marked.clear();
-        column = from;
-        if (right - left < 1 && marked.has(level)) continue;
-        marked.add(level);
-        line.rect(from, level - 1, Math.max(1, right - left), 2);
-        this.drawn++;
-        continue;
-      }
-      if (right - left < 1 && started) {
-        if (Math.round(left) !== column) {
-          flush();
-          [column, highest, lowest] = [Math.round(left), Math.min(lastY, here), Math.max(lastY, here)];
-        }
-        highest = Math.min(highest, here);
-        lowest = Math.max(lowest, here);
-        lastY = here;
-        continue;
-      }
-      flush();
-      column = NaN;
-      if (started) {
-        steps.moveTo(left, lastY);
-        steps.lineTo(left, here);
-      }
-      line.moveTo(left, here);
-      line.lineTo(right, here);
-      [started, lastY] = [true, here];
-      this.drawn++;
-    }
-    if (joined) flush();
-    context.save();
-    context.beginPath();
-    context.rect(frame.gutter, frame.top, frame.width - frame.gutter, frame.height - frame.top);
-    context.clip();
-    if (!joined) {
-      context.fillStyle = colours.path;
-      context.fill(line);
-      context.restore();
-      return;
-    }
-    const wide = Math.min(3, Math.max(1.8, frame.rowHeight / 6));
-    context.strokeStyle = colours.halo;
-    context.lineWidth = wide + 2;
-    context.stroke(line);
-    context.strokeStyle = colours.path;
-    context.lineWidth = wide;
-    context.stroke(line);
-    context.lineWidth = 1;
-    context.stroke(steps);
-    context.restore();
   }
 
   private paintSelection(context: CanvasRenderingContext2D, frame: Frame): void {

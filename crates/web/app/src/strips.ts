@@ -44,13 +44,14 @@ export class Strips {
     this.update();
   }
 
+  /** Every second frame: the strips cost as much as the chart, and people look at what they move. */
   update(): void {
     if (this.dirty) return;
     this.dirty = true;
-    requestAnimationFrame(() => {
+    requestAnimationFrame(() => requestAnimationFrame(() => {
       this.dirty = false;
       this.paint();
-    });
+    }));
   }
 
   paint(): void {
