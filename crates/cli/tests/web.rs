@@ -410,7 +410,7 @@ fn a_frame_costs_as_much_as_its_pixels() {
     let path = directory.path().join("many.html");
     let page = Page { findings: &findings, advised: None, data: &data, sections: &[], text: "" };
     render(&page, &mut fs::File::create(&path).unwrap()).unwrap();
-    let browser = Browser::start(1400, 1000);
+    let browser = Browser::start_unpaced(1400, 1000);
     browser.open(&path);
     println!(
         "first picture after {} ms",

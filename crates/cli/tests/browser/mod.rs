@@ -34,6 +34,15 @@ impl Drop for Browser {
 impl Browser {
     /// A browser with a window of this size.
     pub(crate) fn start(width: u32, height: u32) -> Self {
+        Self::start_with(width, height, &[])
+    }
+
+    /// Draws as often as it can, not at the rate of a screen: the time between frames is what a frame costs.
+    pub(crate) fn start_unpaced(width: u32, height: u32) -> Self {
+        Self::start_with(width, height, &["--disable-gpu-vsync", "--disable-frame-rate-limit"])
+    }
+
+    fn start_with(width: u32, height: u32, more: &[&str]) -> Self {
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
             .stdin(Stdio::null())
@@ -45,8 +54,9 @@ impl Browser {
         let port = port(&mut output);
         let mut browser = Self { driver, _output: output, port, session: String::new() };
         let size = format!("--window-size={width},{height}");
-        let options =
-            json!({"args": ["--headless=new", "--no-sandbox", size, "--hide-scrollbars"]});
+        let mut args = vec!["--headless=new", "--no-sandbox", &size, "--hide-scrollbars"];
+        args.extend(more);
+        let options = json!({ "args": args });
         let capabilities = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}});
         let made = browser.send("POST", "/session", Some(&capabilities)).unwrap();
