@@ -2,7 +2,7 @@
 //! other.
 
 use proctrace_findings::{Advice, Gain, bytes, time};
-use proctrace_wire::layout;
+use proctrace_wire::{WaitFor, layout};
 
 use super::Found;
 use super::evidence::{Evidence, first_word, less, more, short};
@@ -31,7 +31,7 @@ struct Unit {
 
 /// Of the processes with most memory at the largest reading, the pair that reduces the peak most if one of them
 /// begins when the other has ended: neither descends from the other, and no recorded wait of one was ended by the
-/// other.
+/// other, except for locks in the kernel.
 ///
 /// Memory: with P, the PSS of all processes, and A and B, those of the two, in each reading: middle, the largest P
 /// less the largest of all P - A and P - B; low, the same with what A and B have alone (USS); high, the smaller of
@@ -135,6 +135,11 @@ fn related(evidence: &Evidence<'_>, units: &[Unit]) -> Vec<(usize, usize)> {
         }
     }
     for wait in &evidence.recording.waits {
+        // The kernel's own locks (of a page of a program that both start, of a directory) say nothing about the data
+        // that one has from the other.
+        if matches!(wait.waits_for, WaitFor::Cpu | WaitFor::Disk) {
+            continue;
+        }
         let Waker::Task(waker) = wait.waker else { continue };
         if let (Some(one), Some(other)) = (unit_of_task.get(&wait.task), unit_of_task.get(&waker))
             && one != other

@@ -1,6 +1,7 @@
 //! Scenes of peaks of memory, and of files that are opened or looked for again.
 
 use proctrace_findings::{Advice, Gain};
+use proctrace_wire::layout;
 
 use super::{Job, kinds, ms, of};
 use crate::advice::{AdviceRules, advise};
@@ -9,9 +10,18 @@ use crate::testing::{MB, MS, S};
 /// futex(2) of x86-64.
 const FUTEX: i16 = 202;
 
+/// What a process waits for that another one ends.
+enum Waits {
+    No,
+    /// Data: a futex in shared memory.
+    ForData,
+    /// A lock in the kernel.
+    ForTheKernel,
+}
+
 /// A shell with so many processes of 200 MB and one of 300 MB, which live at the same time; the latter has a peak
-/// RSS of 350 MB and, if wanted, waits for the first of the others.
-fn together(others: u64, waits: bool) -> Vec<Advice> {
+/// RSS of 350 MB and waits, or not, for the first of the others.
+fn together(others: u64, waits: Waits) -> Vec<Advice> {
     let mut job = Job::new();
     let large = job.start(&["large"]);
     let others: Vec<u32> = (0..others).map(|_| job.start(&["other"])).collect();
@@ -22,8 +32,15 @@ fn together(others: u64, waits: bool) -> Vec<Advice> {
             job.scene.memory(at + 2 * MS, *other, (210 * MB, 200 * MB, 190 * MB));
         }
     }
-    if waits {
-        job.waits(large, 100, 200, FUTEX, others[0]);
+    match waits {
+        Waits::No => {}
+        Waits::ForData => job.waits(large, 100, 200, FUTEX, others[0]),
+        Waits::ForTheKernel => {
+            job.scene.wait_with(large, (100 * MS, 200 * MS, 200 * MS), |wait| {
+                (wait.state, wait.waker, wait.bits) =
+                    (b'D'.into(), others[0], layout::WAIT_BY_TASK);
+            });
+        }
     }
     let peak = |bytes: u64| {
         move |exit: &mut proctrace_wire::layout::Exit| exit.maxrss_pages = bytes / 4096
@@ -38,7 +55,7 @@ fn together(others: u64, waits: bool) -> Vec<Advice> {
 
 #[test]
 fn two_that_make_a_peak_could_run_one_after_the_other() {
-    let advice = together(1, false);
+    let advice = together(1, Waits::No);
     let found = of(&advice, "memory-peak");
     // 502 MB, of which 302 MB are left without the smaller one; it has 190 MB alone, and 220 MB at its peak.
     let expected = Gain { low: 171 * MB, middle: 200 * MB, high: 242 * MB };
@@ -51,14 +68,19 @@ fn two_that_make_a_peak_could_run_one_after_the_other() {
 
 #[test]
 fn one_that_waits_for_the_other_or_is_alone_makes_its_own_peak() {
-    assert!(!kinds(&together(1, true)).contains(&"memory-peak"));
-    assert!(!kinds(&together(0, false)).contains(&"memory-peak"));
+    assert!(!kinds(&together(1, Waits::ForData)).contains(&"memory-peak"));
+    assert!(!kinds(&together(0, Waits::No)).contains(&"memory-peak"));
+}
+
+#[test]
+fn a_lock_in_the_kernel_does_not_tie_two_together() {
+    assert!(kinds(&together(1, Waits::ForTheKernel)).contains(&"memory-peak"));
 }
 
 #[test]
 fn a_pool_of_workers_is_one_group() {
     // 902 MB: without the pool 302 MB are left, without the large one 602 MB.
-    let advice = together(3, false);
+    let advice = together(3, Waits::No);
     let found = of(&advice, "memory-peak");
     assert_eq!(found.memory_bytes.unwrap().middle, 300 * MB);
     assert!(found.what.contains("3 × `other`"), "{}", found.what);
