@@ -405,7 +405,7 @@ const PAN: &str = "
 fn a_frame_costs_as_much_as_its_pixels() {
     let recording = Recording::load(trace("tour-5.ptrace"), &Rules::built_in()).unwrap();
     let findings = analyse(&recording).unwrap();
-    let data = many(200_000);
+    let data = many(500_000);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("many.html");
     let page = Page { findings: &findings, advised: None, data: &data, sections: &[], text: "" };
