@@ -3,8 +3,8 @@
 use std::cell::OnceCell;
 
 use proctrace_findings::{
-    Advised, Category, Correlations, DirectoryMisses, Ends, Findings, Health, Memory, Spawner,
-    Summary,
+    Advised, Category, Correlations, DirectoryMisses, Ends, Findings, Health, MarkedPhase, Memory,
+    Spawner, Summary,
 };
 use proctrace_trace::Quantity;
 
@@ -13,7 +13,7 @@ use crate::books::waits::Accounting;
 use crate::books::{detached, laws};
 use crate::error::AnalysisError;
 use crate::overview::sums::Sums;
-use crate::overview::{blind_spots, ends, lookups, memory, path, programs, summary};
+use crate::overview::{blind_spots, ends, lookups, memory, path, phases, programs, summary};
 use crate::path::{CriticalPath, Explained};
 use crate::recording::Recording;
 use crate::recording::knowledge::WHO;
@@ -33,6 +33,7 @@ pub struct Analysis<'a> {
     memory: OnceCell<Option<Memory>>,
     critical: OnceCell<Option<CriticalPath>>,
     path: OnceCell<Option<Explained>>,
+    phases: OnceCell<Option<Vec<MarkedPhase>>>,
     pub(crate) correlations: OnceCell<Correlations>,
     summary: OnceCell<Summary>,
 }
@@ -52,6 +53,7 @@ impl<'a> Analysis<'a> {
             memory: OnceCell::new(),
             critical: OnceCell::new(),
             path: OnceCell::new(),
+            phases: OnceCell::new(),
             correlations: OnceCell::new(),
             summary: OnceCell::new(),
         }
@@ -89,6 +91,7 @@ impl<'a> Analysis<'a> {
             detached: detached::findings(recording, self.detached()),
             memory: self.memory().cloned(),
             critical_path: self.path().map(|path| path::findings(recording, path)),
+            phases: self.phases().map(<[MarkedPhase]>::to_vec),
             blind_spots: blind_spots::spots(recording),
             correlations: self.correlations().clone(),
             advice: None,
@@ -167,6 +170,11 @@ impl<'a> Analysis<'a> {
         let known = self.recording.knows.all(WHO);
         let path = || self.critical().filter(|_| known).map(|it| Explained::of(self.recording, it));
         self.path.get_or_init(path).as_ref()
+    }
+
+    /// What happened between the marks of the payload; `None` if they are not known.
+    pub(crate) fn phases(&self) -> Option<&[MarkedPhase]> {
+        self.phases.get_or_init(|| phases::phases(self.recording)).as_deref()
     }
 
     /// The critical path as such.

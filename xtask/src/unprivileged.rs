@@ -32,6 +32,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "libs_places"),
     ("proctrace", "lookups"),
     ("proctrace", "manners"),
+    ("proctrace", "marks"),
     ("proctrace", "opens"),
     ("proctrace", "outputs"),
     ("proctrace", "payloads"),

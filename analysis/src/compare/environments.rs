@@ -40,10 +40,7 @@ impl StartRun {
         let mut run = Self {
             wall_ns: recording.wall_ns(),
             processes: recording.processes.len() as u64,
-            lookups_failed: recording
-                .counts
-                .lookups_failed
-                .saturating_sub(recording.counts.not_links),
+            lookups_failed: recording.counts.in_vain(),
             opens: recording
                 .tasks
                 .iter()

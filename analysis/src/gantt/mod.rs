@@ -5,7 +5,7 @@ mod path;
 pub(crate) mod strips;
 mod view;
 
-use proctrace_findings::{Bar, Gantt, GanttOrder, GanttView};
+use proctrace_findings::{Bar, Gantt, GanttOrder, GanttView, Mark};
 
 use self::lanes::Lanes;
 use self::strips::Strips;
@@ -42,10 +42,20 @@ pub fn gantt(
         strips: strips.all(recording, &lanes, options.cores(recording)),
         lanes: lanes.counted(&bars),
         names: recording.programs.iter().map(|program| program.name.clone()).collect(),
+        marks: marks(recording, &chosen),
         path: path::pieces(recording, &bars, &tasks),
         bars,
         edges_ns: strips.edges_ns,
     })
+}
+
+/// The marks within the displayed time.
+fn marks(recording: &Recording, chosen: &Chosen) -> Vec<Mark> {
+    let since = |time_ns: u64| time_ns.saturating_sub(recording.first_ns);
+    let shown = |at_ns: &u64| (chosen.from_ns..=chosen.until_ns).contains(at_ns);
+    let all = recording.marks.all.iter().map(|mark| (since(mark.time_ns), &mark.name));
+    let shown = all.filter(|(at_ns, _)| shown(at_ns));
+    shown.map(|(at_ns, name)| Mark { at: at_ns as f64, name: name.clone() }).collect()
 }
 
 /// The bars of the chosen processes, from the first row to the last, and the index of the task of each.

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use proctrace_findings::{Libs, NotModelled};
 use proctrace_libsearch::{Cache, Call, Files, Linker};
 use proctrace_replay::{Body, Environment, Event, Exec, Miss, MountTable, Replay};
-use proctrace_wire::{Call as SystemCall, Family};
+use proctrace_wire::{Call as SystemCall, Family, mark_of_path};
 
 pub use crate::libs::candidates::{Candidate, Conflict, Link};
 pub use crate::libs::farm::{FarmPlan, Kept};
@@ -176,7 +176,10 @@ impl Walk<'_> {
                 self.evidence.values.failed(miss);
                 self.miss(event.task, miss);
             }
+            // A mark is no search for a file.
+            Body::LookupFailed(miss) if mark_of_path(&miss.path).is_some() => {}
             Body::LookupFailed(miss) => self.miss(event.task, miss),
+            Body::LookupTime(timed) if mark_of_path(&timed.miss.path).is_some() => {}
             Body::LookupTime(timed) => self.time(event.task, timed.duration_ns),
             Body::Exit(exit) => {
                 let task = self.tasks.remove(&event.task);

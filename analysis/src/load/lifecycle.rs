@@ -14,6 +14,7 @@ use super::Loader;
 use super::serials::Serials;
 use crate::classify::{Classification, Examiner, Program};
 use crate::recording::bins::Point;
+use crate::recording::marks::MarkedBy;
 use crate::recording::names::{Names, comm};
 use crate::recording::process::{Before, Process, ProgramRun, Task};
 use crate::recording::usage::Usage;
@@ -145,6 +146,10 @@ impl Loader<'_> {
                 self.add_process(process, tgid, time_ns, None, program)
             }
         };
+        if happened_here && let Some(text) = exec.mark() {
+            let time_ns = exec.fixed.head.time_ns;
+            self.made.marks.add(time_ns, number(process), MarkedBy::Command, &text);
+        }
         self.made.blind.note_exec(process, exec);
         self.examiner.exec(exec);
         self.made.processes[process].set_run(Some(number(self.made.runs.len())));

@@ -7,13 +7,14 @@ use std::io::BufReader;
 use proctrace_replay::timed_lookups;
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed};
-use proctrace_wire::{Call, Family};
+use proctrace_wire::{Call, Family, mark_of_path};
 
 use super::Loader;
 use crate::load::serials::Serials;
 use crate::load::starts::{Missed, Sought, Start, StartFinder};
 use crate::recording::bins::{Bins, Quantity};
 use crate::recording::fast::FastMap;
+use crate::recording::marks::{MarkedBy, Marks};
 use crate::recording::misses::{
     LookupTimes, MissCounter, MissKind, MissedPaths, Misses, PathCounter,
 };
@@ -21,7 +22,7 @@ use crate::recording::names::directory;
 use crate::recording::process::Counts;
 
 /// errno(3).
-const EINVAL: u16 = 22;
+pub(super) const EINVAL: u16 = 22;
 /// Position of opens in `Family::ALL`.
 const OPEN: u8 = 0;
 
@@ -29,8 +30,8 @@ const OPEN: u8 = 0;
 /// other look-ups repeat one of these.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// The path exists: the look-up only showed that it is not a symbolic link.
-    not_a_link: bool,
+    /// What it is instead of a failed look-up.
+    is: Is,
     /// Position in `Family::ALL`; beyond it for calls of no family.
     family: u8,
     /// Number of its path.
@@ -38,6 +39,15 @@ struct Place {
     /// Number of its kind: directory, errno and family.
     kind: u32,
     sought: Sought,
+}
+
+/// What a look-up is, of which the kernel reported a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Is {
+    Failed,
+    /// The path exists: the look-up only showed that it is not a symbolic link.
+    NoLink,
+    Mark,
 }
 
 /// Assigns look-ups their keys.
@@ -54,11 +64,14 @@ impl Places {
         let known = Family::of(Call::from_number(miss.call));
         let family = Family::ALL.iter().position(|family| Some(*family) == known);
         let family = family.and_then(|family| u8::try_from(family).ok()).unwrap_or(u8::MAX);
+        let sought = Sought::new(known, path, u32::MAX);
         if known == Some(Family::Readlink) && miss.error == EINVAL {
-            let sought = Sought::new(known, path, u32::MAX);
-            return Place { not_a_link: true, family, path: u32::MAX, kind: u32::MAX, sought };
+            return Place { is: Is::NoLink, family, path: u32::MAX, kind: u32::MAX, sought };
         }
         let unread = miss.bits & MISS_PATH_FAULT != 0;
+        if !unread && mark_of_path(path).is_some() {
+            return Place { is: Is::Mark, family, path: u32::MAX, kind: u32::MAX, sought };
+        }
         let name: &[u8] = if unread { b"?" } else { directory(path) };
         let number = match self.numbers.get(name) {
             Some(number) => *number,
@@ -71,7 +84,7 @@ impl Places {
         };
         let kind = MissKind { directory: number, errno: miss.error, family };
         Place {
-            not_a_link: false,
+            is: Is::Failed,
             family,
             path: self.paths.number_of(if unread { b"?" } else { path }, miss.error, family),
             kind: self.misses.number_of(kind),
@@ -92,6 +105,7 @@ pub(super) struct Who {
 /// The results of counting the look-ups.
 pub(super) struct Found {
     counts: Counts,
+    marks: Marks,
     bins: Bins,
     starts: Vec<Start>,
     directories: Vec<Vec<u8>>,
@@ -107,7 +121,7 @@ impl Who {
         reader.rewind();
         let Self { process_of_task, mut finder, mut bins } = self;
         let places = RefCell::new(Places::default());
-        let mut counts = Counts::default();
+        let (mut counts, mut marks) = (Counts::default(), Marks::default());
         let mut events = bins.events(Quantity::LookupsFailed);
         // A task usually makes many look-ups in a row.
         let mut last = (0, None);
@@ -118,9 +132,23 @@ impl Who {
             |lookup| {
                 let (head, place) = (lookup.miss.head, lookup.made);
                 counts.lookups_failed += 1;
-                if place.not_a_link {
-                    counts.not_links += 1;
-                    return;
+                match place.is {
+                    Is::Failed => {}
+                    Is::NoLink => {
+                        counts.not_links += 1;
+                        return;
+                    }
+                    Is::Mark => {
+                        counts.marks += 1;
+                        let process = process_of_task.get(head.task);
+                        let process = process.and_then(|process| u32::try_from(process).ok());
+                        if let (Some(process), Some(text)) = (process, mark_of_path(lookup.path)) {
+                            marks.add(head.time_ns, process, MarkedBy::Lookup, text);
+                        } else {
+                            counts.orphans += 1;
+                        }
+                        return;
+                    }
                 }
                 events.add(head.time_ns);
                 if let Some(count) = counts.by_family.get_mut(usize::from(place.family)) {
@@ -141,7 +169,7 @@ impl Who {
                 places.misses.add(u32::try_from(process).unwrap_or(u32::MAX), place.kind);
             },
             |duration_ns, place| {
-                if place.not_a_link {
+                if place.is != Is::Failed {
                     return;
                 }
                 if place.sought.is_library() {
@@ -157,6 +185,7 @@ impl Who {
         let Places { directories, misses, paths, .. } = places.into_inner();
         Found {
             counts,
+            marks,
             bins,
             starts: finder.into_inner(),
             directories,
@@ -186,6 +215,7 @@ impl Loader<'_> {
     pub(super) fn take_lookups(&mut self, found: Found) {
         let Found {
             counts,
+            marks,
             mut bins,
             starts,
             directories,
@@ -196,6 +226,8 @@ impl Loader<'_> {
         } = found;
         self.made.counts.lookups_failed = counts.lookups_failed;
         self.made.counts.not_links = counts.not_links;
+        self.made.counts.marks = counts.marks;
+        self.made.marks.append(marks);
         self.made.counts.by_family = counts.by_family;
         self.made.counts.orphans += counts.orphans;
         self.made.bins.take_values(Quantity::LookupsFailed, &mut bins);

@@ -3,6 +3,7 @@
 mod lifecycle;
 mod lookups;
 mod opens;
+mod phases;
 mod processes;
 mod samples;
 pub(crate) mod serials;
@@ -59,6 +60,7 @@ impl Recording {
         loader.read_waits(&mut reader);
         loader.note_damage(&reader);
         loader.sum_up_processes();
+        loader.read_phases(&mut reader);
         Ok(loader.finish(&reader, classification, roles))
     }
 }

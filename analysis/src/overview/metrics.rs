@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{
-    Class, DirectoryMisses, FAMILIES, Health, Metric, Metrics, Summary, Unknown,
+    Class, DirectoryMisses, FAMILIES, Health, MarkedPhase, Metric, Metrics, Summary, Unknown,
 };
 use proctrace_trace::Quantity;
 
@@ -47,6 +47,7 @@ fn metrics(analysis: &Analysis<'_>) -> Result<Metrics, AnalysisError> {
         figures.add("detached_processes", &[&program.name], 1.0);
     }
     lookups(&mut figures, analysis.summary(), analysis.lookups());
+    phases(&mut figures, analysis.phases().unwrap_or(&[]));
     spawns(&mut figures, recording, &pairs);
     Ok(Metrics {
         command: run.command,
@@ -216,6 +217,25 @@ fn lookups<'a>(
     }
 }
 
+fn phases<'a>(figures: &mut Figures<'a>, phases: &'a [MarkedPhase]) {
+    for phase in phases {
+        let label = [&*phase.name];
+        let count = |count: Option<u64>| count.map(|count| count as f64);
+        for (family, value) in [
+            ("phase_begin_seconds", Some(seconds(phase.begin_ns))),
+            ("phase_wall_seconds", Some(seconds(phase.wall_ns()))),
+            ("phase_cpu_seconds", phase.cpu_ns.map(seconds)),
+            ("phase_processes", count(phase.processes)),
+            ("phase_failed_lookups", count(phase.failed_lookups)),
+            ("phase_peak_pss_bytes", count(phase.peak_pss_bytes)),
+        ] {
+            if let Some(value) = value {
+                figures.add(family, &label, value);
+            }
+        }
+    }
+}
+
 fn spawns<'a>(figures: &mut Figures<'a>, recording: &'a Recording, pairs: &[Edge]) {
     let name = |program: usize| recording.programs.get(program).map(|program| &*program.name);
     for pair in pairs {
@@ -261,8 +281,8 @@ mod tests {
     use proctrace_trace::{Damage, DamageKind};
     use proctrace_wire::Call;
 
-    /// The only family without labels that needs more than a recording has by default.
-    const ABSENT: [&str; 1] = ["peak_pss_bytes"];
+    /// The families that need more than a recording has by default.
+    const ABSENT: [&str; 2] = ["peak_pss_bytes", "phase_peak_pss_bytes"];
 
     fn scene() -> Metrics {
         let mut scene = Scene::new(4, S);
@@ -276,7 +296,8 @@ mod tests {
         scene.fork(2 * S, 3, 6).exit(3 * S, 3, (2 * S, 0)).exit(7 * S / 2, 6, (0, 0));
         // The same name as a system command and as a separate program.
         scene.fork(S, 1, 5).exec(S, 5, "/own/sed", (0, 0)).exit(2 * S, 5, (0, S));
-        scene.exit_with(4 * S, 1, (0, 0), |exit| exit.lookups_failed = 3);
+        scene.look_up_failed(2 * S, 1, Call::Access, "/proc/proctrace-mark/second half");
+        scene.exit_with(4 * S, 1, (0, 0), |exit| exit.lookups_failed = 4);
         let recording = scene.load(Some((4 * S, 5 * S / 4 + S, 5 * S / 4)));
         metrics(&Analysis::of(&recording)).unwrap()
     }
@@ -339,6 +360,11 @@ mod tests {
             ("spawns{parent=\"o2-sim\",child=\"sed\"}", 2.0),
             ("spawns{parent=\"o2-sim\",child=\"o2-sim\"}", 2.0),
             ("detached_processes{command=\"o2-sim\"}", 1.0),
+            ("phase_begin_seconds{phase=\"second half\"}", 2.0),
+            ("phase_wall_seconds{phase=\"(before the first mark)\"}", 2.0),
+            ("phase_processes{phase=\"second half\"}", 1.0),
+            ("phase_failed_lookups{phase=\"(before the first mark)\"}", 3.0),
+            ("phase_failed_lookups{phase=\"second half\"}", 0.0),
         ] {
             assert_eq!(value(&metrics, metric), Some(expected), "{metric}");
         }
@@ -366,6 +392,10 @@ mod tests {
             ("failed_lookups", "total_failed_lookups"),
             ("command_failed_lookups", "total_failed_lookups"),
             ("directory_failed_lookups", "total_failed_lookups"),
+            ("phase_processes", "total_processes"),
+            ("phase_cpu_seconds", "total_cpu_seconds"),
+            ("phase_wall_seconds", "wall_seconds"),
+            ("phase_failed_lookups", "total_failed_lookups"),
         ] {
             assert!((sum(parts) - sum(total)).abs() < 1e-9, "{parts} {total}");
         }

@@ -10,6 +10,7 @@ pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod passes;
 pub(crate) mod path;
+pub(crate) mod phases;
 pub(crate) mod processes;
 pub(crate) mod programs;
 pub(crate) mod rule_uses;

@@ -61,7 +61,7 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
     let certain = recording.split.certainty(&Divided { cpu, ticks: recording.split.ticks });
     let interval = certain.interval_percent.filter(|_| knows.all(&SPLIT));
     let counts = &recording.counts;
-    let in_vain = counts.lookups_failed.saturating_sub(counts.not_links);
+    let in_vain = counts.in_vain();
     Summary {
         cpu_ns: knows.some(&CPU, accounting.total_ns),
         user_ns: knows.some(&SPLIT, cpu.user_ns),
@@ -88,7 +88,8 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
             .peak_running
             .filter(|running| *running > 0 && knows.all(&[Samples])),
         median_life_ns: None,
-        lookups_failed: knows.some(&Quantity::LOOKUPS, counts.lookups_failed),
+        lookups_failed: knows
+            .some(&Quantity::LOOKUPS, counts.lookups_failed.saturating_sub(counts.marks)),
         lookups_of_no_link: knows.some(&[LookupsReadlink], counts.not_links),
         lookups_in_vain: knows.some(&Quantity::LOOKUPS, in_vain),
         lookups_failed_by_family: Family::ALL

@@ -62,10 +62,17 @@ pub fn page(
         strings: strings.into_inner(),
         lanes: lanes.counted_processes(recording),
         tables,
+        marks: marks(recording),
         edges_ns,
         strips: shown,
         left_out,
     })
+}
+
+/// Moments that the payload named.
+fn marks(recording: &Recording) -> Vec<(u64, String)> {
+    let all = recording.marks.all.iter();
+    all.map(|mark| (since(recording, mark.time_ns), mark.name.clone())).collect()
 }
 
 /// A column of these values, or the reason why they are not known.

@@ -4,6 +4,7 @@ pub(crate) mod bins;
 pub(crate) mod exit;
 pub(crate) mod fast;
 pub(crate) mod knowledge;
+pub(crate) mod marks;
 
 pub(crate) mod misses;
 pub(crate) mod names;
@@ -24,6 +25,7 @@ use crate::load::unseen::Blindness;
 use crate::recording::bins::Bins;
 use crate::recording::fast::Bits;
 use crate::recording::knowledge::Knows;
+use crate::recording::marks::{Marks, Phases};
 use crate::recording::misses::{LookupTimes, MissedPaths, Misses};
 use crate::recording::opened::OpenedFiles;
 use crate::recording::process::{Counts, MemoryReading, Process, ProgramRun, Task, Totals};
@@ -80,6 +82,9 @@ pub struct Recording {
     pub(crate) lookup_times: LookupTimes,
     /// Opened files; empty unless recorded with --opens.
     pub(crate) opened: OpenedFiles,
+    /// Moments that the payload named, and what happened between them.
+    pub(crate) marks: Marks,
+    pub(crate) phases: Phases,
     pub(crate) bins: Bins,
     /// CPU time series of the processes that used most CPU time.
     pub(crate) tracks: Vec<Track>,
@@ -140,6 +145,8 @@ impl Recording {
             missed_paths: MissedPaths::default(),
             lookup_times: LookupTimes::default(),
             opened: OpenedFiles::default(),
+            marks: Marks::default(),
+            phases: Phases::default(),
             bins: Bins::default(),
             tracks: Vec::new(),
             watch: Watch::default(),

@@ -22,6 +22,8 @@ pub(crate) struct Counts {
     /// Of these, readlinks of files that exist but are not symbolic links: realpath(3) tests this
     /// way.
     pub(crate) not_links: u64,
+    /// Of these, marks.
+    pub(crate) marks: u64,
     /// The remaining ones by family, in the order of `Family::ALL`.
     pub(crate) by_family: [u64; 6],
     /// Exits whose peak RSS is an upper bound.
@@ -32,6 +34,13 @@ pub(crate) struct Counts {
     pub(crate) orphan_exits: u64,
     /// Latest reported count of lost records, by kind, reason and CPU.
     pub(crate) losses: HashMap<(u16, u16, u32), u64>,
+}
+
+impl Counts {
+    /// Look-ups that failed, without those that found a file that is no link, and without marks.
+    pub(crate) fn in_vain(&self) -> u64 {
+        self.lookups_failed.saturating_sub(self.not_links).saturating_sub(self.marks)
+    }
 }
 
 /// Totals over all tasks.

@@ -126,18 +126,11 @@ impl Split {
 
     /// Computes the correction that makes the sum of all parts agree with the ticks of the whole.
     pub(crate) fn balance(&self, parts: CpuTime) -> Balance {
-        let whole = parts.total_ns() as f64;
-        let system = whole * share(self.ticks);
-        let (user_part, system_part) = (parts.user_ns as f64, parts.system_ns as f64);
         if self.ticks.total_ns() == 0 {
-            Balance::default()
-        } else if system_part > system {
-            Balance { system: system / system_part, user: 1.0 }
-        } else if user_part > 0.0 {
-            Balance { system: 1.0, user: (whole - system) / user_part }
-        } else {
-            Balance::default()
+            return Balance::default();
         }
+        let system = parts.total_ns() as f64 * share(self.ticks);
+        Balance::towards(parts.user_ns as f64, parts.system_ns as f64, system)
     }
 
     /// The number of ticks.
@@ -260,6 +253,17 @@ impl Default for Balance {
 }
 
 impl Balance {
+    /// Makes parts with these sums add up to that much system time, and the rest user time.
+    pub(crate) fn towards(user_part: f64, system_part: f64, system: f64) -> Self {
+        if system_part > system {
+            Self { system: system / system_part, user: 1.0 }
+        } else if user_part > 0.0 {
+            Self { system: 1.0, user: (user_part + system_part - system) / user_part }
+        } else {
+            Self::default()
+        }
+    }
+
     /// Corrects the user and system time of a part; their sum stays the same.
     pub(crate) fn of(self, user: f64, system: f64) -> (f64, f64) {
         let (kept_user, kept_system) = (user * self.user, system * self.system);

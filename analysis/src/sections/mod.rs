@@ -13,6 +13,7 @@ mod lifetimes;
 mod lookups;
 mod memory;
 mod opens;
+mod phases;
 pub(crate) mod pool;
 mod spawners;
 mod startup;
@@ -82,6 +83,12 @@ impl Section {
             help: "what the wall time went for: the chain of processes that determined it",
             analyse: critical_path::section,
             shown: &[],
+        },
+        Self {
+            name: "phases",
+            help: "what happened between the marks of the payload (proctrace mark)",
+            analyse: phases::section,
+            shown: &["phases"],
         },
         Self {
             name: "lookups",

@@ -9,6 +9,7 @@ mod events;
 mod files;
 mod frame;
 mod guard;
+mod marking;
 mod nearest;
 mod query;
 mod rows;
@@ -65,6 +66,7 @@ pub(crate) fn stream(
                 sink(schema, waiting::waits(recording, schema, wanted, range)?)
             })?,
             "signals" => sink(schema, waiting::signals(recording, schema, wanted)?)?,
+            "marks" => sink(schema, marking::marks(recording, schema, wanted)?)?,
             "bins" => sink(schema, rows::bins(recording, schema, wanted)?)?,
             "category_bins" => {
                 sink(schema, rows::category_bins(recording, &names, schema, wanted)?)?;

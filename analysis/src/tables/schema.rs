@@ -391,7 +391,8 @@ pub const TABLES: &[TableSchema] = &[
             column(
                 "in_vain",
                 Flag,
-                "False for a readlink of an existing path that is not a link: the path was found.",
+                "False for a readlink of an existing path that is not a link, which was found, and for \
+                 a mark.",
             ),
         ],
     },
@@ -529,6 +530,26 @@ pub const TABLES: &[TableSchema] = &[
             column("sent_by", Text, "task (of the recording), outside, or interrupt (a timer)."),
             column("sender_pid", I32, "Pid of the sender."),
             column("sender_name", Text, "Name of the sender."),
+        ],
+    },
+    TableSchema {
+        name: "marks",
+        says: "A moment that the payload named, by `proctrace mark` or by a look-up \
+               (docs/marks.md), and the phase that begins with it.",
+        columns: &[
+            column("mark", U32, "Its number, from 1, in order of time."),
+            TIME_NS,
+            column("until_ns", I64, "Time of the next mark, or the end of the recording."),
+            column("text", Text, "Its text."),
+            column("phase", Text, "The text, with #2 and so on if it is a repeated one."),
+            column("set_by", Text, "command (`proctrace mark`) or look-up."),
+            PROCESS_ID,
+            column(
+                "setter_id",
+                U32,
+                "process_id of the process that ran the command, or looked up.",
+            ),
+            column("setter", Text, "The program that this process ran last."),
         ],
     },
     TableSchema {

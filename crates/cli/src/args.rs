@@ -13,6 +13,7 @@ mod report;
 #[cfg(feature = "analyse")]
 mod tables;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -88,6 +89,7 @@ pub(crate) enum Command {
     #[cfg(feature = "analyse")]
     Classify(ClassifyArgs),
     Dump(DumpArgs),
+    Mark(MarkArgs),
     /// Check whether this kernel and user can record, and suggest remedies.
     Doctor,
     /// Print shell completions.
@@ -127,6 +129,27 @@ pub(crate) struct DumpArgs {
     /// Print the trace's header and trailer instead of its events.
     #[arg(long, conflicts_with = "kind")]
     pub(crate) header: bool,
+}
+
+/// Name this moment in the recording that is running.
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Name this moment in the recording that is running: report shows marks as phases, in charts \
+        and in exports.\n\n\
+        It does nothing but exit with 0: the recorder sees that it was started, with its arguments. So it \
+        works in every recording, in containers too, and is silent where nothing is recorded. Programs \
+        that should not start another one look up a path that does not exist: \
+        /proc/proctrace-mark/TEXT.",
+    after_long_help = "Examples:\n  \
+        proctrace mark 'reconstruction starts'\n  \
+        [ -e '/proc/proctrace-mark/reconstruction starts' ]\n  \
+        python3 -c 'import os; os.path.exists(\"/proc/proctrace-mark/calibrated\")'\n\n\
+        Exit status: 0, or 2 if there is no text or one of more than 200 bytes."
+)]
+pub(crate) struct MarkArgs {
+    /// What to call it: at most 200 bytes. Several words are joined by spaces.
+    #[arg(required = true, trailing_var_arg = true, value_name = "TEXT")]
+    pub(crate) text: Vec<OsString>,
 }
 
 /// A kind of event, as it is printed.

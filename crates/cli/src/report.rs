@@ -27,7 +27,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     // of the time.
     let recording = std::mem::ManuallyDrop::new(rules::load(&args.trace, &args.rules)?);
     // The full report warns at its top, and --json contains "health".
-    if !sections.is_empty() || args.out.is_some() || args.gantt.is_some() || args.html.is_some() {
+    let printed = !sections.is_empty() || args.phase.is_some();
+    if printed || args.out.is_some() || args.gantt.is_some() || args.html.is_some() {
         check::warn(&args.trace, &recording);
     }
     let options = Options {
@@ -41,7 +42,13 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
             None => Vec::new(),
         },
     };
-    let view = args.chart.view();
+    let analysis = Analysis::of(&recording);
+    let mut view = args.chart.view();
+    if let Some(phase) = &args.phase {
+        let (from_ns, until_ns) = analysis.phase_time_ns(phase)?;
+        view.from_ns = view.from_ns.or(Some(from_ns));
+        view.until_ns = view.until_ns.or(Some(until_ns));
+    }
     if let Some(path) = &args.gantt {
         let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
         let picture = PictureFormat::of(path).gantt(&chart)?;
@@ -49,7 +56,6 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
             .with_context(|| format!("cannot write {}", path.display()))?;
         say::note(&format!("Gantt chart written to {}", path.display()));
     }
-    let analysis = Analysis::of(&recording);
     if let Some(path) = &args.html {
         html::write(path, &args.trace, &analysis, &recording, &options)?;
         say::note(&format!("page written to {}", path.display()));
@@ -65,7 +71,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     }
     let mut out = stdout().lock();
     let style = print::style((!args.all).then_some(args.top));
-    if !sections.is_empty() {
+    if let Some(phase) = &args.phase {
+        let tables = analysis.phase(phase, &options)?.tables;
+        print::tables(&mut out, &tables, args.format, style)?;
+    } else if !sections.is_empty() {
         let mut tables = Vec::new();
         for section in sections {
             tables.extend(analysis.section(section, &options)?.tables);

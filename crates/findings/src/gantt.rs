@@ -28,6 +28,8 @@ pub struct Gantt {
     pub bars: Vec<Bar>,
     /// The critical path, where it is on a bar, in order of time; empty if it is not known.
     pub path: Vec<PathPiece>,
+    /// Moments that the payload named, in nanoseconds since the start of the recording, in order of time.
+    pub marks: Vec<Mark>,
     /// Bin edges of the strips, ascending; one more than there are bins.
     pub edges_ns: Vec<u64>,
     /// Activity of the whole tree on the same axis; empty strips are left out.

@@ -15,6 +15,7 @@ mod metric;
 mod number;
 mod page;
 mod path;
+mod phase;
 mod rows;
 mod series;
 mod table;
@@ -36,6 +37,7 @@ pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
 pub use number::{bytes, count, counted, figure, time};
 pub use page::{LeftOut, PackedColumn, PackedTable, PageData, PageStrip};
 pub use path::{CriticalPath, PathPhase, PathProgram, PathWait};
+pub use phase::{MarkedPhase, PhaseMark};
 pub use proctrace_wire::Outcome;
 pub use rows::{Rows, RowsColumn, RowsValues};
 pub use series::{Mark, Series};
@@ -71,6 +73,9 @@ pub struct Findings {
     pub memory: Option<Memory>,
     /// What the wall time was spent on; None without a launched command, or if waits were not recorded.
     pub critical_path: Option<CriticalPath>,
+    /// What happened between the marks of the payload, in order of time; empty without marks, None if
+    /// they are not known.
+    pub phases: Option<Vec<MarkedPhase>>,
     /// Blind spots: what the recording could not observe.
     pub blind_spots: Vec<BlindSpot>,
     /// Correlations between quantities over time.

@@ -269,6 +269,36 @@ pub const FAMILIES: &[MetricFamily] = &[
         "Failed look-ups, by searched directory and call family."
     ),
     family!(
+        "phase_begin_seconds",
+        ["phase"],
+        Wall,
+        "seconds",
+        "Time from the start to the mark that begins the phase."
+    ),
+    family!(
+        "phase_wall_seconds",
+        ["phase"],
+        Wall,
+        "seconds",
+        "Wall time from the mark of the phase to the next one."
+    ),
+    family!(
+        "phase_cpu_seconds",
+        ["phase"],
+        Cpu,
+        "seconds",
+        "CPU time of all tasks during the phase."
+    ),
+    family!("phase_processes", ["phase"], Count, "", "Processes born during the phase."),
+    family!("phase_failed_lookups", ["phase"], Count, "", "Failed look-ups during the phase."),
+    family!(
+        "phase_peak_pss_bytes",
+        ["phase"],
+        Memory,
+        "bytes",
+        "Peak of the total PSS of all processes during the phase (only with --memory)."
+    ),
+    family!(
         "spawns",
         ["parent", "child"],
         Count,

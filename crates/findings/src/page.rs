@@ -14,6 +14,8 @@ pub struct PageData {
     pub lanes: Vec<Lane>,
     /// The tables, each with a stable name.
     pub tables: Vec<PackedTable>,
+    /// Moments that the payload named: time since the start of the recording, and name.
+    pub marks: Vec<(u64, String)>,
     /// Bin edges of the strips, ascending; one more than there are bins.
     pub edges_ns: Vec<u64>,
     /// Activity of the whole tree over time.

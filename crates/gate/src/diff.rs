@@ -39,6 +39,8 @@ pub struct Diff {
     pub spawns: Vec<SpawnChange>,
     /// Directories in which the number of failed look-ups changed, the largest change first.
     pub directories: Vec<DirectoryChange>,
+    /// Phases between marks that either side has, in order of time; of the same name.
+    pub phases: Vec<PhaseChange>,
     /// Whether all recordings are complete and satisfy the consistency laws.
     pub trusted: bool,
     /// Caveats: recordings that cannot be trusted, different machines.
@@ -113,6 +115,23 @@ pub struct DirectoryChange {
     pub lookups: Numbers,
 }
 
+/// A phase between marks of the payload, on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PhaseChange {
+    /// Its name.
+    pub phase: String,
+    /// Wall time in seconds; 0 on a side that does not have the phase.
+    pub wall_seconds: Option<Numbers>,
+    /// CPU time in seconds.
+    pub cpu_seconds: Option<Numbers>,
+    /// Processes born in it.
+    pub processes: Option<Numbers>,
+    /// Failed look-ups.
+    pub failed_lookups: Option<Numbers>,
+    /// Peak of the total PSS in bytes.
+    pub peak_pss_bytes: Option<Numbers>,
+}
+
 /// The rows of the table of totals: a heading and a metric.
 const ROWS: &[(&str, &str)] = &[
     ("processes, threads", "total_tasks"),
@@ -175,6 +194,7 @@ impl Diff {
             commands: sides.commands(),
             spawns: sides.spawns(),
             directories: sides.directories(),
+            phases: sides.phases(),
             trusted: before.iter().chain(after).all(|run| run.metrics.doubts.is_empty()),
             doubts: doubts(before, after),
         })
@@ -297,6 +317,41 @@ impl<'a> Sides<'a> {
                 processes,
             })
             .collect()
+    }
+
+    /// In the order of the side after, then what only the other has.
+    fn phases(&self) -> Vec<PhaseChange> {
+        let mut keys: Vec<Key<'a>> =
+            family_keys(&[&self.before, &self.after], "phase_wall_seconds").into_iter().collect();
+        let begin = |side: &Side<'a>, key: &Key<'a>| {
+            let values = side.values(Key::new("phase_begin_seconds", key.labels)?)?;
+            Sample::of(key.family().kind, &values).map(|sample| sample.centre)
+        };
+        let has = |side: &Side<'a>, key: &Key<'a>| {
+            side.family("phase_begin_seconds").any(|known| known.labels == key.labels)
+        };
+        keys.sort_by(|a, b| {
+            let place = |key: &Key<'a>| {
+                let is_gone = !has(&self.after, key);
+                let side = if is_gone { &self.before } else { &self.after };
+                (is_gone, begin(side, key).unwrap_or(0.0))
+            };
+            let (a, b) = (place(a), place(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
+        let of = |family: &str, key: Key<'a>| {
+            Key::new(family, key.labels).and_then(|key| self.numbers(key))
+        };
+        let change = |key: Key<'a>| PhaseChange {
+            phase: key.label("phase").unwrap_or_default().to_owned(),
+            wall_seconds: of("phase_wall_seconds", key),
+            cpu_seconds: of("phase_cpu_seconds", key),
+            processes: of("phase_processes", key),
+            failed_lookups: of("phase_failed_lookups", key),
+            peak_pss_bytes: of("phase_peak_pss_bytes", key)
+                .filter(|n| n.after.greatest > 0.0 || n.before.is_some_and(|b| b.greatest > 0.0)),
+        };
+        keys.into_iter().map(change).collect()
     }
 
     fn directories(&self) -> Vec<DirectoryChange> {

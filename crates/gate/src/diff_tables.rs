@@ -4,7 +4,7 @@ use proctrace_findings::{
     Axis, Chart, ChartBody, Kind, Mark, MetricFamily, Step, Table, Unit, Waterfall,
 };
 
-use crate::diff::{Diff, Fate, Row};
+use crate::diff::{Diff, Fate, PhaseChange, Row};
 use crate::numbers::{Numbers, Sample};
 use crate::stats::FEWEST_FOR_INTERVAL;
 use crate::words::{self, EXACT};
@@ -51,6 +51,9 @@ impl Diff {
             For::People => self.whole(),
             For::Programs => self.whole_numbers(),
         }];
+        if !self.phases.is_empty() {
+            tables.push(self.phase_table());
+        }
         if !self.commands.is_empty() {
             tables.push(self.command_table(whom));
         }
@@ -168,6 +171,39 @@ impl Diff {
             )
             .whole("cpu_after_ns", "CPU after", Unit::Nanoseconds, cpu(|n| Some(n.after.centre)))
             .note("Grouped by the last program of each process.")
+    }
+
+    /// In pairs of columns, because a phase has several figures.
+    fn phase_table(&self) -> Table {
+        type Figure = fn(&PhaseChange) -> Option<&Numbers>;
+        let all = &self.phases;
+        let before = |of: Figure| all.iter().map(move |it| of(it)?.before.map(|it| it.centre));
+        let after = |of: Figure| all.iter().map(move |it| Some(of(it)?.after.centre));
+        let ns = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9).round() as u64);
+        let count = |number: Option<f64>| number.map(|number| number.round() as u64);
+        let wall: Figure = |it| it.wall_seconds.as_ref();
+        let cpu: Figure = |it| it.cpu_seconds.as_ref();
+        let processes: Figure = |it| it.processes.as_ref();
+        let lookups: Figure = |it| it.failed_lookups.as_ref();
+        let peak: Figure = |it| it.peak_pss_bytes.as_ref();
+        let time = Unit::Nanoseconds;
+        Table::new("diff_phases", "Phases between marks, before and after")
+            .text("phase", "phase", all.iter().map(|it| it.phase.clone()))
+            .whole("wall_before_ns", "wall before", time, before(wall).map(ns))
+            .whole("wall_after_ns", "after", time, after(wall).map(ns))
+            .whole("cpu_before_ns", "CPU before", time, before(cpu).map(ns))
+            .whole("cpu_after_ns", "after", time, after(cpu).map(ns))
+            .whole("processes_before", "proc. before", Unit::Count, before(processes).map(count))
+            .whole("processes_after", "after", Unit::Count, after(processes).map(count))
+            .whole("lookups_before", "look-ups before", Unit::Count, before(lookups).map(count))
+            .detail()
+            .whole("lookups_after", "after", Unit::Count, after(lookups).map(count))
+            .detail()
+            .whole("peak_pss_before_bytes", "peak PSS before", Unit::Bytes, before(peak).map(count))
+            .detail()
+            .whole("peak_pss_after_bytes", "after", Unit::Bytes, after(peak).map(count))
+            .detail()
+            .note("Matched by name; 0 on a side without the phase. Means over the runs of a side.")
     }
 
     fn spawn_table(&self, whom: For) -> Table {

@@ -76,7 +76,9 @@ mod words;
 pub use budget::{Budget, BudgetError, Defaults, Inconclusive, Origin, Rule, Severity, Unmatched};
 pub use code::Code;
 pub use compare::{GateError, Options, gate};
-pub use diff::{CommandChange, Diff, DiffError, DirectoryChange, Fate, Row, SpawnChange};
+pub use diff::{
+    CommandChange, Diff, DiffError, DirectoryChange, Fate, PhaseChange, Row, SpawnChange,
+};
 pub use explain::explain;
 pub use init::init;
 pub use limit::{ArgumentError, Limit, LimitError};

@@ -297,6 +297,7 @@ fn figures(findings: &Findings, width: usize) -> Vec<(&'static str, String)> {
     rows.extend(ends.map(|text| ("Ends", text)));
     let cause = findings.ends.as_ref().and_then(ends::cause);
     rows.extend(cause.map(|text| ("Cause", text)));
+    rows.extend(phases(findings, width).map(|text| ("Phases", text)));
     rows.push(("Memory", memory(s)));
     rows.push((
         "Storage",
@@ -316,6 +317,32 @@ fn figures(findings: &Findings, width: usize) -> Vec<(&'static str, String)> {
     rows.push(("Wasted", wasted(s)));
     rows
 }
+
+/// The longest phases between marks in order of time, as many as fit on a line.
+fn phases(findings: &Findings, width: usize) -> Option<String> {
+    let all = findings.phases.as_deref().filter(|all| !all.is_empty())?;
+    let mut longest: Vec<usize> = (0..all.len()).collect();
+    longest.sort_by_key(|at| std::cmp::Reverse(all[*at].wall_ns()));
+    let line = |chosen: &[usize]| {
+        let mut chosen = chosen.to_vec();
+        chosen.sort_unstable();
+        let part = |at: &usize| {
+            let name = shorten(&terminal(&all[*at].name), PHASE_WIDTH);
+            format!("{name} {}", time(all[*at].wall_ns()))
+        };
+        let mut parts: Vec<String> = chosen.iter().map(part).collect();
+        if chosen.len() < all.len() {
+            parts.push(format!("{} more", count((all.len() - chosen.len()) as u64)));
+        }
+        parts.join(" · ")
+    };
+    let fits = |n: &usize| line(&longest[..*n]).chars().count() <= width;
+    let most = (1..=all.len().min(SUMMARY_ROWS)).rev().find(fits).unwrap_or(1);
+    Some(line(&longest[..most]))
+}
+
+/// Maximum length of a phase's name in the summary.
+const PHASE_WIDTH: usize = 24;
 
 const NOT_KNOWN: &str = "not known";
 

@@ -53,6 +53,7 @@ pub(crate) fn first(page: &Page<'_>) -> io::Result<Vec<u8>> {
         "advised": page.advised,
         "length_ns": data.length_ns,
         "lanes": lanes,
+        "marks": data.marks.iter().map(|(at, name)| json!([at, visible(name)])).collect::<Vec<_>>(),
         "programs": programs(data),
         "tables": tables,
         "edges": blob.add(&floats(data.edges_ns.iter().map(|edge| *edge as f64))),

@@ -1,7 +1,7 @@
 //! The tables of failed look-ups and of failed execs.
 
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed};
-use proctrace_wire::{Call, Family};
+use proctrace_wire::{Call, Family, mark_of_path};
 
 use super::{Scan, Sink, Texts};
 use crate::error::AnalysisError;
@@ -104,6 +104,7 @@ impl<'s> Misses<'s> {
     }
 
     fn told(&mut self, miss: &MissFixed, path: &[u8]) -> Told {
+        let is_mark = miss.bits & MISS_PATH_FAULT == 0 && mark_of_path(path).is_some();
         let path = (miss.bits & MISS_PATH_FAULT == 0).then(|| {
             let number = self.paths.number_of(path);
             if self.directory_of.len() <= number as usize {
@@ -119,7 +120,7 @@ impl<'s> Misses<'s> {
             errno: self.errnos.number_of(errno(miss.error).as_bytes()),
             call: call as u8,
             family: at.and_then(|at| u8::try_from(at).ok()),
-            in_vain: !(family == Some(Family::Readlink) && miss.error == EINVAL),
+            in_vain: !(family == Some(Family::Readlink) && miss.error == EINVAL) && !is_mark,
         }
     }
 

@@ -37,8 +37,10 @@ pub(crate) struct CheckArgs {
         proctrace report before.ptrace --gantt before.svg\n  \
         proctrace report job.ptrace --html job.html\n  \
         proctrace report --gantt tree.svg --gantt-order tree --gantt-min-life 10ms\n  \
+        proctrace report --phase 'reconstruction starts'\n  \
         proctrace report --json | jq -r '.categories[:3][].name'",
-    group(clap::ArgGroup::new("drawn").args(["gantt", "out"]).multiple(true))
+    group(clap::ArgGroup::new("drawn").args(["gantt", "out"]).multiple(true)),
+    group(clap::ArgGroup::new("tables").args(["section", "phase"]).multiple(true))
 )]
 pub(crate) struct ReportArgs {
     /// Trace file.
@@ -59,8 +61,13 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["json", "summary"])]
     pub(crate) section: Vec<String>,
 
-    /// Output format of sections.
-    #[arg(long, value_enum, default_value = "text", requires = "section")]
+    /// Print only what happened in this phase of the payload: from the mark of that name (proctrace
+    /// mark) to the next one. With --gantt, draw only its time. #N is the N-th.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["json", "summary", "section", "out", "html"])]
+    pub(crate) phase: Option<String>,
+
+    /// Output format of sections and of a phase.
+    #[arg(long, value_enum, default_value = "text", requires = "tables")]
     pub(crate) format: SectionFormat,
 
     /// Write every section as text, JSON and CSV, and every figure as SVG, to this directory,

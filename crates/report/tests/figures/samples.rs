@@ -555,6 +555,11 @@ fn gantt(name: &'static str, bars: usize, order: GanttOrder, threads: bool) -> S
         ]),
         bars: all,
         path,
+        marks: vec![
+            mark(until_ns as f64 * 0.12, "geometry & fields are loaded"),
+            mark(until_ns as f64 * 0.14, "simulation"),
+            mark(until_ns as f64 * 0.7, "digitization"),
+        ],
         edges_ns: (0..=bins).map(|at| until_ns / bins as u64 * at as u64).collect(),
         strips: vec![
             Strip {

@@ -112,6 +112,8 @@ export class Recording {
   readonly head: any;
   readonly length: number;
   readonly lanes: Lane[];
+  /** Moments that the payload named, in order of time. */
+  readonly marks: [number, string][];
   readonly programs: Program[];
   /** The first program with the same name, category and class as each. */
   readonly canonical: Uint32Array;
@@ -135,6 +137,7 @@ export class Recording {
     this.head = from.header;
     this.length = this.head.length_ns;
     this.lanes = this.head.lanes;
+    this.marks = this.head.marks;
     this.programs = this.head.programs.map((row: any[]) => (
       { name: row[0] ?? "-", category: row[1] ?? "-", kind: row[2] ?? "-", lane: row[3] ?? 0 }
     ));

@@ -15,6 +15,10 @@ const RECT_MIN = 3;
 const PACKED_RECT_MIN = 10;
 /** Rows per block for which the time span is known. */
 const BLOCK = 64;
+/** Labels of marks: their lines, height of a line, and letters. */
+const MARK_LEVELS = 4;
+const MARK_LINE = 14;
+const MARK_LETTERS = 40;
 /** Size of the overview. */
 const OVERVIEW_ROWS = 1024;
 const OVERVIEW_COLUMNS = 2048;
@@ -22,6 +26,8 @@ const OVERVIEW_COLUMNS = 2048;
 export class Painter {
   /** How many rectangles or runs of pixels the last frame drew. */
   drawn = 0;
+  /** How many lines of marks it drew. */
+  marks = 0;
   private blocks: { from: Float64Array; to: Float64Array } | null = null;
   private overview: { rows: number; perRow: number; codes: Uint8Array } | null = null;
   private image: ImageData | null = null;
@@ -80,6 +86,7 @@ export class Painter {
     }
     this.paintAxis(context, frame);
     if (this.view.path && (!asPixels || isJoined(this.view, frame))) this.drawn += paintPath(context, this.view, this.rows, colours, frame);
+    this.paintMarks(context, frame);
     this.paintSelection(context, frame);
     paintGutter(context, this.view, this.rows, colours, frame);
   }
@@ -336,6 +343,57 @@ export class Painter {
       context.fillRect(Math.round(frame.gutter + (at - view.from) * scale), frame.top - 5, 1, frame.height);
     }
     context.globalAlpha = 1;
+  }
+
+  /** Lines at the moments that the payload named. A label is above all labels whose lines it would touch. */
+  private paintMarks(context: CanvasRenderingContext2D, frame: Frame): void {
+    const { view, colours } = this;
+    const scale = (frame.width - frame.gutter) / view.span;
+    const placed: { x: number; level: number }[] = [];
+    this.marks = 0;
+    context.save();
+    context.beginPath();
+    context.rect(frame.gutter, 0, frame.width - frame.gutter, frame.height);
+    context.clip();
+    context.font = `11px ${FONT}`;
+    context.textBaseline = "middle";
+    context.textAlign = "left";
+    const { marks } = view.recording;
+    for (let at = marks.length - 1; at >= 0; at--) {
+      const [time, name] = marks[at];
+      if (time < view.from || time > view.to) continue;
+      const x = Math.round(frame.gutter + (time - view.from) * scale) + 0.5;
+      const last = placed[placed.length - 1];
+      // Several lines in a pixel are one.
+      if (last && last.x - x < 1) continue;
+      const text = name.length > MARK_LETTERS ? `${name.slice(0, MARK_LETTERS - 1)}…` : name;
+      const end = x + 4 + context.measureText(text).width + 6;
+      let level = 0;
+      for (let other = placed.length - 1; other >= 0 && placed[other].x < end; other--) {
+        level = Math.max(level, placed[other].level + 1);
+      }
+      const labelled = level < MARK_LEVELS;
+      placed.push({ x, level: labelled ? level : -1 });
+      const y = frame.top + (MARK_LEVELS - level - 0.5) * MARK_LINE;
+      context.strokeStyle = colours.mark;
+      context.lineWidth = 1;
+      context.setLineDash([5, 4]);
+      context.beginPath();
+      context.moveTo(x, labelled ? y - MARK_LINE / 2 : frame.top);
+      context.lineTo(x, frame.height);
+      context.stroke();
+      this.marks++;
+      if (!labelled) continue;
+      context.setLineDash([]);
+      // So that it can be read on bars.
+      context.strokeStyle = colours.paper;
+      context.lineWidth = 4;
+      context.lineJoin = "round";
+      context.strokeText(text, x + 4, y);
+      context.fillStyle = colours.ink;
+      context.fillText(text, x + 4, y);
+    }
+    context.restore();
   }
 
   private paintSelection(context: CanvasRenderingContext2D, frame: Frame): void {

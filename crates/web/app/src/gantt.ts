@@ -96,6 +96,7 @@ export class Gantt {
     // For tests.
     const { dataset } = this.canvas;
     dataset.drawn = String(this.painter.drawn);
+    dataset.marks = String(this.painter.marks);
     dataset.rows = String(this.rows.count);
     dataset.window = `${this.view.from} ${this.view.to}`;
     dataset.selection = this.view.selection?.join(" ") ?? "";

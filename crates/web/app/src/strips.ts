@@ -157,6 +157,13 @@ class One {
             context.stroke();
             context.restore();
           }
+          context.fillStyle = colours.mark;
+          context.globalAlpha = 0.6;
+          for (const [time] of view.recording.marks) {
+            if (time < view.from || time > view.to) continue;
+            context.fillRect(Math.round(u.valToPos(time, "x", true)), u.bbox.top, 1, u.bbox.height);
+          }
+          context.globalAlpha = 1;
           if (view.hover !== null) {
             context.fillStyle = colours.faint;
             context.fillRect(Math.round(u.valToPos(view.hover, "x", true)), u.bbox.top, 1, u.bbox.height);

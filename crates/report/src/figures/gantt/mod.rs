@@ -7,6 +7,7 @@
 
 mod bars;
 mod callouts;
+mod marks;
 mod path;
 mod rows;
 mod strips;
@@ -16,6 +17,7 @@ use std::rc::Rc;
 
 use proctrace_findings::{Axis, Gantt, GanttOrder, Unit};
 
+use self::marks::Marks;
 use self::rows::{Band, Rows};
 use super::backend::{Drawn, Size, Surface};
 use super::elements::Pen;
@@ -107,7 +109,10 @@ pub(super) fn draw<S: Surface>(
     let ticks = scale.ticks().into_iter().filter(|tick| scale.covers(tick.at)).collect();
     let time_axis = TimeAxis { scale, ticks, left, right: WIDTH - MARGIN - RIGHT_COLUMN };
 
+    let mut marks = Marks::of(gantt, &time_axis, page.width);
+    marks.draw_labels(&mut page)?;
     strips::draw(&mut page, gantt, &time_axis)?;
+    marks.draw_lines(&page, None, page.y)?;
     time_axis.draw_numbers(&mut page)?;
     page.y += 10.0;
     draw_legend(&mut page, gantt, &time_axis)?;
@@ -119,6 +124,7 @@ pub(super) fn draw<S: Surface>(
     time_axis.draw_grid(&page, top, top + rows.height)?;
     bars::draw(&page, gantt, &rows, &time_axis, top)?;
     path::draw(&page, gantt, &rows, &time_axis, top)?;
+    marks.draw_lines(&page, Some(top), top + rows.height)?;
     if rows.labelled {
         callouts::draw_names(&page, gantt, &rows, &time_axis, top)?;
     } else if gantt.view.order != GanttOrder::Category {
@@ -204,6 +210,7 @@ fn draw_legend<S: Surface>(page: &mut Page<S>, gantt: &Gantt, time_axis: &TimeAx
         entries.push((Swatch::Line(pen), "threads: paler and thinner".to_owned()));
     }
     entries.extend(path::legend(gantt));
+    entries.extend(marks::legend(gantt));
     page.legend_within(time_axis.left, WIDTH - MARGIN, &entries)
 }
 

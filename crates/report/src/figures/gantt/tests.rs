@@ -29,6 +29,7 @@ pub(super) fn gantt(lanes: usize, bars: Vec<Bar>) -> Gantt {
         names: vec!["sed".to_owned()],
         bars,
         path: Vec::new(),
+        marks: Vec::new(),
         edges_ns: vec![0, 1_000_000],
         strips: Vec::new(),
     }
