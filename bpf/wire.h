@@ -30,8 +30,9 @@
  *    are identified by their working directory, and pinned ones by staying on their CPU.
  * 4: PT_PLACE and PT_MOUNTS, so that a path belongs to a file system; PT_LOOKUP_TIME; successful
  *    opens (PT_OPENED_NAMED, PT_OPENED_AGAIN); PT_EXEC_SECURE.
- * 5: PT_WAIT and PT_SIGNAL: who waited for whom, and who ended it; PT_EXIT_OOM. */
-#define WIRE_VERSION 5
+ * 5: PT_WAIT and PT_SIGNAL: who waited for whom, and who ended it; PT_EXIT_OOM.
+ * 6: pt_memory.vmem_bytes at the end of the record: older ones are shorter. */
+#define WIRE_VERSION 6
 
 enum pt_kind {
 	PT_ATTACH = 1,		/* a task traced from now on that has no PT_FORK */
@@ -468,6 +469,7 @@ struct pt_memory {
 	__u64 uss_bytes;	/* pages of this process alone: private clean and dirty */
 	__u64 shared_bytes;
 	__u64 swap_bytes;
+	__u64 vmem_bytes;	/* address space in use; since version 6 */
 };
 
 enum pt_loss_reason {
@@ -501,7 +503,7 @@ _Static_assert(sizeof(struct pt_sample) == 136, "pt_sample");
 _Static_assert(sizeof(struct pt_tick) == 56, "pt_tick");
 _Static_assert(sizeof(struct pt_loss) == 32, "pt_loss");
 _Static_assert(sizeof(struct pt_blind) == 32, "pt_blind");
-_Static_assert(sizeof(struct pt_memory) == 64, "pt_memory");
+_Static_assert(sizeof(struct pt_memory) == 72, "pt_memory");
 _Static_assert(sizeof(struct pt_lookup_time) == 24, "pt_lookup_time");
 _Static_assert(sizeof(struct pt_place) == 32, "pt_place");
 _Static_assert(sizeof(struct pt_wait) == 72, "pt_wait");

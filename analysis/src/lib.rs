@@ -27,6 +27,7 @@ mod options;
 mod overview;
 mod page;
 mod path;
+mod prmon;
 mod recording;
 mod samplers;
 mod sections;
@@ -50,6 +51,7 @@ pub use libs::{
 pub use options::{Content, Options};
 pub use overview::rule_uses::classification;
 pub use page::page;
+pub use prmon::prmon;
 pub use recording::Recording;
 pub use recording::exit::{End, Exit};
 pub use recording::knowledge::says_what_it_needs;

@@ -65,6 +65,7 @@ impl Scene {
             cpus,
             page_bytes: 4096,
             memory_bytes: 1 << 30,
+            processor: Default::default(),
             started_unix_ns: 0,
             started_ns: BEGIN_NS,
             interval_ns,

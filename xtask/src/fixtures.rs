@@ -25,6 +25,7 @@ const PROGRAMS: &[&str] = &[
     "killed",
     "workdirs",
     "waits",
+    "moments",
 ];
 
 /// A directory whose name reveals nothing about the machine.
@@ -109,7 +110,7 @@ fn record_tour(release: &Path, place: &Path, name: &str) -> Result<()> {
     let status = as_root("env")
         .args(["-i", "PATH=/usr/bin:/bin"])
         .arg(release.join("proctrace"))
-        .args(["record", "--opens", "--interval", "20ms", "--output"])
+        .args(["record", "--opens", "--memory", "50ms", "--interval", "20ms", "--output"])
         .arg(&raw)
         .args(["--", "./tour.sh"])
         .current_dir(place)
@@ -126,6 +127,7 @@ fn publish(raw: &Path, name: &str) -> Result<()> {
     let mut header = reader.header().clone();
     header.host = "example".to_owned();
     header.kernel = "6.18.0".to_owned();
+    header.processor.model = header.processor.model.map(|_| "Example CPU".to_owned());
     let mut writer = Writer::new(Vec::new(), &header)?;
     while let Some(block) = reader.next_block() {
         let info = block.info;

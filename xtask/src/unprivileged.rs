@@ -38,6 +38,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "payloads"),
     ("proctrace", "polling"),
     ("proctrace", "pool"),
+    ("proctrace", "prmon"),
     ("proctrace", "pressure"),
     ("proctrace", "pythia8"),
     ("proctrace", "query"),

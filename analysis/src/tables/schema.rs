@@ -477,6 +477,7 @@ pub const TABLES: &[TableSchema] = &[
             column("uss_bytes", I64, "Unique set size: memory not shared with other processes."),
             column("shared_bytes", I64, "Memory shared with other processes."),
             column("swap_bytes", I64, "Swapped-out memory."),
+            column("vmem_bytes", I64, "Address space in use; null in recordings that lack it."),
         ],
     },
     TableSchema {

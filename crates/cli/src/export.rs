@@ -1,5 +1,7 @@
 //! `proctrace export`: writes the tables of recordings as files for other tools.
 
+mod prmon;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -18,7 +20,10 @@ use crate::{check, rules, say};
 pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
     let mut traces = args.traces.clone();
     without_repetitions(&mut traces);
-    let mut export = Export::new(&args.directory, args.format);
+    let Some(format) = Format::of(args.format) else {
+        return prmon::write(&args.directory, &traces, &args.rules);
+    };
+    let mut export = Export::new(&args.directory, format);
     for (trace, name) in traces.iter().zip(names(&traces)) {
         let recording = rules::load(trace, &args.rules)?;
         fs::create_dir_all(&args.directory)
@@ -36,6 +41,35 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
         args.directory.display()
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// A format of tables.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    Columnar(Columnar),
+    Csv,
+    Ndjson,
+}
+
+impl Format {
+    fn of(format: TablesFormat) -> Option<Self> {
+        Some(match format {
+            TablesFormat::Parquet => Self::Columnar(Columnar::Parquet),
+            TablesFormat::Arrow => Self::Columnar(Columnar::Arrow),
+            TablesFormat::Csv => Self::Csv,
+            TablesFormat::Ndjson => Self::Ndjson,
+            TablesFormat::Prmon => return None,
+        })
+    }
+
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Columnar(Columnar::Parquet) => "parquet",
+            Self::Columnar(Columnar::Arrow) => "arrow",
+            Self::Csv => "csv",
+            Self::Ndjson => "ndjson",
+        }
+    }
 }
 
 /// Why a batch was not accepted.
@@ -56,7 +90,7 @@ impl From<anyhow::Error> for Failed {
 /// The files being written.
 struct Export<'a> {
     directory: &'a Path,
-    format: TablesFormat,
+    format: Format,
     files: BTreeMap<&'static str, TableFile>,
 }
 
@@ -90,7 +124,7 @@ enum Body {
 }
 
 impl<'a> Export<'a> {
-    fn new(directory: &'a Path, format: TablesFormat) -> Self {
+    fn new(directory: &'a Path, format: Format) -> Self {
         Self { directory, format, files: BTreeMap::new() }
     }
 
@@ -136,34 +170,25 @@ impl<'a> Export<'a> {
 impl TableFile {
     fn begin(
         directory: &Path,
-        format: TablesFormat,
+        format: Format,
         table: &TableSchema,
         like: &Batch,
     ) -> Result<Self, Failed> {
-        let ending = match format {
-            TablesFormat::Parquet => "parquet",
-            TablesFormat::Arrow => "arrow",
-            TablesFormat::Csv => "csv",
-            TablesFormat::Ndjson => "ndjson",
-        };
+        let ending = format.ending();
         let path = directory.join(format!("{}.{ending}", table.name));
         let part =
             Part { path: directory.join(format!(".{}.{ending}.part", table.name)), whole: false };
         let context = || format!("cannot write {}", part.path.display());
         let mut out = BufWriter::new(private(&part.path).with_context(context)?);
         let body = match format {
-            TablesFormat::Parquet | TablesFormat::Arrow => {
-                let columnar = match format {
-                    TablesFormat::Arrow => Columnar::Arrow,
-                    _ => Columnar::Parquet,
-                };
+            Format::Columnar(columnar) => {
                 Body::Columnar(Box::new(ColumnarFile::begin(out, columnar, table, like)?))
             }
-            TablesFormat::Csv => {
+            Format::Csv => {
                 rows_csv_names(&like.rows()?, &mut out).with_context(context)?;
                 Body::Csv(out)
             }
-            TablesFormat::Ndjson => Body::Ndjson(out),
+            Format::Ndjson => Body::Ndjson(out),
         };
         Ok(Self { path, part, rows: 0, body })
     }

@@ -254,6 +254,7 @@ fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Res
             .map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(u32::MAX)),
         page_bytes: u32::try_from(rustix::param::page_size()).unwrap_or(4096),
         memory_bytes: memory.totalram * u64::from(memory.mem_unit),
+        processor: proctrace_record::processor(),
         started_unix_ns: unix_ns(),
         started_ns: boot_ns(),
         interval_ns: nanoseconds(options.interval.least()),

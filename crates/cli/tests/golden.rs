@@ -45,7 +45,7 @@ fn events_keep_their_keys() {
 #[test]
 fn every_key_that_is_printed_is_documented() {
     let documented = std::fs::read_to_string(repository().join("docs/dump.md")).unwrap();
-    let tours = [1, 2, 3, 4].map(|version| format!("fixtures/traces/tour-{version}.ptrace"));
+    let tours = [1, 2, 3, 4, 5, 6].map(|version| format!("fixtures/traces/tour-{version}.ptrace"));
     let tours = tours.map(|tour| Events::of(&repository().join(tour)));
     let mut keys: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for event in tours.iter().flat_map(|events| &events.0) {
@@ -82,7 +82,7 @@ fn sections() -> Vec<String> {
 #[test]
 fn what_people_read_has_room_on_any_terminal() {
     let mut texts = Vec::new();
-    for trace in ["tour-1", "alice-o2-before", "alice-o2-after"] {
+    for trace in ["tour-1", "tour-6", "alice-o2-before", "alice-o2-after"] {
         let trace = repository().join(format!("fixtures/traces/{trace}.ptrace"));
         texts.push(printed(&["report", trace.to_str().unwrap()]));
         for section in sections() {
@@ -166,6 +166,7 @@ fn help_reads_the_same() {
         &["report", "--help"],
         &["dump", "--help"],
         &["classify", "--help"],
+        &["mark", "--help"],
         &["doctor", "--help"],
     ] {
         let help = printed(arguments);
@@ -203,6 +204,15 @@ fn rounded(value: &mut Value) {
         Value::Object(values) => values.values_mut().for_each(rounded),
         _ => {}
     }
+}
+
+#[test]
+fn phases_read_the_same() {
+    let trace = repository().join("fixtures/traces/tour-6.ptrace");
+    let trace = trace.to_str().unwrap();
+    insta::assert_snapshot!("phases", printed(&["report", "--section", "phases", trace]));
+    let phase = ["report", "--phase", "second moment", trace];
+    insta::assert_snapshot!("phase", printed(&phase));
 }
 
 #[test]

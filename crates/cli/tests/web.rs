@@ -272,6 +272,26 @@ fn rows_are_folded_unfolded_and_left_out() {
 }
 
 #[test]
+fn marks_are_lines_with_names() {
+    let trace = trace("tour-6.ptrace");
+    let (_directory, page) = page(&trace);
+    let browser = Browser::start(1400, 1000);
+    browser.open(&page);
+    let drawn = "return document.querySelector('.chart canvas').dataset.marks";
+    assert_eq!(browser.js(drawn), "2");
+    // From the first mark on, it is still there; before it, there is none.
+    let (from, to) = times(&browser, "window").unwrap();
+    let first = query(&trace, "SELECT time_ns FROM marks ORDER BY mark")[0] as f64;
+    assert!(from <= first && first < to);
+    browser.keys(".chart canvas", "+");
+    browser.wait("return document.querySelector('.chart canvas').dataset.marks !== undefined");
+    let sections = "return [...document.querySelectorAll('#sections > details')]
+        .map((one) => { one.open = true; return one.textContent; }).join(' ')";
+    browser.wait(&format!("{sections}.includes('second moment')"));
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
+#[test]
 fn everyone_can_use_it() {
     let (_directory, page) = page(&trace("tour-5.ptrace"));
     let browser = Browser::start(1280, 900);

@@ -28,8 +28,16 @@ pub(crate) fn look(sample: &Sample) -> Option<Vec<u8>> {
         uss_bytes: rollup.private,
         shared_bytes: rollup.shared,
         swap_bytes: rollup.swap,
+        vmem_bytes: vmem_bytes(sample.tgid).unwrap_or(0),
     };
     Some(memory.as_bytes().to_vec())
+}
+
+/// The address space of a process: the first number of /proc/PID/statm.
+fn vmem_bytes(pid: i32) -> Option<u64> {
+    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = statm.split(' ').next()?.parse().ok()?;
+    pages.checked_mul(u64::try_from(rustix::param::page_size()).ok()?)
 }
 
 /// The fields used from smaps_rollup, in bytes.

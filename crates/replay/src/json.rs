@@ -141,6 +141,8 @@ impl Serialize for Event {
                 map.serialize_entry("uss_bytes", &memory.uss_bytes)?;
                 map.serialize_entry("shared_bytes", &memory.shared_bytes)?;
                 map.serialize_entry("swap_bytes", &memory.swap_bytes)?;
+                let vmem_bytes = (memory.vmem_bytes > 0).then_some(memory.vmem_bytes);
+                map.serialize_entry("vmem_bytes", &vmem_bytes)?;
             }
             Body::Blind(blind) => {
                 let what = BlindSpot::from_number(blind.what).map(BlindSpot::name);

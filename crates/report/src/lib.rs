@@ -11,6 +11,7 @@ pub mod figures;
 
 pub mod number;
 mod path;
+mod prmon;
 mod rows;
 pub mod shell;
 mod style;
@@ -21,6 +22,7 @@ mod text;
 pub use advice::{advice_gain, advice_head, advice_text, observed_text};
 pub use data::{table_csv, table_json, table_markdown, table_text, wrap};
 pub use figures::{PictureFormat, PngError, chart_svg, gantt_svg};
+pub use prmon::{prmon_json, prmon_text};
 pub use rows::{rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
 pub use style::Style;
 pub use text::{full, summary};

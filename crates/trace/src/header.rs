@@ -45,6 +45,9 @@ pub struct Header {
     pub page_bytes: u32,
     /// Memory of the machine.
     pub memory_bytes: u64,
+    /// Its processors. Nothing is known of them in traces made before version 6 of the records.
+    #[serde(default)]
+    pub processor: Processor,
     /// Real-time clock at the start, since 1970.
     pub started_unix_ns: u64,
     /// CLOCK_BOOTTIME, the clock of the records, at the same moment.
@@ -145,6 +148,22 @@ impl Header {
             _ => Knowledge::Exact,
         }
     }
+}
+
+/// The processors of the machine, as far as it tells; unlike [`Header::cpus`], all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Processor {
+    /// Model name.
+    pub model: Option<String>,
+    /// Logical CPUs that are online.
+    pub cpus: Option<u32>,
+    /// Sockets.
+    pub sockets: Option<u32>,
+    /// Cores of each socket.
+    pub cores_per_socket: Option<u32>,
+    /// Threads of each core.
+    pub threads_per_core: Option<u32>,
 }
 
 /// An event and the hook that reports it.

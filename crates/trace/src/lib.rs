@@ -33,7 +33,8 @@ mod writer;
 pub use block::{Block, BlockInfo, RAW_BYTES_MAX};
 pub use error::{Damage, DamageKind, ReadError, WriteError};
 pub use header::{
-    CgroupUsage, Ended, Header, Hook, LossCount, PayloadUsage, Program, RecorderUsage, Trailer,
+    CgroupUsage, Ended, Header, Hook, LossCount, PayloadUsage, Processor, Program, RecorderUsage,
+    Trailer,
 };
 pub use knowledge::{Knowledge, Quantity};
 pub use proctrace_wire::Outcome;

@@ -36,6 +36,7 @@ fn header() -> Header {
         cpus: 2,
         page_bytes: 4096,
         memory_bytes: 1 << 30,
+        processor: Default::default(),
         started_unix_ns: 1,
         started_ns: 2,
         interval_ns: 100_000_000,

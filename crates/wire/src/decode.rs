@@ -202,7 +202,7 @@ impl<'a> Record<'a> {
             }
             Kind::Loss => Self::Loss(fixed(frame)?.0),
             Kind::Blind => Self::Blind(fixed(frame)?.0),
-            Kind::Memory => Self::Memory(fixed(frame)?.0),
+            Kind::Memory => Self::Memory(memory(frame)?),
             Kind::LookupNamed => {
                 let (named, path) = named(frame)?;
                 Self::LookupNamed(named, path)
@@ -234,6 +234,17 @@ impl<'a> Record<'a> {
 
 fn too_short(frame: Frame<'_>) -> DecodeError {
     DecodeError::Contents { kind: frame.head.kind, size: frame.head.size }
+}
+
+/// A reading of memory; before version 6 it has no last field.
+fn memory(frame: Frame<'_>) -> Result<Memory, DecodeError> {
+    const SHORT: usize = std::mem::offset_of!(Memory, vmem_bytes);
+    if frame.bytes.len() != SHORT {
+        return Ok(fixed(frame)?.0);
+    }
+    let mut bytes = [0; size_of::<Memory>()];
+    bytes[..SHORT].copy_from_slice(frame.bytes);
+    Ok(zerocopy::transmute!(bytes))
 }
 
 fn fixed<T>(frame: Frame<'_>) -> Result<(T, &[u8]), DecodeError>
@@ -322,6 +333,38 @@ mod tests {
         let mut frames = Frames::new(&[0; 5]);
         assert_eq!(frames.next(), Some(Err(DecodeError::Leftover { left: 5 })));
         assert_eq!(frames.next(), None);
+    }
+
+    #[test]
+    fn a_reading_of_memory_may_end_before_its_last_field() {
+        let size = u16::try_from(size_of::<Memory>()).unwrap();
+        let head = Head { kind: 14, size, task: 1, time_ns: 2 };
+        let memory = Memory {
+            head,
+            process: 1,
+            tgid: 5,
+            rss_bytes: 1,
+            pss_bytes: 2,
+            uss_bytes: 3,
+            shared_bytes: 4,
+            swap_bytes: 5,
+            vmem_bytes: 6,
+        };
+        let decode = |bytes: &[u8]| {
+            let frame = Frames::new(bytes).next().unwrap().unwrap();
+            Record::decode(frame).map(|record| match record {
+                Record::Memory(memory) => memory,
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(decode(memory.as_bytes()), Ok(memory));
+        let older = |size: u16| {
+            let memory = Memory { head: Head { size, ..head }, ..memory };
+            memory.as_bytes()[..usize::from(size)].to_vec()
+        };
+        let found = decode(&older(64)).unwrap();
+        assert_eq!((found.swap_bytes, found.vmem_bytes), (5, 0));
+        assert!(decode(&older(56)).is_err());
     }
 
     #[test]

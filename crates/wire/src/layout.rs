@@ -570,6 +570,8 @@ records! {
         shared_bytes: u64,
         /// Swapped out.
         swap_bytes: u64,
+        /// Address space in use; 0 before version 6, whose records end with the field above.
+        vmem_bytes: u64,
     }
 
     /// Lost records, counted since the start.

@@ -44,4 +44,5 @@ pub use zerocopy::IntoBytes;
 /// * 3: working directories of forked workers, and each task's CPU migrations.
 /// * 4: mount tables, durations of failed look-ups, successful opens.
 /// * 5: times off the CPU with who ended them, and signals with their senders.
-pub const WIRE_VERSION: u32 = 5;
+/// * 6: the address space in readings of memory.
+pub const WIRE_VERSION: u32 = 6;

@@ -111,6 +111,9 @@ impl<'s> MemoryReadings<'s> {
         frame.values("uss_bytes", || rows.iter().map(|row| row.uss_bytes).collect());
         frame.values("shared_bytes", || rows.iter().map(|row| row.shared_bytes).collect());
         frame.values("swap_bytes", || rows.iter().map(|row| row.swap_bytes).collect());
+        frame.options("vmem_bytes", || {
+            rows.iter().map(|row| Some(row.vmem_bytes).filter(|bytes| *bytes > 0)).collect()
+        });
         sink(self.schema, frame.finish()?)
     }
 

@@ -74,17 +74,20 @@ pub(crate) enum RowsFormat {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Export the tables of recordings to files for other tools: one file per table, as \
-        Parquet, Arrow (IPC, Feather), CSV or NDJSON.\n\n\
+        Parquet, Arrow (IPC, Feather), CSV or NDJSON; or as the files that prmon would have written.\n\n\
         Each file contains the rows of all recordings; the column `recording` names the recording. The \
         metadata of Parquet and Arrow files contains descriptions and units of the columns. \
-        docs/tables.md describes the tables.",
+        docs/tables.md describes the tables.\n\n\
+        --format prmon writes prmon.txt and prmon.json of one recording, for prmon's scripts and other \
+        readers of its files: a row for each reading of memory (record --memory), at most one a second.",
     after_long_help = "Examples:\n  \
         proctrace export tables job.ptrace\n  \
         duckdb -c \"SELECT program, count(*) FROM 'tables/processes.parquet' GROUP BY ALL\"\n  \
-        proctrace export --format csv tables before.ptrace after.ptrace"
+        proctrace export --format csv tables before.ptrace after.ptrace\n  \
+        proctrace export --format prmon . job.ptrace && prmon_plot.py"
 )]
 pub(crate) struct ExportArgs {
-    /// Output directory, created if necessary.
+    /// Output directory, created if necessary. With --format prmon also a file that ends in .txt.
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
@@ -111,4 +114,6 @@ pub(crate) enum TablesFormat {
     Csv,
     /// One JSON object per row and line.
     Ndjson,
+    /// prmon.txt and prmon.json.
+    Prmon,
 }

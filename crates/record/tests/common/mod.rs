@@ -72,8 +72,8 @@ impl Sink for Kept<'_> {
 }
 
 /// The committed traces.
-pub(crate) const TRACES: [&str; 6] =
-    ["tour-1", "tour-2", "tour-3", "tour-5", "alice-o2-before", "alice-o2-after"];
+pub(crate) const TRACES: [&str; 7] =
+    ["tour-1", "tour-2", "tour-3", "tour-5", "tour-6", "alice-o2-before", "alice-o2-after"];
 
 pub(crate) fn replaying(name: &str) -> Replaying {
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces");

@@ -47,7 +47,8 @@ fn meaning(field: &str) -> Option<Meaning> {
         | "pss_bytes"
         | "uss_bytes"
         | "shared_bytes"
-        | "swap_bytes" => Meaning::Kept,
+        | "swap_bytes"
+        | "vmem_bytes" => Meaning::Kept,
         // arguments of a call
         "call" | "slot" | "exit_signal" | "flags" | "error" | "dirfd" | "argc" | "env_id"
         | "offset" | "bytes" | "argv_bytes" | "argv_here" | "path_bytes" | "interp_bytes"

@@ -1,0 +1,53 @@
+//! `proctrace export --format prmon`: the files that prmon would have written.
+
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use proctrace_report::number::counted;
+use proctrace_report::{prmon_json, prmon_text};
+
+use crate::args::RulesArgs;
+use crate::exit_code::Misuse;
+use crate::query::{private, refuse_traces};
+use crate::{check, rules, say};
+
+pub(super) fn write(to: &Path, traces: &[PathBuf], with: &RulesArgs) -> Result<ExitCode> {
+    let [trace] = traces else {
+        bail!(Misuse("prmon files are of one recording: give one trace".to_owned()));
+    };
+    let recording = rules::load(trace, with)?;
+    check::warn(trace, &recording);
+    let prmon = proctrace_analysis::prmon(&recording);
+    let (text, json) = paths(to)?;
+    refuse_traces(&text)?;
+    let context = || format!("cannot write {}", text.display());
+    let mut out = BufWriter::new(private(&text).with_context(context)?);
+    prmon_text(&prmon, &mut out).and_then(|()| out.flush()).with_context(context)?;
+    let context = || format!("cannot write {}", json.display());
+    let mut out = private(&json).with_context(context)?;
+    out.write_all(prmon_json(&prmon)?.as_bytes()).with_context(context)?;
+    let rows = prmon.columns.first().map_or(0, |column| column.values.len() as u64);
+    let shown = |path: &Path| path.display().to_string();
+    say::note(&format!(
+        "{} written to {} and {}",
+        counted(rows, "row", "rows"),
+        shown(&text),
+        shown(&json)
+    ));
+    if !prmon.columns.iter().any(|column| column.name == "pss") {
+        say::note("no columns of memory: recorded without --memory");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The two files: in a directory, or a file of that name and one with another ending.
+fn paths(to: &Path) -> Result<(PathBuf, PathBuf)> {
+    if to.extension().is_some_and(|ending| ending == "txt") && !to.is_dir() {
+        return Ok((to.to_owned(), to.with_extension("json")));
+    }
+    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
+    Ok((to.join("prmon.txt"), to.join("prmon.json")))
+}
