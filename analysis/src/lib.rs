@@ -18,9 +18,11 @@ mod analysis;
 mod books;
 mod classify;
 mod compare;
+mod details;
 mod error;
 mod events;
 mod gantt;
+mod inspect;
 mod libs;
 mod load;
 mod options;
@@ -44,6 +46,9 @@ pub use compare::series::{self, SeriesOptions, SeriesRun, series};
 pub use error::AnalysisError;
 pub use events::{ATHENA_EVENTS, EventLog, EventPattern, Events, PatternError};
 pub use gantt::gantt;
+pub use inspect::{
+    AliveSort, AliveView, Chosen, TreeSort, TreeView, Wanted, alive, choose, show, tree,
+};
 pub use libs::{
     Candidate, Conflict, FarmPlan, Fixes, Kept, Link, ListChange, Machine, MakeView, Rewrite,
     SeenMount, libs,

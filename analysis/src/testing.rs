@@ -35,6 +35,7 @@ pub(crate) struct Scene {
     tasks: HashMap<u32, TaskState>,
     /// Of the next fork.
     next_flags: u64,
+    next_pid: Option<i32>,
     last_ns: u64,
 }
 
@@ -89,6 +90,7 @@ impl Scene {
             streams: std::array::from_fn(|_| (Vec::new(), 0)),
             tasks: HashMap::from([(1, known)]),
             next_flags: 0,
+            next_pid: None,
             last_ns: 0,
         };
         let mut attach = Attach::new_zeroed();
@@ -116,6 +118,12 @@ impl Scene {
         bytes.extend_from_slice(rest);
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         *records += 1;
+    }
+
+    /// The next process has the pid of an earlier one.
+    pub(crate) fn reuse_pid(&mut self, earlier: u32) -> &mut Self {
+        self.next_pid = Some(pid_of(earlier));
+        self
     }
 
     /// A process is born.
@@ -166,6 +174,9 @@ impl Scene {
         (fork.process, fork.tgid, fork.tid) = (forker, pid_of(forker), pid_of(task));
         (fork.child, fork.child_process) = (child, process);
         (fork.child_tgid, fork.child_tid) = (pid_of(process), pid_of(child));
+        if let Some(pid) = self.next_pid.take() {
+            (fork.child_tgid, fork.child_tid) = (pid, pid);
+        }
         fork.parent_tgid = parent_tgid;
         fork.start_ns = fork.head.time_ns;
         fork.flags = std::mem::take(&mut self.next_flags);
@@ -433,6 +444,15 @@ impl Scene {
     /// The recording, with wait4(2)'s values for the command if it was waited for: time of exit,
     /// user and system time.
     pub(crate) fn load(&self, waited: Option<(u64, u64, u64)>) -> Recording {
+        let file = self.file(waited);
+        let recording = Recording::load(file.path(), &Rules::built_in()).unwrap();
+        assert_eq!(recording.undecodable, 0);
+        assert!(recording.damage.is_empty());
+        recording
+    }
+
+    /// The same as a trace, for what reads it again.
+    pub(crate) fn file(&self, waited: Option<(u64, u64, u64)>) -> tempfile::NamedTempFile {
         let payload = waited.map(|(exited_ns, user_ns, system_ns)| PayloadUsage {
             outcome: Outcome::Code(0),
             exited_ns: BEGIN_NS + exited_ns,
@@ -459,10 +479,7 @@ impl Scene {
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), writer.finish(&trailer).unwrap().0).unwrap();
-        let recording = Recording::load(file.path(), &Rules::built_in()).unwrap();
-        assert_eq!(recording.undecodable, 0);
-        assert!(recording.damage.is_empty());
-        recording
+        file
     }
 }
 

@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use common::waits::{WAITS_MIN_NS, waits_of};
 use proctrace_analysis::{
-    Analysis, Machine, Options, Recording, Rules, Section, analyse, classification, gantt, libs,
+    AliveSort, AliveView, Analysis, Machine, Options, Recording, Rules, Section, TreeView, Wanted,
+    alive, analyse, classification, gantt, libs, show, tree,
 };
-use proctrace_findings::{Cell, GanttOrder, GanttView};
+use proctrace_findings::{Cell, GanttOrder, GanttView, Shown};
 use proctrace_libsearch::{Cache, Files, Found, Linker};
 use proctrace_replay::{MountTable, Replay};
 use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
@@ -96,12 +97,40 @@ fn read_all(path: &Path) {
             .iter()
             .all(|metric| metric.value.is_finite())
     );
+    inspect(&recording, path);
     let mut replay = Replay::open(path).unwrap();
     for event in replay.by_ref() {
         let json = event.to_json();
         assert!(json.starts_with("{\"kind\":\""), "{json}");
     }
     let _ = replay.summary();
+}
+
+/// Asks about some processes, programs and times. Not all exist.
+fn inspect(recording: &Recording, path: &Path) {
+    let processes = &recording.processes;
+    for process in processes.iter().step_by(7).chain(processes.last()) {
+        let shown = show(recording, path, &Wanted::Serial(process.serial)).unwrap();
+        assert!(matches!(shown, Shown::Process(_)));
+        let _ = show(recording, path, &Wanted::Pid { pid: process.pid, at_ns: Some(1) });
+        let root = Some(process.serial);
+        let below = tree(recording, &TreeView { root, ..TreeView::default() }).unwrap();
+        assert!((1..=processes.len() as u64).contains(&below.processes));
+    }
+    for program in recording.programs.iter().take(5) {
+        let _ = show(recording, path, &Wanted::Program(program.name.clone()));
+    }
+    let whole = tree(recording, &TreeView::default()).unwrap();
+    assert_eq!(whole.processes, processes.len() as u64);
+    assert_eq!(whole.rows.iter().map(|row| row.siblings).sum::<u64>(), whole.processes);
+    let end_ns = recording.recorded_ns();
+    for (from_ns, to_ns) in [(0, None), (end_ns / 2, None), (0, Some(end_ns)), (end_ns, None)] {
+        let at_ns = Some(from_ns);
+        tree(recording, &TreeView { at_ns, min_percent: 5.0, ..TreeView::default() }).unwrap();
+        let sort = AliveSort::Rss;
+        let found = alive(recording, path, &AliveView { from_ns, to_ns, sort }).unwrap();
+        assert!(found.processes.len() <= processes.len());
+    }
 }
 
 fn scratch() -> (tempfile::TempDir, PathBuf) {

@@ -26,6 +26,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "gate_causes"),
     ("proctrace", "hostile_payload"),
     ("proctrace", "identity"),
+    ("proctrace", "inspect"),
     ("proctrace", "libs"),
     ("proctrace", "libs_merge"),
     ("proctrace", "libs_remedies"),

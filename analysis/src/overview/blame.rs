@@ -136,7 +136,7 @@ impl Failed {
 }
 
 /// Who sent the last signal of this number to a process; `None` if it is not known.
-fn sender_of(recording: &Recording, at: usize, signal: i32) -> Option<String> {
+pub(crate) fn sender_of(recording: &Recording, at: usize, signal: i32) -> Option<String> {
     let process = u32::try_from(at).ok()?;
     if signal == 9 && recording.oom_killed.contains(&process) {
         return Some("the out-of-memory killer".to_owned());
@@ -149,7 +149,8 @@ fn sender_of(recording: &Recording, at: usize, signal: i32) -> Option<String> {
     Some(sender(recording, sent))
 }
 
-fn sender(recording: &Recording, sent: &SentSignal) -> String {
+/// Who sent a signal, in words.
+pub(crate) fn sender(recording: &Recording, sent: &SentSignal) -> String {
     match sent.sender {
         Waker::Task(task) => {
             let Some(process) = recording.tasks.get(task as usize).map(|task| task.process())

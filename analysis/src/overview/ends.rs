@@ -80,7 +80,7 @@ struct Group<'a> {
 }
 
 /// The status of an ended process; `None` if its last task's exit was not recorded.
-fn known_status(process: &Process) -> Option<u32> {
+pub(crate) fn known_status(process: &Process) -> Option<u32> {
     process.ended_ns().and(process.status())
 }
 

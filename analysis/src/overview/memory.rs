@@ -37,6 +37,8 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
             let process = &recording.processes[at];
             ProcessMemory {
                 pid: process.pid,
+                serial: process.serial,
+                time_ns: peak.head.time_ns.saturating_sub(recording.first_ns),
                 program: recording.program_of(process).name.clone(),
                 peak_rss_bytes: exact(process),
                 rss_bytes: peak.rss_bytes,
@@ -52,6 +54,7 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
         interval_ns,
         passes: passes.len() as u64,
         peak_pss_bytes: largest.pss_bytes,
+        peak_pss_at_ns: largest.time_ns.saturating_sub(recording.first_ns),
         rss_bytes_then: largest.rss_bytes,
         uss_bytes_then: largest.uss_bytes,
         processes_then: largest.processes,

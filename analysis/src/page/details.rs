@@ -9,11 +9,11 @@ use proctrace_wire::{Family, signal_name};
 
 use super::strings::Strings;
 use super::{MISSES_MAX, MISSES_OF_PROCESS_MAX, SIGNALS_MAX, WAITS_MAX, known, since, wide};
+use crate::details::waited::{Waited, waker};
 use crate::path::{CriticalPath, words};
 use crate::recording::Recording;
 use crate::recording::fast::FastMap;
 use crate::recording::names::errno;
-use crate::recording::waits::Waker;
 
 /// Directory, errno and family, and the number of failed look-ups.
 type MissKey = (u32, u16, u8, u32);
@@ -96,17 +96,6 @@ fn miss_table(recording: &Recording, lists: &[Vec<MissKey>], strings: &mut Strin
     table
 }
 
-/// Waits of one process for the same.
-#[derive(Debug, Clone, Copy, Default)]
-struct Waited {
-    count: u64,
-    asleep_ns: u64,
-    for_cpu_ns: u64,
-    longest_ns: u64,
-    /// The process that ended the longest.
-    waker: Option<u64>,
-}
-
 /// Times off the CPU, by process and by what was waited for, those that took longest.
 pub(super) fn waits(
     recording: &Recording,
@@ -117,19 +106,7 @@ pub(super) fn waits(
     for wait in &recording.waits {
         let Some(task) = recording.tasks.get(wait.task as usize) else { continue };
         let of = sums.entry((task.process(), words::object(wait.waits_for))).or_default();
-        let length_ns = wait.until_ns - wait.since_ns;
-        of.count += 1;
-        of.asleep_ns = of.asleep_ns.saturating_add(wait.woken_ns - wait.since_ns);
-        of.for_cpu_ns = of.for_cpu_ns.saturating_add(wait.until_ns - wait.woken_ns);
-        if length_ns >= of.longest_ns {
-            of.longest_ns = length_ns;
-            of.waker = match wait.waker {
-                Waker::Task(task) => {
-                    recording.tasks.get(task as usize).map(|task| wide(task.process()))
-                }
-                _ => None,
-            };
-        }
+        of.add(recording, wait);
     }
     let mut rows: Vec<_> = sums.into_iter().collect();
     let of = rows.len();
@@ -151,7 +128,7 @@ pub(super) fn waits(
         column("asleep_ns", |waited| Some(waited.asleep_ns)),
         column("cpu_wait_ns", |waited| Some(waited.for_cpu_ns)),
         column("longest_ns", |waited| Some(waited.longest_ns)),
-        column("waker", |waited| waited.waker),
+        column("waker", |waited| waited.waker.map(wide)),
     ];
     table
 }
@@ -170,10 +147,6 @@ pub(super) fn signals(
     let names: Vec<_> =
         rows.iter().map(|sent| strings.number_of(&signal_name(i32::from(sent.signal)))).collect();
     let senders: Vec<_> = rows.iter().map(|sent| strings.number_of(&sent.sender_name)).collect();
-    let sender = |waker: Waker| match waker {
-        Waker::Task(task) => recording.tasks.get(task as usize).map(|task| wide(task.process())),
-        _ => None,
-    };
     let mut table = PackedTable::new("signals", rows.len());
     table.columns = vec![
         PackedColumn::of("process", rows.iter().map(|sent| Some(sent.process.into()))),
@@ -182,7 +155,7 @@ pub(super) fn signals(
             rows.iter().map(|sent| Some(since(recording, sent.time_ns))),
         ),
         PackedColumn::of("signal", names),
-        PackedColumn::of("sender", rows.iter().map(|sent| sender(sent.sender))),
+        PackedColumn::of("sender", rows.iter().map(|sent| waker(recording, sent.sender).map(wide))),
         PackedColumn::of("sender_name", senders),
     ];
     table

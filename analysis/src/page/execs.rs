@@ -4,15 +4,14 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proctrace_findings::{LeftOut, PackedColumn, PackedTable};
-use proctrace_replay::{Assembler, Body, Event, Exec, records, variables};
-use proctrace_trace::{Quantity, Reader};
+use proctrace_replay::{Body, Event, Exec, variables};
+use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
-use proctrace_wire::{Record, Stream};
 
 use super::strings::Strings;
 use super::{ARGUMENTS_BYTES_MAX, EXECS_MAX, known, since, wide};
+use crate::details::calls::each_call;
 use crate::error::AnalysisError;
-use crate::load::serials::Serials;
 use crate::recording::Recording;
 use crate::recording::fast::FastMap;
 
@@ -46,32 +45,21 @@ impl Execs {
         path: &Path,
         strings: &mut Strings,
     ) -> Result<Self, AnalysisError> {
-        let mut of_serial = Serials::default();
-        for (at, process) in recording.processes.iter().enumerate() {
-            of_serial.insert(process.serial, at);
-        }
         let runs: FastMap<(u32, u64), u32> =
             (0..).zip(&recording.runs).map(|(at, run)| ((run.process, run.time_ns), at)).collect();
         let mut made = Self::default();
         let mut environments: HashMap<u64, u64> = HashMap::new();
-        let mut assembler = Assembler::default();
         let mut blocks: Vec<(u64, Vec<u8>)> = Vec::new();
-        let mut take = |event: Event| {
+        let take = |process: usize, event: Event| {
             let Body::Exec(exec) = event.body else { return };
-            let Some(process) = of_serial.get(exec.record.process) else { return };
             let key = (u32::try_from(process).unwrap_or(u32::MAX), exec.record.head.time_ns);
             let id = exec.record.env_id;
             let next = environments.len() as u64;
             let environment = (id != 0).then(|| *environments.entry(id).or_insert(next));
             made.add(recording, &exec, (process, runs.get(&key).copied(), environment), strings);
         };
-        records(&mut Reader::open(path)?, Stream::Lifecycle, |record| {
-            if let Record::Env(env, bytes) = record {
-                blocks.push((env.env_id, bytes.to_vec()));
-            }
-            assembler.take(record, &mut take);
-        });
-        assembler.finish(&mut take);
+        let keep = |id: u64, block: &[u8]| blocks.push((id, block.to_vec()));
+        each_call(recording, path, |_| true, keep, take)?;
         made.rows.sort_by_key(|row| (row.process, row.since_ns));
         blocks.sort_by_key(|(id, _)| environments.get(id).copied());
         blocks.dedup_by_key(|(id, _)| *id);

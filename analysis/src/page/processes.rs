@@ -60,11 +60,7 @@ pub(super) fn processes(
 fn cost(recording: &Recording, table: &mut PackedTable) {
     use Quantity::{Cpu, Faults, Io, LookupsOpen, PeakRss, RunDelay, Split, Switches};
     let rows = &recording.processes;
-    let used = |p: &Process| {
-        let tasks = p.tasks().map(|task| recording.tasks[task].used());
-        tasks.fold(Usage::default(), |sum, used| sum.plus(&used))
-    };
-    let used: Vec<Usage> = rows.iter().map(used).collect();
+    let used: Vec<Usage> = rows.iter().map(|process| recording.used_by(process)).collect();
     let mut add = |needs: &[Quantity], name, of: &dyn Fn(usize) -> Option<u64>| {
         table.columns.push(known(recording, needs, name, || (0..rows.len()).map(of)));
     };

@@ -230,7 +230,7 @@ pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
         }
         "opened_files" | "needed_files" => &[Quantity::OpenedFiles],
         "file_flows" => &[Forks, Execs, Quantity::OpenedFiles],
-        "memory_processes" => &[Forks, Execs, Memory],
+        "memory_processes" | "memory_courses" => &[Forks, Execs, Memory],
         "memory_looks" => &[Forks, Memory],
         // These describe the recording itself and are always known.
         "laws" | "losses" | "known" | "unseen" => &[],

@@ -31,6 +31,7 @@ use crate::recording::opened::OpenedFiles;
 use crate::recording::process::{Counts, MemoryReading, Process, ProgramRun, Task, Totals};
 use crate::recording::split::{Divided, Split, Ticks};
 use crate::recording::tracks::Track;
+use crate::recording::usage::Usage;
 use crate::recording::waits::{SentSignal, Wait};
 use crate::samplers::watch::Watch;
 
@@ -174,6 +175,12 @@ impl Recording {
     /// Peak RSS of the program that a process ran last.
     pub fn peak_rss_bytes(&self, process: &Process) -> u64 {
         process.maxrss_pages().saturating_mul(self.header.page_bytes.into())
+    }
+
+    /// What a process's tasks used while they were followed.
+    pub(crate) fn used_by(&self, process: &Process) -> Usage {
+        let tasks = process.tasks().map(|task| self.tasks[task].used());
+        tasks.fold(Usage::default(), |sum, used| sum.plus(&used))
     }
 
     /// The ticks that hit a process's tasks while they were followed.

@@ -1,18 +1,26 @@
-//! Memory: the peak of each process, and the total over time.
+//! Memory: the peak of each process and when it was, the largest over time, and the total over time.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
-use proctrace_findings::{Memory, ProcessMemory, Table, Unit, Values, bytes, counted, time};
+use proctrace_findings::{
+    Memory, ProcessMemory, Table, Unit, Values, bytes, counted, sparkline, time,
+};
 
 use crate::analysis::Analysis;
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::overview::passes::{Pass, passes};
+use crate::recording::Recording;
 
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, AnalysisError> {
     let recording = analysis.recording;
     let all = passes(recording, |_| true);
-    let tables = vec![processes(analysis.memory()), over_time(&all, recording.first_ns)];
+    let tables = vec![
+        processes(analysis.memory()),
+        courses(recording, analysis.memory()),
+        over_time(&all, recording.first_ns),
+    ];
     Ok(Content { tables, charts: Vec::new() })
 }
 
@@ -27,6 +35,7 @@ fn processes(memory: Option<&Memory>) -> Table {
     let table = Table::new("memory_processes", "Memory of processes")
         .whole("peak_rss_bytes", "peak RSS", Unit::Bytes, of().map(|p| p.peak_rss_bytes))
         .whole("pss_bytes", "PSS", Unit::Bytes, of().map(|process| process.pss_bytes))
+        .whole("time_ns", "at", Unit::Nanoseconds, of().map(|process| process.time_ns))
         .whole("uss_bytes", "USS", Unit::Bytes, of().map(|process| process.uss_bytes))
         .whole("shared_bytes", "shared", Unit::Bytes, of().map(|process| process.shared_bytes))
         .whole("rss_bytes", "RSS", Unit::Bytes, of().map(|process| process.rss_bytes))
@@ -38,10 +47,11 @@ fn processes(memory: Option<&Memory>) -> Table {
     // A single note, so that a report that shows only the first one is complete.
     let mut says = format!(
         "peak RSS: of the last program, from its exit record; others: at the reading with the \
-         largest PSS, of one every {}. Largest total at one reading: {} PSS in {} (RSS {}, USS \
-         {}).",
+         largest PSS, of one every {}. Largest total at one reading: {} PSS at {} in {} (RSS {}, \
+         USS {}).",
         time(memory.interval_ns),
         bytes(memory.peak_pss_bytes),
+        time(memory.peak_pss_at_ns),
         counted(memory.processes_then, "process", "processes"),
         bytes(memory.rss_bytes_then),
         bytes(memory.uss_bytes_then),
@@ -54,6 +64,45 @@ fn processes(memory: Option<&Memory>) -> Table {
         ));
     }
     table.note(says)
+}
+
+/// How many processes have a strip of their memory.
+const COURSES: usize = 20;
+/// Characters of a strip.
+const BINS: usize = 30;
+
+/// The memory of the largest processes over the time of the recording.
+fn courses(recording: &Recording, memory: Option<&Memory>) -> Table {
+    let mut largest: Vec<&ProcessMemory> =
+        memory.iter().flat_map(|memory| &memory.processes).collect();
+    largest.truncate(COURSES);
+    let place: HashMap<u32, usize> =
+        largest.iter().zip(0..).map(|(process, at)| (process.serial, at)).collect();
+    let mut readings: Vec<Vec<(u64, u64)>> = vec![Vec::new(); largest.len()];
+    for reading in &recording.memory_readings {
+        let serial = recording.processes[reading.process].serial;
+        if let Some(at) = place.get(&serial) {
+            let time_ns = reading.record.head.time_ns.saturating_sub(recording.first_ns);
+            readings[*at].push((time_ns, reading.record.pss_bytes));
+        }
+    }
+    let most = largest.iter().map(|process| process.pss_bytes).max().unwrap_or(0);
+    let length_ns = recording.recorded_ns();
+    let strip = |readings: &Vec<(u64, u64)>| sparkline(readings, length_ns, most, BINS);
+    let of = || largest.iter();
+    let pids = of().map(|process| u64::try_from(process.pid).ok()).collect();
+    Table::new("memory_courses", "PSS of the largest processes over time")
+        .whole("pss_bytes", "largest PSS", Unit::Bytes, of().map(|process| process.pss_bytes))
+        .whole("time_ns", "at", Unit::Nanoseconds, of().map(|process| process.time_ns))
+        .whole("readings", "readings", Unit::Count, readings.iter().map(|of| of.len() as u64))
+        .text("course", "from the start to the end", readings.iter().map(strip))
+        .column("pid", "pid", Unit::Text, Values::Whole(pids))
+        .text("program", "program", of().map(|process| &*process.program))
+        .note(
+            "Each character is a thirtieth of the time recorded, and the largest reading in it; \
+             the scale is the same for all. A dot: no reading. `proctrace show PID` has the \
+             readings of one process.",
+        )
 }
 
 fn over_time(passes: &[Pass], first_ns: u64) -> Table {
@@ -93,7 +142,7 @@ mod tests {
         scene.exit_with(2 * S + MS, 3, (0, 0), |exit| exit.maxrss_pages = 120 * MB / 4096);
         let recording = scene.memory(6 * S, 1, (3 * MB, 2 * MB, MB)).load(None);
         let content = section(&Analysis::of(&recording), &Options::default()).unwrap();
-        let [processes, looks] = &content.tables[..] else { panic!("not two tables") };
+        let [processes, courses, looks] = &content.tables[..] else { panic!("not three tables") };
         let of = |column: &str, row| processes.named(column).unwrap().values.get(row);
         assert_eq!(of("peak_rss_bytes", 0), Cell::Whole(346 * MB));
         assert_eq!(of("pss_bytes", 0), Cell::Whole(178 * MB));
@@ -101,12 +150,20 @@ mod tests {
             (of("peak_rss_bytes", 1), of("rss_bytes", 1)),
             (Cell::Missing, Cell::Whole(190 * MB))
         );
+        assert_eq!((of("time_ns", 0), of("time_ns", 1)), (Cell::Whole(S), Cell::Whole(S)));
+        assert_eq!(courses.height(), 2);
+        let course = |row| courses.named("course").unwrap().values.get(row);
+        // Of 6 s, the readings at 1 s and at 6 s.
+        let first = [&"·".repeat(5), "█", &"·".repeat(23), "▁"].concat();
+        assert_eq!(course(0), Cell::Text(&first));
+        assert_eq!(courses.named("readings").unwrap().values.get(1), Cell::Whole(1));
         let notes = processes.notes.join("\n");
         assert!(
             notes.contains("at the reading with the largest PSS, of one every 5.00 s"),
             "{notes}"
         );
         assert!(notes.contains("readings: 1 other process, peak RSS up to 126 MB"), "{notes}");
+        assert!(notes.contains("386 MB PSS at 1.00 s in 2 processes"), "{notes}");
         assert_eq!(looks.height(), 2);
         assert_eq!(looks.named("pss_bytes").unwrap().values.get(0), Cell::Whole(368 * MB));
         assert_eq!(looks.named("time_ns").unwrap().values.get(0), Cell::Whole(S));

@@ -10,7 +10,7 @@ mod files;
 mod frame;
 mod guard;
 mod marking;
-mod nearest;
+pub(crate) mod nearest;
 mod query;
 mod rows;
 mod schema;

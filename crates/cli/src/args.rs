@@ -5,6 +5,8 @@ mod advise;
 #[cfg(feature = "analyse")]
 mod compare;
 #[cfg(feature = "analyse")]
+mod inspect;
+#[cfg(feature = "analyse")]
 mod libs;
 mod parse;
 mod record;
@@ -25,6 +27,8 @@ pub(crate) use self::compare::{
     Annotations, DiffArgs, DiffFormat, GateAction, GateArgs, GateOptions, GateRunArgs, MetricsArgs,
     MetricsFormat,
 };
+#[cfg(feature = "analyse")]
+pub(crate) use self::inspect::{InspectFormat, PsArgs, PsOrder, ShowArgs, TreeArgs, TreeOrder};
 #[cfg(feature = "analyse")]
 pub(crate) use self::libs::{LibsAction, LibsArgs, Tried, TryArgs};
 #[cfg(feature = "analyse")]
@@ -66,6 +70,12 @@ pub(crate) enum Command {
     Record(RecordArgs),
     #[cfg(feature = "analyse")]
     Report(ReportArgs),
+    #[cfg(feature = "analyse")]
+    Show(ShowArgs),
+    #[cfg(feature = "analyse")]
+    Tree(TreeArgs),
+    #[cfg(feature = "analyse")]
+    Ps(PsArgs),
     #[cfg(feature = "analyse")]
     Query(QueryArgs),
     #[cfg(feature = "analyse")]

@@ -30,6 +30,8 @@ mod output;
 #[cfg(feature = "analyse")]
 mod print;
 #[cfg(feature = "analyse")]
+mod ps;
+#[cfg(feature = "analyse")]
 mod query;
 mod record;
 #[cfg(feature = "analyse")]
@@ -42,10 +44,14 @@ mod say;
 #[cfg(feature = "analyse")]
 mod series;
 #[cfg(feature = "analyse")]
+mod show;
+#[cfg(feature = "analyse")]
 mod silence;
 mod source;
 #[cfg(feature = "analyse")]
 mod startup;
+#[cfg(feature = "analyse")]
+mod tree;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -67,6 +73,12 @@ fn main() -> ExitCode {
         Command::Record(args) => (exit_code::RECORDING_FAILED, record::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Report(args) => (exit_code::FAILED, report::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Show(args) => (exit_code::FAILED, show::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Tree(args) => (exit_code::FAILED, tree::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Ps(args) => (exit_code::FAILED, ps::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Query(args) => (exit_code::FAILED, query::run(&args)),
         #[cfg(feature = "analyse")]

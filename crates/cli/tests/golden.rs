@@ -88,6 +88,11 @@ fn what_people_read_has_room_on_any_terminal() {
         for section in sections() {
             texts.push(printed(&["report", trace.to_str().unwrap(), "--section", &section]));
         }
+        let trace = trace.to_str().unwrap();
+        texts.push(printed(&["tree", trace, "--all", "--min", "0"]));
+        texts.push(printed(&["ps", trace, "--at", "500ms"]));
+        texts.push(printed(&["show", trace, "--serial", "1", "--all"]));
+        texts.push(printed(&["show", "sh", trace]));
     }
     for text in texts {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -152,6 +157,22 @@ fn findings_keep_their_keys() {
     insta::assert_json_snapshot!("findings", findings);
 }
 
+/// What `show`, `tree` and `ps` say of a process, a program, the tree and a time.
+#[test]
+fn answers_about_processes_keep_their_keys() {
+    let tour = repository().join("fixtures/traces/tour-5.ptrace");
+    for (name, arguments) in [
+        ("show_process", &["show", "--serial", "1"][..]),
+        ("show_program", &["show", "true"]),
+        ("tree", &["tree", "--depth", "2"]),
+        ("ps", &["ps", "--at", "1ms"]),
+    ] {
+        let arguments = [arguments, &["--format", "json", tour.to_str().unwrap()]].concat();
+        let answer: Value = serde_json::from_str(&printed(&arguments)).unwrap();
+        insta::assert_json_snapshot!(name, answer);
+    }
+}
+
 #[test]
 fn the_header_keeps_its_keys() {
     insta::assert_json_snapshot!("header", header(&tour()));
@@ -168,6 +189,9 @@ fn help_reads_the_same() {
         &["classify", "--help"],
         &["mark", "--help"],
         &["doctor", "--help"],
+        &["show", "--help"],
+        &["tree", "--help"],
+        &["ps", "--help"],
     ] {
         let help = printed(arguments);
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");

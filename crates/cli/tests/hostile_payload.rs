@@ -253,12 +253,27 @@ fn check_reports(trace: &Path, scratch: &Path) {
         hostile::svg(order, &fs::read_to_string(&svg).unwrap());
     }
     check_page(trace, scratch);
+    check_processes(trace);
     printed(&["metrics"], trace);
     hostile::json("metrics", &printed(&["metrics", "--format", "json"], trace));
     hostile::openmetrics("metrics", &printed(&["metrics", "--format", "openmetrics"], trace));
     printed(&["gate", "init"], trace);
     printed(&["series"], trace);
     check_export(trace, scratch);
+}
+
+/// Asks about processes and programs.
+fn check_processes(trace: &Path) {
+    printed(&["tree", "--min=0", "--all"], trace);
+    printed(&["ps", "--from=0s", "--to=1ms", "--all"], trace);
+    let tree = hostile::json("tree", &printed(&["tree", "--format=json"], trace));
+    hostile::json("ps", &printed(&["ps", "--at=1ms", "--format=json"], trace));
+    let rows = tree["rows"].as_array().unwrap().iter();
+    for serial in rows.filter_map(|row| row["serial"].as_u64()).take(30) {
+        let serial = format!("--serial={serial}");
+        printed(&["show", "--all", &serial], trace);
+        hostile::json("show", &printed(&["show", "--format=json", &serial], trace));
+    }
 }
 
 /// Compares it with a recording of another command.

@@ -17,9 +17,11 @@ mod page;
 mod path;
 mod phase;
 mod prmon;
+mod process;
 mod rows;
 mod series;
 mod table;
+mod tree;
 
 pub use advice::{Advice, Advised, Gain, Observed, ObservedAdvice, Together};
 pub use chart::{
@@ -35,15 +37,20 @@ pub use libs::{
     LibrarySearch, Libs, LookupCause, LookupCost, LookupPlace, NotModelled, ProgramSearch, Remedy,
 };
 pub use metric::{FAMILIES, Kind, Metric, MetricFamily, Metrics, Unknown, Worse};
-pub use number::{bytes, count, counted, figure, time};
+pub use number::{bytes, count, counted, figure, sparkline, time};
 pub use page::{LeftOut, PackedColumn, PackedTable, PageData, PageStrip};
 pub use path::{CriticalPath, PathPhase, PathProgram, PathWait};
 pub use phase::{MarkedPhase, PhaseMark};
 pub use prmon::{Prmon, PrmonColumn, PrmonMachine};
+pub use process::{
+    Candidate, ChildGroup, Command, MemoryAt, MissedName, PathShare, PathStretch, ProcessDetails,
+    ProcessUsage, ProgramDetails, ReceivedSignal, Relative, Shown, Slow, Spread, WaitGroup,
+};
 pub use proctrace_wire::Outcome;
 pub use rows::{Rows, RowsColumn, RowsValues};
 pub use series::{Mark, Series};
 pub use table::{Cell, Column, Table, Unit, Values};
+pub use tree::{Alive, AliveProcess, ProcessTree, TreeRow};
 
 use std::collections::BTreeMap;
 
@@ -403,6 +410,8 @@ pub struct Memory {
     pub passes: u64,
     /// Peak of the total PSS of all processes.
     pub peak_pss_bytes: u64,
+    /// When that was, since the start of the recording.
+    pub peak_pss_at_ns: u64,
     /// Total RSS at that time, which counts shared pages once per process.
     pub rss_bytes_then: u64,
     /// Total USS at that time.
@@ -423,8 +432,12 @@ pub struct Memory {
 pub struct ProcessMemory {
     /// Its pid.
     pub pid: i32,
+    /// Its serial number in the recording.
+    pub serial: u32,
     /// The last program it ran.
     pub program: String,
+    /// When the sample with the largest PSS was taken, since the start of the recording.
+    pub time_ns: u64,
     /// Peak RSS while it ran that program, from its exit record, since samples can miss the peak;
     /// None if it was alive at the end.
     pub peak_rss_bytes: Option<u64>,

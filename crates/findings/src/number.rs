@@ -84,6 +84,33 @@ pub fn figure(number: f64, unit: Unit) -> String {
     }
 }
 
+/// Values over time as a line of blocks, one for each part of the time: the largest value in it, from one
+/// eighth of `most` to all of it. A dot stands for a part without a value.
+pub fn sparkline(values: &[(u64, u64)], length_ns: u64, most: u64, parts: usize) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let scaled = |value: u64, whole: u64, steps: usize| {
+        u128::from(value).saturating_mul(steps as u128).div_ceil(u128::from(whole.max(1)))
+    };
+    let place = |step: u128, steps: usize| {
+        usize::try_from(step).unwrap_or(usize::MAX).min(steps.saturating_sub(1))
+    };
+    let block =
+        |value| BLOCKS[place(scaled(value, most, BLOCKS.len()).saturating_sub(1), BLOCKS.len())];
+    let part_of = |time_ns: u64| {
+        place(
+            u128::from(time_ns).saturating_mul(parts as u128) / u128::from(length_ns.max(1)),
+            parts,
+        )
+    };
+    let mut line: Vec<Option<u64>> = vec![None; parts];
+    for (time_ns, value) in values {
+        if let Some(part) = line.get_mut(part_of(*time_ns)) {
+            *part = (*part).max(Some(*value));
+        }
+    }
+    line.into_iter().map(|value| value.map_or('·', block)).collect()
+}
+
 fn digits(number: f64) -> String {
     match number.abs() {
         0.0 => "0".to_owned(),
@@ -100,6 +127,15 @@ fn digits(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_over_time_are_blocks() {
+        let values = [(0, 1), (10, 8), (11, 2), (99, 4), (100, 5)];
+        assert_eq!(sparkline(&values, 100, 8, 10), "▁█·······▅");
+        assert_eq!(sparkline(&[(5, 0), (u64::MAX, u64::MAX)], 0, 0, 3), "··█");
+        assert_eq!(sparkline(&[], 100, 8, 3), "···");
+        assert_eq!(sparkline(&values, 100, 8, 0), "");
+    }
 
     #[test]
     fn thousands_stand_apart_and_one_is_singular() {

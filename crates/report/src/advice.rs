@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use proctrace_findings::{Advice, Advised, Gain, Observed, bytes};
 
-use crate::data::wrap;
 use crate::escape::terminal;
 use crate::number::time;
 use crate::style::Style;
+use crate::words::{begins, broken as wrapped};
 
 /// Column at which the words begin.
 const INDENT: usize = 11;
@@ -201,31 +201,6 @@ pub(crate) fn lines(advised: &Advised, width: usize) -> Vec<String> {
         begins(&line, width)
     };
     advised.advice.iter().map(one).collect()
-}
-
-/// The beginning of a line that is too long: what follows is not needed to recognize it.
-fn begins(line: &str, width: usize) -> String {
-    if line.chars().count() <= width {
-        return line.to_owned();
-    }
-    let head: String = line.chars().take(width.saturating_sub(1)).collect();
-    format!("{}…", head.trim_end())
-}
-
-fn wrapped(words: &str, width: usize) -> Vec<String> {
-    let words = terminal(words);
-    let mut lines = Vec::new();
-    for line in wrap(&words, width) {
-        // A word may be longer than the line: a path.
-        let mut rest: Vec<char> = line.chars().collect();
-        while rest.len() > width {
-            let tail = rest.split_off(width);
-            lines.push(rest.iter().collect());
-            rest = tail;
-        }
-        lines.push(rest.iter().collect());
-    }
-    lines
 }
 
 #[cfg(test)]

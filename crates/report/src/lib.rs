@@ -4,6 +4,7 @@
 //! rendered here passes through [`escape`] first.
 
 mod advice;
+mod alive;
 mod data;
 mod ends;
 pub mod escape;
@@ -12,17 +13,25 @@ pub mod figures;
 pub mod number;
 mod path;
 mod prmon;
+mod process;
+mod program;
 mod rows;
 pub mod shell;
 mod style;
 mod table;
 mod tables;
 mod text;
+mod tree;
+mod words;
 
 pub use advice::{advice_gain, advice_head, advice_text, observed_text};
+pub use alive::alive_text;
 pub use data::{table_csv, table_json, table_markdown, table_text, wrap};
 pub use figures::{PictureFormat, PngError, chart_svg, gantt_svg};
 pub use prmon::{prmon_json, prmon_text};
+pub use process::{candidates_text, process_text};
+pub use program::program_text;
 pub use rows::{rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
 pub use style::Style;
 pub use text::{full, summary};
+pub use tree::tree_text;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::DEFAULT_TRACE;
+use super::parse::parse_percent;
 use super::report::RulesArgs;
 
 /// Show what to change in a job, and what that is predicted to gain.
@@ -27,7 +28,7 @@ pub(crate) struct AdviseArgs {
     pub(crate) trace: PathBuf,
 
     /// Leave out what gains less than this part of the wall time and of the CPU time.
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = parse_percent)]
     pub(crate) min: f64,
 
     /// Also look for the cures in this file, before those that are built in (docs/advice.md). Can be given
@@ -46,11 +47,4 @@ pub(crate) struct AdviseArgs {
     /// Print everything as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches('%').trim().parse::<f64>() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        _ => Err("not a percentage from 0 to 100".to_owned()),
-    }
 }

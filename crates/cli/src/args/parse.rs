@@ -25,6 +25,15 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; examples: 100ms, 5s"))
 }
 
+/// A percentage: 5, 0.5%.
+#[cfg(feature = "analyse")]
+pub(crate) fn parse_percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim().parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err("not a percentage from 0 to 100".to_owned()),
+    }
+}
+
 /// A wall time, as the base of rates per second.
 #[cfg(feature = "analyse")]
 pub(crate) fn parse_wall(text: &str) -> Result<Duration, String> {

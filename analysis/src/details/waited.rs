@@ -1,0 +1,39 @@
+//! Sums of times off the CPU.
+
+use crate::recording::Recording;
+use crate::recording::waits::{Wait, Waker};
+
+/// Waits of one process for the same.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Waited {
+    pub(crate) count: u64,
+    pub(crate) asleep_ns: u64,
+    pub(crate) for_cpu_ns: u64,
+    pub(crate) longest_ns: u64,
+    /// When the longest began.
+    pub(crate) longest_since_ns: u64,
+    /// The process that ended the longest.
+    pub(crate) waker: Option<usize>,
+}
+
+impl Waited {
+    pub(crate) fn add(&mut self, recording: &Recording, wait: &Wait) {
+        let length_ns = wait.until_ns - wait.since_ns;
+        self.count += 1;
+        self.asleep_ns = self.asleep_ns.saturating_add(wait.woken_ns - wait.since_ns);
+        self.for_cpu_ns = self.for_cpu_ns.saturating_add(wait.until_ns - wait.woken_ns);
+        if length_ns >= self.longest_ns {
+            self.longest_ns = length_ns;
+            self.longest_since_ns = wait.since_ns;
+            self.waker = waker(recording, wait.waker);
+        }
+    }
+}
+
+/// The process of a waker, if it is one of the recording.
+pub(crate) fn waker(recording: &Recording, waker: Waker) -> Option<usize> {
+    match waker {
+        Waker::Task(task) => recording.tasks.get(task as usize).map(|task| task.process()),
+        _ => None,
+    }
+}

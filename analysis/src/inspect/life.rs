@@ -1,0 +1,229 @@
+//! The details of one process.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use proctrace_findings::{Command, MemoryAt, ProcessDetails, ProcessUsage, ReceivedSignal};
+use proctrace_replay::{Body, Exec};
+use proctrace_trace::Quantity;
+use proctrace_wire::layout::EXEC_BEFORE;
+use proctrace_wire::{Outcome, dumped_core, signal_name};
+
+use super::looked_up::{Missed, directories};
+use super::relatives::{self, Below, parents, relative};
+use super::{since, waits};
+use crate::books::detached::is_detached;
+use crate::details::calls::each_call;
+use crate::error::AnalysisError;
+use crate::overview::blame::{sender, sender_of};
+use crate::overview::ends::known_status;
+use crate::recording::Recording;
+use crate::recording::names::text;
+use crate::recording::process::Process;
+use crate::recording::usage::Usage;
+
+/// What the figures of a process need.
+const NEEDS: [Quantity; 19] = [
+    Quantity::Forks,
+    Quantity::Execs,
+    Quantity::Argv,
+    Quantity::Environment,
+    Quantity::Cpu,
+    Quantity::Split,
+    Quantity::RunDelay,
+    Quantity::Switches,
+    Quantity::Faults,
+    Quantity::PeakRss,
+    Quantity::Io,
+    Quantity::LookupsOpen,
+    Quantity::LookupsStat,
+    Quantity::LookupsAccess,
+    Quantity::LookupsReadlink,
+    Quantity::LookupsChdir,
+    Quantity::LookupsExec,
+    Quantity::Waits,
+    Quantity::Signals,
+];
+
+/// What the trace has of a process beyond the recording.
+#[derive(Debug, Default)]
+struct FromTrace {
+    commands: Vec<Command>,
+    directory: Option<String>,
+    missed: Missed,
+}
+
+pub(super) fn details(
+    recording: &Recording,
+    path: &Path,
+    at: usize,
+) -> Result<ProcessDetails, AnalysisError> {
+    let told = read(recording, path, at)?;
+    let process = &recording.processes[at];
+    let status = known_status(process);
+    let outcome = status.map(Outcome::of_status);
+    let signal = outcome.and_then(Outcome::signal);
+    let below = Below::of(recording);
+    let children = (at + 1..recording.processes.len())
+        .filter(|child| relatives::parent(recording, *child) == Some(at));
+    let knows = &recording.knows;
+    let adopted_by = process.reaper().filter(|reaper| Some(*reaper) != process.parent());
+    let founder = process.tasks().next().map(|task| &recording.tasks[task]);
+    Ok(ProcessDetails {
+        process: relative(recording, at),
+        role: recording.role_of(process).map(str::to_owned),
+        born_ns: since(recording, process.born_ns),
+        birth_recorded: founder.is_some_and(|task| task.forked),
+        ended_ns: process.ended_ns().map(|ended_ns| since(recording, ended_ns)),
+        life_ns: process.life_ns(),
+        outcome: outcome.map(|outcome| outcome.name().into_owned()),
+        core_dump: signal.is_some() && status.is_some_and(dumped_core),
+        sent_by: signal.and_then(|signal| sender_of(recording, at, signal)),
+        signals: signals(recording, at),
+        outlived_parent: is_detached(recording, process),
+        adopted_by: adopted_by.map(|reaper| relative(recording, reaper)),
+        parents: parents(recording, at).into_iter().map(|at| relative(recording, at)).collect(),
+        commands: told.commands,
+        forked_from: (process.execs == 0)
+            .then(|| recording.spawner_template_of(process).map(str::to_owned))
+            .flatten(),
+        directory: told.directory,
+        usage: usage(recording, at, process),
+        threads: knows.some(&[Quantity::Forks], process.tasks().len().saturating_sub(1) as u64),
+        children: relatives::groups(recording, children, Some(&below)),
+        descendants: knows.some(&[Quantity::Forks], below.processes(at)),
+        descendants_cpu_ns: knows.some(&[Quantity::Forks, Quantity::Cpu], below.cpu_ns(at)),
+        missed_directories: directories(recording, at),
+        missed_paths: told.missed.names(),
+        waits: waits::waits(recording, process),
+        path: waits::path(recording, at),
+        memory: memory(recording, at),
+        recorded_ns: recording.recorded_ns(),
+        not_known: knows.why_not(&NEEDS),
+    })
+}
+
+/// What the trace has of a process beyond the recording.
+fn read(recording: &Recording, path: &Path, at: usize) -> Result<FromTrace, AnalysisError> {
+    let process = &recording.processes[at];
+    let mut told =
+        FromTrace { missed: Missed::read(recording, process, path)?, ..FromTrace::default() };
+    let programs: HashMap<u64, u32> = recording
+        .runs
+        .iter()
+        .filter(|run| run.process as usize == at)
+        .map(|run| (run.time_ns, run.program))
+        .collect();
+    let mut times = Vec::new();
+    let FromTrace { commands, directory, missed } = &mut told;
+    each_call(
+        recording,
+        path,
+        |process| process == at,
+        |_, _| (),
+        |_, event| match event.body {
+            Body::Exec(exec) => {
+                let time_ns = exec.record.head.time_ns;
+                let program = programs.get(&time_ns).copied();
+                times.push(time_ns);
+                commands.push(command(recording, &exec, program));
+            }
+            Body::ExecFailed(miss) => missed.add(&miss.record, &miss.path),
+            Body::Workdir(workdir) => *directory = Some(text(&workdir.path)),
+            _ => {}
+        },
+    )?;
+    commands.sort_by_key(|command| command.time_ns);
+    times.sort_unstable();
+    let ends = times.iter().skip(1).copied().map(Some).chain([process.ended_ns()]);
+    for ((command, begin_ns), end_ns) in commands.iter_mut().zip(&times).zip(ends) {
+        command.ran_ns = end_ns.map(|end_ns| end_ns.saturating_sub(*begin_ns));
+    }
+    Ok(told)
+}
+
+fn command(recording: &Recording, exec: &Exec, program: Option<u32>) -> Command {
+    let name = program.and_then(|program| recording.programs.get(program as usize));
+    let arguments = || exec.argv.iter().map(|argument| text(argument)).collect();
+    let environment = exec
+        .environment
+        .as_ref()
+        .map(|variables| variables.iter().map(|(name, value)| (text(name), text(value))).collect());
+    Command {
+        time_ns: since(recording, exec.record.head.time_ns),
+        ran_ns: None,
+        program: name.map(|program| program.name.clone()),
+        recorded: exec.record.bits & EXEC_BEFORE == 0,
+        exe: text(&exec.exe),
+        interpreter: exec.interpreter.as_deref().map(text),
+        arguments: recording.knows.all(&[Quantity::Argv]).then(arguments),
+        arguments_cut: exec.argv_truncated,
+        directory: text(&exec.cwd),
+        environment,
+    }
+}
+
+fn signals(recording: &Recording, at: usize) -> Vec<ReceivedSignal> {
+    let mine = recording.signals.iter().filter(|sent| sent.process as usize == at);
+    mine.map(|sent| ReceivedSignal {
+        time_ns: since(recording, sent.time_ns),
+        signal: signal_name(i32::from(sent.signal)).into_owned(),
+        sent_by: sender(recording, sent),
+    })
+    .collect()
+}
+
+fn memory(recording: &Recording, at: usize) -> Vec<MemoryAt> {
+    let mine = recording.memory_readings.iter().filter(|reading| reading.process == at);
+    mine.map(|reading| MemoryAt {
+        time_ns: since(recording, reading.record.head.time_ns),
+        rss_bytes: reading.record.rss_bytes,
+        pss_bytes: reading.record.pss_bytes,
+        uss_bytes: reading.record.uss_bytes,
+        swap_bytes: reading.record.swap_bytes,
+    })
+    .collect()
+}
+
+fn usage(recording: &Recording, at: usize, process: &Process) -> ProcessUsage {
+    let misses = recording.misses.by_process(at..at + 1).into_iter().next();
+    let used = recording.used_by(process);
+    let ends = process.tasks().filter_map(|task| recording.tasks[task].end());
+    let opens = ends.map(|end| u64::from(end.record.opens)).fold(0, u64::saturating_add);
+    let waited_ns = process.waited_ns();
+    let knows = &recording.knows;
+    ProcessUsage {
+        user_ns: knows.some(&[Quantity::Cpu, Quantity::Split], process.cpu.user_ns),
+        system_ns: knows.some(&[Quantity::Cpu, Quantity::Split], process.cpu.system_ns),
+        waited_children_cpu_ns: knows.some(&[Quantity::Cpu], waited_ns).flatten(),
+        peak_rss_bytes: peak_rss_bytes(recording, process),
+        opens: knows.some(&[Quantity::LookupsOpen], opens),
+        failed_lookups: knows.some(&Quantity::LOOKUPS, misses).flatten(),
+        ..of_counters(recording, process.cpu.total_ns(), &used)
+    }
+}
+
+/// Peak RSS; `None` for a process of which neither the end nor a sample was recorded.
+pub(super) fn peak_rss_bytes(recording: &Recording, process: &Process) -> Option<u64> {
+    let peak_bytes = recording.peak_rss_bytes(process);
+    let is_known = process.status().is_some() || peak_bytes > 0;
+    recording.knows.some(&[Quantity::PeakRss], peak_bytes).filter(|_| is_known)
+}
+
+/// The quantities that are sums over tasks.
+pub(super) fn of_counters(recording: &Recording, cpu_ns: u64, used: &Usage) -> ProcessUsage {
+    let knows = &recording.knows;
+    ProcessUsage {
+        cpu_ns: knows.some(&[Quantity::Cpu], cpu_ns),
+        run_delay_ns: knows.some(&[Quantity::RunDelay], used.run_delay_ns),
+        switches_voluntary: knows.some(&[Quantity::Switches], used.nvcsw),
+        switches_involuntary: knows.some(&[Quantity::Switches], used.nivcsw),
+        faults_minor: knows.some(&[Quantity::Faults], used.minflt),
+        faults_major: knows.some(&[Quantity::Faults], used.majflt),
+        read_bytes: knows.some(&[Quantity::Io], used.read_bytes),
+        write_bytes: knows.some(&[Quantity::Io], used.write_bytes),
+        read_call_bytes: knows.some(&[Quantity::Io], used.rchar),
+        write_call_bytes: knows.some(&[Quantity::Io], used.wchar),
+        ..ProcessUsage::default()
+    }
+}

@@ -1,0 +1,180 @@
+//! The details of all processes that ran a program.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use proctrace_findings::{ProcessUsage, ProgramDetails, Slow, Spread};
+use proctrace_replay::CpuTime;
+use proctrace_trace::Quantity;
+use proctrace_wire::Outcome;
+
+use super::life::{of_counters, peak_rss_bytes};
+use super::relatives::{candidate, groups, that_ran};
+use super::since;
+use crate::overview::ends::known_status;
+use crate::recording::Recording;
+use crate::recording::process::Process;
+use crate::recording::usage::Usage;
+
+/// How many of the slowest are listed.
+const SLOWEST: usize = 10;
+
+/// What the figures of a program need, besides what tells which program ran.
+const NEEDS: [Quantity; 10] = [
+    Quantity::Argv,
+    Quantity::Cpu,
+    Quantity::Split,
+    Quantity::RunDelay,
+    Quantity::Switches,
+    Quantity::Faults,
+    Quantity::PeakRss,
+    Quantity::Io,
+    Quantity::LookupsOpen,
+    Quantity::LookupsStat,
+];
+
+/// Of the programs with these numbers, which have the same name.
+pub(super) fn details(recording: &Recording, programs: &[usize]) -> ProgramDetails {
+    let (last, went_on) = that_ran(recording, programs);
+    let processes: Vec<&Process> = last.iter().map(|at| &recording.processes[*at]).collect();
+    let named = programs.iter().filter_map(|program| recording.programs.get(*program));
+    let categories: BTreeSet<String> =
+        named.clone().map(|program| program.category().to_owned()).collect();
+    let runs = recording.runs.iter().filter(|run| programs.contains(&(run.program as usize)));
+    let spawner = |process: &&Process| {
+        let program = recording.programs.get(process.spawned_by()?)?;
+        Some(program.name.clone())
+    };
+    let outcome = |process: &Process| {
+        known_status(process).map(|status| Outcome::of_status(status).name().into_owned())
+    };
+    let ended_ns = |process: &Process| process.ended_ns().unwrap_or(recording.last_ns);
+    ProgramDetails {
+        program: named.clone().next().map_or_else(String::new, |program| program.name.clone()),
+        categories: categories.into_iter().collect(),
+        processes: processes.len() as u64,
+        forked: processes.iter().filter(|process| process.execs == 0).count() as u64,
+        execs: Some(runs.filter(|run| run.happened_here).count() as u64),
+        went_on,
+        most_alive: most_alive(&processes, ended_ns),
+        threads: processes.iter().map(|p| p.tasks().len().saturating_sub(1) as u64).sum(),
+        first_ns: processes.iter().map(|p| since(recording, p.born_ns)).min(),
+        last_ns: processes.iter().map(|p| since(recording, ended_ns(p))).max(),
+        started_by: counted(processes.iter().filter_map(spawner)),
+        outcomes: counted(
+            processes
+                .iter()
+                .map(|process| outcome(process).unwrap_or_else(|| "not known".to_owned())),
+        ),
+        commands: groups(recording, last.iter().copied(), None),
+        usage: usage(recording, &last),
+        spreads: spreads(recording, &processes),
+        slowest: slowest(recording, &last, ended_ns, outcome),
+        not_known: recording.knows.why_not(&NEEDS),
+    }
+}
+
+/// The most frequent first.
+fn counted(names: impl Iterator<Item = String>) -> Vec<(String, u64)> {
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    names.for_each(|name| *counts.entry(name).or_default() += 1);
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    counts
+}
+
+/// Most processes that were alive at the same time.
+fn most_alive(processes: &[&Process], ended_ns: impl Fn(&Process) -> u64) -> u64 {
+    // At the same time, ends come before births.
+    let births = processes.iter().map(|process| (process.born_ns, true));
+    let ends = processes.iter().map(|process| (ended_ns(process).max(process.born_ns), false));
+    let mut events: Vec<(u64, bool)> = births.chain(ends).collect();
+    events.sort_unstable();
+    let (mut alive, mut most) = (0_u64, 0);
+    for (_, is_birth) in events {
+        alive = if is_birth { alive + 1 } else { alive.saturating_sub(1) };
+        most = most.max(alive);
+    }
+    most
+}
+
+fn usage(recording: &Recording, last: &[usize]) -> ProcessUsage {
+    let (mut used, mut cpu) = (Usage::default(), CpuTime::default());
+    let (mut opens, mut peak) = (0_u64, None);
+    for at in last {
+        let process = &recording.processes[*at];
+        used = used.plus(&recording.used_by(process));
+        cpu += process.cpu;
+        peak = peak.max(peak_rss_bytes(recording, process));
+        let ends = process.tasks().filter_map(|task| recording.tasks[task].end());
+        opens = ends.fold(opens, |sum, end| sum.saturating_add(end.record.opens.into()));
+    }
+    let misses = recording.misses.by_process(0..recording.processes.len());
+    let missed = last
+        .iter()
+        .filter_map(|at| misses.get(*at))
+        .fold(0, |sum: u64, count| sum.saturating_add(*count));
+    let knows = &recording.knows;
+    ProcessUsage {
+        user_ns: knows.some(&[Quantity::Cpu, Quantity::Split], cpu.user_ns),
+        system_ns: knows.some(&[Quantity::Cpu, Quantity::Split], cpu.system_ns),
+        peak_rss_bytes: peak,
+        opens: knows.some(&[Quantity::LookupsOpen], opens),
+        failed_lookups: knows.some(&Quantity::LOOKUPS, missed),
+        ..of_counters(recording, cpu.total_ns(), &used)
+    }
+}
+
+fn spreads(recording: &Recording, processes: &[&Process]) -> Vec<Spread> {
+    let of = |name, value: &dyn Fn(&Process) -> Option<u64>| {
+        let mut values: Vec<u64> = processes.iter().filter_map(|process| value(process)).collect();
+        values.sort_unstable();
+        // The smallest value that at least this part of all do not exceed.
+        let at = |tenths: usize| {
+            let place = values.len().saturating_mul(tenths).div_ceil(10).saturating_sub(1);
+            values.get(place).copied()
+        };
+        Some(Spread {
+            name,
+            n: values.len() as u64,
+            least: values.first().copied()?,
+            median: at(5)?,
+            ninety_percent: at(9)?,
+            most: values.last().copied()?,
+        })
+    };
+    let cpu_ns = |process: &Process| recording.knows.some(&[Quantity::Cpu], process.cpu.total_ns());
+    [
+        of("life_ns", &|process| process.life_ns()),
+        of("cpu_ns", &cpu_ns),
+        of("peak_rss_bytes", &|process| peak_rss_bytes(recording, process)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn slowest(
+    recording: &Recording,
+    last: &[usize],
+    ended_ns: impl Fn(&Process) -> u64,
+    outcome: impl Fn(&Process) -> Option<String>,
+) -> Vec<Slow> {
+    let life_ns = |at: usize| {
+        let process = &recording.processes[at];
+        ended_ns(process).saturating_sub(process.born_ns)
+    };
+    let mut order: Vec<usize> = last.to_vec();
+    order.sort_by_key(|at| (Reverse(life_ns(*at)), *at));
+    order.truncate(SLOWEST);
+    let slow = |at: usize| {
+        let process = &recording.processes[at];
+        Slow {
+            process: candidate(recording, at),
+            life_ns: life_ns(at),
+            cpu_ns: recording.knows.some(&[Quantity::Cpu], process.cpu.total_ns()),
+            outcome: outcome(process),
+        }
+    };
+    order.into_iter().map(slow).collect()
+}

@@ -1,0 +1,47 @@
+//! `proctrace tree`: the process tree, with equal siblings as one line.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use proctrace_analysis::{Chosen, TreeSort, TreeView, choose, tree};
+use proctrace_report::tree_text;
+
+use crate::args::{InspectFormat, TreeArgs, TreeOrder};
+use crate::print;
+use crate::show::{choose_one, load, nanoseconds, wanted};
+
+/// Percentage below which lines are left out of a text.
+const MIN_PERCENT: f64 = 1.0;
+
+pub(crate) fn run(args: &TreeArgs) -> Result<ExitCode> {
+    let root = args.pid.as_deref().map(wanted).transpose()?;
+    let recording = load(&args.trace, &args.rules)?;
+    let is_text = args.format == InspectFormat::Text;
+    let style = print::style((!args.all).then_some(args.top));
+    let root = match root.map(|root| choose(&recording, &root)).transpose()? {
+        None => args.serial,
+        Some(Chosen::One(serial)) => Some(serial),
+        Some(Chosen::Of(candidates)) => return choose_one(&candidates, args.format, style),
+    };
+    let view = TreeView {
+        at_ns: args.at.map(nanoseconds),
+        root,
+        depth: args.depth,
+        min_percent: args.min.unwrap_or(if is_text { MIN_PERCENT } else { 0.0 }),
+        rows: (is_text && !args.all).then_some(args.top),
+        sort: match args.sort {
+            TreeOrder::Cpu => TreeSort::Cpu,
+            TreeOrder::Processes => TreeSort::Processes,
+            TreeOrder::Birth => TreeSort::Birth,
+        },
+    };
+    let tree = tree(&recording, &view)?;
+    let mut out = stdout().lock();
+    match args.format {
+        InspectFormat::Text => out.write_all(tree_text(&tree, style).as_bytes())?,
+        InspectFormat::Json => print::json(&mut out, &tree)?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
