@@ -37,6 +37,7 @@ mod stats;
 mod tables;
 #[cfg(test)]
 mod testing;
+mod timeline;
 
 pub use advice::{AdviceRules, advise, observed};
 pub use analysis::Analysis;
@@ -69,6 +70,7 @@ pub use tables::{
     Answer, Batch, ColumnKind, ColumnSchema, Columnar, ColumnarFile, Query, QueryError, TABLES,
     TableSchema, batches, tables_markdown,
 };
+pub use timeline::{timeline, timeline_items};
 
 use proctrace_findings::{Findings, Health};
 

@@ -10,13 +10,15 @@ use std::sync::Arc;
 
 use common::waits::{WAITS_MIN_NS, waits_of};
 use proctrace_analysis::{
-    AliveSort, AliveView, Analysis, Machine, Options, Recording, Rules, Section, TreeView, Wanted,
-    alive, analyse, classification, gantt, libs, show, tree,
+    AliveSort, AliveView, Analysis, AnalysisError, Machine, Options, Recording, Rules, Section,
+    TreeView, Wanted, alive, analyse, classification, gantt, libs, show, timeline, timeline_items,
+    tree,
 };
-use proctrace_findings::{Cell, GanttOrder, GanttView, Shown};
+use proctrace_findings::{Cell, GanttOrder, GanttView, Shown, TimelineParts};
 use proctrace_libsearch::{Cache, Files, Found, Linker};
 use proctrace_replay::{MountTable, Replay};
 use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
+use proctrace_viewers::{Format, Weight};
 use proctrace_wire::{Frames, Stream};
 use proptest::prelude::*;
 
@@ -74,6 +76,23 @@ fn read_all(path: &Path) {
         let view = GanttView { threads: true, ..view };
         let chart = gantt(&recording, &view, &Options::default()).unwrap();
         assert_eq!(chart.bars.len(), recording.tasks.len());
+    }
+    for format in [
+        Format::Perfetto,
+        Format::Chrome,
+        Format::Folded(Weight::Wall),
+        Format::Speedscope,
+        Format::CompileCommands,
+        Format::Otlp,
+    ] {
+        let mut viewer = format.begin(&timeline(&recording), std::io::sink()).unwrap();
+        let parts = TimelineParts { waits: true, ..format.parts() };
+        timeline_items(&recording, path, parts, |item| -> Result<(), AnalysisError> {
+            viewer.take(&item).unwrap();
+            Ok(())
+        })
+        .unwrap();
+        viewer.finish().unwrap();
     }
     for section in Section::ALL {
         let content = section.of(&recording, &Options::default()).unwrap();

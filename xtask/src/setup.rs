@@ -53,6 +53,10 @@ pub(crate) const EVERYTHING: &[Tool] = &[
     // a browser for the page of `report --html`
     Tool { there: || exists("chromium"), debian: "chromium", rhel: "chromium" },
     Tool { there: || exists("chromedriver"), debian: "chromium-driver", rhel: "chromedriver" },
+    // readers of exports, and a build to record
+    WEB[0],
+    WEB[1],
+    Tool { there: || exists("g++"), debian: "g++", rhel: "gcc-c++" },
 ];
 
 /// For payloads in Python. RHEL's python3 may be too old, and includes venv.

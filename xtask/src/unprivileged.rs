@@ -53,6 +53,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "storms"),
     ("proctrace", "strace"),
     ("proctrace", "unknown"),
+    ("proctrace", "viewers"),
     ("proctrace", "waits"),
     ("proctrace", "withheld"),
     ("proctrace-gate", "readers"),

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use proctrace_replay::{Assembler, Body, Event, records};
+use proctrace_replay::{Assembler, Body, Event, Exec, records};
 use proctrace_trace::Reader;
 use proctrace_wire::{Record, Stream};
 
 use crate::error::AnalysisError;
 use crate::load::serials::Serials;
 use crate::recording::Recording;
+use crate::recording::fast::FastMap;
 
 /// Passes the execs, failed execs and final directories of some processes to `take`, in file order, each
 /// with the index of its process; and every environment block with its id to `environment`.
@@ -56,4 +57,21 @@ pub(crate) fn each_call(
     });
     assembler.finish(&mut emit);
     Ok(())
+}
+
+/// Passes every exec to `take`, in file order, with its process and its program run; and every environment
+/// block with its id to `environment`.
+pub(crate) fn each_exec(
+    recording: &Recording,
+    path: &Path,
+    mut take: impl FnMut(usize, Option<u32>, &Exec),
+    environment: impl FnMut(u64, &[u8]),
+) -> Result<(), AnalysisError> {
+    let runs: FastMap<(u32, u64), u32> =
+        (0..).zip(&recording.runs).map(|(at, run)| ((run.process, run.time_ns), at)).collect();
+    each_call(recording, path, |_| true, environment, |process, event| {
+        let Body::Exec(exec) = event.body else { return };
+        let key = (u32::try_from(process).unwrap_or(u32::MAX), exec.record.head.time_ns);
+        take(process, runs.get(&key).copied(), &exec);
+    })
 }

@@ -14,5 +14,6 @@ pub(crate) mod phases;
 pub(crate) mod processes;
 pub(crate) mod programs;
 pub(crate) mod rule_uses;
+pub(crate) mod stacks;
 pub(crate) mod summary;
 pub(crate) mod sums;

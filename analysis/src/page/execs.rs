@@ -4,16 +4,15 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proctrace_findings::{LeftOut, PackedColumn, PackedTable};
-use proctrace_replay::{Body, Event, Exec, variables};
+use proctrace_replay::{Exec, variables};
 use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 
 use super::strings::Strings;
 use super::{ARGUMENTS_BYTES_MAX, EXECS_MAX, known, since, wide};
-use crate::details::calls::each_call;
+use crate::details::calls::each_exec;
 use crate::error::AnalysisError;
 use crate::recording::Recording;
-use crate::recording::fast::FastMap;
 
 /// Mark after arguments that are not all there.
 const CUT: &str = "…";
@@ -45,21 +44,16 @@ impl Execs {
         path: &Path,
         strings: &mut Strings,
     ) -> Result<Self, AnalysisError> {
-        let runs: FastMap<(u32, u64), u32> =
-            (0..).zip(&recording.runs).map(|(at, run)| ((run.process, run.time_ns), at)).collect();
         let mut made = Self::default();
         let mut environments: HashMap<u64, u64> = HashMap::new();
         let mut blocks: Vec<(u64, Vec<u8>)> = Vec::new();
-        let take = |process: usize, event: Event| {
-            let Body::Exec(exec) = event.body else { return };
-            let key = (u32::try_from(process).unwrap_or(u32::MAX), exec.record.head.time_ns);
+        let take = |process: usize, run: Option<u32>, exec: &Exec| {
             let id = exec.record.env_id;
             let next = environments.len() as u64;
             let environment = (id != 0).then(|| *environments.entry(id).or_insert(next));
-            made.add(recording, &exec, (process, runs.get(&key).copied(), environment), strings);
+            made.add(recording, exec, (process, run, environment), strings);
         };
-        let keep = |id: u64, block: &[u8]| blocks.push((id, block.to_vec()));
-        each_call(recording, path, |_| true, keep, take)?;
+        each_exec(recording, path, take, |id, block| blocks.push((id, block.to_vec())))?;
         made.rows.sort_by_key(|row| (row.process, row.since_ns));
         blocks.sort_by_key(|(id, _)| environments.get(id).copied());
         blocks.dedup_by_key(|(id, _)| *id);

@@ -40,7 +40,7 @@ pub(crate) use self::report::{
 };
 
 #[cfg(feature = "analyse")]
-pub(crate) use self::tables::{ExportArgs, QueryArgs, RowsFormat, TablesFormat};
+pub(crate) use self::tables::{ExportArgs, QueryArgs, RowsFormat, StackValue, TablesFormat};
 
 /// The default trace file of all commands.
 pub(crate) const DEFAULT_TRACE: &str = "proctrace.ptrace";

@@ -1,6 +1,7 @@
-//! `proctrace export`: writes the tables of recordings as files for other tools.
+//! `proctrace export`: writes recordings as files for other tools: their tables, or what viewers show.
 
 mod prmon;
+mod viewer;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,16 +19,19 @@ use crate::query::{names, private, without_repetitions};
 use crate::{check, rules, say};
 
 pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
+    if let Some(format) = viewer::format_of(args)? {
+        return viewer::run(args, format);
+    }
     let mut traces = args.traces.clone();
     without_repetitions(&mut traces);
     let Some(format) = Format::of(args.format) else {
-        return prmon::write(&args.directory, &traces, &args.rules);
+        return prmon::write(&args.output, &traces, &args.rules);
     };
-    let mut export = Export::new(&args.directory, format);
+    let mut export = Export::new(&args.output, format);
     for (trace, name) in traces.iter().zip(names(&traces)) {
         let recording = rules::load(trace, &args.rules)?;
-        fs::create_dir_all(&args.directory)
-            .with_context(|| format!("cannot create {}", args.directory.display()))?;
+        fs::create_dir_all(&args.output)
+            .with_context(|| format!("cannot create {}", args.output.display()))?;
         check::warn(trace, &recording);
         batches(&recording, trace, &name, |table, batch| export.add(table, batch))
             .map_err(|Failed(error)| error)?;
@@ -38,7 +42,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
         counted(tables, "table", "tables"),
         count(rows),
         bytes(written),
-        args.directory.display()
+        args.output.display()
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -58,7 +62,7 @@ impl Format {
             TablesFormat::Arrow => Self::Columnar(Columnar::Arrow),
             TablesFormat::Csv => Self::Csv,
             TablesFormat::Ndjson => Self::Ndjson,
-            TablesFormat::Prmon => return None,
+            _ => return None,
         })
     }
 

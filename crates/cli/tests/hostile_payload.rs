@@ -212,6 +212,12 @@ fn check_export(trace: &Path, scratch: &Path) {
     }
     assert!(rows > 50, "only {rows} rows");
     fs::remove_dir_all(&out).unwrap();
+    for format in ["chrome", "speedscope", "compile-commands"] {
+        hostile::json(format, &printed(&["export", "--format", format, "-"], trace));
+    }
+    let spans = printed(&["export", "--format", "otlp", "-"], trace);
+    assert!(!hostile::json_lines("otlp", &spans).is_empty());
+    assert!(printed(&["export", "--format", "folded", "-"], trace).lines().count() > 5);
 }
 
 /// Runs everything that reads a trace.

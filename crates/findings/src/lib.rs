@@ -22,6 +22,7 @@ mod rows;
 mod series;
 mod table;
 mod tree;
+mod timeline;
 
 pub use advice::{Advice, Advised, Gain, Observed, ObservedAdvice, Together};
 pub use chart::{
@@ -51,6 +52,10 @@ pub use rows::{Rows, RowsColumn, RowsValues};
 pub use series::{Mark, Series};
 pub use table::{Cell, Column, Table, Unit, Values};
 pub use tree::{Alive, AliveProcess, ProcessTree, TreeRow};
+pub use timeline::{
+    Timeline, TimelineCounter, TimelineForker, TimelineItem, TimelineParts, TimelineProcess,
+    TimelineRun, TimelineStack, TimelineStep, TimelineThread, TimelineWait,
+};
 
 use std::collections::BTreeMap;
 

@@ -70,50 +70,88 @@ pub(crate) enum RowsFormat {
     Parquet,
 }
 
-/// Export the tables of recordings to files for other tools.
+/// Export recordings to files for other tools.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Export the tables of recordings to files for other tools: one file per table, as \
-        Parquet, Arrow (IPC, Feather), CSV or NDJSON; or as the files that prmon would have written.\n\n\
-        Each file contains the rows of all recordings; the column `recording` names the recording. The \
-        metadata of Parquet and Arrow files contains descriptions and units of the columns. \
-        docs/tables.md describes the tables.\n\n\
-        --format prmon writes prmon.txt and prmon.json of one recording, for prmon's scripts and other \
-        readers of its files: a row for each reading of memory (record --memory), at most one a second.",
+    long_about = "Export recordings to files for other tools.\n\n\
+        Tables, one file each: parquet, arrow (IPC, Feather), csv, ndjson. Each file contains the \
+        rows of all recordings; the column `recording` names the recording. The metadata of Parquet \
+        and Arrow files contains descriptions and units of the columns. docs/tables.md describes \
+        the tables.\n\n\
+        Formats of viewers, one file of one recording: perfetto, chrome, folded, speedscope, \
+        compile-commands, otlp. docs/exports.md describes what they contain and how to open them.\n\n\
+         prmon: prmon.txt and prmon.json of one recording, for prmon's scripts and other readers of \
+         its files: a row for each reading of memory (record --memory), at most one a second.",
     after_long_help = "Examples:\n  \
         proctrace export tables job.ptrace\n  \
         duckdb -c \"SELECT program, count(*) FROM 'tables/processes.parquet' GROUP BY ALL\"\n  \
         proctrace export --format csv tables before.ptrace after.ptrace\n  \
+        proctrace export --format perfetto job.perfetto-trace job.ptrace   # ui.perfetto.dev\n  \
+        proctrace export --format folded - job.ptrace | inferno-flamegraph > cpu.svg\n  \
+        proctrace export --format compile-commands . build.ptrace          # for clangd\n  \
         proctrace export --format prmon . job.ptrace && prmon_plot.py"
 )]
 pub(crate) struct ExportArgs {
-    /// Output directory, created if necessary. With --format prmon also a file that ends in .txt.
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    /// Output directory of tables, created if necessary; for other formats, the file, a directory,
+    /// or - for standard output. prmon: a directory, or a file that ends in .txt.
+    #[arg(value_name = "OUTPUT")]
+    pub(crate) output: PathBuf,
 
     /// Trace files.
     #[arg(value_name = "FILE", default_value = DEFAULT_TRACE)]
     pub(crate) traces: Vec<PathBuf>,
 
-    /// File format.
+    /// Format.
     #[arg(long, value_enum, default_value = "parquet")]
     pub(crate) format: TablesFormat,
+
+    /// The value of each stack of --format folded; by default cpu.
+    #[arg(long, value_enum)]
+    pub(crate) value: Option<StackValue>,
+
+    /// With --format perfetto: times off the CPU, on the tracks of threads.
+    #[arg(long)]
+    pub(crate) waits: bool,
 
     #[command(flatten)]
     pub(crate) rules: RulesArgs,
 }
 
-/// What exported tables are.
+/// What is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TablesFormat {
-    /// Apache Parquet, compressed by zstd.
+    /// Tables as Apache Parquet, compressed by zstd.
     Parquet,
-    /// Arrow IPC files, also known as Feather, compressed by zstd.
+    /// Tables as Arrow IPC files, also known as Feather, compressed by zstd.
     Arrow,
-    /// Comma-separated values.
+    /// Tables as comma-separated values.
     Csv,
-    /// One JSON object per row and line.
+    /// Tables as one JSON object per row and line.
     Ndjson,
     /// prmon.txt and prmon.json.
     Prmon,
+    /// A trace for ui.perfetto.dev and trace_processor.
+    Perfetto,
+    /// Trace Event JSON, for chrome://tracing.
+    Chrome,
+    /// Chains of programs, one per line, for flame graphs.
+    Folded,
+    /// Chains of programs and the critical path, for speedscope.app.
+    Speedscope,
+    /// compile_commands.json of the compilers that ran.
+    CompileCommands,
+    /// Spans of OpenTelemetry, as OTLP/JSON.
+    Otlp,
+}
+
+/// The value of a stack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StackValue {
+    /// CPU time in microseconds.
+    #[default]
+    Cpu,
+    /// Lifetimes in microseconds.
+    Wall,
+    /// Number of processes.
+    Processes,
 }

@@ -1,0 +1,94 @@
+//! Processes and threads as items of a timeline.
+
+use proctrace_findings::{TimelineForker, TimelineItem, TimelineProcess, TimelineThread};
+use proctrace_trace::Quantity;
+use proctrace_wire::{Outcome, dumped_core};
+
+use super::{number, program, since};
+use crate::recording::Recording;
+use crate::recording::process::Process;
+use crate::recording::usage::Usage;
+
+/// Every process, in order of birth, each followed by its threads.
+pub(super) fn processes<E>(
+    recording: &Recording,
+    take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let failed = recording.knows.all(&Quantity::LOOKUPS);
+    let failed = failed.then(|| recording.misses.by_process(0..recording.processes.len()));
+    for (at, process) in recording.processes.iter().enumerate() {
+        let failed_lookups = failed.as_ref().and_then(|failed| failed.get(at).copied());
+        take(TimelineItem::Process(TimelineProcess {
+            failed_lookups,
+            ..item(recording, at, process)
+        }))?;
+        threads(recording, at, process, take)?;
+    }
+    Ok(())
+}
+
+fn item<'a>(recording: &'a Recording, at: usize, process: &Process) -> TimelineProcess<'a> {
+    let knows = &recording.knows;
+    let category = recording.categories.get(recording.category_of(process));
+    let tasks = process.tasks().filter_map(|task| recording.tasks.get(task));
+    let used = tasks.fold(Usage::default(), |sum, task| sum.plus(&task.used()));
+    let begin_ns = since(recording, process.born_ns);
+    TimelineProcess {
+        process: number(at),
+        id: process.serial,
+        pid: process.pid,
+        parent_pid: process.parent().and_then(|at| Some(recording.processes.get(at)?.pid)),
+        forker: forker(recording, process),
+        program: program(recording, process.program()),
+        category: program(recording, process.program()).and(category).map(String::as_str),
+        begin_ns,
+        end_ns: process.ended_ns().map(|end_ns| since(recording, end_ns).max(begin_ns)),
+        outcome: process.status().map(Outcome::of_status),
+        dumped_core: process.status().is_some_and(dumped_core),
+        threads: knows.some(&[Quantity::Forks], process.tasks().len() as u64),
+        cpu_ns: knows.some(&[Quantity::Cpu], process.cpu.total_ns()),
+        system_ns: knows.some(&[Quantity::Cpu, Quantity::Split], process.cpu.system_ns),
+        peak_rss_bytes: knows
+            .some(&[Quantity::PeakRss], recording.peak_rss_bytes(process))
+            .filter(|_| process.ended_ns().is_some()),
+        read_bytes: knows.some(&[Quantity::Io], used.read_bytes),
+        write_bytes: knows.some(&[Quantity::Io], used.write_bytes),
+        run_delay_ns: knows.some(&[Quantity::RunDelay], used.run_delay_ns),
+        failed_lookups: None,
+    }
+}
+
+fn forker(recording: &Recording, process: &Process) -> Option<TimelineForker> {
+    let task = recording.forker_of(process.tasks().next()?)?;
+    let forking = recording.tasks.get(task)?.process();
+    let first = recording.processes.get(forking)?.tasks().next();
+    // A process that has not called exec is in the run of an ancestor.
+    let run = process.spawned_in().filter(|run| {
+        let run = recording.runs.get(*run as usize);
+        run.is_some_and(|run| run.process as usize == forking)
+    });
+    let (process, task, is_first) = (number(forking), number(task), first == Some(task));
+    Some(TimelineForker { process, task, is_first, run })
+}
+
+fn threads<E>(
+    recording: &Recording,
+    at: usize,
+    process: &Process,
+    take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    for (place, index) in process.tasks().enumerate() {
+        let Some(task) = recording.tasks.get(index) else { continue };
+        let begin_ns = since(recording, task.born_ns);
+        take(TimelineItem::Thread(TimelineThread {
+            task: number(index),
+            process: number(at),
+            tid: task.tid(),
+            is_first: place == 0,
+            begin_ns,
+            end_ns: task.ended_ns().map(|end_ns| since(recording, end_ns).max(begin_ns)),
+            cpu_ns: recording.knows.some(&[Quantity::Cpu], task.cpu_used().0),
+        }))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! `proctrace export` in the formats of other viewers and tools: one file of one recording.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use proctrace_analysis::{AnalysisError, Recording, timeline, timeline_items};
+use proctrace_findings::TimelineParts;
+use proctrace_report::number::{bytes, count};
+use proctrace_viewers::{Format, Weight, Written};
+
+use super::Part;
+use crate::args::{ExportArgs, StackValue, TablesFormat};
+use crate::exit_code::Misuse;
+use crate::query::{names, private, refuse_traces, without_repetitions};
+use crate::{check, rules, say};
+
+/// The format; `None` for those of tables.
+pub(super) fn format_of(args: &ExportArgs) -> Result<Option<Format>> {
+    let weight = match args.value.unwrap_or_default() {
+        StackValue::Cpu => Weight::Cpu,
+        StackValue::Wall => Weight::Wall,
+        StackValue::Processes => Weight::Processes,
+    };
+    let format = match args.format {
+        TablesFormat::Perfetto => Some(Format::Perfetto),
+        TablesFormat::Chrome => Some(Format::Chrome),
+        TablesFormat::Folded => Some(Format::Folded(weight)),
+        TablesFormat::Speedscope => Some(Format::Speedscope),
+        TablesFormat::CompileCommands => Some(Format::CompileCommands),
+        TablesFormat::Otlp => Some(Format::Otlp),
+        _ => None,
+    };
+    if args.value.is_some() && !matches!(format, Some(Format::Folded(_))) {
+        bail!(Misuse("--value is only for --format folded".to_owned()));
+    }
+    if args.waits && format != Some(Format::Perfetto) {
+        bail!(Misuse("--waits is only for --format perfetto".to_owned()));
+    }
+    Ok(format)
+}
+
+pub(super) fn run(args: &ExportArgs, format: Format) -> Result<ExitCode> {
+    let mut traces = args.traces.clone();
+    without_repetitions(&mut traces);
+    let [trace] = &traces[..] else {
+        bail!(Misuse("this format contains one recording: name one trace".to_owned()));
+    };
+    let to_stdout = args.output == Path::new("-");
+    let path = file_in(&args.output, format, &names(&traces)[0]);
+    if !to_stdout {
+        refuse_traces(&path)?;
+    }
+    // Never dropped, since the process ends with it.
+    let recording = std::mem::ManuallyDrop::new(rules::load(trace, &args.rules)?);
+    check::warn(trace, &recording);
+    let parts = TimelineParts { waits: args.waits, ..format.parts() };
+    let written = if to_stdout {
+        write(&recording, trace, (format, parts), BufWriter::new(stdout().lock()))?
+    } else {
+        write_file(&recording, trace, (format, parts), &path)?
+    };
+    let (one, several) = written.names;
+    let what = if written.items == 1 { one } else { several };
+    if to_stdout {
+        say::note(&format!("{} {what} written", count(written.items)));
+    } else {
+        let size = fs::metadata(&path).map(|file| file.len()).unwrap_or_default();
+        say::note(&format!(
+            "{} {what} ({}) written to {}",
+            count(written.items),
+            bytes(size),
+            path.display()
+        ));
+    }
+    written.notes.iter().for_each(|note| say::note(note));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file; in a directory, under the name that readers look for, or that of the recording.
+fn file_in(output: &Path, format: Format, recording: &str) -> PathBuf {
+    if !output.is_dir() {
+        return output.to_owned();
+    }
+    let stem = recording.rsplit('/').next().unwrap_or(recording);
+    output.join(match format {
+        Format::Perfetto => format!("{stem}.perfetto-trace"),
+        Format::Chrome => format!("{stem}.trace.json"),
+        Format::Folded(_) => format!("{stem}.folded"),
+        Format::Speedscope => format!("{stem}.speedscope.json"),
+        Format::CompileCommands => "compile_commands.json".to_owned(),
+        Format::Otlp => format!("{stem}.otlp.jsonl"),
+    })
+}
+
+/// Writes a file that gets its name when it is complete. What is no regular file is written directly.
+fn write_file(
+    recording: &Recording,
+    trace: &Path,
+    what: (Format, TimelineParts),
+    path: &Path,
+) -> Result<Written> {
+    let context = || format!("cannot write {}", path.display());
+    let create = |path: &Path| -> Result<BufWriter<File>> {
+        Ok(BufWriter::with_capacity(1 << 18, private(path).with_context(context)?))
+    };
+    if path.exists() && !path.is_file() {
+        return write(recording, trace, what, create(path)?).with_context(context);
+    }
+    // The target of a link is replaced, not the link.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".part");
+    let mut part = Part { path: path.with_file_name(name), whole: false };
+    let written = write(recording, trace, what, create(&part.path)?).with_context(context)?;
+    fs::rename(&part.path, &path).with_context(context)?;
+    part.whole = true;
+    Ok(written)
+}
+
+fn write(
+    recording: &Recording,
+    trace: &Path,
+    (format, parts): (Format, TimelineParts),
+    out: impl Write,
+) -> Result<Written> {
+    let mut viewer = format.begin(&timeline(recording), out)?;
+    timeline_items(recording, trace, parts, |item| Ok(viewer.take(&item)?))
+        .map_err(|Failed(error)| error)?;
+    Ok(viewer.finish()?)
+}
+
+/// Why an item was not accepted.
+struct Failed(anyhow::Error);
+
+impl From<AnalysisError> for Failed {
+    fn from(error: AnalysisError) -> Self {
+        Self(error.into())
+    }
+}
+
+impl From<std::io::Error> for Failed {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.into())
+    }
+}

@@ -1,0 +1,232 @@
+//! A recording as a timeline: the items that viewers of traces show, one at a time.
+//!
+//! Times are in nanoseconds since the first record. Processes, tasks and program runs are numbered
+//! from 0; these numbers are unique in a recording, unlike pids.
+
+use proctrace_wire::Outcome;
+
+/// What all items of a timeline have in common.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Timeline {
+    /// The command and its arguments; empty if no command was launched.
+    pub command: Vec<String>,
+    /// Its initial working directory.
+    pub cwd: String,
+    /// Host name.
+    pub host: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Machine: "x86_64".
+    pub machine: String,
+    /// Version of the recorder.
+    pub recorder: String,
+    /// CLOCK_BOOTTIME of the first record.
+    pub begin_boottime_ns: u64,
+    /// The same time, since 1970.
+    pub begin_unix_ns: u64,
+    /// Time of the last record.
+    pub length_ns: u64,
+}
+
+/// Which items are wanted, besides processes and their threads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TimelineParts {
+    /// Program runs.
+    pub runs: bool,
+    /// The critical path.
+    pub path: bool,
+    /// Quantities over time.
+    pub counters: bool,
+    /// Times off the CPU.
+    pub waits: bool,
+    /// Chains of programs.
+    pub stacks: bool,
+}
+
+/// One item. All processes come first, in order of birth, each followed by its threads.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TimelineItem<'a> {
+    /// A process.
+    Process(TimelineProcess<'a>),
+    /// A thread of the process before it, its first one included.
+    Thread(TimelineThread),
+    /// A program run, in order of time.
+    Run(TimelineRun<'a>),
+    /// A part of the critical path, in order of time.
+    Step(TimelineStep<'a>),
+    /// A time off the CPU.
+    Wait(TimelineWait),
+    /// A quantity over time.
+    Counter(TimelineCounter<'a>),
+    /// A chain of programs; the chain above it came before.
+    Stack(TimelineStack<'a>),
+}
+
+/// A process.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimelineProcess<'a> {
+    /// Its number.
+    pub process: u32,
+    /// Its `process_id` in the tables of `query`.
+    pub id: u32,
+    /// Its pid.
+    pub pid: i32,
+    /// Pid of its parent, if that was recorded.
+    pub parent_pid: Option<i32>,
+    /// The task that created it, if that was recorded.
+    pub forker: Option<TimelineForker>,
+    /// The program that it ran last, or its forker's if it never called exec.
+    pub program: Option<&'a str>,
+    /// The category of that program.
+    pub category: Option<&'a str>,
+    /// Time of its birth.
+    pub begin_ns: u64,
+    /// Time of its end; `None` if it was alive at the end of the recording.
+    pub end_ns: Option<u64>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// Whether it left a core dump.
+    pub dumped_core: bool,
+    /// Its threads, the first one included.
+    pub threads: Option<u64>,
+    /// CPU time.
+    pub cpu_ns: Option<u64>,
+    /// The part of it in the kernel: an estimate.
+    pub system_ns: Option<u64>,
+    /// Peak RSS of the program that it ran last.
+    pub peak_rss_bytes: Option<u64>,
+    /// Bytes read from storage.
+    pub read_bytes: Option<u64>,
+    /// Bytes written to storage.
+    pub write_bytes: Option<u64>,
+    /// Time that its tasks were runnable without a CPU.
+    pub run_delay_ns: Option<u64>,
+    /// Failed look-ups of paths.
+    pub failed_lookups: Option<u64>,
+}
+
+/// Who created a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimelineForker {
+    /// Number of the forking process.
+    pub process: u32,
+    /// Number of the forking task.
+    pub task: u32,
+    /// Whether that is the first task of its process.
+    pub is_first: bool,
+    /// Number of the program run in which it happened; `None` before the first one.
+    pub run: Option<u32>,
+}
+
+/// A thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimelineThread {
+    /// Its number among all tasks.
+    pub task: u32,
+    /// Number of its process.
+    pub process: u32,
+    /// Its thread id; `None` where no record contains it.
+    pub tid: Option<i32>,
+    /// Whether it is the first task of its process.
+    pub is_first: bool,
+    /// Time of its birth.
+    pub begin_ns: u64,
+    /// Time of its end; `None` if it was alive at the end of the recording.
+    pub end_ns: Option<u64>,
+    /// CPU time.
+    pub cpu_ns: Option<u64>,
+}
+
+/// What a process did from one exec to the next, or to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimelineRun<'a> {
+    /// Its number.
+    pub run: u32,
+    /// Number of the process.
+    pub process: u32,
+    /// The program.
+    pub program: Option<&'a str>,
+    /// Time of the exec; 0 if it happened before.
+    pub begin_ns: u64,
+    /// Its end; `None` if the process was alive at the end of the recording.
+    pub end_ns: Option<u64>,
+    /// False for a program that was already running when the recording began.
+    pub happened_here: bool,
+    /// How the process ended, if this was its last program.
+    pub outcome: Option<Outcome>,
+    /// The executable as seen by the process; empty if not known.
+    pub exe: &'a [u8],
+    /// The `#!` interpreter, if there is one.
+    pub interpreter: Option<&'a [u8]>,
+    /// The working directory at the exec; empty if not known.
+    pub cwd: &'a [u8],
+    /// The arguments; `None` if they were not recorded.
+    pub arguments: Option<&'a [Vec<u8>]>,
+    /// Whether arguments are missing at the end.
+    pub arguments_cut: bool,
+}
+
+/// A part of the critical path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimelineStep<'a> {
+    /// Number of the process.
+    pub process: u32,
+    /// Its pid.
+    pub pid: i32,
+    /// Its program at the time.
+    pub program: Option<&'a str>,
+    /// What it did: "running", "waiting for a CPU", "waiting for storage".
+    pub doing: &'a str,
+    /// Its begin.
+    pub begin_ns: u64,
+    /// Its end.
+    pub end_ns: u64,
+}
+
+/// A time that a task spent off the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimelineWait {
+    /// Number of the task.
+    pub task: u32,
+    /// Number of its process.
+    pub process: u32,
+    /// What it waited for: "a pipe".
+    pub waits_for: &'static str,
+    /// When it left the CPU.
+    pub begin_ns: u64,
+    /// When its sleep ended, and its wait for a CPU began; `begin_ns` if it did not sleep.
+    pub woken_ns: u64,
+    /// When it ran again.
+    pub end_ns: u64,
+    /// Pid of the process that ended the sleep, if that was recorded.
+    pub waker_pid: Option<i32>,
+}
+
+/// A quantity over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimelineCounter<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// The unit of its values: "cores", "tasks", "1/s", "B", "B/s".
+    pub unit: &'static str,
+    /// Number of the process that it belongs to; `None` for a sum over all of them.
+    pub process: Option<u32>,
+    /// Times and values, from that time to the next, in order of time. Values that are not known
+    /// are left out.
+    pub values: &'a [(u64, f64)],
+}
+
+/// A chain of programs, each started by the one above it, and the processes at its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimelineStack<'a> {
+    /// The chain above, as the position of its item among the stacks.
+    pub parent: Option<u32>,
+    /// The last program of the chain.
+    pub program: &'a str,
+    /// Number of processes.
+    pub processes: u64,
+    /// Their CPU time.
+    pub cpu_ns: Option<u64>,
+    /// The sum of their lifetimes, for those alive at the end up to the last record.
+    pub wall_ns: u64,
+}

@@ -1,0 +1,139 @@
+//! Whole compilation databases.
+
+use proctrace_findings::{
+    Timeline, TimelineForker, TimelineItem, TimelineProcess, TimelineRun, TimelineThread,
+};
+use serde_json::{Value, json};
+
+use crate::{Format, Written};
+
+fn process(number: u32, forker: Option<u32>, begin_ns: u64) -> TimelineItem<'static> {
+    let forker =
+        forker.map(|process| TimelineForker { process, task: process, is_first: true, run: None });
+    TimelineItem::Process(TimelineProcess {
+        process: number,
+        id: number,
+        pid: 1,
+        parent_pid: None,
+        forker,
+        program: None,
+        category: None,
+        begin_ns,
+        end_ns: None,
+        outcome: None,
+        dumped_core: false,
+        threads: None,
+        cpu_ns: None,
+        system_ns: None,
+        peak_rss_bytes: None,
+        read_bytes: None,
+        write_bytes: None,
+        run_delay_ns: None,
+        failed_lookups: None,
+    })
+}
+
+fn words(text: &str) -> Vec<Vec<u8>> {
+    text.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+}
+
+fn run(process: u32, begin_ns: u64, arguments: &[Vec<u8>]) -> TimelineRun<'_> {
+    TimelineRun {
+        run: 0,
+        process,
+        program: None,
+        begin_ns,
+        end_ns: None,
+        happened_here: true,
+        outcome: None,
+        exe: b"/usr/bin/x",
+        interpreter: None,
+        cwd: b"/src",
+        arguments: Some(arguments),
+        arguments_cut: false,
+    }
+}
+
+fn database(items: &[TimelineItem<'_>]) -> (Value, Written) {
+    let mut out = Vec::new();
+    let mut viewer = Format::CompileCommands.begin(&Timeline::default(), &mut out).unwrap();
+    for item in items {
+        viewer.take(item).unwrap();
+    }
+    let written = viewer.finish().unwrap();
+    (serde_json::from_slice(&out).unwrap(), written)
+}
+
+#[test]
+fn a_build_becomes_entries() {
+    let (compile, link) = (words("gcc -O2 -c a.c -o a.o"), words("gcc a.o -o a"));
+    let cc1 = words("/usr/lib/gcc/cc1 a.c");
+    let thread = TimelineThread {
+        task: 0,
+        process: 0,
+        tid: None,
+        is_first: true,
+        begin_ns: 0,
+        end_ns: None,
+        cpu_ns: None,
+    };
+    let (database, written) = database(&[
+        process(0, None, 0),
+        TimelineItem::Thread(thread),
+        process(1, Some(0), 10),
+        process(2, Some(1), 20),
+        process(3, Some(0), 30),
+        TimelineItem::Run(run(1, 11, &compile)),
+        TimelineItem::Run(run(2, 21, &cc1)),
+        TimelineItem::Run(run(3, 31, &link)),
+    ]);
+    assert_eq!(
+        database,
+        json!([{
+            "directory": "/src",
+            "file": "/src/a.c",
+            "arguments": ["gcc", "-O2", "-c", "a.c", "-o", "a.o"],
+            "output": "a.o",
+        }])
+    );
+    assert_eq!((written.items, written.notes.len()), (1, 0));
+}
+
+#[test]
+fn compilers_below_compilers_are_part_of_them() {
+    let (ccache, inner) = (words("ccache gcc -c a.c"), words("/usr/bin/gcc -c a.c"));
+    let other = words("gcc -c b.c");
+    let (database, _) = database(&[
+        process(0, None, 0),
+        // Forked before the compiler ran in its parent.
+        process(1, Some(0), 5),
+        process(2, Some(0), 20),
+        process(3, Some(2), 21),
+        TimelineItem::Run(run(0, 10, &ccache)),
+        TimelineItem::Run(run(0, 15, &inner)),
+        TimelineItem::Run(run(1, 16, &other)),
+        TimelineItem::Run(run(3, 22, &inner)),
+    ]);
+    let files: Vec<&str> =
+        database.as_array().unwrap().iter().map(|entry| entry["file"].as_str().unwrap()).collect();
+    assert_eq!(files, ["/src/a.c", "/src/b.c"]);
+    assert_eq!(database[0]["arguments"], json!(["gcc", "-c", "a.c"]));
+}
+
+#[test]
+fn what_a_tool_could_not_use_is_counted() {
+    let (compile, not_utf8) = (words("gcc -c a.c"), vec![b"gcc".to_vec(), b"\xff.c".to_vec()]);
+    let processes = (0..7).map(|number| process(number, None, 0));
+    let runs = [
+        run(0, 0, &compile),
+        run(1, 0, &compile),
+        TimelineRun { cwd: b"", ..run(2, 0, &compile) },
+        TimelineRun { arguments_cut: true, ..run(3, 0, &compile) },
+        TimelineRun { exe: b"/usr/bin/gcc", arguments: None, ..run(4, 0, &compile) },
+        run(5, 0, &not_utf8),
+    ];
+    let items: Vec<_> = processes.chain(runs.map(TimelineItem::Run)).collect();
+    let (database, written) = database(&items);
+    assert_eq!(database.as_array().unwrap().len(), 1);
+    assert_eq!(written.notes.len(), 5, "{:?}", written.notes);
+}
