@@ -476,7 +476,8 @@ enum pt_loss_reason {
 	PT_LOSS_RING_FULL = 1,
 	PT_LOSS_STORAGE = 2,	/* no memory to trace a task: it and its descendants are missing */
 	PT_LOSS_RECURSION = 3,	/* the kernel skipped a run of the program (recursion_misses) */
-	PT_LOSS_REASONS = 4,
+	PT_LOSS_UNREADABLE = 4,	/* a line of an imported log was not understood: never by the kernel */
+	PT_LOSS_REASONS = 5,
 };
 
 struct pt_loss {

@@ -27,6 +27,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "hostile_payload"),
     ("proctrace", "identity"),
     ("proctrace", "inspect"),
+    ("proctrace", "import_recorded"),
     ("proctrace", "libs"),
     ("proctrace", "libs_merge"),
     ("proctrace", "libs_remedies"),

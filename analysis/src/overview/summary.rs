@@ -56,6 +56,8 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
     let available_ns = recording.recorded_ns().max(recording.wall_ns()) as f64
         * f64::from(recording.header.cpus.max(1));
     let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
+    // The usage in a trailer is 0 where the source cannot know it.
+    let payload = payload.filter(|_| recording.knows.all(&[Cpu]));
     let largest = processes.iter().max_by_key(|process| process.maxrss_pages());
     let knows = &recording.knows;
     let certain = recording.split.certainty(&Divided { cpu, ticks: recording.split.ticks });

@@ -108,7 +108,7 @@ fn cpu(rows: &mut Rows, analysis: &Analysis<'_>) {
     rows.group("Run")
         .time("wall_ns", Some(run.wall_ns))
         .time("recorded_ns", Some(run.recorded_ns))
-        .count("cores", Some(u64::from(run.cores)));
+        .count("cores", Some(u64::from(run.cores)).filter(|cores| *cores > 0));
     rows.group("CPU")
         .time("cpu_ns", s.cpu_ns)
         .time("user_ns", s.user_ns)

@@ -394,11 +394,13 @@ pub(crate) fn recording(
     let lost = recording.counts.losses.values().copied().fold(0, u64::saturating_add);
     let mut frame = Frame::new(schema, wanted, 1);
     frame.lists("command", || vec![Some(header.command.iter().map(String::as_str).collect())]);
-    frame.values("host", || vec![header.host.clone()]);
-    frame.values("kernel", || vec![header.kernel.clone()]);
-    frame.values("cpus", || vec![header.cpus]);
-    frame.values("cwd", || vec![header.cwd.clone()]);
-    frame.values("started_unix_ns", || vec![header.started_unix_ns]);
+    frame.options("host", || vec![Some(header.host.clone()).filter(|host| !host.is_empty())]);
+    frame.options("kernel", || vec![Some(header.kernel.clone()).filter(|it| !it.is_empty())]);
+    frame.options("cpus", || vec![Some(header.cpus).filter(|cpus| *cpus > 0)]);
+    frame.options("cwd", || vec![Some(header.cwd.clone()).filter(|cwd| !cwd.is_empty())]);
+    frame.options("started_unix_ns", || {
+        vec![Some(header.started_unix_ns).filter(|started_ns| *started_ns > 0)]
+    });
     frame.values("wall_ns", || vec![recording.wall_ns()]);
     frame.values("recorded_ns", || vec![recording.recorded_ns()]);
     frame.values("interval_ns", || vec![header.interval_ns]);

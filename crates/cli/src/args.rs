@@ -4,6 +4,7 @@
 mod advise;
 #[cfg(feature = "analyse")]
 mod compare;
+mod import;
 #[cfg(feature = "analyse")]
 mod inspect;
 #[cfg(feature = "analyse")]
@@ -27,6 +28,7 @@ pub(crate) use self::compare::{
     Annotations, DiffArgs, DiffFormat, GateAction, GateArgs, GateOptions, GateRunArgs, MetricsArgs,
     MetricsFormat,
 };
+pub(crate) use self::import::{ImportArgs, ImportLog, ImportOutput};
 #[cfg(feature = "analyse")]
 pub(crate) use self::inspect::{InspectFormat, PsArgs, PsOrder, ShowArgs, TreeArgs, TreeOrder};
 #[cfg(feature = "analyse")]
@@ -98,6 +100,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     #[cfg(feature = "analyse")]
     Classify(ClassifyArgs),
+    Import(ImportArgs),
     Dump(DumpArgs),
     Mark(MarkArgs),
     /// Check whether this kernel and user can record, and suggest remedies.

@@ -1,5 +1,7 @@
 //! `proctrace dump`: prints the events of a recording as lines of JSON.
 
+mod unknown;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};
@@ -21,10 +23,12 @@ pub(crate) fn run(args: &DumpArgs) -> Result<ExitCode> {
     let wanted: Vec<Kind> = args.kind.iter().map(|kind| kind_of(*kind)).collect();
     let recording_now = live::is_held(&args.trace);
     let mut replay = Replay::open(&args.trace)?;
+    let unknown = unknown::keys(replay.header());
     let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
     for event in replay.by_ref() {
         if wanted.is_empty() || wanted.contains(&event.kind()) {
-            out.write_all(escape::json(&event.to_json()).as_bytes())?;
+            let line = event.to_json();
+            out.write_all(escape::json(&unknown::without(&line, &unknown)).as_bytes())?;
             out.write_all(b"\n")?;
         }
     }

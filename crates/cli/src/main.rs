@@ -18,6 +18,7 @@ mod exit_code;
 mod export;
 #[cfg(feature = "analyse")]
 mod gate;
+mod import;
 mod invoker;
 #[cfg(feature = "analyse")]
 mod libs;
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
         Command::Check(args) => (exit_code::FAILED, check::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Classify(args) => (exit_code::FAILED, classify::run(&args)),
+        Command::Import(args) => (exit_code::FAILED, import::run(&args)),
         Command::Dump(args) => (exit_code::FAILED, dump::run(&args)),
         Command::Mark(args) => (exit_code::USAGE, mark::refuse(&args)),
         Command::Doctor => (exit_code::FAILED, doctor::run()),

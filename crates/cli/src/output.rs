@@ -151,13 +151,13 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Creates a new file in the same directory, and returns its name.
-fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+pub(crate) fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     const TRIES: u32 = 100;
     let pid = std::process::id();
     let mut number = 0;
     loop {
         let name = with_ending(path, &format!("new-{pid}-{number}"));
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&name) {
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&name) {
             Ok(file) => return Ok((file, name)),
             // Left by a recorder with the same pid that was killed at its start.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < TRIES => {

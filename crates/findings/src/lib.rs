@@ -109,21 +109,37 @@ pub struct Run {
     pub cgroup: Option<String>,
     /// Initial working directory.
     pub cwd: String,
-    /// Host name.
+    /// Host name; empty if it is not known (null in JSON).
+    #[serde(serialize_with = "null_if_not_known")]
     pub host: String,
-    /// Kernel release.
+    /// Kernel release; empty if it is not known.
+    #[serde(serialize_with = "null_if_not_known")]
     pub kernel: String,
-    /// Start time, in nanoseconds since 1970.
+    /// Start time, in nanoseconds since 1970; 0 if it is not known.
+    #[serde(serialize_with = "null_if_not_known")]
     pub started_unix_ns: u64,
     /// How the command ended; None if it was still running or the recording was cut short.
     pub outcome: Option<Outcome>,
-    /// Number of CPUs available to it.
+    /// Number of CPUs available to it; 0 if it is not known.
+    #[serde(serialize_with = "null_if_not_known")]
     pub cores: u32,
     /// From the start of the command to its own exit, or to the last record if that is unknown.
     pub wall_ns: u64,
     /// From the start of the command to the last record: longer than `wall_ns` if descendants
     /// outlived the command.
     pub recorded_ns: u64,
+}
+
+/// Imported logs do not say on which machine they were made; a header has no other way to say that.
+fn null_if_not_known<T, S>(value: &T, serializer: S) -> Result<S::Ok, S::Error>
+where
+    T: Serialize + Default + PartialEq,
+    S: serde::Serializer,
+{
+    match *value == T::default() {
+        true => serializer.serialize_none(),
+        false => value.serialize(serializer),
+    }
 }
 
 /// Whether the values can be trusted.

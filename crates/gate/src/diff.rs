@@ -223,7 +223,8 @@ fn doubts(before: &[RunMetrics], after: &[RunMetrics]) -> Vec<String> {
         .map(|run| format!("{} cannot be trusted: {}", run.name, run.metrics.doubts.join("; ")))
         .collect();
     let mut cores: BTreeMap<u32, &str> = BTreeMap::new();
-    for run in before.iter().chain(after) {
+    let known = before.iter().chain(after).filter(|run| run.metrics.cores > 0);
+    for run in known {
         cores.entry(run.metrics.cores).or_insert(&run.name);
     }
     if cores.len() > 1 {

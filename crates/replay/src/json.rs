@@ -138,8 +138,11 @@ impl Serialize for Event {
             Body::Memory(memory) => {
                 map.serialize_entry("rss_bytes", &memory.rss_bytes)?;
                 map.serialize_entry("pss_bytes", &memory.pss_bytes)?;
-                map.serialize_entry("uss_bytes", &memory.uss_bytes)?;
-                map.serialize_entry("shared_bytes", &memory.shared_bytes)?;
+                // Every resident page is one or the other, so the division of this one is not known.
+                let divided = memory.uss_bytes != 0 || memory.shared_bytes != 0;
+                let divided = divided || memory.rss_bytes == 0;
+                map.serialize_entry("uss_bytes", &divided.then_some(memory.uss_bytes))?;
+                map.serialize_entry("shared_bytes", &divided.then_some(memory.shared_bytes))?;
                 map.serialize_entry("swap_bytes", &memory.swap_bytes)?;
                 let vmem_bytes = (memory.vmem_bytes > 0).then_some(memory.vmem_bytes);
                 map.serialize_entry("vmem_bytes", &vmem_bytes)?;

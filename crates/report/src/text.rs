@@ -163,21 +163,14 @@ fn header(findings: &Findings, style: Style) -> Vec<String> {
         None if run.command.is_empty() || findings.health.recording_now => String::new(),
         None => " · end not recorded".to_owned(),
     };
-    let started = UNIX_EPOCH + Duration::from_nanos(run.started_unix_ns);
-    let started = humantime::format_rfc3339_seconds(started).to_string();
     let mut lines = vec![style.bold(&shorten(&subject(run), style.width))];
-    let took =
-        format!("{} · {}{outcome}", duration(run), counted(u64::from(run.cores), "core", "cores"));
+    let cores = match run.cores {
+        0 => String::new(),
+        cores => format!(" · {}", counted(u64::from(cores), "core", "cores")),
+    };
+    let took = format!("{}{cores}{outcome}", duration(run));
     lines.extend(parts_in_lines(&took, style.width));
-    lines.push(shorten(
-        &format!(
-            "{} on {}, Linux {}",
-            started.replace('T', " ").replace('Z', " UTC"),
-            terminal(&run.host),
-            terminal(&run.kernel)
-        ),
-        style.width,
-    ));
+    lines.push(shorten(&when_and_where(run), style.width));
     lines.extend(health(findings, style));
     for spot in &findings.blind_spots {
         let mut line = format!("Blind spot: {}", spot.says);
@@ -187,6 +180,20 @@ fn header(findings: &Findings, style: Style) -> Vec<String> {
         lines.extend(wrap(&terminal(&line), style.width));
     }
     lines
+}
+
+/// When and on which machine, as far as that is known: an imported log may have neither.
+fn when_and_where(run: &Run) -> String {
+    let started = UNIX_EPOCH + Duration::from_nanos(run.started_unix_ns);
+    let started = humantime::format_rfc3339_seconds(started).to_string();
+    let started = match run.started_unix_ns {
+        0 => "Date not known".to_owned(),
+        _ => started.replace('T', " ").replace('Z', " UTC"),
+    };
+    if run.host.is_empty() && run.kernel.is_empty() {
+        return format!("{started}, machine not known: an imported log");
+    }
+    format!("{started} on {}, Linux {}", terminal(&run.host), terminal(&run.kernel))
 }
 
 /// The recorded command, processes or system.

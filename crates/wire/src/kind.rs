@@ -176,11 +176,14 @@ pub enum LossReason {
     Storage = 2,
     /// The kernel skipped a run of a program because it was already running.
     Recursion = 3,
+    /// A line of an imported log was not understood.
+    Unreadable = 4,
 }
 
 impl LossReason {
     /// Every reason, in order of its number.
-    pub const ALL: [Self; 3] = [Self::RingFull, Self::Storage, Self::Recursion];
+    pub const ALL: [Self; 4] =
+        [Self::RingFull, Self::Storage, Self::Recursion, Self::Unreadable];
 
     /// The reason with this number, if this version knows it.
     pub fn from_number(number: u16) -> Option<Self> {
@@ -193,6 +196,7 @@ impl LossReason {
             Self::RingFull => "ring_full",
             Self::Storage => "storage",
             Self::Recursion => "recursion",
+            Self::Unreadable => "unreadable",
         }
     }
 }
@@ -253,6 +257,6 @@ mod tests {
         assert_eq!(Kind::from_number(0), None);
         assert_eq!(Kind::from_number(25), None);
         assert_eq!(LossReason::from_number(0), None);
-        assert_eq!(LossReason::from_number(4), None);
+        assert_eq!(LossReason::from_number(5), None);
     }
 }

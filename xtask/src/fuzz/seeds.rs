@@ -16,6 +16,7 @@ pub(super) fn write(target: &str, corpus: &Path) -> Result<()> {
         "trace-reader" => traces()?.into_iter().flat_map(as_files).collect(),
         "record-decoder" => blocks()?,
         "replay" => blocks()?.iter().map(|block| as_replayed(block)).collect(),
+        "import" => logs()?,
         "rules" => texts("analysis/rules", "toml")?,
         "budget" => [texts("fixtures/gates", "toml")?, texts("fixtures/gates", "json")?].concat(),
         // A byte of 0xff and a number denote each known attack string.
@@ -48,6 +49,13 @@ fn texts(directory: &str, extension: &str) -> Result<Vec<Vec<u8>>> {
         texts.push(text.into_bytes());
     }
     Ok(texts)
+}
+
+/// Each log, for all tasks and for one.
+fn logs() -> Result<Vec<Vec<u8>>> {
+    let logs = files("fixtures/strace", "log")?;
+    let read = |path: &PathBuf| fs::read(path).unwrap_or_default();
+    Ok(logs.iter().flat_map(|path| [b's', b'2'].map(|how| [&[how], &read(path)[..]].concat())).collect())
 }
 
 /// The small traces; larger ones contain nothing else.

@@ -108,8 +108,15 @@ impl<'s> MemoryReadings<'s> {
         });
         frame.values("rss_bytes", || rows.iter().map(|row| row.rss_bytes).collect());
         frame.values("pss_bytes", || rows.iter().map(|row| row.pss_bytes).collect());
-        frame.values("uss_bytes", || rows.iter().map(|row| row.uss_bytes).collect());
-        frame.values("shared_bytes", || rows.iter().map(|row| row.shared_bytes).collect());
+        // Every resident page is one or the other, unless the source does not know which.
+        let divided =
+            |row: &Memory| row.rss_bytes == 0 || row.uss_bytes != 0 || row.shared_bytes != 0;
+        frame.options("uss_bytes", || {
+            rows.iter().map(|row| divided(row).then_some(row.uss_bytes)).collect()
+        });
+        frame.options("shared_bytes", || {
+            rows.iter().map(|row| divided(row).then_some(row.shared_bytes)).collect()
+        });
         frame.values("swap_bytes", || rows.iter().map(|row| row.swap_bytes).collect());
         frame.options("vmem_bytes", || {
             rows.iter().map(|row| Some(row.vmem_bytes).filter(|bytes| *bytes > 0)).collect()

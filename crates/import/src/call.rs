@@ -1,0 +1,306 @@
+//! The calls that become records, and what their arguments say.
+
+use proctrace_wire::{Call, Kind};
+
+use crate::names::{AT_FDCWD, CREAT_FLAGS, SIGCHLD, VFORK_FLAGS, call_flags, clone_flags};
+use crate::text::{Returned, Strings, arguments, descriptor, find, quoted, returned, strings, unescape};
+
+/// What a call is to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It creates a task.
+    Fork(Call),
+    /// It executes a program.
+    Exec(Call),
+    /// It looks a path up.
+    Lookup(Call),
+    /// fchdir(2)
+    Directory,
+    /// prctl(2), which names a task.
+    Name,
+    /// It ends the caller.
+    End,
+    /// set_tid_address(2), which returns the caller's thread id.
+    Id,
+    /// Nothing of interest.
+    Other,
+}
+
+impl Role {
+    pub(crate) fn of(name: &[u8]) -> Self {
+        match name {
+            b"openat" => Self::Lookup(Call::Openat),
+            b"open" => Self::Lookup(Call::Open),
+            b"openat2" => Self::Lookup(Call::Openat2),
+            b"creat" => Self::Lookup(Call::Creat),
+            b"stat" | b"stat64" => Self::Lookup(Call::Stat),
+            b"lstat" | b"lstat64" => Self::Lookup(Call::Lstat),
+            b"newfstatat" | b"fstatat64" => Self::Lookup(Call::Newfstatat),
+            b"statx" => Self::Lookup(Call::Statx),
+            b"access" => Self::Lookup(Call::Access),
+            b"faccessat" => Self::Lookup(Call::Faccessat),
+            b"faccessat2" => Self::Lookup(Call::Faccessat2),
+            b"readlink" => Self::Lookup(Call::Readlink),
+            b"readlinkat" => Self::Lookup(Call::Readlinkat),
+            b"chdir" => Self::Lookup(Call::Chdir),
+            b"fchdir" => Self::Directory,
+            b"execve" => Self::Exec(Call::Execve),
+            b"execveat" => Self::Exec(Call::Execveat),
+            b"fork" => Self::Fork(Call::Fork),
+            b"vfork" => Self::Fork(Call::Vfork),
+            b"clone" => Self::Fork(Call::Clone),
+            b"clone3" => Self::Fork(Call::Clone3),
+            b"prctl" => Self::Name,
+            b"exit" | b"_exit" | b"exit_group" => Self::End,
+            b"set_tid_address" => Self::Id,
+            _ => Self::Other,
+        }
+    }
+
+    /// The kind of record that a call becomes.
+    pub(crate) fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Fork(_) => Some(Kind::Fork),
+            Self::Exec(_) => Some(Kind::Exec),
+            Self::Lookup(_) => Some(Kind::LookupNamed),
+            Self::Name => Some(Kind::Rename),
+            Self::Directory | Self::End | Self::Id | Self::Other => None,
+        }
+    }
+}
+
+/// A path that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) call: Call,
+    pub(crate) dirfd: i32,
+    /// The path of that directory, if the log has it (`-y`).
+    pub(crate) directory: Option<Vec<u8>>,
+    /// None if it could not be read.
+    pub(crate) path: Option<Vec<u8>>,
+    pub(crate) flags: u32,
+}
+
+/// A program to execute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Executed {
+    pub(crate) asked: Asked,
+    /// None if it could not be read.
+    pub(crate) argv: Option<Strings>,
+    /// None if the log has only its address.
+    pub(crate) environment: Option<Strings>,
+}
+
+/// How a task is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Forked {
+    pub(crate) call: Call,
+    pub(crate) flags: u64,
+    pub(crate) exit_signal: i16,
+    /// The new task, in strace's pid namespace.
+    pub(crate) child: i32,
+    /// The new task as the caller sees it.
+    pub(crate) child_ns: i32,
+}
+
+/// The text of a call after its parenthesis, taken apart.
+#[derive(Debug)]
+pub(crate) struct Parsed<'a> {
+    pub(crate) arguments: Vec<&'a [u8]>,
+    pub(crate) returned: Returned<'a>,
+    after: &'a [u8],
+    text: &'a [u8],
+}
+
+impl<'a> Parsed<'a> {
+    pub(crate) fn of(text: &'a [u8]) -> Option<Self> {
+        let (arguments, after) = arguments(text)?;
+        Some(Self { arguments, returned: returned(after)?, after, text })
+    }
+
+    fn argument(&self, at: usize) -> &'a [u8] {
+        self.arguments.get(at).copied().unwrap_or_default()
+    }
+
+    /// The path of a look-up or an exec.
+    pub(crate) fn asked(&self, call: Call) -> Asked {
+        let has_directory = matches!(
+            call,
+            Call::Openat
+                | Call::Openat2
+                | Call::Newfstatat
+                | Call::Statx
+                | Call::Faccessat
+                | Call::Faccessat2
+                | Call::Readlinkat
+                | Call::Execveat
+        );
+        let (dirfd, directory) = match has_directory {
+            true => descriptor(self.argument(0)).unwrap_or((AT_FDCWD, None)),
+            false => (AT_FDCWD, None),
+        };
+        let path = quoted(self.argument(usize::from(has_directory)));
+        let flags = match call {
+            Call::Creat => CREAT_FLAGS,
+            Call::Open | Call::Access => call_flags(self.argument(1)),
+            Call::Openat | Call::Statx | Call::Faccessat | Call::Faccessat2 => {
+                call_flags(self.argument(2))
+            }
+            Call::Newfstatat => call_flags(self.argument(3)),
+            Call::Execveat => call_flags(self.argument(4)),
+            Call::Openat2 => field(self.argument(2), b"flags=").map_or(0, call_flags),
+            _ => 0,
+        };
+        Asked {
+            call,
+            dirfd,
+            directory: directory.map(unescape),
+            path: path.map(|path| path.bytes),
+            flags: u32::try_from(flags & u64::from(u32::MAX)).unwrap_or(0),
+        }
+    }
+
+    pub(crate) fn executed(&self, call: Call) -> Executed {
+        let first = if call == Call::Execveat { 2 } else { 1 };
+        Executed {
+            asked: self.asked(call),
+            argv: strings(self.argument(first)),
+            environment: strings(self.argument(first + 1)),
+        }
+    }
+
+    /// The task that was created; None if the call failed.
+    pub(crate) fn forked(&self, call: Call) -> Option<Forked> {
+        let Returned::Value(child, _) = self.returned else { return None };
+        let child_ns = i32::try_from(child).ok().filter(|child| *child > 0)?;
+        let (flags, signal) = match call {
+            Call::Fork => (0, SIGCHLD),
+            Call::Vfork => (VFORK_FLAGS, SIGCHLD),
+            _ => field(self.text, b"flags=").map_or((0, 0), clone_flags),
+        };
+        let signal = match field(self.text, b"exit_signal=") {
+            Some(name) if call == Call::Clone3 => crate::names::signal(name).unwrap_or(0),
+            _ => signal,
+        };
+        Some(Forked {
+            call,
+            flags,
+            exit_signal: i16::try_from(signal).unwrap_or(0),
+            child: self.translated().unwrap_or(child_ns),
+            child_ns,
+        })
+    }
+
+    /// `--pidns-translation` prints `2 /* 4711 in strace's PID NS */`.
+    fn translated(&self) -> Option<i32> {
+        let at = find(self.after, 0, b"/* ")? + 3;
+        let (rest, number) = crate::line::decimal(self.after.get(at..)?)?;
+        rest.starts_with(b" in strace's PID NS").then(|| crate::line::id(number)).flatten()
+    }
+
+    /// The name that a task gave itself.
+    pub(crate) fn new_name(&self) -> Option<Vec<u8>> {
+        let set = self.argument(0).starts_with(b"PR_SET_NAME") || self.argument(0) == b"0xf";
+        let done = matches!(self.returned, Returned::Value(0, _));
+        (set && done).then(|| quoted(self.argument(1))).flatten().map(|name| name.bytes)
+    }
+
+    /// The path of the directory in fchdir(2), if the log has it.
+    pub(crate) fn directory(&self) -> Option<Vec<u8>> {
+        descriptor(self.argument(0))?.1.map(unescape)
+    }
+}
+
+/// The exit code in `0) = ?`.
+pub(crate) fn exit_code(text: &[u8]) -> Option<u32> {
+    let negative = text.strip_prefix(b"-");
+    let (_, code) = crate::line::decimal(negative.unwrap_or(text))?;
+    let code = u32::try_from(code & 0xff).ok()?;
+    // exit(-1) is exit(255)
+    Some(if negative.is_none() { code } else { code.wrapping_neg() & 0xff })
+}
+
+/// What follows `name=` up to the next separator.
+fn field<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let from = find(text, 0, name)? + name.len();
+    let rest = text.get(from..)?;
+    let end = rest.iter().position(|byte| b",)} ".contains(byte)).unwrap_or(rest.len());
+    Some(&rest[..end])
+}
+
+/// Whether a call that returned this failed, and how.
+pub(crate) fn failure(returned: Returned<'_>) -> Option<u16> {
+    match returned {
+        Returned::Error(error) => Some(error),
+        Returned::Value(..) | Returned::Nothing => None,
+    }
+}
+
+/// What precedes the mark of a call that ends on a later line.
+pub(crate) fn beginning(text: &[u8]) -> Option<&[u8]> {
+    if let Some(text) = text.strip_suffix(b"<unfinished ...>") {
+        return Some(text);
+    }
+    if let Some(text) = text.strip_suffix(b"<detached ...>") {
+        return Some(text);
+    }
+    // The task took over the pid of its process (strace 4).
+    let at = text.strip_suffix(b" ...>").and_then(|_| find(text, 0, b"<pid changed to "))?;
+    text.get(..at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Parsed<'_> {
+        Parsed::of(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_look_up_has_its_arguments_where_the_call_has_them() {
+        let of = |call, text| {
+            let asked = parsed(text).asked(call);
+            let path = asked.path.map(|path| String::from_utf8(path).unwrap());
+            (asked.dirfd, path, asked.flags)
+        };
+        let x = Some("x".to_owned());
+        assert_eq!(of(Call::Open, r#""x", O_RDONLY|O_CLOEXEC) = 3"#), (-100, x.clone(), 0o2_000_000));
+        assert_eq!(of(Call::Openat, r#"5, "x", O_RDWR|O_CREAT, 0644) = 3"#), (5, x.clone(), 0o102));
+        assert_eq!(
+            of(Call::Openat2, r#"AT_FDCWD, "x", {flags=O_WRONLY, resolve=0}, 24) = 3"#),
+            (-100, x.clone(), 1)
+        );
+        assert_eq!(
+            of(Call::Newfstatat, r#"AT_FDCWD, "x", 0x7ff, AT_SYMLINK_NOFOLLOW) = -1 ENOENT (No)"#),
+            (-100, x.clone(), 0x100)
+        );
+        assert_eq!(of(Call::Access, r#""x", R_OK) = -1 ENOENT (No)"#), (-100, x, 4));
+        assert_eq!(of(Call::Stat, "NULL, 0x7ff) = -1 EFAULT (Bad)"), (-100, None, 0));
+        assert_eq!(of(Call::Openat, ") = -1 ENOENT (the start is missing)"), (-100, None, 0));
+    }
+
+    #[test]
+    fn forks_have_flags_and_a_child() {
+        let of = |call, text: &str| parsed(text).forked(call);
+        let thread = "child_stack=0x7f, flags=CLONE_VM|CLONE_THREAD, parent_tid=[7], tls=0x7f) = 7";
+        let forked = of(Call::Clone, thread).unwrap();
+        assert_eq!((forked.child, forked.flags, forked.exit_signal), (7, 0x1_0100, 0));
+        let three = "{flags=CLONE_VM, exit_signal=SIGCHLD, stack=0x7f} => {parent_tid=[7]}, 88) = 7";
+        let forked = of(Call::Clone3, three).unwrap();
+        assert_eq!((forked.child, forked.flags, forked.exit_signal), (7, 0x100, 17));
+        let inner = "child_stack=NULL, flags=SIGCHLD) = 2 /* 4711 in strace's PID NS */";
+        let forked = of(Call::Clone, inner).unwrap();
+        assert_eq!((forked.child, forked.child_ns, forked.exit_signal), (4711, 2, 17));
+        assert_eq!(of(Call::Fork, ") = -1 EAGAIN (Resource)"), None);
+        assert_eq!(of(Call::Clone, "flags=SIGCHLD) = ? ERESTARTNOINTR (To be restarted)"), None);
+    }
+
+    #[test]
+    fn exit_codes_have_eight_bits() {
+        assert_eq!(exit_code(b"3) = ?"), Some(3));
+        assert_eq!(exit_code(b"-1) = ?"), Some(255));
+        assert_eq!(exit_code(b"256) = ?"), Some(0));
+        assert_eq!(exit_code(b"x"), None);
+    }
+}

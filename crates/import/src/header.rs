@@ -1,0 +1,178 @@
+//! The header and trailer of an imported trace: above all, what it does not know.
+
+use std::collections::BTreeMap;
+
+use proctrace_trace::{
+    Ended, Header, Knowledge, LossCount, Outcome, PayloadUsage, Quantity, RecorderUsage, Trailer,
+};
+use proctrace_wire::{Family, Kind, WIRE_VERSION, escape::to_text};
+
+use crate::seen::Seen;
+use crate::totals::{Root, Totals};
+use crate::world::ENV_NAMES;
+
+/// The time of the first line on the clock of the records, which has no relation to that of the machine:
+/// logs do not have it.
+pub(crate) const START_NS: u64 = 1_000_000_000;
+/// Without samples it only decides how finely a recording is divided.
+const INTERVAL_NS: u64 = 100_000_000;
+
+/// A header that knows nothing, of a machine that is not known: an empty name, no CPU, no memory.
+pub fn blank(backend: &str, scope: &str, started_unix_ns: u64) -> Header {
+    let mut header = Header {
+        wire_version: WIRE_VERSION,
+        recorder: env!("CARGO_PKG_VERSION").to_owned(),
+        backend: backend.to_owned(),
+        command: Vec::new(),
+        scope: scope.to_owned(),
+        restricted: false,
+        cgroup: None,
+        cwd: String::new(),
+        host: String::new(),
+        kernel: String::new(),
+        machine: String::new(),
+        cpus: 0,
+        page_bytes: 4096,
+        memory_bytes: 0,
+        started_unix_ns,
+        started_ns: START_NS,
+        interval_ns: INTERVAL_NS,
+        memory_interval_ns: None,
+        ring_bytes: 0,
+        on_full: String::new(),
+        misses: Vec::new(),
+        opens: false,
+        lookups_timed_one_in: None,
+        waits_min_ns: None,
+        env_names: Vec::new(),
+        tick_ns: None,
+        hooks: Vec::new(),
+        knowledge: BTreeMap::new(),
+    };
+    header.knows_nothing(&format!("not in a log of {backend}"));
+    header
+}
+
+/// What is known about a log of strace when it has been read.
+pub(crate) struct Read<'a> {
+    pub(crate) seen: Seen,
+    pub(crate) totals: Totals,
+    pub(crate) root: Option<&'a Root>,
+    /// Whether strace was told to follow children, as far as the log shows.
+    pub(crate) follows: bool,
+    pub(crate) started_unix_ns: u64,
+}
+
+/// The header of a log of strace.
+pub(crate) fn of_strace(read: &Read<'_>) -> Header {
+    let scope = if read.root.is_some() { "command" } else { "pids" };
+    let mut header = blank("strace", scope, read.started_unix_ns);
+    let argv = read.root.map(|root| &root.argv[..]).unwrap_or_default();
+    header.command = argv.iter().map(|argument| to_text(argument).into_owned()).collect();
+    for family in Family::ALL.into_iter().filter(|family| read.seen.has(*family)) {
+        header.misses.push(family.name().to_owned());
+    }
+    header.opens = read.seen.has(Family::Open);
+    if read.totals.with_environment > 0 {
+        header.env_names = ENV_NAMES.map(str::to_owned).to_vec();
+    }
+    for quantity in Quantity::ALL {
+        if let Some(knowledge) = knowledge(quantity, read) {
+            header.knowledge.insert(quantity.name().to_owned(), knowledge);
+        }
+    }
+    header
+}
+
+/// How well a log knows a quantity; `None` for those that no log has.
+fn knowledge(quantity: Quantity, read: &Read<'_>) -> Option<Knowledge> {
+    let Read { seen, totals, .. } = read;
+    let absent = |reason: &str| Knowledge::Absent { reason: reason.to_owned() };
+    let estimate = |method: String| Knowledge::Estimate { method };
+    let exact_if = |known: bool, reason: &str| match known {
+        true => Knowledge::Exact,
+        false => absent(reason),
+    };
+    const NOT_LOGGED: &str = "the log of strace has no such calls";
+    if let Some(family) = quantity.family() {
+        let family = Family::from_name(family)?;
+        return Some(exact_if(seen.has(family), NOT_LOGGED));
+    }
+    Some(match quantity {
+        Quantity::Forks if !seen.has_forks() && !seen.is_everything() && totals.processes > 1 => {
+            absent(NOT_LOGGED)
+        }
+        Quantity::Forks if seen.has_forks() && !read.follows => {
+            estimate("strace ran without -f: only the children of one process".to_owned())
+        }
+        Quantity::Forks => Knowledge::Exact,
+        Quantity::Execs if seen.has_forks() && !read.follows => {
+            absent("strace ran without -f: what children executed is not in the log")
+        }
+        Quantity::Execs => exact_if(seen.has(Family::Exec), NOT_LOGGED),
+        Quantity::Argv if !seen.has(Family::Exec) => absent(NOT_LOGGED),
+        Quantity::Argv if totals.argv_cut > 0 => {
+            estimate(format!("strace cut the arguments of {} execs (-s)", totals.argv_cut))
+        }
+        Quantity::Argv => Knowledge::Exact,
+        Quantity::Environment if totals.with_environment == 0 => absent("strace ran without -v"),
+        Quantity::Environment if totals.environments_cut + totals.without_environment > 0 => {
+            let cut = totals.environments_cut + totals.without_environment;
+            estimate(format!("strace cut the environments of {cut} execs (-s)"))
+        }
+        Quantity::Environment => Knowledge::Exact,
+        Quantity::OpenedFiles if !seen.has(Family::Open) => absent(NOT_LOGGED),
+        Quantity::OpenedFiles if totals.opens_as_given > 0 => {
+            estimate("paths as given to the calls: strace ran without -y".to_owned())
+        }
+        Quantity::OpenedFiles => Knowledge::Exact,
+        Quantity::LookupTimes => absent("calls take much longer under strace"),
+        _ => return None,
+    })
+}
+
+/// Totals of what was written.
+pub(crate) struct Written {
+    pub(crate) ended_ns: u64,
+    pub(crate) all_ended: bool,
+    pub(crate) tasks: u64,
+    pub(crate) records: BTreeMap<String, u64>,
+    pub(crate) losses: Vec<LossCount>,
+}
+
+/// The trailer. The usage of the command is 0 because it is not known: the header says so.
+pub(crate) fn trailer(written: Written, root: Option<&Root>) -> Trailer {
+    let payload = root.and_then(|root| {
+        Some(PayloadUsage {
+            outcome: Outcome::of_status(root.status?),
+            exited_ns: root.ended_ns,
+            user_ns: 0,
+            system_ns: 0,
+            maxrss_bytes: 0,
+        })
+    });
+    Trailer {
+        ended_ns: written.ended_ns,
+        ended: match (written.all_ended, &payload) {
+            (true, _) => Ended::TreeExited,
+            (false, Some(_)) => Ended::RootExited,
+            (false, None) => Ended::Interrupted,
+        },
+        payload,
+        tasks: written.tasks,
+        records: written.records,
+        losses: written.losses,
+        cgroup: None,
+        recorder: RecorderUsage::default(),
+        programs: Vec::new(),
+    }
+}
+
+/// Counts by the name of their kind, without zeros.
+pub(crate) fn by_name(count: impl Fn(Kind) -> u64) -> BTreeMap<String, u64> {
+    Kind::ALL
+        .into_iter()
+        .filter(|kind| count(*kind) > 0)
+        .map(|kind| (kind.name().to_owned(), count(kind)))
+        .collect()
+}

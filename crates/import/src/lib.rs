@@ -1,0 +1,31 @@
+//! Logs of other tools as records of proctrace: what the log says becomes records, what it does not say
+//! is declared absent in the header.
+//!
+//! [`strace()`] and [`prmon()`] pass records one by one to a callback, and return header and trailer at the
+//! end, because only then it is known what the log knows. They read any input, in memory that is bounded
+//! by the tasks that are alive at a time; what they do not understand they count.
+
+mod call;
+mod clock;
+mod doubts;
+mod emit;
+mod error;
+mod header;
+mod kept;
+mod line;
+mod log;
+mod names;
+mod prmon;
+mod seen;
+mod strace;
+mod text;
+mod totals;
+mod world;
+
+pub use doubts::{Doubt, Doubts};
+pub use emit::Push;
+pub use error::ImportError;
+pub use header::blank;
+pub use log::{Log, Open, is_without_pids};
+pub use prmon::prmon;
+pub use strace::{Imported, strace};

@@ -1,0 +1,97 @@
+//! Which calls strace was asked to log, as far as the log shows.
+
+use proctrace_wire::{Call, Family};
+
+use crate::call::Role;
+
+/// The families of calls, and others that show what strace was asked to log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Seen(u32);
+
+impl Seen {
+    const FORK: u32 = 1 << 8;
+    const OF_FILES: u32 = 1 << 9;
+    /// Every start of a program makes these calls, so logs of all calls have them.
+    const EVERYWHERE: [&'static [u8]; 4] = [b"read", b"mmap", b"close", b"brk"];
+
+    pub(crate) fn note(&mut self, name: &[u8], role: Role) {
+        self.0 |= match role {
+            Role::Lookup(call) | Role::Exec(call) => family_bit(call),
+            Role::Fork(_) => Self::FORK,
+            Role::Other => match Self::EVERYWHERE.iter().position(|known| *known == name) {
+                Some(at) => 1 << (16 + at),
+                None if is_of_files(name) => Self::OF_FILES,
+                None => 0,
+            },
+            Role::Directory | Role::Name | Role::End | Role::Id => 0,
+        };
+    }
+
+    /// Whether calls were not limited by `-e`, as far as the log shows.
+    pub(crate) fn is_everything(self) -> bool {
+        self.0 >> 16 == (1 << Self::EVERYWHERE.len()) - 1
+    }
+
+    pub(crate) fn has_forks(self) -> bool {
+        self.0 & Self::FORK != 0
+    }
+
+    /// Whether the log would have calls of a family.
+    pub(crate) fn has(self, family: Family) -> bool {
+        let bit = family.calls().first().map_or(0, |call| family_bit(*call));
+        self.0 & bit != 0 || self.is_everything() || self.0 & Self::OF_FILES != 0
+    }
+}
+
+fn family_bit(call: Call) -> u32 {
+    let family = Family::of(call);
+    let at = Family::ALL.iter().position(|known| Some(*known) == family);
+    at.map_or(0, |at| 1 << at)
+}
+
+/// Calls that nobody asks for one by one: `-e trace=%file` includes them.
+fn is_of_files(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"getcwd"
+            | b"statfs"
+            | b"unlink"
+            | b"unlinkat"
+            | b"mkdir"
+            | b"mkdirat"
+            | b"rmdir"
+            | b"rename"
+            | b"renameat"
+            | b"renameat2"
+            | b"link"
+            | b"linkat"
+            | b"symlink"
+            | b"symlinkat"
+            | b"chmod"
+            | b"fchmodat"
+            | b"utimensat"
+            | b"chown"
+            | b"fchownat"
+            | b"truncate"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_logged_shows_in_the_calls() {
+        let of = |names: &[&[u8]]| {
+            let mut seen = Seen::default();
+            names.iter().for_each(|name| seen.note(name, Role::of(name)));
+            seen
+        };
+        let few = of(&[b"openat", b"execve"]);
+        assert!(few.has(Family::Open) && few.has(Family::Exec) && !few.has(Family::Stat));
+        assert!(!few.has_forks() && !few.is_everything());
+        let files = of(&[b"openat", b"getcwd"]);
+        assert!(files.has(Family::Chdir) && !files.is_everything());
+        assert!(of(&[b"read", b"mmap", b"close", b"brk"]).is_everything());
+    }
+}

@@ -1,0 +1,401 @@
+//! From the lines of strace to records: calls that end on a later line, tasks that are seen before the
+//! call that created them returns, times.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+use proctrace_trace::{Header, Trailer};
+use proctrace_wire::layout::{LOSS_ANY_CPU, Loss};
+use proctrace_wire::{Call, Family, Kind, Stream};
+
+use crate::call::{Forked, Parsed, Role, beginning, exit_code, failure};
+use crate::clock::Clock;
+use crate::doubts::Doubts;
+use crate::emit::{Emitter, Push, head};
+use crate::error::ImportError;
+use crate::header::{self, Written};
+use crate::line::{Body, Line, decimal, id};
+use crate::log::{Log, Reading, read_all};
+use crate::seen::Seen;
+use crate::text::{Returned, find};
+use crate::world::{Begun, World};
+
+/// Lines and bytes kept of tasks whose creation has not returned yet. That takes as long as one system
+/// call, except in a log that is not what it seems.
+const HELD_LINES: usize = 1 << 14;
+const HELD_BYTES: usize = 64 << 20;
+/// After this many calls without a time there will be none.
+const CALLS_WITHOUT_TIME: u64 = 100;
+
+/// The result of an import.
+#[derive(Debug)]
+pub struct Imported {
+    /// The header of the trace.
+    pub header: Header,
+    /// The trailer.
+    pub trailer: Trailer,
+    /// Processes.
+    pub processes: u64,
+    /// Threads besides the first of each process.
+    pub threads: u64,
+    /// Lines read.
+    pub lines: u64,
+    /// Lines that were not understood.
+    pub doubts: Doubts,
+}
+
+/// Imports logs of strace: passes their records to `push`. The header is known only at the end.
+///
+/// # Errors
+/// If a log cannot be read, is not a log of strace, or has no times; and the first error of `push`.
+pub fn strace(logs: Vec<Log>, push: &mut Push<'_>) -> Result<Imported, ImportError> {
+    let name = logs.first().map(|log| log.name.clone()).unwrap_or_default();
+    let mut importer = Importer::new(Emitter::new(push));
+    read_all(logs, &mut |reading| importer.line(reading))?;
+    importer.finish(name)
+}
+
+/// A line of a task that is not known yet.
+struct Held {
+    time_ns: u64,
+    body: Vec<u8>,
+}
+
+struct Importer<'a> {
+    world: World<'a>,
+    seen: Seen,
+    doubts: Doubts,
+    clock: Clock,
+    /// Tasks in a call that creates another.
+    forkers: BTreeSet<i32>,
+    /// Tasks that appeared meanwhile, with their lines.
+    held: HashMap<i32, Vec<Held>>,
+    held_lines: usize,
+    held_bytes: usize,
+    /// Lines that can be processed now.
+    queue: VecDeque<(i32, Held)>,
+    /// Tasks that ended according to their parent, before the log had any other end.
+    ended_by_parent: HashSet<i32>,
+    ends: u64,
+    lines: u64,
+    calls: u64,
+    with_pid: bool,
+    /// The place of the current line.
+    log: String,
+    number: u64,
+    /// Whether it is the last one and has no end.
+    is_cut: bool,
+}
+
+impl<'a> Importer<'a> {
+    fn new(emit: Emitter<'a>) -> Self {
+        Self {
+            world: World::new(emit),
+            seen: Seen::default(),
+            doubts: Doubts::default(),
+            clock: Clock::default(),
+            forkers: BTreeSet::new(),
+            held: HashMap::new(),
+            held_lines: 0,
+            held_bytes: 0,
+            queue: VecDeque::new(),
+            ended_by_parent: HashSet::new(),
+            ends: 0,
+            lines: 0,
+            calls: 0,
+            with_pid: false,
+            log: String::new(),
+            number: 0,
+            is_cut: false,
+        }
+    }
+
+    fn line(&mut self, reading: &Reading) -> Result<(), ImportError> {
+        self.lines = self.lines.saturating_add(1);
+        (self.number, self.is_cut) = (reading.number, reading.is_cut);
+        if self.log != reading.name {
+            self.log.clone_from(&reading.name);
+        }
+        let Line { pid, stamp, body } = reading.line();
+        let said = Body::of(body);
+        if said == Body::Other || reading.is_too_long {
+            // Without a time it is not strace's: output of the program, or the rest of a cut line.
+            let lost = stamp.map(|_| match said {
+                Body::Call { name, .. } | Body::Resumed { name, .. } => Role::of(name).kind(),
+                _ => Some(Kind::Fork),
+            });
+            let lost = lost.flatten().filter(|_| !reading.is_cut);
+            self.doubts.note(&self.log, self.number, reading.raw(), lost);
+            return Ok(());
+        }
+        let time_ns = self.clock.at(stamp, reading.moment_ns);
+        if matches!(said, Body::Call { .. } | Body::Resumed { .. }) {
+            self.calls += 1;
+            if self.clock.origin.is_none() && self.calls >= CALLS_WITHOUT_TIME {
+                return Err(ImportError::NoTimes { name: self.log.clone() });
+            }
+        }
+        self.with_pid |= pid.is_some() || reading.is_of_one;
+        let pid = pid.unwrap_or_else(|| self.anonymous(reading));
+        self.take(pid, time_ns, body);
+        while let Some((pid, held)) = self.queue.pop_front() {
+            self.take(pid, held.time_ns, &held.body);
+        }
+        match self.world.emit.take_error() {
+            Some(error) => Err(ImportError::Write(error)),
+            None => Ok(()),
+        }
+    }
+
+    /// The task of a line without pid: strace prints none while it follows one task only.
+    fn anonymous(&self, reading: &Reading) -> i32 {
+        let mut alive = self.world.tasks.keys();
+        match (alive.next(), alive.next()) {
+            (Some(only), None) if !reading.is_of_one => *only,
+            _ => reading.anonymous,
+        }
+    }
+
+    fn take(&mut self, pid: i32, time_ns: u64, body: &[u8]) {
+        let said = Body::of(body);
+        if matches!(said, Body::Attached { .. } | Body::Detached | Body::Remark | Body::Other) {
+            return;
+        }
+        if !self.world.tasks.contains_key(&pid) {
+            if matches!(said, Body::Ended { .. }) && self.ended_by_parent.remove(&pid) {
+                return;
+            }
+            if self.held.contains_key(&pid) || !self.forkers.is_empty() {
+                self.hold(pid, time_ns, body);
+                return;
+            }
+            self.introduce(pid, time_ns, &said);
+        }
+        self.act(pid, time_ns, said);
+    }
+
+    /// A task that no call in the log created.
+    fn introduce(&mut self, pid: i32, time_ns: u64, said: &Body<'_>) {
+        let executes = |name: &[u8]| matches!(Role::of(name), Role::Exec(_));
+        let is_launched = matches!(said, Body::Call { name, .. } if executes(name));
+        let is_first = self.world.totals.processes == 0;
+        self.world.attach(pid, time_ns, is_launched && is_first);
+    }
+
+    fn hold(&mut self, pid: i32, time_ns: u64, body: &[u8]) {
+        self.held_lines += 1;
+        self.held_bytes += body.len();
+        self.held.entry(pid).or_default().push(Held { time_ns, body: body.to_vec() });
+        if self.held_lines > HELD_LINES || self.held_bytes > HELD_BYTES {
+            self.forkers.clear();
+            self.release_all();
+        }
+    }
+
+    /// The held tasks were created by nobody in the log.
+    fn release_all(&mut self) {
+        let mut held: Vec<(i32, Vec<Held>)> = self.held.drain().collect();
+        (self.held_lines, self.held_bytes) = (0, 0);
+        held.sort_by_key(|(pid, lines)| (lines.first().map(|line| line.time_ns), *pid));
+        for (pid, lines) in held {
+            self.queue.extend(lines.into_iter().map(|line| (pid, line)));
+        }
+    }
+
+    fn act(&mut self, pid: i32, time_ns: u64, said: Body<'_>) {
+        match said {
+            Body::Call { name, text } => self.call(pid, time_ns, name, text),
+            Body::Resumed { name, text } => self.resumed(pid, time_ns, name, text),
+            Body::Signal { text } => self.signal(time_ns, text),
+            Body::Ended { status } => {
+                self.ends = self.ends.saturating_add(1);
+                self.stop_forking(pid);
+                self.world.end(pid, time_ns, status);
+            }
+            Body::Superseded { by } => self.world.supersede(pid, by, time_ns),
+            Body::Attached { .. } | Body::Detached | Body::Remark | Body::Other => {}
+        }
+    }
+
+    fn call(&mut self, pid: i32, time_ns: u64, name: &[u8], text: &[u8]) {
+        let role = Role::of(name);
+        self.seen.note(name, role);
+        if role == Role::Other || role == Role::Id {
+            return;
+        }
+        let Some(text) = beginning(text) else {
+            self.complete(pid, time_ns, role, text);
+            return;
+        };
+        if let Some(task) = self.world.tasks.get_mut(&pid) {
+            if role == Role::End {
+                task.ending = exit_code(text).map(|code| code << 8);
+            }
+            task.begun = Some(Begun { role, text: text.to_vec() });
+        }
+        if matches!(role, Role::Fork(_)) {
+            self.forkers.insert(pid);
+        }
+    }
+
+    fn resumed(&mut self, pid: i32, time_ns: u64, name: &[u8], text: &[u8]) {
+        let role = Role::of(name);
+        self.seen.note(name, role);
+        if role == Role::Other || role == Role::Id {
+            return;
+        }
+        let begun = self.world.tasks.get_mut(&pid).and_then(|task| task.begun.take());
+        // If the log begins between the two, the arguments are missing.
+        let mut whole = begun.filter(|begun| begun.role == role).map_or(Vec::new(), |it| it.text);
+        whole.extend_from_slice(text);
+        self.complete(pid, time_ns, role, &whole);
+        self.stop_forking(pid);
+    }
+
+    fn stop_forking(&mut self, pid: i32) {
+        if self.forkers.remove(&pid) && self.forkers.is_empty() && !self.held.is_empty() {
+            self.release_all();
+        }
+    }
+
+    fn signal(&mut self, time_ns: u64, text: &[u8]) {
+        // Logs without `+++` lines (-qq): a parent learns of the end.
+        if self.ends > 0 || !text.starts_with(b"--- SIGCHLD") {
+            return;
+        }
+        let at = find(text, 0, b"si_pid=").map(|at| at + b"si_pid=".len());
+        let number = at.and_then(|at| decimal(text.get(at..)?));
+        let Some(child) = number.and_then(|(_, number)| id(number)) else { return };
+        if let Some(status) = self.world.tasks.get(&child).and_then(|task| task.ending) {
+            self.world.end(child, time_ns, status);
+            self.ended_by_parent.insert(child);
+        }
+    }
+
+    fn complete(&mut self, pid: i32, time_ns: u64, role: Role, text: &[u8]) {
+        if role == Role::End {
+            if let (Some(task), Some(code)) = (self.world.tasks.get_mut(&pid), exit_code(text)) {
+                task.ending = Some(code << 8);
+            }
+            return;
+        }
+        let Some(parsed) = Parsed::of(text) else {
+            // A call that the end of the log cuts has not returned.
+            let lost = if self.is_cut { None } else { role.kind() };
+            self.doubts.note(&self.log, self.number, text, lost);
+            return;
+        };
+        match role {
+            Role::Fork(call) => {
+                if let Some(forked) = parsed.forked(call) {
+                    self.fork(pid, time_ns, forked);
+                }
+            }
+            Role::Exec(call) => match parsed.returned {
+                Returned::Value(..) => self.world.exec(pid, time_ns, &parsed.executed(call)),
+                Returned::Error(error) => {
+                    self.world.exec_failed(pid, time_ns, &parsed.asked(call), error);
+                }
+                Returned::Nothing => {}
+            },
+            Role::Lookup(call) => self.lookup(pid, time_ns, call, &parsed),
+            Role::Directory => {
+                if failure(parsed.returned).is_none() {
+                    self.world.directory(pid, parsed.directory().as_deref());
+                }
+            }
+            Role::Name => {
+                if let Some(name) = parsed.new_name() {
+                    self.world.rename(pid, time_ns, &name);
+                }
+            }
+            Role::End | Role::Id | Role::Other => {}
+        }
+    }
+
+    fn lookup(&mut self, pid: i32, time_ns: u64, call: Call, parsed: &Parsed<'_>) {
+        if let Some(error) = failure(parsed.returned) {
+            self.world.lookup_failed(pid, time_ns, &parsed.asked(call), error);
+            return;
+        }
+        match (parsed.returned, Family::of(call)) {
+            (Returned::Value(_, file), Some(Family::Open)) => {
+                self.world.opened(pid, time_ns, parsed.asked(call), file);
+            }
+            (Returned::Value(..), Some(Family::Chdir)) => {
+                self.world.directory(pid, parsed.asked(call).path.as_deref());
+            }
+            _ => {}
+        }
+    }
+
+    fn fork(&mut self, pid: i32, time_ns: u64, mut forked: Forked) {
+        let is_held = self.held.contains_key(&forked.child);
+        let is_last = self.forkers.iter().all(|forker| *forker == pid);
+        // The caller has another pid namespace: the one task that waits for a parent is this one.
+        if !is_held
+            && is_last
+            && self.held.len() == 1
+            && let Some(only) = self.held.keys().next()
+        {
+            forked.child = *only;
+        }
+        let held = self.held.remove(&forked.child).unwrap_or_default();
+        self.held_lines -= held.len().min(self.held_lines);
+        let bytes: usize = held.iter().map(|line| line.body.len()).sum();
+        self.held_bytes -= bytes.min(self.held_bytes);
+        let born_ns = held.first().map_or(time_ns, |first| first.time_ns.saturating_sub(1));
+        self.world.fork(pid, born_ns, &forked);
+        self.queue.extend(held.into_iter().map(|line| (forked.child, line)));
+    }
+
+    fn finish(mut self, name: String) -> Result<Imported, ImportError> {
+        self.forkers.clear();
+        self.release_all();
+        while let Some((pid, held)) = self.queue.pop_front() {
+            self.take(pid, held.time_ns, &held.body);
+            self.forkers.clear();
+        }
+        if self.calls == 0 && self.ends == 0 {
+            return Err(ImportError::NotALog { name, tool: "strace" });
+        }
+        if self.clock.origin.is_none() {
+            return Err(ImportError::NoTimes { name });
+        }
+        let ended_ns = self.clock.next();
+        self.world.end_those_that_said_so(ended_ns);
+        self.doubts.lose(Kind::Exit, self.world.totals.unended);
+        let losses = self.doubts.losses();
+        for loss in &losses {
+            let head = head(Kind::Loss, 0, ended_ns);
+            let (kind, reason) = (loss.kind as u16, loss.reason as u16);
+            let record = Loss { head, kind, reason, cpu: LOSS_ANY_CPU, count: loss.count };
+            self.world.emit.put(Stream::Lifecycle, head, &record, &[]);
+        }
+        if let Some(error) = self.world.emit.take_error() {
+            return Err(ImportError::Write(error));
+        }
+        let World { emit, tasks, totals, root, .. } = self.world;
+        let header = header::of_strace(&header::Read {
+            seen: self.seen,
+            totals,
+            root: root.as_ref(),
+            follows: self.with_pid || totals.processes > 1,
+            started_unix_ns: self.clock.unix_ns.unwrap_or(0),
+        });
+        let written = Written {
+            ended_ns,
+            all_ended: tasks.is_empty(),
+            tasks: totals.processes.saturating_add(totals.threads),
+            records: header::by_name(|kind| emit.records(kind)),
+            losses,
+        };
+        Ok(Imported {
+            header,
+            trailer: header::trailer(written, root.as_ref()),
+            processes: totals.processes,
+            threads: totals.threads,
+            lines: self.lines,
+            doubts: self.doubts,
+        })
+    }
+}

@@ -1,0 +1,357 @@
+//! The tasks of a log: who is alive, and the records of what each does.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use proctrace_wire::layout::{
+    ATTACH_ROOT, Attach, EXIT_PROCESS, ExecFixed, Exit, Fork, Rename,
+};
+use proctrace_wire::{Kind, Stream};
+use zerocopy::FromZeros;
+
+use crate::call::{Asked, Executed, Forked, Role};
+use crate::emit::{Emitter, Environment, head};
+use crate::kept::{block_of, comm_of, whole};
+use crate::names::{CLONE_PARENT, CLONE_THREAD};
+use crate::text::{Strings, unescape};
+use crate::totals::{Root, Totals};
+
+type FastMap<K, V> = HashMap<K, V, RandomState>;
+
+/// Variables that matter, as a recorder records by default.
+pub(crate) const ENV_NAMES: [&str; 5] =
+    ["PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "ROOTSYS"];
+
+/// The parent of those whose parent has ended.
+const INIT: i32 = 1;
+
+/// A call of which only the beginning is known.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) role: Role,
+    /// Empty where the arguments do not matter.
+    pub(crate) text: Vec<u8>,
+}
+
+/// A live task.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) serial: u32,
+    process: u32,
+    tid: i32,
+    start_ns: u64,
+    comm: [u8; 16],
+    opens: u32,
+    lookups_failed: u32,
+    execs_failed: u32,
+    pub(crate) begun: Option<Begun>,
+    /// The wait(2) status with which it has said that it ends.
+    pub(crate) ending: Option<u32>,
+}
+
+/// A process with at least one live task.
+#[derive(Debug)]
+struct Process {
+    tgid: i32,
+    parent: u32,
+    alive: u32,
+    /// None if it is not known.
+    cwd: Option<Vec<u8>>,
+}
+
+/// All live tasks, and where their records go.
+pub(crate) struct World<'a> {
+    pub(crate) emit: Emitter<'a>,
+    pub(crate) tasks: FastMap<i32, Task>,
+    processes: FastMap<u32, Process>,
+    serials: u32,
+    pub(crate) totals: Totals,
+    pub(crate) root: Option<Root>,
+}
+
+impl<'a> World<'a> {
+    pub(crate) fn new(emit: Emitter<'a>) -> Self {
+        Self {
+            emit,
+            tasks: FastMap::default(),
+            processes: FastMap::default(),
+            serials: 0,
+            totals: Totals::default(),
+            root: None,
+        }
+    }
+
+    fn next_serial(&mut self) -> u32 {
+        self.serials = self.serials.saturating_add(1);
+        self.serials
+    }
+
+    fn add(&mut self, serial: u32, process: u32, tid: i32, time_ns: u64, comm: [u8; 16]) {
+        let task = Task {
+            serial,
+            process,
+            tid,
+            start_ns: time_ns,
+            comm,
+            opens: 0,
+            lookups_failed: 0,
+            execs_failed: 0,
+            begun: None,
+            ending: None,
+        };
+        self.tasks.insert(tid, task);
+        if serial == process {
+            self.totals.processes += 1;
+        } else {
+            self.totals.threads += 1;
+        }
+    }
+
+    /// A task whose birth the log does not have.
+    pub(crate) fn attach(&mut self, pid: i32, time_ns: u64, is_launched: bool) {
+        self.make_room(pid, time_ns);
+        let serial = self.next_serial();
+        self.add(serial, serial, pid, time_ns, [0; 16]);
+        self.processes.insert(serial, Process { tgid: pid, parent: 0, alive: 1, cwd: None });
+        let is_root = is_launched && self.root.is_none();
+        if is_root {
+            self.root = Some(Root { serial, ..Root::default() });
+        }
+        let mut attach = Attach::new_zeroed();
+        attach.head = head(Kind::Attach, serial, time_ns);
+        attach.process = serial;
+        (attach.tgid, attach.tid, attach.tgid_ns, attach.tid_ns) = (pid, pid, pid, pid);
+        attach.bits = if is_root { ATTACH_ROOT } else { 0 };
+        attach.start_ns = time_ns;
+        self.emit.put(Stream::Lifecycle, attach.head, &attach, &[]);
+    }
+
+    /// A task with this pid that should be alive is not any more: its pid was given to another.
+    fn make_room(&mut self, pid: i32, time_ns: u64) {
+        match self.tasks.get(&pid).map(|task| task.ending) {
+            Some(Some(status)) => self.end(pid, time_ns, status),
+            Some(None) => {
+                self.totals.unended += 1;
+                if let Some(task) = self.tasks.remove(&pid) {
+                    self.leave(task.process);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Counts a task out of its process; returns whether it was the last.
+    fn leave(&mut self, process: u32) -> bool {
+        let Some(known) = self.processes.get_mut(&process) else { return true };
+        known.alive = known.alive.saturating_sub(1);
+        let is_last = known.alive == 0;
+        if is_last {
+            self.processes.remove(&process);
+        }
+        is_last
+    }
+
+    /// `forker` has created a task.
+    pub(crate) fn fork(&mut self, forker: i32, time_ns: u64, forked: &Forked) {
+        if forker == forked.child {
+            return;
+        }
+        self.make_room(forked.child, time_ns);
+        let Some(by) = self.tasks.get(&forker) else { return };
+        let (serial, process, comm) = (by.serial, by.process, by.comm);
+        let Some(of) = self.processes.get(&process) else { return };
+        let (tgid, grandparent, cwd) = (of.tgid, of.parent, of.cwd.clone());
+        let child = self.next_serial();
+        let is_thread = forked.flags & CLONE_THREAD != 0;
+        let child_process = if is_thread { process } else { child };
+        let child_tgid = if is_thread { tgid } else { forked.child };
+        let parent = match forked.flags & (CLONE_PARENT | CLONE_THREAD) {
+            0 => process,
+            _ => grandparent,
+        };
+        let parent_tgid = self.processes.get(&parent).map_or(INIT, |parent| parent.tgid);
+        match self.processes.get_mut(&process) {
+            Some(process) if is_thread => process.alive = process.alive.saturating_add(1),
+            _ => {
+                let born = Process { tgid: child_tgid, parent, alive: 1, cwd };
+                self.processes.insert(child, born);
+            }
+        }
+        self.add(child, child_process, forked.child, time_ns, comm);
+        let fork = Fork {
+            head: head(Kind::Fork, serial, time_ns),
+            process,
+            tgid,
+            tid: forker,
+            child,
+            child_process,
+            child_tgid,
+            child_tid: forked.child,
+            parent_tgid,
+            child_tgid_ns: if is_thread { child_tgid } else { forked.child_ns },
+            child_tid_ns: forked.child_ns,
+            call: forked.call as u16,
+            exit_signal: forked.exit_signal,
+            pad: 0,
+            flags: forked.flags,
+            start_ns: time_ns,
+            comm,
+        };
+        self.emit.put(Stream::Lifecycle, fork.head, &fork, &[]);
+    }
+
+    /// A successful exec.
+    pub(crate) fn exec(&mut self, pid: i32, time_ns: u64, executed: &Executed) {
+        let env_id = self.environment(time_ns, executed.environment.as_ref());
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        let Some(process) = self.processes.get_mut(&task.process) else { return };
+        let path = executed.asked.path.as_deref().unwrap_or_default();
+        if let (Some(directory), false) = (&executed.asked.directory, path.starts_with(b"/")) {
+            process.cwd = Some(directory.clone());
+        }
+        let cwd = process.cwd.clone().unwrap_or_default();
+        let (argv, bits) = block_of(executed.argv.as_ref());
+        task.comm = comm_of(path.rsplit(|byte| *byte == b'/').next().unwrap_or_default());
+        let mut fixed = ExecFixed::new_zeroed();
+        fixed.head = head(Kind::Exec, task.serial, time_ns);
+        (fixed.process, fixed.tgid, fixed.tid) = (task.process, process.tgid, pid);
+        fixed.old_tid = task.tid;
+        task.tid = pid;
+        (fixed.bits, fixed.env_id, fixed.comm) = (bits, env_id, task.comm);
+        let strings = executed.argv.as_ref().map_or(0, |argv| argv.strings.len());
+        fixed.argc = u32::try_from(strings).unwrap_or(u32::MAX);
+        let exe = whole(path, executed.asked.directory.as_deref().unwrap_or(&cwd));
+        self.emit.exec(fixed, [path, &exe, &cwd], &argv);
+        self.totals.argv_cut += u64::from(bits != 0);
+        let root = self.root.as_mut().filter(|root| root.serial == fixed.head.task);
+        if let Some(root) = root.filter(|root| root.argv.is_empty()) {
+            let strings = executed.argv.iter().flat_map(|argv| &argv.strings);
+            root.argv = strings.map(|string| string.bytes.clone()).collect();
+        }
+    }
+
+    fn environment(&mut self, time_ns: u64, strings: Option<&Strings>) -> u64 {
+        let Some(strings) = strings else {
+            self.totals.without_environment += 1;
+            return 0;
+        };
+        self.totals.with_environment += 1;
+        let mut environment = Environment { block: Vec::new(), is_cut: strings.is_cut };
+        for variable in &strings.strings {
+            let mut parts = variable.bytes.splitn(2, |byte| *byte == b'=');
+            let name = parts.next().unwrap_or_default();
+            if !ENV_NAMES.iter().any(|known| known.as_bytes() == name) {
+                continue;
+            }
+            // Half a search path would be searched differently.
+            if variable.is_cut {
+                environment.is_cut = true;
+                continue;
+            }
+            environment.block.extend_from_slice(&variable.bytes);
+            environment.block.push(0);
+        }
+        self.totals.environments_cut += u64::from(environment.is_cut);
+        self.emit.environment(time_ns, &environment)
+    }
+
+    pub(crate) fn exec_failed(&mut self, pid: i32, time_ns: u64, asked: &Asked, error: u16) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        task.execs_failed = task.execs_failed.saturating_add(1);
+        self.emit.exec_failed(task.serial, time_ns, asked, error);
+    }
+
+    pub(crate) fn lookup_failed(&mut self, pid: i32, time_ns: u64, asked: &Asked, error: u16) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        task.lookups_failed = task.lookups_failed.saturating_add(1);
+        self.emit.lookup(task.serial, time_ns, asked, error);
+    }
+
+    /// A successful open; `file` is the file's own path, if the log has it.
+    pub(crate) fn opened(&mut self, pid: i32, time_ns: u64, asked: Asked, file: Option<&[u8]>) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        task.opens = task.opens.saturating_add(1);
+        let cwd = self.processes.get(&task.process).and_then(|process| process.cwd.as_deref());
+        let mut asked = asked;
+        match file {
+            Some(file) => asked.path = Some(unescape(file)),
+            None => {
+                self.totals.opens_as_given += 1;
+                let from = asked.directory.as_deref().or(cwd).unwrap_or_default();
+                asked.path = asked.path.map(|path| whole(&path, from));
+            }
+        }
+        asked.dirfd = crate::names::AT_FDCWD;
+        self.emit.lookup(task.serial, time_ns, &asked, 0);
+    }
+
+    /// The process has gone to another directory; None: it is not known which.
+    pub(crate) fn directory(&mut self, pid: i32, path: Option<&[u8]>) {
+        let Some(task) = self.tasks.get(&pid) else { return };
+        let Some(process) = self.processes.get_mut(&task.process) else { return };
+        process.cwd = path.and_then(|path| {
+            let path = whole(path, process.cwd.as_deref().unwrap_or_default());
+            path.starts_with(b"/").then_some(path)
+        });
+    }
+
+    pub(crate) fn rename(&mut self, pid: i32, time_ns: u64, name: &[u8]) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        task.comm = comm_of(name);
+        let tgid = self.processes.get(&task.process).map_or(pid, |process| process.tgid);
+        let head = head(Kind::Rename, task.serial, time_ns);
+        let (process, comm) = (task.process, task.comm);
+        let rename = Rename { head, process, tgid, tid: pid, pad: 0, comm };
+        self.emit.put(Stream::Lifecycle, head, &rename, &[]);
+    }
+
+    /// A task ended.
+    pub(crate) fn end(&mut self, pid: i32, time_ns: u64, status: u32) {
+        let Some(task) = self.tasks.remove(&pid) else { return };
+        let process = self.processes.get(&task.process);
+        let tgid = process.map_or(pid, |process| process.tgid);
+        let parent = process.and_then(|process| self.processes.get(&process.parent));
+        let parent_tgid = parent.map_or(INIT, |parent| parent.tgid);
+        let is_last = self.leave(task.process);
+        let mut exit = Exit::new_zeroed();
+        exit.head = head(Kind::Exit, task.serial, time_ns);
+        (exit.process, exit.tgid, exit.tid) = (task.process, tgid, pid);
+        (exit.status, exit.parent_tgid) = (status, parent_tgid);
+        exit.bits = if is_last { EXIT_PROCESS } else { 0 };
+        (exit.opens, exit.lookups_failed) = (task.opens, task.lookups_failed);
+        (exit.execs_failed, exit.start_ns, exit.comm) =
+            (task.execs_failed, task.start_ns, task.comm);
+        self.emit.put(Stream::Lifecycle, exit.head, &exit, &[]);
+        if let Some(root) = self.root.as_mut().filter(|root| root.serial == task.process)
+            && is_last
+        {
+            (root.status, root.ended_ns) = (Some(status), time_ns);
+        }
+    }
+
+    /// The thread `by` called exec: the task with the pid of the process has ended, and the thread gets
+    /// its pid.
+    pub(crate) fn supersede(&mut self, pid: i32, by: i32, time_ns: u64) {
+        if pid == by || !self.tasks.contains_key(&by) {
+            return;
+        }
+        self.end(pid, time_ns, 0);
+        if let Some(thread) = self.tasks.remove(&by) {
+            // Its thread id stays the old one until the exec is recorded.
+            self.tasks.insert(pid, thread);
+        }
+    }
+
+    /// Tasks that ended as the log says, although it does not say when: without `+++` lines.
+    pub(crate) fn end_those_that_said_so(&mut self, time_ns: u64) {
+        let mut ending: Vec<(u32, i32, u32)> = self
+            .tasks
+            .iter()
+            .filter_map(|(pid, task)| Some((task.serial, *pid, task.ending?)))
+            .collect();
+        ending.sort_unstable();
+        for (_, pid, status) in ending {
+            self.end(pid, time_ns, status);
+        }
+    }
+}
