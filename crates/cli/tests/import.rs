@@ -141,8 +141,11 @@ fn odd_logs_are_understood() {
     assert_eq!(u64_of(&head["header"]["started_unix_ns"]), 1_600_000_000_000_000_000);
 
     let (events, _, head) = of("relative-T-5.5.log");
-    let mut forks: Vec<_> =
-        events.forks(false).iter().map(|it| (u64_of(&it["pid"]), u64_of(&it["child_pid"]))).collect();
+    let mut forks: Vec<_> = events
+        .forks(false)
+        .iter()
+        .map(|it| (u64_of(&it["pid"]), u64_of(&it["child_pid"])))
+        .collect();
     forks.sort_unstable();
     assert_eq!(forks, [(200, 201), (200, 202), (201, 203)]);
     assert_eq!(events.kind("exec").next().unwrap()["argv_truncated"], true);
@@ -228,7 +231,9 @@ fn real_logs_of_all_options_hold_what_the_program_declares() {
 /// No figure that strace does not know is a number.
 fn unknown_is_null(trace: &Path) {
     let found = report(trace);
-    for key in ["cpu_ns", "user_ns", "system_ns", "waited_cpu_ns", "unwaited_cpu_ns", "maxrss_bytes"] {
+    for key in
+        ["cpu_ns", "user_ns", "system_ns", "waited_cpu_ns", "unwaited_cpu_ns", "maxrss_bytes"]
+    {
         assert_eq!(found["summary"][key], Value::Null, "{key}");
     }
     for key in ["host", "kernel", "cores"] {
@@ -236,7 +241,8 @@ fn unknown_is_null(trace: &Path) {
     }
     assert_eq!(found["run"]["outcome"]["code"], 0);
     for exit in Events::of(trace).kind("exit") {
-        for key in ["run_ns", "user_ns", "nvcsw", "minflt", "maxrss_bytes", "rchar", "run_delay_ns"] {
+        for key in ["run_ns", "user_ns", "nvcsw", "minflt", "maxrss_bytes", "rchar", "run_delay_ns"]
+        {
             assert_eq!(exit[key], Value::Null, "{key}");
         }
     }
@@ -322,7 +328,8 @@ fn prmon_is_one_process_with_memory() {
     let pss: Vec<u64> = events.kind("memory").map(|it| u64_of(&it["pss_bytes"]) >> 10).collect();
     assert_eq!(pss, [100, 900, 400]);
     assert!(events.kind("memory").all(|memory| memory["uss_bytes"] == Value::Null));
-    let cpu: Vec<u64> = events.kind("sample").map(|it| u64_of(&it["run_ns"]) / 1_000_000_000).collect();
+    let cpu: Vec<u64> =
+        events.kind("sample").map(|it| u64_of(&it["run_ns"]) / 1_000_000_000).collect();
     assert_eq!(cpu, [0, 9, 14]);
     let found = report(&trace);
     assert_eq!(found["summary"]["processes"], Value::Null);

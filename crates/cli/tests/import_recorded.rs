@@ -53,7 +53,8 @@ fn an_imported_log_says_what_a_recording_says() {
         .output()
         .expect("strace is here: cargo xtask setup");
     assert!(output.status.success());
-    let import = proctrace().args(["import", "strace", "-o"]).arg(&trace).arg(&log).output().unwrap();
+    let import =
+        proctrace().args(["import", "strace", "-o"]).arg(&trace).arg(&log).output().unwrap();
     assert!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
     let (recorded_facts, imported_facts) = (facts(&events), facts(&Events::of(&trace)));
     let differences: Vec<String> = recorded_facts
@@ -61,12 +62,24 @@ fn an_imported_log_says_what_a_recording_says() {
         .chain(imported_facts.keys())
         .filter(|fact| recorded_facts.get(*fact) != imported_facts.get(*fact))
         .map(|fact| {
-            format!("{fact}: {:?}, imported {:?}", recorded_facts.get(fact), imported_facts.get(fact))
+            format!(
+                "{fact}: {:?}, imported {:?}",
+                recorded_facts.get(fact),
+                imported_facts.get(fact)
+            )
         })
         .collect();
     assert!(differences.is_empty(), "{:#?}", &differences[..differences.len().min(20)]);
     let (one, other) = (report(&recorded.trace()), report(&trace));
-    for key in ["processes", "threads", "execs", "execs_failed", "lookups_failed", "opens", "detached_processes"] {
+    for key in [
+        "processes",
+        "threads",
+        "execs",
+        "execs_failed",
+        "lookups_failed",
+        "opens",
+        "detached_processes",
+    ] {
         assert_eq!(one["summary"][key], other["summary"][key], "{key}");
         assert_ne!(one["summary"][key], Value::Null, "{key}");
     }

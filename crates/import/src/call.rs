@@ -3,7 +3,9 @@
 use proctrace_wire::{Call, Kind};
 
 use crate::names::{AT_FDCWD, CREAT_FLAGS, SIGCHLD, VFORK_FLAGS, call_flags, clone_flags};
-use crate::text::{Returned, Strings, arguments, descriptor, find, quoted, returned, strings, unescape};
+use crate::text::{
+    Returned, Strings, arguments, descriptor, find, quoted, returned, strings, unescape,
+};
 
 /// What a call is to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,7 +267,10 @@ mod tests {
             (asked.dirfd, path, asked.flags)
         };
         let x = Some("x".to_owned());
-        assert_eq!(of(Call::Open, r#""x", O_RDONLY|O_CLOEXEC) = 3"#), (-100, x.clone(), 0o2_000_000));
+        assert_eq!(
+            of(Call::Open, r#""x", O_RDONLY|O_CLOEXEC) = 3"#),
+            (-100, x.clone(), 0o2_000_000)
+        );
         assert_eq!(of(Call::Openat, r#"5, "x", O_RDWR|O_CREAT, 0644) = 3"#), (5, x.clone(), 0o102));
         assert_eq!(
             of(Call::Openat2, r#"AT_FDCWD, "x", {flags=O_WRONLY, resolve=0}, 24) = 3"#),
@@ -286,7 +291,8 @@ mod tests {
         let thread = "child_stack=0x7f, flags=CLONE_VM|CLONE_THREAD, parent_tid=[7], tls=0x7f) = 7";
         let forked = of(Call::Clone, thread).unwrap();
         assert_eq!((forked.child, forked.flags, forked.exit_signal), (7, 0x1_0100, 0));
-        let three = "{flags=CLONE_VM, exit_signal=SIGCHLD, stack=0x7f} => {parent_tid=[7]}, 88) = 7";
+        let three =
+            "{flags=CLONE_VM, exit_signal=SIGCHLD, stack=0x7f} => {parent_tid=[7]}, 88) = 7";
         let forked = of(Call::Clone3, three).unwrap();
         assert_eq!((forked.child, forked.flags, forked.exit_signal), (7, 0x100, 17));
         let inner = "child_stack=NULL, flags=SIGCHLD) = 2 /* 4711 in strace's PID NS */";

@@ -261,14 +261,21 @@ mod tests {
         }
         let kinds: Vec<String> = records
             .iter()
-            .map(|bytes| match Record::decode(Frames::new(bytes).next().unwrap().unwrap()).unwrap() {
-                Record::LookupNamed(named, path) => {
-                    format!("{} {} {}", named.number, String::from_utf8_lossy(path), named.error)
+            .map(|bytes| {
+                match Record::decode(Frames::new(bytes).next().unwrap().unwrap()).unwrap() {
+                    Record::LookupNamed(named, path) => {
+                        format!(
+                            "{} {} {}",
+                            named.number,
+                            String::from_utf8_lossy(path),
+                            named.error
+                        )
+                    }
+                    Record::LookupAgain(again) => format!("again {}", again.number),
+                    Record::OpenedNamed(named, _) => format!("open {}", named.number),
+                    Record::OpenedAgain(again) => format!("open again {}", again.number),
+                    other => panic!("{other:?}"),
                 }
-                Record::LookupAgain(again) => format!("again {}", again.number),
-                Record::OpenedNamed(named, _) => format!("open {}", named.number),
-                Record::OpenedAgain(again) => format!("open again {}", again.number),
-                other => panic!("{other:?}"),
             })
             .collect();
         assert_eq!(kinds, ["1 /a 2", "2 /b 2", "again 1", "3 /a 13", "open 4", "open again 4"]);

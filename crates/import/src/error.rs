@@ -23,7 +23,9 @@ pub enum ImportError {
         name: String,
     },
     /// Several logs whose times are differences cannot be merged.
-    #[error("{name}: times relative to the line before (-r) order only one log; run strace with -ttt")]
+    #[error(
+        "{name}: times relative to the line before (-r) order only one log; run strace with -ttt"
+    )]
     Relative {
         /// The log.
         name: String,

@@ -11,6 +11,7 @@ mod doubts;
 mod emit;
 mod error;
 mod header;
+mod held;
 mod kept;
 mod line;
 mod log;

@@ -282,7 +282,10 @@ mod tests {
         assert_eq!(of("+++ killed by SIGSEGV (core dumped) +++"), Body::Ended { status: 0x8b });
         assert_eq!(of("+++ killed by SIGKILL +++"), Body::Ended { status: 9 });
         assert_eq!(of("+++ superseded by execve in pid 7 +++"), Body::Superseded { by: 7 });
-        assert_eq!(of("--- SIGCHLD {si_pid=3} ---"), Body::Signal { text: b"--- SIGCHLD {si_pid=3} ---" });
+        assert_eq!(
+            of("--- SIGCHLD {si_pid=3} ---"),
+            Body::Signal { text: b"--- SIGCHLD {si_pid=3} ---" }
+        );
         assert_eq!(of("strace: Process 9 attached"), Body::Attached { pid: 9 });
         assert_eq!(of("Process 9 attached (waiting for parent)"), Body::Attached { pid: 9 });
         assert_eq!(of("strace: Process 9 detached"), Body::Detached);

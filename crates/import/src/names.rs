@@ -199,7 +199,10 @@ mod tests {
             assert_eq!(error(name.as_bytes()), Some(number), "{name}");
         }
         assert_eq!(error(b"EWHAT"), None);
-        assert_eq!((signal(b"SIGKILL"), signal(b"SIGRT_2"), signal(b"SIG")), (Some(9), Some(34), None));
+        assert_eq!(
+            (signal(b"SIGKILL"), signal(b"SIGRT_2"), signal(b"SIG")),
+            (Some(9), Some(34), None)
+        );
     }
 
     #[test]

@@ -30,17 +30,8 @@ struct Columns {
 }
 
 /// kB for memory, bytes for input and output, seconds for CPU time.
-const NAMES: [&str; 9] = [
-    "utime",
-    "stime",
-    "rss",
-    "pss",
-    "swap",
-    "rchar",
-    "wchar",
-    "read_bytes",
-    "write_bytes",
-];
+const NAMES: [&str; 9] =
+    ["utime", "stime", "rss", "pss", "swap", "rchar", "wchar", "read_bytes", "write_bytes"];
 
 /// The numbers of one row, in the order of `NAMES`.
 type Row = [Option<u64>; NAMES.len()];
@@ -220,8 +211,13 @@ mod tests {
             .iter()
             .map(|bytes| Record::decode(Frames::new(bytes).next().unwrap().unwrap()).unwrap())
             .collect();
-        let [Record::Attach(_), Record::Sample(first), Record::Memory(_), Record::Sample(_), Record::Memory(last)] =
-            records[..]
+        let [
+            Record::Attach(_),
+            Record::Sample(first),
+            Record::Memory(_),
+            Record::Sample(_),
+            Record::Memory(last),
+        ] = records[..]
         else {
             panic!("{records:?}")
         };
@@ -240,7 +236,10 @@ mod tests {
             ("a\tb\n1\t2\n", "prmon.txt is not a log of prmon"),
             ("Time\tpss\n", "prmon.txt is not a log of prmon"),
             ("Time\tpss\n1\tx\n", "prmon.txt, line 2: there is no number for pss"),
-            ("Time\tpss\n5\t1\n4\t1\n", "prmon.txt, line 3: its time is before that of the row above"),
+            (
+                "Time\tpss\n5\t1\n4\t1\n",
+                "prmon.txt, line 3: its time is before that of the row above",
+            ),
             ("Time\tpss\n\n", "prmon.txt, line 2: there is no number for Time"),
         ] {
             assert_eq!(import(text).err().unwrap().to_string(), wanted, "{text:?}");

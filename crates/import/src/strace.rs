@@ -1,7 +1,7 @@
 //! From the lines of strace to records: calls that end on a later line, tasks that are seen before the
 //! call that created them returns, times.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use proctrace_trace::{Header, Trailer};
 use proctrace_wire::layout::{LOSS_ANY_CPU, Loss};
@@ -13,16 +13,15 @@ use crate::doubts::Doubts;
 use crate::emit::{Emitter, Push, head};
 use crate::error::ImportError;
 use crate::header::{self, Written};
+use crate::held::{Held, Waiting};
 use crate::line::{Body, Line, decimal, id};
 use crate::log::{Log, Reading, read_all};
 use crate::seen::Seen;
 use crate::text::{Returned, find};
 use crate::world::{Begun, World};
 
-/// Lines and bytes kept of tasks whose creation has not returned yet. That takes as long as one system
-/// call, except in a log that is not what it seems.
-const HELD_LINES: usize = 1 << 14;
-const HELD_BYTES: usize = 64 << 20;
+/// Bytes kept of the current line, to be shown.
+const BEGINNING: usize = 256;
 /// After this many calls without a time there will be none.
 const CALLS_WITHOUT_TIME: u64 = 100;
 
@@ -54,12 +53,6 @@ pub fn strace(logs: Vec<Log>, push: &mut Push<'_>) -> Result<Imported, ImportErr
     importer.finish(name)
 }
 
-/// A line of a task that is not known yet.
-struct Held {
-    time_ns: u64,
-    body: Vec<u8>,
-}
-
 struct Importer<'a> {
     world: World<'a>,
     seen: Seen,
@@ -68,9 +61,7 @@ struct Importer<'a> {
     /// Tasks in a call that creates another.
     forkers: BTreeSet<i32>,
     /// Tasks that appeared meanwhile, with their lines.
-    held: HashMap<i32, Vec<Held>>,
-    held_lines: usize,
-    held_bytes: usize,
+    held: Waiting,
     /// Lines that can be processed now.
     queue: VecDeque<(i32, Held)>,
     /// Tasks that ended according to their parent, before the log had any other end.
@@ -82,6 +73,7 @@ struct Importer<'a> {
     /// The place of the current line.
     log: String,
     number: u64,
+    beginning: Vec<u8>,
     /// Whether it is the last one and has no end.
     is_cut: bool,
 }
@@ -94,9 +86,7 @@ impl<'a> Importer<'a> {
             doubts: Doubts::default(),
             clock: Clock::default(),
             forkers: BTreeSet::new(),
-            held: HashMap::new(),
-            held_lines: 0,
-            held_bytes: 0,
+            held: Waiting::default(),
             queue: VecDeque::new(),
             ended_by_parent: HashSet::new(),
             ends: 0,
@@ -105,6 +95,7 @@ impl<'a> Importer<'a> {
             with_pid: false,
             log: String::new(),
             number: 0,
+            beginning: Vec::new(),
             is_cut: false,
         }
     }
@@ -112,6 +103,8 @@ impl<'a> Importer<'a> {
     fn line(&mut self, reading: &Reading) -> Result<(), ImportError> {
         self.lines = self.lines.saturating_add(1);
         (self.number, self.is_cut) = (reading.number, reading.is_cut);
+        self.beginning.clear();
+        self.beginning.extend(reading.raw().iter().take(BEGINNING));
         if self.log != reading.name {
             self.log.clone_from(&reading.name);
         }
@@ -164,7 +157,7 @@ impl<'a> Importer<'a> {
             if matches!(said, Body::Ended { .. }) && self.ended_by_parent.remove(&pid) {
                 return;
             }
-            if self.held.contains_key(&pid) || !self.forkers.is_empty() {
+            if self.held.has(pid) || !self.forkers.is_empty() {
                 self.hold(pid, time_ns, body);
                 return;
             }
@@ -182,10 +175,7 @@ impl<'a> Importer<'a> {
     }
 
     fn hold(&mut self, pid: i32, time_ns: u64, body: &[u8]) {
-        self.held_lines += 1;
-        self.held_bytes += body.len();
-        self.held.entry(pid).or_default().push(Held { time_ns, body: body.to_vec() });
-        if self.held_lines > HELD_LINES || self.held_bytes > HELD_BYTES {
+        if !self.held.keep(pid, time_ns, body) {
             self.forkers.clear();
             self.release_all();
         }
@@ -193,12 +183,7 @@ impl<'a> Importer<'a> {
 
     /// The held tasks were created by nobody in the log.
     fn release_all(&mut self) {
-        let mut held: Vec<(i32, Vec<Held>)> = self.held.drain().collect();
-        (self.held_lines, self.held_bytes) = (0, 0);
-        held.sort_by_key(|(pid, lines)| (lines.first().map(|line| line.time_ns), *pid));
-        for (pid, lines) in held {
-            self.queue.extend(lines.into_iter().map(|line| (pid, line)));
-        }
+        self.queue.extend(self.held.take_all());
     }
 
     fn act(&mut self, pid: i32, time_ns: u64, said: Body<'_>) {
@@ -281,7 +266,7 @@ impl<'a> Importer<'a> {
         let Some(parsed) = Parsed::of(text) else {
             // A call that the end of the log cuts has not returned.
             let lost = if self.is_cut { None } else { role.kind() };
-            self.doubts.note(&self.log, self.number, text, lost);
+            self.doubts.note(&self.log, self.number, &self.beginning, lost);
             return;
         };
         match role {
@@ -329,20 +314,15 @@ impl<'a> Importer<'a> {
     }
 
     fn fork(&mut self, pid: i32, time_ns: u64, mut forked: Forked) {
-        let is_held = self.held.contains_key(&forked.child);
         let is_last = self.forkers.iter().all(|forker| *forker == pid);
         // The caller has another pid namespace: the one task that waits for a parent is this one.
-        if !is_held
+        if !self.held.has(forked.child)
             && is_last
-            && self.held.len() == 1
-            && let Some(only) = self.held.keys().next()
+            && let Some(only) = self.held.only()
         {
-            forked.child = *only;
+            forked.child = only;
         }
-        let held = self.held.remove(&forked.child).unwrap_or_default();
-        self.held_lines -= held.len().min(self.held_lines);
-        let bytes: usize = held.iter().map(|line| line.body.len()).sum();
-        self.held_bytes -= bytes.min(self.held_bytes);
+        let held = self.held.take(forked.child);
         let born_ns = held.first().map_or(time_ns, |first| first.time_ns.saturating_sub(1));
         self.world.fork(pid, born_ns, &forked);
         self.queue.extend(held.into_iter().map(|line| (forked.child, line)));

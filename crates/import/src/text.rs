@@ -277,7 +277,10 @@ mod tests {
                 r#""/x", ["a", "b,)"], 0x7f /* 2 vars, ) */) = 0"#,
                 vec![r#""/x""#, r#"["a", "b,)"]"#, "0x7f /* 2 vars, ) */"],
             ),
-            ("{flags=A|B, x=1} => {parent_tid=[7]}, 88) = 7", vec!["{flags=A|B, x=1} => {parent_tid=[7]}", "88"]),
+            (
+                "{flags=A|B, x=1} => {parent_tid=[7]}, 88) = 7",
+                vec!["{flags=A|B, x=1} => {parent_tid=[7]}", "88"],
+            ),
             ("3</a,b)<char 1:3>>, \"x\") = 0", vec!["3</a,b)<char 1:3>>", "\"x\""]),
             ("AT_FDCWD</a b>, \"x\", 1<<3) = 0", vec!["AT_FDCWD</a b>", "\"x\"", "1<<3"]),
         ] {
@@ -292,7 +295,8 @@ mod tests {
 
     #[test]
     fn escapes_are_bytes() {
-        let bytes = |text: &str| quoted(text.as_bytes()).map(|quoted| (quoted.bytes, quoted.is_cut));
+        let bytes =
+            |text: &str| quoted(text.as_bytes()).map(|quoted| (quoted.bytes, quoted.is_cut));
         assert_eq!(bytes(r#""a\"b\\c\n\t""#), Some((b"a\"b\\c\n\t".to_vec(), false)));
         assert_eq!(bytes(r#""\1\0012\377\08""#), Some((b"\x01\x012\xff\x008".to_vec(), false)));
         assert_eq!(bytes(r#""\x41\x0aB"..."#), Some((b"A\nB".to_vec(), true)));
@@ -306,7 +310,10 @@ mod tests {
         let of = |text: &str| {
             let strings = strings(text.as_bytes())?;
             let lacks = strings.lacks_something();
-            Some((strings.strings.into_iter().map(|string| string.bytes).collect::<Vec<_>>(), lacks))
+            Some((
+                strings.strings.into_iter().map(|string| string.bytes).collect::<Vec<_>>(),
+                lacks,
+            ))
         };
         let two = vec![b"a".to_vec(), b"b]".to_vec()];
         assert_eq!(of(r#"["a", "b]"]"#), Some((two.clone(), false)));

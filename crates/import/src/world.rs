@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use proctrace_wire::layout::{
-    ATTACH_ROOT, Attach, EXIT_PROCESS, ExecFixed, Exit, Fork, Rename,
-};
+use proctrace_wire::layout::{ATTACH_ROOT, Attach, EXIT_PROCESS, ExecFixed, Exit, Fork, Rename};
 use proctrace_wire::{Kind, Stream};
 use zerocopy::FromZeros;
 

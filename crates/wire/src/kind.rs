@@ -182,8 +182,7 @@ pub enum LossReason {
 
 impl LossReason {
     /// Every reason, in order of its number.
-    pub const ALL: [Self; 4] =
-        [Self::RingFull, Self::Storage, Self::Recursion, Self::Unreadable];
+    pub const ALL: [Self; 4] = [Self::RingFull, Self::Storage, Self::Recursion, Self::Unreadable];
 
     /// The reason with this number, if this version knows it.
     pub fn from_number(number: u16) -> Option<Self> {

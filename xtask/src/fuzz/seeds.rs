@@ -55,7 +55,10 @@ fn texts(directory: &str, extension: &str) -> Result<Vec<Vec<u8>>> {
 fn logs() -> Result<Vec<Vec<u8>>> {
     let logs = files("fixtures/strace", "log")?;
     let read = |path: &PathBuf| fs::read(path).unwrap_or_default();
-    Ok(logs.iter().flat_map(|path| [b's', b'2'].map(|how| [&[how], &read(path)[..]].concat())).collect())
+    Ok(logs
+        .iter()
+        .flat_map(|path| [b's', b'2'].map(|how| [&[how], &read(path)[..]].concat()))
+        .collect())
 }
 
 /// The small traces; larger ones contain nothing else.

@@ -9,10 +9,14 @@ export function head(recording: Recording, theme: HTMLElement): HTMLElement {
   const { run, health } = recording.head.findings;
   const subject = run.command.length ? run.command.join(" ")
     : run.scope === "system" ? "the whole machine" : "processes that were already running";
-  const started = new Date(run.started_unix_ns / 1e6).toISOString().replace("T", " ").slice(0, 19);
+  // An imported log may say neither when nor where.
+  const started = run.started_unix_ns
+    ? `${new Date(run.started_unix_ns / 1e6).toISOString().replace("T", " ").slice(0, 19)} UTC` : "date not known";
+  const cores = run.cores ? counted(run.cores, "core", "cores") : "";
+  const machine = [run.host && `on ${run.host}`, run.kernel && `Linux ${run.kernel}`];
   const wall = run.recorded_ns > run.wall_ns + run.wall_ns / 50 + 2e7
     ? `${time(run.wall_ns)} wall (${time(run.recorded_ns)} with descendants)` : `${time(run.wall_ns)} wall`;
-  const facts = [wall, counted(run.cores, "core", "cores"), ended(run), `${started} UTC`, `on ${run.host}`, `Linux ${run.kernel}`];
+  const facts = [wall, cores, ended(run), started, ...machine];
   return h("header", { class: "top" },
     h("div", { class: "title" }, h("h1", {}, subject), theme),
     h("p", { class: "facts" }, facts.filter(Boolean).join(" · ")),
