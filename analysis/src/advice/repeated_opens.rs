@@ -102,22 +102,25 @@ fn failed(evidence: &Evidence<'_>) -> Vec<Found> {
     if !recording.knows.all(&[Quantity::LookupTimes]) {
         return Vec::new();
     }
+    // Most kinds cost too little: what each process has of them is not looked at.
     let mut groups: BTreeMap<Key, Again> = BTreeMap::new();
-    for (kind, number) in recording.misses.kinds().iter().zip(0..) {
-        if recording.lookup_times.by_kind.contains_key(&number) {
-            groups.insert(key(kind), Again { number, ..Again::default() });
+    let mut key_of: Vec<Option<Key>> = vec![None; recording.misses.kinds().len()];
+    for ((kind, count, _), number) in recording.misses.totals().into_iter().zip(0..) {
+        let again = Again { number, count, ..Again::default() };
+        if cost(evidence, &again, count).is_some() {
+            groups.insert(key(&kind), again);
+            key_of[number as usize] = Some(key(&kind));
         }
     }
-    for (miss, number) in recording.misses.iter() {
-        if let Some(again) = groups.get_mut(&(miss.directory, miss.errno, miss.family)) {
-            again.count += u64::from(number);
-            again.on_path.add(evidence, miss.process, f64::from(number));
-            again.processes.push(miss.process);
-        }
-    }
-    groups.retain(|_, again| cost(evidence, again, again.count).is_some());
     if groups.is_empty() {
         return Vec::new();
+    }
+    for (process, kind, count) in recording.misses.counted() {
+        let key = key_of.get(kind as usize).copied().flatten();
+        if let Some(again) = key.and_then(|key| groups.get_mut(&key)) {
+            again.on_path.add(evidence, process, f64::from(count));
+            again.processes.push(process);
+        }
     }
     let numbers = recording.directories.iter().map(Vec::as_slice).zip(0..);
     let numbers: FastMap<&[u8], u32> = numbers.collect();

@@ -104,12 +104,17 @@ impl Counted {
 }
 
 impl Misses {
+    /// Process, number of the kind, and number of look-ups, by process.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (u32, u32, u32)> {
+        let all = self.counted.iter().flat_map(GroupCounts::iter);
+        all.map(|counted| (counted.process, counted.kind, counted.count))
+    }
+
     /// Every key with its number of look-ups, by process.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Miss, u32)> {
-        self.counted.iter().flat_map(GroupCounts::iter).filter_map(|counted| {
-            let MissKind { directory, errno, family } = *self.kinds.get(counted.kind as usize)?;
-            let miss = Miss { process: counted.process, directory, errno, family };
-            Some((miss, counted.count))
+        self.counted().filter_map(|(process, kind, count)| {
+            let MissKind { directory, errno, family } = *self.kinds.get(kind as usize)?;
+            Some((Miss { process, directory, errno, family }, count))
         })
     }
 
@@ -134,16 +139,22 @@ impl Misses {
         &self.kinds
     }
 
-    /// For each kind, the number of look-ups and of processes that made them.
+    /// For each kind that occurs, the number of look-ups and of processes that made them.
     pub(crate) fn by_kind(&self) -> Vec<(MissKind, u64, u64)> {
-        let mut sums: Vec<_> = self.kinds.iter().map(|kind| (*kind, 0, 0)).collect();
-        for counted in self.counted.iter().flat_map(GroupCounts::iter) {
-            if let Some((_, count, processes)) = sums.get_mut(counted.kind as usize) {
-                *count += u64::from(counted.count);
+        let mut sums = self.totals();
+        sums.retain(|(_, count, _)| *count > 0);
+        sums
+    }
+
+    /// The same for every kind, by number.
+    pub(crate) fn totals(&self) -> Vec<(MissKind, u64, u64)> {
+        let mut sums: Vec<_> = self.kinds.iter().map(|kind| (*kind, 0_u64, 0_u64)).collect();
+        for (_, kind, number) in self.counted() {
+            if let Some((_, count, processes)) = sums.get_mut(kind as usize) {
+                *count = count.saturating_add(number.into());
                 *processes += 1;
             }
         }
-        sums.retain(|(_, count, _)| *count > 0);
         sums
     }
 }
