@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use proctrace_trace::{
-    Ended, Header, Knowledge, LossCount, Outcome, PayloadUsage, Quantity, RecorderUsage, Trailer,
+    Ended, Header, Knowledge, LossCount, Outcome, PayloadUsage, Processor, Quantity, RecorderUsage,
+    Trailer,
 };
 use proctrace_wire::{Family, Kind, WIRE_VERSION, escape::to_text};
 
@@ -48,6 +49,7 @@ pub fn blank(backend: &str, scope: &str, started_unix_ns: u64) -> Header {
         tick_ns: None,
         hooks: Vec::new(),
         knowledge: BTreeMap::new(),
+        processor: Processor::default(),
     };
     header.knows_nothing(&format!("not in a log of {backend}"));
     header
