@@ -12,7 +12,7 @@
 //! at any byte loses at most the block being written. A trace is complete exactly if it has its
 //! trailer. [`Reader`] returns every intact block of arbitrary input, and lists in [`Damage`] what
 //! it skipped and how many records that contained; it never panics, and never allocates more than a
-//! few times the maximum size of a block.
+//! few times the maximum size of a block. [`Follower`] reads a trace that is still being written.
 //!
 //! This crate treats records as counted bytes with a time, split into fields of known width; their
 //! meaning is defined in `proctrace-wire`.
@@ -20,6 +20,7 @@
 mod block;
 mod columns;
 mod error;
+mod follow;
 mod gather;
 mod header;
 mod knowledge;
@@ -32,6 +33,7 @@ mod writer;
 
 pub use block::{Block, BlockInfo, RAW_BYTES_MAX};
 pub use error::{Damage, DamageKind, ReadError, WriteError};
+pub use follow::{FollowError, Follower, Skipped};
 pub use header::{
     CgroupUsage, Ended, Header, Hook, LossCount, PayloadUsage, Processor, Program, RecorderUsage,
     Trailer,

@@ -15,7 +15,7 @@ use crate::unpack::Unpacker;
 use crate::writer::BYTE_ORDER;
 use crate::{FORMAT_VERSION, MAGIC};
 
-const PREFIX_BYTES: usize = 24;
+pub(crate) const PREFIX_BYTES: usize = 24;
 
 /// Returns the blocks of a trace in file order.
 ///
@@ -348,7 +348,7 @@ impl<R: Read + Seek> Reader<R> {
     }
 }
 
-fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match input.read(&mut buffer[filled..]) {
@@ -361,7 +361,7 @@ fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-fn read_header(input: &mut impl Read, path: &Path) -> Result<(Header, u64), ReadError> {
+pub(crate) fn read_header(input: &mut impl Read, path: &Path) -> Result<(Header, u64), ReadError> {
     let path = || path.to_owned();
     let unreadable = |source| ReadError::Io { path: path(), source };
     let mut prefix = [0u8; PREFIX_BYTES];
