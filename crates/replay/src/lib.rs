@@ -30,6 +30,6 @@ pub use cursor::{Decoded, lookups, opens, records, timed_lookups};
 pub use event::{
     Body, Environment, Event, Exec, Exit, Fork, Miss, Place, Sample, TimedMiss, Workdir,
 };
-pub use lookups::Lookup;
+pub use lookups::{Lookup, Lookups};
 pub use mounts::{Mount, MountTable};
 pub use replay::{Replay, Summary};

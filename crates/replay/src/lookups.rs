@@ -20,7 +20,7 @@ const NONE: u32 = u32::MAX;
 /// The look-ups that a record may refer to, each with the value that `make` returned for it. Memory
 /// is bounded by the number of slots, whatever a trace contains.
 #[derive(Debug)]
-pub(crate) struct Lookups<T> {
+pub struct Lookups<T> {
     known: Vec<Numbered<T>>,
     /// The indices of each slot, oldest first.
     slots: Vec<[u32; KEPT_PER_SLOT]>,
@@ -78,7 +78,7 @@ impl Recall {
 
 impl<T: Copy> Lookups<T> {
     /// Remembers a look-up that is recorded in full, and passes it on.
-    pub(crate) fn in_full_first<'a>(
+    pub fn in_full_first<'a>(
         &mut self,
         named: Named,
         path: &'a [u8],
@@ -150,7 +150,7 @@ impl<T: Copy> Lookups<T> {
 
     /// Resolves a repeated look-up.
     #[inline]
-    pub(crate) fn in_full(
+    pub fn in_full(
         &self,
         again: Again,
         make: impl FnOnce(&MissFixed, &[u8]) -> T,

@@ -1,0 +1,234 @@
+//! The whole view: figures at the top, lists below, keys at the bottom.
+
+use proctrace_report::number::{count, counted, percent, time};
+use proctrace_trace::{Ended, Trailer};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::paint::{Line, Theme, bars, cpus, fill};
+use super::{Over, Pane, Screen, Status};
+use crate::state::{Second, View};
+
+/// Lines above the lists.
+const HEAD: u16 = 4;
+
+/// A terminal of this size shows all lists at once.
+const WIDE: (u16, u16) = (140, 32);
+
+impl Screen {
+    /// Draws the state of a recording into the whole buffer. `note` is what the user should know
+    /// about the file that is read.
+    pub fn draw(&mut self, view: &View, status: Status, note: Option<&str>, buffer: &mut Buffer) {
+        let area = buffer.area;
+        let theme = Theme::new(self.has_colour);
+        self.head(view, status, note, area, buffer, &theme);
+        let foot = area.height.saturating_sub(1);
+        if let Some(height) = foot.checked_sub(HEAD).filter(|height| *height > 0) {
+            let body = Rect { y: area.y + HEAD, height, ..area };
+            match self.over {
+                Over::Nothing => self.lists(view, body, buffer, &theme),
+                Over::Help => super::help::draw(body, buffer, &theme),
+                Over::Process(serial) => self.process(view, serial, body, buffer, &theme),
+            }
+        }
+        if foot >= HEAD {
+            self.foot(area, foot, buffer, &theme);
+        }
+    }
+
+    fn head(
+        &self,
+        view: &View,
+        status: Status,
+        note: Option<&str>,
+        area: Rect,
+        buffer: &mut Buffer,
+        theme: &Theme,
+    ) {
+        fill(buffer, area, 0, theme.title);
+        let state = state(view, status, self.is_paused);
+        let width = u16::try_from(super::paint::columns(&state)).unwrap_or(u16::MAX);
+        let left = Rect { width: area.width.saturating_sub(width.saturating_add(1)), ..area };
+        let command = view.header().command.join(" ");
+        let subject = if command.is_empty() { &view.header().scope } else { &command };
+        Line::new(buffer, left, 0)
+            .space(1)
+            .text("proctrace top", theme.title)
+            .space(2)
+            .text(subject, theme.title);
+        Line::new(buffer, area, 0).at_right(&state, theme.title);
+        let is_over = status != Status::Recording;
+        rates(view, is_over, &mut Line::new(buffer, area, 1), theme);
+        sums(view, &mut Line::new(buffer, area, 2), theme);
+        failures(view, is_over, &mut Line::new(buffer, area, 3), theme);
+        if let Some(note) = note {
+            Line::new(buffer, area, 3).at_right(&format!("{note} "), theme.alarm);
+        }
+    }
+
+    fn lists(&mut self, view: &View, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+        if area.width < WIDE.0 || area.height < WIDE.1 - HEAD - 1 {
+            self.tabs(Rect { height: 1, ..area }, buffer, theme);
+            let list = Rect { y: area.y + 1, height: area.height - 1, ..area };
+            return self.pane(view, self.pane, list, buffer, theme);
+        }
+        let left = area.width * 11 / 20;
+        let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
+        let upper = area.height / 2;
+        let third = if self.pane == Pane::Losses { Pane::Losses } else { Pane::Directories };
+        let places = [
+            (Pane::Processes, Rect { width: left, ..area }),
+            (Pane::Programs, Rect { height: upper, ..right }),
+            (third, Rect { y: area.y + upper, height: area.height - upper, ..right }),
+        ];
+        for (pane, place) in places {
+            let style = if pane == self.pane { theme.title } else { theme.value };
+            fill(buffer, place, 0, style);
+            let mut line = Line::new(buffer, place, 0);
+            line.space(1).text(pane.title(), style).space(2);
+            if pane == self.pane {
+                line.text(&self.order(), style);
+            }
+            let list = Rect { y: place.y + 1, height: place.height.saturating_sub(1), ..place };
+            self.pane(view, pane, list, buffer, theme);
+        }
+    }
+
+    fn tabs(&self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+        let mut line = Line::new(buffer, area, 0);
+        for pane in Pane::ALL {
+            let style = if pane == self.pane { theme.title } else { theme.plain };
+            line.text(&format!(" {} ", pane.title()), style).space(1);
+        }
+        line.at_right(&format!("{} ", self.order()), theme.dim);
+    }
+
+    /// The order of the list that has the cursor, and the filter.
+    fn order(&self) -> String {
+        let by = format!("by {}", self.sort(self.pane).name(self.pane));
+        match self.filter.is_empty() {
+            true => by,
+            false => format!("/{}/ {by}", self.filter),
+        }
+    }
+
+    fn foot(&self, area: Rect, row: u16, buffer: &mut Buffer, theme: &Theme) {
+        let mut line = Line::new(buffer, area, row);
+        if self.is_typing {
+            let text = format!(" filter: {}_", self.filter);
+            line.text(&text, theme.value).space(3).text("Enter keep  Esc clear", theme.dim);
+            return;
+        }
+        let keys: &[(&str, &str)] = match self.over {
+            Over::Nothing => &[
+                ("q", "quit"),
+                ("?", "help"),
+                ("/", "filter"),
+                ("s", "sort"),
+                ("f", "fold"),
+                ("Enter", "open"),
+                ("Space", if self.is_paused { "continue" } else { "pause" }),
+                ("Tab", "list"),
+            ],
+            Over::Help => &[("any key", "back")],
+            Over::Process(_) => &[
+                ("Esc", "back"),
+                ("↑↓", "choose a relative"),
+                ("Enter", "open it"),
+                ("Space", if self.is_paused { "continue" } else { "pause" }),
+                ("?", "help"),
+            ],
+        };
+        line.space(1);
+        for (key, does) in keys {
+            line.text(key, theme.value).space(1).text(does, theme.dim).space(2);
+        }
+    }
+}
+
+/// Whether the recording goes on, for how long, and how it ended.
+fn state(view: &View, status: Status, is_paused: bool) -> String {
+    let elapsed = time(view.elapsed_ns());
+    let state = match (status, &view.trailer) {
+        (Status::Recording, _) => format!("RECORDING  {elapsed}"),
+        (_, Some(trailer)) => format!("ENDED  {}, {elapsed}", how(trailer)),
+        (Status::Ended | Status::Abandoned, None) => format!("INCOMPLETE: no recorder  {elapsed}"),
+    };
+    format!("{}{state} ", if is_paused { "PAUSED  " } else { "" })
+}
+
+fn how(trailer: &Trailer) -> String {
+    match (&trailer.payload, trailer.ended) {
+        (Some(payload), _) => payload.outcome.name().into_owned(),
+        (None, Ended::TreeExited) => "all exited".to_owned(),
+        (None, Ended::RootExited) => "the command exited".to_owned(),
+        (None, Ended::Interrupted) => "stopped".to_owned(),
+        (None, Ended::TimeOver) => "time over".to_owned(),
+    }
+}
+
+/// Births and deaths: of the last second, or on average if the recording is over.
+fn rates(view: &View, is_over: bool, line: &mut Line<'_>, theme: &Theme) {
+    let last = view.history.last(view.now_ns());
+    let rate = |of: fn(&Second) -> u64, total: u64| match is_over {
+        true => mean(total, view.elapsed_ns()),
+        false => last.as_ref().map_or("-".to_owned(), |second| format!("{}/s", count(of(second)))),
+    };
+    line.space(1);
+    line.pair("births", &rate(|second| second.births, view.totals.processes), theme);
+    line.pair("deaths", &rate(|second| second.deaths, view.totals.ended), theme);
+    line.pair("alive", &counted(view.alive() as u64, "process", "processes"), theme);
+    let threads = view.threads_alive() as u64;
+    if threads > 0 {
+        line.pair("+", &counted(threads, "thread", "threads"), theme);
+    }
+    if let Some(running) = view.running.filter(|_| !is_over) {
+        line.pair("running", &count(running.into()), theme);
+    }
+    let births = view.history.latest(view.now_ns(), 60).map(|second| second.births);
+    let births: Vec<u64> = births.collect();
+    line.text(&bars(births.iter().copied()), theme.label);
+}
+
+/// A number per second of the whole recording.
+fn mean(total: u64, elapsed_ns: u64) -> String {
+    if elapsed_ns == 0 {
+        return "-".to_owned();
+    }
+    format!("{:.1}/s", total as f64 * 1e9 / elapsed_ns as f64)
+}
+
+fn sums(view: &View, line: &mut Line<'_>, theme: &Theme) {
+    let totals = &view.totals;
+    let now = format!("{} of {}", cpus(view.cpu.per_second(view.now_ns())), view.header().cpus);
+    line.space(1)
+        .pair("CPUs", &now, theme)
+        .pair("CPU time", &time(totals.cpu_ns), theme)
+        .pair("processes", &count(totals.processes), theme)
+        .pair("threads", &count(totals.threads), theme)
+        .pair("execs", &count(totals.execs), theme);
+    if totals.execs_failed > 0 {
+        line.pair("failed", &count(totals.execs_failed), theme);
+    }
+}
+
+fn failures(view: &View, is_over: bool, line: &mut Line<'_>, theme: &Theme) {
+    let failed = view.totals.lookups_failed;
+    line.space(1).pair("failed look-ups", &count(failed), theme);
+    if let Some(second) = view.history.last(view.now_ns()).filter(|_| !is_over) {
+        line.text(&format!("{}/s", count(second.lookups_failed)), theme.value).space(2);
+    }
+    let lost = view.losses.total();
+    if lost > 0 {
+        let known = view.totals.processes.saturating_add(view.totals.execs).saturating_add(failed);
+        let share = percent(lost, lost.saturating_add(known));
+        line.text(&format!(" LOST {} records, {share} ", count(lost)), theme.alarm).space(1);
+    } else {
+        line.pair("lost", "0", theme);
+    }
+    let unread = view.skipped.blocks;
+    if unread > 0 {
+        let blocks = counted(unread, "block", "blocks");
+        line.text(&format!(" {blocks} of the file unreadable "), theme.alarm).space(1);
+    }
+}

@@ -1,0 +1,291 @@
+//! What is on the screen, for recordings of which everything is known.
+
+use proctrace_wire::Kind;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier};
+
+use super::{Key, Screen, Status};
+use crate::state::View;
+use crate::state::testing::{SECOND, view};
+
+const NARROW: (u16, u16) = (80, 24);
+
+fn buffer(screen: &mut Screen, view: &View, (width, height): (u16, u16)) -> Buffer {
+    let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+    screen.draw(view, Status::Recording, None, &mut buffer);
+    buffer
+}
+
+fn lines(screen: &mut Screen, view: &View, size: (u16, u16)) -> Vec<String> {
+    let buffer = buffer(screen, view, size);
+    let row = |y| (0..size.0).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+    (0..size.1).map(|y| row(y).trim_end().to_owned()).collect()
+}
+
+fn text(screen: &mut Screen, view: &View) -> String {
+    lines(screen, view, NARROW).join("\n")
+}
+
+fn press(screen: &mut Screen, view: &View, keys: &str) {
+    for c in keys.chars() {
+        // What is selected depends on what was drawn.
+        buffer(screen, view, NARROW);
+        assert!(screen.press(match c {
+            '\n' => Key::Enter,
+            '\x1b' => Key::Escape,
+            '\t' => Key::Tab,
+            c => Key::Char(c),
+        }));
+    }
+}
+
+/// A shell with three children; one of them has a child itself and uses most CPU time.
+fn family() -> View {
+    let mut view = view(&["sh", "job.sh"]).with_root("sh");
+    for (child, parent, path) in
+        [(10, 1, "/bin/alpha"), (11, 1, "/bin/beta"), (12, 11, "/bin/gamma"), (13, 1, "/bin/delta")]
+    {
+        view.forks(parent, child, SECOND + 1);
+        view.execs(child, SECOND + 2, path, &[path, "--now"]);
+    }
+    view.samples(12, SECOND + 3, 1_500_000_000);
+    view.samples(10, SECOND + 3, 500_000_000);
+    view.misses(13, SECOND + 4, "/opt/lib/libx.so");
+    // The windows of rates are complete.
+    view.samples(1, 3 * SECOND, 1);
+    view
+}
+
+/// The process names in the order of their rows.
+fn order(screen: &mut Screen, view: &View) -> Vec<String> {
+    let all = lines(screen, view, NARROW);
+    let names = all.iter().filter_map(|line| line.split("/bin/").nth(1));
+    names.map(|name| name.split(' ').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_head_has_the_sums() {
+    let mut view = family();
+    let all = lines(&mut Screen::new(false), &view, NARROW);
+    assert!(all[0].starts_with(" proctrace top  sh job.sh"), "{}", all[0]);
+    assert!(all[0].ends_with("RECORDING  3.00 s"), "{}", all[0]);
+    assert!(all[1].contains("alive 5 processes"), "{}", all[1]);
+    assert!(all[2].contains("CPU time 2.00 s  processes 5  threads 0  execs 5"), "{}", all[2]);
+    assert!(all[3].contains("failed look-ups 1 "), "{}", all[3]);
+    assert!(all[3].contains("lost 0"), "{}", all[3]);
+    view.loses(Kind::Fork, 7);
+    let all = lines(&mut Screen::new(false), &view, NARROW);
+    assert!(all[3].contains("LOST 7 records"), "{}", all[3]);
+}
+
+#[test]
+fn siblings_are_sorted_by_what_their_subtrees_use() {
+    let view = family();
+    let mut screen = Screen::new(false);
+    assert_eq!(order(&mut screen, &view), ["beta", "gamma", "alpha", "delta"]);
+    press(&mut screen, &view, "s");
+    assert_eq!(order(&mut screen, &view), ["beta", "gamma", "alpha", "delta"]);
+    // Memory, then failed look-ups, then pids.
+    press(&mut screen, &view, "ss");
+    assert_eq!(order(&mut screen, &view)[0], "delta");
+    press(&mut screen, &view, "s");
+    assert_eq!(order(&mut screen, &view), ["alpha", "beta", "gamma", "delta"]);
+    press(&mut screen, &view, "SS");
+    assert!(text(&mut screen, &view).contains("by memory"));
+}
+
+#[test]
+fn a_filter_shows_matches_and_their_ancestors() {
+    let view = family();
+    let mut screen = Screen::new(false);
+    press(&mut screen, &view, "/GAM");
+    assert!(text(&mut screen, &view).contains("filter: GAM_"));
+    press(&mut screen, &view, "\n");
+    assert_eq!(order(&mut screen, &view), ["beta", "gamma"]);
+    assert!(text(&mut screen, &view).contains("/GAM/ by CPU now"));
+    press(&mut screen, &view, "\x1b");
+    assert_eq!(order(&mut screen, &view).len(), 4);
+    press(&mut screen, &view, "/nothing\n");
+    assert!(text(&mut screen, &view).contains("no match"));
+}
+
+#[test]
+fn a_folded_subtree_is_one_row_with_its_sums() {
+    let view = family();
+    let mut screen = Screen::new(false);
+    press(&mut screen, &view, "jf");
+    let all = text(&mut screen, &view);
+    assert!(all.contains("[+1] /bin/beta"), "{all}");
+    assert!(!all.contains("gamma"));
+    let row = all.lines().find(|line| line.contains("beta")).unwrap();
+    assert!(row.contains("1.50 s"), "{row}");
+    press(&mut screen, &view, "f");
+    assert_eq!(order(&mut screen, &view).len(), 4);
+    press(&mut screen, &view, "F");
+    assert!(text(&mut screen, &view).contains("[+4] sh"));
+    press(&mut screen, &view, "F");
+    assert_eq!(order(&mut screen, &view).len(), 4);
+}
+
+#[test]
+fn the_cursor_stays_with_its_process() {
+    let mut view = family();
+    let mut screen = Screen::new(false);
+    press(&mut screen, &view, "jjj");
+    buffer(&mut screen, &view, NARROW);
+    assert_eq!(screen.selected, Some(10));
+    view.exits(12, 3 * SECOND, 2_000_000_000);
+    view.exits(11, 3 * SECOND, 0);
+    buffer(&mut screen, &view, NARROW);
+    assert_eq!(screen.selected, Some(10));
+    view.exits(10, 3 * SECOND, 0);
+    buffer(&mut screen, &view, NARROW);
+    assert!(screen.selected.is_some_and(|serial| serial == 13 || serial == 1));
+}
+
+#[test]
+fn an_opened_process_has_its_relatives_and_its_look_ups() {
+    let mut view = family();
+    let mut screen = Screen::new(false);
+    press(&mut screen, &view, "/delta\nj\n");
+    let all = text(&mut screen, &view);
+    for expected in ["13  delta", "/bin/delta --now", "1 look-up", "/opt/lib", "parent", "sh"] {
+        assert!(all.contains(expected), "{expected}: {all}");
+    }
+    view.keep(screen.opened());
+    view.exits(13, 4 * SECOND, 0);
+    let all = text(&mut screen, &view);
+    assert!(all.contains("ENDED (exit 0)"), "{all}");
+    // To its parent, and back.
+    press(&mut screen, &view, "\n");
+    assert!(text(&mut screen, &view).contains("1  sh"));
+    press(&mut screen, &view, "\x1b\x1b");
+    assert!(text(&mut screen, &view).contains("COMMAND"));
+}
+
+#[test]
+fn lists_follow_each_other() {
+    let mut view = family();
+    view.loses(Kind::Exit, 3);
+    let mut screen = Screen::new(false);
+    press(&mut screen, &view, "\t");
+    let all = text(&mut screen, &view);
+    assert!(all.contains("gamma") && all.contains("CATEGORY AND PROGRAM"), "{all}");
+    press(&mut screen, &view, "\t");
+    assert!(text(&mut screen, &view).contains("100 % /opt/lib"));
+    press(&mut screen, &view, "4");
+    assert!(text(&mut screen, &view).contains("3 exit: not recorded (ring_full)"));
+    press(&mut screen, &view, "\t?");
+    assert!(text(&mut screen, &view).contains("fold the subtree"));
+    press(&mut screen, &view, "x");
+    assert!(text(&mut screen, &view).contains("COMMAND"));
+    assert!(!screen.press(Key::Char('q')));
+}
+
+#[test]
+fn a_pause_is_visible() {
+    let view = family();
+    let mut screen = Screen::new(false);
+    press(&mut screen, &view, " ");
+    assert!(screen.is_paused());
+    assert!(text(&mut screen, &view).contains("PAUSED"));
+    press(&mut screen, &view, " ");
+    assert!(!screen.is_paused());
+}
+
+#[test]
+fn a_wide_terminal_has_all_lists() {
+    let view = family();
+    let all = lines(&mut Screen::new(false), &view, (200, 60)).join("\n");
+    for expected in ["COMMAND", "CATEGORY AND PROGRAM", "DIRECTORY", "/opt/lib"] {
+        assert!(all.contains(expected), "{expected}: {all}");
+    }
+}
+
+#[test]
+fn every_size_is_drawn() {
+    let view = family();
+    for width in (0..90).chain([139, 140, 200]) {
+        for height in (0..30).chain([31, 32, 60]) {
+            let mut screen = Screen::new(true);
+            for keys in ["", "j", "\t", "\t", "\t", "?", "x1", "\n"] {
+                buffer(&mut screen, &view, (width, height));
+                for c in keys.chars() {
+                    let key = if c == '\n' {
+                        Key::Enter
+                    } else if c == '\t' {
+                        Key::Tab
+                    } else {
+                        Key::Char(c)
+                    };
+                    screen.press(key);
+                }
+                buffer(&mut screen, &view, (width, height));
+            }
+        }
+    }
+}
+
+#[test]
+fn names_cannot_act_on_the_terminal() {
+    let mut view = view(&["sh\x1b[2J"]).with_root("sh");
+    view.forks(1, 2, SECOND);
+    view.execs(2, SECOND, "/bin/x\x1b]0;t\x07", &["\x1b[31mred\u{202e}\n", "漢字"]);
+    view.misses(2, SECOND, "/d\x1bir/\x07");
+    let mut screen = Screen::new(false);
+    for keys in ["", "\t", "\t", "1", "j", "\n"] {
+        press(&mut screen, &view, keys);
+        for size in [NARROW, (200, 60)] {
+            for cell in &buffer(&mut screen, &view, size).content {
+                let seen = !cell.symbol().chars().any(proctrace_report::escape::is_unseen);
+                assert!(seen, "{:?}", cell.symbol());
+            }
+        }
+    }
+    assert!(text(&mut screen, &view).contains("\\u{1b}[31mred\\u{202e}\\n 漢 字"));
+}
+
+#[test]
+fn without_colour_no_cell_has_one() {
+    let mut view = family();
+    view.loses(Kind::Fork, 1);
+    let coloured = |screen: &mut Screen| {
+        let buffer = buffer(screen, &view, (200, 60));
+        buffer.content.iter().any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset)
+    };
+    assert!(!coloured(&mut Screen::new(false)));
+    assert!(coloured(&mut Screen::new(true)));
+    // The selected row is visible without colours.
+    let buffer = buffer(&mut Screen::new(false), &view, NARROW);
+    let is_reversed = |y: u16| buffer[(5, y)].modifier.contains(Modifier::REVERSED);
+    assert!((6..23).any(is_reversed));
+}
+
+#[test]
+fn a_long_list_scrolls() {
+    let mut view = view(&["sh"]).with_root("sh");
+    for child in 2..200 {
+        view.forks(1, child, SECOND);
+        view.execs(child, SECOND, &format!("/bin/p{child}"), &[&format!("/bin/p{child}")]);
+    }
+    let mut screen = Screen::new(false);
+    press(&mut screen, &view, "ssss");
+    press(&mut screen, &view, "G");
+    assert!(text(&mut screen, &view).contains("/bin/p199"));
+    buffer(&mut screen, &view, NARROW);
+    screen.press(Key::PageUp);
+    let all = text(&mut screen, &view);
+    assert!(all.contains("/bin/p182") || all.contains("/bin/p183"), "{all}");
+    press(&mut screen, &view, "g");
+    assert!(text(&mut screen, &view).contains("/bin/p2\n"));
+}
+
+#[test]
+fn the_line_for_logs_has_rates_since_the_last() {
+    let mut view = family();
+    let line = super::progress_line(&view, Some((3, SECOND)));
+    assert_eq!(line, "3.00 s: 5 processes, 5 alive, 1.0 forks/s, CPU 2.00 s (1.00 of 2), 0 lost");
+    view.loses(Kind::Fork, 2);
+    assert!(super::progress_line(&view, None).ends_with(", 2 lost"));
+}

@@ -1,0 +1,28 @@
+//! What is known of a recording so far.
+
+mod classify;
+mod counters;
+mod directories;
+mod lives;
+mod losses;
+mod process;
+mod programs;
+mod rates;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod view;
+
+pub use classify::{ByFile, Classify, ProgramName};
+pub use counters::Counters;
+pub use directories::{Directories, Directory};
+pub use losses::Losses;
+pub use process::Process;
+pub use programs::{Program, Programs};
+pub use rates::{History, Recent, Second};
+pub use view::{Totals, View};
+
+/// A table that is looked up for every record.
+type FastMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;

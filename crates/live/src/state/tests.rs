@@ -1,0 +1,210 @@
+//! The state of recordings of which everything is known.
+
+use proctrace_wire::{Kind, Stream};
+use proptest::prelude::*;
+
+use super::testing::{SECOND, give, view};
+use super::{Process, View};
+
+fn program(view: &View, name: &str) -> (u64, u64, u64, u64) {
+    let found = view.programs.iter().find(|program| program.name.name == name).unwrap();
+    (found.processes, found.alive, found.execs, found.used.run_ns)
+}
+
+fn parent(view: &View, serial: u32) -> Option<u32> {
+    view.process(serial).unwrap().parent
+}
+
+#[test]
+fn a_process_counts_for_its_last_program_and_cpu_time_for_the_one_that_used_it() {
+    let mut view = view(&["sh"]).with_root("sh");
+    view.forks(1, 2, SECOND);
+    view.samples(2, SECOND + 1, 30);
+    assert_eq!(program(&view, "sh"), (2, 2, 1, 30));
+    view.execs_after(2, SECOND + 2, "/usr/bin/sed", &["sed", "-n"], 40);
+    assert_eq!(program(&view, "sh"), (1, 1, 1, 40));
+    assert_eq!(program(&view, "sed"), (1, 1, 1, 0));
+    view.exits(2, 2 * SECOND, 100);
+    assert_eq!(program(&view, "sed"), (1, 0, 1, 60));
+    assert_eq!(view.totals.cpu_ns, 100);
+    assert_eq!((view.totals.processes, view.totals.ended, view.totals.execs), (2, 1, 2));
+    assert_eq!(view.alive(), 1);
+}
+
+#[test]
+fn threads_belong_to_their_process() {
+    let mut view = view(&["sh"]).with_root("sh");
+    view.clones(1, 2, 1, SECOND);
+    view.clones(1, 3, 1, SECOND);
+    assert_eq!((view.totals.threads, view.threads_alive(), view.alive()), (2, 2, 1));
+    view.samples(3, SECOND, 5);
+    // The leader ends first: the process lives as long as any thread.
+    for (task, alive) in [(1, 1), (2, 1), (3, 0)] {
+        view.exits(task, 2 * SECOND, 10);
+        assert_eq!(view.alive(), alive);
+    }
+    assert_eq!(view.totals.cpu_ns, 30);
+    assert_eq!(view.totals.ended, 1);
+}
+
+#[test]
+fn children_of_the_dead_hang_below_the_nearest_that_lives() {
+    let mut view = view(&["sh"]).with_root("sh");
+    view.forks(1, 2, SECOND);
+    view.forks(2, 3, SECOND);
+    view.forks(3, 4, SECOND);
+    view.exits(3, SECOND, 0);
+    assert_eq!(parent(&view, 4), Some(2));
+    assert!(view.process(4).unwrap().is_orphan);
+    view.exits(1, SECOND, 0);
+    assert_eq!(parent(&view, 2), None);
+    view.exits(2, SECOND, 0);
+    assert_eq!(view.roots().collect::<Vec<_>>(), [4]);
+}
+
+#[test]
+fn attached_processes_find_their_parents_in_any_order() {
+    let mut view = view(&[]);
+    view.attaches(1, 300, 200);
+    view.attaches(2, 200, 100);
+    view.attaches(3, 201, 200);
+    assert_eq!((parent(&view, 1), parent(&view, 3)), (Some(2), Some(2)));
+    assert_eq!(view.roots().collect::<Vec<_>>(), [2]);
+    // A hostile trace: each is the parent of the other.
+    view.attaches(4, 400, 401);
+    view.attaches(5, 401, 400);
+    let above: Vec<_> = [4, 5].iter().filter_map(|serial| parent(&view, *serial)).collect();
+    assert_eq!(above, [4]);
+}
+
+#[test]
+fn a_sample_that_comes_before_the_birth_is_kept() {
+    let mut view = view(&["sh"]).with_root("sh");
+    view.samples(2, SECOND, 70);
+    assert_eq!(view.totals.cpu_ns, 0);
+    view.forks(1, 2, SECOND);
+    assert_eq!(view.totals.cpu_ns, 70);
+    assert_eq!(view.process(2).unwrap().rss_bytes, Some(250 * 4096));
+}
+
+#[test]
+fn what_was_used_before_the_recording_is_not_counted() {
+    let mut view = view(&[]);
+    view.attaches(1, 10, 0);
+    view.samples(1, SECOND, 50);
+    view.exits(1, SECOND, 80);
+    assert_eq!(view.totals.cpu_ns, 80);
+    assert_eq!((view.totals.processes, view.totals.execs), (1, 0));
+}
+
+#[test]
+fn an_end_without_a_birth_is_cpu_time_of_nobody_known() {
+    let mut view = view(&["sh"]).with_root("sh");
+    view.exits(77, SECOND, 123);
+    assert_eq!(view.totals.cpu_ns, 123);
+    assert_eq!(program(&view, "(unknown)").3, 123);
+    assert_eq!(view.alive(), 1);
+}
+
+#[test]
+fn look_ups_count_for_directory_process_and_program() {
+    let mut view = view(&["sh"]).with_root("sh");
+    view.misses(1, SECOND, "/a/x");
+    view.misses_named(1, 7, "/b/y");
+    view.misses_again(1, 7);
+    // Its full record is lost.
+    view.misses_again(1, 8);
+    let most: Vec<_> =
+        view.directories.most().iter().map(|d| (d.path().into_owned(), d.count)).collect();
+    let expected = [("/b", 2), ("/a", 1), ("?", 1)];
+    assert_eq!(most, expected.map(|(path, count)| (path.to_owned(), count)));
+    assert_eq!(view.totals.lookups_failed, 4);
+    let process = view.process(1).unwrap();
+    assert_eq!(process.lookups_failed, 4);
+    assert_eq!(view.searched(process)[0], ("/b".to_owned(), 2));
+    assert_eq!(view.programs.iter().map(|program| program.lookups_failed).sum::<u64>(), 4);
+}
+
+#[test]
+fn an_opened_process_is_kept_when_it_ends() {
+    let mut view = view(&["sh"]).with_root("sh");
+    view.forks(1, 2, SECOND);
+    view.keep(Some(2));
+    view.exits(2, 2 * SECOND, 9);
+    let ended: &Process = view.process(2).unwrap();
+    assert_eq!((ended.used.run_ns, ended.end), (9, Some((2 * SECOND, 0))));
+    view.keep(None);
+    assert!(view.process(2).is_none());
+}
+
+#[test]
+fn rates_are_those_of_the_last_second() {
+    let mut view = view(&["sh"]).with_root("sh");
+    for child in 2..12 {
+        view.forks(1, child, SECOND + u64::from(child));
+        view.exits(child, SECOND + 100 + u64::from(child), 1);
+    }
+    view.forks(1, 20, 2 * SECOND);
+    let last = view.history.last(view.now_ns()).unwrap();
+    assert_eq!((last.births, last.deaths), (10, 10));
+}
+
+/// A storm leaves nothing behind.
+#[test]
+fn memory_depends_on_what_lives() {
+    let mut view = view(&["sh"]).with_root("sh");
+    for child in 2..50_000 {
+        view.forks(1, child, SECOND);
+        view.exits(child, SECOND, 1);
+    }
+    assert_eq!(view.alive(), 1);
+    assert_eq!(view.process(1).unwrap().children.len(), 0);
+    assert_eq!(view.totals.processes, 49_999);
+}
+
+#[test]
+fn losses_are_those_of_the_last_count() {
+    let mut view = view(&["sh"]);
+    view.loses(Kind::Fork, 3);
+    view.loses(Kind::Fork, 8);
+    assert_eq!(view.losses.total(), 8);
+}
+
+fn any_record() -> impl Strategy<Value = Vec<u8>> {
+    let small = prop_oneof![4 => 0u8..4, 1 => any::<u8>()];
+    (0u16..27, proptest::collection::vec(small, 0..64)).prop_map(|(kind, words)| {
+        // Small numbers, so that serials and pids meet again.
+        let mut body: Vec<u8> = words.iter().flat_map(|word| [*word, 0, 0, 0]).collect();
+        body.resize(body.len().max(8).next_multiple_of(8) + 240, 0);
+        let size = u16::try_from(body.len() + 8).unwrap();
+        let mut bytes = kind.to_le_bytes().to_vec();
+        bytes.extend(size.to_le_bytes());
+        bytes.extend(u32::from(words.first().copied().unwrap_or(0)).to_le_bytes());
+        bytes.extend(body);
+        bytes
+    })
+}
+
+proptest! {
+    #[test]
+    fn hostile_records_do_not_make_it_panic(
+        records in proptest::collection::vec(any_record(), 0..60),
+        garbage: Vec<u8>,
+        keys in "[ a-zA-Z1-4/?]{0,20}",
+    ) {
+        let mut view = view(&["sh"]).with_root("sh");
+        let mut screen = crate::Screen::new(true);
+        for (at, record) in records.iter().enumerate() {
+            give(&mut view, Stream::ALL[at % 3], (u64::MAX / 7).wrapping_mul(at as u64), record);
+        }
+        give(&mut view, Stream::Lifecycle, 1, &garbage);
+        let area = ratatui::layout::Rect::new(0, 0, 80, 24);
+        for key in keys.chars() {
+            screen.press(crate::Key::Char(key));
+            let mut buffer = ratatui::buffer::Buffer::empty(area);
+            screen.draw(&view, crate::Status::Recording, None, &mut buffer);
+            view.keep(screen.opened());
+        }
+        let _ = crate::progress_line(&view, None);
+    }
+}

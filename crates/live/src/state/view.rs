@@ -1,0 +1,294 @@
+//! The state of a recording, kept up to date record by record.
+
+use proctrace_replay::Lookups;
+use proctrace_trace::{BlockInfo, Header, Skipped, Trailer};
+use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed, Sample};
+use proctrace_wire::{Call, Family, Frames, Record, Stream};
+
+use super::classify::Classify;
+use super::counters::Counters;
+use super::directories::{Directories, Place};
+use super::losses::Losses;
+use super::process::Process;
+use super::programs::{Programs, UNKNOWN};
+use super::rates::{History, Recent};
+use super::tree::Tree;
+
+const EINVAL: u16 = 22;
+
+/// Sums over the whole recording so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Processes.
+    pub processes: u64,
+    /// Those of them that have ended.
+    pub ended: u64,
+    /// Threads, the first of each process not counted.
+    pub threads: u64,
+    /// Successful execs.
+    pub execs: u64,
+    /// Failed execs.
+    pub execs_failed: u64,
+    /// Failed look-ups; readlink of something that is no link is none.
+    pub lookups_failed: u64,
+    /// CPU time of all tasks, while they were recorded.
+    pub cpu_ns: u64,
+}
+
+/// The state of a recording.
+pub struct View {
+    pub(super) header: Header,
+    now_ns: u64,
+    /// Sums so far.
+    pub totals: Totals,
+    /// Births, deaths and failed look-ups by second.
+    pub history: History,
+    /// CPU time in nanoseconds, lately.
+    pub cpu: Recent,
+    /// Tasks that ran or wanted to, at the last pass of samples.
+    pub running: Option<u32>,
+    /// Sums by program.
+    pub programs: Programs,
+    /// Directories that were searched in vain.
+    pub directories: Directories,
+    /// Lost records.
+    pub losses: Losses,
+    /// Parts of the file that could not be read.
+    pub skipped: Skipped,
+    /// Records that could not be decoded.
+    pub undecodable: u64,
+    /// How it ended.
+    pub trailer: Option<Trailer>,
+    pub(super) tree: Tree,
+    lookups: Lookups<Place>,
+    pub(super) classify: Box<dyn Classify>,
+    pub(super) kept: Option<u32>,
+    pub(super) kept_ended: Option<Box<Process>>,
+}
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").field("totals", &self.totals).finish_non_exhaustive()
+    }
+}
+
+impl View {
+    /// Nothing is known yet but the header.
+    pub fn new(header: Header, classify: Box<dyn Classify>) -> Self {
+        Self {
+            now_ns: header.started_ns,
+            history: History::new(header.started_ns),
+            header,
+            totals: Totals::default(),
+            cpu: Recent::default(),
+            running: None,
+            programs: Programs::default(),
+            directories: Directories::default(),
+            losses: Losses::default(),
+            skipped: Skipped::default(),
+            undecodable: 0,
+            trailer: None,
+            tree: Tree::default(),
+            lookups: Lookups::default(),
+            classify,
+            kept: None,
+            kept_ended: None,
+        }
+    }
+
+    /// The header of the recording.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The latest time of a record.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Time since the start of the recording; until its end, if it has ended.
+    pub fn elapsed_ns(&self) -> u64 {
+        let now_ns = self.trailer.as_ref().map_or(self.now_ns, |trailer| trailer.ended_ns);
+        now_ns.saturating_sub(self.header.started_ns)
+    }
+
+    /// Processes that are alive.
+    pub fn alive(&self) -> usize {
+        self.tree.processes()
+    }
+
+    /// Threads that are alive, the first of each process not counted.
+    pub fn threads_alive(&self) -> usize {
+        self.tree.tasks().saturating_sub(self.tree.processes())
+    }
+
+    /// Tasks that are not followed, because there are more than a kernel can have.
+    pub fn untracked(&self) -> u64 {
+        self.tree.untracked
+    }
+
+    /// A process that is alive, or the kept one.
+    pub fn process(&self, serial: u32) -> Option<&Process> {
+        let ended = self.kept_ended.as_deref().filter(|process| process.serial == serial);
+        self.tree.get(serial).or(ended)
+    }
+
+    /// The processes that are alive and have no recorded parent that is.
+    pub fn roots(&self) -> impl Iterator<Item = u32> + '_ {
+        self.tree.roots().iter().copied()
+    }
+
+    /// The processes that are alive.
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.tree.iter()
+    }
+
+    /// Keeps a process when it ends, until another is kept.
+    pub fn keep(&mut self, serial: Option<u32>) {
+        self.kept = serial;
+        if self.kept_ended.as_ref().is_some_and(|ended| Some(ended.serial) != serial) {
+            self.kept_ended = None;
+        }
+    }
+
+    /// The directories in which a process searched in vain, with the number of failed look-ups, most
+    /// first.
+    pub fn searched(&self, process: &Process) -> Vec<(String, u64)> {
+        if process.searched_in != self.directories.generation() {
+            return Vec::new();
+        }
+        let mut searched = process.searched.clone();
+        searched.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let name = |(number, count)| {
+            let path = self.directories.get(number)?.path().into_owned();
+            Some((path, count))
+        };
+        searched.into_iter().filter_map(name).collect()
+    }
+
+    /// Whether the blocks of a stream are of use to [`View::take`].
+    pub fn wants(info: &BlockInfo) -> bool {
+        info.stream != Stream::Waits
+    }
+
+    /// Takes the next block.
+    pub fn take(&mut self, info: &BlockInfo, bytes: &[u8]) {
+        self.now_ns = self.now_ns.max(info.last_ns);
+        for frame in Frames::new(bytes) {
+            match frame.and_then(Record::decode) {
+                Ok(record) => self.record(record),
+                Err(_) => self.undecodable = self.undecodable.saturating_add(1),
+            }
+        }
+    }
+
+    fn record(&mut self, record: Record<'_>) {
+        match record {
+            Record::LookupAgain(again) => {
+                let found = self.lookups.in_full(again, |_, _| Place::NONE);
+                let (miss, place) = (found.miss, found.made);
+                if counts(&miss) {
+                    let place = self.directories.count(place, known_path(&miss, found.path));
+                    self.lookup_failed(&miss, place);
+                }
+            }
+            Record::LookupNamed(named, path) => {
+                let directories = &mut self.directories;
+                let make =
+                    |miss: &MissFixed, path: &[u8]| directories.place_of(known_path(miss, path));
+                let found = self.lookups.in_full_first(named, path, make);
+                let (miss, place) = (found.miss, found.made);
+                if counts(&miss) {
+                    let place = self.directories.count(place, known_path(&miss, path));
+                    self.lookup_failed(&miss, place);
+                }
+            }
+            Record::LookupFailed(miss, path) if counts(&miss) => {
+                let path = known_path(&miss, path);
+                let place = self.directories.place_of(path);
+                let place = self.directories.count(place, path);
+                self.lookup_failed(&miss, place);
+            }
+            Record::Sample(sample) => self.sample(&sample),
+            Record::Tick(tick) => {
+                self.running = Some(tick.running);
+                self.now_ns = self.now_ns.max(tick.head.time_ns);
+            }
+            Record::Attach(attach) => self.attach(&attach),
+            Record::Fork(fork) => self.fork(&fork),
+            Record::Exec(exec) => self.exec(&exec),
+            Record::ExecFailed(..) => {
+                self.totals.execs_failed = self.totals.execs_failed.saturating_add(1);
+            }
+            Record::Exit(exit) => self.exit(&exit),
+            Record::Rename(rename) if rename.head.task == rename.process => {
+                if let Some(process) = self.tree.get_mut(rename.process) {
+                    process.comm = rename.comm;
+                }
+            }
+            Record::Loss(loss) => self.losses.note(&loss),
+            _ => {}
+        }
+    }
+
+    fn lookup_failed(&mut self, miss: &MissFixed, place: Place) {
+        self.totals.lookups_failed = self.totals.lookups_failed.saturating_add(1);
+        if let Some(second) = self.history.at(miss.head.time_ns) {
+            second.lookups_failed = second.lookups_failed.saturating_add(1);
+        }
+        let generation = self.directories.generation();
+        let Some(task) = self.tree.task(miss.head.task).copied() else { return };
+        if let Some(process) = self.tree.get_mut(task.process) {
+            process.searched_in_vain(place.number, generation);
+            let program = self.programs.get_mut(process.program);
+            program.lookups_failed = program.lookups_failed.saturating_add(1);
+        }
+    }
+
+    pub(super) fn sample(&mut self, sample: &Sample) {
+        let task = sample.head.task;
+        let Some(process) = self.used(task, sample.head.time_ns, Counters::from(sample)) else {
+            self.tree.keep_early(*sample);
+            return;
+        };
+        let page_bytes = u64::from(self.header.page_bytes);
+        if let Some(process) = self.tree.get_mut(process) {
+            process.rss_bytes = Some(sample.rss_pages.saturating_mul(page_bytes));
+            process.state = u8::try_from(sample.state).ok().map(char::from);
+        }
+    }
+
+    /// Notes what a task has used so far; returns its process.
+    pub(super) fn used(&mut self, task: u32, time_ns: u64, reading: Counters) -> Option<u32> {
+        let (process, added) = self.tree.read(task, reading)?;
+        self.cpu_used(added.run_ns, time_ns);
+        let program = match self.tree.get_mut(process) {
+            Some(process) => {
+                process.used = process.used.plus(added);
+                process.cpu.add(time_ns, added.run_ns);
+                process.program
+            }
+            None => UNKNOWN,
+        };
+        let program = self.programs.get_mut(program);
+        program.used = program.used.plus(added);
+        program.cpu.add(time_ns, added.run_ns);
+        Some(process)
+    }
+
+    pub(super) fn cpu_used(&mut self, cpu_ns: u64, time_ns: u64) {
+        self.totals.cpu_ns = self.totals.cpu_ns.saturating_add(cpu_ns);
+        self.cpu.add(time_ns, cpu_ns);
+    }
+}
+
+/// Whether a failed call is a failed look-up: readlink(2) of what is no link has found it.
+fn counts(miss: &MissFixed) -> bool {
+    let family = || Family::of(Call::from_number(miss.call));
+    !(miss.error == EINVAL && family() == Some(Family::Readlink))
+}
+
+/// The path of a look-up, or one in the directory "?" if it could not be read.
+fn known_path<'a>(miss: &MissFixed, path: &'a [u8]) -> &'a [u8] {
+    if miss.bits & MISS_PATH_FAULT == 0 { path } else { b"?/" }
+}
