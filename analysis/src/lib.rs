@@ -41,7 +41,7 @@ mod timeline;
 
 pub use advice::{AdviceRules, advise, observed};
 pub use analysis::Analysis;
-pub use classify::{Program, Rules};
+pub use classify::{LiveClassifier, Program, Rules};
 pub use compare::environments::{StartRun, environments};
 pub use compare::series::{self, SeriesOptions, SeriesRun, series};
 pub use error::AnalysisError;

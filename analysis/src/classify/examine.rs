@@ -198,7 +198,7 @@ impl Rules {
 
 /// The rules that hold for a file, name and interpreter, in order of precedence: user rules;
 /// experiment rules for executables, then for scripts and texts run by interpreters; generic rules.
-fn candidates(rules: &Rules, call: &Call<'_>) -> Vec<RuleNumber> {
+pub(super) fn candidates(rules: &Rules, call: &Call<'_>) -> Vec<RuleNumber> {
     let of_system = rules.of_system(call.resolved) || rules.of_system(call.given);
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     let mut found = Vec::new();
@@ -234,7 +234,7 @@ fn holds_without_arguments(rule: &Rule, call: &Call<'_>, of_system: bool) -> boo
         }
 }
 
-fn arguments_hold(rule: &Rule, call: &Call<'_>, arguments: &[u8]) -> bool {
+pub(super) fn arguments_hold(rule: &Rule, call: &Call<'_>, arguments: &[u8]) -> bool {
     let any = |patterns: &[Pattern], text: &[u8]| patterns.iter().any(|p| p.matches(text));
     (rule.text.is_empty() || call.text.is_some_and(|text| any(&rule.text, text)))
         && (rule.argv.is_empty() || any(&rule.argv, arguments))

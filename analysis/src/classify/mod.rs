@@ -9,6 +9,7 @@ mod examine;
 mod grammar;
 mod interpreters;
 pub(crate) mod labels;
+mod live;
 mod pack;
 mod pattern;
 mod resolve;
@@ -19,6 +20,7 @@ mod tests;
 use proctrace_findings::Class;
 
 pub(crate) use examine::Examiner;
+pub use live::LiveClassifier;
 pub(crate) use pattern::Pattern;
 pub(crate) use resolve::{Classification, PackUse, Programs};
 pub use rules::Rules;
