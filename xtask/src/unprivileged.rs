@@ -53,6 +53,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "startup"),
     ("proctrace", "storms"),
     ("proctrace", "strace"),
+    ("proctrace", "top"),
     ("proctrace", "unknown"),
     ("proctrace", "viewers"),
     ("proctrace", "waits"),

@@ -15,6 +15,7 @@ mod record;
 mod report;
 #[cfg(feature = "analyse")]
 mod tables;
+mod top;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -43,6 +44,7 @@ pub(crate) use self::report::{
 
 #[cfg(feature = "analyse")]
 pub(crate) use self::tables::{ExportArgs, QueryArgs, RowsFormat, StackValue, TablesFormat};
+pub(crate) use self::top::TopArgs;
 
 /// The default trace file of all commands.
 pub(crate) const DEFAULT_TRACE: &str = "proctrace.ptrace";
@@ -70,6 +72,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     // Variants with arguments are documented on their structs.
     Record(RecordArgs),
+    Top(TopArgs),
     #[cfg(feature = "analyse")]
     Report(ReportArgs),
     #[cfg(feature = "analyse")]

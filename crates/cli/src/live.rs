@@ -28,9 +28,13 @@ pub(crate) fn is_held(path: &Path) -> bool {
         return false;
     }
     let options = || OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let Ok(file) = options() else { return false };
+    options().is_ok_and(|file| is_written(&file))
+}
+
+/// The same of an open file, whatever its name is by now.
+pub(crate) fn is_written(file: &File) -> bool {
     let mut lock = whole_file(libc::F_RDLCK);
-    fcntl(&file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok()
+    fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok()
         && libc::c_int::from(lock.l_type) != libc::F_UNLCK
 }
 

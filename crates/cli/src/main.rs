@@ -53,6 +53,8 @@ mod source;
 mod startup;
 #[cfg(feature = "analyse")]
 mod tree;
+mod top;
+mod watch;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "analyse")]
         Command::Classify(args) => (exit_code::FAILED, classify::run(&args)),
         Command::Import(args) => (exit_code::FAILED, import::run(&args)),
+        Command::Top(args) => (exit_code::FAILED, top::run(&args)),
         Command::Dump(args) => (exit_code::FAILED, dump::run(&args)),
         Command::Mark(args) => (exit_code::USAGE, mark::refuse(&args)),
         Command::Doctor => (exit_code::FAILED, doctor::run()),

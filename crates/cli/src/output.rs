@@ -13,6 +13,7 @@ use proctrace_report::number::counted;
 use proctrace_trace::{Header, Spool, Trailer, Writer};
 use proctrace_wire::Stream;
 
+use crate::watch::Watch;
 use crate::{live, say};
 
 /// A trace being written.
@@ -26,6 +27,8 @@ pub(crate) struct Output {
     spool: Spool<File>,
     announce: bool,
     quiet: bool,
+    /// What shows it to the user.
+    watch: Option<Watch>,
 }
 
 /// A completed trace.
@@ -65,7 +68,15 @@ impl Output {
         }
         let spool = Writer::new(file, header).and_then(Spool::new);
         let spool = spool.inspect_err(|_| remove(&at)).with_context(context)?;
-        Ok(Self { path: at, earlier, kept: None, spool, announce: false, quiet: false })
+        Ok(Self {
+            path: at,
+            earlier,
+            kept: None,
+            spool,
+            announce: false,
+            quiet: false,
+            watch: None,
+        })
     }
 
     /// Announces on stderr that the recording has started.
@@ -80,6 +91,24 @@ impl Output {
         self
     }
 
+    /// Shows the trace once the recording has started. What the command writes to the terminal goes
+    /// to a file beside it if the terminal is needed for that.
+    pub(crate) fn watched(mut self, watch: Option<Watch>, trace: &Path) -> Result<Self> {
+        self.watch = watch;
+        match self.watch.as_mut().map_or(Ok(()), |watch| watch.divert(trace)) {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.discard();
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether messages do not garble a view.
+    fn may_print(&self) -> bool {
+        !self.watch.as_ref().is_some_and(Watch::has_terminal)
+    }
+
     /// Writes the rest of the trace.
     pub(crate) fn finish(mut self, trailer: &Trailer) -> Result<Written> {
         self.take_name();
@@ -89,6 +118,11 @@ impl Output {
             .finish(trailer)
             .with_context(|| format!("cannot write {}", path.display()))?;
         file.flush()?;
+        // It is not locked any more while its user still looks at it.
+        drop(file);
+        if let Some(watch) = self.watch {
+            watch.finish();
+        }
         Ok(Written { bytes, path, kept })
     }
 
@@ -193,14 +227,17 @@ impl Sink for Output {
 
     fn ready(&mut self, processes: u64) {
         self.take_name();
-        if self.announce {
+        if let Some(watch) = &mut self.watch {
+            watch.start(&self.path);
+        }
+        if self.announce && self.may_print() {
             let processes = counted(processes, "process", "processes");
             say::note(&format!("recording {processes} and descendants; press Ctrl-C to stop"));
         }
     }
 
     fn waiting(&mut self, alive: u64, grace: Duration) {
-        if !self.quiet {
+        if !self.quiet && self.may_print() {
             say::note(&format!(
                 "the command has exited; waiting up to {} for {} (see --grace, --wait)",
                 humantime::format_duration(grace),

@@ -23,6 +23,7 @@ use proctrace_wire::escape::to_text;
 use crate::args::{RecordArgs, WaitFor, WhenFull, WhichHook};
 use crate::output::{Output, Written};
 use crate::source::Backend;
+use crate::watch::Watch;
 use crate::{exit_code, invoker, say};
 
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         announced: command.is_none() && !args.quiet,
         quiet: args.quiet,
     };
-    match job.record() {
+    match job.record(Watch::asked(args, identity.as_ref())?) {
         Ok(recorded) => finish(args, recorded),
         Err(error) if matches!(error.downcast_ref(), Some(RecordError::Exec { .. })) => {
             Ok(cannot_execute(&error))
@@ -100,7 +101,7 @@ struct Recorded {
 }
 
 impl Job<'_> {
-    fn record(&self) -> Result<Recorded> {
+    fn record(&self, watch: Option<Watch>) -> Result<Recorded> {
         // Before the output starts a thread, which inherits the signal mask.
         let signals = Signals::block().context("cannot handle signals")?;
         let mut source = self.backend.load(self.options)?;
@@ -115,7 +116,8 @@ impl Job<'_> {
         let header = header(self.arguments, self.options, &*source)?;
         let mut output = Output::create(self.output, self.owner, &header)?
             .announced(self.announced)
-            .quiet(self.quiet);
+            .quiet(self.quiet)
+            .watched(watch, self.output)?;
         let loading = usage(0);
         let loading_ns = loading.user_ns.saturating_add(loading.system_ns);
         match record(&mut *source, &signals, self.command, self.options, &mut output) {
@@ -135,7 +137,7 @@ impl Job<'_> {
     /// Records silently, and returns how the command ended; None if it is still running.
     #[cfg(feature = "analyse")]
     pub(crate) fn record_quietly(&self) -> Result<Option<Outcome>> {
-        let Recorded { output, mut finished, loading_ns, .. } = self.record()?;
+        let Recorded { output, mut finished, loading_ns, .. } = self.record(None)?;
         let sink_error = finished.sink_error.take();
         let written = output.finish(&finished.trailer(usage(loading_ns)))?;
         if !self.quiet {

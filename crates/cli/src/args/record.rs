@@ -134,6 +134,22 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, value_name = "NAME")]
     pub(crate) user: Option<String>,
 
+    /// Show the recording in the terminal while it is made, as `top` does. What the command would
+    /// write to the terminal goes to FILE.out instead, and it cannot read from the terminal.
+    #[arg(long, conflicts_with = "progress")]
+    pub(crate) live: bool,
+
+    /// Print a line about the recording on stderr at this interval; 10s if TIME is omitted.
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10s",
+        value_parser = parse_interval
+    )]
+    pub(crate) progress: Option<Duration>,
+
     /// Print only warnings and errors on stderr.
     #[arg(short, long)]
     pub(crate) quiet: bool,

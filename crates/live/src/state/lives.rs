@@ -94,25 +94,35 @@ impl View {
 
     pub(super) fn exec(&mut self, exec: &Exec<'_>) {
         let ExecFixed { head, process, run_ns, utime_ns, stime_ns, bits, comm, .. } = exec.fixed;
-        // What it used before belongs to the program before.
-        let before = Counters { run_ns, utime_ns, stime_ns, ..Counters::default() };
-        self.used(head.task, head.time_ns, before);
         let is_counted = bits & EXEC_BEFORE == 0;
         let spawner = self.tree.get(process).and_then(|process| process.spawner);
         let spawner = spawner.and_then(|number| self.programs.get(number)).map(|p| &p.name);
         let name = self.classify.classify(exec, spawner);
         let number = self.programs.number_of(&name);
+        if self.tree.get(process).is_some_and(|process| process.program == UNKNOWN) {
+            // The launched command, before its first exec.
+            self.runs(process, number);
+        }
+        // What it used before belongs to the program before.
+        let before = Counters { run_ns, utime_ns, stime_ns, ..Counters::default() };
+        self.used(head.task, head.time_ns, before);
         if is_counted {
             self.totals.execs = self.totals.execs.saturating_add(1);
             let program = self.programs.get_mut(number);
             program.execs = program.execs.saturating_add(1);
         }
+        self.runs(process, number);
         let Some(process) = self.tree.get_mut(process) else { return };
-        self.programs.moves(process.program, number, process.threads_started);
-        process.program = number;
         process.execs = process.execs.saturating_add(u64::from(is_counted));
         process.comm = comm;
         process.command = Some(Box::new(CommandLine::of(exec)));
+    }
+
+    fn runs(&mut self, process: u32, program: u32) {
+        if let Some(process) = self.tree.get_mut(process) {
+            self.programs.moves(process.program, program, process.threads_started);
+            process.program = program;
+        }
     }
 
     pub(super) fn exit(&mut self, exit: &Exit) {

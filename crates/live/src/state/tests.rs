@@ -149,6 +149,15 @@ fn rates_are_those_of_the_last_second() {
     assert_eq!((last.births, last.deaths), (10, 10));
 }
 
+#[test]
+fn what_the_command_used_before_its_first_exec_belongs_to_its_program() {
+    let mut view = view(&["sh"]);
+    view.attaches(1, 1, 0);
+    view.execs_after(1, SECOND, "/bin/sh", &["sh"], 40);
+    assert_eq!(program(&view, "sh"), (1, 1, 1, 40));
+    assert_eq!(view.programs.iter().count(), 1);
+}
+
 /// A storm leaves nothing behind.
 #[test]
 fn memory_depends_on_what_lives() {
