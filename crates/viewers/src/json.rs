@@ -24,6 +24,17 @@ impl Lines {
         self.written += 1;
         write(out, value)
     }
+
+    /// The same without line feeds.
+    pub(crate) fn push_inline(
+        &mut self,
+        out: &mut impl Write,
+        value: &impl Serialize,
+    ) -> io::Result<()> {
+        out.write_all(if self.written == 0 { b"" } else { b"," })?;
+        self.written += 1;
+        write(out, value)
+    }
 }
 
 /// Nanoseconds as the microseconds of Trace Event JSON.

@@ -101,7 +101,7 @@ impl Format {
             Self::Folded(weight) => Box::new(folded::Folded::begin(weight, out)),
             Self::Speedscope => Box::new(speedscope::Speedscope::begin(timeline, out)?),
             Self::CompileCommands => Box::new(compile::CompileCommands::begin(out)?),
-            Self::Otlp => Box::new(otlp::Otlp::begin(timeline, out)),
+            Self::Otlp => Box::new(otlp::Otlp::begin(timeline, out)?),
         })
     }
 }

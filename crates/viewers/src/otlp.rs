@@ -3,15 +3,16 @@
 //!
 //! A line is a whole request, as collectors read files; large recordings are several lines.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use proctrace_findings::{Outcome, Timeline, TimelineItem, TimelineProcess, TimelineRun};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::{Viewer, Written, json, text};
 
 /// Spans per line. Receivers limit the size of a request, many to 4 MiB.
-const SPANS_PER_LINE: usize = 2_000;
+const SPANS_PER_LINE: u64 = 2_000;
 /// SPAN_KIND_INTERNAL and STATUS_CODE_ERROR.
 const INTERNAL: u32 = 1;
 const ERROR: u32 = 2;
@@ -21,9 +22,10 @@ pub(crate) struct Otlp<W> {
     begin_unix_ns: u64,
     length_ns: u64,
     trace_id: String,
-    resource: Value,
-    scope: Value,
-    spans: Vec<Value>,
+    /// What a line begins with.
+    head: Vec<u8>,
+    /// The spans of the current line.
+    line: json::Lines,
     written: u64,
     /// Pids of processes, by number.
     pids: Vec<i32>,
@@ -34,6 +36,97 @@ pub(crate) struct Otlp<W> {
 enum Span {
     Process(u32),
     Run(u32),
+}
+
+/// A span of opentelemetry-proto.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SpanJson<'a> {
+    trace_id: &'a str,
+    span_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_span_id: Option<String>,
+    name: &'a str,
+    kind: u32,
+    start_time_unix_nano: String,
+    end_time_unix_nano: String,
+    attributes: &'a [Attribute<'a>],
+    status: Status,
+}
+
+/// An exit of 0 is left to the reader, as the specification has it for instrumentation.
+#[derive(Default, Serialize)]
+struct Status {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Cow<'static, str>>,
+}
+
+#[derive(Serialize)]
+struct Attribute<'a> {
+    key: &'static str,
+    value: AnyValue<'a>,
+}
+
+/// AnyValue; whole numbers are strings, as in all JSON of protobuf.
+#[derive(Serialize)]
+enum AnyValue<'a> {
+    #[serde(rename = "stringValue")]
+    Text(Cow<'a, str>),
+    #[serde(rename = "boolValue")]
+    Flag(bool),
+    #[serde(rename = "intValue")]
+    Whole(String),
+    #[serde(rename = "arrayValue")]
+    List { values: Vec<AnyValue<'a>> },
+}
+
+impl<'a> From<&'a str> for AnyValue<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl<'a> From<Cow<'a, str>> for AnyValue<'a> {
+    fn from(text: Cow<'a, str>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<bool> for AnyValue<'_> {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($type:ty),+) => {
+        $(impl From<$type> for AnyValue<'_> {
+            fn from(number: $type) -> Self {
+                Self::Whole(number.to_string())
+            }
+        })+
+    };
+}
+whole_numbers!(u64, u32, i32);
+
+impl From<Vec<String>> for AnyValue<'_> {
+    fn from(texts: Vec<String>) -> Self {
+        let values = texts.into_iter().map(|text| Self::Text(text.into())).collect();
+        Self::List { values }
+    }
+}
+
+/// Attributes, those that are known.
+#[derive(Default)]
+struct Attributes<'a>(Vec<Attribute<'a>>);
+
+impl<'a> Attributes<'a> {
+    fn and(mut self, key: &'static str, value: Option<impl Into<AnyValue<'a>>>) -> Self {
+        self.0.extend(value.map(|value| Attribute { key, value: value.into() }));
+        self
+    }
 }
 
 impl Span {
@@ -48,7 +141,7 @@ impl Span {
 }
 
 impl<W: Write> Otlp<W> {
-    pub(crate) fn begin(timeline: &Timeline, out: W) -> Self {
+    pub(crate) fn begin(timeline: &Timeline, out: W) -> io::Result<Self> {
         let command = timeline.command.first().map(String::as_str).unwrap_or_default();
         let name = command.rsplit('/').next().filter(|name| !name.is_empty());
         let arch = match timeline.machine.as_str() {
@@ -56,24 +149,27 @@ impl<W: Write> Otlp<W> {
             "aarch64" => "arm64",
             other => other,
         };
-        let resource = attributes(json!({
-            "service.name": name.unwrap_or("unknown_service"),
-            "host.name": timeline.host,
-            "host.arch": arch,
-            "os.type": "linux",
-            "os.version": timeline.kernel,
-        }));
-        Self {
+        let resource = Attributes::default()
+            .and("service.name", Some(name.unwrap_or("unknown_service")))
+            .and("host.name", Some(timeline.host.as_str()))
+            .and("host.arch", Some(arch))
+            .and("os.type", Some("linux"))
+            .and("os.version", Some(timeline.kernel.as_str()));
+        let mut head = b"{\"resourceSpans\":[{\"resource\":{\"attributes\":".to_vec();
+        json::write(&mut head, &resource.0)?;
+        head.extend(b"},\"scopeSpans\":[{\"scope\":{\"name\":\"proctrace\",\"version\":");
+        json::write(&mut head, &timeline.recorder)?;
+        head.extend(b"},\"spans\":[");
+        Ok(Self {
             out,
             begin_unix_ns: timeline.begin_unix_ns,
             length_ns: timeline.length_ns,
             trace_id: format!("{:032x}", trace_id(timeline)),
-            resource: json!({ "attributes": resource }),
-            scope: json!({ "name": "proctrace", "version": timeline.recorder }),
-            spans: Vec::new(),
+            head,
+            line: json::Lines::default(),
             written: 0,
             pids: Vec::new(),
-        }
+        })
     }
 
     fn put(
@@ -82,36 +178,32 @@ impl<W: Write> Otlp<W> {
         name: &str,
         (begin_ns, end_ns): (u64, Option<u64>),
         outcome: Option<Outcome>,
-        mut of: Value,
+        of: Attributes<'_>,
     ) -> io::Result<()> {
         let unix = |ns: u64| self.begin_unix_ns.saturating_add(ns).to_string();
-        if end_ns.is_none() {
-            of["proctrace.alive_at_end"] = true.into();
+        let of = of.and("proctrace.alive_at_end", end_ns.is_none().then_some(true));
+        let span = SpanJson {
+            trace_id: &self.trace_id,
+            span_id: span.id(),
+            parent_span_id: parent.map(Span::id),
+            name,
+            kind: INTERNAL,
+            start_time_unix_nano: unix(begin_ns),
+            end_time_unix_nano: unix(end_ns.unwrap_or(self.length_ns).max(begin_ns)),
+            attributes: &of.0,
+            status: status(outcome),
+        };
+        if self.line.written == 0 {
+            self.out.write_all(&self.head)?;
         }
-        let mut value = json!({
-            "traceId": self.trace_id,
-            "spanId": span.id(),
-            "name": name,
-            "kind": INTERNAL,
-            "startTimeUnixNano": unix(begin_ns),
-            "endTimeUnixNano": unix(end_ns.unwrap_or(self.length_ns).max(begin_ns)),
-            "attributes": attributes(of),
-            "status": status(outcome),
-        });
-        if let Some(parent) = parent {
-            value["parentSpanId"] = parent.id().into();
-        }
-        self.spans.push(value);
-        if self.spans.len() >= SPANS_PER_LINE { self.line() } else { Ok(()) }
+        self.line.push_inline(&mut self.out, &span)?;
+        self.written += 1;
+        if self.line.written >= SPANS_PER_LINE { self.end_line() } else { Ok(()) }
     }
 
-    fn line(&mut self) -> io::Result<()> {
-        let spans = std::mem::take(&mut self.spans);
-        self.written += spans.len() as u64;
-        let scope_spans = json!([{ "scope": self.scope, "spans": spans }]);
-        let of = json!({ "resource": self.resource, "scopeSpans": scope_spans });
-        json::write(&mut self.out, &json!({ "resourceSpans": [of] }))?;
-        self.out.write_all(b"\n")
+    fn end_line(&mut self) -> io::Result<()> {
+        self.line = json::Lines::default();
+        self.out.write_all(b"]}]}]}\n")
     }
 
     fn process(&mut self, of: &TimelineProcess<'_>) -> io::Result<()> {
@@ -122,38 +214,36 @@ impl<W: Write> Otlp<W> {
         });
         let ids = (Span::Process(of.process), parent);
         let times = (of.begin_ns, of.end_ns);
-        let values = json!({
-            "process.pid": of.pid,
-            "process.parent_pid": of.parent_pid,
-            "process.executable.name": of.program,
-            "process.exit.code": of.outcome.and_then(Outcome::code),
-            "proctrace.exit.signal": signal(of.outcome),
-            "proctrace.process_id": of.id,
-            "proctrace.category": of.category,
-            "proctrace.cpu_ns": of.cpu_ns,
-            "proctrace.system_ns": of.system_ns,
-            "proctrace.peak_rss_bytes": of.peak_rss_bytes,
-            "proctrace.read_bytes": of.read_bytes,
-            "proctrace.write_bytes": of.write_bytes,
-            "proctrace.run_delay_ns": of.run_delay_ns,
-            "proctrace.failed_lookups": of.failed_lookups,
-            "proctrace.threads": of.threads,
-        });
+        let values = Attributes::default()
+            .and("process.pid", Some(of.pid))
+            .and("process.parent_pid", of.parent_pid)
+            .and("process.executable.name", of.program)
+            .and("process.exit.code", of.outcome.and_then(Outcome::code))
+            .and("proctrace.exit.signal", signal(of.outcome))
+            .and("proctrace.process_id", Some(of.id))
+            .and("proctrace.category", of.category)
+            .and("proctrace.cpu_ns", of.cpu_ns)
+            .and("proctrace.system_ns", of.system_ns)
+            .and("proctrace.peak_rss_bytes", of.peak_rss_bytes)
+            .and("proctrace.read_bytes", of.read_bytes)
+            .and("proctrace.write_bytes", of.write_bytes)
+            .and("proctrace.run_delay_ns", of.run_delay_ns)
+            .and("proctrace.failed_lookups", of.failed_lookups)
+            .and("proctrace.threads", of.threads);
         self.put(ids, text::program(of.program), times, of.outcome, values)
     }
 
     fn run(&mut self, run: &TimelineRun<'_>) -> io::Result<()> {
         let ids = (Span::Run(run.run), Some(Span::Process(run.process)));
-        let values = json!({
-            "process.pid": self.pids.get(run.process as usize),
-            "process.executable.name": run.program,
-            "process.executable.path": text::known(run.exe),
-            "process.working_directory": text::known(run.cwd),
-            "process.command_args": text::arguments(run),
-            "process.exit.code": run.outcome.and_then(Outcome::code),
-            "proctrace.exit.signal": signal(run.outcome),
-            "proctrace.interpreter": run.interpreter.map(text::bytes),
-        });
+        let values = Attributes::default()
+            .and("process.pid", self.pids.get(run.process as usize).copied())
+            .and("process.executable.name", run.program)
+            .and("process.executable.path", text::known(run.exe))
+            .and("process.working_directory", text::known(run.cwd))
+            .and("process.command_args", text::arguments(run))
+            .and("process.exit.code", run.outcome.and_then(Outcome::code))
+            .and("proctrace.exit.signal", signal(run.outcome))
+            .and("proctrace.interpreter", run.interpreter.map(text::bytes));
         let times = (run.begin_ns, run.end_ns);
         self.put(ids, text::program(run.program), times, run.outcome, values)
     }
@@ -169,38 +259,15 @@ fn trace_id(timeline: &Timeline) -> u128 {
     hash.max(1)
 }
 
-/// An exit of 0 is left to the reader, as the specification has it for instrumentation.
-fn status(outcome: Option<Outcome>) -> Value {
+fn status(outcome: Option<Outcome>) -> Status {
     match outcome {
-        None | Some(Outcome::Code(0)) => json!({}),
-        Some(outcome) => json!({ "code": ERROR, "message": outcome.name() }),
+        None | Some(Outcome::Code(0)) => Status::default(),
+        Some(outcome) => Status { code: Some(ERROR), message: Some(outcome.name()) },
     }
 }
 
-fn signal(outcome: Option<Outcome>) -> Option<String> {
-    let outcome = outcome.filter(|outcome| outcome.signal().is_some())?;
-    Some(outcome.name().into_owned())
-}
-
-/// Values as attributes, without those that are not known.
-fn attributes(values: Value) -> Value {
-    let Value::Object(values) = values else { return json!([]) };
-    let known = values.into_iter().filter(|(_, value)| !value.is_null());
-    known.map(|(key, value)| json!({ "key": key, "value": any_value(value) })).collect()
-}
-
-/// AnyValue; whole numbers are strings, as in all JSON of protobuf.
-fn any_value(value: Value) -> Value {
-    match value {
-        Value::Bool(value) => json!({ "boolValue": value }),
-        Value::Number(value) => json!({ "intValue": value.to_string() }),
-        Value::Array(values) => {
-            let values: Vec<Value> = values.into_iter().map(any_value).collect();
-            json!({ "arrayValue": { "values": values } })
-        }
-        Value::String(value) => json!({ "stringValue": value }),
-        other => json!({ "stringValue": other.to_string() }),
-    }
+fn signal(outcome: Option<Outcome>) -> Option<Cow<'static, str>> {
+    Some(outcome.filter(|outcome| outcome.signal().is_some())?.name())
 }
 
 impl<W: Write> Viewer for Otlp<W> {
@@ -213,8 +280,11 @@ impl<W: Write> Viewer for Otlp<W> {
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<Written> {
-        if !self.spans.is_empty() || self.written == 0 {
-            self.line()?;
+        if self.written == 0 {
+            self.out.write_all(&self.head)?;
+        }
+        if self.line.written > 0 || self.written == 0 {
+            self.end_line()?;
         }
         self.out.flush()?;
         Ok(Written { items: self.written, names: ("span", "spans"), notes: Vec::new() })

@@ -208,7 +208,7 @@ fn hostile_names_do_nothing() {
         times: [10, 20_000, 15_000],
         value: 1.0,
         pid: 7,
-        known: name % 2 == 0,
+        known: name.is_multiple_of(2),
         name,
     };
     let seeds: Vec<Seed> = (0..hostile::ATTACKS.len()).map(seed).collect();

@@ -33,7 +33,6 @@ const WITH_VALUE: &[&[u8]] = &[
     b"-u",
     b"-z",
     b"-e",
-   
     b"-include",
     b"-imacros",
     b"-isystem",

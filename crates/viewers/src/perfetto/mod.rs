@@ -14,7 +14,9 @@ use proctrace_findings::{
     TimelineThread, TimelineWait,
 };
 
-use self::fields::{clock, counters, event, ftrace, packet, process, system, thread, track, utsname};
+use self::fields::{
+    clock, counters, event, ftrace, packet, process, system, thread, track, utsname,
+};
 use self::notes::{Note, Notes};
 use crate::proto::Message;
 use crate::{Viewer, Written, text};
