@@ -110,7 +110,7 @@ fn record_tour(release: &Path, place: &Path, name: &str) -> Result<()> {
     let status = as_root("env")
         .args(["-i", "PATH=/usr/bin:/bin"])
         .arg(release.join("proctrace"))
-        .args(["record", "--opens", "--memory", "50ms", "--interval", "20ms", "--output"])
+        .args(["record", "--opens", "--memory=50ms", "--interval", "20ms", "--output"])
         .arg(&raw)
         .args(["--", "./tour.sh"])
         .current_dir(place)

@@ -283,7 +283,6 @@ pub(crate) fn column_needs(column: &str) -> &'static [Quantity] {
         "voluntary" | "involuntary" | "voluntary_ratio" | "migrations" => &[Switches],
         "minor_faults" => &[Faults],
         "peak_rss_bytes" => &[PeakRss],
-        "peak_pss_bytes" => &[Memory],
         "cores_in_use" | "cores_idle" => &[Cpu, Samples],
         "faster" | "wanted_percent" => &[RunDelay],
         "command_line" => &[Quantity::Argv],

@@ -88,7 +88,7 @@ impl Marks {
 }
 
 /// The name of the time before the first mark.
-pub(crate) const BEFORE: &str = "(before the first mark)";
+pub(crate) const BEFORE: &str = "(before)";
 
 /// What happened between two marks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -76,15 +76,14 @@ fn content(of: &Analysis<'_>, options: &Options, only: Option<usize>) -> Content
              missing.",
         );
     }
-    let mut tables =
-        vec![phases, programs_table(recording, only), directories_table(recording, only)];
     if only.is_some() {
-        tables[0] = tables.remove(0).note(
+        phases = phases.note(
             "Not divided by phase: peak RSS, context switches, page faults and storage, of which \
              only totals of whole processes are exact; parents and exit status belong to whole \
              processes. --section and --gantt-from have more.",
         );
     }
+    let tables = vec![phases, programs_table(recording, only), directories_table(recording, only)];
     Content { tables, charts: Vec::new() }
 }
 
@@ -139,7 +138,7 @@ fn phases_table(recording: &Recording, phases: &[(usize, &MarkedPhase)], cores: 
     if !lookups {
         return table;
     }
-    table.note("Marks set by look-ups carry the time of the last scheduler tick, 1 to 10 ms ago.")
+    table.note("Marks set by look-ups carry the time of the last scheduler tick, milliseconds ago.")
 }
 
 /// What ran in each phase, most CPU time first.
@@ -236,7 +235,7 @@ mod tests {
         let analysis = Analysis::of(&recording);
         let tables = section(&analysis, &Options::default()).unwrap().tables;
         let of = |phase: &str, column: &str| real(&tables[0], "phase", phase, column);
-        let before = "(before the first mark)";
+        let before = "(before)";
         for (column, expected) in [
             ("wall_ns", [S, 2 * S, S]),
             ("processes", [3, 1, 0]),

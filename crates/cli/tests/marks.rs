@@ -11,7 +11,7 @@ use std::process::Output;
 use common::{Recorded, Recorder, fixture, header, proctrace, report, text, u64_of};
 use serde_json::Value;
 
-const BEFORE: &str = "(before the first mark)";
+const BEFORE: &str = "(before)";
 
 /// Records a script of sh in which $M is the fixture and $P is proctrace.
 fn record(options: &[&str], script: &str) -> Recorded {
@@ -102,7 +102,7 @@ fn marks_have_the_times_that_the_payload_wrote_down() {
 
 #[test]
 fn phases_add_up_to_the_whole() {
-    let recorded = record(&["--memory", "20ms"], ALL_WAYS);
+    let recorded = record(&["--memory=20ms"], ALL_WAYS);
     recorded.sound(0);
     let trace = recorded.trace();
     let findings = report(&trace);
@@ -170,7 +170,7 @@ fn a_report_of_one_phase_has_what_happened_in_it() {
 
 #[test]
 fn repeated_look_ups_are_as_many_marks() {
-    let recorded = record(&[], "exec $M 0 $(seq -f event 200)");
+    let recorded = record(&[], "exec $M 0 $(yes event | head -n 200)");
     recorded.sound(0);
     let found = marks(&recorded.trace());
     assert_eq!(found.len(), 200);

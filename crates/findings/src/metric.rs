@@ -289,8 +289,8 @@ pub const FAMILIES: &[MetricFamily] = &[
         "seconds",
         "CPU time of all tasks during the phase."
     ),
-    family!("phase_processes", ["phase"], Count, "", "Processes born during the phase."),
-    family!("phase_failed_lookups", ["phase"], Count, "", "Failed look-ups during the phase."),
+    family!("phase_processes", ["phase"], Varying, "", "Processes born during the phase."),
+    family!("phase_failed_lookups", ["phase"], Varying, "", "Failed look-ups during the phase."),
     family!(
         "phase_peak_pss_bytes",
         ["phase"],

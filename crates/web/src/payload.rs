@@ -18,8 +18,17 @@ const FIRST: &[&str] = &["start_ns", "life_ns", "program", "parent", "pid"];
 /// Most rows of a table of a section.
 const ROWS_MAX: usize = 500;
 /// Findings that the page has in other forms.
-const ELSEWHERE: &[&str] =
-    &["categories", "spawners", "lookups", "detached", "correlations", "memory", "advice", "ends"];
+const ELSEWHERE: &[&str] = &[
+    "categories",
+    "spawners",
+    "lookups",
+    "detached",
+    "correlations",
+    "memory",
+    "advice",
+    "ends",
+    "phases",
+];
 
 /// What the first picture needs: findings without long tables, categories, lives and strips.
 pub(crate) fn first(page: &Page<'_>) -> io::Result<Vec<u8>> {

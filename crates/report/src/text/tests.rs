@@ -2,7 +2,8 @@
 
 use super::*;
 use proctrace_findings::{
-    Category, Class, Correlations, DirectoryMisses, Knowledge, Known, Law, Loss, Run, Spawner, Unit,
+    Category, Class, Correlations, DirectoryMisses, Knowledge, Known, Law, Loss, MarkedPhase, Run,
+    Spawner, Unit,
 };
 
 /// Findings in which every number has the maximum number of digits.
@@ -118,6 +119,25 @@ fn findings(n: u64) -> Findings {
         ],
         ends: Some(crate::ends::tests::extreme(&name, n)),
         critical_path: Some(crate::path::tests::extreme(&name, n)),
+        phases: Some(vec![
+            MarkedPhase {
+                name: name.clone(),
+                mark: None,
+                begin_ns: 0,
+                end_ns: n,
+                processes: Some(n),
+                threads: Some(n),
+                execs: Some(n),
+                processes_ended: Some(n),
+                failed_lookups: Some(n),
+                cpu_ns: Some(n),
+                user_ns: Some(n / 2),
+                system_ns: Some(n / 2),
+                cores_in_use: Some(1e9),
+                peak_pss_bytes: Some(n),
+            };
+            12
+        ]),
         detached: Vec::new(),
         memory: None,
         blind_spots: Vec::new(),

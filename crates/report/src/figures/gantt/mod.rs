@@ -122,9 +122,9 @@ pub(super) fn draw<S: Surface>(
         draw_stripes(&page, gantt, &time_axis, top)?;
     }
     time_axis.draw_grid(&page, top, top + rows.height)?;
+    marks.draw_lines(&page, Some(top), top + rows.height)?;
     bars::draw(&page, gantt, &rows, &time_axis, top)?;
     path::draw(&page, gantt, &rows, &time_axis, top)?;
-    marks.draw_lines(&page, Some(top), top + rows.height)?;
     if rows.labelled {
         callouts::draw_names(&page, gantt, &rows, &time_axis, top)?;
     } else if gantt.view.order != GanttOrder::Category {
