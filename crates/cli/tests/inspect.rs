@@ -117,7 +117,7 @@ fn costs_are_those_of_wait4() {
 fn siblings_are_counted_and_who_was_alive_is_told() {
     // Ten of one kind, then three at once that sleep.
     let script = "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true $i; done; \
-                  sleep 1 & sleep 1 & sleep 1 & echo shell $$; wait";
+                  sleep 1 & sleep 1 & echo shell $$; sleep 1; wait";
     let recorded = Recorder::new().run(["sh", "-c", script]);
     recorded.sound(0);
     let (trace, shell) = (recorded.trace(), told(&recorded, "shell"));

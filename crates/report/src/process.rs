@@ -10,7 +10,7 @@ use proctrace_findings::{
 use crate::data::table_text;
 use crate::number::{or_dash, percent};
 use crate::style::Style;
-use crate::words::{command_line, push_words};
+use crate::words::{begins, command_line, push_words};
 
 /// "gcc (2955)": for lists of relatives.
 fn name(relative: &Relative) -> String {
@@ -147,7 +147,7 @@ pub(crate) fn push_usage(out: &mut String, usage: &ProcessUsage, style: Style) {
     if let Some((user_ns, system_ns)) = usage.user_ns.zip(usage.system_ns) {
         let _ = write!(
             cpu,
-            "   user about {} · system {} ({})",
+            " · user about {} · system {} ({})",
             time(user_ns),
             time(system_ns),
             percent(system_ns, user_ns.saturating_add(system_ns))
@@ -213,6 +213,9 @@ fn push_commands(out: &mut String, process: &ProcessDetails, style: Style) {
     }
 }
 
+/// Most characters of a variable.
+const VARIABLE_MAX: usize = 200;
+
 /// With the directory and the variables that differ from those of the exec before it.
 fn push_command(out: &mut String, command: &Command, before: Option<&Command>, style: Style) {
     let mut words = match &command.arguments {
@@ -240,8 +243,10 @@ fn push_command(out: &mut String, command: &Command, before: Option<&Command>, s
     }
     push_words(out, "", &about.join(" · "), style);
     if before.is_none_or(|before| before.environment != command.environment) {
+        // Lists of directories may be longer than all else together; --all prints them.
+        let most = if style.rows == usize::MAX { usize::MAX } else { VARIABLE_MAX };
         for (name, value) in command.environment.iter().flatten() {
-            push_words(out, "", &format!("{name}={value}"), style);
+            push_words(out, "", &begins(&format!("{name}={value}"), most), style);
         }
     }
 }

@@ -104,3 +104,35 @@ fn lines_of_json_are_inert_and_mean_the_same() {
         assert_eq!(line["names"], serde_json::json!(texts));
     }
 }
+
+/// Every hostile text as a name in the answers about processes.
+#[test]
+fn answers_about_processes_act_on_no_terminal() {
+    use proctrace_findings::{
+        Alive, AliveProcess, Candidate, ProcessTree, ProgramDetails, Relative, Slow, TreeRow,
+    };
+    use proctrace_report::{alive_text, candidates_text, program_text, tree_text};
+
+    for name in hostile::texts() {
+        let style = Style { width: 80, rows: usize::MAX, colour: false };
+        let process = Relative { serial: 1, pid: 2, program: name.clone() };
+        let candidate = Candidate { process, born_ns: 1, ended_ns: None, command: name.clone() };
+        hostile::terminal(&name, &candidates_text(std::slice::from_ref(&candidate), style));
+        let row = TreeRow { command: Some(name.clone()), siblings: 1, ..TreeRow::default() };
+        let tree = ProcessTree { rows: vec![row], ..ProcessTree::default() };
+        hostile::terminal(&name, &tree_text(&tree, style));
+        let arguments = Some(vec![name.clone(); 2]);
+        let one = AliveProcess { program: name.clone(), arguments, ..AliveProcess::default() };
+        let alive = Alive { processes: vec![one], ..Alive::default() };
+        hostile::terminal(&name, &alive_text(&alive, style));
+        let program = ProgramDetails {
+            program: name.clone(),
+            categories: vec![name.clone()],
+            started_by: vec![(name.clone(), 1)],
+            outcomes: vec![(name.clone(), 1)],
+            slowest: vec![Slow { process: candidate, life_ns: 1, cpu_ns: None, outcome: None }],
+            ..ProgramDetails::default()
+        };
+        hostile::terminal(&name, &program_text(&program, style));
+    }
+}
