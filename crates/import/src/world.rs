@@ -11,7 +11,7 @@ use crate::call::{Asked, Executed, Forked, Role};
 use crate::emit::{Emitter, Environment, head};
 use crate::kept::{block_of, comm_of, whole};
 use crate::names::{CLONE_PARENT, CLONE_THREAD};
-use crate::text::{Strings, unescape};
+use crate::text::{Quoted, Strings, unescape};
 use crate::totals::{Root, Totals};
 
 type FastMap<K, V> = HashMap<K, V, RandomState>;
@@ -224,7 +224,12 @@ impl<'a> World<'a> {
         let root = self.root.as_mut().filter(|root| root.serial == fixed.head.task);
         if let Some(root) = root.filter(|root| root.argv.is_empty()) {
             let strings = executed.argv.iter().flat_map(|argv| &argv.strings);
-            root.argv = strings.map(|string| string.bytes.clone()).collect();
+            // As strace shows that there was more.
+            let shown = |string: &Quoted| match string.is_cut {
+                true => [&string.bytes[..], b"..."].concat(),
+                false => string.bytes.clone(),
+            };
+            root.argv = strings.map(shown).collect();
         }
     }
 
