@@ -90,7 +90,7 @@ fn what_people_read_has_room_on_any_terminal() {
         }
         let trace = trace.to_str().unwrap();
         texts.push(printed(&["tree", trace, "--all", "--min", "0"]));
-        texts.push(printed(&["ps", trace, "--at", "500ms"]));
+        texts.push(printed(&["ps", trace, "--at", "100ms"]));
         texts.push(printed(&["show", trace, "--serial", "1", "--all"]));
         texts.push(printed(&["show", "sh", trace]));
     }
