@@ -88,11 +88,12 @@ fn what_people_read_has_room_on_any_terminal() {
         for section in sections() {
             texts.push(printed(&["report", trace.to_str().unwrap(), "--section", &section]));
         }
+        let program = text(&report(&trace)["categories"][0]["name"]).to_owned();
         let trace = trace.to_str().unwrap();
         texts.push(printed(&["tree", trace, "--all", "--min", "0"]));
         texts.push(printed(&["ps", trace, "--at", "100ms"]));
         texts.push(printed(&["show", trace, "--serial", "1", "--all"]));
-        texts.push(printed(&["show", "sh", trace]));
+        texts.push(printed(&["show", &program, trace]));
     }
     for text in texts {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
