@@ -18,6 +18,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "accidents"),
     ("proctrace", "advise"),
     ("proctrace", "advise_pairs"),
+    ("proctrace", "backends"),
+    ("proctrace", "compile_commands"),
     ("proctrace", "critical_path"),
     ("proctrace", "ends"),
     ("proctrace", "export"),

