@@ -119,9 +119,9 @@ impl Mixed {
     fn core_time(&self, counter: &str) -> String {
         let length_ns = self.report["run"]["recorded_ns"].as_u64().unwrap();
         format!(
-            "SELECT sum(value * (until - ts)) AS core_ns FROM (SELECT value, ts, lead(ts, 1, \
-             min(ts) OVER () + {length_ns}) OVER (ORDER BY ts) AS until FROM counter JOIN \
-             counter_track ON track_id = counter_track.id WHERE {counter})"
+            "SELECT sum(value * (coalesce(until, first + {length_ns}) - ts)) AS core_ns FROM \
+             (SELECT value, ts, lead(ts) OVER (ORDER BY ts) AS until, min(ts) OVER () AS first \
+             FROM counter JOIN counter_track ON track_id = counter_track.id WHERE {counter})"
         )
     }
 
