@@ -2,7 +2,7 @@
 
 use proctrace_wire::{Call, Kind};
 
-use crate::names::{AT_FDCWD, CREAT_FLAGS, SIGCHLD, VFORK_FLAGS, call_flags, clone_flags};
+use crate::names::{AT_FDCWD, CLONE_THREAD, CREAT_FLAGS, SIGCHLD, VFORK_FLAGS, call_flags, clone_flags};
 use crate::text::{
     Returned, Strings, arguments, descriptor, find, quoted, returned, strings, unescape,
 };
@@ -184,6 +184,8 @@ impl<'a> Parsed<'a> {
             Some(name) if call == Call::Clone3 => crate::names::signal(name).unwrap_or(0),
             _ => signal,
         };
+        // As the kernel has it: a thread sends none.
+        let signal = if flags & CLONE_THREAD == 0 { signal } else { -1 };
         Some(Forked {
             call,
             flags,
@@ -290,7 +292,7 @@ mod tests {
         let of = |call, text: &str| parsed(text).forked(call);
         let thread = "child_stack=0x7f, flags=CLONE_VM|CLONE_THREAD, parent_tid=[7], tls=0x7f) = 7";
         let forked = of(Call::Clone, thread).unwrap();
-        assert_eq!((forked.child, forked.flags, forked.exit_signal), (7, 0x1_0100, 0));
+        assert_eq!((forked.child, forked.flags, forked.exit_signal), (7, 0x1_0100, -1));
         let three =
             "{flags=CLONE_VM, exit_signal=SIGCHLD, stack=0x7f} => {parent_tid=[7]}, 88) = 7";
         let forked = of(Call::Clone3, three).unwrap();
