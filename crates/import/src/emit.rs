@@ -1,7 +1,7 @@
 //! Writing records: their layout, counts, and numbers for repeated look-ups.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
 use std::io;
 
 use proctrace_wire::layout::{
@@ -220,9 +220,7 @@ impl Default for Numbers {
 
 impl Numbers {
     fn of(&mut self, key: &impl Hash) -> Numbered {
-        let mut hasher = self.hasher.build_hasher();
-        key.hash(&mut hasher);
-        let hash = hasher.finish();
+        let hash = self.hasher.hash_one(key);
         let slot = u32::try_from(hash % u64::from(NAMED_SLOTS)).unwrap_or(0);
         let at = &mut self.slots[slot as usize];
         if at.1 != 0 && at.0 == hash {
