@@ -37,6 +37,8 @@ pub struct Finished {
     pub programs: Vec<Program>,
     /// The kernel's accounting of the recording's own cgroup, if it had one.
     pub cgroup: Option<CgroupUsage>,
+    /// User and system time in nanoseconds of other processes of the source.
+    pub helper_cpu_ns: (u64, u64),
     /// The error after which records were no longer stored, if any.
     pub sink_error: Option<io::Error>,
 }
@@ -51,8 +53,11 @@ pub struct Alive {
 }
 
 impl Finished {
-    /// The trailer of the trace; `recorder` is the recorder's own usage.
-    pub fn trailer(&self, recorder: RecorderUsage) -> Trailer {
+    /// The trailer of the trace; `recorder` is the recorder's own usage, without that of the source's
+    /// other processes.
+    pub fn trailer(&self, mut recorder: RecorderUsage) -> Trailer {
+        recorder.user_ns = recorder.user_ns.saturating_add(self.helper_cpu_ns.0);
+        recorder.system_ns = recorder.system_ns.saturating_add(self.helper_cpu_ns.1);
         Trailer {
             ended_ns: self.ended_ns,
             ended: self.ended,
@@ -78,6 +83,7 @@ impl Session<'_> {
         };
         let cgroup = self.own_cgroup.and_then(|cgroup| cgroup.usage().ok());
         let programs = self.source.detach()?;
+        let helper_cpu_ns = self.source.helper_cpu_ns();
         for _ in 0..DRAINS_AT_THE_END {
             if self.drain()? == 0 {
                 break;
@@ -95,6 +101,7 @@ impl Session<'_> {
             alive,
             programs,
             cgroup,
+            helper_cpu_ns,
             sink_error: self.intake.error,
         })
     }

@@ -9,7 +9,7 @@ use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
 
 use crate::command::{Command, Identity};
-use crate::source::SourceError;
+use crate::source::{Preparation, SourceError};
 
 /// Why a command did not start.
 #[derive(Debug)]
@@ -22,24 +22,29 @@ pub(crate) enum LaunchError {
     Source(SourceError),
 }
 
-/// Seizes a process before it executes the command.
-pub(crate) type Seize<'a> = &'a mut dyn FnMut(Pid) -> Result<(), SourceError>;
+/// A process that does nothing before it is seized.
+pub(crate) struct Held<'a> {
+    /// What it does to itself.
+    pub(crate) preparation: &'a Preparation,
+    /// Seizes it.
+    pub(crate) seize: &'a mut dyn FnMut(Pid) -> Result<(), SourceError>,
+}
 
 /// Forks and executes `command` with `signal_mask`; returns after the exec.
 ///
 /// The command inherits the recorder's terminal, process group, descriptors and directory; signal
 /// mask and SIGPIPE disposition are restored to those with which the recorder was started.
 ///
-/// With `cgroup`, a descriptor of its directory, the command runs in that cgroup. With `seize`, the
-/// child does nothing until that function has returned.
+/// With `cgroup`, a descriptor of its directory, the command runs in that cgroup. With `held`, the
+/// child does nothing until it has been seized.
 pub(crate) fn launch(
     command: &Command,
     signal_mask: &SigSet,
     cgroup: Option<RawFd>,
-    seize: Option<Seize<'_>>,
+    held: Option<Held<'_>>,
 ) -> Result<Pid, LaunchError> {
     let (mut failure, report) = io::pipe().map_err(LaunchError::Fork)?;
-    let gate = seize.is_some().then(io::pipe).transpose().map_err(LaunchError::Fork)?;
+    let gate = held.is_some().then(io::pipe).transpose().map_err(LaunchError::Fork)?;
 
     // Everything the child needs is created before the fork: after it, the child of a
     // multi-threaded process may not even allocate.
@@ -55,17 +60,25 @@ pub(crate) fn launch(
     match fork_into(cgroup) {
         -1 => Err(LaunchError::Fork(io::Error::last_os_error())),
         0 => {
-            if let Some((wait, open)) = &gate {
+            if let (Some(held), Some((wait, open))) = (&held, &gate) {
+                allow_tracer(held.preparation);
                 wait_at(wait.as_raw_fd(), open.as_raw_fd());
             }
-            let why =
-                become_command(command, &arguments, &shell_arguments.1, &environment, signal_mask);
+            let filter = held.as_ref().map_or(&[][..], |held| &held.preparation.filter);
+            let why = become_command(
+                command,
+                &arguments,
+                &shell_arguments.1,
+                &environment,
+                signal_mask,
+                filter,
+            );
             tell_and_exit(report.as_raw_fd(), why)
         }
         child => {
             drop(report);
-            if let (Some(seize), Some((_, mut open))) = (seize, gate) {
-                if let Err(error) = seize(Pid::from_raw(child)) {
+            if let (Some(held), Some((_, mut open))) = (held, gate) {
+                if let Err(error) = (held.seize)(Pid::from_raw(child)) {
                     // Closing the gate without opening it makes the child exit.
                     drop(open);
                     collect(child);
@@ -131,6 +144,7 @@ fn become_command(
     shell_arguments: &Pointers,
     environment: &Pointers,
     signal_mask: &SigSet,
+    filter: &[libc::sock_filter],
 ) -> i32 {
     // Rust ignores SIGPIPE at start-up, and an exec preserves that; programs expect to be killed by it.
     // SAFETY: signal(2) with a constant disposition.
@@ -140,6 +154,9 @@ fn become_command(
     if let Some(identity) = &command.identity
         && let Err(errno) = assume(identity)
     {
+        return errno;
+    }
+    if let Err(errno) = install(filter) {
         return errno;
     }
     // SAFETY: three NUL-terminated strings and lists that the parent made before the fork.
@@ -155,6 +172,39 @@ fn become_command(
         return libc::ENOEXEC;
     }
     errno()
+}
+
+/// In the child: lets the source's process trace it. Where Yama is not in use, this fails and is not needed.
+fn allow_tracer(preparation: &Preparation) {
+    if let Some(tracer) = preparation.tracer {
+        // SAFETY: takes integers. A recorder with file capabilities is not dumpable, and then neither
+        // is this copy of it; the exec decides anew.
+        unsafe {
+            libc::prctl(libc::PR_SET_PTRACER, tracer.as_raw() as libc::c_ulong);
+            libc::prctl(libc::PR_SET_DUMPABLE, 1 as libc::c_ulong);
+        }
+    }
+}
+
+/// In the child: installs a seccomp filter, if there is one.
+fn install(filter: &[libc::sock_filter]) -> Result<(), i32> {
+    if filter.is_empty() {
+        return Ok(());
+    }
+    let Ok(len) = u16::try_from(filter.len()) else { return Err(libc::E2BIG) };
+    let program = libc::sock_fprog { len, filter: filter.as_ptr().cast_mut() };
+    let (on, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
+    // SAFETY: the kernel copies the filter, which the parent made before the fork, and changes nothing.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, on, none, none, none) == 0
+            && libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                0,
+                &raw const program,
+            ) == 0
+    };
+    if done { Ok(()) } else { Err(errno()) }
 }
 
 /// From linux/sched.h; libc defines it as an int, which it does not fit.

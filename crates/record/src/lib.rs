@@ -68,4 +68,4 @@ pub use reap::reap;
 pub use recording::record;
 pub use signals::Signals;
 pub use sink::Sink;
-pub use source::{Hold, Pass, Source, SourceError, TaskCounts, Waker};
+pub use source::{Hold, Pass, Preparation, Source, SourceError, TaskCounts, Waker};

@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::error::RecordError;
 use crate::finish::Finished;
 use crate::intake::Intake;
-use crate::launch::{LaunchError, launch};
+use crate::launch::{Held, LaunchError, launch};
 use crate::options::Options;
 use crate::session::Session;
 use crate::signals::Signals;
@@ -62,11 +62,11 @@ fn start(
     let hold = source.arm()?;
     let cgroup = command.cgroup.as_deref().map(OwnCgroup::descriptor);
     let mut seize = |root| source.seize(root);
-    let seize = match hold {
+    let held = match &hold {
         Hold::No => None,
-        Hold::UntilSeized => Some(&mut seize as _),
+        Hold::UntilSeized(preparation) => Some(Held { preparation, seize: &mut seize }),
     };
-    launch(command, signals.mask_before(), cgroup, seize).map_err(|error| match error {
+    launch(command, signals.mask_before(), cgroup, held).map_err(|error| match error {
         LaunchError::Fork(source) => RecordError::Launch(source),
         LaunchError::Exec(source) => {
             let program = command.program.to_string_lossy().into_owned();

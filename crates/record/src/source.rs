@@ -119,15 +119,31 @@ pub trait Source {
     /// # Errors
     /// When it cannot be ended cleanly.
     fn detach(&mut self) -> Result<Vec<Program>, SourceError>;
+
+    /// User and system time in nanoseconds of other processes that belong to the source; asked for
+    /// after [`detach`](Self::detach).
+    fn helper_cpu_ns(&self) -> (u64, u64) {
+        (0, 0)
+    }
 }
 
 /// Whether the command's process must be held before it executes the command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Hold {
     /// No: the source sees it from its birth on.
     No,
     /// Yes, until [`Source::seize`] has returned. This costs a pipe and a wake-up.
-    UntilSeized,
+    UntilSeized(Preparation),
+}
+
+/// What the command's process does to itself, on behalf of the source.
+#[derive(Debug, Clone, Default)]
+pub struct Preparation {
+    /// Before it is held: it allows this process to trace it, which Yama allows only to ancestors.
+    pub tracer: Option<Pid>,
+    /// Just before the exec: a seccomp filter for it and its descendants, together with no_new_privs,
+    /// which it needs. Empty: none.
+    pub filter: Vec<libc::sock_filter>,
 }
 
 /// A descriptor that wakes the recorder.

@@ -14,8 +14,8 @@ use common::{Kept, Place, options, run, shell};
 use nix::unistd::{Gid, Pid, Uid, geteuid};
 use proctrace_record::replaying::Replaying;
 use proctrace_record::{
-    Command, Hold, Identity, Intake, Pass, RecordError, ResolveError, Source, SourceError,
-    TaskCounts, find_program, reap,
+    Command, Hold, Identity, Intake, Pass, Preparation, RecordError, ResolveError, Source,
+    SourceError, TaskCounts, find_program, reap,
 };
 use proctrace_trace::{Ended, Header, LossCount, Outcome, Program};
 
@@ -118,7 +118,7 @@ impl Source for Tracer {
     fn describe(&self, _: &mut Header) {}
 
     fn arm(&mut self) -> Result<Hold, SourceError> {
-        Ok(Hold::UntilSeized)
+        Ok(Hold::UntilSeized(Preparation::default()))
     }
 
     fn seize(&mut self, root: Pid) -> Result<(), SourceError> {
