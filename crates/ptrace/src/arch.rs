@@ -1,0 +1,154 @@
+//! What depends on the architecture: numbers of system calls, and where registers are.
+
+use proctrace_wire::Call;
+
+use crate::sys;
+
+/// The calls that look a path up, by their numbers.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const LOOKUPS: &[(libc::c_long, Call)] = &[
+    (libc::SYS_open, Call::Open),
+    (libc::SYS_openat, Call::Openat),
+    (libc::SYS_openat2, Call::Openat2),
+    (libc::SYS_creat, Call::Creat),
+    (libc::SYS_execve, Call::Execve),
+    (libc::SYS_execveat, Call::Execveat),
+    (libc::SYS_stat, Call::Stat),
+    (libc::SYS_lstat, Call::Lstat),
+    (libc::SYS_newfstatat, Call::Newfstatat),
+    (libc::SYS_statx, Call::Statx),
+    (libc::SYS_access, Call::Access),
+    (libc::SYS_faccessat, Call::Faccessat),
+    (libc::SYS_faccessat2, Call::Faccessat2),
+    (libc::SYS_readlink, Call::Readlink),
+    (libc::SYS_readlinkat, Call::Readlinkat),
+    (libc::SYS_chdir, Call::Chdir),
+];
+
+/// The calls that look a path up, by their numbers.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const LOOKUPS: &[(libc::c_long, Call)] = &[
+    (libc::SYS_openat, Call::Openat),
+    (libc::SYS_openat2, Call::Openat2),
+    (libc::SYS_execve, Call::Execve),
+    (libc::SYS_execveat, Call::Execveat),
+    (libc::SYS_newfstatat, Call::Newfstatat),
+    (libc::SYS_statx, Call::Statx),
+    (libc::SYS_faccessat, Call::Faccessat),
+    (libc::SYS_faccessat2, Call::Faccessat2),
+    (libc::SYS_readlinkat, Call::Readlinkat),
+    (libc::SYS_chdir, Call::Chdir),
+];
+
+/// The calls that create tasks.
+#[cfg(target_arch = "x86_64")]
+const BIRTHS: &[(libc::c_long, Call)] = &[
+    (libc::SYS_fork, Call::Fork),
+    (libc::SYS_vfork, Call::Vfork),
+    (libc::SYS_clone, Call::Clone),
+    (libc::SYS_clone3, Call::Clone3),
+];
+
+/// The calls that create tasks.
+#[cfg(target_arch = "aarch64")]
+const BIRTHS: &[(libc::c_long, Call)] =
+    &[(libc::SYS_clone, Call::Clone), (libc::SYS_clone3, Call::Clone3)];
+
+/// The same in 32-bit programs, which have the same numbers on both architectures.
+const BIRTHS_32: &[(libc::c_long, Call)] =
+    &[(2, Call::Fork), (190, Call::Vfork), (120, Call::Clone), (435, Call::Clone3)];
+
+/// AUDIT_ARCH of linux/audit.h, as a seccomp filter sees it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const AUDIT_ARCH: u32 = 0xc000_003e;
+/// AUDIT_ARCH of linux/audit.h, as a seccomp filter sees it.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const AUDIT_ARCH: u32 = 0xc000_00b7;
+
+/// Whether the first argument of a system call is overwritten by its result.
+pub(crate) const FIRST_ARGUMENT_IS_LOST: bool = cfg!(target_arch = "aarch64");
+
+/// Indices in `struct user_regs_struct` of sys/user.h.
+#[cfg(target_arch = "x86_64")]
+mod at {
+    pub(super) const ARGUMENTS: [usize; 6] = [14, 13, 12, 7, 9, 8];
+    pub(super) const NUMBER: usize = 15;
+    pub(super) const RESULT: usize = 10;
+    pub(super) const STACK: usize = 19;
+    /// Of 32-bit words.
+    pub(super) const NUMBER_32: usize = 11;
+    pub(super) const STACK_32: usize = 15;
+}
+
+/// Indices in `struct user_pt_regs` of asm/ptrace.h.
+#[cfg(target_arch = "aarch64")]
+mod at {
+    pub(super) const ARGUMENTS: [usize; 6] = [0, 1, 2, 3, 4, 5];
+    pub(super) const NUMBER: usize = 8;
+    pub(super) const RESULT: usize = 0;
+    pub(super) const STACK: usize = 31;
+    /// Of 32-bit words.
+    pub(super) const NUMBER_32: usize = 7;
+    pub(super) const STACK_32: usize = 13;
+}
+
+/// The registers of 32-bit tasks take fewer bytes than this, those of others more.
+const LEAST_64_BIT: usize = 200;
+
+/// The registers of a stopped task.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registers {
+    words: [u64; 64],
+    /// Of a 32-bit task.
+    pub(crate) compat: bool,
+}
+
+impl Registers {
+    /// None if the task has been killed meanwhile.
+    pub(crate) fn of(tid: sys::Tid) -> Option<Self> {
+        let (words, len) = sys::registers(tid).ok()?;
+        Some(Self { words, compat: len < LEAST_64_BIT })
+    }
+
+    fn word_32(&self, index: usize) -> u64 {
+        let word = self.words[index / 2];
+        if index.is_multiple_of(2) { word & 0xffff_ffff } else { word >> 32 }
+    }
+
+    /// The nth argument of the system call.
+    pub(crate) fn argument(&self, n: usize) -> u64 {
+        // 32-bit tasks have only the first one where both architectures agree.
+        if self.compat { self.word_32(0) } else { self.words[at::ARGUMENTS[n]] }
+    }
+
+    /// The result of the system call: negative for an error.
+    pub(crate) fn result(&self) -> i64 {
+        self.words[at::RESULT].cast_signed()
+    }
+
+    pub(crate) fn stack(&self) -> u64 {
+        if self.compat { self.word_32(at::STACK_32) } else { self.words[at::STACK] }
+    }
+
+    /// The number of the system call.
+    pub(crate) fn number(&self) -> libc::c_long {
+        let number = if self.compat { self.word_32(at::NUMBER_32) } else { self.words[at::NUMBER] };
+        number.cast_signed()
+    }
+
+    /// Which call looks a path up.
+    pub(crate) fn lookup(&self) -> Option<Call> {
+        let number = self.number();
+        (!self.compat).then(|| find(LOOKUPS, number))?
+    }
+
+    /// Which call creates a task.
+    pub(crate) fn birth(&self) -> Call {
+        let known = if self.compat { BIRTHS_32 } else { BIRTHS };
+        find(known, self.number()).unwrap_or(Call::Unknown)
+    }
+}
+
+fn find(calls: &[(libc::c_long, Call)], number: libc::c_long) -> Option<Call> {
+    calls.iter().find(|(known, _)| *known == number).map(|(_, call)| *call)
+}

@@ -1,0 +1,87 @@
+//! The seccomp filter that stops the payload at the calls to be recorded.
+
+use libc::sock_filter;
+use proctrace_record::Misses;
+
+use crate::arch::{AUDIT_ARCH, LOOKUPS};
+
+/// Instructions of classic BPF: linux/bpf_common.h.
+const LOAD_WORD: u16 = 0x20;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const RETURN: u16 = 0x06;
+
+/// Offsets in `struct seccomp_data`: seccomp(2).
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+/// The lower half of the first argument.
+const FIRST_ARGUMENT: u32 = 16;
+
+/// A filter that stops a task at the calls in `calls`, and where it changes its name or creates an
+/// io_uring, through which files are opened unseen. Everything else is allowed, as are the calls of
+/// 32-bit programs, whose numbers have other meanings.
+pub(crate) fn filter(calls: Misses) -> Vec<sock_filter> {
+    let instruction = |code, k, jt, jf| sock_filter { code, jt, jf, k };
+    let stop = instruction(RETURN, libc::SECCOMP_RET_TRACE, 0, 0);
+    let allow = instruction(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0);
+    let mut filter = vec![
+        instruction(LOAD_WORD, ARCHITECTURE, 0, 0),
+        instruction(JUMP_IF_EQUAL, AUDIT_ARCH, 1, 0),
+        allow,
+        instruction(LOAD_WORD, NUMBER, 0, 0),
+    ];
+    let wanted = LOOKUPS.iter().filter(|(_, call)| calls.contains(*call)).map(|(nr, _)| *nr);
+    for number in wanted.chain([libc::SYS_io_uring_setup]) {
+        // A return for each, because a jump to a common one would have to be computed.
+        filter.push(instruction(JUMP_IF_EQUAL, number as u32, 0, 1));
+        filter.push(stop);
+    }
+    filter.extend([
+        instruction(JUMP_IF_EQUAL, libc::SYS_prctl as u32, 1, 0),
+        allow,
+        instruction(LOAD_WORD, FIRST_ARGUMENT, 0, 0),
+        instruction(JUMP_IF_EQUAL, libc::PR_SET_NAME as u32, 0, 1),
+        stop,
+        allow,
+    ]);
+    filter
+}
+
+#[cfg(test)]
+mod tests {
+    use proctrace_wire::Family;
+
+    use super::*;
+
+    /// What the kernel would do: the instructions used above, on the words of a seccomp_data.
+    fn verdict(filter: &[sock_filter], data: [u32; 5]) -> u32 {
+        let (mut at, mut accumulator) = (0, 0);
+        loop {
+            let sock_filter { code, jt, jf, k } = filter[at];
+            match code {
+                LOAD_WORD => accumulator = data[k as usize / 4],
+                JUMP_IF_EQUAL => at += usize::from(if accumulator == k { jt } else { jf }),
+                _ => return k,
+            }
+            at += 1;
+        }
+    }
+
+    #[test]
+    fn only_wanted_calls_stop_a_task() {
+        let opens = filter(Misses::NONE.with(Family::Open));
+        let call =
+            |number: libc::c_long, first| verdict(&opens, [number as u32, AUDIT_ARCH, 0, 0, first]);
+        let (stop, allow) = (libc::SECCOMP_RET_TRACE, libc::SECCOMP_RET_ALLOW);
+        assert_eq!(call(libc::SYS_openat, 0), stop);
+        assert_eq!(call(libc::SYS_openat2, 0), stop);
+        assert_eq!(call(libc::SYS_statx, 0), allow);
+        assert_eq!(call(libc::SYS_getpid, 0), allow);
+        assert_eq!(call(libc::SYS_io_uring_setup, 0), stop);
+        assert_eq!(call(libc::SYS_prctl, libc::PR_SET_NAME as u32), stop);
+        assert_eq!(call(libc::SYS_prctl, libc::PR_GET_NAME as u32), allow);
+        let other = verdict(&opens, [libc::SYS_openat as u32, 0x4000_0003, 0, 0, 0]);
+        assert_eq!(other, allow, "of a 32-bit program");
+        let all = filter(Misses::all());
+        assert_eq!(verdict(&all, [libc::SYS_statx as u32, AUDIT_ARCH, 0, 0, 0]), stop);
+    }
+}

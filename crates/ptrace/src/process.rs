@@ -1,0 +1,116 @@
+//! What the tracer knows of a task and of a process.
+
+use std::rc::Rc;
+
+use proctrace_wire::layout::Exit;
+
+use crate::procfs::Usage;
+use crate::sys::Tid;
+
+/// A traced task.
+#[derive(Debug)]
+pub(crate) struct Task {
+    /// Its number in the recording.
+    pub(crate) serial: u32,
+    /// That of its process.
+    pub(crate) process: u32,
+    pub(crate) tgid: Tid,
+    pub(crate) born_ns: u64,
+    pub(crate) comm: [u8; 16],
+    pub(crate) opens: u32,
+    pub(crate) lookups_failed: u32,
+    pub(crate) execs_failed: u32,
+    /// The first argument of its system call, where the result overwrites it.
+    pub(crate) first_argument: u64,
+    /// Once it has begun to end.
+    pub(crate) leaving: Option<Leaving>,
+}
+
+/// What is known of a task that has begun to end, and can be read only then.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leaving {
+    pub(crate) time_ns: u64,
+    pub(crate) status: u32,
+    /// For a leader, which another thread may replace, so that its end is never reported.
+    pub(crate) usage: Option<Usage>,
+}
+
+/// A traced process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) parent_tgid: Tid,
+    /// Traced tasks.
+    pub(crate) tasks: u32,
+    /// Of these, those which have not begun to end.
+    pub(crate) staying: u32,
+    /// The task that was the last to begin: its record describes the end of the process.
+    pub(crate) last: u32,
+    /// The record of that task if it is not the leader, which is reaped after it.
+    pub(crate) held: Option<Exit>,
+    /// CPU time of the tasks that have ended.
+    pub(crate) ended_run_ns: u64,
+    pub(crate) peak_rss_pages: u64,
+    /// Whether it has ever called exec.
+    pub(crate) has_executed: bool,
+    /// Whether it has had children.
+    pub(crate) has_forked: bool,
+    /// Whether it is in another pid namespace than the tracer.
+    pub(crate) is_nested: bool,
+    /// Where its paths lead, as recorded for it or for an ancestor.
+    pub(crate) place: Option<Rc<Place>>,
+    /// Its working directory at the last exec of it or of an ancestor.
+    pub(crate) directory: Option<Rc<[u8]>>,
+}
+
+/// A mount namespace and a root in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// As in /proc/PID/ns/mnt: "mnt:[4026531841]".
+    pub(crate) namespace: Vec<u8>,
+    pub(crate) root: Vec<u8>,
+}
+
+impl Place {
+    /// The inode number of the namespace.
+    pub(crate) fn number(&self) -> u32 {
+        let digits: Vec<u8> = self.namespace.iter().copied().filter(u8::is_ascii_digit).collect();
+        std::str::from_utf8(&digits).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Process {
+    /// A process with its first task.
+    pub(crate) fn new(parent_tgid: Tid, forker: Option<&Self>) -> Self {
+        Self {
+            parent_tgid,
+            tasks: 1,
+            staying: 1,
+            last: 0,
+            held: None,
+            ended_run_ns: 0,
+            peak_rss_pages: 0,
+            has_executed: false,
+            has_forked: false,
+            is_nested: forker.is_some_and(|forker| forker.is_nested),
+            place: forker.and_then(|forker| forker.place.clone()),
+            directory: forker.and_then(|forker| forker.directory.clone()),
+        }
+    }
+}
+
+impl Task {
+    pub(crate) fn new(serial: u32, process: u32, tgid: Tid, born_ns: u64, comm: [u8; 16]) -> Self {
+        Self {
+            serial,
+            process,
+            tgid,
+            born_ns,
+            comm,
+            opens: 0,
+            lookups_failed: 0,
+            execs_failed: 0,
+            first_argument: 0,
+            leaving: None,
+        }
+    }
+}

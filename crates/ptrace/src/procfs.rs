@@ -1,0 +1,229 @@
+//! What /proc says about a task: proc_pid_stat(5), proc_pid_status(5), proc_pid_schedstat and proc_pid_io(5).
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
+
+use crate::sys::Tid;
+
+/// The usage of a task so far.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) comm: [u8; 16],
+    /// The letter of its state.
+    pub(crate) state: u8,
+    /// Of its real parent; 0 if that is outside of this pid namespace.
+    pub(crate) parent_tgid: i32,
+    pub(crate) run_ns: u64,
+    pub(crate) run_delay_ns: u64,
+    /// In whole clock ticks.
+    pub(crate) utime_ns: u64,
+    pub(crate) stime_ns: u64,
+    pub(crate) minflt: u64,
+    pub(crate) majflt: u64,
+    pub(crate) rss_pages: u64,
+    /// None if it may not be read.
+    pub(crate) io: Option<Io>,
+}
+
+/// Bytes read and written.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Io {
+    pub(crate) rchar: u64,
+    pub(crate) wchar: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) write_bytes: u64,
+}
+
+impl Usage {
+    /// All of it; None if the task is gone.
+    pub(crate) fn of(tgid: Tid, tid: Tid) -> Option<Self> {
+        let mut usage = Self::of_stat(tgid, tid)?;
+        usage.complete(tgid, tid);
+        Some(usage)
+    }
+
+    /// State, CPU time and faults only.
+    pub(crate) fn of_stat(tgid: Tid, tid: Tid) -> Option<Self> {
+        let mut buffer = [0; 1024];
+        let mut usage = Self::parse(read(&format!("/proc/{tgid}/task/{tid}/stat"), &mut buffer)?)?;
+        let (run_ns, run_delay_ns) = schedstat(tid)?;
+        (usage.run_ns, usage.run_delay_ns) = (run_ns, run_delay_ns);
+        // Without scheduler statistics all that is known is in clock ticks.
+        if run_ns == 0 {
+            usage.run_ns = usage.utime_ns.saturating_add(usage.stime_ns);
+        }
+        Some(usage)
+    }
+
+    /// I/O.
+    pub(crate) fn complete(&mut self, tgid: Tid, tid: Tid) {
+        let mut buffer = [0; 4096];
+        self.io = read(&format!("/proc/{tgid}/task/{tid}/io"), &mut buffer).and_then(|text| {
+            Some(Io {
+                rchar: number_after(text, b"rchar:")?,
+                wchar: number_after(text, b"wchar:")?,
+                read_bytes: number_after(text, b"\nread_bytes:")?,
+                write_bytes: number_after(text, b"\nwrite_bytes:")?,
+            })
+        });
+    }
+
+    fn parse(stat: &[u8]) -> Option<Self> {
+        // The name in parentheses may contain anything, including parentheses.
+        let begin = stat.iter().position(|byte| *byte == b'(')? + 1;
+        let end = stat.iter().rposition(|byte| *byte == b')')?;
+        let mut usage = Self { comm: comm_of(stat.get(begin..end)?), ..Self::default() };
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+        let fields = stat.get(end + 2..)?.split(|byte| byte.is_ascii_whitespace());
+        for (number, field) in (3..).zip(fields).take(22) {
+            let value = || std::str::from_utf8(field).ok()?.parse::<u64>().ok();
+            match number {
+                3 => usage.state = *field.first()?,
+                4 => usage.parent_tgid = i32::try_from(value()?).ok()?,
+                10 => usage.minflt = value()?,
+                12 => usage.majflt = value()?,
+                14 => usage.utime_ns = value()?.saturating_mul(tick_ns),
+                15 => usage.stime_ns = value()?.saturating_mul(tick_ns),
+                24 => usage.rss_pages = value()?,
+                _ => {}
+            }
+        }
+        Some(usage)
+    }
+}
+
+/// A name in the form of records.
+pub(crate) fn comm_of(name: &[u8]) -> [u8; 16] {
+    let mut comm = [0; 16];
+    let len = name.len().min(15);
+    comm[..len].copy_from_slice(&name[..len]);
+    comm
+}
+
+/// CPU time and time spent waiting for a CPU.
+pub(crate) fn schedstat(tid: Tid) -> Option<(u64, u64)> {
+    let mut buffer = [0; 128];
+    let text = std::str::from_utf8(read(&format!("/proc/{tid}/schedstat"), &mut buffer)?).ok()?;
+    let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Whether a task is not on a CPU, and so its CPU time is final if it has ended. If this may not be read,
+/// there is nothing to wait for.
+pub(crate) fn is_off_cpu(tid: Tid) -> bool {
+    let mut buffer = [0; 32];
+    read(&format!("/proc/{tid}/syscall"), &mut buffer)
+        .is_none_or(|text| !text.starts_with(b"running"))
+}
+
+/// Peak RSS in pages, and the real parent.
+pub(crate) fn peak_and_parent(tid: Tid) -> Option<(u64, i32)> {
+    let mut buffer = [0; 4096];
+    let status = read(&format!("/proc/{tid}/status"), &mut buffer)?;
+    let parent = number_after(status, b"\nPPid:").and_then(|parent| i32::try_from(parent).ok());
+    let kib = number_after(status, b"\nVmHWM:").unwrap_or(0);
+    let page_bytes = rustix::param::page_size() as u64;
+    Some((kib.saturating_mul(1024) / page_bytes, parent.unwrap_or(0)))
+}
+
+/// Where a task belongs, according to its status.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kin {
+    pub(crate) tgid: Tid,
+    pub(crate) parent_tgid: Tid,
+    /// In its own pid namespace.
+    pub(crate) tgid_ns: Tid,
+    pub(crate) tid_ns: Tid,
+}
+
+pub(crate) fn kin(tid: Tid) -> Option<Kin> {
+    let mut buffer = [0; 4096];
+    let status = read(&format!("/proc/{tid}/status"), &mut buffer)?;
+    let id = |name| Tid::try_from(number_after(status, name)?).ok();
+    let innermost = |name| Tid::try_from(numbers_after(status, name).last()?).ok();
+    Some(Kin {
+        tgid: id(b"\nTgid:")?,
+        parent_tgid: id(b"\nPPid:")?,
+        tgid_ns: innermost(b"\nNStgid:").unwrap_or(tid),
+        tid_ns: innermost(b"\nNSpid:").unwrap_or(tid),
+    })
+}
+
+/// A link in the directory of a task; None if it may not be read.
+pub(crate) fn link(tid: Tid, name: &str) -> Option<Vec<u8>> {
+    let target = std::fs::read_link(format!("/proc/{tid}/{name}")).ok()?;
+    Some(target.into_os_string().into_vec())
+}
+
+/// The beginning of a file, read at once as these files require.
+fn read<'a>(path: &str, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let mut len = 0;
+    let mut file = File::open(path).ok()?;
+    while len < buffer.len() {
+        match file.read(&mut buffer[len..]) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+        // Short files are complete after one read, and their end need not be read.
+        if len < buffer.len() {
+            break;
+        }
+    }
+    (len > 0).then_some(&buffer[..len])
+}
+
+fn numbers_after<'a>(text: &'a [u8], name: &[u8]) -> impl Iterator<Item = u64> + use<'a> {
+    let at = text.windows(name.len()).position(|window| window == name);
+    let rest = at.map_or(&[][..], |at| &text[at + name.len()..]);
+    let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    words.map_while(|word| std::str::from_utf8(word).ok()?.parse().ok())
+}
+
+fn number_after(text: &[u8], name: &[u8]) -> Option<u64> {
+    numbers_after(text, name).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_contain_anything() {
+        let stat =
+            b"7 (a) S (b)) R 1 7 7 0 -1 4194304 90 1 5 2 3 4 0 0 20 0 1 0 1234 2564096 200 18446\n";
+        let usage = Usage::parse(stat).expect("a line of stat");
+        assert_eq!(&usage.comm[..9], b"a) S (b)\0");
+        assert_eq!((usage.state, usage.parent_tgid, usage.rss_pages), (b'R', 1, 200));
+        assert_eq!((usage.minflt, usage.majflt), (90, 5));
+        assert_eq!(usage.utime_ns, 3 * 1_000_000_000 / rustix::param::clock_ticks_per_second());
+        assert_eq!(Usage::parse(b"7 (a"), None);
+        assert_eq!(Usage::parse(b"7 (a)"), None);
+    }
+
+    #[test]
+    fn this_task_is_described() {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get();
+        let tgid = Tid::try_from(std::process::id()).expect("a pid");
+        // The time of a new thread is added up when it leaves its CPU for the first time.
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let usage = Usage::of(tgid, tid).expect("it is there");
+        assert!(usage.run_ns > 0 && usage.io.is_some());
+        let kin = kin(tid).expect("it is there");
+        assert_eq!((kin.tgid, kin.parent_tgid), (tgid, usage.parent_tgid));
+        assert!(peak_and_parent(tid).expect("it is there").0 > 10);
+        assert!(link(tid, "ns/mnt").expect("it is ours").starts_with(b"mnt:["));
+        assert_eq!(Usage::of(tgid, 1), None);
+    }
+
+    #[test]
+    fn numbers_are_those_of_their_line() {
+        let text = b"Name:\tx\nNSpid:\t17\t3\nVmHWM:\t  12 kB\n";
+        assert_eq!(numbers_after(text, b"\nNSpid:").collect::<Vec<_>>(), [17, 3]);
+        assert_eq!(number_after(text, b"\nVmHWM:"), Some(12));
+        assert_eq!(number_after(text, b"\nName:"), None);
+    }
+}

@@ -1,0 +1,206 @@
+//! System calls of a tracer: ptrace(2), waitid(2) and reads of another process's memory.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+/// A thread id, as the tracer sees it.
+pub(crate) type Tid = libc::pid_t;
+
+/// Status of a stop at the end of a system call, with PTRACE_O_TRACESYSGOOD.
+pub(crate) const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
+
+/// Bytes of the largest register set of any supported architecture.
+const REGISTERS_MAX: usize = 512;
+
+/// ptrace(2) itself: glibc and musl declare it differently, and glibc changes some results.
+///
+/// # Safety
+/// `data` must be what `request` expects.
+unsafe fn ptrace(request: u32, tid: Tid, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_ptrace,
+            libc::c_long::from(request),
+            libc::c_long::from(tid),
+            address,
+            data,
+        )
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+const PTRACE_CONT: u32 = 7;
+const PTRACE_SYSCALL: u32 = 24;
+const PTRACE_GETEVENTMSG: u32 = 0x4201;
+const PTRACE_GETREGSET: u32 = 0x4204;
+const PTRACE_SEIZE: u32 = 0x4206;
+const PTRACE_LISTEN: u32 = 0x4208;
+
+/// Attaches to a task without stopping it.
+pub(crate) fn seize(tid: Tid, options: i32) -> io::Result<()> {
+    // SAFETY: takes integers.
+    unsafe { ptrace(PTRACE_SEIZE, tid, 0, options as usize) }
+}
+
+/// How a stopped task goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Go {
+    /// Until the next event.
+    On,
+    /// Until the next event or the end of the current system call.
+    ToReturn,
+    /// It stays stopped until it is continued by SIGCONT.
+    Listen,
+}
+
+/// Lets a stopped task go on, and delivers `signal` to it unless that is 0. A task that has been
+/// killed meanwhile is not there any more; its end will be reported.
+pub(crate) fn resume(tid: Tid, go: Go, signal: i32) {
+    let request = match go {
+        Go::On => PTRACE_CONT,
+        Go::ToReturn => PTRACE_SYSCALL,
+        Go::Listen => PTRACE_LISTEN,
+    };
+    // SAFETY: takes integers.
+    let _ = unsafe { ptrace(request, tid, 0, signal as usize) };
+}
+
+/// What comes with an event: the new task, the old thread id, the exit status.
+pub(crate) fn event_message(tid: Tid) -> io::Result<u64> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: the kernel writes an unsigned long to this address.
+    unsafe { ptrace(PTRACE_GETEVENTMSG, tid, 0, (&raw mut message) as usize)? };
+    Ok(message)
+}
+
+/// The general registers of a stopped task, as the kernel lays them out; the length tells a 32-bit task
+/// from others.
+pub(crate) fn registers(tid: Tid) -> io::Result<([u64; REGISTERS_MAX / 8], usize)> {
+    let mut registers = [0_u64; REGISTERS_MAX / 8];
+    let mut vector =
+        libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: REGISTERS_MAX };
+    /// NT_PRSTATUS of elf.h.
+    const GENERAL: usize = 1;
+    // SAFETY: the kernel writes at most iov_len bytes, and the length that it has written.
+    unsafe { ptrace(PTRACE_GETREGSET, tid, GENERAL, (&raw mut vector) as usize)? };
+    Ok((registers, vector.iov_len))
+}
+
+/// Reads memory of a task that may be read; returns how much could be.
+pub(crate) fn read_memory(tid: Tid, address: u64, into: &mut [u8]) -> usize {
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+    // SAFETY: the kernel writes at most iov_len bytes to the local buffer; the remote address is only
+    // looked up in the other process.
+    let read = unsafe { libc::process_vm_readv(tid, &raw const local, 1, &raw const remote, 1, 0) };
+    usize::try_from(read).unwrap_or(0)
+}
+
+/// Reads a string of a task into a buffer, without its NUL; None if it cannot be read. A string that
+/// fills the whole buffer has no end there.
+pub(crate) fn read_string(tid: Tid, address: u64, into: &mut [u8]) -> Option<usize> {
+    const PAGE: u64 = 4096;
+    let mut at = 0;
+    while at < into.len() {
+        // The next page may not be mapped, and a read across the border would fail where the first
+        // page has not been touched.
+        let here = address.checked_add(at as u64)?;
+        let len = usize::try_from(PAGE - here % PAGE).ok()?.min(256).min(into.len() - at);
+        let read = read_memory(tid, here, &mut into[at..at + len]);
+        if let Some(end) = into[at..at + read].iter().position(|byte| *byte == 0) {
+            return Some(at + end);
+        }
+        if read < len {
+            return None;
+        }
+        at += len;
+    }
+    Some(at)
+}
+
+/// What a task has reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// It is stopped, with this code: signal | event << 8.
+    Stopped(Tid, i32),
+    /// It has ended, and can be reaped.
+    Ended(Tid),
+    /// Nobody has reported anything.
+    Nothing,
+}
+
+/// The next report of any traced task, which stays as it is: a stop is over when the task is resumed,
+/// and an end when it is reaped.
+pub(crate) fn wait_for_report(block: bool) -> io::Result<Report> {
+    let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL;
+    wait(if block { flags } else { flags | libc::WNOHANG })
+}
+
+fn wait(flags: libc::c_int) -> io::Result<Report> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: the kernel writes to this struct, which outlives the call.
+    if unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: all zeros is a valid value, and so is what the kernel writes.
+    let info = unsafe { info.assume_init() };
+    // SAFETY: waitid(2) fills these fields; without a report, they remain 0.
+    let (tid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    Ok(match (tid, info.si_code) {
+        (0, _) => Report::Nothing,
+        (tid, libc::CLD_TRAPPED | libc::CLD_STOPPED) => Report::Stopped(tid, status),
+        (tid, _) => Report::Ended(tid),
+    })
+}
+
+/// The next stop that has not been taken; taking it makes room for those of other tasks, even if the
+/// task is not resumed.
+pub(crate) fn take_any_stop() -> Option<(Tid, i32)> {
+    let flags = libc::WSTOPPED | libc::WNOHANG | libc::__WALL;
+    match wait(flags) {
+        Ok(Report::Stopped(tid, code)) => Some((tid, code)),
+        _ => None,
+    }
+}
+
+/// Takes a stop that is reported again and again otherwise.
+pub(crate) fn take_stop(tid: Tid) {
+    let mut status = 0;
+    // SAFETY: the kernel writes to this integer.
+    unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | libc::WNOHANG) };
+}
+
+/// Reaps an ended task; returns its status, and the CPU time of its process and of all children which
+/// that has waited for.
+pub(crate) fn reap(tid: Tid) -> Option<(u32, u64)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    let flags = libc::__WALL | libc::WNOHANG;
+    // SAFETY: wait4(2) writes to these two, which outlive the call.
+    let reaped = unsafe { libc::wait4(tid, &raw mut status, flags, usage.as_mut_ptr()) };
+    if reaped != tid {
+        return None;
+    }
+    // SAFETY: all zeros is a valid value, and the kernel has filled it.
+    let usage = unsafe { usage.assume_init() };
+    Some((
+        status.cast_unsigned(),
+        nanoseconds(usage.ru_utime).saturating_add(nanoseconds(usage.ru_stime)),
+    ))
+}
+
+/// User and system time of this process.
+pub(crate) fn own_cpu_ns() -> (u64, u64) {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: getrusage(2) writes to this struct, which outlives the call.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+    // SAFETY: all zeros is a valid value, and so is what the kernel writes.
+    let usage = unsafe { usage.assume_init() };
+    (nanoseconds(usage.ru_utime), nanoseconds(usage.ru_stime))
+}
+
+fn nanoseconds(time: libc::timeval) -> u64 {
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    part(time.tv_sec).saturating_mul(1_000_000_000) + part(time.tv_usec).saturating_mul(1000)
+}

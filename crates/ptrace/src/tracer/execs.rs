@@ -1,0 +1,249 @@
+//! Successful execs: the program, its arguments, working directory and search variables.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::fs::MetadataExt;
+use std::rc::Rc;
+
+use proctrace_wire::layout::{
+    ARGV_MAX, EXEC_ARGV_CAPPED, EXEC_ARGV_FAULT, EXEC_COMPAT, EXEC_ENV_CUT, EXEC_SECURE,
+    EXEC_WITHHELD, EnvFixed, ExecArgsFixed, ExecFixed, PlaceFixed,
+};
+use proctrace_wire::{Kind, Stream};
+use zerocopy::FromZeros;
+
+use super::Tracer;
+use super::stack::{self, Given};
+use crate::arch::Registers;
+use crate::process::Place;
+use crate::procfs::{self, comm_of};
+use crate::records::{assemble, head};
+use crate::sys::{self, Tid};
+
+/// As wire.h limits them.
+const ARGV_FIRST: usize = 16384;
+const ARGV_CHUNK: usize = 32768;
+const ENV_VALUE_MAX: usize = 16384;
+const ENV_MAX: usize = 49152;
+const PATH_MAX: usize = 4095;
+
+/// The environments recorded so far.
+#[derive(Debug, Default)]
+pub(super) struct Environments {
+    known: HashSet<u64>,
+    seed: RandomState,
+    stack: Vec<u8>,
+}
+
+impl Tracer<'_> {
+    /// A task has executed a program. All other tasks of its process have ended, and it has the thread id
+    /// of the leader now.
+    pub(super) fn executed(&mut self, tid: Tid) {
+        let now = self.now();
+        // If its thread id has changed, the kernel accepts no request before this.
+        sys::take_stop(tid);
+        let old_tid = sys::event_message(tid).ok().and_then(|old| Tid::try_from(old).ok());
+        let old_tid = old_tid.unwrap_or(tid);
+        if old_tid != tid
+            && let Some(task) = self.tasks.remove(&old_tid)
+        {
+            self.replaced(tid);
+            self.tasks.insert(tid, task);
+        }
+        let Some(task) = self.tasks.get(&tid) else { return };
+        let mut exec = ExecFixed::new_zeroed();
+        exec.head = head(Kind::Exec, task.serial, now);
+        (exec.process, exec.tgid, exec.tid) = (task.process, task.tgid, tid);
+        exec.old_tid = old_tid;
+        exec.run_ns = procfs::schedstat(tid).map_or(0, |(run_ns, _)| run_ns);
+        if let Some(process) = self.processes.get_mut(&task.process) {
+            process.has_executed = true;
+        }
+        let registers = Registers::of(tid);
+        let mut stack = std::mem::take(&mut self.environments.stack);
+        let len = registers.map_or(0, |registers| stack::read(tid, &registers, &mut stack));
+        let given = registers
+            .and_then(|registers| Given::parse(&stack[..len], registers.stack(), registers.compat));
+        if registers.is_some_and(|registers| registers.compat) {
+            exec.bits |= EXEC_COMPAT;
+        }
+        match (given, procfs::link(tid, "exe")) {
+            // A program that may be executed but not read.
+            (_, None) => self.tell_withheld(exec),
+            (given, Some(exe)) => self.tell_exec(exec, given, &exe),
+        }
+        stack.shrink_to(1 << 20);
+        self.environments.stack = stack;
+    }
+
+    fn tell_withheld(&mut self, mut exec: ExecFixed) {
+        exec.bits |= EXEC_WITHHELD;
+        assemble(&mut self.record, &exec, &[]);
+        self.write(Stream::Lifecycle);
+    }
+
+    fn tell_exec(&mut self, mut exec: ExecFixed, given: Option<Given<'_>>, exe: &[u8]) {
+        let tid = exec.tid;
+        let directory = procfs::link(tid, "cwd").unwrap_or_default();
+        self.tell_place(&exec, &directory);
+        if given.is_none() {
+            exec.bits |= EXEC_ARGV_FAULT;
+        }
+        let given = given.unwrap_or_default();
+        if given.is_secure {
+            exec.bits |= EXEC_SECURE;
+        }
+        let interpreter = interpreter(tid, &given);
+        let [path, interpreter, exe, directory] = [given.path, interpreter, exe, &directory[..]]
+            .map(|path| &path[..path.len().min(PATH_MAX)]);
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        // The path of execveat(2) with a descriptor does not tell the name.
+        exec.comm = match path.starts_with(b"/dev/fd/") {
+            true => procfs::Usage::of_stat(tid, tid).map_or([0; 16], |usage| usage.comm),
+            false => comm_of(name),
+        };
+        if let Some(task) = self.tasks.get_mut(&tid) {
+            task.comm = exec.comm;
+        }
+        exec.env_id = self.tell_environment(&mut exec, given.environment);
+        let arguments = given.arguments;
+        let kept = &arguments[..arguments.len().min(ARGV_MAX as usize)];
+        if kept.len() < arguments.len() {
+            exec.bits |= EXEC_ARGV_CAPPED;
+        }
+        let (first, rest) = kept.split_at(kept.len().min(ARGV_FIRST));
+        exec.argc = given.argc;
+        exec.argv_bytes = u32::try_from(arguments.len()).unwrap_or(u32::MAX);
+        exec.argv_here = u32::try_from(first.len()).unwrap_or(0);
+        let len = |path: &[u8]| u16::try_from(path.len()).unwrap_or(0);
+        exec.path_bytes = len(path);
+        exec.interp_bytes = len(interpreter);
+        exec.exe_bytes = len(exe);
+        exec.cwd_bytes = len(directory);
+        assemble(&mut self.record, &exec, &[path, interpreter, exe, directory, first]);
+        self.write(Stream::Lifecycle);
+        let mut offset = first.len();
+        for part in rest.chunks(ARGV_CHUNK) {
+            let args = ExecArgsFixed {
+                head: head(Kind::ExecArgs, exec.head.task, exec.head.time_ns),
+                offset: u32::try_from(offset).unwrap_or(u32::MAX),
+                bytes: u32::try_from(part.len()).unwrap_or(0),
+            };
+            assemble(&mut self.record, &args, &[part]);
+            self.write(Stream::Lifecycle);
+            offset += part.len();
+        }
+    }
+
+    /// Records the wanted variables unless the same environment has been seen; returns its id.
+    fn tell_environment(&mut self, exec: &mut ExecFixed, environment: &[u8]) -> u64 {
+        let names = &self.settings.wanted.env_names;
+        if names.is_empty() || environment.is_empty() {
+            return 0;
+        }
+        let env_id = self.environments.seed.hash_one(environment) | 1;
+        if self.environments.known.contains(&env_id) {
+            return env_id;
+        }
+        let (wanted, is_cut) = wanted_of(environment, names);
+        if is_cut {
+            exec.bits |= EXEC_ENV_CUT;
+        }
+        let env = EnvFixed {
+            head: head(Kind::Env, exec.head.task, exec.head.time_ns),
+            env_id,
+            bytes: u32::try_from(wanted.len()).unwrap_or(0),
+            bits: if is_cut { EXEC_ENV_CUT } else { 0 },
+        };
+        assemble(&mut self.record, &env, &[&wanted]);
+        if self.write(Stream::Lifecycle) {
+            self.environments.known.insert(env_id);
+        }
+        env_id
+    }
+
+    /// Records where the paths of a process lead if that differs from its parent's.
+    fn tell_place(&mut self, exec: &ExecFixed, directory: &[u8]) {
+        let tid = exec.tid;
+        let (namespace, root) = (procfs::link(tid, "ns/mnt"), procfs::link(tid, "root"));
+        let Some(process) = self.processes.get_mut(&exec.process) else { return };
+        if process.directory.as_deref() != Some(directory) {
+            process.directory = Some(directory.into());
+        }
+        let (Some(namespace), Some(root)) = (namespace, root) else { return };
+        let place = Place { namespace, root };
+        if process.place.as_deref() == Some(&place) {
+            return;
+        }
+        let place = Rc::new(place);
+        process.place = Some(Rc::clone(&place));
+        let root = &place.root[..place.root.len().min(PATH_MAX)];
+        let fixed = PlaceFixed {
+            head: head(Kind::Place, exec.head.task, exec.head.time_ns),
+            process: exec.process,
+            tgid: exec.tgid,
+            mount_namespace: place.number(),
+            path_bytes: u16::try_from(root.len()).unwrap_or(0),
+            bits: 0,
+        };
+        assemble(&mut self.record, &fixed, &[root]);
+        self.write(Stream::Lifecycle);
+    }
+}
+
+/// The interpreter of a script: its arguments are the interpreter, at most one option, the script and its
+/// own arguments. If the script's interpreter is a script, that comes in between.
+fn interpreter<'a>(tid: Tid, given: &Given<'a>) -> &'a [u8] {
+    let mut arguments = given.arguments.split(|byte| *byte == 0);
+    let first = arguments.next().unwrap_or_default();
+    if given.path.is_empty() || !arguments.take(4).any(|argument| argument == given.path) {
+        return &[];
+    }
+    // A program may be given its own path as an argument.
+    let identity = |path: String| {
+        let file = std::fs::metadata(path).ok()?;
+        Some((file.dev(), file.ino()))
+    };
+    let below = if given.path.starts_with(b"/") { "root" } else { "cwd" };
+    let script = String::from_utf8_lossy(given.path);
+    let script = identity(format!("/proc/{tid}/{below}/{script}"));
+    if script.is_some() && script == identity(format!("/proc/{tid}/exe")) { &[] } else { first }
+}
+
+/// The wanted NAME=value strings of an environment, and whether some are missing.
+fn wanted_of(environment: &[u8], names: &[String]) -> (Vec<u8>, bool) {
+    let (mut wanted, mut is_cut) = (Vec::new(), false);
+    for variable in environment.split_inclusive(|byte| *byte == 0) {
+        let is_wanted = names.iter().any(|name| {
+            variable.strip_prefix(name.as_bytes()).is_some_and(|value| value.starts_with(b"="))
+        });
+        if !is_wanted {
+            continue;
+        }
+        let kept = &variable[..variable.len().min(ENV_VALUE_MAX - 1)];
+        let kept = kept.strip_suffix(b"\0").unwrap_or(kept);
+        if wanted.len() + kept.len() + 1 > ENV_MAX {
+            return (wanted, true);
+        }
+        is_cut |= kept.len() + 1 < variable.len();
+        wanted.extend_from_slice(kept);
+        wanted.push(0);
+    }
+    (wanted, is_cut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_wanted_variables_are_kept() {
+        let names = ["PATH", "ROOTSYS"].map(String::from);
+        let environment = b"SECRET=1\0PATH=/bin\0PATHS=x\0ROOTSYS=\0ROOTSYS\0";
+        assert_eq!(wanted_of(environment, &names), (b"PATH=/bin\0ROOTSYS=\0".to_vec(), false));
+        let long = [b"PATH=".as_slice(), &[b'x'; 20_000], b"\0A=1\0"].concat();
+        let (kept, is_cut) = wanted_of(&long, &names);
+        assert_eq!((kept.len(), is_cut), (ENV_VALUE_MAX, true));
+        assert_eq!(kept.iter().filter(|byte| **byte == 0).count(), 1);
+    }
+}
