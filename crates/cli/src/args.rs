@@ -36,7 +36,7 @@ pub(crate) use self::inspect::{InspectFormat, PsArgs, PsOrder, ShowArgs, TreeArg
 pub(crate) use self::libs::{LibsAction, LibsArgs, Tried, TryArgs};
 #[cfg(feature = "analyse")]
 pub(crate) use self::parse::parse_duration;
-pub(crate) use self::record::{RecordArgs, WaitFor, WhenFull, WhichHook};
+pub(crate) use self::record::{RecordArgs, WaitFor, WhenFull, WhichBackend, WhichHook};
 #[cfg(feature = "analyse")]
 pub(crate) use self::report::{
     CheckArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs, StartupArgs,

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use proctrace_probe::doctor::{Verdict, examine};
+use proctrace_ptrace::may_trace;
 
 use crate::exit_code;
 
@@ -23,11 +24,20 @@ pub(crate) fn run() -> Result<ExitCode> {
         }
     }
     let usable = checks.iter().all(|check| check.verdict != Verdict::Bad);
-    writeln!(
-        out,
-        "\n{}",
-        if usable { "Recording is possible." } else { "Recording is not possible." }
-    )?;
+    let by_ptrace = may_trace();
+    let says = match (usable, &by_ptrace) {
+        (true, _) => "Recording is possible.".to_owned(),
+        (false, Ok(())) => {
+            "Recording by eBPF is not possible. Commands can be recorded by ptrace:\n\
+             proctrace record --backend ptrace -- COMMAND"
+                .to_owned()
+        }
+        (false, Err(error)) => {
+            format!("Recording is not possible, nor is it by ptrace ({error}).")
+        }
+    };
+    writeln!(out, "\n{says}")?;
+    // The status says whether everything can be recorded.
     Ok(if usable { ExitCode::SUCCESS } else { exit_code::FAILED.into() })
 }
 

@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 use proctrace_probe::{EbpfOptions, LookupHook, OnFull};
+use proctrace_ptrace::PtraceOptions;
 use proctrace_record::{
     Command, Finished, Identity, Interval, Options, OwnCgroup, RecordError, ResolveError, Scope,
     Signals, Source, TIME_ONE_IN, Wait, boot_ns, find_program, record, unix_ns,
@@ -20,7 +21,7 @@ use proctrace_trace::{self as trace, LossCount, Outcome};
 use proctrace_wire::LossReason;
 use proctrace_wire::escape::to_text;
 
-use crate::args::{RecordArgs, WaitFor, WhenFull, WhichHook};
+use crate::args::{RecordArgs, WaitFor, WhenFull, WhichBackend, WhichHook};
 use crate::output::{Output, Written};
 use crate::source::Backend;
 use crate::watch::Watch;
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         arguments: &args.command,
         command: command.as_ref(),
         options: &options,
-        backend: &backend(args),
+        backend: &backend(args)?,
         output: &args.output,
         owner: identity.as_ref(),
         announced: command.is_none() && !args.quiet,
@@ -104,7 +105,7 @@ impl Job<'_> {
     fn record(&self, watch: Option<Watch>) -> Result<Recorded> {
         // Before the output starts a thread, which inherits the signal mask.
         let signals = Signals::block().context("cannot handle signals")?;
-        let mut source = self.backend.load(self.options)?;
+        let mut source = self.backend.load(self.options, self.quiet)?;
         let of_others = self.options.scope == Scope::All
             || (self.options.cgroup.is_some() && self.command.is_none());
         if source.is_restricted() && of_others {
@@ -208,7 +209,11 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
     options
 }
 
-fn backend(args: &RecordArgs) -> Backend {
+fn backend(args: &RecordArgs) -> Result<Backend> {
+    let mut ptrace = PtraceOptions {
+        block_when_full: args.on_full == WhenFull::Block,
+        ..PtraceOptions::default()
+    };
     let mut options = EbpfOptions {
         lookup_hook: match args.lookup_hook {
             WhichHook::Auto => LookupHook::Auto,
@@ -225,8 +230,18 @@ fn backend(args: &RecordArgs) -> Backend {
     };
     if let Some(ring_bytes) = args.ring_size {
         options.ring_bytes = ring_bytes;
+        ptrace.ring_bytes = ring_bytes;
     }
-    Backend::Ebpf(options)
+    Ok(match args.backend {
+        WhichBackend::Auto => Backend::Auto(options, ptrace),
+        WhichBackend::Ebpf => Backend::Ebpf(options),
+        WhichBackend::Ptrace => {
+            if args.empty_programs || args.lookup_hook != WhichHook::Auto {
+                bail!("hooks of BPF programs cannot be selected with --backend ptrace");
+            }
+            Backend::Ptrace(ptrace)
+        }
+    })
 }
 
 fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Result<trace::Header> {

@@ -58,6 +58,12 @@ pub(crate) struct RecordArgs {
     #[arg(long, conflicts_with_all = ["pid", "cgroup", "all"])]
     pub(crate) own_cgroup: bool,
 
+    /// How to record: by BPF programs in the kernel, which needs root or capabilities; or by ptrace,
+    /// which needs none, but slows the command down, takes the privileges of set-user-ID programs
+    /// away, and records neither waits nor signals. auto: by eBPF if possible.
+    #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
+    pub(crate) backend: WhichBackend,
+
     /// Families of system calls whose failed look-ups are recorded: all, none, or a comma-separated
     /// list of open, stat, access, readlink, chdir, exec.
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = parse_misses)]
@@ -163,6 +169,17 @@ pub(crate) struct RecordArgs {
         value_name = "COMMAND"
     )]
     pub(crate) command: Vec<OsString>,
+}
+
+/// How to record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WhichBackend {
+    /// eBPF if this user may load BPF programs, otherwise ptrace.
+    Auto,
+    /// BPF programs in the kernel.
+    Ebpf,
+    /// A process that traces the command, without privileges.
+    Ptrace,
 }
 
 /// Where to take failed look-ups from.

@@ -1,0 +1,395 @@
+//! Recording by ptrace as an ordinary user: the same events as by eBPF as root, and payloads that are hard
+//! to trace.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Events, Recorded, fixture, header, text, u64_of};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// nobody
+const USER: u32 = 65534;
+
+/// A directory in which an ordinary user can record.
+struct Stage(tempfile::TempDir);
+
+impl Stage {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let stage = Self(directory);
+        stage.copy(Path::new(env!("CARGO_BIN_EXE_proctrace")), "proctrace", 0o755);
+        stage
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn copy(&self, from: &Path, name: &str, mode: u32) -> PathBuf {
+        let to = self.path(name);
+        // By another process: a file that is open for writing in a fork of another test cannot be
+        // executed.
+        assert!(Command::new("cp").arg(from).arg(&to).status().unwrap().success());
+        fs::set_permissions(&to, fs::Permissions::from_mode(mode)).unwrap();
+        to
+    }
+
+    fn fixture(&self, name: &str) -> PathBuf {
+        self.copy(&fixture(name), name, 0o755)
+    }
+
+    /// The payload's own command, as it would run without a recorder.
+    fn as_user(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.uid(USER).gid(USER).current_dir(self.0.path()).env_remove("LD_LIBRARY_PATH");
+        command
+    }
+
+    fn recorder(&self, backend: &str, options: &[&str]) -> Command {
+        let mut command = match backend {
+            "ebpf" => Command::new(self.path("proctrace")),
+            _ => self.as_user(self.path("proctrace")),
+        };
+        command.current_dir(self.0.path()).env_remove("LD_LIBRARY_PATH");
+        command.args(["record", "--backend", backend, "--output", "test.ptrace"]).args(options);
+        command.arg("--");
+        command
+    }
+
+    fn record(self, backend: &str, options: &[&str], payload: &[&OsStr]) -> Recorded {
+        let output = self.recorder(backend, options).args(payload).output().unwrap();
+        Recorded { directory: self.0, output }
+    }
+}
+
+fn by_ptrace(options: &[&str], payload: &[&str]) -> Recorded {
+    let payload: Vec<&OsStr> = payload.iter().map(OsStr::new).collect();
+    Stage::new().record("ptrace", options, &payload)
+}
+
+/// Records a fixture program by ptrace.
+fn fixture_by_ptrace(options: &[&str], name: &str, arguments: &[&str]) -> Recorded {
+    let stage = Stage::new();
+    let program = stage.fixture(name);
+    let arguments = arguments.iter().map(OsStr::new);
+    let payload: Vec<&OsStr> = [program.as_os_str()].into_iter().chain(arguments).collect();
+    stage.record("ptrace", options, &payload)
+}
+
+/// The events of a recording without losses and contradictions.
+fn sound(recorded: &Recorded, code: i32) -> Events {
+    if cfg!(feature = "analyse") {
+        return recorded.sound(code);
+    }
+    assert_eq!(recorded.code(), code, "{}", recorded.stderr());
+    let header = header(&recorded.trace());
+    assert_eq!(header["trailer"]["losses"], Value::Array(Vec::new()), "{}", recorded.stderr());
+    let events = Events::of(&recorded.trace());
+    assert_eq!(events.count("exit"), events.count("fork") + events.count("attach"));
+    events
+}
+
+/// An event, without what varies between runs.
+fn fact(event: &Value) -> Option<String> {
+    let field = |name: &str| event[name].to_string();
+    Some(match text(&event["kind"]) {
+        "attach" => format!("attach {}", field("root")),
+        "fork" => format!("fork {} {} {}", field("thread"), field("call"), field("flags")),
+        "exec" => {
+            let fields = ["path", "interpreter", "exe", "cwd", "argv", "comm", "env"].map(field);
+            format!("exec {}", fields.join(" "))
+        }
+        "exec_failed" | "lookup_failed" => {
+            let fields = ["kind", "call", "errno", "path", "flags", "dirfd"].map(field);
+            fields.join(" ")
+        }
+        "opened" => format!("opened {} {} {}", field("call"), field("path"), field("flags")),
+        "exit" => {
+            let fields =
+                ["process", "code", "signal", "comm", "opens", "lookups_failed", "execs_failed"];
+            format!("exit {}", fields.map(field).join(" "))
+        }
+        "rename" => format!("rename {}", field("comm")),
+        "blind" => format!("blind {}", field("what")),
+        _ => return None,
+    })
+}
+
+fn facts(events: &Events) -> BTreeMap<String, usize> {
+    let mut facts = BTreeMap::new();
+    for fact in events.0.iter().filter_map(fact) {
+        *facts.entry(fact).or_default() += 1;
+    }
+    facts
+}
+
+/// Runs a fixture under both, in the same directory, and compares the multisets of events.
+fn assert_same(options: &[&str], name: &str, arguments: &[&str], code: i32) {
+    let mut stage = Stage::new();
+    let program = stage.fixture(name);
+    let mut of_backend = |backend: &str| {
+        let payload: Vec<&OsStr> =
+            [program.as_os_str()].into_iter().chain(arguments.iter().map(OsStr::new)).collect();
+        let fresh = Stage(std::mem::replace(&mut stage.0, tempfile::tempdir().unwrap()));
+        let recorded = fresh.record(backend, options, &payload);
+        let facts = facts(&sound(&recorded, code));
+        fs::remove_file(recorded.trace()).unwrap();
+        stage.0 = recorded.directory;
+        facts
+    };
+    let (expected, got) = (of_backend("ebpf"), of_backend("ptrace"));
+    let differences: Vec<String> = expected
+        .keys()
+        .chain(got.keys().filter(|fact| !expected.contains_key(*fact)))
+        .filter(|fact| expected.get(*fact) != got.get(*fact))
+        .map(|fact| format!("{fact}: ebpf {:?}, ptrace {:?}", expected.get(fact), got.get(fact)))
+        .collect();
+    assert!(differences.is_empty(), "{name}: {differences:#?}");
+    assert!(expected.values().sum::<usize>() >= 3, "{expected:#?}");
+}
+
+#[test]
+fn a_mixture_is_recorded_as_by_ebpf() {
+    assert_same(&[], "mixed", &["200"], 0);
+    assert_same(&["--misses", "none"], "mixed", &["50"], 0);
+    assert_same(&["--misses", "open,exec"], "mixed", &["50"], 0);
+    assert_same(&["--opens"], "mixed", &["20"], 0);
+}
+
+#[test]
+fn every_way_to_be_born_and_to_fail_is_recorded_as_by_ebpf() {
+    assert_same(&[], "birth", &[], 0);
+    assert_same(&[], "lookups", &["20"], 0);
+    assert_same(&[], "misses", &["20"], 0);
+    assert_same(&[], "exec_argv", &["/bin/true", "300000"], 0);
+    if cfg!(target_arch = "x86_64") {
+        assert_same(&[], "compat32", &[], 7);
+    }
+}
+
+#[test]
+fn threads_and_execs_by_threads_are_recorded_as_by_ebpf() {
+    assert_same(&[], "threads", &["300"], 0);
+    assert_same(&[], "thread_exec", &["/bin/true"], 0);
+    assert_same(&["--misses", "none"], "thread_exec", &["/bin/true"], 0);
+    assert_same(&[], "leader_exits", &["3", "20"], 0);
+    assert_same(&[], "thread_forks", &["5", "2"], 0);
+}
+
+#[test]
+fn odd_ends_are_recorded_as_by_ebpf() {
+    assert_same(&[], "daemon", &["50", "10"], 0);
+    assert_same(&[], "killed", &["15"], 15);
+    assert_same(&[], "killed", &["9"], 9);
+    assert_same(&[], "subreaper", &["10"], 0);
+    assert_same(&[], "fork_only", &["40"], 0);
+    assert_same(&[], "stops", &[], 0);
+}
+
+#[test]
+fn what_a_seccomp_filter_of_the_payload_answers_is_left_to_it() {
+    // It exits with 3 if its own filter has worked.
+    let recorded = fixture_by_ptrace(&[], "faked", &[]);
+    assert_eq!(recorded.code(), 3, "{}", recorded.stderr());
+}
+
+#[test]
+fn stops_are_seen_by_the_parent() {
+    for misses in ["all", "none"] {
+        let recorded = fixture_by_ptrace(&["--misses", misses], "stops", &[]);
+        let events = sound(&recorded, 0);
+        assert_eq!(events.codes(), BTreeMap::from([(0, 1), (7, 1)]));
+    }
+}
+
+#[test]
+fn cpu_time_agrees_with_wait4() {
+    for (misses, spawned) in [("none", 5000), ("all", 500)] {
+        let spawns = spawned.to_string();
+        let arguments = [spawns.as_str(), "/bin/true"];
+        let recorded = fixture_by_ptrace(&["--misses", misses], "spawn", &arguments);
+        let events = sound(&recorded, 0);
+        assert_eq!(events.forks(false).len(), spawned);
+        let run_ns: u64 = events.kind("exit").map(|exit| u64_of(&exit["run_ns"])).sum();
+        let payload = &header(&recorded.trace())["trailer"]["payload"];
+        let kernel_ns = u64_of(&payload["user_ns"]) + u64_of(&payload["system_ns"]);
+        let ratio = run_ns as f64 / kernel_ns as f64;
+        assert!((ratio - 1.0).abs() < 0.01, "{run_ns} of {kernel_ns} ns: {ratio}");
+    }
+}
+
+#[test]
+fn tasks_that_are_killed_while_they_are_born_are_all_accounted_for() {
+    for misses in ["none", "all"] {
+        let recorded = fixture_by_ptrace(&["--misses", misses], "killed_births", &["300"]);
+        let events = sound(&recorded, 0);
+        let killed = events.kind("exit").filter(|exit| exit["signal"] == 9);
+        assert!(killed.filter(|exit| exit["process"] == true).count() >= 300);
+    }
+}
+
+/// Waits until a file has contents.
+fn contents_of(path: &Path) -> String {
+    let began = Instant::now();
+    loop {
+        let contents = fs::read_to_string(path).unwrap_or_default();
+        if contents.ends_with('\n') {
+            return contents;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{} is not there", path.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn start(stage: &Stage, options: &[&str], script: &str) -> Child {
+    let mut command = stage.recorder("ptrace", options);
+    command.args(["sh", "-c", script]).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Looks up, forks and executes after the file `go` is there, and writes its results to `done`.
+const CONTINUES: &str = "echo started > started; while [ ! -e go ]; do sleep 0.02; done; \
+     cat /no/such/file 2> /dev/null; a=$?; (exit 5); b=$?; cat /etc/passwd > /dev/null; \
+     echo $a $b $? > done.new; mv done.new done";
+
+#[test]
+fn the_payload_outlives_the_recorder() {
+    for misses in ["none", "all", "exec"] {
+        let stage = Stage::new();
+        let mut recorder = start(&stage, &["--misses", misses], CONTINUES);
+        contents_of(&stage.path("started"));
+        recorder.kill().unwrap();
+        recorder.wait().unwrap();
+        fs::write(stage.path("go"), "").unwrap();
+        assert_eq!(contents_of(&stage.path("done")), "1 5 0\n", "--misses {misses}");
+    }
+}
+
+#[test]
+fn the_payload_outlives_the_recording() {
+    for misses in ["none", "all"] {
+        let stage = Stage::new();
+        let script = format!("({CONTINUES}) > /dev/null 2>&1 & sleep 0.1; exit 4");
+        let options = ["--misses", misses, "--grace", "100ms"];
+        let recorder = start(&stage, &options, &script);
+        let output = recorder.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(4));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("still running at the end"), "{said}");
+        fs::write(stage.path("go"), "").unwrap();
+        assert_eq!(contents_of(&stage.path("done")), "1 5 0\n", "--misses {misses}");
+    }
+}
+
+#[test]
+fn signals_are_passed_on() {
+    for (signal, code) in [(Signal::SIGINT, 9), (Signal::SIGTERM, 8)] {
+        let stage = Stage::new();
+        let script = "trap 'exit 9' INT; trap 'exit 8' TERM; echo started > started; \
+             while :; do sleep 0.02; done";
+        let recorder = start(&stage, &[], script);
+        contents_of(&stage.path("started"));
+        kill(Pid::from_raw(recorder.id().cast_signed()), signal).unwrap();
+        let output = recorder.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+    }
+}
+
+#[test]
+fn a_payload_that_traces_is_refused_by_the_kernel() {
+    let recorded = by_ptrace(&[], &["strace", "-o", "/dev/null", "true"]);
+    assert_ne!(recorded.code(), 0);
+    assert!(recorded.stderr().contains("Operation not permitted"), "{}", recorded.stderr());
+}
+
+#[test]
+fn set_user_id_programs_get_no_privileges_and_that_is_said() {
+    let stage = Stage::new();
+    let id = stage.copy(Path::new("/usr/bin/id"), "id", 0o4755);
+    let bare = stage.as_user(&id).arg("-u").output().unwrap();
+    assert_eq!(bare.stdout, b"0\n", "the test needs a file system with set-user-ID");
+    let recorded = stage.record("ptrace", &["--misses", "none"], &[id.as_ref(), "-u".as_ref()]);
+    assert_eq!(recorded.output.stdout, format!("{USER}\n").into_bytes());
+    assert!(recorded.stderr().contains("no set-user-ID"), "{}", recorded.stderr());
+}
+
+#[test]
+fn only_a_filter_takes_the_right_to_gain_privileges() {
+    let says = |misses: &str| {
+        let recorded = by_ptrace(&["--misses", misses], &["cat", "/proc/self/status"]);
+        let status = String::from_utf8(recorded.output.stdout.clone()).unwrap();
+        let line = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap().trim().to_owned()
+        };
+        (line("NoNewPrivs:"), line("Seccomp:"))
+    };
+    assert_eq!(says("none"), ("0".to_owned(), "0".to_owned()));
+    assert_eq!(says("all"), ("1".to_owned(), "2".to_owned()));
+}
+
+#[test]
+fn the_best_backend_is_taken() {
+    let backend_of = |backend: &str, user: u32| {
+        let stage = Stage::new();
+        let mut command = stage.recorder("auto", &[]);
+        command.uid(user).gid(user);
+        let output = command.arg("true").output().unwrap();
+        let recorded = Recorded { directory: stage.0, output };
+        assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+        assert_eq!(header(&recorded.trace())["header"]["backend"], backend);
+        assert_eq!(recorded.stderr().contains("by ptrace"), backend == "ptrace");
+    };
+    backend_of("ptrace", USER);
+    backend_of("ebpf", 0);
+}
+
+#[test]
+fn what_cannot_be_honoured_is_refused() {
+    let refused = |arguments: &[&str], says: &str| {
+        let stage = Stage::new();
+        let mut command = stage.as_user(stage.path("proctrace"));
+        let output = command.arg("record").args(arguments).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(125), "{said}");
+        assert!(said.contains(says), "{said}");
+    };
+    refused(&["--backend", "ptrace", "-p", "1"], "running processes");
+    refused(&["--backend", "ptrace", "-a", "--duration", "1s"], "the whole machine");
+    refused(&["--backend", "ptrace", "--lookup-hook", "fexit", "true"], "hooks");
+    refused(&["--backend", "ebpf", "true"], "does not allow this user to use BPF");
+    refused(&["-a", "--duration", "1s"], "does not allow this user to use BPF");
+}
+
+#[test]
+fn what_is_not_known_is_declared_absent() {
+    let recorded = by_ptrace(&["--misses", "open"], &["true"]);
+    let header = header(&recorded.trace());
+    let knows = |quantity: &str| {
+        let knowledge = &header["header"]["knowledge"][quantity];
+        knowledge.as_str().map_or_else(
+            || knowledge.as_object().unwrap().keys().next().unwrap().clone(),
+            str::to_owned,
+        )
+    };
+    for exact in ["forks", "execs", "argv", "cpu", "faults", "io", "lookups_open", "peak_rss"] {
+        assert_eq!(knows(exact), "exact", "{exact}");
+    }
+    for absent in
+        ["waits", "signals", "split", "switches", "lookup_times", "lookups_stat", "opened_files"]
+    {
+        assert_eq!(knows(absent), "absent", "{absent}");
+    }
+}
