@@ -40,8 +40,8 @@ fn traced(wanted: &Options, options: &PtraceOptions, quiet: bool) -> Result<Trac
     let traced = Traced::start(wanted, options)?;
     if !quiet {
         say::note(match traced.stops_at_lookups() {
-            true => "by ptrace: +0.1 ms a process, +25 us a look-up, no set-user-ID",
-            false => "by ptrace: +0.1 ms a process, no look-ups, no set-user-ID",
+            true => "by ptrace: each process and look-up takes longer; no set-user-ID",
+            false => "by ptrace: each process takes longer; no look-ups; no set-user-ID",
         });
     }
     Ok(traced)
