@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use common::{payload, proctrace, u64_of};
 use nix::sys::signal::{Signal, kill};
@@ -42,7 +43,7 @@ impl Job {
         let job = Self { directory, recorder, stdin };
         // The recorder loads its programs first.
         while !fs::metadata(job.trace()).is_ok_and(|file| file.len() > 0) {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
         job
     }
@@ -232,6 +233,26 @@ fn the_terminal_is_restored_by_signals() {
     top.wait_for("RECORDING");
     top.press("\x03");
     assert_eq!(top.wait_restored(), 0);
+}
+
+#[test]
+fn a_terminal_that_hangs_up_ends_the_view() {
+    let job = Job::record("read line");
+    let mut command = Command::new("sh");
+    // As under nohup(1).
+    command.args(["-c", r#"trap "" HUP; exec "$0" top "$1""#, env!("CARGO_BIN_EXE_proctrace")]);
+    command.arg(job.trace());
+    let top = Terminal::run(&command, SIZES[0]);
+    top.wait_for("RECORDING");
+    let status = format!("/proc/{}/stat", top.pid().unwrap());
+    // The session ends with its first process, the shell.
+    drop(top);
+    let runs = || fs::read_to_string(&status).is_ok_and(|stat| !stat.contains(") Z "));
+    let began = Instant::now();
+    while runs() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it still runs");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

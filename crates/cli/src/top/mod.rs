@@ -76,7 +76,7 @@ fn show(mut feed: Feed, ends: &Ends, args: &TopArgs) -> Result<()> {
             is_stale = false;
         }
         let is_over = feed.status != Status::Recording && !is_behind;
-        if (args.exit && is_over) || ends.is_over(was_over)? {
+        if (args.exit && is_over) || ends.is_over(was_over)? || held.is_gone() {
             return Ok(());
         }
         if !event::poll(if is_behind { Duration::ZERO } else { PAUSE })? {

@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, raise};
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
@@ -47,6 +48,14 @@ impl Held {
             tell(panic);
         }));
         Ok(held)
+    }
+
+    /// Whether the terminal hung up. Signals do not always tell: nohup(1) has SIGHUP ignored. Reading from
+    /// such a terminal returns at once, with nothing.
+    pub(super) fn is_gone(&self) -> bool {
+        let mut input = [PollFd::new(&self.before.input, PollFlags::IN)];
+        poll(&mut input, Some(&Timespec::default())).is_ok()
+            && input[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
     /// Stops this process as Ctrl-Z does, with the terminal as it was.
