@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::{Signal, raise};
 use ratatui::crossterm::cursor::{Hide, Show};
@@ -28,6 +29,9 @@ pub(super) struct Held {
 struct Before {
     input: File,
     modes: Termios,
+    /// To restore it twice would move the cursor back to where it was at first, over the message of a
+    /// panic.
+    is_taken: AtomicBool,
 }
 
 impl Held {
@@ -39,7 +43,8 @@ impl Held {
             false => OpenOptions::new().read(true).write(true).open("/dev/tty")?,
         };
         let modes = tcgetattr(&input)?;
-        let held = Self { before: Arc::new(Before { input, modes }) };
+        let held =
+            Self { before: Arc::new(Before { input, modes, is_taken: AtomicBool::new(false) }) };
         held.before.take()?;
         let before = Arc::clone(&held.before);
         let tell = std::panic::take_hook();
@@ -75,11 +80,15 @@ impl Before {
         modes.special_codes[SpecialCodeIndex::VMIN] = 1;
         modes.special_codes[SpecialCodeIndex::VTIME] = 0;
         modes.special_codes[SpecialCodeIndex::VSUSP] = NO_KEY;
+        self.is_taken.store(true, Ordering::Relaxed);
         tcsetattr(&self.input, OptionalActions::Flush, &modes)?;
         execute!(stdout(), EnterAlternateScreen, Hide)
     }
 
     fn restore(&self) {
+        if !self.is_taken.swap(false, Ordering::Relaxed) {
+            return;
+        }
         // If the terminal is gone, there is nothing to restore.
         let _ = execute!(stdout(), LeaveAlternateScreen, Show);
         let _ = tcsetattr(&self.input, OptionalActions::Flush, &self.modes);
@@ -111,7 +120,8 @@ mod tests {
     fn a_panic_restores_the_terminal_and_its_message_is_read() {
         if std::env::var_os(PANICS).is_some() {
             let _held = Held::enter().unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(300));
+            // Until a key is pressed.
+            let _ = std::io::Read::read(&mut stdin(), &mut [0]);
             panic!("as planned");
         }
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -119,6 +129,7 @@ mod tests {
         command.args([&*name, "--exact", "--nocapture"]).env(PANICS, "1");
         let terminal = super::pty::Terminal::run(&command, (80, 24));
         terminal.wait_until("the other screen", |_| terminal.is_taken() && !terminal.is_in_lines());
+        terminal.press("x");
         assert_eq!(terminal.wait_restored(), 101);
         terminal.wait_for("as planned");
     }
