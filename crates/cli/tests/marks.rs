@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use common::{Recorded, Recorder, fixture, header, proctrace, report, text, u64_of};
@@ -223,6 +223,12 @@ fn refused_texts_and_other_commands_are_no_marks() {
     assert_eq!(names(&recorded.trace()), ["real"]);
 }
 
+/// All files below a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
 #[test]
 fn hostile_names_are_escaped_wherever_they_are_printed() {
     let script =
@@ -248,8 +254,7 @@ fn hostile_names_are_escaped_wherever_they_are_printed() {
     .map(|arguments| run(arguments, &trace).stdout)
     .collect();
     printed.push(std::fs::read(html).unwrap());
-    let files = std::fs::read_dir(out).unwrap().map(|file| file.unwrap().path());
-    printed.extend(files.filter(|path| path.is_file()).map(|path| std::fs::read(path).unwrap()));
+    printed.extend(files(&out).iter().map(|path| std::fs::read(path).unwrap()));
     assert!(printed.len() > 20);
     for bytes in printed {
         let text = String::from_utf8(bytes).expect("every output is UTF-8");
