@@ -134,13 +134,22 @@ pub(crate) enum Report {
 /// and an end when it is reaped.
 pub(crate) fn wait_for_report(block: bool) -> io::Result<Report> {
     let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL;
-    wait(if block { flags } else { flags | libc::WNOHANG })
+    wait((libc::P_ALL, 0), if block { flags } else { flags | libc::WNOHANG })
 }
 
-fn wait(flags: libc::c_int) -> io::Result<Report> {
+/// Whether a task has been killed in the stop with this code, and has stopped again at its end.
+pub(crate) fn has_moved_on(tid: Tid, code: i32) -> bool {
+    let flags = libc::WSTOPPED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL;
+    match wait((libc::P_PID, tid.cast_unsigned()), flags) {
+        Ok(Report::Stopped(_, now)) => now != code,
+        _ => false,
+    }
+}
+
+fn wait(whom: (libc::idtype_t, libc::id_t), flags: libc::c_int) -> io::Result<Report> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     // SAFETY: the kernel writes to this struct, which outlives the call.
-    if unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) } < 0 {
+    if unsafe { libc::waitid(whom.0, whom.1, info.as_mut_ptr(), flags) } < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: all zeros is a valid value, and so is what the kernel writes.
@@ -158,7 +167,7 @@ fn wait(flags: libc::c_int) -> io::Result<Report> {
 /// task is not resumed.
 pub(crate) fn take_any_stop() -> Option<(Tid, i32)> {
     let flags = libc::WSTOPPED | libc::WNOHANG | libc::__WALL;
-    match wait(flags) {
+    match wait((libc::P_ALL, 0), flags) {
         Ok(Report::Stopped(tid, code)) => Some((tid, code)),
         _ => None,
     }

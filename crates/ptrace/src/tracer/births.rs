@@ -75,6 +75,10 @@ impl Tracer<'_> {
         else {
             return;
         };
+        // Then the message was its exit status, and the child will be found without it.
+        if sys::has_moved_on(forker, libc::SIGTRAP | event << 8) {
+            return;
+        }
         if let Some(at) = self.settled.iter().position(|tid| *tid == child) {
             self.settled.swap_remove(at);
             return;

@@ -43,7 +43,8 @@ impl Tracer<'_> {
         // If its thread id has changed, the kernel accepts no request before this.
         sys::take_stop(tid);
         let old_tid = sys::event_message(tid).ok().and_then(|old| Tid::try_from(old).ok());
-        let old_tid = old_tid.unwrap_or(tid);
+        // If it is killed meanwhile, the message is its exit status.
+        let old_tid = old_tid.filter(|old| self.tasks.contains_key(old)).unwrap_or(tid);
         if old_tid != tid
             && let Some(task) = self.tasks.remove(&old_tid)
         {
