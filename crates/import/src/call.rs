@@ -2,7 +2,9 @@
 
 use proctrace_wire::{Call, Kind};
 
-use crate::names::{AT_FDCWD, CLONE_THREAD, CREAT_FLAGS, SIGCHLD, VFORK_FLAGS, call_flags, clone_flags};
+use crate::names::{
+    AT_FDCWD, CLONE_THREAD, CREAT_FLAGS, SIGCHLD, VFORK_FLAGS, call_flags, clone_flags,
+};
 use crate::text::{
     Returned, Strings, arguments, descriptor, find, quoted, returned, strings, unescape,
 };
