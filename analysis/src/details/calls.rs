@@ -69,9 +69,15 @@ pub(crate) fn each_exec(
 ) -> Result<(), AnalysisError> {
     let runs: FastMap<(u32, u64), u32> =
         (0..).zip(&recording.runs).map(|(at, run)| ((run.process, run.time_ns), at)).collect();
-    each_call(recording, path, |_| true, environment, |process, event| {
-        let Body::Exec(exec) = event.body else { return };
-        let key = (u32::try_from(process).unwrap_or(u32::MAX), exec.record.head.time_ns);
-        take(process, runs.get(&key).copied(), &exec);
-    })
+    each_call(
+        recording,
+        path,
+        |_| true,
+        environment,
+        |process, event| {
+            let Body::Exec(exec) = event.body else { return };
+            let key = (u32::try_from(process).unwrap_or(u32::MAX), exec.record.head.time_ns);
+            take(process, runs.get(&key).copied(), &exec);
+        },
+    )
 }

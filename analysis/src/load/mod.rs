@@ -39,8 +39,22 @@ impl Recording {
     /// If it is not a trace, or not one that this version can read. Damaged or missing parts are
     /// not errors; [`Recording::damage`] and the conservation laws report them.
     pub fn load(path: impl AsRef<Path>, rules: &Rules) -> Result<Self, AnalysisError> {
+        Self::load_parts(path.as_ref(), rules, true)
+    }
+
+    /// The same without failed look-ups and opens, of which a recording may have a thousand for each process:
+    /// for questions about who lived when. They count as not known.
+    ///
+    /// # Errors
+    /// Those of [`Recording::load`].
+    pub fn load_lives(path: impl AsRef<Path>, rules: &Rules) -> Result<Self, AnalysisError> {
+        Self::load_parts(path.as_ref(), rules, false)
+    }
+
+    fn load_parts(path: &Path, rules: &Rules, with_lookups: bool) -> Result<Self, AnalysisError> {
         let mut reader = Reader::open(path)?;
         let mut loader = Loader::new(&reader, rules);
+        loader.reads_lookups = with_lookups;
         // Births and execs come first, because all other records refer to their tasks. Samples come
         // last: they are attributed to categories, which need all execs, and stop at the ends of
         // processes. Look-ups need nothing but the tasks.
@@ -56,7 +70,9 @@ impl Recording {
             loader.read_samples(reader);
             classified
         });
-        loader.read_opens(&mut reader);
+        if with_lookups {
+            loader.read_opens(&mut reader);
+        }
         loader.read_waits(&mut reader);
         loader.note_damage(&reader);
         loader.sum_up_processes();
@@ -85,6 +101,7 @@ struct Loader<'a> {
     /// Counters of attached tasks at the time of attaching.
     attach_points: FastMap<usize, Point>,
     interval_ns: u64,
+    reads_lookups: bool,
 }
 
 impl<'a> Loader<'a> {
@@ -106,12 +123,19 @@ impl<'a> Loader<'a> {
             balance: Balance::default(),
             attach_points: FastMap::default(),
             interval_ns: header.interval_ns,
+            reads_lookups: true,
         }
     }
 
     /// What the header declares as known, corrected by what reading showed.
     fn knows(&self, header: &Header) -> Knows {
         let mut knows = Knows::of(header);
+        if !self.reads_lookups {
+            let opens = [Quantity::LookupTimes, Quantity::OpenedFiles];
+            for quantity in Quantity::LOOKUPS.into_iter().chain(opens) {
+                knows.lacks(quantity, "not read from the trace".to_owned());
+            }
+        }
         if !self.made.split.is_known() {
             let ticks = self.made.split.count(self.made.split.ticks).round();
             knows.lacks(
@@ -154,6 +178,9 @@ impl<'a> Loader<'a> {
         reader: &mut Reader<BufReader<File>>,
         meanwhile: impl FnOnce(&mut Self, &mut Reader<BufReader<File>>) -> T,
     ) -> T {
+        if !self.reads_lookups {
+            return meanwhile(self, reader);
+        }
         let who = self.who();
         let Some(mut other) = reader.again() else {
             let found = who.read_lookups(reader);

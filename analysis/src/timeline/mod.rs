@@ -8,11 +8,12 @@ mod runs;
 use std::path::Path;
 
 use proctrace_findings::{
-    Timeline, TimelineItem, TimelineParts, TimelineStack, TimelineStep, TimelineWait,
+    Timeline, TimelineItem, TimelineParts, TimelinePhase, TimelineStack, TimelineStep, TimelineWait,
 };
 use proctrace_trace::Quantity;
 
 use crate::error::AnalysisError;
+use crate::overview::phases::phases as marked_phases;
 use crate::overview::stacks::{Tree, name};
 use crate::path::CriticalPath;
 use crate::path::steps::steps;
@@ -60,6 +61,9 @@ pub fn timeline_items<E: From<AnalysisError>>(
     if parts.path {
         self::path(recording, &mut take)?;
     }
+    if parts.phases {
+        phases(recording, &mut take)?;
+    }
     if parts.waits {
         waits(recording, &mut take)?;
     }
@@ -89,6 +93,19 @@ fn path<E>(
             begin_ns: step.begin_ns.saturating_sub(recording.first_ns),
             end_ns: step.end_ns.saturating_sub(recording.first_ns),
         }))?;
+    }
+    Ok(())
+}
+
+fn phases<E>(
+    recording: &Recording,
+    take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let known = marked_phases(recording).unwrap_or_default();
+    // Without marks, there is one: the whole.
+    for phase in known.iter().filter(|_| known.len() > 1) {
+        let (begin_ns, end_ns) = (phase.begin_ns, phase.end_ns);
+        take(TimelineItem::Phase(TimelinePhase { name: &phase.name, begin_ns, end_ns }))?;
     }
     Ok(())
 }

@@ -51,9 +51,9 @@ mod silence;
 mod source;
 #[cfg(feature = "analyse")]
 mod startup;
+mod top;
 #[cfg(feature = "analyse")]
 mod tree;
-mod top;
 mod watch;
 
 use std::ffi::OsStr;

@@ -10,7 +10,7 @@ use proctrace_report::alive_text;
 use crate::args::{InspectFormat, PsArgs, PsOrder};
 use crate::exit_code::Misuse;
 use crate::print;
-use crate::show::{load, nanoseconds};
+use crate::show::{load_lives, nanoseconds};
 
 pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
     let Some(from) = args.at.or(args.from) else {
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
     if args.to.is_some_and(|to| to < from) {
         bail!(Misuse("--to is before --from".to_owned()));
     }
-    let recording = load(&args.trace, &args.rules)?;
+    let recording = load_lives(&args.trace, &args.rules)?;
     let view = AliveView {
         from_ns: nanoseconds(from),
         to_ns: args.to.map(nanoseconds),

@@ -12,10 +12,23 @@ use crate::{live, say};
 /// Reads a trace with the requested rules, and reports which of these matched nothing.
 pub(crate) fn load(trace: &Path, args: &RulesArgs) -> Result<Recording> {
     let recording = read(trace, &chosen(args)?)?;
+    note_idle(&recording);
+    Ok(recording)
+}
+
+/// The same without look-ups and opens, which take most of the time.
+pub(crate) fn load_lives(trace: &Path, args: &RulesArgs) -> Result<Recording> {
+    let recording_now = live::is_held(trace);
+    let mut recording = Recording::load_lives(trace, &chosen(args)?)?;
+    recording.recording_now = recording_now;
+    note_idle(&recording);
+    Ok(recording)
+}
+
+fn note_idle(recording: &Recording) {
     for note in recording.idle_rules() {
         say::note(&note);
     }
-    Ok(recording)
 }
 
 /// Reads a trace, and records whether it is still being written.

@@ -41,6 +41,16 @@ pub(crate) fn load(trace: &Path, rules: &RulesArgs) -> Result<std::mem::Manually
     Ok(recording)
 }
 
+/// The same for questions that need no look-ups.
+pub(crate) fn load_lives(
+    trace: &Path,
+    rules: &RulesArgs,
+) -> Result<std::mem::ManuallyDrop<Recording>> {
+    let recording = std::mem::ManuallyDrop::new(rules::load_lives(trace, rules)?);
+    check::warn(trace, &recording);
+    Ok(recording)
+}
+
 /// Lists the processes that a pid may mean; which is an error in the arguments.
 pub(crate) fn choose_one(
     candidates: &[Candidate],

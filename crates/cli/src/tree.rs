@@ -9,14 +9,14 @@ use proctrace_report::tree_text;
 
 use crate::args::{InspectFormat, TreeArgs, TreeOrder};
 use crate::print;
-use crate::show::{choose_one, load, nanoseconds, wanted};
+use crate::show::{choose_one, load_lives, nanoseconds, wanted};
 
 /// Percentage below which lines are left out of a text.
 const MIN_PERCENT: f64 = 1.0;
 
 pub(crate) fn run(args: &TreeArgs) -> Result<ExitCode> {
     let root = args.pid.as_deref().map(wanted).transpose()?;
-    let recording = load(&args.trace, &args.rules)?;
+    let recording = load_lives(&args.trace, &args.rules)?;
     let is_text = args.format == InspectFormat::Text;
     let style = print::style((!args.all).then_some(args.top));
     let root = match root.map(|root| choose(&recording, &root)).transpose()? {

@@ -305,3 +305,27 @@ fn phases_are_compared_by_name() {
     let start = table.find("Phases between marks").unwrap();
     assert!(table[start..].lines().take(9).all(|line| line.chars().count() <= 80), "{table}");
 }
+
+#[test]
+fn exported_timelines_have_the_phases() {
+    let recorded = record(&[], "$P mark one; /bin/true; $P mark two");
+    let trace = recorded.trace();
+    let chrome = printed_export(&trace);
+    let shown: Vec<(&str, f64)> = chrome["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["cat"] == "phase")
+        .map(|event| (text(&event["name"]), event["dur"].as_f64().unwrap()))
+        .collect();
+    let names: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, [BEFORE, "one", "two"]);
+    for ((_, wall_us), phase) in shown.iter().zip(phases(&trace)) {
+        let wall_ns = u64_of(&phase["end_ns"]) - u64_of(&phase["begin_ns"]);
+        assert!((wall_us * 1e3 - wall_ns as f64).abs() < 1.0, "{wall_us} µs, {wall_ns} ns");
+    }
+}
+
+fn printed_export(trace: &Path) -> Value {
+    serde_json::from_str(&printed(&["export", "--format", "chrome", "-"], trace)).unwrap()
+}

@@ -21,8 +21,8 @@ mod process;
 mod rows;
 mod series;
 mod table;
-mod tree;
 mod timeline;
+mod tree;
 
 pub use advice::{Advice, Advised, Gain, Observed, ObservedAdvice, Together};
 pub use chart::{
@@ -51,11 +51,11 @@ pub use proctrace_wire::Outcome;
 pub use rows::{Rows, RowsColumn, RowsValues};
 pub use series::{Mark, Series};
 pub use table::{Cell, Column, Table, Unit, Values};
-pub use tree::{Alive, AliveProcess, ProcessTree, TreeRow};
 pub use timeline::{
-    Timeline, TimelineCounter, TimelineForker, TimelineItem, TimelineParts, TimelineProcess,
-    TimelineRun, TimelineStack, TimelineStep, TimelineThread, TimelineWait,
+    Timeline, TimelineCounter, TimelineForker, TimelineItem, TimelineParts, TimelinePhase,
+    TimelineProcess, TimelineRun, TimelineStack, TimelineStep, TimelineThread, TimelineWait,
 };
+pub use tree::{Alive, AliveProcess, ProcessTree, TreeRow};
 
 use std::collections::BTreeMap;
 

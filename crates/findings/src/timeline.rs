@@ -41,6 +41,8 @@ pub struct TimelineParts {
     pub waits: bool,
     /// Chains of programs.
     pub stacks: bool,
+    /// Phases between the marks of the payload.
+    pub phases: bool,
 }
 
 /// One item. All processes come first, in order of birth, each followed by its threads.
@@ -54,12 +56,25 @@ pub enum TimelineItem<'a> {
     Run(TimelineRun<'a>),
     /// A part of the critical path, in order of time.
     Step(TimelineStep<'a>),
+    /// A phase, in order of time; none without marks.
+    Phase(TimelinePhase<'a>),
     /// A time off the CPU.
     Wait(TimelineWait),
     /// A quantity over time.
     Counter(TimelineCounter<'a>),
     /// A chain of programs; the chain above it came before.
     Stack(TimelineStack<'a>),
+}
+
+/// The time from a mark of the payload to the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimelinePhase<'a> {
+    /// The text of the mark, made unique.
+    pub name: &'a str,
+    /// Time of the mark.
+    pub begin_ns: u64,
+    /// Time of the next one, or of the last record.
+    pub end_ns: u64,
 }
 
 /// A process.

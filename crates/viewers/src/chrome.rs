@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 use proctrace_findings::{
-    Outcome, Timeline, TimelineCounter, TimelineItem, TimelineProcess, TimelineRun, TimelineStep,
-    TimelineThread,
+    Outcome, Timeline, TimelineCounter, TimelineItem, TimelinePhase, TimelineProcess, TimelineRun,
+    TimelineStep, TimelineThread,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -30,6 +30,7 @@ pub(crate) struct Chrome<W> {
     tids: std::collections::HashMap<u32, i64>,
     repeated: i64,
     has_path: bool,
+    has_phases: bool,
 }
 
 /// An event.
@@ -73,6 +74,7 @@ impl<W: Write> Chrome<W> {
             tids: std::collections::HashMap::new(),
             repeated: BEYOND_PIDS,
             has_path: false,
+            has_phases: false,
         };
         made.name("process_name", BEYOND_PIDS, BEYOND_PIDS, "recording")?;
         Ok(made)
@@ -155,6 +157,15 @@ impl<W: Write> Chrome<W> {
         self.slice(times, (BEYOND_PIDS, BEYOND_PIDS), slice, args)
     }
 
+    fn phase(&mut self, phase: &TimelinePhase<'_>) -> io::Result<()> {
+        let on = (BEYOND_PIDS, BEYOND_PIDS + 1);
+        if !std::mem::replace(&mut self.has_phases, true) {
+            self.name("thread_name", on.0, on.1, "phases")?;
+        }
+        let times = (phase.begin_ns, Some(phase.end_ns));
+        self.slice(times, on, ("phase", phase.name), json!({}))
+    }
+
     fn counter(&mut self, counter: &TimelineCounter<'_>) -> io::Result<()> {
         let pid = counter.process.map_or(BEYOND_PIDS, |process| self.pid(process));
         let name = format!("{} [{}]", counter.name, counter.unit);
@@ -220,6 +231,7 @@ impl<W: Write> Viewer for Chrome<W> {
             TimelineItem::Run(run) => self.run(run),
             TimelineItem::Step(step) => self.step(step),
             TimelineItem::Counter(counter) => self.counter(counter),
+            TimelineItem::Phase(phase) => self.phase(phase),
             TimelineItem::Wait(_) | TimelineItem::Stack(_) => Ok(()),
         }
     }

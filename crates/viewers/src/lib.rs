@@ -78,7 +78,7 @@ impl Format {
         let none = TimelineParts::default();
         match self {
             Self::Perfetto | Self::Chrome => {
-                TimelineParts { runs: true, path: true, counters: true, ..none }
+                TimelineParts { runs: true, path: true, counters: true, phases: true, ..none }
             }
             Self::Folded(_) => TimelineParts { stacks: true, ..none },
             Self::Speedscope => TimelineParts { stacks: true, path: true, ..none },

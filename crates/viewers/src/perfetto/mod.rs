@@ -10,8 +10,8 @@ mod notes;
 use std::io::{self, Write};
 
 use proctrace_findings::{
-    Timeline, TimelineCounter, TimelineItem, TimelineProcess, TimelineRun, TimelineStep,
-    TimelineThread, TimelineWait,
+    Timeline, TimelineCounter, TimelineItem, TimelinePhase, TimelineProcess, TimelineRun,
+    TimelineStep, TimelineThread, TimelineWait,
 };
 
 use self::fields::{
@@ -33,6 +33,7 @@ enum Track {
     Task(u32),
     Counter(u64),
     Path,
+    Phases,
 }
 
 impl Track {
@@ -42,6 +43,7 @@ impl Track {
             Self::Task(task) => 2 << 48 | u64::from(task),
             Self::Counter(counter) => 3 << 48 | counter,
             Self::Path => 4 << 48,
+            Self::Phases => 5 << 48,
         }
     }
 }
@@ -52,6 +54,7 @@ pub(crate) struct Perfetto<W> {
     packet: Message,
     counters: u64,
     has_path: bool,
+    has_phases: bool,
     slices: u64,
     /// The process whose threads come next.
     program: String,
@@ -66,6 +69,7 @@ impl<W: Write> Perfetto<W> {
             packet: Message::default(),
             counters: 0,
             has_path: false,
+            has_phases: false,
             slices: 0,
             program: String::new(),
             pid: 0,
@@ -259,6 +263,14 @@ impl<W: Write> Perfetto<W> {
         })
     }
 
+    fn phase(&mut self, phase: &TimelinePhase<'_>) -> io::Result<()> {
+        if !std::mem::replace(&mut self.has_phases, true) {
+            self.descriptor(0, Track::Phases, |track| track.text(track::NAME, "phases"))?;
+        }
+        let times = (phase.begin_ns, Some(phase.end_ns));
+        self.slice(times, Track::Phases, ("phase", phase.name), |_| {})
+    }
+
     fn wait(&mut self, wait: &TimelineWait) -> io::Result<()> {
         let track = Track::Task(wait.task);
         let woken_ns = wait.woken_ns.clamp(wait.begin_ns, wait.end_ns.max(wait.begin_ns));
@@ -306,6 +318,7 @@ impl<W: Write> Viewer for Perfetto<W> {
             TimelineItem::Thread(thread) => self.thread(thread),
             TimelineItem::Run(run) => self.run(run),
             TimelineItem::Step(step) => self.step(step),
+            TimelineItem::Phase(phase) => self.phase(phase),
             TimelineItem::Wait(wait) => self.wait(wait),
             TimelineItem::Counter(counter) => self.counter(counter),
             TimelineItem::Stack(_) => Ok(()),
