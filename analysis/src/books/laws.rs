@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Health, Law, Loss, counted};
-use proctrace_trace::{DamageKind, Quantity};
+use proctrace_trace::{DamageKind, Knowledge, Quantity};
 use proctrace_wire::{Kind, LossReason};
 
 use crate::books::waits::Accounting;
@@ -100,6 +100,11 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
             {
                 recording.knows.why_not(&Quantity::LOOKUPS)
             }
+            // Less than a child used may be credited to it, and all of it to its parent.
+            "waits" => match recording.header.knows(Quantity::Cpu) {
+                Knowledge::Estimate { method } => Some(format!("an estimate: {method}")),
+                _ => recording.knows.why_not(law_needs("waits")),
+            },
             name => recording.knows.why_not(law_needs(name)),
         };
         match unknown {

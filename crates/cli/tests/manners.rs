@@ -259,7 +259,7 @@ fn without_privileges_the_message_says_what_to_do() {
             .output()
             .expect("setpriv(1) comes with util-linux")
     };
-    let refused = as_nobody(&["record", "--", "true"]);
+    let refused = as_nobody(&["record", "--backend", "ebpf", "--", "true"]);
     let stderr = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(125), "{stderr}");
     assert!(stderr.contains("Run with sudo"), "{stderr}");
@@ -269,7 +269,7 @@ fn without_privileges_the_message_says_what_to_do() {
     let stdout = String::from_utf8(doctor.stdout).unwrap();
     assert_eq!(doctor.status.code(), Some(1));
     assert!(stdout.contains("BAD   privileges"), "{stdout}");
-    assert!(stdout.contains("Recording is not possible"), "{stdout}");
+    assert!(stdout.contains("Recording by eBPF is not possible"), "{stdout}");
 }
 
 #[test]
