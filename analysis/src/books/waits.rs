@@ -69,8 +69,9 @@ impl Accounting {
                         due.tail_ns = due.tail_ns.saturating_add(process.waits().tail_ns);
                     }
                 }
-                // The recorder waits for the command itself.
-                None if process.parent().is_none() => {}
+                // The recorder waits for the command itself, but not for a sibling that the command has
+                // created (CLONE_PARENT in clone(2)).
+                None if process.is_root() => {}
                 None => books.unwaited_ns = books.unwaited_ns.saturating_add(with_children_ns),
             }
         }
@@ -90,5 +91,19 @@ impl Accounting {
             }
         }
         books
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MS, S, Scene};
+
+    #[test]
+    fn nobody_waits_for_a_sibling_of_the_command() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.sibling(200 * MS, 1, 2).exit(300 * MS, 2, (50 * MS, 0)).exit(S, 1, (MS, 0));
+        let books = Accounting::of(&scene.load(None));
+        assert_eq!((books.total_ns, books.unwaited_ns), (51 * MS, 50 * MS));
     }
 }

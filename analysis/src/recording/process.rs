@@ -379,6 +379,12 @@ impl Process {
         self.parent.get()
     }
 
+    /// Whether nothing in the recording created it: the command itself, or a process that was there before.
+    #[inline]
+    pub fn is_root(&self) -> bool {
+        self.parent().is_none() && self.spawned_by().is_none()
+    }
+
     /// Index of the process that was its parent when it ended, and which can therefore wait for it:
     /// its original parent, or one that has adopted it (a subreaper). `None` if that process was
     /// not recorded.

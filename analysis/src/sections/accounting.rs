@@ -100,7 +100,7 @@ fn time(recording: &Recording, books: &Accounting, exact: Cpu) -> Method {
     let unwaited = recording
         .processes
         .iter()
-        .filter(|process| process.parent().is_some() && process.reaper().is_none())
+        .filter(|process| process.reaper().is_none() && !process.is_root())
         .count() as u64;
     let missed = cpu.map_or(Vec::new(), |cpu| {
         let unwaited_ns = books.unwaited_ns as f64;
