@@ -18,7 +18,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     // Tests of the command line run it, also when only some of them are selected.
     execute(cargo().args(["build", "--release", "--package", "proctrace-payload"]))?;
     let mut command = cargo();
-    command.args(["test", "--release", "--workspace"]).args(arguments);
+    // One run names everything that is broken.
+    command.args(["test", "--release", "--workspace", "--no-fail-fast"]).args(arguments);
     if without_index.is_none() {
         if !arguments.iter().any(|argument| argument == "--") {
             command.arg("--");

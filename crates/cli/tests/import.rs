@@ -149,7 +149,7 @@ fn odd_logs_are_understood() {
     forks.sort_unstable();
     assert_eq!(forks, [(200, 201), (200, 202), (201, 203)]);
     assert_eq!(events.kind("exec").next().unwrap()["argv_truncated"], true);
-    assert_eq!(head["header"]["knowledge"]["argv"]["estimate"].is_object(), true);
+    assert!(head["header"]["knowledge"]["argv"]["estimate"].is_object());
     let errors: Vec<u64> = events.kind("lookup_failed").map(|it| u64_of(&it["errno"])).collect();
     assert_eq!(errors, [2, 22, 512]);
 

@@ -120,7 +120,7 @@ impl<'s> Misses<'s> {
             errno: self.errnos.number_of(errno(miss.error).as_bytes()),
             call: call as u8,
             family: at.and_then(|at| u8::try_from(at).ok()),
-            in_vain: !(family == Some(Family::Readlink) && miss.error == EINVAL) && !is_mark,
+            in_vain: !(is_mark || family == Some(Family::Readlink) && miss.error == EINVAL),
         }
     }
 
