@@ -400,3 +400,19 @@ fn what_is_not_known_is_declared_absent() {
         assert_eq!(knows(absent), "absent", "{absent}");
     }
 }
+
+#[test]
+fn what_a_process_has_read_and_written_is_known() {
+    let script = "head -c 100000 /dev/zero > zeros; cat zeros > /dev/null";
+    let recorded = by_ptrace(&["--misses", "none"], &["sh", "-c", script]);
+    let events = complete(&recorded, 0);
+    let exits: Vec<&Value> = events.kind("exit").collect();
+    assert_eq!(exits.len(), 3);
+    assert!(exits.iter().all(|exit| exit.get("withheld").is_none()), "{exits:?}");
+    let of = |name: &str| *exits.iter().find(|exit| exit["comm"] == name).unwrap();
+    assert_eq!(of("head")["wchar"], 100_000);
+    assert_eq!(of("cat")["wchar"], 100_000);
+    assert!(of("cat")["rchar"].as_u64().unwrap() >= 100_000, "{}", of("cat"));
+    // Not zero, but not known.
+    assert!(exits.iter().all(|exit| exit["user_ns"].is_null() && exit["system_ns"].is_null()));
+}

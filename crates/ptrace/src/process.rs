@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use proctrace_wire::layout::Exit;
 
-use crate::procfs::Usage;
+use crate::procfs::{Io, Usage};
 use crate::sys::Tid;
 
 /// A traced task.
@@ -33,6 +33,7 @@ pub(crate) struct Leaving {
     pub(crate) status: u32,
     /// For a leader, which another thread may replace, so that its end is never reported.
     pub(crate) usage: Option<Usage>,
+    pub(crate) io: Option<Io>,
 }
 
 /// A traced process.

@@ -35,6 +35,21 @@ pub(crate) struct Io {
     pub(crate) write_bytes: u64,
 }
 
+impl Io {
+    /// None if it may not be read: without privileges, that of a task that still has its memory and the same
+    /// user.
+    pub(crate) fn of(tgid: Tid, tid: Tid) -> Option<Self> {
+        let mut buffer = [0; 4096];
+        let text = read(&format!("/proc/{tgid}/task/{tid}/io"), &mut buffer)?;
+        Some(Self {
+            rchar: number_after(text, b"rchar:")?,
+            wchar: number_after(text, b"wchar:")?,
+            read_bytes: number_after(text, b"\nread_bytes:")?,
+            write_bytes: number_after(text, b"\nwrite_bytes:")?,
+        })
+    }
+}
+
 impl Usage {
     /// All of it; None if the task is gone.
     pub(crate) fn of(tgid: Tid, tid: Tid) -> Option<Self> {
@@ -58,15 +73,7 @@ impl Usage {
 
     /// I/O.
     pub(crate) fn complete(&mut self, tgid: Tid, tid: Tid) {
-        let mut buffer = [0; 4096];
-        self.io = read(&format!("/proc/{tgid}/task/{tid}/io"), &mut buffer).and_then(|text| {
-            Some(Io {
-                rchar: number_after(text, b"rchar:")?,
-                wchar: number_after(text, b"wchar:")?,
-                read_bytes: number_after(text, b"\nread_bytes:")?,
-                write_bytes: number_after(text, b"\nwrite_bytes:")?,
-            })
-        });
+        self.io = Io::of(tgid, tid);
     }
 
     fn parse(stat: &[u8]) -> Option<Self> {

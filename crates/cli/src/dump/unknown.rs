@@ -8,6 +8,7 @@ use proctrace_trace::{Header, Knowledge, Quantity};
 /// The keys of a quantity.
 const KEYS: &[(Quantity, &[&str])] = &[
     (Quantity::Cpu, &["run_ns", "user_ns", "system_ns", "user_ticks_ns", "system_ticks_ns"]),
+    (Quantity::Split, &["user_ns", "system_ns"]),
     (Quantity::Switches, &["nvcsw", "nivcsw", "migrations"]),
     (Quantity::Faults, &["minflt", "majflt"]),
     (Quantity::Io, &["rchar", "wchar", "read_bytes", "write_bytes"]),

@@ -13,7 +13,7 @@ use zerocopy::FromZeros;
 
 use super::Tracer;
 use crate::process::{Leaving, Process, Task};
-use crate::procfs::{self, Usage};
+use crate::procfs::{self, Io, Usage};
 use crate::records::{assemble, head};
 use crate::sys::{self, Tid};
 
@@ -45,7 +45,9 @@ impl Tracer<'_> {
         }
         // Another thread may replace it by an exec.
         let usage = (is_leader && !is_last).then(|| Usage::of(tgid, tid)).flatten();
-        task.leaving = Some(Leaving { time_ns: now, status, usage });
+        // It does no I/O from here on, and what it did can be read by its user only while it has its memory.
+        let io = Io::of(tgid, tid);
+        task.leaving = Some(Leaving { time_ns: now, status, usage, io });
         if is_leader && !process.has_executed {
             self.tell_directory(tid, now);
         }
@@ -98,7 +100,8 @@ impl Tracer<'_> {
                 std::thread::sleep(PAUSE);
             }
         }
-        let usage = Usage::of(task.tgid, tid).unwrap_or_default();
+        let mut usage = Usage::of(task.tgid, tid).unwrap_or_default();
+        usage.io = usage.io.or(task.leaving.and_then(|leaving| leaving.io));
         let now = self.now();
         let (status, total_ns) = sys::reap(tid).unwrap_or_default();
         let Some(process) = self.processes.get_mut(&task.process) else { return };
