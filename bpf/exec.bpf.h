@@ -239,7 +239,7 @@ STEP int write_place(__u32 slot, __u32 serial, __u32 process, __u64 now)
 	*word_at(&w->record[sizeof(*r) + len]) = 0;
 	set_head(&r->head, PT_PLACE, ROUND_UP_8(sizeof(*r) + len), serial, now);
 	r->process = process;
-	r->tgid = task->tgid;
+	r->tgid = tgid_of(task);
 	r->mount_namespace = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
 	r->path_bytes = len;
 	r->bits = cut ? PT_PLACE_CUT : 0;
@@ -326,8 +326,8 @@ static __always_inline void write_exec(struct scratch *scratch, __u32 slot,
 
 	set_head(&r->head, PT_EXEC, ROUND_UP_8(to), told->serial, told->now);
 	r->process = told->process;
-	r->tgid = task->tgid;
-	r->tid = task->pid;
+	r->tgid = tgid_of(task);
+	r->tid = tid_of(task);
 	r->old_tid = told->old_tid;
 	r->bits = bits;
 	r->argc = bprm->argc;
@@ -361,8 +361,8 @@ static __always_inline void write_withheld_exec(struct task_struct *task, struct
 	__builtin_memset(r, 0, sizeof(*r));
 	set_head(&r->head, PT_EXEC, sizeof(*r), told->serial, told->now);
 	r->process = told->process;
-	r->tgid = task->tgid;
-	r->tid = task->pid;
+	r->tgid = tgid_of(task);
+	r->tid = tid_of(task);
 	r->old_tid = told->old_tid;
 	r->bits = PT_EXEC_WITHHELD | (is_compat(mm) ? PT_EXEC_COMPAT : 0);
 	r->run_ns = task->se.sum_exec_runtime;
@@ -391,6 +391,9 @@ int on_exec(__u64 *ctx)
 	state = state_of(task);
 	if (!state || !mm)
 		return 0;
+	/* that of a thread which replaces its leader is not visible any more in another namespace */
+	if (pid_level && told.old_tid == task->pid)
+		told.old_tid = tid_of(task);
 	told.serial = state->task;
 	told.process = state->process;
 	told.now = bpf_ktime_get_boot_ns();

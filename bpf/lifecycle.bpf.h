@@ -30,13 +30,13 @@ static __always_inline void write_fork(struct task_struct *forker, __u32 serial,
 		return;
 	set_head(&r->head, PT_FORK, sizeof(*r), serial, now);
 	r->process = process;
-	r->tgid = forker->tgid;
-	r->tid = forker->pid;
+	r->tgid = tgid_of(forker);
+	r->tid = tid_of(forker);
 	r->child = child_serial;
 	r->child_process = clone_flags & CLONE_THREAD ? process : child_serial;
-	r->child_tgid = child->tgid;
-	r->child_tid = child->pid;
-	r->parent_tgid = BPF_CORE_READ(child, real_parent, tgid);
+	r->child_tgid = tgid_of(child);
+	r->child_tid = tid_of(child);
+	r->parent_tgid = parent_tgid_of(child);
 	read_ns_pids(child, &r->child_tgid_ns, &r->child_tid_ns);
 	r->call = call_of(REG_NR(current_regs(forker)));
 	r->exit_signal = child->exit_signal;
@@ -120,8 +120,8 @@ int on_rename(__u64 *ctx)
 	set_head(&r->head, PT_RENAME, sizeof(*r), state->task, bpf_ktime_get_boot_ns());
 	stamp(state, task, r->head.time_ns);
 	r->process = state->process;
-	r->tgid = task->tgid;
-	r->tid = task->pid;
+	r->tgid = tgid_of(task);
+	r->tid = tid_of(task);
 	r->pad = 0;
 	__builtin_memset(r->comm, 0, sizeof(r->comm));
 	bpf_probe_read_kernel_str(r->comm, sizeof(r->comm), comm);
@@ -176,8 +176,8 @@ static __always_inline void tell_workdir(struct task_struct *task, __u32 serial,
 	size = ROUND_UP_8(size);
 	set_head(&r->head, PT_WORKDIR, size, serial, now);
 	r->process = process;
-	r->tgid = task->tgid;
-	r->tid = task->pid;
+	r->tgid = tgid_of(task);
+	r->tid = tid_of(task);
 	r->bits = cut ? PT_WORKDIR_CUT : 0;
 	output(&lifecycle, PT_WORKDIR, r, size);
 out:
@@ -204,8 +204,11 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 	now = bpf_ktime_get_boot_ns();
 	state->exit_ns = now;
 	state->run_at_exit_ns = task->se.sum_exec_runtime;
-	state->exit_tid = task->pid;
-	state->parent_tgid = BPF_CORE_READ(parent, tgid);
+	state->exit_tid = tid_of(task);
+	if (pid_level)
+		state->exit_tgid = tgid_of(task);
+	state->parent_tgid = pid_level ? parent_tgid_of(leader) :
+					 BPF_CORE_READ(parent, tgid);
 	state->status = task->exit_code;
 	if (group_dead) {
 		bits |= PT_EXIT_PROCESS;
@@ -275,7 +278,8 @@ static __always_inline void fill_exit(struct pt_exit *r, struct task_struct *tas
 {
 	set_head(&r->head, PT_EXIT, sizeof(*r), state->task, state->exit_ns);
 	r->process = state->process;
-	r->tgid = task->tgid;
+	/* a released task has no pid any more in any namespace but the initial one */
+	r->tgid = pid_level ? state->exit_tgid : task->tgid;
 	r->tid = state->exit_tid;
 	r->status = state->status;
 	r->bits = state->exit_bits | (was_released(task) ? PT_EXIT_RELEASED : 0);
@@ -328,7 +332,9 @@ static __always_inline void note_last_switch(struct task_struct *task)
 	 * counted as a loss. Use the present time and id instead. */
 	if (!state->exit_ns) {
 		state->exit_ns = bpf_ktime_get_boot_ns();
-		state->exit_tid = task->pid;
+		state->exit_tid = tid_of(task);
+		if (pid_level)
+			state->exit_tgid = tgid_of(task);
 		state->status = task->exit_code;
 		/* its visibility is unknown, too */
 		if (restricted)

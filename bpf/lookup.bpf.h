@@ -322,8 +322,8 @@ int on_io_uring(__u64 *ctx)
 		return 0;
 	set_head(&r->head, PT_BLIND, sizeof(*r), state->task, bpf_ktime_get_boot_ns());
 	r->process = state->process;
-	r->tgid = task->tgid;
-	r->tid = task->pid;
+	r->tgid = tgid_of(task);
+	r->tid = tid_of(task);
 	r->what = PT_BLIND_IO_URING;
 	submit(lifecycle, r);
 	return 0;

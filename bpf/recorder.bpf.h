@@ -13,6 +13,9 @@
 const volatile __u32 recorder_pid = 0;
 const volatile __u64 recorder_pidns_dev = 0;
 const volatile __u64 recorder_pidns_ino = 0;
+/* Instead, its tgid in the initial pid namespace: a broker loads the programs for the recorder, and knows
+ * it by that. 0: use recorder_pid. */
+const volatile __u32 recorder_tgid = 0;
 /* A ring filled to this level wakes the recorder before its next tick. */
 const volatile __u64 wake_bytes = 1 << 20;
 const volatile __u64 ring_bytes = 1 << 20;
@@ -82,6 +85,9 @@ struct task_state {
 	 * leader's tid passes to that thread before the leader's last switch (de_thread,
 	 * exchange_tids) */
 	__s32 exit_tid;
+	/* the same for its process; only if pid_level is not 0 */
+	__s32 exit_tgid;
+	__u32 pad;
 	/* signal->maxrss at the last exec; kept in the leader's state */
 	__u64 maxrss_before_pages;
 	/* task->start_boottime, distinguishes it from a later task at the same address */

@@ -51,8 +51,8 @@ static __always_inline int write_sample(struct seq_file *seq, struct task_struct
 
 	set_head(&s.head, PT_SAMPLE, sizeof(s), serial, bpf_ktime_get_boot_ns());
 	s.process = process;
-	s.tgid = task->tgid;
-	s.tid = task->pid;
+	s.tgid = tgid_of(task);
+	s.tid = tid_of(task);
 	s.state = letter;
 	s.bits = (final ? PT_SAMPLE_FINAL : 0) | (hidden ? PT_SAMPLE_WITHHELD : 0);
 	s.run_ns = task->se.sum_exec_runtime;

@@ -38,6 +38,42 @@ static __always_inline __u64 upid_at(__u64 pid, __u32 level)
 	       level * bpf_core_type_size(struct upid);
 }
 
+/* Level of the pid namespace whose pids are recorded; 0: the initial one. A recorder that a broker serves
+ * may live in another one, and knows no other pids. */
+const volatile __u32 pid_level = 0;
+
+/* The number of a struct pid there; 0 if it is not visible there. */
+static __always_inline __s32 number_there(__u64 pid)
+{
+	__s32 number = 0;
+
+	if (pid && BPF_CORE_READ((struct pid *)pid, level) >= pid_level)
+		bpf_probe_read_kernel(&number, sizeof(number), (void *)upid_at(pid, pid_level));
+	return number;
+}
+
+static __always_inline __s32 tid_of(struct task_struct *task)
+{
+	if (!pid_level)
+		return task->pid;
+	return number_there((__u64)BPF_CORE_READ(task, thread_pid));
+}
+
+static __always_inline __s32 tgid_of(struct task_struct *task)
+{
+	if (!pid_level)
+		return task->tgid;
+	return number_there((__u64)BPF_CORE_READ(task, group_leader, thread_pid));
+}
+
+/* The tgid of its parent. */
+static __always_inline __s32 parent_tgid_of(struct task_struct *task)
+{
+	if (!pid_level)
+		return BPF_CORE_READ(task, real_parent, tgid);
+	return number_there((__u64)BPF_CORE_READ(task, real_parent, group_leader, thread_pid));
+}
+
 /* A task's ids in its own pid namespace. */
 static __always_inline void read_ns_pids(struct task_struct *task, __s32 *tgid_ns, __s32 *tid_ns)
 {
@@ -110,6 +146,12 @@ static __always_inline bool is_launch(__u64 clone_flags)
 
 	if (!orders || !orders->launch_armed || (clone_flags & CLONE_THREAD))
 		return false;
+	if (recorder_tgid) {
+		if (bpf_get_current_pid_tgid() >> 32 != recorder_tgid)
+			return false;
+		orders->launch_armed = 0;
+		return true;
+	}
 	if (bpf_get_ns_current_pid_tgid(recorder_pidns_dev, recorder_pidns_ino, &self, sizeof(self)))
 		return false;
 	if (self.tgid != recorder_pid)
@@ -167,9 +209,10 @@ static __always_inline void write_attach(struct task_struct *task, __u32 serial,
 		return;
 	set_head(&r->head, PT_ATTACH, sizeof(*r), serial, bpf_ktime_get_boot_ns());
 	r->process = process;
-	r->tgid = task->tgid;
-	r->tid = task->pid;
-	r->parent_tgid = BPF_CORE_READ(task, group_leader, real_parent, tgid);
+	r->tgid = tgid_of(task);
+	r->tid = tid_of(task);
+	r->parent_tgid = pid_level ? parent_tgid_of(BPF_CORE_READ(task, group_leader)) :
+				     BPF_CORE_READ(task, group_leader, real_parent, tgid);
 	r->bits = bits;
 	read_ns_pids(task, &r->tgid_ns, &r->tid_ns);
 	r->pad = 0;

@@ -122,7 +122,7 @@ int on_waking(__u64 *ctx)
 	/* that of a 32-bit program has another meaning, but this matters only for senders of data */
 	state->waker_syscall = serial ? REG_NR(current_regs(waker)) : NO_SYSCALL;
 	state->waker = serial;
-	state->waker_tgid = waker->tgid;
+	state->waker_tgid = tgid_of(waker);
 	if (!serial && may_see(waker)) {
 		copy_comm(state->waker_comm, waker);
 	} else {
@@ -287,9 +287,9 @@ int on_signal(__u64 *ctx)
 		return 0;
 	set_head(&r->head, PT_SIGNAL, sizeof(*r), state->task, bpf_ktime_get_boot_ns());
 	r->process = state->process;
-	r->tgid = task->tgid;
+	r->tgid = tgid_of(task);
 	r->sender = serial;
-	r->sender_tgid = sender->tgid;
+	r->sender_tgid = tgid_of(sender);
 	r->signal = signal;
 	r->bits = acts_itself() || sender == task ? 0 : PT_SIGNAL_BY_INTERRUPT;
 	r->code = si_code_of(ctx[1]);

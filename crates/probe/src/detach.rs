@@ -1,8 +1,6 @@
 //! Detaches the classic tracepoints without delaying the recorder.
 
-use std::os::fd::AsRawFd;
-
-use crate::perf_event::TracepointLink;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Detaches all of these.
 ///
@@ -10,7 +8,7 @@ use crate::perf_event::TracepointLink;
 /// (perf_trace_event_unreg() in kernel/trace/trace_event_perf.c). So this is left to a background
 /// process. Until it is done, tasks that make one of these calls still run a program that finds no
 /// task to record.
-pub(crate) fn in_background(links: Vec<TracepointLink>) {
+pub(crate) fn in_background(links: Vec<OwnedFd>) {
     if links.is_empty() {
         return;
     }
@@ -37,7 +35,7 @@ pub(crate) fn in_background(links: Vec<TracepointLink>) {
 
 /// Closes all descriptors except the links, in particular pipes that someone reads until EOF; then
 /// exits, which closes the links.
-fn hold_and_exit(links: &[TracepointLink]) -> ! {
+fn hold_and_exit(links: &[OwnedFd]) -> ! {
     let keep = |fd| links.iter().any(|link| link.as_raw_fd() == fd);
     let last = links.iter().map(AsRawFd::as_raw_fd).max().unwrap_or(2);
     // SAFETY: these calls touch no memory; the descriptors are not used after this.

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use proctrace_record::Options;
 
+use crate::caller::Caller;
 use crate::error::{ADVICE, ProbeError};
 use crate::hooks::{EVENTS, Need, attach};
 use crate::loader::{kernel_btf, load_object};
@@ -212,9 +213,9 @@ fn hooks() -> Vec<Check> {
     let Ok(btf) = kernel_btf() else { return Vec::new() };
     // The smallest rings suffice: nothing is recorded.
     let own = EbpfOptions { ring_bytes: 4096, ..EbpfOptions::default() };
-    let settings = Settings { wanted: &Options::default(), ebpf: &own };
-    let rights = Rights::of_this_process().map_err(ProbeError::system("read our capabilities"));
-    let mut ebpf = match rights.and_then(|rights| load_object(settings, &btf, rights)) {
+    let settings = Settings { wanted: &Options::default(), ebpf: &own, cgroup: None };
+    let caller = Caller::this_process();
+    let mut ebpf = match caller.and_then(|caller| load_object(settings, &btf, &caller)) {
         Ok(ebpf) => ebpf,
         Err(error) => {
             return vec![Check::bad("loading", error.to_string(), "see the checks above")];

@@ -1,6 +1,6 @@
 //! The hooks of each event: loads and attaches the programs, trying the cheapest hook first.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use aya::programs::Program;
 use aya::{Btf, Ebpf};
@@ -11,10 +11,9 @@ use proctrace_wire::{Call, Family};
 
 use crate::error::{ProbeError, not_permitted, root_cause};
 use crate::options::{LookupHook, Settings};
-use crate::perf_event::{TracepointLink, attach_tracepoint};
-use crate::preemption;
-use crate::task_iterator::TaskIterator;
+use crate::perf_event::attach_tracepoint;
 use crate::tracefs::Tracefs;
+use crate::{link, preemption};
 
 /// An event and the hooks that can record it, best first.
 pub(crate) struct Event {
@@ -101,14 +100,14 @@ pub(crate) const EVENTS: &[Event] = &[
     Event {
         name: "cgroup moves",
         ways: &[Way::TpBtf("on_cgroup_attach", "cgroup_attach_task")],
-        needed: |settings| if settings.wanted.cgroup.is_some() { Need::May } else { Need::Not },
+        needed: |settings| if settings.cgroup.is_some() { Need::May } else { Need::Not },
     },
     Event {
         name: "running tasks",
         ways: &[Way::TaskIterator(ADOPT_PROGRAM)],
         needed: |settings| {
             let wanted = settings.wanted;
-            let launched_only = wanted.scope == Scope::Launched && wanted.cgroup.is_none();
+            let launched_only = wanted.scope == Scope::Launched && settings.cgroup.is_none();
             if launched_only { Need::Not } else { Need::Must }
         },
     },
@@ -156,30 +155,23 @@ pub(crate) const NAMES_ATTACHED_TO: &[&[u8]] =
 pub(crate) const SAMPLE_PROGRAM: &str = "on_sample";
 pub(crate) const ADOPT_PROGRAM: &str = "on_adopt";
 
-/// The hooks in use, and the links of the classic tracepoints; the others are attached as long as
-/// their programs are loaded.
+/// The hooks in use, and what keeps them attached.
 #[derive(Debug, Default)]
 pub(crate) struct Hooks {
     pub(crate) list: Vec<Hook>,
-    pub(crate) links: Vec<TracepointLink>,
-    /// By program name.
-    iterators: Vec<(&'static str, TaskIterator)>,
-}
-
-impl Hooks {
-    /// The iterator of this program, if the recording has one.
-    pub(crate) fn iterator(&self, program: &str) -> Option<&TaskIterator> {
-        self.iterators.iter().find(|(name, _)| *name == program).map(|(_, iterator)| iterator)
-    }
+    pub(crate) links: Vec<OwnedFd>,
+    /// Those of classic tracepoints.
+    pub(crate) tracepoints: Vec<OwnedFd>,
+    /// The links of the iterators, by program name.
+    pub(crate) iterators: Vec<(&'static str, OwnedFd)>,
 }
 
 /// What keeps a hook attached.
 #[derive(Debug)]
 pub(crate) enum Attached {
-    /// The loaded program itself.
-    Program,
-    Tracepoints(Vec<TracepointLink>),
-    Iterator(&'static str, TaskIterator),
+    Links(Vec<OwnedFd>),
+    Tracepoints(Vec<OwnedFd>),
+    Iterator(&'static str, OwnedFd),
 }
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -200,8 +192,8 @@ pub(crate) fn attach_all(
             Ok((hook, attached)) => {
                 hooks.list.push(hook);
                 match attached {
-                    Attached::Program => {}
-                    Attached::Tracepoints(links) => hooks.links.extend(links),
+                    Attached::Links(links) => hooks.links.extend(links),
+                    Attached::Tracepoints(links) => hooks.tracepoints.extend(links),
                     Attached::Iterator(name, iterator) => hooks.iterators.push((name, iterator)),
                 }
             }
@@ -293,15 +285,14 @@ impl Way {
                     return Err(wrong_type(program));
                 };
                 program.load(tracepoint, btf)?;
-                program.attach()?;
-                Ok(Attached::Program)
+                Ok(Attached::Links(vec![link::attach(program.fd()?.as_fd())?]))
             }
             Self::TaskIterator(name) => {
                 let Program::Iter(program) = find(ebpf, name)? else {
                     return Err(wrong_type(name));
                 };
                 program.load("task", btf)?;
-                Ok(Attached::Iterator(name, TaskIterator::new(program)?))
+                Ok(Attached::Iterator(name, link::attach_iterator(program.fd()?.as_fd())?))
             }
             Self::Functions | Self::Entries => {
                 let prefix = match self {
@@ -319,7 +310,7 @@ impl Way {
                         };
                     }
                 }
-                attached.map(|()| Attached::Program)
+                attached.map(Attached::Links)
             }
             Self::SysExits(program) => {
                 attach_tracepoints("sys_exit", program, ebpf, calls(settings))
@@ -366,8 +357,8 @@ fn attach_functions(
     ebpf: &mut Ebpf,
     btf: &Btf,
     settings: Settings<'_>,
-) -> Result<(), BoxError> {
-    let mut attached = 0;
+) -> Result<Vec<OwnedFd>, BoxError> {
+    let mut links = Vec::new();
     for call in calls(settings) {
         let function = format!("{FUNCTION_PREFIX}{}", internal(call));
         if btf.id_by_type_name_kind(&function, BtfKind::Func).is_err() {
@@ -378,20 +369,20 @@ fn attach_functions(
         if prefix == ENTRY_PROGRAM && !TIMED_CALLS.contains(&call) {
             continue;
         }
-        match ebpf.program_mut(&name) {
+        let program = match ebpf.program_mut(&name) {
             Some(Program::FExit(program)) => {
                 program.load(&function, btf)?;
-                program.attach()?;
+                program.fd()?
             }
             Some(Program::FEntry(program)) => {
                 program.load(&function, btf)?;
-                program.attach()?;
+                program.fd()?
             }
             _ => return Err(wrong_type(&name)),
-        }
-        attached += 1;
+        };
+        links.push(link::attach(program.as_fd())?);
     }
-    if attached == 0 { Err("this kernel's BTF lacks these functions".into()) } else { Ok(()) }
+    if links.is_empty() { Err("this kernel's BTF lacks these functions".into()) } else { Ok(links) }
 }
 
 /// The wanted calls.

@@ -27,11 +27,14 @@
 #![expect(unsafe_code, reason = "system calls that no crate wraps; each says why it is sound")]
 
 mod btf_extract;
+mod caller;
 mod detach;
 pub mod doctor;
 
 mod error;
 mod hooks;
+mod link;
+mod loaded;
 mod loader;
 mod mapping;
 mod object;
@@ -45,7 +48,10 @@ mod source;
 mod task_iterator;
 mod tracefs;
 
+pub use caller::{Caller, is_in_initial_pid_namespace};
 pub use error::ProbeError;
-pub use object::Probe;
+pub use loaded::{Loaded, MAPS};
+pub use loader::cgroup_id;
+pub use object::{Probe, check_own_pids};
 pub use options::{ENV_NAME_MAX, ENV_NAMES_MAX, EbpfOptions, LookupHook, OnFull, PIDS_MAX};
 pub use program_info::ProgramStatistics;

@@ -13,11 +13,11 @@ use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness, VerifierLogLevel, includ
 use proctrace_record::{Options, Scope};
 
 use crate::btf_extract::{Extracts, extract, names_in_object};
+use crate::caller::{Caller, INITIAL_PID_NAMESPACE, PidNamespace, Recorder};
 use crate::error::{ProbeError, not_permitted, root_cause};
 use crate::hooks::NAMES_ATTACHED_TO;
 use crate::mapping::Mapping;
 use crate::options::{ENV_NAME_MAX, ENV_NAMES_MAX, OnFull, Settings};
-use crate::rights::Rights;
 
 pub(crate) static OBJECT: &[u8] =
     include_bytes_aligned!(concat!(env!("OUT_DIR"), "/proctrace.bpf.o"));
@@ -41,6 +41,8 @@ struct Constants {
     recorder_pid: u32,
     recorder_pidns_dev: u64,
     recorder_pidns_ino: u64,
+    recorder_tgid: u32,
+    pid_level: u32,
     wake_bytes: u64,
     ring_bytes: u64,
     block_when_full: u32,
@@ -64,15 +66,24 @@ struct Constants {
 }
 
 impl Constants {
-    fn of(settings: Settings<'_>, rights: Rights) -> Result<Self, ProbeError> {
-        let Settings { wanted, ebpf } = settings;
-        let namespace = std::fs::metadata("/proc/self/ns/pid")
-            .map_err(ProbeError::system("read /proc/self/ns/pid: is /proc mounted?"))?;
-        refuse_memory_in_namespace(wanted, namespace.ino())?;
+    fn of(settings: Settings<'_>, caller: &Caller) -> Result<Self, ProbeError> {
+        let Settings { wanted, ebpf, cgroup } = settings;
+        let rights = caller.rights;
+        let (recorder_pid, namespace, recorder_tgid, pid_level) = match caller.recorder {
+            Recorder::Here { pid, namespace } => {
+                refuse_memory_in_namespace(wanted, namespace.inode)?;
+                (pid, namespace, 0, 0)
+            }
+            Recorder::Elsewhere { tgid, pid_level } => {
+                (0, PidNamespace::default(), tgid, pid_level)
+            }
+        };
         Ok(Self {
-            recorder_pid: std::process::id(),
-            recorder_pidns_dev: namespace.dev(),
-            recorder_pidns_ino: namespace.ino(),
+            recorder_pid,
+            recorder_pidns_dev: namespace.device,
+            recorder_pidns_ino: namespace.inode,
+            recorder_tgid,
+            pid_level,
             wake_bytes: u64::from(ebpf.ring_bytes / 4),
             ring_bytes: u64::from(ebpf.ring_bytes),
             block_when_full: u32::from(ebpf.on_full == OnFull::Block),
@@ -81,11 +92,7 @@ impl Constants {
                 Scope::Pids(_) => 1,
                 Scope::All => 2,
             },
-            // A cgroup's id is the inode number of its directory.
-            scope_cgroup: match &wanted.cgroup {
-                None => 0,
-                Some(path) => cgroup_id(path)?,
-            },
+            scope_cgroup: cgroup.unwrap_or(0),
             wanted_calls: wanted.misses.bits(),
             hooked_calls: wanted.hooked_calls().bits(),
             // 16 KiB, or a page if that is larger (arm64); only KASAN doubles it.
@@ -110,6 +117,8 @@ impl Constants {
             .override_global("recorder_pid", &self.recorder_pid, true)
             .override_global("recorder_pidns_dev", &self.recorder_pidns_dev, true)
             .override_global("recorder_pidns_ino", &self.recorder_pidns_ino, true)
+            .override_global("recorder_tgid", &self.recorder_tgid, true)
+            .override_global("pid_level", &self.pid_level, true)
             .override_global("wake_bytes", &self.wake_bytes, true)
             .override_global("ring_bytes", &self.ring_bytes, true)
             .override_global("block_when_full", &self.block_when_full, true)
@@ -172,7 +181,7 @@ pub(crate) fn kernel_btf() -> Result<KernelBtf, ProbeError> {
 pub(crate) fn load_object(
     settings: Settings<'_>,
     btf: &KernelBtf,
-    rights: Rights,
+    caller: &Caller,
 ) -> Result<Ebpf, ProbeError> {
     let ring_bytes = settings.ebpf.ring_bytes;
     if !ring_bytes.is_power_of_two() || ring_bytes < 4096 {
@@ -180,7 +189,7 @@ pub(crate) fn load_object(
             "a ring buffer of {ring_bytes} bytes: it must be a power of two, 4096 or more"
         )));
     }
-    let constants = Constants::of(settings, rights)?;
+    let constants = Constants::of(settings, caller)?;
     let cpus = aya::util::nr_cpus()
         .map_err(|(_, source)| ProbeError::System { what: "count the CPUs", source })?;
     // aya raises RLIMIT_MEMLOCK if an old kernel requires it; the payload must not inherit that.
@@ -256,10 +265,9 @@ fn refuse_to_open() -> std::io::Result<()> {
     if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// PROC_PID_INIT_INO of linux/proc_ns.h: in another namespace the pids in records differ from
-/// those in its /proc.
+/// In another namespace than the initial one the pids in records differ from those in its /proc.
 fn refuse_memory_in_namespace(wanted: &Options, namespace: u64) -> Result<(), ProbeError> {
-    if wanted.memory_interval.is_some() && namespace != 0xefff_fffc {
+    if wanted.memory_interval.is_some() && namespace != INITIAL_PID_NAMESPACE {
         return Err(ProbeError::Option(
             "the memory of processes cannot be read from inside a pid namespace".into(),
         ));
@@ -272,7 +280,11 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
 
-fn cgroup_id(path: &std::path::Path) -> Result<u64, ProbeError> {
+/// The id of a cgroup: the inode number of its directory.
+///
+/// # Errors
+/// When the path is not one of a cgroup.
+pub fn cgroup_id(path: &std::path::Path) -> Result<u64, ProbeError> {
     let option = |why: &str| {
         Err(ProbeError::Option(format!("cannot record the cgroup {}: {why}", path.display())))
     };

@@ -1,40 +1,55 @@
-//! The compiled BPF object: loading it with the options of a recording, and access to its maps.
+//! A recording in the kernel: its buffers, its maps and what keeps it attached.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use aya::Ebpf;
-use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
-use aya::programs::Program;
+use aya::maps::{Array, Map, MapData, PerCpuArray};
 use proctrace_record::{Options, Scope};
 use proctrace_trace::{Hook, LossCount};
 use proctrace_wire::{Kind, LossReason};
 use rustix::mm::ProtFlags;
 use rustix::param::page_size;
 
+use crate::caller::Caller;
 use crate::error::ProbeError;
-use crate::hooks::{ENTRY_PROGRAM, Hooks, RETURN_PROGRAM, attach_all};
-use crate::loader::{kernel_btf, load_object};
+use crate::hooks::{ENTRY_PROGRAM, RETURN_PROGRAM};
+use crate::loaded::Loaded;
+use crate::loader::cgroup_id;
 use crate::mapping::Mapping;
-use crate::options::{EbpfOptions, PIDS_MAX, Settings};
+use crate::options::{EbpfOptions, Settings};
 use crate::program_info::{self, ProgramStatistics};
 use crate::rights::Rights;
 use crate::ring::Ring;
+use crate::task_iterator::TaskIterator;
 
 /// The programs, loaded and attached: a source of records.
 pub struct Probe {
-    /// The programs; None once they are detached.
-    pub(crate) ebpf: Option<Ebpf>,
-    pub(crate) hooks: Hooks,
+    /// What was attached; empty once it is detached, but for the list.
+    pub(crate) attached: Attached,
     pub(crate) lifecycle: Ring,
     pub(crate) lookups: Ring,
     pub(crate) waits: Ring,
     pub(crate) maps: Maps,
     pub(crate) rights: Rights,
     pub(crate) options: EbpfOptions,
+    /// The name of the backend.
+    pub(crate) name: &'static str,
+    /// Closed when the recording is over.
+    pub(crate) _kept: Option<OwnedFd>,
     /// Runs that the kernel had skipped until the programs were detached.
-    pub(crate) skipped: Vec<LossCount>,
+    pub(crate) skipped: Option<Vec<LossCount>>,
+}
+
+/// What keeps the programs attached.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) hooks: Vec<Hook>,
+    pub(crate) programs: Vec<(String, OwnedFd)>,
+    pub(crate) links: Vec<OwnedFd>,
+    pub(crate) tracepoints: Vec<OwnedFd>,
+    pub(crate) iterators: Vec<(String, TaskIterator)>,
 }
 
 /// The maps that the recorder accesses.
@@ -71,64 +86,103 @@ impl Probe {
     /// When the kernel refuses, when an event has no hook, or when there are other threads that
     /// would keep the capabilities.
     pub fn load(wanted: &Options, options: &EbpfOptions) -> Result<Self, ProbeError> {
-        let settings = Settings { wanted, ebpf: options };
-        let btf = kernel_btf()?;
+        let caller = Caller::this_process()?;
+        check_pids(wanted, caller.rights)?;
+        let cgroup = wanted.cgroup.as_deref().map(cgroup_id).transpose()?;
+        let loaded = Loaded::load(wanted, options, cgroup, &caller)?;
+        let probe = Self::of(loaded, wanted, options, caller.rights, "ebpf")?;
+        caller.rights.give_up(|| probe.maps.orders.get(&0, 0).is_ok())?;
+        Ok(probe)
+    }
+
+    /// Records with programs that another process, named `name`, has loaded for this one, and which record
+    /// only what this one may trace. `kept` is closed when the recording is over.
+    ///
+    /// # Errors
+    /// When the kernel does not allow their use, which it does without privileges since Linux 6.0.
+    pub fn of_other(
+        loaded: Loaded,
+        wanted: &Options,
+        options: &EbpfOptions,
+        (name, kept): (&'static str, OwnedFd),
+    ) -> Result<Self, ProbeError> {
         let rights =
             Rights::of_this_process().map_err(ProbeError::system("read our capabilities"))?;
-        let mut ebpf = load_object(settings, &btf, rights)?;
-        ask_for_pids(&mut ebpf, &wanted.scope, rights)?;
-        let hooks = attach_all(&mut ebpf, &btf.attachable, settings)?;
-        let mut take = |name: &'static str| {
-            ebpf.take_map(name).ok_or_else(|| ProbeError::SetUp {
-                what: "maps",
-                source: format!("the object has no map {name}").into(),
-            })
+        let rights = Rights { restricted: true, ..rights };
+        let mut probe = Self::of(loaded, wanted, options, rights, name)?;
+        probe._kept = Some(kept);
+        probe.maps.orders.get(&0, 0).map_err(ProbeError::set_up("maps"))?;
+        Ok(probe)
+    }
+
+    fn of(
+        loaded: Loaded,
+        wanted: &Options,
+        options: &EbpfOptions,
+        rights: Rights,
+        name: &'static str,
+    ) -> Result<Self, ProbeError> {
+        let settings = Settings { wanted, ebpf: options, cgroup: None };
+        let map = |descriptor| {
+            MapData::from_fd(descriptor)
+                .and_then(Map::from_map_data)
+                .map_err(ProbeError::set_up("maps"))
         };
-        let lifecycle = take("lifecycle")?;
-        let lookups = take("lookups")?;
-        let waits = take("waits")?;
-        let (counts, orders, losses) = (take("counts")?, take("orders")?, take("losses")?);
         let ring = |map, bytes| Ring::new(map, bytes).map_err(ProbeError::set_up("rings"));
-        let lifecycle = ring(lifecycle, options.ring_bytes)?;
-        let lookups = ring(lookups, options.ring_bytes)?;
-        let waits = ring(waits, settings.waits_ring_bytes())?;
-        let maps = Maps {
-            counts: map_counts(&counts).map_err(ProbeError::set_up("maps"))?,
-            orders: Array::try_from(orders).map_err(ProbeError::set_up("maps"))?,
-            losses: PerCpuArray::try_from(losses).map_err(ProbeError::set_up("maps"))?,
-        };
-        rights.give_up(|| maps.orders.get(&0, 0).is_ok())?;
+        let [lifecycle, lookups, waits, counts, orders, losses] = loaded.maps;
         Ok(Self {
-            ebpf: Some(ebpf),
-            hooks,
-            lifecycle,
-            lookups,
-            waits,
+            lifecycle: ring(map(lifecycle)?, options.ring_bytes)?,
+            lookups: ring(map(lookups)?, options.ring_bytes)?,
+            waits: ring(map(waits)?, settings.waits_ring_bytes())?,
+            maps: Maps {
+                counts: map_counts(&map(counts)?).map_err(ProbeError::set_up("maps"))?,
+                orders: Array::try_from(map(orders)?).map_err(ProbeError::set_up("maps"))?,
+                losses: PerCpuArray::try_from(map(losses)?).map_err(ProbeError::set_up("maps"))?,
+            },
+            attached: Attached {
+                hooks: loaded.hooks,
+                programs: loaded.programs,
+                links: loaded.links,
+                tracepoints: loaded.tracepoints,
+                iterators: loaded
+                    .iterators
+                    .into_iter()
+                    .map(|(name, link)| (name, TaskIterator { link }))
+                    .collect(),
+            },
             rights,
             options: options.clone(),
-            skipped: Vec::new(),
-            maps,
+            name,
+            _kept: None,
+            skipped: None,
         })
     }
 
     /// The hooks in use.
     pub fn hooks(&self) -> &[Hook] {
-        &self.hooks.list
+        &self.attached.hooks
     }
 
     /// The kernel's statistics of each loaded program, sorted by name.
     pub fn programs(&self) -> Vec<ProgramStatistics> {
-        let figures = |(name, program)| program_info::ask(name, program_fd(program).ok()?).ok();
-        let loaded = self.ebpf.iter().flat_map(Ebpf::programs);
-        let mut programs: Vec<_> = loaded.filter_map(figures).collect();
+        let programs = self.attached.programs.iter();
+        let mut programs: Vec<_> = programs
+            .filter_map(|(name, program)| program_info::ask(name, program.as_fd()).ok())
+            .collect();
         programs.sort_by(|a, b| a.program.name.cmp(&b.program.name));
         programs
+    }
+
+    /// The iterator of this program, if the recording has one.
+    pub(crate) fn iterator(&self, program: &str) -> Option<&TaskIterator> {
+        let mut iterators = self.attached.iterators.iter();
+        iterators.find(|(name, _)| name == program).map(|(_, iterator)| iterator)
     }
 }
 
 impl std::fmt::Debug for Probe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Probe").field("hooks", &self.hooks.list).finish_non_exhaustive()
+        f.debug_struct("Probe").field("hooks", &self.attached.hooks).finish_non_exhaustive()
     }
 }
 
@@ -172,17 +226,6 @@ fn map_counts(map: &Map) -> io::Result<Mapping> {
     Mapping::new(map.fd().as_fd(), ProtFlags::READ, 0, page_size())
 }
 
-fn program_fd(program: &Program) -> Result<std::os::fd::BorrowedFd<'_>, ()> {
-    match program {
-        Program::BtfTracePoint(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
-        Program::FEntry(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
-        Program::FExit(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
-        Program::TracePoint(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
-        Program::Iter(program) => program.fd().map(AsFd::as_fd).map_err(|_| ()),
-        _ => Err(()),
-    }
-}
-
 /// The kind of record that is missing when a program did not run. Runs of a program that is not listed
 /// here would be counted as records that were lost; a test makes sure that there is none.
 pub(crate) fn kind_of_program(name: &str) -> Kind {
@@ -204,26 +247,24 @@ pub(crate) fn kind_of_program(name: &str) -> Kind {
     }
 }
 
-/// Passes the requested pids to the programs.
-fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope, rights: Rights) -> Result<(), ProbeError> {
-    let Scope::Pids(pids) = scope else { return Ok(()) };
-    if pids.len() > PIDS_MAX {
-        return Err(ProbeError::Option(format!(
-            "cannot record {} processes: at most {PIDS_MAX} can be given",
-            pids.len()
-        )));
-    }
-    let map = ebpf.map_mut("scope_pids").ok_or_else(|| ProbeError::SetUp {
-        what: "maps",
-        source: "the object has no map scope_pids".into(),
-    })?;
-    let mut map = HashMap::<_, u32, u8>::try_from(map).map_err(ProbeError::set_up("maps"))?;
+/// Whether the requested processes exist and may be recorded, by a process that may record only what it may
+/// trace.
+///
+/// # Errors
+/// The one that does not, or may not.
+pub fn check_own_pids(wanted: &Options) -> Result<(), ProbeError> {
+    let rights = Rights::of_this_process().map_err(ProbeError::system("read our capabilities"))?;
+    check_pids(wanted, Rights { restricted: true, ..rights })
+}
+
+/// Says that a requested process does not exist, or may not be recorded, before anything is loaded.
+fn check_pids(wanted: &Options, rights: Rights) -> Result<(), ProbeError> {
+    let Scope::Pids(pids) = &wanted.scope else { return Ok(()) };
     for pid in pids {
-        if !std::path::Path::new(&format!("/proc/{pid}")).is_dir() {
+        if !Path::new(&format!("/proc/{pid}")).is_dir() {
             return Err(ProbeError::Option(format!("there is no process {pid}")));
         }
         rights.check(*pid)?;
-        map.insert(pid, 1, 0).map_err(ProbeError::set_up("maps"))?;
     }
     Ok(())
 }

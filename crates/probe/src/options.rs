@@ -22,6 +22,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) wanted: &'a Options,
     /// The options for this source.
     pub(crate) ebpf: &'a EbpfOptions,
+    /// The id of the cgroup to record.
+    pub(crate) cgroup: Option<u64>,
 }
 
 impl Settings<'_> {

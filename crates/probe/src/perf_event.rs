@@ -7,25 +7,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use aya_obj::generated::{perf_event_attr, perf_type_id};
 
-/// Keeps the program attached until dropped.
-#[derive(Debug)]
-pub(crate) struct TracepointLink {
-    event: OwnedFd,
-}
-
-impl AsRawFd for TracepointLink {
-    fn as_raw_fd(&self) -> RawFd {
-        self.event.as_raw_fd()
-    }
-}
-
 // linux/perf_event.h: _IO('$', 0) and _IOW('$', 8, __u32)
 const PERF_EVENT_IOC_ENABLE: libc::c_ulong = 0x2400;
 const PERF_EVENT_IOC_SET_BPF: libc::c_ulong = 0x4004_2408;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
-/// Attaches `program` to the tracepoint with this id, on every CPU.
-pub(crate) fn attach_tracepoint(id: u64, program: BorrowedFd<'_>) -> io::Result<TracepointLink> {
+/// Attaches `program` to the tracepoint with this id, on every CPU, until the descriptor is closed.
+pub(crate) fn attach_tracepoint(id: u64, program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // SAFETY: perf_event_attr consists of integers and unions of integers; zero is valid.
     let mut attr: perf_event_attr = unsafe { std::mem::zeroed() };
     attr.size = u32::try_from(size_of::<perf_event_attr>()).expect("it is 136 bytes");
@@ -46,5 +34,5 @@ pub(crate) fn attach_tracepoint(id: u64, program: BorrowedFd<'_>) -> io::Result<
         libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_SET_BPF, program.as_raw_fd()) == 0
             && libc::ioctl(event.as_raw_fd(), PERF_EVENT_IOC_ENABLE, 0) == 0
     };
-    if set { Ok(TracepointLink { event }) } else { Err(io::Error::last_os_error()) }
+    if set { Ok(event) } else { Err(io::Error::last_os_error()) }
 }

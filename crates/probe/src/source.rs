@@ -16,7 +16,7 @@ use crate::rights;
 
 impl Source for Probe {
     fn name(&self) -> &'static str {
-        "ebpf"
+        self.name
     }
 
     fn describe(&self, header: &mut Header) {
@@ -102,20 +102,21 @@ impl Source for Probe {
 
     fn losses(&mut self) -> Result<Vec<LossCount>, SourceError> {
         let mut losses = self.maps.losses()?;
-        match self.ebpf {
-            Some(_) => losses.extend(skipped(&self.programs())),
-            None => losses.extend(&self.skipped),
+        match &self.skipped {
+            None => losses.extend(skipped(&self.programs())),
+            Some(skipped) => losses.extend(skipped),
         }
         Ok(losses)
     }
 
     fn detach(&mut self) -> Result<Vec<Program>, SourceError> {
         let programs = self.programs();
-        self.skipped = skipped(&programs).collect();
+        self.skipped = Some(skipped(&programs).collect());
         // From here on no lifecycle record can be added, and look-ups only by tasks that outlive
         // the recording: the programs are detached or about to be, their maps remain open.
-        self.ebpf = None;
-        detach::in_background(std::mem::take(&mut self.hooks.links));
+        self.attached.links.clear();
+        self.attached.programs.clear();
+        detach::in_background(std::mem::take(&mut self.attached.tracepoints));
         Ok(programs.into_iter().map(|statistics| statistics.program).collect())
     }
 }
@@ -123,7 +124,7 @@ impl Source for Probe {
 impl Probe {
     /// Runs a program over all tasks; its output replaces `buffer`.
     fn pass(&self, program: &str, buffer: &mut Vec<u8>) -> Result<(), ProbeError> {
-        match self.hooks.iterator(program) {
+        match self.iterator(program) {
             Some(iterator) => iterator.pass(buffer),
             None => {
                 buffer.clear();

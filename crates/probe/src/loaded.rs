@@ -1,0 +1,122 @@
+//! The programs of a recording, loaded and attached, as descriptors: whoever holds these can record.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use aya::Ebpf;
+use aya::maps::{HashMap, Map, MapData};
+use aya::programs::Program;
+use proctrace_record::{Options, Scope};
+use proctrace_trace::Hook;
+
+use crate::caller::Caller;
+use crate::error::ProbeError;
+use crate::hooks::attach_all;
+use crate::loader::{kernel_btf, load_object};
+use crate::options::{EbpfOptions, PIDS_MAX, Settings};
+
+/// The maps that a recorder accesses, in the order of [`Loaded::maps`].
+pub const MAPS: [&str; 6] = ["lifecycle", "lookups", "waits", "counts", "orders", "losses"];
+
+/// Descriptors of loaded and attached programs. They stay attached until all copies of the descriptors are
+/// closed; none of them gives access to anything but the records of this recording.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What the programs are attached to.
+    pub hooks: Vec<Hook>,
+    /// The maps of [`MAPS`].
+    pub maps: [OwnedFd; MAPS.len()],
+    /// By name, for their statistics.
+    pub programs: Vec<(String, OwnedFd)>,
+    /// The links of programs that are attached to functions or to tracepoints by their BTF.
+    pub links: Vec<OwnedFd>,
+    /// The events that attach programs to classic tracepoints.
+    pub tracepoints: Vec<OwnedFd>,
+    /// The links of task iterators, by program name.
+    pub iterators: Vec<(String, OwnedFd)>,
+}
+
+impl Loaded {
+    /// Loads the programs and attaches each to the best hook that this kernel offers. `cgroup` is the id of
+    /// the cgroup to record, [`cgroup_id`](crate::cgroup_id); the path in `wanted` is not looked at.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or when an event has no hook.
+    pub fn load(
+        wanted: &Options,
+        options: &EbpfOptions,
+        cgroup: Option<u64>,
+        caller: &Caller,
+    ) -> Result<Self, ProbeError> {
+        let settings = Settings { wanted, ebpf: options, cgroup };
+        let btf = kernel_btf()?;
+        let mut ebpf = load_object(settings, &btf, caller)?;
+        ask_for_pids(&mut ebpf, &wanted.scope)?;
+        let hooks = attach_all(&mut ebpf, &btf.attachable, settings)?;
+        let mut programs = Vec::new();
+        for (name, program) in ebpf.programs() {
+            // Those of other hooks have not been loaded.
+            let Some(descriptor) = program_fd(program) else { continue };
+            programs.push((name.to_owned(), copy(descriptor)?));
+        }
+        let mut maps = Vec::new();
+        for name in MAPS {
+            let map = ebpf.map(name).and_then(map_data).ok_or_else(|| missing(name))?;
+            maps.push(copy(map.fd().as_fd())?);
+        }
+        let maps = maps.try_into().map_err(|_| missing("of these"))?;
+        let named = |(name, link): (&str, OwnedFd)| (name.to_owned(), link);
+        Ok(Self {
+            hooks: hooks.list,
+            maps,
+            programs,
+            links: hooks.links,
+            tracepoints: hooks.tracepoints,
+            iterators: hooks.iterators.into_iter().map(named).collect(),
+        })
+    }
+}
+
+fn copy(descriptor: BorrowedFd<'_>) -> Result<OwnedFd, ProbeError> {
+    descriptor
+        .try_clone_to_owned()
+        .map_err(|source| ProbeError::System { what: "copy a descriptor", source })
+}
+
+fn missing(name: &str) -> ProbeError {
+    ProbeError::SetUp { what: "maps", source: format!("the object has no map {name}").into() }
+}
+
+fn map_data(map: &Map) -> Option<&MapData> {
+    match map {
+        Map::Array(map) | Map::RingBuf(map) | Map::PerCpuArray(map) => Some(map),
+        _ => None,
+    }
+}
+
+fn program_fd(program: &Program) -> Option<BorrowedFd<'_>> {
+    match program {
+        Program::BtfTracePoint(program) => program.fd().ok().map(AsFd::as_fd),
+        Program::FEntry(program) => program.fd().ok().map(AsFd::as_fd),
+        Program::FExit(program) => program.fd().ok().map(AsFd::as_fd),
+        Program::TracePoint(program) => program.fd().ok().map(AsFd::as_fd),
+        Program::Iter(program) => program.fd().ok().map(AsFd::as_fd),
+        _ => None,
+    }
+}
+
+/// Passes the requested pids to the programs.
+fn ask_for_pids(ebpf: &mut Ebpf, scope: &Scope) -> Result<(), ProbeError> {
+    let Scope::Pids(pids) = scope else { return Ok(()) };
+    if pids.len() > PIDS_MAX {
+        return Err(ProbeError::Option(format!(
+            "cannot record {} processes: at most {PIDS_MAX} can be given",
+            pids.len()
+        )));
+    }
+    let map = ebpf.map_mut("scope_pids").ok_or_else(|| missing("scope_pids"))?;
+    let mut map = HashMap::<_, u32, u8>::try_from(map).map_err(ProbeError::set_up("maps"))?;
+    for pid in pids {
+        map.insert(pid, 1, 0).map_err(ProbeError::set_up("maps"))?;
+    }
+    Ok(())
+}
