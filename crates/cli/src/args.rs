@@ -71,7 +71,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     // Variants with arguments are documented on their structs.
-    Record(RecordArgs),
+    Record(Box<RecordArgs>),
     Top(TopArgs),
     #[cfg(feature = "analyse")]
     Report(ReportArgs),
@@ -106,6 +106,7 @@ pub(crate) enum Command {
     Import(ImportArgs),
     Dump(DumpArgs),
     Mark(MarkArgs),
+    Broker(BrokerArgs),
     /// Check whether this kernel and user can record, and suggest remedies.
     Doctor,
     /// Print shell completions.
@@ -166,6 +167,22 @@ pub(crate) struct MarkArgs {
     /// What to call it: at most 200 bytes. Several words are joined by spaces.
     #[arg(required = true, trailing_var_arg = true, value_name = "TEXT")]
     pub(crate) text: Vec<OsString>,
+}
+
+/// Serve users who may not load BPF programs.
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Serve users who may not load BPF programs.\n\n\
+        Run it as root, on each node, best by the systemd units in the documentation (docs/broker.md). For each \
+        recording of an ordinary user it loads the programs, limited to what that user may trace, and hands \
+        them over; records do not pass through it. It prints one line for each recording: who, what, how long.",
+    after_long_help = "Examples:\n  \
+        sudo proctrace broker\n  \
+        proctrace record --backend broker -- make"
+)]
+pub(crate) struct BrokerArgs {
+    #[command(flatten)]
+    pub(crate) arguments: proctrace_broker::Arguments,
 }
 
 /// A kind of event, as it is printed.

@@ -3,6 +3,7 @@
 #[cfg(feature = "analyse")]
 mod advise;
 mod args;
+mod broker;
 #[cfg(feature = "analyse")]
 mod check;
 #[cfg(feature = "analyse")]
@@ -108,6 +109,7 @@ fn main() -> ExitCode {
         Command::Top(args) => (exit_code::FAILED, top::run(&args)),
         Command::Dump(args) => (exit_code::FAILED, dump::run(&args)),
         Command::Mark(args) => (exit_code::USAGE, mark::refuse(&args)),
+        Command::Broker(args) => (exit_code::FAILED, broker::run(&args)),
         Command::Doctor => (exit_code::FAILED, doctor::run()),
         Command::Completions { shell } => (exit_code::FAILED, manual::completions(shell)),
         Command::Man { directory } => (exit_code::FAILED, manual::pages(&directory)),

@@ -23,7 +23,7 @@ use proctrace_wire::escape::to_text;
 
 use crate::args::{RecordArgs, WaitFor, WhenFull, WhichBackend, WhichHook};
 use crate::output::{Output, Written};
-use crate::source::Backend;
+use crate::source::{Backend, broker_socket};
 use crate::watch::Watch;
 use crate::{exit_code, invoker, say};
 
@@ -105,7 +105,7 @@ impl Job<'_> {
     fn record(&self, watch: Option<Watch>) -> Result<Recorded> {
         // Before the output starts a thread, which inherits the signal mask.
         let signals = Signals::block().context("cannot handle signals")?;
-        let mut source = self.backend.load(self.options, self.quiet)?;
+        let mut source = self.backend.load(self.options, self.arguments, self.quiet)?;
         let of_others = self.options.scope == Scope::All
             || (self.options.cgroup.is_some() && self.command.is_none());
         if source.is_restricted() && of_others {
@@ -232,8 +232,15 @@ fn backend(args: &RecordArgs) -> Result<Backend> {
         options.ring_bytes = ring_bytes;
         ptrace.ring_bytes = ring_bytes;
     }
+    let socket = broker_socket(args.broker.as_deref());
     Ok(match args.backend {
-        WhichBackend::Auto => Backend::Auto(options, ptrace),
+        WhichBackend::Auto => Backend::Auto(options, socket, ptrace),
+        WhichBackend::Broker => {
+            if args.empty_programs {
+                bail!("a broker loads no empty programs");
+            }
+            Backend::Broker(options, socket)
+        }
         WhichBackend::Ebpf => Backend::Ebpf(options),
         WhichBackend::Ptrace => {
             if args.empty_programs || args.lookup_hook != WhichHook::Auto {

@@ -1,9 +1,15 @@
 //! Record sources: the only place that knows which ones exist.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
-use proctrace_probe::{EbpfOptions, LookupHook, Probe, ProbeError};
+use proctrace_broker::{BrokerError, Request, request, socket_path};
+use proctrace_probe::{EbpfOptions, LookupHook, Probe, ProbeError, cgroup_id, check_own_pids};
 use proctrace_ptrace::{PtraceOptions, Traced};
 use proctrace_record::{Options, Scope, Source};
+use proctrace_wire::escape::to_text;
 
 use crate::say;
 
@@ -12,28 +18,89 @@ use crate::say;
 pub(crate) enum Backend {
     /// BPF programs in the kernel.
     Ebpf(EbpfOptions),
+    /// The same, loaded by the broker that listens there.
+    Broker(EbpfOptions, PathBuf),
     /// A process that traces by ptrace(2).
     Ptrace(PtraceOptions),
     /// The first of these that this user may use on this kernel.
-    Auto(EbpfOptions, PtraceOptions),
+    Auto(EbpfOptions, PathBuf, PtraceOptions),
 }
 
 impl Backend {
     /// Prepares the source to record what `wanted` selects. Unless `quiet`, prints what a source costs
-    /// that changes the behaviour of the payload.
-    pub(crate) fn load(&self, wanted: &Options, quiet: bool) -> Result<Box<dyn Source>> {
+    /// that changes the behaviour of the payload. `command` is what is launched, for the broker's log.
+    pub(crate) fn load(
+        &self,
+        wanted: &Options,
+        command: &[OsString],
+        quiet: bool,
+    ) -> Result<Box<dyn Source>> {
         Ok(match self {
             Self::Ebpf(options) => Box::new(Probe::load(wanted, options)?),
+            Self::Broker(options, socket) => Box::new(brokered(wanted, options, socket, command)?),
             Self::Ptrace(options) => Box::new(traced(wanted, options, quiet)?),
-            Self::Auto(ebpf, ptrace) => match Probe::load(wanted, ebpf) {
+            Self::Auto(ebpf, socket, ptrace) => match Probe::load(wanted, ebpf) {
                 Ok(probe) => Box::new(probe),
-                Err(error) if is_refused(&error) && needs_no_ebpf(wanted, ebpf) => {
-                    Box::new(traced(wanted, ptrace, quiet)?)
+                Err(error) if is_refused(&error) => {
+                    self.without_privileges(wanted, command, quiet, (ebpf, socket, ptrace), error)?
                 }
                 Err(error) => return Err(error.into()),
             },
         })
     }
+
+    /// By the broker, or else by ptrace. `error` is why eBPF cannot be used directly.
+    fn without_privileges(
+        &self,
+        wanted: &Options,
+        command: &[OsString],
+        quiet: bool,
+        (ebpf, socket, ptrace): (&EbpfOptions, &PathBuf, &PtraceOptions),
+        error: ProbeError,
+    ) -> Result<Box<dyn Source>> {
+        // A broker loads no programs that only measure.
+        let refusal = match ebpf.empty_programs {
+            true => None,
+            false => match brokered(wanted, ebpf, socket, command) {
+                Ok(probe) => {
+                    if !quiet {
+                        say::note(
+                            "by the broker: what this user runs; no arguments of set-user-ID programs",
+                        );
+                    }
+                    return Ok(Box::new(probe));
+                }
+                Err(refusal) => Some(refusal),
+            },
+        };
+        let is_absent = |refusal: &anyhow::Error| {
+            matches!(refusal.downcast_ref(), Some(BrokerError::Absent { .. }))
+        };
+        let refusal = refusal.filter(|refusal| !is_absent(refusal));
+        if !needs_no_ebpf(wanted, ebpf) {
+            return Err(refusal.unwrap_or_else(|| error.into()));
+        }
+        if let Some(refusal) = refusal {
+            say::note(&format!("{refusal:#}"));
+        }
+        Ok(Box::new(traced(wanted, ptrace, quiet)?))
+    }
+}
+
+fn brokered(
+    wanted: &Options,
+    options: &EbpfOptions,
+    socket: &Path,
+    command: &[OsString],
+) -> Result<Probe> {
+    let words: Vec<_> = command.iter().map(|word| to_text(word.as_bytes())).collect();
+    // No more than the log shows.
+    let command: String = words.join(" ").chars().take(300).collect();
+    let cgroup = wanted.cgroup.as_deref().map(cgroup_id).transpose()?;
+    check_own_pids(wanted)?;
+    let asked = Request::of(wanted, options, cgroup, command);
+    let (loaded, connection) = request(socket, &asked)?;
+    Ok(Probe::of_other(loaded, wanted, options, ("broker", connection))?)
 }
 
 fn traced(wanted: &Options, options: &PtraceOptions, quiet: bool) -> Result<Traced> {
@@ -61,8 +128,13 @@ fn needs_no_ebpf(wanted: &Options, ebpf: &EbpfOptions) -> bool {
         && !ebpf.empty_programs
 }
 
+/// The socket to ask: the one named on the command line, or that of the environment, or the usual one.
+pub(crate) fn broker_socket(named: Option<&Path>) -> PathBuf {
+    socket_path(named, std::env::var_os("PROCTRACE_BROKER"))
+}
+
 impl Default for Backend {
     fn default() -> Self {
-        Self::Ebpf(EbpfOptions::default())
+        Self::Auto(EbpfOptions::default(), broker_socket(None), PtraceOptions::default())
     }
 }

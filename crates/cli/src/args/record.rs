@@ -58,11 +58,16 @@ pub(crate) struct RecordArgs {
     #[arg(long, conflicts_with_all = ["pid", "cgroup", "all"])]
     pub(crate) own_cgroup: bool,
 
-    /// How to record: by BPF programs in the kernel, which needs root or capabilities; or by ptrace,
-    /// which needs none, but slows the command down, takes the privileges of set-user-ID programs
-    /// away, and records neither waits nor signals. auto: by eBPF if possible.
+    /// How to record: by BPF programs in the kernel, which needs root or capabilities; by the same
+    /// programs, loaded by the broker that a site runs (proctrace broker), for what this user runs; or by
+    /// ptrace, which needs none, but slows the command down, takes the privileges of set-user-ID
+    /// programs away, and records neither waits nor signals. auto: the first of these that is possible.
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto")]
     pub(crate) backend: WhichBackend,
+
+    /// The socket of the broker, instead of that in PROCTRACE_BROKER or /run/proctrace/broker.sock.
+    #[arg(long, value_name = "SOCKET", hide_short_help = true)]
+    pub(crate) broker: Option<PathBuf>,
 
     /// Families of system calls whose failed look-ups are recorded: all, none, or a comma-separated
     /// list of open, stat, access, readlink, chdir, exec.
@@ -174,10 +179,12 @@ pub(crate) struct RecordArgs {
 /// How to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WhichBackend {
-    /// eBPF if this user may load BPF programs, otherwise ptrace.
+    /// eBPF if this user may load BPF programs, else by a broker if there is one, else by ptrace.
     Auto,
     /// BPF programs in the kernel.
     Ebpf,
+    /// BPF programs that a service loads.
+    Broker,
     /// A process that traces the command, without privileges.
     Ptrace,
 }

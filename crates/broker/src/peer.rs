@@ -1,0 +1,88 @@
+//! Who is at the other end of a connection, by the kernel's word.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use proctrace_probe::Caller;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::status::{Status, is_initial};
+
+/// A client.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) pid: u32,
+    pub(crate) uid: u32,
+    /// Becomes readable when its process has ended.
+    pub(crate) process: OwnedFd,
+    pub(crate) caller: Caller,
+}
+
+impl Peer {
+    /// The process that has connected this socket.
+    ///
+    /// # Errors
+    /// Why it is not served.
+    pub(crate) fn of(socket: BorrowedFd<'_>) -> Result<Self, String> {
+        let credentials = socket_peercred(socket).map_err(|error| error.to_string())?;
+        // It has a pid here only if it is in this pid namespace or below. rustix would not
+        // represent 0.
+        let pid = credentials.pid;
+        let process = pidfd_of(socket, pid).map_err(|error| format!("process {pid:?}: {error}"))?;
+        let number = u32::try_from(pid.as_raw_nonzero().get()).unwrap_or(0);
+        let read = |name: &str| {
+            fs::read_to_string(format!("/proc/{number}/{name}"))
+                .map_err(|error| format!("cannot read /proc/{number}/{name}: {error}"))
+        };
+        let status = Status::read(&read("status")?).ok_or("its status is not complete")?;
+        let is_initial = is_initial(&read("uid_map")?);
+        // What was read is that of this process only if it is still alive.
+        if has_ended(process.as_fd()) {
+            return Err("the recorder has ended".to_owned());
+        }
+        let (uid, gid) = (credentials.uid.as_raw(), credentials.gid.as_raw());
+        if !status.is_one_user() || (status.uids[0], status.gids[0]) != (uid, gid) {
+            return Err("the recorder has the ids of several users".to_owned());
+        }
+        // As in a recorder's own process: those of root, or those that were given to the user.
+        let capabilities = match (uid, is_initial) {
+            (0, true) => status.permitted,
+            (_, true) => status.ambient,
+            (_, false) => 0,
+        };
+        let caller = Caller::other(number, status.pid_level, (uid, gid), capabilities);
+        Ok(Self { pid: number, uid, process, caller })
+    }
+}
+
+fn has_ended(process: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(process, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    !matches!(poll(&mut polled, Some(&now)), Ok(0))
+}
+
+/// A descriptor of the process that has connected, and not of a later one with its pid (Linux 6.5). Before
+/// that, one by its pid.
+fn pidfd_of(socket: BorrowedFd<'_>, pid: Pid) -> io::Result<OwnedFd> {
+    const SO_PEERPIDFD: libc::c_int = 77;
+    let mut descriptor: libc::c_int = -1;
+    let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes to `descriptor`; both outlive the call.
+    let got = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PEERPIDFD,
+            (&raw mut descriptor).cast(),
+            &raw mut bytes,
+        )
+    };
+    if got == 0 && descriptor >= 0 {
+        // SAFETY: the kernel has just made this descriptor; nothing else owns it.
+        return Ok(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    }
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
