@@ -1,5 +1,5 @@
-//! Recording by ptrace as an ordinary user: the same events as by eBPF as root, and payloads that are hard
-//! to trace.
+//! Recording as an ordinary user, through a broker and by ptrace: the same events as by eBPF as root, and
+//! payloads that are hard to trace.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,72 +8,16 @@ mod common;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Events, Recorded, fixture, header, text, u64_of};
+use common::stage::{Broker, Stage, USER};
+use common::{Events, Recorded, header, text, u64_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-
-/// nobody
-const USER: u32 = 65534;
-
-/// A directory in which an ordinary user can record.
-struct Stage(tempfile::TempDir);
-
-impl Stage {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let stage = Self(directory);
-        stage.copy(Path::new(env!("CARGO_BIN_EXE_proctrace")), "proctrace", 0o755);
-        stage
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn copy(&self, from: &Path, name: &str, mode: u32) -> PathBuf {
-        let to = self.path(name);
-        // By another process: a file that is open for writing in a fork of another test cannot be
-        // executed.
-        assert!(Command::new("cp").arg(from).arg(&to).status().unwrap().success());
-        fs::set_permissions(&to, fs::Permissions::from_mode(mode)).unwrap();
-        to
-    }
-
-    fn fixture(&self, name: &str) -> PathBuf {
-        self.copy(&fixture(name), name, 0o755)
-    }
-
-    /// The payload's own command, as it would run without a recorder.
-    fn as_user(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new(program);
-        command.uid(USER).gid(USER).current_dir(self.0.path()).env_remove("LD_LIBRARY_PATH");
-        command
-    }
-
-    fn recorder(&self, backend: &str, options: &[&str]) -> Command {
-        let mut command = match backend {
-            "ebpf" => Command::new(self.path("proctrace")),
-            _ => self.as_user(self.path("proctrace")),
-        };
-        command.current_dir(self.0.path()).env_remove("LD_LIBRARY_PATH");
-        command.args(["record", "--backend", backend, "--output", "test.ptrace"]).args(options);
-        command.arg("--");
-        command
-    }
-
-    fn record(self, backend: &str, options: &[&str], payload: &[&OsStr]) -> Recorded {
-        let output = self.recorder(backend, options).args(payload).output().unwrap();
-        Recorded { directory: self.0, output }
-    }
-}
 
 fn by_ptrace(options: &[&str], payload: &[&str]) -> Recorded {
     let payload: Vec<&OsStr> = payload.iter().map(OsStr::new).collect();
@@ -144,26 +88,33 @@ fn facts(events: &Events) -> BTreeMap<String, usize> {
 /// Runs a fixture under both, in the same directory, and compares the multisets of events.
 fn assert_same(options: &[&str], name: &str, arguments: &[&str], code: i32) {
     let mut stage = Stage::new();
+    let broker = Broker::start(&stage, &[]);
     let program = stage.fixture(name);
     let mut of_backend = |backend: &str| {
         let payload: Vec<&OsStr> =
             [program.as_os_str()].into_iter().chain(arguments.iter().map(OsStr::new)).collect();
-        let fresh = Stage(std::mem::replace(&mut stage.0, tempfile::tempdir().unwrap()));
+        let fresh = Stage {
+            directory: std::mem::replace(&mut stage.directory, tempfile::tempdir().unwrap()),
+            socket: broker.socket.clone(),
+        };
         let recorded = fresh.record(backend, options, &payload);
         let facts = facts(&sound(&recorded, code));
         fs::remove_file(recorded.trace()).unwrap();
-        stage.0 = recorded.directory;
+        stage.directory = recorded.directory;
         facts
     };
-    let (expected, got) = (of_backend("ebpf"), of_backend("ptrace"));
-    let differences: Vec<String> = expected
-        .keys()
-        .chain(got.keys().filter(|fact| !expected.contains_key(*fact)))
-        .filter(|fact| expected.get(*fact) != got.get(*fact))
-        .map(|fact| format!("{fact}: ebpf {:?}, ptrace {:?}", expected.get(fact), got.get(fact)))
-        .collect();
-    assert!(differences.is_empty(), "{name}: {differences:#?}");
+    let expected = of_backend("ebpf");
     assert!(expected.values().sum::<usize>() >= 3, "{expected:#?}");
+    for backend in ["broker", "ptrace"] {
+        let got = of_backend(backend);
+        let differences: Vec<String> = expected
+            .keys()
+            .chain(got.keys().filter(|fact| !expected.contains_key(*fact)))
+            .filter(|fact| expected.get(*fact) != got.get(*fact))
+            .map(|fact| format!("{fact}: {:?}, by ebpf {:?}", got.get(fact), expected.get(fact)))
+            .collect();
+        assert!(differences.is_empty(), "{name} by {backend}: {differences:#?}");
+    }
 }
 
 #[test]
@@ -350,15 +301,21 @@ fn only_a_filter_takes_the_right_to_gain_privileges() {
 #[test]
 fn the_best_backend_is_taken() {
     let backend_of = |backend: &str, user: u32| {
-        let stage = Stage::new();
+        let mut stage = Stage::new();
+        let broker = (backend == "broker").then(|| Broker::start(&stage, &[]));
+        if let Some(broker) = &broker {
+            stage.socket.clone_from(&broker.socket);
+        }
         let mut command = stage.recorder("auto", &[]);
         command.uid(user).gid(user);
         let output = command.arg("true").output().unwrap();
-        let recorded = Recorded { directory: stage.0, output };
+        let recorded = Recorded { directory: stage.directory, output };
         assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
         assert_eq!(header(&recorded.trace())["header"]["backend"], backend);
         assert_eq!(recorded.stderr().contains("by ptrace"), backend == "ptrace");
+        assert_eq!(recorded.stderr().contains("by the broker"), backend == "broker");
     };
+    backend_of("broker", USER);
     backend_of("ptrace", USER);
     backend_of("ebpf", 0);
 }

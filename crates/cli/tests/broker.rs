@@ -1,0 +1,280 @@
+//! Recording through a broker: users who may not load programs, and what a broker must withstand.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use common::stage::{Broker, Stage, USER};
+use common::{Events, Recorded, header, text, u64_of};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, send, socket,
+};
+
+/// A broker with options, and a stage that uses it.
+fn stage(options: &[&str]) -> (Stage, Broker) {
+    let mut stage = Stage::new();
+    let broker = Broker::start(&stage, options);
+    stage.socket.clone_from(&broker.socket);
+    (stage, broker)
+}
+
+fn recorder(stage: &Stage, user: u32, trace: &str, options: &[&str], command: &[&str]) -> Command {
+    let mut recorder = stage.as_user(stage.path("proctrace"));
+    recorder.uid(user).gid(user).args(["record", "--backend", "broker", "--output", trace]);
+    recorder.args(options).arg("--").args(command).stdout(Stdio::piped()).stderr(Stdio::piped());
+    recorder
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Starts a recording that lasts until the file `go` exists.
+fn start(stage: &Stage, user: u32, trace: &str) -> Child {
+    let script = format!(
+        "echo > {trace}.started; while [ ! -e go ]; do sleep 0.02; done; cat /no/such/file; /bin/true; exit 5"
+    );
+    let mut recorder = recorder(stage, user, trace, &[], &["sh", "-c", &script]);
+    let child = recorder.spawn().unwrap();
+    while !stage.path(&format!("{trace}.started")).exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    child
+}
+
+fn assert_complete(trace: &Path) -> Events {
+    assert_eq!(header(trace)["trailer"]["losses"].as_array().unwrap().len(), 0);
+    let events = Events::of(trace);
+    assert_eq!(events.count("exit"), events.count("fork") + events.count("attach"));
+    events
+}
+
+#[test]
+fn a_user_records_what_it_runs() {
+    let (stage, mut broker) = stage(&[]);
+    let mut command = recorder(&stage, USER, "test.ptrace", &[], &["sh", "-c", "(exit 3); exit 7"]);
+    let output = command.output().unwrap();
+    let recorded = Recorded { directory: stage.directory, output };
+    assert_eq!(recorded.code(), 7, "{}", recorded.stderr());
+    let head = header(&recorded.trace());
+    assert_eq!(head["header"]["backend"], "broker");
+    assert_eq!(head["header"]["restricted"], true);
+    let events = assert_complete(&recorded.trace());
+    assert_eq!(events.forks(false).len(), 1);
+    broker.wait_for("has ended after");
+    let log = broker.log();
+    assert!(log.contains(&format!("user {USER}, process ")), "{log}");
+    assert!(log.contains("records the command sh -c (exit 3); exit 7"), "{log}");
+}
+
+#[test]
+fn recordings_go_on_when_the_broker_is_killed() {
+    let (stage, mut broker) = stage(&[]);
+    let users = [USER, USER - 1, USER - 2];
+    let trace = |user: &u32| format!("{user}.ptrace");
+    let recorders: Vec<Child> =
+        users.iter().map(|user| start(&stage, *user, &trace(user))).collect();
+    let noise = connected(&broker.socket);
+    send(noise.as_raw_fd(), b"garbage", MsgFlags::empty()).unwrap();
+    broker.kill();
+    fs::write(stage.path("go"), "").unwrap();
+    for (user, recorder) in users.iter().zip(recorders) {
+        let output = recorder.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+        let events = assert_complete(&stage.path(&trace(user)));
+        let programs: Vec<&str> = events.kind("exec").map(|exec| text(&exec["path"])).collect();
+        let has = |name: &str| programs.iter().any(|path| path.ends_with(name));
+        assert!(has("/cat") && has("/true"), "{programs:?}");
+        let looked: Vec<&str> = events.kind("lookup_failed").map(|it| text(&it["path"])).collect();
+        assert!(looked.contains(&"/no/such/file"), "{looked:?}");
+    }
+    // Another one takes its place, and its socket.
+    let output = recorder(&stage, USER, "late.ptrace", &[], &["true"]).output().unwrap();
+    assert!(said(&output).contains("no broker listens at"), "{}", said(&output));
+    let mut next = Command::new(stage.path("proctrace"));
+    let next = next.args(["broker", "--socket"]).arg(&broker.socket).stderr(Stdio::null()).spawn();
+    let mut next = next.unwrap();
+    while !recorder(&stage, USER, "late.ptrace", &[], &["true"]).status().unwrap().success() {
+        assert!(next.try_wait().unwrap().is_none(), "the second broker has ended");
+    }
+    next.kill().unwrap();
+    next.wait().unwrap();
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_nothing_behind() {
+    let (stage, mut broker) = stage(&["--recordings-per-user", "1"]);
+    let mut first = start(&stage, USER, "first.ptrace");
+    let output = recorder(&stage, USER, "second.ptrace", &[], &["true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        said(&output).contains("the broker refuses: user 65534 has 1 recordings"),
+        "{}",
+        said(&output)
+    );
+    // Of another user there is none yet.
+    assert!(recorder(&stage, USER - 1, "other.ptrace", &[], &["true"]).status().unwrap().success());
+    // Without insisting on the broker, there is another way.
+    let mut automatic = stage.as_user(stage.path("proctrace"));
+    let output = automatic.args(["record", "-o", "auto.ptrace", "true"]).output().unwrap();
+    assert!(output.status.success() && said(&output).contains("by ptrace"), "{}", said(&output));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    broker.wait_for("has ended after");
+    fs::write(stage.path("go"), "").unwrap();
+    while !recorder(&stage, USER, "second.ptrace", &[], &["true"]).status().unwrap().success() {}
+}
+
+#[test]
+fn what_others_run_is_not_recorded() {
+    let (stage, _broker) = stage(&[]);
+    let mut of_root = Command::new("sleep").arg("1000").spawn().unwrap();
+    let root = of_root.id().to_string();
+    let mut of_user = stage.as_user("sleep").arg("1000").spawn().unwrap();
+    let mut command = stage.as_user(stage.path("proctrace"));
+    command.args(["record", "--backend", "broker", "--duration", "300ms", "-p", &root]);
+    let output = command.output().unwrap();
+    assert!(said(&output).contains("belongs to another user"), "{}", said(&output));
+    let mut command = stage.as_user(stage.path("proctrace"));
+    command.args(["record", "--backend", "broker", "--duration", "300ms", "-a"]);
+    let output = command.args(["-o", "all.ptrace"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let events = Events::of(&stage.path("all.ptrace"));
+    let attached: Vec<u64> = events.kind("attach").map(|attach| u64_of(&attach["pid"])).collect();
+    assert!(attached.contains(&of_user.id().into()), "{attached:?}");
+    assert!(!attached.contains(&of_root.id().into()), "{attached:?}");
+    for process in [&mut of_root, &mut of_user] {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+}
+
+#[test]
+fn programs_with_the_rights_of_others_keep_them_and_their_secrets() {
+    let (stage, _broker) = stage(&[]);
+    let id = stage.copy(Path::new("/usr/bin/id"), "id", 0o4755);
+    let bare = stage.as_user(&id).arg("-u").output().unwrap();
+    assert_eq!(bare.stdout, b"0\n", "the test needs a file system with set-user-ID");
+    let command = [id.to_str().unwrap(), "-u"];
+    let output = recorder(&stage, USER, "test.ptrace", &[], &command).output().unwrap();
+    assert_eq!(output.stdout, b"0\n");
+    let events = assert_complete(&stage.path("test.ptrace"));
+    let exec = events.kind("exec").next().unwrap();
+    assert_eq!(exec["withheld"], true, "{exec}");
+    assert_eq!((text(&exec["path"]), exec["argv"].as_array().unwrap().len()), ("", 0), "{exec}");
+}
+
+#[test]
+fn in_a_pid_namespace_pids_are_those_of_the_namespace() {
+    let (stage, _broker) = stage(&[]);
+    // Of a user namespace, too, as a rootless container has.
+    let mut command = stage.as_user("unshare");
+    command.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]);
+    command.arg(stage.path("proctrace")).args(["record", "--backend", "broker", "--memory=10ms"]);
+    command.args(["-o", "test.ptrace", "--", "sh", "-c"]);
+    command.arg("echo $$; sh -c 'echo $$; sleep 0.1; exit 2'; echo $? > /dev/null");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let pids: Vec<u64> =
+        String::from_utf8_lossy(&output.stdout).lines().map(|line| line.parse().unwrap()).collect();
+    assert!(pids.iter().all(|pid| *pid < 20), "{pids:?}");
+    let events = assert_complete(&stage.path("test.ptrace"));
+    let attach = events.kind("attach").next().unwrap();
+    assert_eq!(u64_of(&attach["pid"]), pids[0], "{attach}");
+    let fork = events.kind("fork").next().unwrap();
+    assert_eq!((u64_of(&fork["pid"]), u64_of(&fork["child_pid"])), (pids[0], pids[1]), "{fork}");
+    assert_eq!(u64_of(&fork["parent_pid"]), pids[0], "{fork}");
+    for kind in ["exec", "exit", "memory", "sample"] {
+        let found: Vec<u64> = events.kind(kind).map(|event| u64_of(&event["pid"])).collect();
+        assert!(found.contains(&pids[1]), "{kind}: {found:?}");
+        assert!(found.iter().all(|pid| *pid < 20), "{kind}: {found:?}");
+    }
+}
+
+fn connected(path: &Path) -> OwnedFd {
+    let socket =
+        socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    connect(socket.as_raw_fd(), &UnixAddr::new(path).unwrap()).unwrap();
+    socket
+}
+
+#[test]
+fn garbage_and_floods_do_not_keep_others_from_recording() {
+    let (stage, mut broker) = stage(&[]);
+    // Connections that ask for nothing, or have gone.
+    let silent: Vec<OwnedFd> = (0..100).map(|_| connected(&broker.socket)).collect();
+    for round in 0..200_usize {
+        let socket = connected(&broker.socket);
+        let garbage: Vec<u8> = (0..round * 37 % 5000).map(|at| (at * round) as u8).collect();
+        // It may have been refused before.
+        let _ = send(socket.as_raw_fd(), &garbage, MsgFlags::MSG_NOSIGNAL);
+        if round % 3 == 0 {
+            let request = format!("{{\"protocol\":{round},\"scope\":{}", "[".repeat(round * 100));
+            let _ = send(socket.as_raw_fd(), request.as_bytes(), MsgFlags::MSG_NOSIGNAL);
+        }
+    }
+    let tell = connected(&broker.socket);
+    let huge = vec![b'x'; 100_000];
+    let _ = send(tell.as_raw_fd(), &huge, MsgFlags::MSG_NOSIGNAL);
+    let output = recorder(&stage, USER, "test.ptrace", &[], &["true"]).output().unwrap();
+    assert!(output.status.success(), "{} {}", said(&output), broker.log());
+    assert_complete(&stage.path("test.ptrace"));
+    drop(silent);
+    broker.wait_for("is refused: no request");
+    assert!(broker.log().contains("is refused: not a request"), "{}", broker.log());
+}
+
+#[test]
+fn several_users_record_at_once() {
+    let (stage, _broker) = stage(&[]);
+    let script = "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i + 1)); done";
+    let users = [USER, USER - 1, USER - 2, USER];
+    let recorders: Vec<(String, Child)> = (0..)
+        .zip(users)
+        .map(|(number, user)| {
+            let trace = format!("{number}.ptrace");
+            let child = recorder(&stage, user, &trace, &[], &["sh", "-c", script]).spawn().unwrap();
+            (trace, child)
+        })
+        .collect();
+    for (trace, recorder) in recorders {
+        let output = recorder.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        assert_eq!(assert_complete(&stage.path(&trace)).forks(false).len(), 50);
+    }
+}
+
+#[test]
+fn what_a_broker_cannot_do_is_refused() {
+    let (stage, broker) = stage(&["--buffers-per-user", "1"]);
+    let output = recorder(&stage, USER, "test.ptrace", &[], &["true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(said(&output).contains("use a smaller --ring-size"), "{}", said(&output));
+    let small =
+        recorder(&stage, USER, "test.ptrace", &["--ring-size", "64KiB"], &["true"]).output();
+    let small = small.unwrap();
+    assert!(small.status.success(), "{}", said(&small));
+    // Nobody but root can be a broker, and there is one for a socket.
+    let mut command = stage.as_user(stage.path("proctrace"));
+    let output = command.args(["broker", "--socket", "mine"]).output().unwrap();
+    assert!(said(&output).contains("a broker needs root"), "{}", said(&output));
+    let mut command = Command::new(stage.path("proctrace"));
+    let output = command.args(["broker", "--socket"]).arg(&broker.socket).output().unwrap();
+    assert!(said(&output).contains("a broker listens at"), "{}", said(&output));
+    // What is not a socket is not removed.
+    let file = stage.path("file");
+    fs::File::create(&file).unwrap().write_all(b"mine").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut command = Command::new(stage.path("proctrace"));
+    let output = command.args(["broker", "--socket"]).arg(&file).output().unwrap();
+    assert!(!output.status.success());
+    assert_eq!(fs::read(&file).unwrap(), b"mine");
+}
