@@ -19,6 +19,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "advise"),
     ("proctrace", "advise_pairs"),
     ("proctrace", "backends"),
+    ("proctrace", "broker"),
     ("proctrace", "compile_commands"),
     ("proctrace", "critical_path"),
     ("proctrace", "ends"),

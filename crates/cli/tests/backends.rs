@@ -199,6 +199,32 @@ fn tasks_that_are_killed_while_they_are_born_are_all_accounted_for() {
     }
 }
 
+#[test]
+fn cpu_time_of_each_process_is_that_of_ebpf() {
+    // One recording within the other: both see the same processes, and neither by the other's means.
+    let stage = Stage::new();
+    let spawn = stage.fixture("spawn");
+    let mut outer = stage.recorder("ebpf", &["--misses", "none"]);
+    outer.arg("setpriv").args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    outer.arg(stage.path("proctrace")).args(["record", "--backend", "ptrace", "--misses", "none"]);
+    outer.args(["--output", "inner.ptrace", "--"]).arg(spawn).args(["2000", "/bin/true", "3"]);
+    let output = outer.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let times = |trace: &str| -> BTreeMap<u64, u64> {
+        let events = Events::of(&stage.path(trace));
+        let ended = events.kind("exit").filter(|exit| exit["process"] == true);
+        ended.map(|exit| (u64_of(&exit["pid"]), u64_of(&exit["run_ns"]))).collect()
+    };
+    let (by_ebpf, by_ptrace) = (times("test.ptrace"), times("inner.ptrace"));
+    assert_eq!(by_ptrace.len(), 2001);
+    let differ: Vec<_> = by_ptrace.iter().filter(|(pid, ns)| by_ebpf[pid] != **ns).collect();
+    // The tracer of an ordinary user cannot ask whether a task has left its CPU when it has ended.
+    assert!(differ.len() <= 10, "{} differ: {differ:?}", differ.len());
+    let (expected, found) =
+        by_ptrace.iter().fold((0, 0), |sums, (pid, ns)| (sums.0 + by_ebpf[pid], sums.1 + ns));
+    assert!(expected.abs_diff(found) * 1000 <= expected, "{found} instead of {expected} ns");
+}
+
 /// Waits until a file has contents.
 fn contents_of(path: &Path) -> String {
     let began = Instant::now();

@@ -136,6 +136,62 @@ fn phases_add_up_to_the_whole() {
 }
 
 #[test]
+fn phases_are_in_the_exports() {
+    let recorded = record(&[], ALL_WAYS);
+    recorded.sound(0);
+    let trace = recorded.trace();
+    let expected: Vec<(String, u64)> = phases(&trace)
+        .iter()
+        .map(|phase| {
+            let lasted_ns = u64_of(&phase["end_ns"]) - u64_of(&phase["begin_ns"]);
+            (text(&phase["name"]).to_owned(), lasted_ns)
+        })
+        .collect();
+    let export = |format: &str| {
+        let output =
+            proctrace().args(["export", "--format", format, "-"]).arg(&trace).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let spans: Vec<Value> = export("otlp")
+        .lines()
+        .flat_map(|line| {
+            let request: Value = serde_json::from_str(line).unwrap();
+            request["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone()
+        })
+        .collect();
+    let is_phase = |span: &&Value| {
+        let attributes = span["attributes"].as_array().unwrap();
+        attributes.iter().any(|attribute| attribute["key"] == "proctrace.phase")
+    };
+    let time = |value: &Value| text(value).parse::<u64>().unwrap();
+    let found: Vec<(String, u64)> = spans
+        .iter()
+        .filter(is_phase)
+        .map(|span| {
+            let times = (time(&span["startTimeUnixNano"]), time(&span["endTimeUnixNano"]));
+            (text(&span["name"]).to_owned(), times.1 - times.0)
+        })
+        .collect();
+    assert_eq!(found, expected);
+    let profile: Value = serde_json::from_str(&export("speedscope")).unwrap();
+    let profiles = profile["profiles"].as_array().unwrap();
+    let of_phases = profiles.iter().find(|profile| profile["name"] == "phases").unwrap();
+    let frames = &profile["shared"]["frames"];
+    let found: Vec<(String, u64)> = of_phases["events"]
+        .as_array()
+        .unwrap()
+        .chunks(2)
+        .map(|events| {
+            let frame = usize::try_from(u64_of(&events[0]["frame"])).unwrap();
+            let lasted_ns = u64_of(&events[1]["at"]) - u64_of(&events[0]["at"]);
+            (text(&frames[frame]["name"]).to_owned(), lasted_ns)
+        })
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn a_report_of_one_phase_has_what_happened_in_it() {
     let recorded = record(&[], ALL_WAYS);
     recorded.sound(0);

@@ -9,7 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Recorder, payload, proctrace, text, u64_of};
+use common::stage::{Broker, Stage};
+use common::{Recorded, Recorder, payload, proctrace, text, u64_of};
 use proctrace_payload::catalog;
 use serde_json::{Value, json};
 
@@ -127,17 +128,42 @@ fn compare(name: &str, scale: &str, workers: &str) {
             .chain(["--work-factor", "0.02", "--work"].map(AsRef::as_ref))
             .chain([work.as_os_str(), "--declare".as_ref(), declaration.as_os_str()]),
     );
-    let what = format!("{name} at scale {scale}");
+    assert_as_declared(&format!("{name} at scale {scale}"), &run, &work, &declaration);
+}
+
+fn assert_as_declared(what: &str, run: &Recorded, work: &Path, declaration: &Path) {
     assert_eq!(run.code(), 0, "{what}: {}", run.stderr());
     assert!(!work.exists(), "{what}: the work directory is still there");
     let check = proctrace().arg("check").arg(run.trace()).output().unwrap();
     assert_eq!(check.status.code(), Some(0), "{what}: {}", String::from_utf8_lossy(&check.stdout));
     let declaration: Value = serde_json::from_slice(&std::fs::read(declaration).unwrap()).unwrap();
-    let (declared, recorded) = (declared(&declaration), recorded(&run.trace(), &work));
+    let (declared, recorded) = (declared(&declaration), recorded(&run.trace(), work));
     for (key, declared) in declared.as_object().unwrap() {
         assert_eq!(*declared, recorded[key], "{what}: {key} as declared, and as recorded");
     }
-    assert_events(&what, &declaration["events"], &String::from_utf8_lossy(&run.output.stdout));
+    assert_events(what, &declaration["events"], &String::from_utf8_lossy(&run.output.stdout));
+}
+
+/// Records a scenario as an ordinary user, at a small scale.
+fn compare_as_user(backend: &str, name: &str) {
+    let mut stage = Stage::new();
+    let broker = (backend == "broker").then(|| Broker::start(&stage, &[]));
+    if let Some(broker) = &broker {
+        stage.socket.clone_from(&broker.socket);
+    }
+    let program = stage.copy(&payload(), "proctrace-payload", 0o755);
+    let work = stage.directory.path().canonicalize().unwrap().join("work");
+    let declaration = stage.path("declared.json");
+    let mut recorder = stage.recorder(backend, &["--quiet"]);
+    recorder.arg(program).args(["run", name, "--scale", "0.01", "--workers", "2", "--seed", "3"]);
+    recorder
+        .args(["--work-factor", "0.02", "--work"])
+        .arg(&work)
+        .arg("--declare")
+        .arg(&declaration);
+    let output = recorder.output().unwrap();
+    let run = Recorded { directory: stage.directory, output };
+    assert_as_declared(&format!("{name} by {backend}"), &run, &work, &declaration);
 }
 
 /// Compares the workers' logs, which the payload prints at its end.
@@ -207,6 +233,20 @@ fn event_loops_in_threads() {
 #[test]
 fn storms() {
     compare_all("storm-");
+}
+
+#[test]
+fn ordinary_users_see_the_same_through_a_broker() {
+    for name in catalog::names() {
+        compare_as_user("broker", name);
+    }
+}
+
+#[test]
+fn ordinary_users_see_the_same_by_ptrace() {
+    for name in catalog::names() {
+        compare_as_user("ptrace", name);
+    }
 }
 
 #[test]

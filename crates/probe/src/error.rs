@@ -8,7 +8,8 @@ use aya::programs::ProgramError;
 pub(crate) const ADVICE: &str = "let a group record what its members run, as root:\n\
     groupadd -r proctrace\n\
     install -g proctrace -m 0750 $(command -v proctrace) /usr/local/bin/proctrace\n\
-    setcap cap_bpf,cap_perfmon+ep /usr/local/bin/proctrace";
+    setcap cap_bpf,cap_perfmon+ep /usr/local/bin/proctrace\n\
+    or serve all users: proctrace broker (docs/broker.md)";
 
 /// The reasons why recording is not possible.
 #[derive(Debug, thiserror::Error)]

@@ -53,9 +53,7 @@ impl Io {
 impl Usage {
     /// All of it; None if the task is gone.
     pub(crate) fn of(tgid: Tid, tid: Tid) -> Option<Self> {
-        let mut usage = Self::of_stat(tgid, tid)?;
-        usage.complete(tgid, tid);
-        Some(usage)
+        Some(Self { io: Io::of(tgid, tid), ..Self::of_stat(tgid, tid)? })
     }
 
     /// State, CPU time and faults only.
@@ -69,11 +67,6 @@ impl Usage {
             usage.run_ns = usage.utime_ns.saturating_add(usage.stime_ns);
         }
         Some(usage)
-    }
-
-    /// I/O.
-    pub(crate) fn complete(&mut self, tgid: Tid, tid: Tid) {
-        self.io = Io::of(tgid, tid);
     }
 
     fn parse(stat: &[u8]) -> Option<Self> {
@@ -116,12 +109,12 @@ pub(crate) fn schedstat(tid: Tid) -> Option<(u64, u64)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Whether a task is not on a CPU, and so its CPU time is final if it has ended. If this may not be read,
-/// there is nothing to wait for.
-pub(crate) fn is_off_cpu(tid: Tid) -> bool {
+/// Whether a task is on a CPU, so that its CPU time is not final even if it has ended. None if that may not be
+/// read.
+pub(crate) fn is_on_cpu(tid: Tid) -> Option<bool> {
     let mut buffer = [0; 32];
-    read(&format!("/proc/{tid}/syscall"), &mut buffer)
-        .is_none_or(|text| !text.starts_with(b"running"))
+    let text = read(&format!("/proc/{tid}/syscall"), &mut buffer)?;
+    Some(text.starts_with(b"running"))
 }
 
 /// Peak RSS in pages, and the real parent.

@@ -76,7 +76,7 @@ impl Alive {
                 continue;
             }
             (task.run_ns, task.state) = (Some(usage.run_ns), usage.state);
-            usage.complete(task.tgid, task.tid);
+            usage.io = Io::of(task.tgid, task.tid);
             let sample = sample_of(*serial, task, &usage, pass == Pass::Final);
             samples.extend_from_slice(sample.as_bytes());
             tick.sampled += 1;

@@ -81,8 +81,9 @@ impl Format {
                 TimelineParts { runs: true, path: true, counters: true, phases: true, ..none }
             }
             Self::Folded(_) => TimelineParts { stacks: true, ..none },
-            Self::Speedscope => TimelineParts { stacks: true, path: true, ..none },
-            Self::CompileCommands | Self::Otlp => TimelineParts { runs: true, ..none },
+            Self::Speedscope => TimelineParts { stacks: true, path: true, phases: true, ..none },
+            Self::CompileCommands => TimelineParts { runs: true, ..none },
+            Self::Otlp => TimelineParts { runs: true, phases: true, ..none },
         }
     }
 

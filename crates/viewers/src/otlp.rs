@@ -1,12 +1,15 @@
 //! OTLP spans as JSON (opentelemetry-proto, ExportTraceServiceRequest): one for each process, and
-//! below it one for each of its program runs. A process is below the program run that forked it.
+//! below it one for each of its program runs. A process is below the program run that forked it, a phase below
+//! the first process.
 //!
 //! A line is a whole request, as collectors read files; large recordings are several lines.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use proctrace_findings::{Outcome, Timeline, TimelineItem, TimelineProcess, TimelineRun};
+use proctrace_findings::{
+    Outcome, Timeline, TimelineItem, TimelinePhase, TimelineProcess, TimelineRun,
+};
 use serde::Serialize;
 
 use crate::{Viewer, Written, json, text};
@@ -29,6 +32,8 @@ pub(crate) struct Otlp<W> {
     written: u64,
     /// Pids of processes, by number.
     pids: Vec<i32>,
+    first: Option<u32>,
+    phases: u32,
 }
 
 /// What a span is of.
@@ -36,6 +41,7 @@ pub(crate) struct Otlp<W> {
 enum Span {
     Process(u32),
     Run(u32),
+    Phase(u32),
 }
 
 /// A span of opentelemetry-proto.
@@ -135,6 +141,7 @@ impl Span {
         let id = match self {
             Self::Process(process) => 1 << 32 | u64::from(process),
             Self::Run(run) => 2 << 32 | u64::from(run),
+            Self::Phase(phase) => 3 << 32 | u64::from(phase),
         };
         format!("{id:016x}")
     }
@@ -169,6 +176,8 @@ impl<W: Write> Otlp<W> {
             line: json::Lines::default(),
             written: 0,
             pids: Vec::new(),
+            first: None,
+            phases: 0,
         })
     }
 
@@ -208,6 +217,7 @@ impl<W: Write> Otlp<W> {
 
     fn process(&mut self, of: &TimelineProcess<'_>) -> io::Result<()> {
         self.pids.push(of.pid);
+        self.first.get_or_insert(of.process);
         let parent = of.forker.map(|forker| match forker.run {
             Some(run) => Span::Run(run),
             None => Span::Process(forker.process),
@@ -247,6 +257,14 @@ impl<W: Write> Otlp<W> {
         let times = (run.begin_ns, run.end_ns);
         self.put(ids, text::program(run.program), times, run.outcome, values)
     }
+
+    fn phase(&mut self, phase: &TimelinePhase<'_>) -> io::Result<()> {
+        let ids = (Span::Phase(self.phases), self.first.map(Span::Process));
+        self.phases = self.phases.saturating_add(1);
+        let times = (phase.begin_ns, Some(phase.end_ns));
+        let values = Attributes::default().and("proctrace.phase", Some(phase.name));
+        self.put(ids, phase.name, times, None, values)
+    }
 }
 
 /// 16 bytes that differ from one recording to another: FNV-1a of its host and start.
@@ -275,6 +293,7 @@ impl<W: Write> Viewer for Otlp<W> {
         match item {
             TimelineItem::Process(process) => self.process(process),
             TimelineItem::Run(run) => self.run(run),
+            TimelineItem::Phase(phase) => self.phase(phase),
             _ => Ok(()),
         }
     }

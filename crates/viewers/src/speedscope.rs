@@ -1,9 +1,9 @@
-//! The file format of speedscope: the critical path in order of time, and chains of programs by CPU
-//! time, lifetime and number.
+//! The file format of speedscope: the critical path and the phases in order of time, and chains of programs
+//! by CPU time, lifetime and number.
 
 use std::io::{self, Write};
 
-use proctrace_findings::{Timeline, TimelineItem, TimelineStep};
+use proctrace_findings::{Timeline, TimelineItem, TimelinePhase, TimelineStep};
 use serde_json::{Value, json};
 
 use crate::stacks::{Stacks, Weighed};
@@ -25,6 +25,8 @@ pub(crate) struct Speedscope<W> {
     profiles: json::Lines,
     /// The events of the critical path, of which the profile is open, and when they end.
     path: Option<(json::Lines, u64)>,
+    /// The events of the phases, and when they end.
+    phases: (Vec<Value>, u64),
 }
 
 impl<W: Write> Speedscope<W> {
@@ -39,6 +41,7 @@ impl<W: Write> Speedscope<W> {
             stacks: Stacks::default(),
             profiles: json::Lines::default(),
             path: None,
+            phases: (Vec::new(), 0),
         })
     }
 
@@ -70,6 +73,15 @@ impl<W: Write> Speedscope<W> {
         Ok(())
     }
 
+    fn phase(&mut self, phase: &TimelinePhase<'_>) {
+        let (events, end_ns) = &mut self.phases;
+        let frame = self.stacks.names.number_of(phase.name);
+        let begin_ns = phase.begin_ns.max(*end_ns);
+        *end_ns = phase.end_ns.max(begin_ns);
+        events.push(json!({"type": "O", "frame": frame, "at": begin_ns}));
+        events.push(json!({"type": "C", "frame": frame, "at": *end_ns}));
+    }
+
     fn end_path(&mut self) -> io::Result<()> {
         match self.path.take() {
             Some((_, end_ns)) => write!(self.out, "],\"endValue\":{end_ns}}}"),
@@ -95,6 +107,10 @@ impl<W: Write> Viewer for Speedscope<W> {
     fn take(&mut self, item: &TimelineItem<'_>) -> io::Result<()> {
         match item {
             TimelineItem::Step(step) => self.step(step),
+            TimelineItem::Phase(phase) => {
+                self.phase(phase);
+                Ok(())
+            }
             TimelineItem::Stack(stack) => {
                 self.stacks.add(stack);
                 Ok(())
@@ -105,6 +121,14 @@ impl<W: Write> Viewer for Speedscope<W> {
 
     fn finish(mut self: Box<Self>) -> io::Result<Written> {
         self.end_path()?;
+        let (events, end_ns) = std::mem::take(&mut self.phases);
+        if !events.is_empty() {
+            let profile = json!({
+                "type": "evented", "name": "phases", "unit": "nanoseconds",
+                "startValue": 0, "endValue": end_ns, "events": events,
+            });
+            self.profiles.push(&mut self.out, &profile)?;
+        }
         let first = self.profiles.written;
         for (name, unit, weight) in PROFILES {
             if self.stacks.knows(weight) {

@@ -17,6 +17,7 @@ pub(super) fn write(target: &str, corpus: &Path) -> Result<()> {
         "record-decoder" => blocks()?,
         "replay" => blocks()?.iter().map(|block| as_replayed(block)).collect(),
         "import" => logs()?,
+        "broker" => regressions("broker")?,
         "rules" => texts("analysis/rules", "toml")?,
         "budget" => [texts("fixtures/gates", "toml")?, texts("fixtures/gates", "json")?].concat(),
         // A byte of 0xff and a number denote each known attack string.
@@ -59,6 +60,13 @@ fn logs() -> Result<Vec<Vec<u8>>> {
         .iter()
         .flat_map(|path| [b's', b'2'].map(|how| [&[how], &read(path)[..]].concat()))
         .collect())
+}
+
+/// The inputs that ordinary tests run.
+fn regressions(target: &str) -> Result<Vec<Vec<u8>>> {
+    let directory = root().join("fuzz/regressions").join(target);
+    let entries = fs::read_dir(directory).context("cannot read the regression inputs")?;
+    Ok(entries.flatten().filter_map(|entry| fs::read(entry.path()).ok()).collect())
 }
 
 /// The small traces; larger ones contain nothing else.

@@ -94,6 +94,7 @@ fn trace(shared: &Shared, settings: &Settings, orders: RawFd, bell: RawFd, recor
         own_pid_namespace: procfs::link(unsafe { libc::getpid() }, "ns/pid"),
         environments: Environments::default(),
         numbers: Numbers::default(),
+        may_see_ended: true,
         is_idle: false,
         record: Vec::new(),
     };

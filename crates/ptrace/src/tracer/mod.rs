@@ -69,6 +69,8 @@ struct Tracer<'a> {
     own_pid_namespace: Option<Vec<u8>>,
     environments: Environments,
     numbers: Numbers,
+    /// Whether it has not been refused yet to ask whether an ended task is on a CPU.
+    may_see_ended: bool,
     /// Nothing is recorded any more; tasks are only let go on.
     is_idle: bool,
     /// A record under construction.

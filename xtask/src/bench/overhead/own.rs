@@ -17,6 +17,19 @@ pub(super) fn command(site: &Site, options: &[&str]) -> Command {
     command
 }
 
+/// The same through a broker that serves this run only. The payload takes its time itself.
+pub(super) fn by_broker(site: &Site) -> Result<Command> {
+    const SCRIPT: &str = r#"
+        "$1" broker --socket "$2.socket" 2> "$2.log" & broker=$!
+        until grep -q ready "$2.log"; do sleep 0.01; done
+        program=$1; base=$2; shift 2
+        "$program" record --quiet --backend broker --broker "$base.socket" --output "$base" -- "$@"
+        status=$?; kill $broker; wait $broker; exit $status"#;
+    let mut command = as_root("sh");
+    command.args(["-c", SCRIPT, "sh"]).arg(site.release.join("proctrace")).arg(site.out(""));
+    Ok(command)
+}
+
 pub(super) fn count(site: &Site) -> Result<Seen> {
     let header = ask(site, &["dump", "--header"])?;
     let report = ask(site, &["report", "--json"])?;

@@ -76,6 +76,30 @@ pub(super) const TRACERS: &[Tracer] = &[
         how: How::Starts(|site| Ok(own::command(site, &["--waits", "none"]))),
         count: own::count,
     },
+    // What ordinary users have.
+    Tracer {
+        name: "proctrace, broker",
+        programs: &[],
+        version: "",
+        how: How::Starts(own::by_broker),
+        count: own::count,
+    },
+    Tracer {
+        name: "proctrace, ptrace",
+        programs: &[],
+        version: "",
+        how: How::Starts(|site| Ok(own::command(site, &["--backend", "ptrace"]))),
+        count: own::count,
+    },
+    Tracer {
+        name: "proctrace, ptrace, no look-ups",
+        programs: &[],
+        version: "",
+        how: How::Starts(|site| {
+            Ok(own::command(site, &["--backend", "ptrace", "--misses", "none"]))
+        }),
+        count: own::count,
+    },
     Tracer {
         name: "strace",
         programs: &[&["strace"]],
