@@ -75,7 +75,11 @@ impl<'a> Analysis<'a> {
         })
     }
 
-    fn without_advice(&self) -> Result<Findings, AnalysisError> {
+    /// All findings but the advice, which takes as long as a third of all else.
+    ///
+    /// # Errors
+    /// If a table cannot be computed, which would be a bug in this crate.
+    pub fn without_advice(&self) -> Result<Findings, AnalysisError> {
         self.prepare()?;
         let recording = self.recording;
         let health = self.health();

@@ -68,7 +68,7 @@ pub use sections::Section;
 pub use stats::pearson;
 pub use tables::{
     Answer, Batch, ColumnKind, ColumnSchema, Columnar, ColumnarFile, Query, QueryError, TABLES,
-    TableSchema, batches, tables_markdown,
+    TableSchema, TablesQuery, batches, table_markdown, tables_markdown,
 };
 pub use timeline::{timeline, timeline_items};
 

@@ -79,6 +79,7 @@ impl Scene {
             lookups_timed_one_in: None,
             waits_min_ns: None,
             env_names: Vec::new(),
+            job: std::collections::BTreeMap::new(),
             hooks: Vec::new(),
             // Short, so that every scene has enough ticks.
             tick_ns: Some(1_000),

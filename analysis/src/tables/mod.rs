@@ -11,6 +11,7 @@ mod frame;
 mod guard;
 mod marking;
 pub(crate) mod nearest;
+mod other;
 mod query;
 mod rows;
 mod schema;
@@ -21,8 +22,9 @@ use std::path::Path;
 
 pub use answer::Answer;
 pub use files::{Batch, Columnar, ColumnarFile, batches};
+pub use other::TablesQuery;
 pub use query::{Query, QueryError};
-pub use schema::{ColumnKind, ColumnSchema, TABLES, TableSchema, tables_markdown};
+pub use schema::{ColumnKind, ColumnSchema, TABLES, TableSchema, table_markdown, tables_markdown};
 
 use crate::error::AnalysisError;
 use crate::recording::Recording;

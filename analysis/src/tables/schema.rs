@@ -62,7 +62,8 @@ impl ColumnKind {
         }
     }
 
-    pub(crate) fn dtype(self) -> DataType {
+    /// Its type in a data frame.
+    pub fn dtype(self) -> DataType {
         match self {
             Self::U32 => DataType::UInt32,
             Self::U64 => DataType::UInt64,
@@ -79,7 +80,8 @@ impl ColumnKind {
 impl ColumnSchema {
     /// The unit of its values, derived from its name.
     pub fn unit(&self) -> Option<&'static str> {
-        const UNITS: [(&str, &str); 3] = [("_ns", "ns"), ("_bytes", "B"), ("_percent", "%")];
+        const UNITS: [(&str, &str); 4] =
+            [("_ns", "ns"), ("_us", "us"), ("_bytes", "B"), ("_percent", "%")];
         UNITS.iter().find(|(ending, _)| self.name.ends_with(ending)).map(|(_, unit)| *unit)
     }
 }
@@ -100,17 +102,23 @@ impl TableSchema {
 pub fn tables_markdown() -> String {
     let mut out = String::from(INTRODUCTION);
     for table in TABLES {
-        out.push_str(&format!("\n## `{}`\n\n{}\n\n", table.name, table.says));
-        out.push_str("| column | type | unit | meaning |\n|---|---|---|---|\n");
-        for column in table.columns {
-            out.push_str(&format!(
-                "| `{}` | {} | {} | {} |\n",
-                column.name,
-                column.kind.sql(),
-                column.unit().unwrap_or_default(),
-                column.says
-            ));
-        }
+        out.push_str(&table_markdown(table));
+    }
+    out
+}
+
+/// A table and its columns, as a section of a page.
+pub fn table_markdown(table: &TableSchema) -> String {
+    let mut out = format!("\n## `{}`\n\n{}\n\n", table.name, table.says);
+    out.push_str("| column | type | unit | meaning |\n|---|---|---|---|\n");
+    for column in table.columns {
+        out.push_str(&format!(
+            "| `{}` | {} | {} | {} |\n",
+            column.name,
+            column.kind.sql(),
+            column.unit().unwrap_or_default(),
+            column.says
+        ));
     }
     out
 }

@@ -4,6 +4,8 @@
 mod advise;
 #[cfg(feature = "analyse")]
 mod compare;
+#[cfg(feature = "analyse")]
+mod fleet;
 mod import;
 #[cfg(feature = "analyse")]
 mod inspect;
@@ -29,6 +31,8 @@ pub(crate) use self::compare::{
     Annotations, DiffArgs, DiffFormat, GateAction, GateArgs, GateOptions, GateRunArgs, MetricsArgs,
     MetricsFormat,
 };
+#[cfg(feature = "analyse")]
+pub(crate) use self::fleet::{AboutArgs, Engine, FleetArgs, RecordSummaryArgs, SummarizeArgs};
 pub(crate) use self::import::{ImportArgs, ImportLog, ImportOutput};
 #[cfg(feature = "analyse")]
 pub(crate) use self::inspect::{InspectFormat, PsArgs, PsOrder, ShowArgs, TreeArgs, TreeOrder};
@@ -85,6 +89,10 @@ pub(crate) enum Command {
     Query(QueryArgs),
     #[cfg(feature = "analyse")]
     Export(ExportArgs),
+    #[cfg(feature = "analyse")]
+    Summarize(SummarizeArgs),
+    #[cfg(feature = "analyse")]
+    Fleet(FleetArgs),
     #[cfg(feature = "analyse")]
     Diff(DiffArgs),
     #[cfg(feature = "analyse")]

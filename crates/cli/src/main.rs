@@ -18,6 +18,8 @@ mod exit_code;
 #[cfg(feature = "analyse")]
 mod export;
 #[cfg(feature = "analyse")]
+mod fleet;
+#[cfg(feature = "analyse")]
 mod gate;
 mod import;
 mod invoker;
@@ -52,6 +54,8 @@ mod silence;
 mod source;
 #[cfg(feature = "analyse")]
 mod startup;
+#[cfg(feature = "analyse")]
+mod summarize;
 mod top;
 #[cfg(feature = "analyse")]
 mod tree;
@@ -87,6 +91,10 @@ fn main() -> ExitCode {
         Command::Query(args) => (exit_code::FAILED, query::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Export(args) => (exit_code::FAILED, export::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Summarize(args) => (exit_code::FAILED, summarize::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Fleet(args) => (exit_code::FAILED, fleet::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Diff(args) => (exit_code::FAILED, diff::run(&args)),
         #[cfg(feature = "analyse")]

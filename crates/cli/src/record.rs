@@ -28,6 +28,8 @@ use crate::watch::Watch;
 use crate::{exit_code, invoker, say};
 
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
+    #[cfg(feature = "analyse")]
+    crate::summarize::about(&args.summary.about)?;
     let invoker = invoker::find(args.user.as_deref())?;
     let (identity, environment) = match invoker {
         Some(invoker) => (Some(invoker.identity), invoker.environment),
@@ -37,10 +39,14 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
         true => Some(Arc::new(OwnCgroup::create().context("cannot create a cgroup")?)),
         false => None,
     };
+    let mut batch_job = BTreeMap::new();
     let command = match args.command.is_empty() {
         true => None,
         false => {
             let environment = environment.unwrap_or_else(|| std::env::vars_os().collect());
+            if !args.no_env {
+                batch_job = job_variables(&environment);
+            }
             match command(&args.command, environment) {
                 Ok(command) => Some(command),
                 Err(error) => return Ok(cannot_execute(&error)),
@@ -59,6 +65,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     let options = options(args, own_cgroup.as_deref());
     let job = Job {
         arguments: &args.command,
+        batch_job,
         command: command.as_ref(),
         options: &options,
         backend: &backend(args)?,
@@ -80,6 +87,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
 pub(crate) struct Job<'a> {
     /// The command line; empty if no command is launched.
     pub(crate) arguments: &'a [OsString],
+    /// The variables by which the command knows its batch job.
+    pub(crate) batch_job: BTreeMap<String, String>,
     pub(crate) command: Option<&'a Command>,
     pub(crate) options: &'a Options,
     pub(crate) backend: &'a Backend,
@@ -114,7 +123,10 @@ impl Job<'_> {
                  requires root or CAP_SYS_PTRACE",
             );
         }
-        let header = header(self.arguments, self.options, &*source)?;
+        let header = trace::Header {
+            job: self.batch_job.clone(),
+            ..header(self.arguments, self.options, &*source)?
+        };
         let mut output = Output::create(self.output, self.owner, &header)?
             .announced(self.announced)
             .quiet(self.quiet)
@@ -159,6 +171,19 @@ pub(crate) fn command(
     let search_path = environment.iter().find(|(name, _)| name == "PATH");
     let program = find_program(&arguments[0], search_path.map(|(_, path)| &**path))?;
     Ok(Command::new(program, arguments.iter().cloned(), environment))
+}
+
+/// Longer values are no identifiers.
+const JOB_VALUE_BYTES_MAX: usize = 1024;
+
+/// The variables of an environment by which a command knows its batch job.
+fn job_variables(environment: &[(OsString, OsString)]) -> BTreeMap<String, String> {
+    let of = |name: &&'static str| {
+        let (_, value) = environment.iter().find(|(found, _)| found == name)?;
+        let fits = !value.is_empty() && value.len() <= JOB_VALUE_BYTES_MAX;
+        fits.then(|| ((*name).to_owned(), to_text(value.as_bytes()).into_owned()))
+    };
+    trace::JOB_VARIABLES.iter().filter_map(of).collect()
 }
 
 /// Reports the reason, and selects one of a shell's two exit codes for it.
@@ -290,6 +315,7 @@ fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Res
         lookups_timed_one_in: options.time_one_in,
         waits_min_ns: options.waits_min.map(nanoseconds),
         env_names: options.env_names.clone(),
+        job: BTreeMap::new(),
         hooks: Vec::new(),
         tick_ns: tick_ns(),
         knowledge: BTreeMap::new(),
@@ -337,6 +363,8 @@ fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
         return Err(error).with_context(|| format!("cannot write {}", args.output.display()));
     }
     tell(args, &header, &finished, &written);
+    #[cfg(feature = "analyse")]
+    crate::summarize::recorded(&written.path, &args.summary, args.quiet)?;
     Ok(match outcome {
         Some(outcome) => status_of(outcome),
         None if args.command.is_empty() => ExitCode::SUCCESS,

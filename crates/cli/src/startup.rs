@@ -102,6 +102,7 @@ impl Bench<'_> {
         let trace = self.directory.path().join("run.ptrace");
         let job = Job {
             arguments: self.arguments,
+            batch_job: std::collections::BTreeMap::new(),
             command: Some(command),
             options: &self.options,
             backend: &self.backend,

@@ -46,6 +46,7 @@ pub fn blank(backend: &str, scope: &str, started_unix_ns: u64) -> Header {
         lookups_timed_one_in: None,
         waits_min_ns: None,
         env_names: Vec::new(),
+        job: BTreeMap::new(),
         tick_ns: None,
         hooks: Vec::new(),
         knowledge: BTreeMap::new(),

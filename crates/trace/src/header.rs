@@ -11,6 +11,73 @@ use crate::knowledge::{Knowledge, Quantity};
 /// which the kernel limits to a quarter of the stack (2 MiB, 6 MiB with an unlimited one).
 pub(crate) const HEADER_BYTES_MAX: usize = 16 << 20;
 
+/// Variables by which batch systems tell a job who it is; docs/fleet.md says what is made of them. They are the same for
+/// all processes of a job, so they are kept in the header and not with each exec.
+pub const JOB_VARIABLES: &[&str] = &[
+    // Slurm: sbatch(1), OUTPUT ENVIRONMENT VARIABLES.
+    "SLURM_JOB_ID",
+    "SLURM_ARRAY_JOB_ID",
+    "SLURM_ARRAY_TASK_ID",
+    "SLURM_JOB_PARTITION",
+    "SLURM_CLUSTER_NAME",
+    "SLURM_JOB_USER",
+    "SLURM_CPUS_PER_TASK",
+    "SLURM_CPUS_ON_NODE",
+    // PBS: qsub(1B) of OpenPBS.
+    "PBS_JOBID",
+    "PBS_QUEUE",
+    "PBS_SERVER",
+    "PBS_O_LOGNAME",
+    "NCPUS",
+    // HTCondor: "Environment variables for jobs" of its manual. The job's number is in the file.
+    "_CONDOR_JOB_AD",
+    "_CONDOR_SLOT",
+    "CONDOR_ID",
+    // PanDA and its pilot.
+    "PandaID",
+    "PANDAID",
+    "PanDA_TaskID",
+    "PANDA_RESOURCE",
+    "PILOT_SITENAME",
+    "ATHENA_CORE_NUMBER",
+    // DIRAC: the job wrapper and the pilot.
+    "DIRACJOBID",
+    "JOBID",
+    "DIRACSITE",
+    "DIRAC_SITE",
+    "DIRAC_PROCESSORS",
+    // AliEn and JAliEn: the job agent.
+    "ALIEN_PROC_ID",
+    "ALIEN_SITE",
+    "ALIEN_USER",
+    "CE_NAME",
+    "CPUCores",
+    // GitHub Actions: "Variables reference" of its documentation.
+    "GITHUB_RUN_ID",
+    "GITHUB_RUN_ATTEMPT",
+    "GITHUB_JOB",
+    "GITHUB_WORKFLOW",
+    "GITHUB_REPOSITORY",
+    "GITHUB_SHA",
+    "GITHUB_ACTOR",
+    // GitLab CI: "Predefined CI/CD variables reference".
+    "CI_JOB_ID",
+    "CI_JOB_NAME",
+    "CI_PROJECT_PATH",
+    "CI_COMMIT_SHA",
+    "CI_SERVER_HOST",
+    "GITLAB_USER_LOGIN",
+    // Jenkins: "Using environment variables" of its handbook.
+    "JENKINS_URL",
+    "JOB_NAME",
+    "BUILD_NUMBER",
+    "NODE_NAME",
+    "GIT_COMMIT",
+    // All: environ(7).
+    "LOGNAME",
+    "USER",
+];
+
 /// Where and how a recording was made. Strings that are really bytes (arguments, paths) are escaped
 /// by `proctrace_wire::escape`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,6 +140,10 @@ pub struct Header {
     pub waits_min_ns: Option<u64>,
     /// Environment variables that are recorded.
     pub env_names: Vec<String>,
+    /// Those of [`JOB_VARIABLES`] that the command was given; empty if a running process is recorded,
+    /// with `--no-env`, and in traces made before they were recorded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub job: BTreeMap<String, String>,
     /// Length of a scheduler tick in nanoseconds; None in traces made before it was recorded.
     #[serde(default)]
     pub tick_ns: Option<u64>,

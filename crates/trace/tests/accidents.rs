@@ -42,6 +42,7 @@ fn header() -> Header {
         interval_ns: 100_000_000,
         ring_bytes: 1 << 20,
         env_names: vec!["PATH".into()],
+        job: std::collections::BTreeMap::new(),
         hooks: Vec::new(),
         tick_ns: Some(4_000_000),
         knowledge: Default::default(),

@@ -34,6 +34,18 @@ pub(crate) fn parse_percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// NAME=VALUE, both not empty; a name is one word.
+#[cfg(feature = "analyse")]
+pub(crate) fn parse_label(text: &str) -> Result<(String, String), String> {
+    let word = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && word(name) && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("expected NAME=VALUE, with a name of letters, digits, _, . and -".to_owned()),
+    }
+}
+
 /// A wall time, as the base of rates per second.
 #[cfg(feature = "analyse")]
 pub(crate) fn parse_wall(text: &str) -> Result<Duration, String> {

@@ -120,7 +120,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) env: Vec<String>,
 
-    /// Record no environment variables.
+    /// Record no environment variables, and not those by which the command knows its batch job.
     #[arg(long, conflicts_with = "env")]
     pub(crate) no_env: bool,
 
@@ -160,6 +160,10 @@ pub(crate) struct RecordArgs {
         value_parser = parse_interval
     )]
     pub(crate) progress: Option<Duration>,
+
+    #[cfg(feature = "analyse")]
+    #[command(flatten)]
+    pub(crate) summary: super::fleet::RecordSummaryArgs,
 
     /// Print only warnings and errors on stderr.
     #[arg(short, long)]

@@ -46,6 +46,7 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
         say::note(&format!("run {number} of {}", args.runs));
         let job = Job {
             arguments: &args.command,
+            batch_job: std::collections::BTreeMap::new(),
             command: Some(&command),
             options: &options,
             backend: &backend,

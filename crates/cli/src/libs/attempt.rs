@@ -241,6 +241,7 @@ impl Bench<'_> {
     fn record(&self, command: &Command, trace: &Path) -> Result<Outcome> {
         let job = Job {
             arguments: self.arguments,
+            batch_job: std::collections::BTreeMap::new(),
             command: Some(command),
             options: &self.options,
             backend: &self.backend,

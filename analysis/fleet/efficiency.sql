@@ -1,0 +1,18 @@
+-- Efficiency by site and release: CPU time over the time of the cores that jobs had.
+WITH known AS (
+  SELECT coalesce(site, '-') AS site, coalesce(release, '-') AS release, cpu_us, wall_us * cores AS capacity_us, exit_code
+  FROM jobs
+  WHERE cpu_us IS NOT NULL AND wall_us IS NOT NULL AND cores IS NOT NULL
+),
+sums AS (
+  SELECT site, release, count(*) AS jobs,
+    CAST(sum(CASE WHEN exit_code <> 0 THEN 1 ELSE 0 END) AS BIGINT) AS failed_jobs,
+    CAST(sum(cpu_us) AS BIGINT) AS cpu_us,
+    CAST(sum(capacity_us) AS BIGINT) AS capacity_us
+  FROM known
+  GROUP BY site, release
+)
+SELECT site, release, jobs, failed_jobs, cpu_us, capacity_us,
+  CASE WHEN capacity_us > 0 THEN CAST(cpu_us AS DOUBLE) * 100 / capacity_us END AS efficiency_percent
+FROM sums
+ORDER BY site, release

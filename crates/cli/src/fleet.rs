@@ -1,0 +1,131 @@
+//! `proctrace fleet`: questions about many jobs.
+
+use std::io::{BufWriter, IsTerminal, Write, stdout};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail};
+use proctrace_findings::Rows;
+use proctrace_fleet::{
+    ENGINES_SCRIPT, FLEET_QUERIES, FleetError, FleetQuery, ask, handed_back, handed_over,
+};
+use proctrace_report::{rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
+
+use crate::args::{Engine, FleetArgs, RowsFormat};
+use crate::exit_code::Misuse;
+use crate::print;
+
+pub(crate) fn run(args: &FleetArgs) -> Result<ExitCode> {
+    let Some(query) = &args.query else { return list() };
+    let sql = sql_of(query)?;
+    if args.print {
+        stdout().lock().write_all(sql.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(directory) = &args.directory else {
+        bail!(Misuse("which fleet? proctrace fleet QUERY DIR".to_owned()));
+    };
+    if !directory.is_dir() {
+        bail!(Misuse(format!("{} is no directory", directory.display())));
+    }
+    if args.format == RowsFormat::Parquet && stdout().is_terminal() {
+        bail!(Misuse("Parquet cannot be printed to a terminal".to_owned()));
+    }
+    let mut out = BufWriter::new(stdout().lock());
+    let rows = match args.engine {
+        Engine::Polars => {
+            let answer = ask(directory, &args.layout, sql).map_err(misuse)?;
+            if args.format == RowsFormat::Parquet {
+                answer.parquet(&mut out)?;
+                out.flush()?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            answer.rows(0, answer.height())?
+        }
+        Engine::Duckdb => elsewhere(args, directory, sql, "duckdb")?,
+        Engine::Spark => elsewhere(args, directory, sql, "spark")?,
+    };
+    put(&rows, args.format, &mut out)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list() -> Result<ExitCode> {
+    let mut out = stdout().lock();
+    for query in FLEET_QUERIES {
+        let head = format!("  {:14}", query.name);
+        let mut lines = print::wrapped(&query.says(), head.len()).into_iter();
+        writeln!(out, "{head}{}", lines.next().unwrap_or_default())?;
+        for line in lines {
+            writeln!(out, "{}{line}", " ".repeat(head.len()))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The SQL of a question; what contains a blank is SQL itself.
+fn sql_of(query: &str) -> Result<&str> {
+    if query.contains(char::is_whitespace) {
+        return Ok(query);
+    }
+    let names = || FLEET_QUERIES.iter().map(|query| query.name).collect::<Vec<_>>().join(", ");
+    let known = FleetQuery::named(query).map(|query| query.sql);
+    known.with_context(|| Misuse(format!("there is no question {query:?}; there are {}", names())))
+}
+
+/// Errors in the SQL are errors in the arguments.
+fn misuse(error: FleetError) -> anyhow::Error {
+    match error {
+        FleetError::Query(error) => Misuse(error.to_string()).into(),
+        error => error.into(),
+    }
+}
+
+/// The rows that another engine answers.
+fn elsewhere(args: &FleetArgs, directory: &Path, sql: &str, engine: &str) -> Result<Rows> {
+    if args.format == RowsFormat::Parquet {
+        bail!(Misuse("only the engine that is built in writes Parquet".to_owned()));
+    }
+    let asked = handed_over(directory, &args.layout, sql, engine)?;
+    let python = || format!("cannot run {}", args.python.display());
+    let mut child = Command::new(&args.python)
+        .args(["-c", ENGINES_SCRIPT])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(python)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A script that fails at once does not read; its own message says why.
+        let _ = stdin.write_all(asked.as_bytes());
+    }
+    let output = child.wait_with_output().with_context(python)?;
+    if !output.status.success() {
+        bail!(
+            "{engine} did not answer: {}; --python names a Python that has the package",
+            output.status
+        );
+    }
+    let printed = String::from_utf8_lossy(&output.stdout);
+    handed_back(&printed).with_context(|| format!("{engine} printed something else than rows"))
+}
+
+fn put(rows: &Rows, format: RowsFormat, out: &mut impl Write) -> Result<()> {
+    match format {
+        RowsFormat::Text | RowsFormat::Parquet => {
+            let text = rows_text(rows, rows.height(), print::style(None));
+            out.write_all(text.as_bytes())?;
+        }
+        RowsFormat::Csv => {
+            rows_csv_names(rows, out)?;
+            rows_csv(rows, out)?;
+        }
+        RowsFormat::Ndjson => rows_ndjson(rows, out)?,
+        RowsFormat::Json => {
+            out.write_all(b"[")?;
+            let mut first = true;
+            rows_json(rows, &mut first, out)?;
+            out.write_all(if first { b"]\n" } else { b"\n]\n" })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! `proctrace summarize` and `record --summary`, from recordings of real jobs.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![cfg(feature = "analyse")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{Recorder, header, proctrace};
+
+/// The files below a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+fn bytes(files: &[PathBuf]) -> u64 {
+    files.iter().map(|file| file.metadata().unwrap().len()).sum()
+}
+
+#[test]
+fn a_job_of_a_batch_system_is_summarized_with_or_without_its_trace() {
+    let directory = tempfile::tempdir().unwrap();
+    let lake = directory.path().join("lake");
+    let key = directory.path().join("key");
+    std::fs::write(&key, "a key of sixteen or more bytes\n").unwrap();
+    let recorder = |more: &[&str]| {
+        Recorder::new()
+            .env("PBS_JOBID", "42.head")
+            .env("PBS_QUEUE", "long")
+            .option(["--label", "site=T9", "--summary"])
+            .option([&lake])
+            .option([Path::new("--user-key"), &key])
+            .option(more)
+    };
+    let kept = recorder(&[]).run(["sh", "-c", "true; sleep 0.01; exit 3"]);
+    kept.sound(3);
+    assert!(kept.stderr().contains("summary in "), "{}", kept.stderr());
+    let job = &header(&kept.trace())["header"]["job"];
+    assert_eq!(job["PBS_JOBID"], "42.head");
+    let first = files(&lake);
+    assert_eq!(first.len(), 4, "{first:?}");
+    assert!(first.iter().all(|file| file.extension().is_some_and(|it| it == "parquet")));
+    assert!(bytes(&first) <= 8_000, "{}", bytes(&first));
+
+    // Summarizing the trace makes the same files.
+    let before: Vec<Vec<u8>> = first.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    let again = proctrace()
+        .args(["summarize", "--label", "site=T9", "--user-key"])
+        .arg(&key)
+        .arg(kept.trace())
+        .arg("-o")
+        .arg(&lake)
+        .output()
+        .unwrap();
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(files(&lake), first);
+    let after: Vec<Vec<u8>> = first.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    assert_eq!(after, before);
+
+    let gone = recorder(&["--discard-trace"]).run(["true"]);
+    assert_eq!(gone.code(), 0, "{}", gone.stderr());
+    assert!(!gone.trace().exists());
+    assert_eq!(files(&lake).len(), 8);
+}
+
+#[test]
+fn a_trace_without_a_summary_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let occupied = directory.path().join("lake");
+    std::fs::write(&occupied, "a file").unwrap();
+    let failed =
+        Recorder::new().option(["--discard-trace", "--summary"]).option([&occupied]).run(["true"]);
+    assert_eq!(failed.code(), 125, "{}", failed.stderr());
+    assert!(failed.trace().exists());
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let short = directory.path().join("key");
+    std::fs::write(&short, "short\n").unwrap();
+    let ran = directory.path().join("ran");
+    let recorded =
+        Recorder::new().option([Path::new("--user-key"), &short]).run([Path::new("touch"), &ran]);
+    assert_eq!(recorded.code(), 2, "{}", recorded.stderr());
+    assert!(recorded.stderr().contains("less than 16 bytes"), "{}", recorded.stderr());
+    assert!(!ran.exists());
+    for wrong in [&["--label", "x"][..], &["--layout", "../{table}"], &["--label", "a b=c"]] {
+        let output = proctrace().arg("summarize").args(wrong).args(["-o", "x"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn no_env_means_no_identity() {
+    let recorded = Recorder::new().env("SLURM_JOB_ID", "7").option(["--no-env"]).run(["true"]);
+    recorded.sound(0);
+    assert!(header(&recorded.trace())["header"]["job"].is_null());
+}

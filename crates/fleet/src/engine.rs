@@ -1,0 +1,171 @@
+//! Questions about a fleet on the embedded engine: reads the files of its tables and runs SQL on them.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use polars::prelude::*;
+use polars_io::SerReader;
+use polars_io::parquet::read::ParquetReader;
+use proctrace_analysis::{Answer, ColumnKind, TableSchema, TablesQuery};
+
+use crate::error::FleetError;
+use crate::lake::{Layout, names};
+use crate::schema::FLEET_TABLES;
+
+/// Rows of all files of a table together: with twenty columns some gigabytes.
+const ROWS_MAX: usize = 50_000_000;
+/// Bytes of one file, and of its contents as it declares them.
+const FILE_BYTES_MAX: u64 = 4 << 30;
+
+/// The answer to a question about the fleet in a directory.
+///
+/// # Errors
+/// If the SQL is invalid, or a file cannot be read.
+pub fn ask(root: &Path, layout: &Layout, sql: &str) -> Result<Answer, FleetError> {
+    let query = TablesQuery::new(sql)?;
+    let mut frames = Vec::new();
+    for schema in FLEET_TABLES.iter().filter(|schema| query.reads(schema.name)) {
+        let frame = table(root, layout, schema, &|column| query.wants(column))?;
+        frames.push((schema.name, frame));
+    }
+    Ok(query.answer(frames)?)
+}
+
+/// The files of a table, in order of their paths.
+///
+/// # Errors
+/// If a directory cannot be read.
+pub fn files(root: &Path, layout: &Layout, table: &str) -> Result<Vec<PathBuf>, FleetError> {
+    let mut files = Vec::new();
+    for directory in layout.directories(root, table)? {
+        let names = names(&directory)?.into_iter();
+        files.extend(names.filter(|name| is_table(name)).map(|name| directory.join(name)));
+    }
+    Ok(files)
+}
+
+/// Whether a file holds rows: those that begin with a dot are not finished.
+pub(crate) fn is_table(name: &str) -> bool {
+    name.ends_with(".parquet") && !name.starts_with('.')
+}
+
+/// The wanted columns of all rows of a table.
+fn table(
+    root: &Path,
+    layout: &Layout,
+    schema: &TableSchema,
+    wants: &dyn Fn(&str) -> bool,
+) -> Result<DataFrame, FleetError> {
+    let mut all: Option<DataFrame> = None;
+    for path in files(root, layout, schema.name)? {
+        let rows = read(&path, schema, wants)?;
+        let height = all.as_ref().map_or(0, DataFrame::height).saturating_add(rows.height());
+        if height > ROWS_MAX {
+            let why = format!("more than {ROWS_MAX} rows of {} are too many", schema.name);
+            return Err(FleetError::Unusable { path, why });
+        }
+        match &mut all {
+            None => all = Some(rows),
+            Some(all) => {
+                all.vstack_mut_owned(rows)?;
+            }
+        }
+    }
+    let mut all = match all {
+        Some(all) => all,
+        None => empty(schema, wants, 0)?,
+    };
+    all.rechunk_mut_par();
+    Ok(all)
+}
+
+/// No values for the wanted columns.
+fn empty(
+    schema: &TableSchema,
+    wants: &dyn Fn(&str) -> bool,
+    height: usize,
+) -> Result<DataFrame, FleetError> {
+    let columns = schema.columns.iter().filter(|column| wants(column.name));
+    let null = |column: &proctrace_analysis::ColumnSchema| {
+        Column::full_null(column.name.into(), height, &dtype(column.kind))
+    };
+    Ok(DataFrame::new(height, columns.map(null).collect())?)
+}
+
+/// Integers are as wide as they get: their sums may be large.
+fn dtype(kind: ColumnKind) -> DataType {
+    match kind {
+        ColumnKind::I32 => DataType::Int64,
+        kind => kind.dtype(),
+    }
+}
+
+/// The wanted columns of a file; those that it lacks, because an earlier version wrote it, are null.
+pub(crate) fn read(
+    path: &Path,
+    schema: &TableSchema,
+    wants: &dyn Fn(&str) -> bool,
+) -> Result<DataFrame, FleetError> {
+    let file = File::open(path).map_err(FleetError::file(path))?;
+    let bytes = file.metadata().map_err(FleetError::file(path))?.len();
+    let unusable = |why: String| FleetError::Unusable { path: path.to_owned(), why };
+    if bytes > FILE_BYTES_MAX {
+        return Err(unusable(format!("more than {FILE_BYTES_MAX} bytes")));
+    }
+    // The reader is made for files of its own writer: some that are damaged make it panic.
+    let read = catch_unwind(AssertUnwindSafe(|| columns(file, schema, wants)));
+    match read {
+        Ok(frame) => frame.map_err(unusable),
+        Err(_) => Err(unusable("it is damaged".to_owned())),
+    }
+}
+
+fn columns(
+    file: File,
+    schema: &TableSchema,
+    wants: &dyn Fn(&str) -> bool,
+) -> Result<DataFrame, String> {
+    let told = |error: PolarsError| {
+        let text = error.to_string();
+        text.split("\n\n").next().unwrap_or(&text).to_owned()
+    };
+    let mut reader = ParquetReader::new(file);
+    let found = reader.schema().map_err(told)?;
+    let metadata = reader.get_metadata().map_err(told)?;
+    let rows = metadata.num_rows;
+    let declared: u64 = metadata
+        .row_groups
+        .iter()
+        .map(|group| u64::try_from(group.total_byte_size()).unwrap_or(u64::MAX))
+        .fold(0, u64::saturating_add);
+    if rows > ROWS_MAX || declared > FILE_BYTES_MAX {
+        return Err(format!("{rows} rows are too many"));
+    }
+    let wanted: Vec<_> = schema.columns.iter().filter(|column| wants(column.name)).collect();
+    let present = |name: &str| found.iter_values().any(|field| field.name == name);
+    let names: Vec<String> =
+        wanted.iter().filter(|it| present(it.name)).map(|it| it.name.to_owned()).collect();
+    let frame = if names.is_empty() {
+        DataFrame::empty_with_height(rows)
+    } else {
+        reader.with_columns(Some(names)).set_rechunk(true).finish().map_err(told)?
+    };
+    let height = frame.height();
+    let mut ordered = Vec::new();
+    for column in wanted {
+        let dtype = dtype(column.kind);
+        ordered.push(match frame.column(column.name) {
+            Ok(values) if *values.dtype() == dtype => values.clone(),
+            Ok(values) if values.dtype().is_integer() && dtype.is_integer() => {
+                values.strict_cast(&dtype).map_err(told)?
+            }
+            Ok(values) => {
+                let is = values.dtype();
+                return Err(format!("column {} has the type {is} instead of {dtype}", column.name));
+            }
+            Err(_) => Column::full_null(column.name.into(), height, &dtype),
+        });
+    }
+    DataFrame::new(height, ordered).map_err(told)
+}

@@ -1,0 +1,44 @@
+//! Errors of summaries and of questions about them.
+
+use std::io;
+use std::path::PathBuf;
+
+use proctrace_analysis::{AnalysisError, QueryError};
+
+/// Why there is no summary, or no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// A recording cannot be analysed.
+    #[error(transparent)]
+    Analysis(#[from] AnalysisError),
+    /// A query has no result.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// A table could not be computed, or written.
+    #[error("cannot compute a table")]
+    Table(#[from] polars::error::PolarsError),
+    /// A file cannot be read or written.
+    #[error("{path}")]
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{path}: {why}")]
+    Unusable {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl FleetError {
+    /// A file that cannot be read or written.
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        |source| Self::File { path, source }
+    }
+}

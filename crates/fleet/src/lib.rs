@@ -1,0 +1,31 @@
+//! Summaries of recordings, and questions about many of them.
+//!
+//! [`summarize`] is a function from a loaded recording to the rows of [`FLEET_TABLES`]; a
+//! [`Layout`] says where their files are. docs/fleet.md describes both.
+
+mod columns;
+mod cut;
+pub mod day;
+mod engine;
+mod engines;
+mod error;
+mod identity;
+mod lake;
+mod parquet;
+mod programs;
+mod queries;
+mod schema;
+mod summary;
+mod user;
+mod write;
+
+pub use engine::{ask, files};
+pub use engines::{ENGINES_SCRIPT, handed_back, handed_over};
+pub use error::FleetError;
+pub use identity::Identity;
+pub use lake::{Layout, LayoutError};
+pub use queries::{FLEET_QUERIES, FleetQuery};
+pub use schema::{FLEET_TABLES, fleet_markdown, table_named};
+pub use summary::{About, MISSES_MAX, PROGRAMS_MAX, Summary, summarize};
+pub use user::{KEY_BYTES_MIN, user_hash};
+pub use write::{JOB_BYTES_MAX, encode};

@@ -1,0 +1,283 @@
+//! The summary of a job: from a loaded recording to the rows of the tables of a fleet.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use proctrace_analysis::{AdviceRules, Analysis, Options, Recording, Section, TableSchema, advise};
+use proctrace_findings::{Cell, Findings, Gain, Knowledge, Outcome, Rows, Table};
+
+use crate::columns::{Columns, us};
+use crate::error::FleetError;
+use crate::identity::Identity;
+use crate::schema::{ADVICE, JOBS, MISSES, PROGRAMS};
+use crate::user::{fingerprint, user_hash};
+use crate::{day, programs};
+
+/// Characters of a command line that are kept.
+const COMMAND_CHARS_MAX: usize = 120;
+/// Characters of a piece of advice that are kept.
+const ADVICE_CHARS_MAX: usize = 120;
+/// Advice that gains less than this part of the wall time, of the CPU time or of memory is left out.
+const ADVICE_MIN_PERCENT: f64 = 1.0;
+/// Pieces of advice that are kept, the best ones.
+const ADVICE_MAX: usize = 5;
+/// Directories that are kept, those with most failed look-ups.
+pub const MISSES_MAX: usize = 200;
+/// Pairs of programs that are kept, those with most CPU time.
+pub const PROGRAMS_MAX: usize = 200;
+/// The simulated sampler: prmon at its default interval.
+const SAMPLER: &str = "prmon-like, -i 30";
+
+/// What is known of a job besides its recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// Labels: name and value.
+    pub labels: Vec<(String, String)>,
+    /// The key for hashes of users; without it there are none.
+    pub user_key: Option<Vec<u8>>,
+    /// CPU time by the batch system.
+    pub batch_cpu_us: Option<u64>,
+}
+
+/// The summary of a job.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// The job.
+    pub job: String,
+    /// The day on which it began.
+    pub day: Option<String>,
+    /// The rows of each table.
+    pub tables: Vec<(&'static TableSchema, Rows)>,
+}
+
+/// Summarizes a recording, whose trace is at `path`.
+///
+/// # Errors
+/// If the trace cannot be read again, or a table cannot be computed.
+pub fn summarize(recording: &Recording, path: &Path, about: &About) -> Result<Summary, FleetError> {
+    let identity = Identity::of(&recording.header.job).labelled(&about.labels);
+    let analysis = Analysis::of(recording);
+    let findings = analysis.without_advice()?;
+    let key = Key::of(&findings, &identity);
+    let sampled = Sampled::of(&analysis)?;
+    let tables = vec![
+        (&JOBS, job(&key, &findings, &identity, about, &sampled)),
+        (&PROGRAMS, programs::rows(&key, recording, path)?),
+        (&MISSES, misses(&key, &findings)),
+        (&ADVICE, advice(&key, recording)),
+    ];
+    Ok(Summary { job: key.job, day: key.day, tables })
+}
+
+/// What the rows of all tables begin with.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    pub(crate) job: String,
+    pub(crate) day: Option<String>,
+    pub(crate) site: Option<String>,
+}
+
+impl Key {
+    /// The same for each summary of one recording.
+    fn of(findings: &Findings, identity: &Identity) -> Self {
+        let run = &findings.run;
+        let (started, wall) = (run.started_unix_ns.to_string(), run.wall_ns.to_string());
+        let mut parts = vec![&*run.host, &*started, &*wall];
+        parts.extend(identity.batch_id.as_deref());
+        parts.extend(run.command.iter().map(String::as_str));
+        let began = (run.started_unix_ns > 0).then_some(run.started_unix_ns);
+        Self {
+            job: fingerprint(&parts),
+            day: began.map(|ns| day::of_unix_s(ns / 1_000_000_000)),
+            site: identity.site.clone(),
+        }
+    }
+
+    /// A table with the key of each row.
+    pub(crate) fn columns(&self, schema: &'static TableSchema, height: usize) -> Columns {
+        let mut columns = Columns::new(schema, height);
+        columns.text("job", vec![Some(self.job.clone()); height]);
+        columns.text("site", vec![self.site.clone(); height]);
+        columns
+    }
+}
+
+fn job(
+    key: &Key,
+    findings: &Findings,
+    identity: &Identity,
+    about: &About,
+    sampled: &Sampled,
+) -> Rows {
+    let Findings { run, summary, health, .. } = findings;
+    let user = about.user_key.as_deref().zip(identity.user.as_deref());
+    let labels: Vec<String> =
+        identity.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let started = (run.started_unix_ns > 0).then_some(run.started_unix_ns);
+    let cores = identity.cores.or((run.cores > 0).then_some(u64::from(run.cores)));
+    let exit_code = run.outcome.and_then(|outcome| match outcome {
+        Outcome::Code(code) => u64::try_from(code).ok(),
+        Outcome::Signal(signal) => u64::try_from(signal).ok().map(|signal| 128 + signal),
+    });
+    let absent = findings.known.iter().filter(|known| known.state == Knowledge::Absent);
+    let absent: Vec<&str> = absent.map(|known| known.quantity).collect();
+
+    let mut row = key.columns(&JOBS, 1);
+    row.text("day", vec![key.day.clone()]);
+    let texts = [
+        ("queue", identity.queue.clone()),
+        ("batch_system", identity.batch_system.clone()),
+        ("batch_id", identity.batch_id.clone()),
+        ("user_hash", user.map(|(key, user)| user_hash(key, user))),
+        ("release", identity.release.clone()),
+        ("labels", none_if_empty(labels.join(" "))),
+        ("command", none_if_empty(cut(&run.command.join(" "), COMMAND_CHARS_MAX))),
+        ("not_known", none_if_empty(absent.join(" "))),
+    ];
+    for (name, value) in texts {
+        row.text(name, vec![value]);
+    }
+    let times_ns = [
+        ("started_unix_us", started),
+        ("wall_us", Some(run.wall_ns)),
+        ("cpu_us", summary.cpu_ns),
+        ("system_us", summary.system_ns),
+        ("waited_cpu_us", summary.waited_cpu_ns),
+        ("unwaited_cpu_us", summary.unwaited_cpu_ns),
+        ("sampled_cpu_us", sampled.cpu_ns),
+        ("unseen_cpu_us", sampled.unseen_ns),
+        ("late_cpu_us", sampled.late_ns),
+        ("outside_cpu_us", sampled.outside_ns),
+        ("run_delay_us", summary.run_delay_ns),
+    ];
+    for (name, value_ns) in times_ns {
+        row.whole(name, vec![value_ns.map(us)]);
+    }
+    let figures = [
+        ("batch_cpu_us", about.batch_cpu_us),
+        ("cores", cores),
+        ("processes", summary.processes),
+        ("threads", summary.threads),
+        ("execs", summary.execs),
+        ("failed_lookups", summary.lookups_in_vain),
+        ("peak_rss_bytes", summary.maxrss_bytes),
+        ("read_bytes", summary.read_bytes),
+        ("write_bytes", summary.write_bytes),
+        ("exit_code", exit_code),
+        ("lost_records", Some(health.lost)),
+    ];
+    for (name, value) in figures {
+        row.whole(name, vec![value]);
+    }
+    let sound = health.complete && health.damage.is_empty() && health.laws_hold();
+    row.flag("sound", vec![Some(sound)]);
+    row.finish()
+}
+
+fn none_if_empty(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// The first characters of a text.
+fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// What a sampler would have reported, and why it would have missed the rest.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sampled {
+    cpu_ns: Option<u64>,
+    unseen_ns: Option<u64>,
+    late_ns: Option<u64>,
+    outside_ns: Option<u64>,
+}
+
+impl Sampled {
+    fn of(analysis: &Analysis<'_>) -> Result<Self, FleetError> {
+        let Some(section) = Section::named("accounting") else { return Ok(Self::default()) };
+        let content = analysis.section(section, &Options::default())?;
+        let table = |name: &str| content.tables.iter().find(|table| table.name == name);
+        let cpu_ns =
+            table("accounting").and_then(|table| figure(table, &[("method", SAMPLER)], "cpu_ns"));
+        // Nothing but rounding is left out of the reasons.
+        let missed = |why: &str| {
+            cpu_ns?;
+            let found =
+                figure(table("accounting_why")?, &[("method", SAMPLER), ("why", why)], "cpu_ns");
+            Some(found.unwrap_or(0))
+        };
+        Ok(Self {
+            cpu_ns,
+            unseen_ns: missed("lived between two readings"),
+            late_ns: missed("after the last reading"),
+            outside_ns: missed("no longer in the tree"),
+        })
+    }
+}
+
+/// The figure of a column in the row with these texts.
+fn figure(table: &Table, texts: &[(&str, &str)], column: &str) -> Option<u64> {
+    let is = |row: usize, (name, text): &(&str, &str)| {
+        table.named(name).is_some_and(|column| column.values.get(row) == Cell::Text(text))
+    };
+    let row = (0..table.height()).find(|row| texts.iter().all(|text| is(*row, text)))?;
+    match table.named(column)?.values.get(row) {
+        Cell::Real(value) => Some(value.max(0.0).round() as u64),
+        Cell::Whole(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// A directory that was searched in vain.
+struct Searched<'a> {
+    directory: &'a str,
+    errno: &'a str,
+    misses: u64,
+}
+
+/// The remainder row comes last.
+fn misses(key: &Key, findings: &Findings) -> Rows {
+    // By directory and errno, over all calls.
+    let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for row in &findings.lookups {
+        let sum = sums.entry((&row.directory, &row.errno)).or_default();
+        *sum = sum.saturating_add(row.count);
+    }
+    let searched = |((directory, errno), misses)| Searched { directory, errno, misses };
+    let mut all: Vec<Searched<'_>> = sums.into_iter().map(searched).collect();
+    // Stable: of equal numbers in the order of names.
+    all.sort_by_key(|row| Reverse(row.misses));
+    let kept = &all[..all.len().min(MISSES_MAX)];
+    let others: u64 = all[kept.len()..].iter().map(|row| row.misses).fold(0, u64::saturating_add);
+    let more = (others > 0).then_some(());
+    let mut columns = key.columns(&MISSES, kept.len() + usize::from(more.is_some()));
+    let names = |of: &dyn Fn(&Searched<'_>) -> String| {
+        kept.iter().map(|row| Some(of(row))).chain(more.map(|()| None)).collect()
+    };
+    columns.text("directory", names(&|row| row.directory.to_owned()));
+    columns.text("errno", names(&|row| row.errno.to_owned()));
+    let counts = kept.iter().map(|row| Some(row.misses)).chain(more.map(|()| Some(others)));
+    columns.whole("misses", counts.collect());
+    columns.finish()
+}
+
+fn advice(key: &Key, recording: &Recording) -> Rows {
+    let mut advised = advise(recording, &AdviceRules::built_in(), ADVICE_MIN_PERCENT).advice;
+    advised.retain(|advice| advice.part_of.is_none());
+    advised.truncate(ADVICE_MAX);
+    let mut columns = key.columns(&ADVICE, advised.len());
+    columns.text("kind", advised.iter().map(|it| Some(it.kind.to_owned())).collect());
+    columns.text("what", advised.iter().map(|it| Some(cut(&it.what, ADVICE_CHARS_MAX))).collect());
+    columns.whole("processes", advised.iter().map(|it| Some(it.processes)).collect());
+    let mut gain = |name, of: fn(&proctrace_findings::Advice) -> Gain, end: fn(Gain) -> u64| {
+        columns.whole(name, advised.iter().map(|it| Some(us(end(of(it))))).collect());
+    };
+    gain("wall_us", |it| it.wall_ns, |gain| gain.middle);
+    gain("wall_low_us", |it| it.wall_ns, |gain| gain.low);
+    gain("cpu_us", |it| it.cpu_ns, |gain| gain.middle);
+    columns.finish()
+}

@@ -1,0 +1,52 @@
+//! The files of one job, which are small.
+
+use std::io::Write;
+use std::path::Path;
+
+use proctrace_analysis::TableSchema;
+use proctrace_findings::Rows;
+
+use crate::error::FleetError;
+use crate::parquet;
+use crate::summary::Summary;
+
+/// All files of a job are at most this large: rows of `programs` and `misses` that do not fit are
+/// added to the remainder.
+pub const JOB_BYTES_MAX: usize = 8_000;
+
+/// A summary as files: name of the table and contents.
+pub fn encode(summary: &Summary) -> Vec<(&'static str, Vec<u8>)> {
+    let mut tables: Vec<(&'static TableSchema, Rows)> = summary.tables.clone();
+    let file = |(schema, rows): &(&'static TableSchema, Rows)| parquet::file(schema, rows);
+    let mut files: Vec<_> = tables.iter().map(|table| (table.0.name, file(table))).collect();
+    // Of the tables that may be cut, the largest loses a fifth of its rows until all fit.
+    while files.iter().map(|(_, file)| file.len()).sum::<usize>() > JOB_BYTES_MAX {
+        let can_be_cut = |at: &usize| {
+            let (schema, rows) = &tables[*at];
+            crate::cut::has_remainder(schema) && rows.height() > crate::cut::ROWS_MIN
+        };
+        let Some(at) = (0..files.len()).filter(can_be_cut).max_by_key(|at| files[*at].1.len())
+        else {
+            break;
+        };
+        let (schema, rows) = &mut tables[at];
+        *rows = crate::cut::shorter(schema, rows, rows.height() * 4 / 5);
+        files[at].1 = parquet::file(schema, rows);
+    }
+    files
+}
+
+/// Writes a file that is there whole or not at all.
+pub(crate) fn put(path: &Path, bytes: &[u8]) -> Result<(), FleetError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // Of several writers, each has a file of its own.
+    let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    let written = std::fs::File::create(&part)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&part, path));
+    written.map_err(|error| {
+        // The cause of the failure is reported.
+        let _ = std::fs::remove_file(&part);
+        FleetError::File { path: path.to_owned(), source: error }
+    })
+}

@@ -1,0 +1,181 @@
+//! Summaries of recordings: they agree with the report, and are small.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use polars_io::SerReader;
+use polars_io::parquet::read::ParquetReader;
+use proctrace_analysis::{Analysis, Recording, Rules};
+use proctrace_findings::{Rows, RowsValues};
+use proctrace_fleet::{
+    About, FLEET_TABLES, JOB_BYTES_MAX, Summary, encode, fleet_markdown, summarize, user_hash,
+};
+
+const TRACES: [&str; 3] = ["tour-6.ptrace", "alice-o2-before.ptrace", "alice-o2-after.ptrace"];
+
+fn trace(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces").join(name)
+}
+
+fn load(name: &str) -> Recording {
+    Recording::load(trace(name), &Rules::built_in()).unwrap()
+}
+
+fn table<'a>(summary: &'a Summary, name: &str) -> &'a Rows {
+    &summary.tables.iter().find(|(schema, _)| schema.name == name).unwrap().1
+}
+
+fn figures(rows: &Rows, name: &str) -> Vec<Option<i64>> {
+    match &rows.columns.iter().find(|column| column.name == name).unwrap().values {
+        RowsValues::Signed(values) => values.clone(),
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn texts(rows: &Rows, name: &str) -> Vec<Option<String>> {
+    match &rows.columns.iter().find(|column| column.name == name).unwrap().values {
+        RowsValues::Text(values) => values.clone(),
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+fn sum(rows: &Rows, name: &str) -> i64 {
+    figures(rows, name).into_iter().flatten().sum()
+}
+
+#[test]
+fn a_summary_says_what_the_report_says() {
+    for name in TRACES {
+        let recording = load(name);
+        let findings = Analysis::of(&recording).without_advice().unwrap();
+        let summary = summarize(&recording, &trace(name), &About::default()).unwrap();
+        let (jobs, programs) = (table(&summary, "jobs"), table(&summary, "programs"));
+        let of_job = |column: &str| figures(jobs, column)[0].unwrap();
+        let told = |value: Option<u64>| i64::try_from(value.unwrap()).unwrap();
+        assert_eq!(of_job("processes"), told(findings.summary.processes), "{name}");
+        assert_eq!(of_job("execs"), told(findings.summary.execs), "{name}");
+        assert_eq!(of_job("cpu_us") * 1000 / 1_000_000, told(findings.summary.cpu_ns) / 1_000_000);
+        assert_eq!(sum(programs, "processes"), of_job("processes"), "{name}");
+        // Each row is rounded to a microsecond.
+        let rounded = i64::try_from(programs.height()).unwrap();
+        assert!((sum(programs, "cpu_us") - of_job("cpu_us")).abs() <= rounded, "{name}");
+        assert_eq!(sum(table(&summary, "misses"), "misses"), of_job("failed_lookups"), "{name}");
+        // What a sampler misses and what it sees is all there is, except for rounding.
+        let missed = ["sampled_cpu_us", "unseen_cpu_us", "late_cpu_us", "outside_cpu_us"];
+        let seen: i64 = missed.map(|column| of_job(column)).iter().sum();
+        assert!(seen <= of_job("cpu_us") + 1_000_000, "{name}: {seen}");
+        let lives = ["lives_1ms", "lives_10ms", "lives_100ms", "lives_1s"];
+        let lived: i64 = lives.map(|column| sum(programs, column)).iter().sum();
+        assert!(lived > 0 && lived <= of_job("processes"), "{name}");
+    }
+}
+
+#[test]
+fn rows_have_the_columns_of_the_schema_and_files_are_small() {
+    for name in TRACES {
+        let recording = load(name);
+        let summary = summarize(&recording, &trace(name), &About::default()).unwrap();
+        assert_eq!(summary.tables.len(), FLEET_TABLES.len());
+        for (schema, rows) in &summary.tables {
+            let names: Vec<&str> = rows.columns.iter().map(|column| &*column.name).collect();
+            let expected: Vec<&str> = schema.columns.iter().map(|column| column.name).collect();
+            assert_eq!(names, expected, "{}", schema.name);
+            assert!(rows.columns.iter().all(|column| column.values.len() == rows.height()));
+            assert!(texts(rows, "job").iter().all(|job| job.as_ref() == Some(&summary.job)));
+        }
+        let files = encode(&summary);
+        let size: usize = files.iter().map(|(_, file)| file.len()).sum();
+        assert!(size <= JOB_BYTES_MAX, "{name}: {size}");
+        // The same job is the same file.
+        assert_eq!(encode(&summarize(&recording, &trace(name), &About::default()).unwrap()), files);
+    }
+}
+
+#[test]
+fn what_is_not_known_is_null() {
+    let summary = summarize(&load(TRACES[0]), &trace(TRACES[0]), &About::default()).unwrap();
+    let jobs = table(&summary, "jobs");
+    for column in ["site", "queue", "batch_system", "batch_id", "user_hash", "release", "labels"] {
+        assert_eq!(texts(jobs, column), [None], "{column}");
+    }
+    assert_eq!(figures(jobs, "batch_cpu_us"), [None]);
+    assert_eq!(texts(jobs, "day")[0].as_deref().map(str::len), Some(10));
+}
+
+#[test]
+fn identity_is_of_variables_and_labels() {
+    let mut recording = load(TRACES[0]);
+    for (name, value) in
+        [("SLURM_JOB_ID", "12"), ("SLURM_JOB_USER", "ann"), ("SLURM_CPUS_PER_TASK", "4")]
+    {
+        recording.header.job.insert(name.to_owned(), value.to_owned());
+    }
+    let key = b"a key of sixteen or more bytes".to_vec();
+    let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let about = About {
+        labels: vec![label("site", "T2"), label("campaign", "mc"), label("release", "v1")],
+        user_key: Some(key.clone()),
+        batch_cpu_us: Some(5),
+    };
+    let summary = summarize(&recording, &trace(TRACES[0]), &about).unwrap();
+    let jobs = table(&summary, "jobs");
+    let text = |column: &str| texts(jobs, column)[0].clone().unwrap();
+    assert_eq!(text("batch_system"), "slurm");
+    assert_eq!(text("batch_id"), "12");
+    assert_eq!(text("site"), "T2");
+    assert_eq!(text("release"), "v1");
+    assert_eq!(text("labels"), "campaign=mc");
+    assert_eq!(text("user_hash"), user_hash(&key, "ann"));
+    assert_eq!(figures(jobs, "cores"), [Some(4)]);
+    assert_eq!(figures(jobs, "batch_cpu_us"), [Some(5)]);
+    // The name of the user is in none of the files.
+    for (_, file) in encode(&summary) {
+        assert!(!file.windows(3).any(|bytes| bytes == b"ann"));
+    }
+    // It is another job than the one that is not known.
+    let anonymous = summarize(&load(TRACES[0]), &trace(TRACES[0]), &About::default()).unwrap();
+    assert_ne!(anonymous.job, summary.job);
+}
+
+#[test]
+fn a_job_with_many_directories_fits_and_loses_nothing() {
+    let mut summary = summarize(&load(TRACES[0]), &trace(TRACES[0]), &About::default()).unwrap();
+    // Names that cannot be compressed.
+    let name =
+        |at: u64| Some(format!("/{:x}{:x}", at.wrapping_mul(0x9e37_79b9_7f4a_7c15), at * at));
+    let height = 200;
+    for (schema, rows) in &mut summary.tables {
+        if !["programs", "misses"].contains(&schema.name) {
+            continue;
+        }
+        for column in &mut rows.columns {
+            column.values = match &column.values {
+                RowsValues::Text(_) => RowsValues::Text((0..height).map(name).collect()),
+                _ => {
+                    RowsValues::Signed((0..height).map(|at| i64::try_from(at * 977).ok()).collect())
+                }
+            };
+        }
+    }
+    let files = encode(&summary);
+    let size: usize = files.iter().map(|(_, file)| file.len()).sum();
+    assert!(size <= JOB_BYTES_MAX, "{size}");
+    let expected: i64 = (0..200).map(|at| at * 977).sum();
+    for (table, column) in [("misses", "misses"), ("programs", "cpu_us")] {
+        let file = files.iter().find(|(name, _)| *name == table).unwrap().1.clone();
+        let frame = ParquetReader::new(Cursor::new(file)).finish().unwrap();
+        assert!(frame.height() < 200, "{table}");
+        let sum = frame.column(column).unwrap().i64().unwrap().iter().flatten().sum::<i64>();
+        assert_eq!(sum, expected, "{table}");
+    }
+}
+
+#[test]
+fn the_page_describes_all_tables() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fleet.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let expected = fleet_markdown();
+    assert!(page.contains(&expected), "docs/fleet.md lacks:\n{expected}");
+}
