@@ -99,8 +99,16 @@ fn assert_same(options: &[&str], name: &str, arguments: &[&str], code: i32) {
         };
         let recorded = fresh.record(backend, options, &payload);
         let facts = facts(&sound(&recorded, code));
-        fs::remove_file(recorded.trace()).unwrap();
         stage.directory = recorded.directory;
+        // What one left behind would change what the next one does.
+        for entry in fs::read_dir(stage.directory.path()).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                fs::remove_dir_all(path).unwrap();
+            } else if path != program && !path.ends_with("proctrace") {
+                fs::remove_file(path).unwrap();
+            }
+        }
         facts
     };
     let expected = of_backend("ebpf");
@@ -153,6 +161,34 @@ fn odd_ends_are_recorded_as_by_ebpf() {
     assert_same(&[], "subreaper", &["10"], 0);
     assert_same(&[], "fork_only", &["40"], 0);
     assert_same(&[], "stops", &[], 0);
+}
+
+#[test]
+fn searches_and_opens_are_recorded_as_by_ebpf() {
+    assert_same(&[], "many_paths", &["50", "3"], 0);
+    assert_same(&[], "path_search", &[], 0);
+    assert_same(&[], "open_storm", &["500"], 0);
+    assert_same(&["--opens"], "reopen", &["/etc/passwd", "5", "again"], 0);
+    assert_same(&["--opens"], "reopen", &["/etc/passwd", "5", "once"], 0);
+    assert_same(&[], "moments", &["1", "a", "b"], 0);
+    assert_same(&[], "marked", &["MARK", "work"], 0);
+    assert_same(&[], "cheap_calls", &["100"], 0);
+}
+
+#[test]
+fn workers_and_what_they_do_are_recorded_as_by_ebpf() {
+    assert_same(&[], "chain", &["12"], 7);
+    assert_same(&[], "pool", &["3", "1", "1", "5", "5", "1"], 0);
+    assert_same(&[], "share", &["2", "4", "5"], 0);
+    assert_same(&[], "workdirs", &[".", "5", "/bin/true"], 0);
+    assert_same(&[], "peak", &["5", "/bin/true"], 0);
+    assert_same(&[], "large_fork", &["5", "3", "fork", "/bin/true"], 0);
+    assert_same(&[], "large_fork", &["5", "3", "spawn", "/bin/true"], 0);
+    assert_same(&[], "rusage", &["/bin/true"], 0);
+    assert_same(&[], "timed", &["times", "/bin/true"], 0);
+    assert_same(&[], "burn", &["5", "5"], 0);
+    assert_same(&[], "spin_barrier", &["2", "5", "1"], 0);
+    assert_same(&[], "waits", &[], 0);
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! The time series of prmon (`prmon.txt`): one process that stands for the whole tree, with a sample and a
-//! memory reading for each row.
+//! What prmon writes: one process that stands for the whole tree. The time series (`prmon.txt`) has a sample and
+//! a memory reading for each row, the summary (`prmon.json`) has one of each, with the maxima.
 
-use std::io::BufRead;
+use std::collections::BTreeMap;
+use std::io::{BufRead, Read};
 
 use proctrace_trace::{Knowledge, Quantity};
 use proctrace_wire::layout::{Attach, Memory, Sample};
 use proctrace_wire::{Kind, Stream};
+use serde::Deserialize;
 use zerocopy::FromZeros;
 
 use crate::doubts::Doubts;
@@ -36,12 +38,62 @@ const NAMES: [&str; 9] =
 /// The numbers of one row, in the order of `NAMES`.
 type Row = [Option<u64>; NAMES.len()];
 
-/// Imports a `prmon.txt`.
+/// A summary has a few dozen numbers.
+const SUMMARY_MAX: u64 = 1 << 20;
+
+/// What is used of a `prmon.json`.
+#[derive(Deserialize)]
+struct Summary {
+    /// The largest value of each quantity: of those that only grow, the last.
+    #[serde(rename = "Max")]
+    max: BTreeMap<String, u64>,
+}
+
+/// Imports a `prmon.txt` or a `prmon.json`.
 ///
 /// # Errors
-/// If it cannot be read, has no header line of prmon, or a row that is not one; and the first error of
-/// `push`.
+/// If it cannot be read, has neither a header line of prmon nor its maxima, or a row that is not one; and the
+/// first error of `push`.
 pub fn prmon(
+    name: &str,
+    text: &mut dyn BufRead,
+    push: &mut Push<'_>,
+) -> Result<Imported, ImportError> {
+    let fail = |source| ImportError::Read { name: name.to_owned(), source };
+    match text.fill_buf().map_err(fail)?.first() {
+        Some(b'{') => summary(name, text, push),
+        _ => series(name, text, push),
+    }
+}
+
+fn summary(
+    name: &str,
+    text: &mut dyn BufRead,
+    push: &mut Push<'_>,
+) -> Result<Imported, ImportError> {
+    let not_a_log = || ImportError::NotALog { name: name.to_owned(), tool: "prmon" };
+    let mut bytes = Vec::new();
+    Read::take(text, SUMMARY_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(|source| ImportError::Read { name: name.to_owned(), source })?;
+    let Summary { max } = serde_json::from_slice(&bytes).map_err(|_| not_a_log())?;
+    let wall_s = max.get("wtime").copied().ok_or_else(not_a_log)?;
+    let row: Row = NAMES.map(|name| max.get(name).copied());
+    if row.iter().all(Option::is_none) {
+        return Err(not_a_log());
+    }
+    let mut emit = Emitter::new(push);
+    attach(&mut emit);
+    let ended_ns = START_NS.saturating_add(wall_s.saturating_mul(SECOND_NS)).max(START_NS + 1);
+    add(&mut emit, ended_ns, &row);
+    if let Some(error) = emit.take_error() {
+        return Err(ImportError::Write(error));
+    }
+    let method = "the largest values of the whole process tree that prmon read, not when";
+    Ok(imported(&emit, &row.map(|value| value.is_some()), method, (0, ended_ns), 1))
+}
+
+fn series(
     name: &str,
     text: &mut dyn BufRead,
     push: &mut Push<'_>,
@@ -89,13 +141,15 @@ pub fn prmon(
     if rows == 0 {
         return Err(not_a_log());
     }
-    Ok(imported(&emit, &columns, begin_s, last_ns, rows))
+    let method = "of the whole process tree, as prmon read it from time to time";
+    let known = columns.rest.map(|column| column.is_some());
+    Ok(imported(&emit, &known, method, (begin_s, last_ns), rows))
 }
 
 fn next(name: &str, text: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, ImportError> {
     line.clear();
     let fail = |source| ImportError::Read { name: name.to_owned(), source };
-    let read = std::io::Read::take(text, LINE_MAX).read_until(b'\n', line).map_err(fail)?;
+    let read = Read::take(text, LINE_MAX).read_until(b'\n', line).map_err(fail)?;
     while line.last().is_some_and(|byte| *byte == b'\n' || *byte == b'\r') {
         line.pop();
     }
@@ -146,15 +200,15 @@ fn add(emit: &mut Emitter<'_>, time_ns: u64, row: &Row) {
 
 fn imported(
     emit: &Emitter<'_>,
-    columns: &Columns,
-    begin_s: u64,
-    ended_ns: u64,
+    known: &[bool; NAMES.len()],
+    method: &str,
+    (begin_s, ended_ns): (u64, u64),
     rows: u64,
 ) -> Imported {
     let mut header = header::blank("prmon", "pids", begin_s.saturating_mul(SECOND_NS));
     let has = |name: &str| {
         let at = NAMES.iter().position(|known| *known == name);
-        at.and_then(|at| columns.rest[at]).is_some()
+        at.is_some_and(|at| known[at])
     };
     let known = [
         (Quantity::Cpu, has("utime") && has("stime")),
@@ -162,7 +216,6 @@ fn imported(
         (Quantity::Memory, has("pss") && has("rss")),
     ];
     for (quantity, _) in known.into_iter().filter(|(_, known)| *known) {
-        let method = "of the whole process tree, as prmon read it from time to time";
         let knowledge = Knowledge::Estimate { method: method.to_owned() };
         header.knowledge.insert(quantity.name().to_owned(), knowledge);
     }
@@ -227,6 +280,28 @@ mod tests {
         assert!(matches!(knows(Quantity::Forks), Knowledge::Absent { .. }));
         assert!(matches!(knows(Quantity::Io), Knowledge::Absent { .. }));
         assert!(matches!(knows(Quantity::Memory), Knowledge::Estimate { .. }));
+    }
+
+    #[test]
+    fn a_summary_becomes_one_sample_and_one_reading() {
+        let json = r#"{"Avg": {"rchar": 1.5}, "HW": {"cpu": {"CPUs": 8}},
+            "Max": {"wtime": 7, "utime": 9, "stime": 2, "rss": 300, "pss": 150, "swap": 0, "x": 1}}"#;
+        let (imported, records) = import(json).unwrap();
+        assert_eq!(imported.trailer.ended_ns, START_NS + 7 * SECOND_NS);
+        let records: Vec<_> = records
+            .iter()
+            .map(|bytes| Record::decode(Frames::new(bytes).next().unwrap().unwrap()).unwrap())
+            .collect();
+        let [Record::Attach(_), Record::Sample(sample), Record::Memory(memory)] = records[..]
+        else {
+            panic!("{records:?}")
+        };
+        assert_eq!((sample.run_ns, memory.pss_bytes), (11 * SECOND_NS, 150 << 10));
+        assert!(matches!(imported.header.knows(Quantity::Io), Knowledge::Absent { .. }));
+        assert!(matches!(imported.header.knows(Quantity::Cpu), Knowledge::Estimate { .. }));
+        for wrong in ["{", "{}", r#"{"Max": {"wtime": 1}}"#, r#"{"Max": {"utime": 1}}"#] {
+            assert_eq!(import(wrong).err().unwrap().to_string(), "prmon.txt is not a log of prmon");
+        }
     }
 
     #[test]

@@ -52,10 +52,10 @@ pub(crate) struct StraceArgs {
     pub(crate) output: ImportOutput,
 }
 
-/// Import the time series of prmon: CPU time, memory, input and output of a process tree.
+/// Import what prmon wrote: CPU time, memory, input and output of a process tree.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Import the time series of prmon: CPU time, memory, input and output of a process \
+    long_about = "Import what prmon wrote: CPU time, memory, input and output of a process \
         tree.\n\n\
         prmon does not record single processes, so the recording has one that stands for all.",
     after_long_help = "Examples:\n  \
@@ -63,7 +63,7 @@ pub(crate) struct StraceArgs {
         proctrace query 'SELECT time_s, pss_bytes FROM memory' job.ptrace"
 )]
 pub(crate) struct PrmonArgs {
-    /// prmon.txt; - is standard input.
+    /// prmon.txt, the time series, or prmon.json, its summary; - is standard input.
     #[arg(value_name = "FILE")]
     pub(crate) text: PathBuf,
 
