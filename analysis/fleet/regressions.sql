@@ -3,7 +3,7 @@
 WITH tenths AS (
   -- In tenths of a second: squares of microseconds would not fit into a BIGINT.
   SELECT command, coalesce(release, '-') AS release, day,
-    CAST(floor(CAST(cpu_us AS DOUBLE) / 100000) AS BIGINT) AS cpu
+    CAST(round(CAST(cpu_us - cpu_us % 100000 AS DOUBLE) / 100000) AS BIGINT) AS cpu
   FROM jobs
   WHERE cpu_us IS NOT NULL AND day IS NOT NULL AND command IS NOT NULL
 ),
@@ -16,22 +16,23 @@ days AS (
 ),
 means AS (
   SELECT command, release, day, jobs,
-    total / jobs / 10 AS mean_cpu_s,
-    CASE WHEN jobs > 1 THEN (squares - total * total / jobs) / (jobs - 1) / jobs / 100 END AS variance
+    total / (jobs * 10) AS mean_cpu_s,
+    -- The square of 1.96 standard errors.
+    CASE WHEN jobs > 1 THEN (squares - total * total / jobs) * 38416 / ((jobs - 1) * jobs * 1000000) END AS margin2
   FROM days
 ),
 pairs AS (
-  SELECT command, release, day, jobs, mean_cpu_s, variance,
+  SELECT command, release, day, jobs, mean_cpu_s, margin2,
     lag(release, 1) OVER (PARTITION BY command ORDER BY day, release) AS release_before,
     lag(mean_cpu_s, 1) OVER (PARTITION BY command ORDER BY day, release) AS mean_before_s,
-    lag(variance, 1) OVER (PARTITION BY command ORDER BY day, release) AS variance_before
+    lag(margin2, 1) OVER (PARTITION BY command ORDER BY day, release) AS margin2_before
   FROM means
 ),
 changes AS (
   SELECT command, release, day, jobs, mean_cpu_s, release_before,
-    sqrt(variance) * 196 / 100 AS margin_s,
+    sqrt(margin2) AS margin_s,
     mean_cpu_s - mean_before_s AS change_s,
-    sqrt(variance + variance_before) * 196 / 100 AS change_margin_s
+    sqrt(margin2 + margin2_before) AS change_margin_s
   FROM pairs
 )
 SELECT command, day, release, jobs, mean_cpu_s, margin_s, release_before, change_s, change_margin_s,

@@ -32,7 +32,9 @@ pub(crate) use self::compare::{
     MetricsFormat,
 };
 #[cfg(feature = "analyse")]
-pub(crate) use self::fleet::{AboutArgs, Engine, FleetArgs, RecordSummaryArgs, SummarizeArgs};
+pub(crate) use self::fleet::{
+    AboutArgs, CompactArgs, Engine, FleetArgs, RecordSummaryArgs, SummarizeArgs,
+};
 pub(crate) use self::import::{ImportArgs, ImportLog, ImportOutput};
 #[cfg(feature = "analyse")]
 pub(crate) use self::inspect::{InspectFormat, PsArgs, PsOrder, ShowArgs, TreeArgs, TreeOrder};
@@ -91,6 +93,8 @@ pub(crate) enum Command {
     Export(ExportArgs),
     #[cfg(feature = "analyse")]
     Summarize(SummarizeArgs),
+    #[cfg(feature = "analyse")]
+    Compact(CompactArgs),
     #[cfg(feature = "analyse")]
     Fleet(FleetArgs),
     #[cfg(feature = "analyse")]

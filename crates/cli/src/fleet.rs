@@ -1,5 +1,7 @@
 //! `proctrace fleet`: questions about many jobs.
 
+mod overview;
+
 use std::io::{BufWriter, IsTerminal, Write, stdout};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -15,19 +17,22 @@ use crate::args::{Engine, FleetArgs, RowsFormat};
 use crate::exit_code::Misuse;
 use crate::print;
 
+/// The name that stands for all questions.
+const OVERVIEW: &str = "overview";
+
 pub(crate) fn run(args: &FleetArgs) -> Result<ExitCode> {
     let Some(query) = &args.query else { return list() };
+    if query == OVERVIEW {
+        let page = overview::page(existing(args)?, &args.layout)?;
+        stdout().lock().write_all(page.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let sql = sql_of(query)?;
     if args.print {
         stdout().lock().write_all(sql.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(directory) = &args.directory else {
-        bail!(Misuse("which fleet? proctrace fleet QUERY DIR".to_owned()));
-    };
-    if !directory.is_dir() {
-        bail!(Misuse(format!("{} is no directory", directory.display())));
-    }
+    let directory = existing(args)?;
     if args.format == RowsFormat::Parquet && stdout().is_terminal() {
         bail!(Misuse("Parquet cannot be printed to a terminal".to_owned()));
     }
@@ -50,6 +55,14 @@ pub(crate) fn run(args: &FleetArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn existing(args: &FleetArgs) -> Result<&Path> {
+    match &args.directory {
+        Some(directory) if directory.is_dir() => Ok(directory),
+        Some(directory) => bail!(Misuse(format!("{} is no directory", directory.display()))),
+        None => bail!(Misuse("which fleet? proctrace fleet QUERY DIR".to_owned())),
+    }
+}
+
 fn list() -> Result<ExitCode> {
     let mut out = stdout().lock();
     for query in FLEET_QUERIES {
@@ -60,6 +73,7 @@ fn list() -> Result<ExitCode> {
             writeln!(out, "{}{line}", " ".repeat(head.len()))?;
         }
     }
+    writeln!(out, "  {OVERVIEW:14}All of them, as one HTML page.")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,6 +9,8 @@ mod check;
 #[cfg(feature = "analyse")]
 mod classify;
 #[cfg(feature = "analyse")]
+mod compact;
+#[cfg(feature = "analyse")]
 mod diff;
 mod doctor;
 mod dump;
@@ -93,6 +95,8 @@ fn main() -> ExitCode {
         Command::Export(args) => (exit_code::FAILED, export::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Summarize(args) => (exit_code::FAILED, summarize::run(&args)),
+        #[cfg(feature = "analyse")]
+        Command::Compact(args) => (exit_code::FAILED, compact::run(&args)),
         #[cfg(feature = "analyse")]
         Command::Fleet(args) => (exit_code::FAILED, fleet::run(&args)),
         #[cfg(feature = "analyse")]

@@ -1,6 +1,7 @@
 //! Questions about a fleet on the embedded engine: reads the files of its tables and runs SQL on them.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
 use proctrace_analysis::{Answer, ColumnKind, TableSchema, TablesQuery};
 
+use crate::compact::replaced;
 use crate::error::FleetError;
 use crate::lake::{Layout, names};
 use crate::schema::FLEET_TABLES;
@@ -18,18 +20,32 @@ const ROWS_MAX: usize = 50_000_000;
 /// Bytes of one file, and of its contents as it declares them.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
+/// How often files are listed again.
+const TRIES_MAX: u32 = 10;
+
 /// The answer to a question about the fleet in a directory.
 ///
 /// # Errors
 /// If the SQL is invalid, or a file cannot be read.
 pub fn ask(root: &Path, layout: &Layout, sql: &str) -> Result<Answer, FleetError> {
     let query = TablesQuery::new(sql)?;
-    let mut frames = Vec::new();
-    for schema in FLEET_TABLES.iter().filter(|schema| query.reads(schema.name)) {
-        let frame = table(root, layout, schema, &|column| query.wants(column))?;
-        frames.push((schema.name, frame));
+    let mut tries = 0;
+    loop {
+        let tables = FLEET_TABLES.iter().filter(|schema| query.reads(schema.name));
+        let read = |schema: &'static TableSchema| {
+            Ok((schema.name, table(root, layout, schema, &|column| query.wants(column))?))
+        };
+        match tables.map(read).collect::<Result<Vec<_>, FleetError>>() {
+            Ok(frames) => return Ok(query.answer(frames)?),
+            // A file was compacted between the look at the directory and its opening.
+            Err(FleetError::File { source, .. })
+                if source.kind() == ErrorKind::NotFound && tries < TRIES_MAX =>
+            {
+                tries += 1;
+            }
+            Err(error) => return Err(error),
+        }
     }
-    Ok(query.answer(frames)?)
 }
 
 /// The files of a table, in order of their paths.
@@ -39,8 +55,10 @@ pub fn ask(root: &Path, layout: &Layout, sql: &str) -> Result<Answer, FleetError
 pub fn files(root: &Path, layout: &Layout, table: &str) -> Result<Vec<PathBuf>, FleetError> {
     let mut files = Vec::new();
     for directory in layout.directories(root, table)? {
+        let replaced = replaced(&directory)?;
         let names = names(&directory)?.into_iter();
-        files.extend(names.filter(|name| is_table(name)).map(|name| directory.join(name)));
+        let names = names.filter(|name| is_table(name) && !replaced.contains(name));
+        files.extend(names.map(|name| directory.join(name)));
     }
     Ok(files)
 }
@@ -102,37 +120,64 @@ fn dtype(kind: ColumnKind) -> DataType {
 }
 
 /// The wanted columns of a file; those that it lacks, because an earlier version wrote it, are null.
-pub(crate) fn read(
+fn read(
     path: &Path,
     schema: &TableSchema,
     wants: &dyn Fn(&str) -> bool,
 ) -> Result<DataFrame, FleetError> {
     let file = File::open(path).map_err(FleetError::file(path))?;
+    checked(file, path, |file| columns(file, schema, wants))
+}
+
+/// All columns of a file as they are, those that this version does not know too.
+pub(crate) fn read_whole(
+    file: File,
+    path: &Path,
+    schema: &TableSchema,
+) -> Result<DataFrame, FleetError> {
+    checked(file, path, |file| {
+        let frame = bounded(file)?.set_rechunk(true).finish().map_err(|error| told(&error))?;
+        for column in frame.columns() {
+            let known = schema.column(column.name());
+            if let Some(known) = known.filter(|known| known.kind.dtype() != *column.dtype()) {
+                return Err(mistyped(column, &known.kind.dtype()));
+            }
+        }
+        Ok(frame)
+    })
+}
+
+fn checked(
+    file: File,
+    path: &Path,
+    read: impl FnOnce(File) -> Result<DataFrame, String>,
+) -> Result<DataFrame, FleetError> {
     let bytes = file.metadata().map_err(FleetError::file(path))?.len();
     let unusable = |why: String| FleetError::Unusable { path: path.to_owned(), why };
     if bytes > FILE_BYTES_MAX {
         return Err(unusable(format!("more than {FILE_BYTES_MAX} bytes")));
     }
     // The reader is made for files of its own writer: some that are damaged make it panic.
-    let read = catch_unwind(AssertUnwindSafe(|| columns(file, schema, wants)));
-    match read {
+    match catch_unwind(AssertUnwindSafe(|| read(file))) {
         Ok(frame) => frame.map_err(unusable),
         Err(_) => Err(unusable("it is damaged".to_owned())),
     }
 }
 
-fn columns(
-    file: File,
-    schema: &TableSchema,
-    wants: &dyn Fn(&str) -> bool,
-) -> Result<DataFrame, String> {
-    let told = |error: PolarsError| {
-        let text = error.to_string();
-        text.split("\n\n").next().unwrap_or(&text).to_owned()
-    };
+/// The first line of an error of the engine: the rest describes its plan.
+fn told(error: &PolarsError) -> String {
+    let text = error.to_string();
+    text.split("\n\n").next().unwrap_or(&text).to_owned()
+}
+
+fn mistyped(column: &Column, dtype: &DataType) -> String {
+    format!("column {} has the type {} instead of {dtype}", column.name(), column.dtype())
+}
+
+/// A reader of a file that does not say that it has too much.
+fn bounded(file: File) -> Result<ParquetReader<File>, String> {
     let mut reader = ParquetReader::new(file);
-    let found = reader.schema().map_err(told)?;
-    let metadata = reader.get_metadata().map_err(told)?;
+    let metadata = reader.get_metadata().map_err(|error| told(&error))?;
     let rows = metadata.num_rows;
     let declared: u64 = metadata
         .row_groups
@@ -142,6 +187,18 @@ fn columns(
     if rows > ROWS_MAX || declared > FILE_BYTES_MAX {
         return Err(format!("{rows} rows are too many"));
     }
+    Ok(reader)
+}
+
+fn columns(
+    file: File,
+    schema: &TableSchema,
+    wants: &dyn Fn(&str) -> bool,
+) -> Result<DataFrame, String> {
+    let told = |error: PolarsError| told(&error);
+    let mut reader = bounded(file)?;
+    let found = reader.schema().map_err(told)?;
+    let rows = reader.num_rows().map_err(told)?;
     let wanted: Vec<_> = schema.columns.iter().filter(|column| wants(column.name)).collect();
     let present = |name: &str| found.iter_values().any(|field| field.name == name);
     let names: Vec<String> =
@@ -160,10 +217,7 @@ fn columns(
             Ok(values) if values.dtype().is_integer() && dtype.is_integer() => {
                 values.strict_cast(&dtype).map_err(told)?
             }
-            Ok(values) => {
-                let is = values.dtype();
-                return Err(format!("column {} has the type {is} instead of {dtype}", column.name));
-            }
+            Ok(values) => return Err(mistyped(values, &dtype)),
             Err(_) => Column::full_null(column.name.into(), height, &dtype),
         });
     }

@@ -4,6 +4,7 @@
 //! [`Layout`] says where their files are. docs/fleet.md describes both.
 
 mod columns;
+mod compact;
 mod cut;
 pub mod day;
 mod engine;
@@ -19,6 +20,7 @@ mod summary;
 mod user;
 mod write;
 
+pub use compact::{Compacted, compact};
 pub use engine::{ask, files};
 pub use engines::{ENGINES_SCRIPT, handed_back, handed_over};
 pub use error::FleetError;

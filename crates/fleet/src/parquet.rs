@@ -126,7 +126,7 @@ fn plain(values: &RowsValues, physical: Physical) -> (Vec<bool>, Vec<u8>) {
 fn bits(flags: impl Iterator<Item = bool>) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, flag) in flags.enumerate() {
-        if at % 8 == 0 {
+        if at.is_multiple_of(8) {
             out.push(0);
         }
         if let Some(last) = out.last_mut() {
@@ -295,7 +295,6 @@ impl Struct {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::io::Cursor;
 
@@ -314,7 +313,9 @@ mod tests {
     ];
     const TABLE: TableSchema = TableSchema { name: "t", says: "", columns: COLUMNS };
 
-    fn rows(values: &[(Option<String>, Option<i64>, Option<i32>, Option<bool>)]) -> Rows {
+    type Row = (Option<String>, Option<i64>, Option<i32>, Option<bool>);
+
+    fn rows(values: &[Row]) -> Rows {
         let column = |name: &str, values| RowsColumn { name: name.into(), values };
         let short = |value: Option<i32>| value.map(i64::from);
         Rows {

@@ -64,7 +64,7 @@ fn a_summary_says_what_the_report_says() {
         assert_eq!(sum(table(&summary, "misses"), "misses"), of_job("failed_lookups"), "{name}");
         // What a sampler misses and what it sees is all there is, except for rounding.
         let missed = ["sampled_cpu_us", "unseen_cpu_us", "late_cpu_us", "outside_cpu_us"];
-        let seen: i64 = missed.map(|column| of_job(column)).iter().sum();
+        let seen: i64 = missed.map(of_job).iter().sum();
         assert!(seen <= of_job("cpu_us") + 1_000_000, "{name}: {seen}");
         let lives = ["lives_1ms", "lives_10ms", "lives_100ms", "lives_1s"];
         let lived: i64 = lives.map(|column| sum(programs, column)).iter().sum();

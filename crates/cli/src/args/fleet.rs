@@ -1,4 +1,4 @@
-//! The arguments of the commands about many jobs: `summarize`, `fleet`, and the summaries of `record`.
+//! The arguments of the commands about many jobs: `summarize`, `compact`, `fleet`, and the summaries of `record`.
 
 use std::path::PathBuf;
 
@@ -87,10 +87,12 @@ pub(crate) struct RecordSummaryArgs {
     long_about = "Ask questions about many jobs: the summaries that `summarize` and `record --summary` \
         have put into a directory.\n\n\
         QUERY is the name of a question that has an answer ready, or SQL on the tables jobs, programs, \
-        misses and advice, which docs/fleet.md describes. Without arguments, the questions are listed.",
+        misses and advice, which docs/fleet.md describes; overview stands for all questions, as one HTML \
+        page. Without arguments, the questions are listed.",
     after_long_help = "Examples:\n  \
         proctrace fleet\n  \
         proctrace fleet wasted lake\n  \
+        proctrace fleet overview lake > overview.html\n  \
         proctrace fleet 'SELECT site, count(*) AS jobs FROM jobs GROUP BY site' lake --format csv\n  \
         proctrace fleet --print regressions > regressions.sql\n  \
         proctrace fleet regressions lake --engine duckdb --python venv/bin/python"
@@ -134,4 +136,25 @@ pub(crate) enum Engine {
     Duckdb,
     /// Spark SQL.
     Spark,
+}
+
+/// Put the small files of a fleet together.
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Put the small files of a fleet together: in each directory they become one, sorted by site \
+        and job, which queries read in a fraction of the time.\n\n\
+        It may run at any time, and again: jobs may be added meanwhile, and those that arrive late are \
+        added by the next run. A summary that is made again replaces the earlier one of its job. If it is \
+        interrupted, the next run completes it.",
+    after_long_help = "Example, from cron:\n  \
+        proctrace compact /data/lake"
+)]
+pub(crate) struct CompactArgs {
+    /// The directory of the fleet.
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+
+    /// The shape of the paths below DIR, as for `summarize`.
+    #[arg(long, value_name = "SHAPE", default_value_t, hide_short_help = true)]
+    pub(crate) layout: Layout,
 }
