@@ -6,8 +6,16 @@ use crate::payloads::{self, Unavailable};
 use crate::run::{cargo, is_root, run as execute};
 use crate::{setup, verifier};
 
+/// Runs the tests of fleets on Spark, too, which takes Java 17 and a package of 450 MB.
+const WITH_SPARK: &str = "--spark";
+/// How the names of these tests begin.
+const SPARK_TESTS: &str = "spark_";
+
 /// Builds everything and runs every test.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let with_spark = arguments.iter().any(|argument| argument == WITH_SPARK);
+    let arguments: Vec<String> =
+        arguments.iter().filter(|argument| *argument != WITH_SPARK).cloned().collect();
     setup::run(setup::EVERYTHING)?;
     // Tests that need Python packages are marked as ignored, so that a summary says how many were
     // left out where no index can be reached.
@@ -19,12 +27,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     execute(cargo().args(["build", "--release", "--package", "proctrace-payload"]))?;
     let mut command = cargo();
     // One run names everything that is broken.
-    command.args(["test", "--release", "--workspace", "--no-fail-fast"]).args(arguments);
+    command.args(["test", "--release", "--workspace", "--no-fail-fast"]).args(&arguments);
     if without_index.is_none() {
         if !arguments.iter().any(|argument| argument == "--") {
             command.arg("--");
         }
         command.arg("--include-ignored");
+        if !with_spark {
+            command.args(["--skip", SPARK_TESTS]);
+        }
     }
     if !is_root() {
         // cargo builds as our own user, and only the test programs run as root.
