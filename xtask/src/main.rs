@@ -12,6 +12,7 @@ mod fixtures;
 mod fuzz;
 mod one_build;
 mod payloads;
+mod prmon;
 mod python;
 mod run;
 mod setup;

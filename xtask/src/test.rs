@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::payloads::{self, Unavailable};
+use crate::prmon;
 use crate::run::{cargo, is_root, run as execute};
 use crate::{setup, verifier};
 
@@ -37,6 +38,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             command.args(["--skip", SPARK_TESTS]);
         }
     }
+    let prmon = prmon::scripts()?;
+    if let Some(scripts) = &prmon {
+        command.env(prmon::VARIABLE, scripts);
+    }
     if !is_root() {
         // cargo builds as our own user, and only the test programs run as root.
         let runner = "sudo --preserve-env";
@@ -47,6 +52,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     // If single tests were selected, the verifier check is skipped.
     if arguments.is_empty() {
         verifier::run(false)?;
+    }
+    if prmon.is_none() {
+        println!(
+            "\nNOT RUN: prmon's own scripts on our export; their repository cannot be reached."
+        );
     }
     if let Some(reason) = without_index {
         println!("\nNOT RUN: the tests counted as ignored, which need Python packages. {reason}");
