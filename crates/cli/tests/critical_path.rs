@@ -93,7 +93,8 @@ fn only_the_last_of_several_at_once_is_on_the_path() {
     let trace = recorded.trace();
     wall_ns(&trace);
     assert_eq!(sleeps(&trace), ["0.4"]);
-    assert!(timers_ns(&trace, "sleep") >= 4 * S / 10);
+    // The timer runs from before the process has left its CPU.
+    assert!(timers_ns(&trace, "sleep") >= 35 * S / 100);
 }
 
 #[test]

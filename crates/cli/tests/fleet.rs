@@ -67,7 +67,10 @@ fn environment((name, packages): (&str, &[&str])) -> PathBuf {
 fn answers_the_same(engine: &str, python: &Path) {
     let lake = lake();
     let python = python.to_str().unwrap();
-    let more = ["SELECT * FROM jobs ORDER BY job", "SELECT * FROM advice ORDER BY job, kind, what"];
+    let more = [
+        "SELECT * FROM jobs ORDER BY job",
+        "SELECT * FROM advice ORDER BY job, kind, what, wall_us, cpu_us",
+    ];
     for query in FLEET_QUERIES.iter().map(|query| query.name).chain(more) {
         let ours = answer(lake.path(), &[query]);
         let theirs = answer(lake.path(), &[query, "--engine", engine, "--python", python]);
