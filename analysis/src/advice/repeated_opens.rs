@@ -269,7 +269,7 @@ fn opened_advice(evidence: &Evidence<'_>, line: &str, reopened: Reopened) -> Opt
              1 (low), 1.8 with the close (middle), 2.7 with a read (high), as measured; wall: the \
              part of the processes' lives on the critical path, with their waits for a CPU (middle, \
              high)",
-            time(each_ns as u64),
+            time(middle_ns as u64),
             if mean_ns.is_some() {
                 "the mean of the timed ones"
             } else {
