@@ -19,11 +19,16 @@ impl Default for Limits {
     }
 }
 
+/// Connections of a user beyond its recordings: those that have not asked for anything yet.
+const ASKING_MAX: usize = 16;
+
 /// What each user has.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     users: HashMap<u32, Held>,
     recordings: usize,
+    /// Connections of each user.
+    connections: HashMap<u32, usize>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -33,6 +38,28 @@ struct Held {
 }
 
 impl Ledger {
+    /// Notes that a user has connected.
+    ///
+    /// # Errors
+    /// Why it is not served.
+    pub(crate) fn connect(&mut self, limits: &Limits, uid: u32) -> Result<(), String> {
+        let connections = self.connections.entry(uid).or_default();
+        if *connections >= limits.recordings_per_user.saturating_add(ASKING_MAX) {
+            return Err(format!("user {uid} has {connections} connections, the limit"));
+        }
+        *connections += 1;
+        Ok(())
+    }
+
+    /// Notes that one of its connections is closed.
+    pub(crate) fn disconnect(&mut self, uid: u32) {
+        let Some(connections) = self.connections.get_mut(&uid) else { return };
+        *connections = connections.saturating_sub(1);
+        if *connections == 0 {
+            self.connections.remove(&uid);
+        }
+    }
+
     /// Notes that a user begins a recording.
     ///
     /// # Errors
@@ -78,6 +105,21 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_of_a_user_are_limited() {
+        let limits = Limits { recordings_per_user: 1, ..Limits::default() };
+        let mut ledger = Ledger::default();
+        for _ in 0..=ASKING_MAX {
+            ledger.connect(&limits, 1).unwrap();
+        }
+        assert!(ledger.connect(&limits, 1).unwrap_err().contains("17 connections"));
+        ledger.connect(&limits, 2).unwrap();
+        ledger.disconnect(1);
+        ledger.connect(&limits, 1).unwrap();
+        ledger.disconnect(2);
+        assert!(!ledger.connections.contains_key(&2));
+    }
 
     #[test]
     fn each_user_and_all_together_are_limited() {

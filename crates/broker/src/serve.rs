@@ -143,8 +143,18 @@ impl Service {
                 return;
             }
         };
+        if let Err(why) = lock(&self.ledger).connect(&self.limits, peer.uid) {
+            self.say(format_args!("{peer} is refused: {why}"));
+            let _ = refuse(connection, why);
+            return;
+        }
+        self.attend_peer(connection, &peer);
+        lock(&self.ledger).disconnect(peer.uid);
+    }
+
+    fn attend_peer(&self, connection: BorrowedFd<'_>, peer: &Peer) {
         let begun = Instant::now();
-        match self.hand_over(connection, &peer) {
+        match self.hand_over(connection, peer) {
             Ok(share) => {
                 wait_for_end(connection, peer.process.as_fd());
                 drop(share);

@@ -51,7 +51,9 @@ pub(crate) fn listen_at(path: &Path) -> Result<OwnedFd, BrokerError> {
         }
     }
     let socket = unix_socket()?;
-    bind(&socket, &address(path)?).map_err(BrokerError::system("bind the socket"))?;
+    bind(&socket, &address(path)?).map_err(|error| {
+        BrokerError::Unfit(format!("cannot listen at {}: {error}", path.display()))
+    })?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o666))
         .map_err(BrokerError::system("let everybody connect"))?;
     listen(&socket, WAITING).map_err(BrokerError::system("listen"))?;

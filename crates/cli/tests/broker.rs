@@ -209,8 +209,6 @@ fn connected(path: &Path) -> OwnedFd {
 #[test]
 fn garbage_and_floods_do_not_keep_others_from_recording() {
     let (stage, mut broker) = stage(&[]);
-    // Connections that ask for nothing, or have gone.
-    let silent: Vec<OwnedFd> = (0..100).map(|_| connected(&broker.socket)).collect();
     for round in 0..200_usize {
         let socket = connected(&broker.socket);
         let garbage: Vec<u8> = (0..round * 37 % 5000).map(|at| (at * round) as u8).collect();
@@ -224,6 +222,10 @@ fn garbage_and_floods_do_not_keep_others_from_recording() {
     let tell = connected(&broker.socket);
     let huge = vec![b'x'; 100_000];
     let _ = send(tell.as_raw_fd(), &huge, MsgFlags::MSG_NOSIGNAL);
+    broker.wait_for("is refused: no request");
+    // Connections that ask for nothing: all but a few of one user are refused.
+    let silent: Vec<OwnedFd> = (0..100).map(|_| connected(&broker.socket)).collect();
+    broker.wait_for("connections, the limit");
     let output = recorder(&stage, USER, "test.ptrace", &[], &["true"]).output().unwrap();
     assert!(output.status.success(), "{} {}", said(&output), broker.log());
     assert_complete(&stage.path("test.ptrace"));
