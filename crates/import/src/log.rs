@@ -89,12 +89,9 @@ impl Reading {
         if !self.next_raw()? {
             return Ok(false);
         }
-        if !self.held.is_empty() {
-            let mut whole = std::mem::take(&mut self.held);
-            if matches!(self.line.first(), Some(b' ' | b',' | b')')) {
-                whole.extend_from_slice(&self.line);
-                self.line = whole;
-            }
+        if !self.held.is_empty() && continues_a_call(&self.line) {
+            let rest = std::mem::replace(&mut self.line, std::mem::take(&mut self.held));
+            self.line.extend_from_slice(&rest);
         }
         if let Some((before, pid)) = interrupted(&self.line) {
             self.held = before.to_vec();
@@ -136,6 +133,14 @@ impl Reading {
     pub(crate) fn raw(&self) -> &[u8] {
         &self.line
     }
+}
+
+/// Whether a line is the rest of a call that a message interrupted: it has no pid, no time and no
+/// beginning of its own. It can begin with any argument, as in `rt_sigprocmask(SIG_SETMASK, [], `,
+/// the message, and `NULL, 8) = 0`.
+fn continues_a_call(line: &[u8]) -> bool {
+    let parts = Line::of(line);
+    parts.pid.is_none() && parts.stamp.is_none() && Body::of(parts.body) == Body::Other
 }
 
 fn skip_line(reader: &mut dyn BufRead) -> io::Result<()> {
@@ -358,6 +363,15 @@ mod tests {
         let got = lines(vec![log("x", None, text)]);
         let call = "5 clone(flags=SIGCHLD, child_tidptr=0x7f) = 7";
         assert_eq!(got, ["5 strace: Process 7 attached", call, "5 close(3) = 0"]);
+        // strace 6.1: the arguments known on return follow the message.
+        let text = "rt_sigprocmask(SIG_SETMASK, [], strace: Process 7 attached\n\
+                    strace: Process 8 attached\nNULL, 8) = 0\n[pid 5] close(3) = 0\n\
+                    read(3, strace: Process 9 attached\n[pid 5] close(3) = 0\n";
+        let got = lines(vec![log("x", None, text)]);
+        let attached = |pid| format!("5 strace: Process {pid} attached");
+        let call = "5 rt_sigprocmask(SIG_SETMASK, [], NULL, 8) = 0";
+        let close = "5 close(3) = 0";
+        assert_eq!(got, [&attached(7), &attached(8), call, close, &attached(9), close]);
     }
 
     #[test]
