@@ -165,6 +165,8 @@ static __always_inline __u64 note_environment(struct mm_struct *mm, struct scrat
 	w->user_at = start;
 	w->user_end = end;
 	w->hash = end - start;
+	if (scope == SCOPE_CGROUPS)
+		w->hash ^= seed_for(w);
 	if (REPEAT(HASH_CHUNKS, hash_chunks(slot)) == STEP_FAILED) {
 		*bits |= PT_EXEC_ENV_CUT;
 		return 0;
@@ -382,8 +384,8 @@ int on_exec(__u64 *ctx)
 	struct task_state *state;
 	struct scratch *scratch;
 	bool hidden, moved;
+	__u32 slot, group = 0;
 	__u64 place;
-	__u32 slot;
 
 	if (empty_programs)
 		return 0;
@@ -403,6 +405,8 @@ int on_exec(__u64 *ctx)
 	place = place_of(task);
 	moved = state->place != place;
 	state->place = place;
+	if (scope == SCOPE_CGROUPS)
+		group = state->group;
 	stamp(state, task, told.now);
 	/* The task already has its new credentials. */
 	hidden = !may_see(task);
@@ -416,6 +420,8 @@ int on_exec(__u64 *ctx)
 	scratch = take_scratch(&slot, PT_EXEC);
 	if (!scratch)
 		return 0;
+	if (scope == SCOPE_CGROUPS)
+		scratch->group = group;
 	if (moved)
 		write_place(slot, told.serial, told.process, told.now);
 	write_exec(scratch, slot, task, mm, bprm, &told);

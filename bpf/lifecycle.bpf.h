@@ -22,7 +22,8 @@
 
 static __always_inline void write_fork(struct task_struct *forker, __u32 serial, __u32 process,
 				       struct task_struct *child, __u32 child_serial,
-				       __u64 clone_flags, bool hidden, __u64 now)
+				       __u32 group, __u64 clone_flags, bool hidden,
+				       __u64 now)
 {
 	struct pt_fork *r = reserve(lifecycle, PT_FORK, struct pt_fork);
 
@@ -40,7 +41,7 @@ static __always_inline void write_fork(struct task_struct *forker, __u32 serial,
 	read_ns_pids(child, &r->child_tgid_ns, &r->child_tid_ns);
 	r->call = call_of(REG_NR(current_regs(forker)));
 	r->exit_signal = child->exit_signal;
-	r->pad = 0;
+	r->group = group;
 	r->flags = clone_flags;
 	r->start_ns = child->start_boottime;
 	copy_comm(r->comm, child);
@@ -55,7 +56,7 @@ int on_newtask(__u64 *ctx)
 	struct task_struct *child = (void *)ctx[0];
 	__u64 clone_flags = ctx[1];
 	bool is_thread = clone_flags & CLONE_THREAD, hidden;
-	__u32 serial, process, child_serial;
+	__u32 serial, process, child_serial, group = 0, other;
 	struct task_struct *forker;
 	struct task_state *state;
 	__u64 now, place, born_in = 0;
@@ -70,23 +71,36 @@ int on_newtask(__u64 *ctx)
 		serial = state->task;
 		process = state->process;
 		place = state->place;
+		if (scope == SCOPE_CGROUPS)
+			group = state->group;
 		hold_up(&lifecycle);
+		if (scope == SCOPE_CGROUPS && clone_flags & CLONE_INTO_CGROUP && !is_thread) {
+			other = group_of_task(child);
+			if (other && other != group) {
+				adopt(child, other);
+				return 0;
+			}
+		}
 		hidden = !may_see(forker);
 		if (!is_thread)
 			born_in = (__u64)BPF_CORE_READ(child, fs, pwd.dentry);
-		child_serial = follow(child, is_thread ? process : 0, born_in, place, PT_FORK,
-				      hidden, now);
+		child_serial = follow(child, is_thread ? process : 0, group, born_in, place,
+				      PT_FORK, hidden, now);
 		if (child_serial)
-			write_fork(forker, serial, process, child, child_serial, clone_flags,
+			write_fork(forker, serial, process, child, child_serial, group, clone_flags,
 				   hidden, now);
 	} else if (is_launch(clone_flags)) {
-		child_serial = follow(child, 0, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
+		child_serial = follow(child, 0, 0, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
 		if (child_serial)
-			write_attach(child, child_serial, child_serial, PT_ATTACH_ROOT);
+			write_attach(child, child_serial, child_serial, 0, PT_ATTACH_ROOT);
 	} else if (scope_cgroup && !is_thread &&
 		   is_in_cgroup(BPF_CORE_READ(child, cgroups, dfl_cgrp))) {
 		/* CLONE_INTO_CGROUP, or the child of a member that no pass has found yet */
-		adopt(child);
+		adopt(child, 0);
+	} else if (scope == SCOPE_CGROUPS && !is_thread) {
+		group = group_of_task(child);
+		if (group)
+			adopt(child, group);
 	}
 	return 0;
 }

@@ -16,8 +16,6 @@
 #ifndef PROCTRACE_NAMED_BPF_H
 #define PROCTRACE_NAMED_BPF_H
 
-const volatile __u64 hash_seed = 0;
-
 struct named_lookup {
 	__u64 hash;
 	__u64 sealed;
@@ -49,15 +47,16 @@ STEP __u64 hash_miss(__u32 slot, __u32 len)
 {
 	struct scratch *scratch = scratch_at(slot);
 	struct pt_named *r;
-	__u64 a, b;
+	__u64 a, b, seed;
 	int i;
 
 	if (!scratch)
 		return 0;
+	seed = seed_for(scratch);
 	r = (void *)scratch->record;
 	/* two independent chains, because each step depends on the one before it */
-	a = mix(hash_seed, (__u64)r->flags << 32 | (__u32)r->dirfd);
-	b = mix(~hash_seed, (__u64)len << 32 | (__u32)r->call << 16 | r->error);
+	a = mix(seed, (__u64)r->flags << 32 | (__u32)r->dirfd);
+	b = mix(~seed, (__u64)len << 32 | (__u32)r->call << 16 | r->error);
 
 	for (i = 0; i < PT_NAMED_PATH_MAX / 16 && i * 16 < len; i++) {
 		a = mix(a, *word_at(&scratch->record[sizeof(*r) + i * 16]));

@@ -22,11 +22,11 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 	return file;
 }
 
-static __always_inline __u64 hash_file(struct file *file, __u64 call_and_flags)
+static __always_inline __u64 hash_file(struct file *file, __u64 call_and_flags, __u64 seed)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	__u64 device = BPF_CORE_READ(inode, i_sb, s_dev);
-	__u64 hash = mix(hash_seed, call_and_flags);
+	__u64 hash = mix(seed, call_and_flags);
 
 	hash = mix(hash, BPF_CORE_READ(inode, i_ino));
 	hash = mix(hash, device << 32 | BPF_CORE_READ(inode, i_generation));
@@ -94,7 +94,7 @@ STEP int write_opened(__u32 slot, __u32 serial, __u64 now, __u64 call_and_flags,
 	/* NULL if another thread has closed it already */
 	file = file_of(task, fd);
 	if (file) {
-		scratch->hash = hash_file(file, call_and_flags);
+		scratch->hash = hash_file(file, call_and_flags, seed_for(scratch));
 		number = find_number(scratch, scratch->hash, &at, &named);
 		if (number) {
 			write_again(PT_OPENED_AGAIN, serial, number, now, BPF_RB_NO_WAKEUP);

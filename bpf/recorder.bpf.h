@@ -87,7 +87,8 @@ struct task_state {
 	__s32 exit_tid;
 	/* the same for its process; only if pid_level is not 0 */
 	__s32 exit_tgid;
-	__u32 pad;
+	/* the job it belongs to; see scope.bpf.h */
+	__u32 group;
 	/* signal->maxrss at the last exec; kept in the leader's state */
 	__u64 maxrss_before_pages;
 	/* task->start_boottime, distinguishes it from a later task at the same address */
@@ -237,6 +238,7 @@ struct scratch {
 	__u32 done;
 	__u32 total;
 	__u32 task;
+	__u32 group;	/* of the task; only in a recording of many jobs */
 };
 
 /*

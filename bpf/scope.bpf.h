@@ -10,11 +10,15 @@ enum scope {
 	SCOPE_LAUNCHED = 0,
 	SCOPE_PIDS = 1,
 	SCOPE_ALL = 2,
+	SCOPE_CGROUPS = 3,	/* many jobs: the cgroups directly below those in scope_parents */
 };
 
 const volatile __u32 scope = SCOPE_LAUNCHED;
 /* Id of a cgroup whose members are also recorded; 0: none. */
 const volatile __u64 scope_cgroup = 0;
+
+/* Random: nobody can construct two look-ups with the same hash. */
+const volatile __u64 hash_seed = 0;
 
 #define SCOPE_PIDS_MAX 1024
 
@@ -26,7 +30,27 @@ struct {
 	__type(value, __u8);
 } scope_pids SEC(".maps");
 
+#define SCOPE_PARENTS_MAX 1024
+#define JOB_NAME_WORDS 4
+
+/* How the names of those cgroups begin that are jobs: word by word, under a mask. */
+struct job_names {
+	__u64 want[JOB_NAME_WORDS];
+	__u64 mask[JOB_NAME_WORDS];
+};
+
+/* The ids of cgroups that have jobs directly below them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SCOPE_PARENTS_MAX);
+	__type(key, __u64);
+	__type(value, struct job_names);
+} scope_parents SEC(".maps");
+
 #define PF_KTHREAD 0x00200000
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#endif
 
 /* ---- pids in namespaces ---- */
 
@@ -138,6 +162,89 @@ static __always_inline bool is_in_cgroup(struct cgroup *cgroup)
 	return false;
 }
 
+/* Whether a cgroup below one with jobs is itself a job. */
+static __always_inline bool is_job(struct cgroup *cgroup, const struct job_names *jobs)
+{
+	__u64 name[JOB_NAME_WORDS] = {}, differ = 0;
+	int i;
+
+	bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(cgroup, kn, name));
+	for (i = 0; i < JOB_NAME_WORDS; i++)
+		differ |= (name[i] & jobs->mask[i]) ^ jobs->want[i];
+	return !differ;
+}
+
+/* The job to which the members of a cgroup belong; 0: none. Of nested ones the innermost. */
+STEP __u32 group_of(__u64 address)
+{
+	struct cgroup *cgroup = (void *)address, *above;
+	struct cgroup_subsys_state *parent;
+	const struct job_names *jobs;
+	__u64 id;
+	int i;
+
+	for (i = 0; i < CGROUP_DEPTH_MAX && cgroup; i++) {
+		parent = BPF_CORE_READ(cgroup, self.parent);
+		if (!parent)
+			break;
+		above = (void *)parent - bpf_core_field_offset(struct cgroup, self);
+		id = BPF_CORE_READ(above, kn, id);
+		jobs = bpf_map_lookup_elem(&scope_parents, &id);
+		if (jobs && is_job(cgroup, jobs))
+			return BPF_CORE_READ(cgroup, kn, id);
+		cgroup = above;
+	}
+	return 0;
+}
+
+#define JOB_NAME_MAX 96
+
+struct job_name {
+	struct pt_workdir r;
+	char name[JOB_NAME_MAX];
+};
+
+/* Writes the name of a job, found as by group_of(). */
+STEP int tell_job(__u64 address, __u32 group, __u32 serial)
+{
+	struct cgroup *cgroup = (void *)address;
+	struct cgroup_subsys_state *parent;
+	struct job_name *job;
+	long len;
+	int i;
+
+	for (i = 0; i < CGROUP_DEPTH_MAX && cgroup; i++) {
+		if ((__u32)BPF_CORE_READ(cgroup, kn, id) == group)
+			break;
+		parent = BPF_CORE_READ(cgroup, self.parent);
+		if (!parent)
+			return 0;
+		cgroup = (void *)parent - bpf_core_field_offset(struct cgroup, self);
+	}
+	job = reserve(lifecycle, PT_ATTACH, struct job_name);
+	if (!job)
+		return 0;
+	__builtin_memset(job, 0, sizeof(*job));
+	set_head(&job->r.head, PT_WORKDIR, sizeof(*job), serial, bpf_ktime_get_boot_ns());
+	len = bpf_probe_read_kernel_str(job->name, sizeof(job->name), BPF_CORE_READ(cgroup, kn, name));
+	job->r.path_bytes = len > 0 ? len - 1 : 0;
+	job->r.bits = PT_WORKDIR_JOB;
+	submit(lifecycle, job);
+	return 0;
+}
+
+static __always_inline __u32 group_of_task(struct task_struct *task)
+{
+	return group_of((__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp));
+}
+
+/* The seed of hashes by which repetitions are found. Each job has its own, since a record of one may not
+ * refer to a record of another. */
+static __always_inline __u64 seed_for(struct scratch *scratch)
+{
+	return scope == SCOPE_CGROUPS ? hash_seed ^ (__u64)scratch->group << 32 : hash_seed;
+}
+
 /* Is the current task the recorder, about to fork the command it was asked to run? */
 static __always_inline bool is_launch(__u64 clone_flags)
 {
@@ -165,8 +272,9 @@ static __always_inline bool is_launch(__u64 clone_flags)
 /* Starts tracing a task: assigns its serial and returns it; 0 and a counted loss if there is no
  * memory. `process` is the serial of its process, 0 if it founds one; `hidden` is whether its
  * creator is hidden from the caller. `off_ns` is the time of its birth if it has not run yet. */
-static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u64 born_in,
-				    __u64 place, __u16 kind, bool hidden, __u64 off_ns)
+static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u32 group,
+				    __u64 born_in, __u64 place, __u16 kind, bool hidden,
+				    __u64 off_ns)
 {
 	struct counts *counts = get_counts();
 	struct task_state fresh = {
@@ -174,6 +282,7 @@ static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u
 		.born_in = born_in,
 		.place = place,
 		.hidden = hidden,
+		.group = group,
 		.off_ns = off_ns,
 		.off_state = 'R',
 		/* no sample can have this value, so the first one is always written */
@@ -201,10 +310,13 @@ static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u
 /* Records that a task is traced from now on, and its prior usage. It runs rarely, so pointers are
  * followed by helpers, which avoids the verifier's type searches (see LOADED_HERE). */
 static __always_inline void write_attach(struct task_struct *task, __u32 serial, __u32 process,
-					 __u32 bits)
+					 __u32 group, __u32 bits)
 {
-	struct pt_attach *r = reserve(lifecycle, PT_ATTACH, struct pt_attach);
+	struct pt_attach *r;
 
+	if (scope == SCOPE_CGROUPS)
+		tell_job((__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp), group, serial);
+	r = reserve(lifecycle, PT_ATTACH, struct pt_attach);
 	if (!r)
 		return;
 	set_head(&r->head, PT_ATTACH, sizeof(*r), serial, bpf_ktime_get_boot_ns());
@@ -215,7 +327,7 @@ static __always_inline void write_attach(struct task_struct *task, __u32 serial,
 				     BPF_CORE_READ(task, group_leader, real_parent, tgid);
 	r->bits = bits;
 	read_ns_pids(task, &r->tgid_ns, &r->tid_ns);
-	r->pad = 0;
+	r->group = group;
 	r->start_ns = task->start_boottime;
 	r->run_ns = task->se.sum_exec_runtime;
 	r->utime_ns = task->utime;
@@ -239,8 +351,8 @@ static __always_inline void write_attach(struct task_struct *task, __u32 serial,
 	submit(lifecycle, r);
 }
 
-/* Starts tracing an existing task. */
-static __always_inline void adopt(struct task_struct *task)
+/* Starts tracing an existing task, which belongs to this job if there are many. */
+static __always_inline void adopt(struct task_struct *task, __u32 group)
 {
 	struct task_state *leader_state;
 	__u32 process = 0, serial;
@@ -261,10 +373,10 @@ static __always_inline void adopt(struct task_struct *task)
 			return;
 		process = leader_state->process;
 	}
-	serial = follow(task, process, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
+	serial = follow(task, process, group, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
 	if (!serial)
 		return;
-	write_attach(task, serial, process ? process : serial,
+	write_attach(task, serial, process ? process : serial, group,
 		     task->exit_state ? PT_ATTACH_ZOMBIE : 0);
 	counts = get_counts();
 	if (task->exit_state && counts)
@@ -301,6 +413,33 @@ static __always_inline bool is_asked_for(struct task_struct *task)
 	return false;
 }
 
+/* Starts tracing a task that belongs to a job, unless it is traced as one of that job. One that leaves its
+ * job for none stays with it. */
+static __always_inline void adopt_for(struct task_struct *task, __u32 group)
+{
+	struct task_state *state;
+	__u32 serial, process;
+
+	if (!group)
+		return;
+	state = state_of(task);
+	if (!state) {
+		adopt(task, group);
+		return;
+	}
+	if (state->group == group || task->exit_state)
+		return;
+	state->group = group;
+	/* where its paths lead is not known to this job, and what it counts is for this one */
+	state->place = 0;
+	state->opens = 0;
+	state->lookups_failed = 0;
+	state->execs_failed = 0;
+	serial = state->task;
+	process = state->process;
+	write_attach(task, serial, process, group, 0);
+}
+
 /*
  * One pass over all tasks: starts tracing those that were requested and are not traced yet. The
  * recorder repeats it until a pass finds none: a child may precede its parent, and a task may fork
@@ -312,10 +451,14 @@ int on_adopt(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct task_struct *recorder = bpf_get_current_task_btf();
 
-	if (!task || task->tgid == recorder->tgid || state_of(task))
+	if (!task || task->tgid == recorder->tgid)
 		return 0;
-	if (is_asked_for(task))
-		adopt(task);
+	if (scope == SCOPE_CGROUPS) {
+		adopt_for(task, group_of_task(task));
+		return 0;
+	}
+	if (!state_of(task) && is_asked_for(task))
+		adopt(task, 0);
 	return 0;
 }
 
@@ -326,8 +469,11 @@ int on_cgroup_attach(__u64 *ctx)
 	struct cgroup *cgroup = (void *)ctx[0];
 	struct task_struct *task = (void *)ctx[2];
 
-	if (!state_of(task) && is_in_cgroup(cgroup))
-		adopt(task);
+	if (scope == SCOPE_CGROUPS)
+		/* it has been moved already; and a pointer of the hook may not be an argument */
+		adopt_for(task, group_of_task(task));
+	else if (!state_of(task) && is_in_cgroup(cgroup))
+		adopt(task, 0);
 	return 0;
 }
 

@@ -207,6 +207,7 @@ struct sched_info {
 };
 
 struct kernfs_node {
+	const char *name;
 	__u64 id;
 };
 

@@ -108,6 +108,11 @@ struct pt_head {
 	__u64 time_ns;
 };
 
+/*
+ * A recording of many jobs: each job is a cgroup, and its number is the low half of that cgroup's id.
+ * A task that moves from one job to another is attached a second time, with the same serial: the
+ * values from there on are the other job's.
+ */
 #define PT_ATTACH_ROOT 1	/* the launched command */
 #define PT_ATTACH_ZOMBIE 2	/* a leader that exited before its threads: has no exit record */
 
@@ -120,7 +125,7 @@ struct pt_attach {
 	__u32 bits;		/* PT_ATTACH_* */
 	__s32 tgid_ns;		/* in the task's own pid namespace */
 	__s32 tid_ns;
-	__u32 pad;
+	__u32 group;		/* the job that the task belongs to, see below; 0: none */
 	__u64 start_ns;
 	/* usage before it was attached: later values include it */
 	__u64 run_ns;
@@ -154,7 +159,7 @@ struct pt_fork {
 	__s32 child_tid_ns;
 	__u16 call;		/* enum pt_call */
 	__s16 exit_signal;
-	__u32 pad;
+	__u32 group;		/* of the child, as in pt_attach */
 	__u64 flags;		/* CLONE_* without the exit signal */
 	__u64 start_ns;		/* of the child */
 	char comm[PT_COMM_BYTES];
@@ -387,6 +392,9 @@ struct pt_exit {
 };
 
 #define PT_WORKDIR_CUT 1	/* has too many components: the first are missing */
+/* No directory, but the name of the cgroup that is the task's job; precedes its PT_ATTACH. It goes no further
+ * than to the recorder, for which the cgroup may be gone before it can look. */
+#define PT_WORKDIR_JOB 2
 
 /* Followed by the path. Written when a process leader exits that never called exec and has left the
  * directory it was born in: often only this distinguishes such workers. */

@@ -471,6 +471,7 @@ impl Scene {
             cgroup: None,
             recorder: RecorderUsage::default(),
             programs: Vec::new(),
+            job: std::collections::BTreeMap::new(),
         };
         let mut writer = Writer::new(Vec::new(), &self.header).unwrap();
         for (stream, (bytes, records)) in Stream::ALL.into_iter().zip(&self.streams) {

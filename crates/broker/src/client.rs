@@ -65,7 +65,15 @@ fn assemble(granted: Granted, descriptors: Vec<OwnedFd>) -> Option<Loaded> {
     let links = descriptors.by_ref().take(granted.links).collect();
     let tracepoints = descriptors.by_ref().take(granted.tracepoints).collect();
     let iterators = granted.iterators.into_iter().zip(descriptors).collect();
-    Some(Loaded { hooks: granted.hooks, maps, programs, links, tracepoints, iterators })
+    Some(Loaded {
+        hooks: granted.hooks,
+        maps,
+        programs,
+        links,
+        tracepoints,
+        iterators,
+        parents: None,
+    })
 }
 
 #[cfg(test)]

@@ -125,7 +125,7 @@ impl Request {
             scope: match &options.scope {
                 Scope::Launched => Which::Launched,
                 Scope::Pids(pids) => Which::Pids(pids.clone()),
-                Scope::All => Which::All,
+                Scope::All | Scope::Jobs(_) => Which::All,
             },
             cgroup,
             misses: options.misses.families().map(|family| family.name().to_owned()).collect(),

@@ -40,6 +40,7 @@ pub(crate) use self::import::{ImportArgs, ImportLog, ImportOutput};
 pub(crate) use self::inspect::{InspectFormat, PsArgs, PsOrder, ShowArgs, TreeArgs, TreeOrder};
 #[cfg(feature = "analyse")]
 pub(crate) use self::libs::{LibsAction, LibsArgs, Tried, TryArgs};
+pub(crate) use self::parse::JobCgroups;
 #[cfg(feature = "analyse")]
 pub(crate) use self::parse::parse_duration;
 pub(crate) use self::record::{RecordArgs, WaitFor, WhenFull, WhichBackend, WhichHook};

@@ -32,6 +32,7 @@ mod manual;
 mod mark;
 #[cfg(feature = "analyse")]
 mod metrics;
+mod node;
 mod output;
 #[cfg(feature = "analyse")]
 mod print;

@@ -30,6 +30,9 @@ use crate::{exit_code, invoker, say};
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
     #[cfg(feature = "analyse")]
     crate::summarize::about(&args.summary.about)?;
+    if let Some(patterns) = &args.per_cgroup {
+        return crate::node::run(args, patterns);
+    }
     let invoker = invoker::find(args.user.as_deref())?;
     let (identity, environment) = match invoker {
         Some(invoker) => (Some(invoker.identity), invoker.environment),
@@ -198,7 +201,7 @@ pub(crate) fn cannot_execute(error: &anyhow::Error) -> ExitCode {
     if not_found { exit_code::NOT_FOUND } else { exit_code::NOT_EXECUTABLE }.into()
 }
 
-fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
+pub(crate) fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
     let mut options = Options {
         scope: match (args.all, args.pid.is_empty()) {
             (true, _) => Scope::All,
@@ -234,7 +237,7 @@ fn options(args: &RecordArgs, own_cgroup: Option<&OwnCgroup>) -> Options {
     options
 }
 
-fn backend(args: &RecordArgs) -> Result<Backend> {
+pub(crate) fn backend(args: &RecordArgs) -> Result<Backend> {
     let mut ptrace = PtraceOptions {
         block_when_full: args.on_full == WhenFull::Block,
         ..PtraceOptions::default()
@@ -276,7 +279,11 @@ fn backend(args: &RecordArgs) -> Result<Backend> {
     })
 }
 
-fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Result<trace::Header> {
+pub(crate) fn header(
+    arguments: &[OsString],
+    options: &Options,
+    source: &dyn Source,
+) -> Result<trace::Header> {
     let uname = rustix::system::uname();
     let text = |text: &std::ffi::CStr| to_text(text.to_bytes()).into_owned();
     let os_text = |text: &OsString| to_text(text.as_bytes()).into_owned();
@@ -291,6 +298,7 @@ fn header(arguments: &[OsString], options: &Options, source: &dyn Source) -> Res
             Scope::Launched => "command",
             Scope::Pids(_) => "pids",
             Scope::All => "system",
+            Scope::Jobs(_) => "jobs",
         }
         .to_owned(),
         restricted: source.is_restricted(),
@@ -384,7 +392,7 @@ pub(crate) fn status_of(outcome: Outcome) -> ExitCode {
 
 /// The resources used by this process so far; `loading_ns` of its CPU time before the recording
 /// began.
-fn usage(loading_ns: u64) -> trace::RecorderUsage {
+pub(crate) fn usage(loading_ns: u64) -> trace::RecorderUsage {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Default::default() };
     let nanoseconds = |time: nix::sys::time::TimeVal| {
         u64::try_from(time.tv_sec()).unwrap_or(0) * 1_000_000_000
@@ -446,7 +454,7 @@ fn tell_kept(written: &Written) {
 }
 
 /// One line per kind and reason, summed over the CPUs.
-fn totals(losses: &[LossCount]) -> Vec<String> {
+pub(crate) fn totals(losses: &[LossCount]) -> Vec<String> {
     let mut totals = std::collections::BTreeMap::new();
     for loss in losses {
         *totals.entry((loss.kind, loss.reason)).or_insert(0) += loss.count;

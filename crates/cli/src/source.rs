@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use proctrace_broker::{BrokerError, Request, request, socket_path};
 use proctrace_probe::{EbpfOptions, LookupHook, Probe, ProbeError, cgroup_id, check_own_pids};
 use proctrace_ptrace::{PtraceOptions, Traced};
@@ -27,6 +27,16 @@ pub(crate) enum Backend {
 }
 
 impl Backend {
+    /// BPF programs or nothing: what is recorded is beyond what a broker or ptrace can do.
+    pub(crate) fn ebpf_only(self) -> Result<Self> {
+        match self {
+            Self::Ebpf(options) | Self::Auto(options, ..) => Ok(Self::Ebpf(options)),
+            Self::Broker(..) | Self::Ptrace(_) => {
+                bail!("--per-cgroup needs root, and BPF programs that this process loads itself")
+            }
+        }
+    }
+
     /// Prepares the source to record what `wanted` selects. Unless `quiet`, prints what a source costs
     /// that changes the behaviour of the payload. `command` is what is launched, for the broker's log.
     pub(crate) fn load(

@@ -56,7 +56,7 @@ pub struct Summary {
 /// # Errors
 /// If the trace cannot be read again, or a table cannot be computed.
 pub fn summarize(recording: &Recording, path: &Path, about: &About) -> Result<Summary, FleetError> {
-    let identity = Identity::of(&recording.header.job).labelled(&about.labels);
+    let identity = Identity::of(&variables_of(recording)).labelled(&about.labels);
     let analysis = Analysis::of(recording);
     let findings = analysis.without_advice()?;
     let key = Key::of(&findings, &identity);
@@ -173,6 +173,15 @@ fn job(
     let sound = health.complete && health.damage.is_empty() && health.laws_hold();
     row.flag("sound", vec![Some(sound)]);
     row.finish()
+}
+
+/// The variables by which a job knows its batch system: those of the command, or else those that were found
+/// while it was recorded.
+fn variables_of(recording: &Recording) -> BTreeMap<String, String> {
+    let found = recording.trailer.as_ref().map(|trailer| trailer.job.clone());
+    let mut variables = found.unwrap_or_default();
+    variables.extend(recording.header.job.clone());
+    variables
 }
 
 fn none_if_empty(text: String) -> Option<String> {

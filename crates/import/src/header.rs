@@ -168,6 +168,7 @@ pub(crate) fn trailer(written: Written, root: Option<&Root>) -> Trailer {
         cgroup: None,
         recorder: RecorderUsage::default(),
         programs: Vec::new(),
+        job: std::collections::BTreeMap::new(),
     }
 }
 

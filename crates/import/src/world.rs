@@ -190,7 +190,7 @@ impl<'a> World<'a> {
             child_tid_ns: forked.child_ns,
             call: forked.call as u16,
             exit_signal: forked.exit_signal,
-            pad: 0,
+            group: 0,
             flags: forked.flags,
             start_ns: time_ns,
             comm,

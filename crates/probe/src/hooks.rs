@@ -100,7 +100,12 @@ pub(crate) const EVENTS: &[Event] = &[
     Event {
         name: "cgroup moves",
         ways: &[Way::TpBtf("on_cgroup_attach", "cgroup_attach_task")],
-        needed: |settings| if settings.cgroup.is_some() { Need::May } else { Need::Not },
+        needed: |settings| match &settings.wanted.scope {
+            // Jobs begin with the move of their first process.
+            Scope::Jobs(_) => Need::Must,
+            _ if settings.cgroup.is_some() => Need::May,
+            _ => Need::Not,
+        },
     },
     Event {
         name: "running tasks",

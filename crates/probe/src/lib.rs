@@ -33,6 +33,7 @@ pub mod doctor;
 
 mod error;
 mod hooks;
+mod job_cgroups;
 mod link;
 mod loaded;
 mod loader;

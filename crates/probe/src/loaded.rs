@@ -33,6 +33,8 @@ pub struct Loaded {
     pub tracepoints: Vec<OwnedFd>,
     /// The links of task iterators, by program name.
     pub iterators: Vec<(String, OwnedFd)>,
+    /// The map of cgroups that have jobs below them, in a recording of many jobs.
+    pub parents: Option<OwnedFd>,
 }
 
 impl Loaded {
@@ -64,6 +66,13 @@ impl Loaded {
             maps.push(copy(map.fd().as_fd())?);
         }
         let maps = maps.try_into().map_err(|_| missing("of these"))?;
+        let parents = match &wanted.scope {
+            Scope::Jobs(_) => {
+                let map = ebpf.map("scope_parents").and_then(map_data);
+                Some(copy(map.ok_or_else(|| missing("scope_parents"))?.fd().as_fd())?)
+            }
+            _ => None,
+        };
         let named = |(name, link): (&str, OwnedFd)| (name.to_owned(), link);
         Ok(Self {
             hooks: hooks.list,
@@ -72,6 +81,7 @@ impl Loaded {
             links: hooks.links,
             tracepoints: hooks.tracepoints,
             iterators: hooks.iterators.into_iter().map(named).collect(),
+            parents,
         })
     }
 }
@@ -88,7 +98,9 @@ fn missing(name: &str) -> ProbeError {
 
 fn map_data(map: &Map) -> Option<&MapData> {
     match map {
-        Map::Array(map) | Map::RingBuf(map) | Map::PerCpuArray(map) => Some(map),
+        Map::Array(map) | Map::RingBuf(map) | Map::PerCpuArray(map) | Map::HashMap(map) => {
+            Some(map)
+        }
         _ => None,
     }
 }

@@ -91,6 +91,7 @@ impl Constants {
                 Scope::Launched => 0,
                 Scope::Pids(_) => 1,
                 Scope::All => 2,
+                Scope::Jobs(_) => 3,
             },
             scope_cgroup: cgroup.unwrap_or(0),
             wanted_calls: wanted.misses.bits(),

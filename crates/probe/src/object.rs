@@ -15,6 +15,7 @@ use rustix::param::page_size;
 use crate::caller::Caller;
 use crate::error::ProbeError;
 use crate::hooks::{ENTRY_PROGRAM, RETURN_PROGRAM};
+use crate::job_cgroups::JobCgroups;
 use crate::loaded::Loaded;
 use crate::loader::cgroup_id;
 use crate::mapping::Mapping;
@@ -33,6 +34,8 @@ pub struct Probe {
     pub(crate) waits: Ring,
     pub(crate) maps: Maps,
     pub(crate) rights: Rights,
+    /// In a recording of many jobs, the cgroups that have jobs below them.
+    pub(crate) jobs: Option<JobCgroups>,
     pub(crate) options: EbpfOptions,
     /// The name of the backend.
     pub(crate) name: &'static str,
@@ -130,6 +133,12 @@ impl Probe {
         };
         let ring = |map, bytes| Ring::new(map, bytes).map_err(ProbeError::set_up("rings"));
         let [lifecycle, lookups, waits, counts, orders, losses] = loaded.maps;
+        let jobs = match (&wanted.scope, loaded.parents) {
+            (Scope::Jobs(patterns), Some(parents)) => {
+                Some(JobCgroups::new(patterns.clone(), map(parents)?)?)
+            }
+            _ => None,
+        };
         Ok(Self {
             lifecycle: ring(map(lifecycle)?, options.ring_bytes)?,
             lookups: ring(map(lookups)?, options.ring_bytes)?,
@@ -151,6 +160,7 @@ impl Probe {
                     .collect(),
             },
             rights,
+            jobs,
             options: options.clone(),
             name,
             _kept: None,

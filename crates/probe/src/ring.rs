@@ -54,11 +54,15 @@ impl Ring {
         Ok(Self { map, consumer, producer, page_bytes, data_bytes, read, told: read })
     }
 
-    /// Passes every record present now to `take`; returns their number.
-    pub(crate) fn drain(&mut self, mut take: impl FnMut(Frame<'_>)) -> usize {
+    /// The position behind the last record present now.
+    pub(crate) fn end(&self) -> usize {
+        self.producer.position(0).load(Ordering::Acquire)
+    }
+
+    /// Passes every record before `end`, a position of this ring, to `take`; returns their number. Records that
+    /// arrive meanwhile are left for the next call, so that this always ends.
+    pub(crate) fn drain(&mut self, end: usize, mut take: impl FnMut(Frame<'_>)) -> usize {
         let mut taken = 0;
-        // Records that arrive meanwhile are left for the next call, so that this always ends.
-        let end = self.producer.position(0).load(Ordering::Acquire);
         while self.read != end {
             let at = self.page_bytes + (self.read & (self.data_bytes - 1));
             let header = self.producer.word(at).load(Ordering::Acquire);
@@ -98,7 +102,7 @@ impl Ring {
 
     /// Bytes not read yet.
     pub(crate) fn waiting_bytes(&self) -> usize {
-        self.producer.position(0).load(Ordering::Acquire).wrapping_sub(self.read)
+        self.end().wrapping_sub(self.read)
     }
 
     /// Releases the space of the records read to the producers.

@@ -64,15 +64,23 @@ impl Source for Probe {
     }
 
     fn adopt(&mut self) -> Result<(), SourceError> {
+        if let Some(jobs) = &mut self.jobs {
+            jobs.refresh()?;
+        }
         // The programs write the tasks they find to the rings.
         self.pass(ADOPT_PROGRAM, &mut Vec::new())?;
         Ok(())
     }
 
     fn drain(&mut self, intake: &mut Intake<'_>) -> Result<usize, SourceError> {
-        let lifecycle = self.lifecycle.drain(|frame| intake.take(Stream::Lifecycle, frame));
-        let lookups = self.lookups.drain(|frame| intake.take(Stream::Lookups, frame));
-        let waits = self.waits.drain(|frame| intake.take(Stream::Waits, frame));
+        // These positions are read first: what lies before them was written by tasks whose births are in the
+        // ring of the lifecycle, which is read to its end.
+        let (looked_up, waited) = (self.lookups.end(), self.waits.end());
+        let lifecycle_end = self.lifecycle.end();
+        let lifecycle =
+            self.lifecycle.drain(lifecycle_end, |frame| intake.take(Stream::Lifecycle, frame));
+        let lookups = self.lookups.drain(looked_up, |frame| intake.take(Stream::Lookups, frame));
+        let waits = self.waits.drain(waited, |frame| intake.take(Stream::Waits, frame));
         Ok(lifecycle + lookups + waits)
     }
 

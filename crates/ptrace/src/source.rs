@@ -121,6 +121,7 @@ fn supports(wanted: &Options) -> Result<(), PtraceError> {
         Scope::Launched => Err(PtraceError::Unsupported("a cgroup")),
         Scope::Pids(_) => Err(PtraceError::Unsupported("running processes")),
         Scope::All => Err(PtraceError::Unsupported("the whole machine")),
+        Scope::Jobs(_) => Err(PtraceError::Unsupported("cgroups")),
     }
 }
 

@@ -74,6 +74,29 @@ impl Drop for OwnCgroup {
     }
 }
 
+/// Where the root of cgroup v2 is mounted.
+///
+/// # Errors
+/// When it is not, or cannot be found out.
+pub fn cgroup_root() -> io::Result<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    mount_of(&mounts)
+        .filter(|(root, _)| *root == "/")
+        .map(|(_, point)| PathBuf::from(point))
+        .ok_or_else(|| io::Error::other("the root of cgroup v2 is not mounted"))
+}
+
+/// The mount of cgroup v2: which of its cgroups is mounted, and where.
+fn mount_of(mounts: &str) -> Option<(&str, &str)> {
+    // proc_pid_mountinfo(5): ID parent major:minor root point options ... - type source options
+    mounts.lines().find_map(|line| {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ').skip(3);
+        let is_v2 = filesystem.split(' ').next() == Some("cgroup2");
+        is_v2.then_some((fields.next()?, fields.next()?))
+    })
+}
+
 /// The cgroup v2 directory of this process.
 fn current() -> io::Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
@@ -82,13 +105,7 @@ fn current() -> io::Result<PathBuf> {
 }
 
 fn locate(mounts: &str, cgroups: &str) -> Option<PathBuf> {
-    // proc_pid_mountinfo(5): ID parent major:minor root point options ... - type source options
-    let (root, point) = mounts.lines().find_map(|line| {
-        let (mount, filesystem) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ').skip(3);
-        let is_v2 = filesystem.split(' ').next() == Some("cgroup2");
-        is_v2.then_some((fields.next()?, fields.next()?))
-    })?;
+    let (root, point) = mount_of(mounts)?;
     let own = cgroups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let below = Path::new(own).strip_prefix(root).ok()?;
     Some(Path::new(point).join(below))

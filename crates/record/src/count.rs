@@ -34,8 +34,9 @@ impl Counts {
             .collect()
     }
 
+    /// Counts a record that was received.
     #[inline]
-    pub(crate) fn add(&mut self, frame: Frame<'_>) {
+    pub fn add(&mut self, frame: Frame<'_>) {
         // Kinds are numbered from 1.
         let Some(count) = self.records.get_mut(usize::from(frame.head.kind).wrapping_sub(1)) else {
             return;

@@ -1,5 +1,6 @@
 //! The end of a recording: the last records, the losses and the totals.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use proctrace_trace::{
@@ -68,6 +69,7 @@ impl Finished {
             cgroup: self.cgroup.clone(),
             recorder,
             programs: self.programs.clone(),
+            job: BTreeMap::new(),
         }
     }
 }

@@ -30,6 +30,7 @@
 
 mod alarm;
 mod cgroup;
+mod cgroup_pattern;
 mod clock;
 mod command;
 mod count;
@@ -54,7 +55,8 @@ mod snapshot;
 mod source;
 mod timers;
 
-pub use cgroup::OwnCgroup;
+pub use cgroup::{OwnCgroup, cgroup_root};
+pub use cgroup_pattern::{CgroupDirectory, CgroupPattern, JOB_CGROUPS, PatternError};
 pub use clock::{boot_ns, unix_ns};
 pub use command::{Command, Identity, ResolveError, find_program};
 pub use count::Counts;

@@ -14,6 +14,10 @@ use crate::clock::boot_ns;
 /// No more of a table is recorded: that of a machine with ten thousand containers has 10 MB.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
 
+/// With more namespaces than this, those are forgotten whose process has ended: a recording of all jobs of a
+/// node sees new ones for as long as the node runs.
+const NAMESPACES_MAX: usize = 256;
+
 /// After this number of searches through /proc, tables of namespaces whose first process has ended
 /// already are not searched for any more.
 const SEARCHES_MAX: u32 = 64;
@@ -68,6 +72,11 @@ impl MountTables {
 
     /// Records of all namespaces whose tables have changed.
     pub(crate) fn changed(&mut self) -> Vec<u8> {
+        if self.through.len() > NAMESPACES_MAX {
+            self.through.retain(|namespace, through| is_in(&through.process, *namespace));
+            self.tables.retain(|namespace, _| self.through.contains_key(namespace));
+            self.searches = 0;
+        }
         let mut namespaces: Vec<u32> = self.through.keys().copied().collect();
         namespaces.sort_unstable();
         namespaces.into_iter().flat_map(|namespace| self.read(namespace)).collect()

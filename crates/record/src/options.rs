@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use proctrace_wire::{Call, Family};
 
+use crate::cgroup_pattern::CgroupPattern;
 use crate::pace::Interval;
 
 /// What is recorded, and how.
@@ -62,6 +63,8 @@ pub enum Scope {
     Pids(Vec<u32>),
     /// Every process of the machine except the recorder.
     All,
+    /// Every process in a cgroup that one of these patterns names: each such cgroup is a job.
+    Jobs(Vec<CgroupPattern>),
 }
 
 /// When a recording ends.

@@ -71,7 +71,7 @@ impl Session<'_> {
 
     /// Whether tasks can come to be asked for without being made by one that is followed.
     pub(crate) fn is_open(&self) -> bool {
-        self.options.scope == Scope::All || self.options.cgroup.is_some()
+        matches!(self.options.scope, Scope::All | Scope::Jobs(_)) || self.options.cgroup.is_some()
     }
 
     /// Takes the records that are there; returns how many.

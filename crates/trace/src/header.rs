@@ -268,6 +268,10 @@ pub struct Trailer {
     /// The recorder's programs in the kernel. Empty in older traces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<Program>,
+    /// Those of [`JOB_VARIABLES`] that were found while it was made: those of a job that was there before
+    /// its recorder. See [`Header::job`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub job: BTreeMap<String, String>,
 }
 
 /// A program in the kernel.

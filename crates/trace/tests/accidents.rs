@@ -66,6 +66,7 @@ fn trailer() -> Trailer {
         cgroup: None,
         recorder: RecorderUsage::default(),
         programs: Vec::new(),
+        job: std::collections::BTreeMap::new(),
     }
 }
 

@@ -93,8 +93,8 @@ records! {
         tgid_ns: i32,
         /// Thread id there.
         tid_ns: i32,
-        /// Zero.
-        pad: u32,
+        /// The job that the task belongs to, in a recording of many jobs; otherwise 0.
+        group: u32,
         /// start_boottime.
         start_ns: u64,
         /// CPU time consumed before it was attached.
@@ -157,8 +157,8 @@ records! {
         call: u16,
         /// Signal sent to the parent at the child's exit.
         exit_signal: i16,
-        /// Zero.
-        pad: u32,
+        /// The job that the child belongs to, in a recording of many jobs; otherwise 0.
+        group: u32,
         /// CLONE_* flags.
         flags: u64,
         /// start_boottime of the child.
@@ -654,6 +654,8 @@ pub const SIGNAL_BY_INTERRUPT: u16 = 1;
 pub const SIGNAL_WITHHELD: u16 = 2;
 /// [`WorkdirFixed::bits`]: too many components; the first are missing.
 pub const WORKDIR_CUT: u16 = 1;
+/// [`WorkdirFixed::bits`]: the path is the name of the cgroup that is the task's job.
+pub const WORKDIR_JOB: u16 = 2;
 /// [`PlaceFixed::bits`]: too many components; the first are missing.
 pub const PLACE_CUT: u16 = 1;
 /// Maximum number of bytes of a mount table in one record.

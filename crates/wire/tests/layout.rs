@@ -153,6 +153,7 @@ fn numbers_are_the_same_in_c_and_in_rust() {
         ("PT_EXIT_RSS_BOUND", layout::EXIT_RSS_BOUND),
         ("PT_EXIT_RELEASED", layout::EXIT_RELEASED),
         ("PT_WORKDIR_CUT", u32::from(layout::WORKDIR_CUT)),
+        ("PT_WORKDIR_JOB", u32::from(layout::WORKDIR_JOB)),
         ("PT_SAMPLE_FINAL", u32::from(layout::SAMPLE_FINAL)),
         ("PT_RECORD_MAX", u32::try_from(layout::RECORD_MAX).unwrap()),
     ] {

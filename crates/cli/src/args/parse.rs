@@ -2,8 +2,18 @@
 
 use std::time::Duration;
 
-use proctrace_record::Misses;
+use proctrace_record::{CgroupPattern, JOB_CGROUPS, Misses, PatternError};
 use proctrace_wire::Family;
+
+/// Which cgroups are jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JobCgroups(pub(crate) Vec<CgroupPattern>);
+
+/// A pattern of such cgroups; an empty one stands for those of the usual batch systems.
+pub(crate) fn parse_job_cgroups(text: &str) -> Result<JobCgroups, PatternError> {
+    let patterns = if text.is_empty() { JOB_CGROUPS } else { &[text] };
+    patterns.iter().map(|pattern| pattern.parse()).collect::<Result<_, _>>().map(JobCgroups)
+}
 
 /// all, none, or a comma-separated list of call families.
 pub(crate) fn parse_misses(text: &str) -> Result<Misses, String> {

@@ -9,7 +9,8 @@ use proctrace_record::Misses;
 
 use super::DEFAULT_TRACE;
 use super::parse::{
-    WaitsMin, parse_duration, parse_interval, parse_misses, parse_size, parse_waits,
+    JobCgroups, WaitsMin, parse_duration, parse_interval, parse_job_cgroups, parse_misses,
+    parse_size, parse_waits,
 };
 
 /// Run a command and record it and all its descendants.
@@ -27,7 +28,8 @@ use super::parse::{
         sudo proctrace record -- make -j4\n  \
         sudo proctrace record -o before.ptrace -- ./job.sh --events 100\n  \
         sudo proctrace record --env ROOT_LDSYSPATH --grace 60s -- ./daemonizing-job\n  \
-        sudo proctrace record -p $(pgrep -o httpd) --duration 30s\n\n\
+        sudo proctrace record -p $(pgrep -o httpd) --duration 30s\n  \
+        sudo proctrace record -a --per-cgroup -o jobs --summary lake --discard-trace\n\n\
         Exit status: the command's own (128+N if signal N killed it), 127 if it was not found, \
         126 if it could not be executed, 125 if recording failed."
 )]
@@ -49,6 +51,23 @@ pub(crate) struct RecordArgs {
     /// Record every process on the machine; without root, every process that you may trace.
     #[arg(short, long, conflicts_with_all = ["pid", "cgroup"])]
     pub(crate) all: bool,
+
+    /// With -a: record the jobs of this node, each into a trace of its own. A job is a cgroup that
+    /// PATTERN names, with all below it: a path below the mount point of cgroup v2, with * for any
+    /// characters. Without PATTERN: the cgroups of Slurm, HTCondor, Docker, Podman and Kubernetes. --output
+    /// names the directory of the traces; with --summary, each job is summarized as its cgroup ends. Can be
+    /// given several times.
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        value_parser = parse_job_cgroups,
+        requires = "all",
+        conflicts_with_all = ["live", "progress", "batch_cpu"]
+    )]
+    pub(crate) per_cgroup: Option<Vec<JobCgroups>>,
 
     /// With -p, --cgroup or -a: stop after this time.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -128,7 +147,8 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_enum, default_value = "tree")]
     pub(crate) wait: WaitFor,
 
-    /// Maximum time to continue after the command has exited, while descendants are running.
+    /// Maximum time to continue after the command has exited, while descendants are running. With
+    /// --per-cgroup: the time after which a cgroup without processes is a job that has ended.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub(crate) grace: Duration,
 

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
 
+pub(crate) mod declared;
 pub(crate) mod stage;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,219 @@
+//! The traces of the jobs of a node: where they are, and what becomes of them.
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use proctrace_node::{Ended, JobCgroup, NodeError, Outputs, file_name};
+use proctrace_record::{boot_ns, unix_ns};
+use proctrace_report::number::{bytes, count, counted, time};
+use proctrace_trace::Header;
+use proctrace_wire::escape::to_text;
+
+#[cfg(feature = "analyse")]
+use super::summaries::Summaries;
+use crate::args::RecordArgs;
+use crate::record::usage;
+use crate::{live, say};
+
+/// A directory of traces, one for each job.
+pub(super) struct Files {
+    directory: PathBuf,
+    /// What the headers of all jobs have in common.
+    base: Header,
+    quiet: bool,
+    jobs: u64,
+    failed: u64,
+    #[cfg(feature = "analyse")]
+    summaries: Option<Summaries>,
+}
+
+/// What was recorded on a node.
+pub(super) struct Done {
+    jobs: u64,
+    failed: u64,
+    directory: PathBuf,
+    #[cfg(feature = "analyse")]
+    summarized: Option<u64>,
+}
+
+impl Files {
+    /// Prepares the directory: traces can be read by their owner only, because arguments contain secrets.
+    pub(super) fn create(directory: &Path, base: Header, args: &RecordArgs) -> Result<Self> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .with_context(|| format!("cannot create {}", directory.display()))?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            base,
+            quiet: args.quiet,
+            jobs: 0,
+            failed: 0,
+            #[cfg(feature = "analyse")]
+            summaries: Summaries::start(&args.summary, directory, args.quiet)?,
+        })
+    }
+
+    /// Waits until all summaries are written.
+    pub(super) fn finish(self) -> Done {
+        Done {
+            jobs: self.jobs,
+            failed: self.failed,
+            directory: self.directory,
+            #[cfg(feature = "analyse")]
+            summarized: self.summaries.map(Summaries::finish),
+        }
+    }
+
+    fn tell(&self, job: &Ended) {
+        if !self.quiet {
+            say::note(&format!(
+                "{}: {}, {}, {} · {} lost · {} ({})",
+                to_text(job.cgroup.name.as_bytes()),
+                counted(job.processes, "process", "processes"),
+                counted(job.threads, "thread", "threads"),
+                time(job.wall_ns),
+                count(job.lost),
+                job.trace.display(),
+                bytes(job.bytes),
+            ));
+        }
+    }
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let jobs = counted(self.jobs, "job", "jobs");
+        write!(f, "{jobs} recorded in {}", self.directory.display())?;
+        #[cfg(feature = "analyse")]
+        if let Some(summarized) = self.summarized {
+            write!(f, ", {} summarized", count(summarized))?;
+        }
+        match self.failed {
+            0 => Ok(()),
+            failed => write!(f, ", {} not", count(failed)),
+        }
+    }
+}
+
+impl Outputs for Files {
+    fn header(&mut self, cgroup: &JobCgroup, started_ns: u64) -> Header {
+        let path =
+            cgroup.path.as_ref().map(|path| to_text(path.as_os_str().as_bytes()).into_owned());
+        let cpus = cgroup.path.as_deref().and_then(cpus_of).unwrap_or(u32::MAX);
+        Header {
+            // As that of a recording with --cgroup.
+            scope: "command".to_owned(),
+            cgroup: Some(path.unwrap_or_else(|| cgroup.name.clone())),
+            cpus: cpus.min(self.base.cpus),
+            started_ns,
+            started_unix_ns: unix_ns().saturating_sub(boot_ns().saturating_sub(started_ns)),
+            ..self.base.clone()
+        }
+    }
+
+    fn create(&mut self, cgroup: &JobCgroup, header: &Header) -> io::Result<(PathBuf, File)> {
+        const TRIES: u64 = 100;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let mut nth = 0;
+        loop {
+            let started_unix_ns = header.started_unix_ns + nth * 1_000_000;
+            let path = self.directory.join(file_name(&cgroup.name, started_unix_ns));
+            match options.open(&path) {
+                Ok(file) => {
+                    live::hold(&file);
+                    return Ok((path, file));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && nth < TRIES => {
+                    nth += 1
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn ready(&mut self, jobs: usize) {
+        if !self.quiet {
+            let running = counted(jobs as u64, "running job", "running jobs");
+            say::note(&format!("recording {running} and those to come; press Ctrl-C to stop"));
+        }
+    }
+
+    fn used(&self) -> (u64, u64, u64) {
+        let used = usage(0);
+        (used.user_ns, used.system_ns, used.maxrss_bytes)
+    }
+
+    fn ended(&mut self, job: Ended) {
+        self.jobs += 1;
+        self.tell(&job);
+        #[cfg(feature = "analyse")]
+        if let Some(summaries) = &self.summaries {
+            summaries.add(job.trace, Some(job.cgroup.name));
+        }
+    }
+
+    fn failed(&mut self, job: &JobCgroup, error: NodeError) {
+        self.failed += 1;
+        let name = to_text(job.name.as_bytes()).into_owned();
+        say::error(&anyhow::Error::new(error).context(format!("{name} is not recorded")));
+    }
+}
+
+/// CPUs that a cgroup may use: those of its set, or what its quota is worth, rounded up; None if it is not
+/// limited.
+fn cpus_of(cgroup: &Path) -> Option<u32> {
+    let read = |name: &str| fs::read_to_string(cgroup.join(name)).ok();
+    let set = read("cpuset.cpus.effective").and_then(|list| cpus_in(&list));
+    let quota = read("cpu.max").and_then(|limit| cpus_worth(&limit));
+    match (set, quota) {
+        (Some(set), Some(quota)) => Some(set.min(quota)),
+        (set, quota) => set.or(quota),
+    }
+}
+
+/// How many CPUs are in a list: `0-3,8`.
+fn cpus_in(list: &str) -> Option<u32> {
+    let mut cpus = 0u32;
+    for range in list.trim().split(',').filter(|range| !range.is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
+        cpus = cpus.checked_add(last.checked_sub(first)?.checked_add(1)?)?;
+    }
+    Some(cpus).filter(|cpus| *cpus > 0)
+}
+
+/// What a quota is worth: `150000 100000` is 2 CPUs, `max 100000` no limit.
+fn cpus_worth(limit: &str) -> Option<u32> {
+    let (quota, period) = limit.trim().split_once(' ')?;
+    let (quota, period) = (quota.parse::<u64>().ok()?, period.parse::<u64>().ok()?);
+    u32::try_from(quota.checked_add(period)?.checked_sub(1)?.checked_div(period)?)
+        .ok()
+        .filter(|cpus| *cpus > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_a_cgroup_are_understood() {
+        assert_eq!(cpus_in("0-3,8\n"), Some(5));
+        assert_eq!(cpus_in("7"), Some(1));
+        for wrong in ["", "\n", "3-1", "x", "0-4294967295"] {
+            assert_eq!(cpus_in(wrong), None, "{wrong}");
+        }
+        assert_eq!(cpus_worth("150000 100000\n"), Some(2));
+        assert_eq!(cpus_worth("100000 100000"), Some(1));
+        for wrong in ["max 100000", "", "1 0", "0 100000"] {
+            assert_eq!(cpus_worth(wrong), None, "{wrong}");
+        }
+    }
+}

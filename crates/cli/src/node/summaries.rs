@@ -1,0 +1,141 @@
+//! Summarizes the jobs of a node as they end: one at a time, in a process of its own.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result, bail};
+
+use crate::args::RecordSummaryArgs;
+use crate::{live, say};
+
+/// The lowest priority of nice(2): jobs come first.
+const NICENESS: i32 = 19;
+
+/// Traces that are to be summarized.
+pub(super) struct Summaries {
+    queue: Sender<Ended>,
+    thread: JoinHandle<u64>,
+}
+
+struct Ended {
+    trace: PathBuf,
+    cgroup: Option<String>,
+}
+
+impl Summaries {
+    /// Starts with what an earlier recorder has left in the directory; None if no summaries are wanted.
+    pub(super) fn start(
+        args: &RecordSummaryArgs,
+        directory: &Path,
+        quiet: bool,
+    ) -> Result<Option<Self>> {
+        let Some(lake) = &args.summary else { return Ok(None) };
+        let (queue, ended) = channel();
+        let work = Work { arguments: arguments(args, lake), discards: args.discard_trace, quiet };
+        let thread = std::thread::Builder::new()
+            .name("proctrace-summaries".into())
+            .spawn(move || work.run(&ended))
+            .context("cannot start a thread")?;
+        let summaries = Self { queue, thread };
+        // Traces that are kept may have been summarized.
+        if args.discard_trace {
+            for trace in left_in(directory) {
+                summaries.add(trace, None);
+            }
+        }
+        Ok(Some(summaries))
+    }
+
+    pub(super) fn add(&self, trace: PathBuf, cgroup: Option<String>) {
+        // The thread ends only with the queue.
+        let _ = self.queue.send(Ended { trace, cgroup });
+    }
+
+    /// Waits for the last one; returns how many were made.
+    pub(super) fn finish(self) -> u64 {
+        drop(self.queue);
+        self.thread.join().unwrap_or(0)
+    }
+}
+
+struct Work {
+    arguments: Vec<OsString>,
+    discards: bool,
+    quiet: bool,
+}
+
+impl Work {
+    fn run(&self, ended: &Receiver<Ended>) -> u64 {
+        let mut made = 0;
+        for job in ended {
+            match self.summarize(&job) {
+                Ok(said) => {
+                    made += 1;
+                    if !self.quiet {
+                        say::note(&said);
+                    }
+                }
+                Err(error) => say::error(&error),
+            }
+        }
+        made
+    }
+
+    /// In another process: its memory depends on the job, and what goes wrong there leaves the recorder alone.
+    fn summarize(&self, job: &Ended) -> Result<String> {
+        let trace = &job.trace;
+        let context = || format!("cannot summarize {}", trace.display());
+        // The program that runs, even if its file has been replaced meanwhile.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("summarize").args(&self.arguments);
+        if let Some(cgroup) = &job.cgroup {
+            command.arg("--label").arg(format!("cgroup={cgroup}"));
+        }
+        command.arg("--").arg(trace).stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.stderr(Stdio::piped()).spawn().with_context(context)?;
+        if let Ok(pid) = i32::try_from(child.id()) {
+            let pid = rustix::process::Pid::from_raw(pid);
+            // It works as well at any other priority.
+            let _ = rustix::process::setpriority_process(pid, NICENESS);
+        }
+        let output = child.wait_with_output().with_context(context)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim().trim_start_matches("proctrace: ").to_owned();
+        if !output.status.success() {
+            bail!("cannot summarize {}, which is kept: {said}", trace.display());
+        }
+        if self.discards {
+            std::fs::remove_file(trace)
+                .with_context(|| format!("cannot remove {}", trace.display()))?;
+        }
+        Ok(said)
+    }
+}
+
+/// The arguments of `summarize` that are the same for all jobs.
+fn arguments(args: &RecordSummaryArgs, lake: &Path) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec!["--output".into(), lake.into()];
+    for (name, value) in &args.about.labels {
+        arguments.extend(["--label".into(), format!("{name}={value}").into()]);
+    }
+    if let Some(key) = &args.about.user_key {
+        arguments.extend(["--user-key".into(), key.into()]);
+    }
+    arguments.extend(["--layout".into(), args.about.layout.to_string().into()]);
+    arguments
+}
+
+/// Traces whose recorder was killed.
+fn left_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut left: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "ptrace"))
+        .filter(|path| !live::is_held(path))
+        .collect();
+    left.sort();
+    left
+}

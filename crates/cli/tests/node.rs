@@ -1,0 +1,416 @@
+//! `record -a --per-cgroup`: the jobs of a node told apart, against what their payloads declare and what
+//! the kernel counts for their cgroups.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![cfg(feature = "analyse")]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use common::declared::{declared, recorded};
+use common::stage::Stage;
+use common::{Events, fixture, payload, proctrace, report, u64_of};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use proctrace_payload::catalog;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A recorder of the jobs below a cgroup of its own.
+struct Node {
+    place: TempDir,
+    cgroup: PathBuf,
+    recorder: Option<(Child, BufReader<ChildStderr>)>,
+}
+
+impl Node {
+    fn new(name: &str) -> Self {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let root = mounts.lines().find_map(|line| {
+            let (mount, filesystem) = line.split_once(" - ")?;
+            filesystem.starts_with("cgroup2 ").then(|| mount.split(' ').nth(4))?
+        });
+        let name = format!("proctrace-{name}-{}", std::process::id());
+        let cgroup = Path::new(root.expect("cgroup v2 is mounted")).join(name);
+        fs::create_dir(&cgroup).unwrap();
+        Self { place: tempfile::tempdir().unwrap(), cgroup, recorder: None }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path().canonicalize().unwrap().join(name)
+    }
+
+    fn start(&mut self, options: &[&str]) {
+        let mut recorder = self.command(options).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(recorder.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        assert!(line.contains("recording"), "{line}");
+        self.recorder = Some((recorder, stderr));
+    }
+
+    fn command(&self, options: &[&str]) -> Command {
+        let name = self.cgroup.file_name().unwrap().to_str().unwrap();
+        let mut command = proctrace();
+        command.current_dir(self.place.path()).args(["record", "-a", "--output", "jobs"]);
+        command.arg(format!("--per-cgroup={name}/job_*")).args(options);
+        command
+    }
+
+    /// A command that moves itself into a new cgroup first.
+    fn job(&self, name: &str, command: &[&str]) -> Command {
+        let cgroup = self.cgroup.join(name);
+        fs::create_dir_all(&cgroup).unwrap();
+        let mut shell = Command::new("sh");
+        let enter = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", cgroup.display());
+        shell.args(["-c", &enter, "sh"]).args(command).env_remove("LD_LIBRARY_PATH");
+        shell
+    }
+
+    /// Waits until a cgroup has no processes, and removes it; returns the CPU time that the kernel counted.
+    fn remove(&self, name: &str) -> u64 {
+        let cgroup = self.cgroup.join(name);
+        let field = |file: &str, name: &str| -> u64 {
+            let text = fs::read_to_string(cgroup.join(file)).unwrap();
+            text.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap()
+        };
+        wait_until("a cgroup to become empty", || field("cgroup.events", "populated ") == 0);
+        let used_ns = field("cpu.stat", "usage_usec ") * 1000;
+        fs::remove_dir(&cgroup).unwrap();
+        used_ns
+    }
+
+    fn signal(&self, signal: Signal) {
+        let (recorder, _) = self.recorder.as_ref().unwrap();
+        kill(Pid::from_raw(i32::try_from(recorder.id()).unwrap()), signal).unwrap();
+    }
+
+    /// Ends the recorder; returns what it has said.
+    fn finish(&mut self) -> String {
+        self.signal(Signal::SIGTERM);
+        let (mut recorder, mut stderr) = self.recorder.take().unwrap();
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).unwrap();
+        assert!(recorder.wait().unwrap().success(), "{said}");
+        said
+    }
+
+    /// The traces of a job, in order.
+    fn traces(&self, job: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path("jobs")).unwrap();
+        let mut traces: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        let beginning = format!("{job}.");
+        traces.retain(|trace| trace.file_name().unwrap().to_str().unwrap().starts_with(&beginning));
+        traces.sort();
+        traces
+    }
+
+    fn trace(&self, job: &str) -> PathBuf {
+        let traces = self.traces(job);
+        assert_eq!(traces.len(), 1, "{job}: {traces:?}");
+        traces[0].clone()
+    }
+
+    fn rows(&self, sql: &str) -> Vec<Value> {
+        let output = proctrace()
+            .args(["fleet", sql, "--format", "ndjson"])
+            .arg(self.path("lake"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Some((recorder, _)) = &mut self.recorder {
+            let _ = recorder.kill();
+            let _ = recorder.wait();
+        }
+        for entry in fs::read_dir(&self.cgroup).into_iter().flatten().flatten() {
+            let _ = fs::remove_dir(entry.path());
+        }
+        let _ = fs::remove_dir(&self.cgroup);
+    }
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn assert_sound(trace: &Path) {
+    let check = proctrace().arg("check").arg(trace).output().unwrap();
+    let says = String::from_utf8_lossy(&check.stdout);
+    assert_eq!(check.status.code(), Some(0), "{}: {says}", trace.display());
+}
+
+/// CPU time agrees with the kernel's: cpu.stat is counted when the scheduler looks, and has what the shell
+/// used between its move and the record of it.
+fn assert_cpu(what: &str, counted_ns: u64, recorded_ns: u64) {
+    let allowed = 3_000_000 + counted_ns / 100;
+    let difference = counted_ns.abs_diff(recorded_ns);
+    assert!(difference <= allowed, "{what}: {counted_ns} ns counted, {recorded_ns} recorded");
+}
+
+const JOBS: usize = 20;
+
+#[test]
+fn twenty_jobs_at_once_are_told_apart() {
+    let mut node = Node::new("twenty");
+    node.start(&[]);
+    let names: Vec<&str> = catalog::names().collect();
+    let scenarios: Vec<&str> = names.iter().copied().cycle().take(JOBS).collect();
+    let program = payload();
+    let mut running = Vec::new();
+    for (nth, scenario) in scenarios.iter().enumerate() {
+        let work = node.path(&format!("work-{nth}"));
+        let declaration = node.path(&format!("declared-{nth}.json"));
+        let mut job = node.job(
+            &format!("job_{nth}"),
+            &[
+                program.to_str().unwrap(),
+                "run",
+                scenario,
+                "--scale",
+                "0.01",
+                "--workers",
+                "2",
+                "--work-factor",
+                "0.02",
+                "--work",
+                work.to_str().unwrap(),
+                "--declare",
+                declaration.to_str().unwrap(),
+            ],
+        );
+        job.env("SLURM_JOB_ID", format!("{}", 1000 + nth)).env("SLURM_JOB_PARTITION", "long");
+        running.push(job.stdout(Stdio::null()).spawn().unwrap());
+    }
+    for job in &mut running {
+        assert!(job.wait().unwrap().success());
+    }
+    let used: Vec<u64> = (0..JOBS).map(|nth| node.remove(&format!("job_{nth}"))).collect();
+    let said = node.finish();
+    assert!(said.contains(&format!("{JOBS} jobs recorded in jobs")), "{said}");
+    for (nth, scenario) in scenarios.iter().enumerate() {
+        let what = format!("job {nth}, {scenario}");
+        let trace = node.trace(&format!("job_{nth}"));
+        assert_sound(&trace);
+        let declaration = fs::read(node.path(&format!("declared-{nth}.json"))).unwrap();
+        let declared = declared(&serde_json::from_slice(&declaration).unwrap());
+        let recorded = recorded(&trace, &node.path(&format!("work-{nth}")));
+        for (key, declared) in declared.as_object().unwrap() {
+            assert_eq!(*declared, recorded[key], "{what}: {key} as declared, and as recorded");
+        }
+        let found = report(&trace);
+        assert_eq!(found["health"]["complete"], true, "{what}");
+        assert_cpu(&what, used[nth], u64_of(&found["summary"]["cpu_ns"]));
+    }
+    // What each of them was, in the lake.
+    let traces = (0..JOBS).map(|nth| node.trace(&format!("job_{nth}")));
+    let summarized =
+        proctrace().arg("summarize").args(traces).arg("-o").arg(node.path("lake")).output();
+    assert!(summarized.unwrap().status.success());
+    let rows = node.rows(
+        "SELECT batch_system, batch_id, queue, sound FROM jobs ORDER BY CAST(batch_id AS BIGINT)",
+    );
+    assert_eq!(rows.len(), JOBS);
+    for (nth, row) in rows.iter().enumerate() {
+        assert_eq!(row["batch_system"], "slurm", "{row}");
+        assert_eq!(row["batch_id"], format!("{}", 1000 + nth), "{row}");
+        assert_eq!((&row["queue"], &row["sound"]), (&"long".into(), &true.into()), "{row}");
+    }
+}
+
+#[test]
+fn each_job_is_summarized_as_its_cgroup_ends() {
+    let mut node = Node::new("summaries");
+    node.start(&["--summary", "lake", "--discard-trace", "--label", "site=T9"]);
+    let spawn = fixture("spawn");
+    let jobs = [("job_a", "11"), ("job_b", "7"), ("other", "5")];
+    for (name, count) in jobs {
+        let mut job = node.job(name, &[spawn.to_str().unwrap(), count, "/bin/true"]);
+        assert!(job.status().unwrap().success());
+        node.remove(name);
+    }
+    wait_until("both summaries", || {
+        fs::read_dir(node.path("lake/table=jobs")).is_ok_and(|days| {
+            let files = days.flatten().flat_map(|day| fs::read_dir(day.path()).unwrap().flatten());
+            files.filter(|file| file.path().extension().is_some_and(|it| it == "parquet")).count()
+                == 2
+        })
+    });
+    let rows = node.rows("SELECT labels, site, processes, wall_us FROM jobs ORDER BY labels");
+    let told: Vec<_> = rows.iter().map(|row| (&row["labels"], u64_of(&row["processes"]))).collect();
+    // The shell has become the program that creates so many children.
+    let expected = [("cgroup=job_a".into(), 12), ("cgroup=job_b".into(), 8)];
+    assert_eq!(told, expected.each_ref().map(|(label, count)| (label, *count)));
+    assert!(rows.iter().all(|row| row["site"] == "T9"), "{rows:?}");
+    let said = node.finish();
+    assert!(said.contains("2 jobs recorded in jobs, 2 summarized"), "{said}");
+    assert_eq!(fs::read_dir(node.path("jobs")).unwrap().count(), 0, "{said}");
+}
+
+#[test]
+fn what_a_daemon_starts_belongs_to_the_job_of_its_cgroup() {
+    let mut node = Node::new("daemon");
+    node.start(&[]);
+    // The daemon is in no job; its child is in the job from its birth on.
+    let cgroup = node.cgroup.join("job_1");
+    fs::create_dir(&cgroup).unwrap();
+    let daemon = |command: &[&str]| -> Output {
+        let mut daemon = Command::new(fixture("into_cgroup"));
+        daemon.arg(&cgroup).args(command).env_remove("LD_LIBRARY_PATH").output().unwrap()
+    };
+    assert_eq!(daemon(&["sh", "-c", "/bin/true; /bin/true; exit 3"]).status.code(), Some(3));
+    // The same from another job: the child has left it.
+    let into = fixture("into_cgroup");
+    let other = cgroup.to_str().unwrap();
+    let mut job =
+        node.job("job_2", &[into.to_str().unwrap(), other, "sh", "-c", "/bin/true; exit 4"]);
+    assert_eq!(job.status().unwrap().code(), Some(4));
+    let used = [node.remove("job_1"), node.remove("job_2")];
+    node.finish();
+    let traces = ["job_1", "job_2"].map(|job| node.trace(job));
+    let events = [&traces[0], &traces[1]].map(|trace| Events::of(trace));
+    for trace in &traces {
+        assert_sound(trace);
+    }
+    let count = |nth: usize, kind: &str| events[nth].kind(kind).count();
+    assert_eq!((count(0, "attach"), count(0, "fork"), count(0, "exit")), (2, 3, 5));
+    assert_eq!((count(1, "attach"), count(1, "fork"), count(1, "exit")), (1, 0, 1));
+    assert_eq!(events[0].codes(), [(0, 3), (3, 1), (4, 1)].into());
+    for (nth, trace) in traces.iter().enumerate() {
+        assert_cpu(
+            &trace.display().to_string(),
+            used[nth],
+            u64_of(&report(trace)["summary"]["cpu_ns"]),
+        );
+    }
+}
+
+#[test]
+fn a_process_that_moves_is_counted_in_each_job_for_what_it_did_there() {
+    let mut node = Node::new("moves");
+    node.start(&[]);
+    let burn = fixture("burn");
+    let second = node.cgroup.join("job_second");
+    fs::create_dir(&second).unwrap();
+    let script = format!(
+        "{burn} 60; /bin/true; echo $$ > {}/cgroup.procs; {burn} 90; /bin/true; /bin/true; :",
+        second.display(),
+        burn = burn.display()
+    );
+    let mut job = node.job("job_first", &["sh", "-c", &script]);
+    assert!(job.status().unwrap().success());
+    let used = [node.remove("job_first"), node.remove("job_second")];
+    node.finish();
+    let traces = ["job_first", "job_second"].map(|job| node.trace(job));
+    for (nth, trace) in traces.iter().enumerate() {
+        let events = Events::of(trace);
+        assert_eq!(events.kind("attach").count(), 1);
+        assert_eq!(events.forks(false).len(), [2, 3][nth]);
+        assert_eq!(events.kind("exit").count(), [2, 4][nth]);
+        assert_cpu(
+            &trace.display().to_string(),
+            used[nth],
+            u64_of(&report(trace)["summary"]["cpu_ns"]),
+        );
+    }
+    assert_sound(&traces[1]);
+}
+
+#[test]
+fn a_recorder_that_was_killed_is_followed_by_one_that_completes_its_work() {
+    let mut node = Node::new("killed");
+    let summaries = ["--summary", "lake", "--discard-trace"];
+    node.start(&summaries);
+    let phases = fixture("phases");
+    let mut job = node.job("job_1", &[phases.to_str().unwrap(), "10", "10"]);
+    let mut job = job.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(job.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    // Its first records are in the file.
+    wait_until("a trace", || {
+        node.path("jobs").is_dir()
+            && node.traces("job_1").first().is_some_and(|trace| {
+                proctrace().arg("dump").arg(trace).output().is_ok_and(|it| !it.stdout.is_empty())
+            })
+    });
+    node.signal(Signal::SIGKILL);
+    let (mut killed, _) = node.recorder.take().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(node.traces("job_1").len(), 1);
+
+    // The job is still running: the next recorder finds it.
+    node.start(&summaries);
+    drop(job.stdin.take());
+    assert!(job.wait().unwrap().success());
+    node.remove("job_1");
+    let is_done = |node: &Node| node.traces("job_1").is_empty();
+    wait_until("both summaries", || is_done(&node));
+    let said = node.finish();
+    assert!(said.contains("1 job recorded in jobs, 2 summarized"), "{said}");
+    let rows = node.rows("SELECT sound, processes FROM jobs ORDER BY started_unix_us");
+    let told: Vec<_> = rows.iter().map(|row| (&row["sound"], &row["processes"])).collect();
+    assert_eq!(told.len(), 2, "{rows:?}");
+    assert_eq!([told[0].0, told[1].0], [&Value::from(false), &Value::from(true)], "{rows:?}");
+    // The first was cut off; the second has seen the process, and what it has started since.
+    assert!(u64_of(told[0].1) >= 1 && u64_of(told[1].1) > 1, "{rows:?}");
+}
+
+#[test]
+fn a_job_that_cannot_be_written_leaves_the_others_alone() {
+    let mut node = Node::new("unwritable");
+    node.start(&[]);
+    // No file can be created any more.
+    fs::remove_dir(node.path("jobs")).unwrap();
+    assert!(node.job("job_1", &["/bin/true"]).status().unwrap().success());
+    node.remove("job_1");
+    wait_until("the first job to be given up", || {
+        let (_, stderr) = node.recorder.as_mut().unwrap();
+        let mut line = String::new();
+        assert_ne!(stderr.read_line(&mut line).unwrap(), 0);
+        line.contains("job_1 is not recorded")
+    });
+    fs::create_dir(node.path("jobs")).unwrap();
+    assert!(node.job("job_2", &["/bin/true"]).status().unwrap().success());
+    node.remove("job_2");
+    let said = node.finish();
+    assert!(said.contains("1 job recorded in jobs, 1 not"), "{said}");
+    assert_sound(&node.trace("job_2"));
+}
+
+#[test]
+fn only_root_may_record_the_jobs_of_others() {
+    let stage = Stage::new();
+    let program = stage.copy(Path::new(env!("CARGO_BIN_EXE_proctrace")), "proctrace", 0o755);
+    for backend in ["auto", "broker", "ptrace"] {
+        let mut command = stage.as_user(&program);
+        command.args(["record", "-a", "--per-cgroup", "--backend", backend]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(125), "{backend}: {said}");
+        assert!(!said.is_empty());
+    }
+    // The pattern is read before anything else is done.
+    for wrong in [&["-a", "--per-cgroup=/"][..], &["--per-cgroup"], &["-a", "--per-cgroup=../x/*"]]
+    {
+        let output = proctrace().arg("record").args(wrong).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{wrong:?}");
+        assert!(said.contains("per-cgroup") || said.contains("--all"), "{wrong:?}: {said}");
+    }
+}

@@ -1,0 +1,18 @@
+//! One recorder for all jobs of a node: the records of each job in a trace of its own.
+//!
+//! The BPF programs record every process in the cgroup of a job, and say with its first record which job
+//! that is. [`Jobs`] is the sink of that recording: it keeps the job of each live task, opens a trace with
+//! the first task of a job, gives its tasks serials of their own, and ends the trace when the cgroup is
+//! gone. What it remembers is bounded by the tasks that are alive, not by what has happened.
+
+mod job;
+mod jobs;
+mod mounts;
+mod naming;
+mod serials;
+mod tasks;
+mod usage;
+mod variables;
+
+pub use jobs::{Ended, Jobs, NodeError, Outputs};
+pub use naming::{JobCgroup, file_name};

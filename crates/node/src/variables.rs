@@ -1,0 +1,113 @@
+//! The variables by which a job knows its batch system, read from one of its processes.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use proctrace_trace::JOB_VARIABLES;
+use proctrace_wire::escape::to_text;
+
+/// No more of an environment is searched.
+const ENVIRONMENT_BYTES_MAX: u64 = 1 << 20;
+/// Longer values are no identifiers.
+const VALUE_BYTES_MAX: usize = 1024;
+/// After so many programs, a job is one without a batch system.
+const TRIES_MAX: u32 = 64;
+
+/// What has been found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Variables {
+    found: BTreeMap<String, String>,
+    tries: u32,
+    is_complete: bool,
+}
+
+impl Variables {
+    /// Looks at the environment of a process that has just executed a program, unless enough is known. The
+    /// first processes of a job often are the batch system's own, which does not have the job's variables.
+    pub(crate) fn look_at(&mut self, pid: i32) {
+        if self.is_complete || self.tries >= TRIES_MAX {
+            return;
+        }
+        self.tries += 1;
+        let mut environment = Vec::new();
+        let Ok(file) = File::open(format!("/proc/{pid}/environ")) else { return };
+        if file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut environment).is_ok() {
+            self.take(&environment);
+        }
+    }
+
+    fn take(&mut self, environment: &[u8]) {
+        let found: BTreeMap<String, String> = environment
+            .split(|byte| *byte == 0)
+            .filter_map(|variable| {
+                let at = variable.iter().position(|byte| *byte == b'=')?;
+                let name = JOB_VARIABLES.iter().find(|name| name.as_bytes() == &variable[..at])?;
+                let value = &variable[at + 1..];
+                let fits = !value.is_empty() && value.len() <= VALUE_BYTES_MAX;
+                fits.then(|| ((*name).to_owned(), to_text(value).into_owned()))
+            })
+            .collect();
+        // Everybody has the name of a user.
+        self.is_complete = found.keys().any(|name| name != "USER" && name != "LOGNAME");
+        if self.is_complete || self.found.is_empty() {
+            self.found = found;
+        }
+    }
+
+    /// All that was found; for a job of Slurm whose processes could not be read, its number from the cgroup.
+    pub(crate) fn of(&self, cgroup: Option<&Path>) -> BTreeMap<String, String> {
+        let mut found = self.found.clone();
+        if let Some(number) = cgroup.and_then(slurm_job)
+            && !self.is_complete
+        {
+            found.insert("SLURM_JOB_ID".to_owned(), number);
+        }
+        found
+    }
+}
+
+/// The number of a job of Slurm by its cgroup: `slurmstepd.scope/job_17`.
+fn slurm_job(cgroup: &Path) -> Option<String> {
+    let above = cgroup.parent()?.file_name()?.to_str()?;
+    let number = cgroup.file_name()?.to_str()?.strip_prefix("job_")?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (above.ends_with("slurmstepd.scope") && is_number).then(|| number.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_environment_of_a_batch_system_counts() {
+        let mut variables = Variables::default();
+        variables.take(b"USER=condor\0PATH=/bin\0");
+        variables.take(b"USER=alice\0SLURM_JOB_ID=17\0SLURM_JOB_PARTITION=\0junk\0");
+        let found = variables.of(None);
+        let pairs: Vec<_> = found.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+        assert_eq!(pairs, [("SLURM_JOB_ID", "17"), ("USER", "alice")]);
+        variables.look_at(i32::try_from(std::process::id()).unwrap());
+        assert_eq!(variables.of(None), found);
+    }
+
+    #[test]
+    fn a_cgroup_of_slurm_is_enough() {
+        let found = |path: &str| Variables::default().of(Some(Path::new(path)));
+        assert_eq!(found("/c/system.slice/n1_slurmstepd.scope/job_17")["SLURM_JOB_ID"], "17");
+        assert_eq!(found("/c/system.slice/slurmstepd.scope/job_x"), BTreeMap::new());
+        assert_eq!(found("/c/jobs/job_17"), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_process_is_read() {
+        let mut variables = Variables::default();
+        variables.look_at(-1);
+        assert_eq!(variables.of(None), BTreeMap::new());
+        for _ in 0..100 {
+            variables.look_at(-1);
+        }
+        assert_eq!(variables.tries, TRIES_MAX);
+    }
+}
