@@ -69,7 +69,7 @@ fn write(
 
 /// Checks the options before anything is recorded or read.
 pub(crate) fn about(args: &AboutArgs) -> Result<About> {
-    let user_key = match &args.user_key {
+    let site_key = match &args.site_key {
         None => None,
         Some(path) => {
             let mut key = std::fs::read(path)
@@ -95,5 +95,5 @@ pub(crate) fn about(args: &AboutArgs) -> Result<About> {
         Some(seconds) if (0.0..1e9).contains(&seconds) => Some((seconds * 1e6).round() as u64),
         Some(_) => return Err(Misuse("--batch-cpu must be from 0 to 1e9 seconds".into()).into()),
     };
-    Ok(About { labels: args.labels.clone(), user_key, batch_cpu_us })
+    Ok(About { labels: args.labels.clone(), site_key, redact: args.redact, batch_cpu_us })
 }

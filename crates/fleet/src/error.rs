@@ -17,6 +17,9 @@ pub enum FleetError {
     /// A table could not be computed, or written.
     #[error("cannot compute a table")]
     Table(#[from] polars::error::PolarsError),
+    /// Redaction without a key.
+    #[error("names cannot be redacted without a key")]
+    NoKey,
     /// A file cannot be read or written.
     #[error("{path}")]
     File {

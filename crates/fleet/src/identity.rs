@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::redact::Redaction;
+
 /// Who a job is, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
@@ -144,6 +146,16 @@ impl Identity {
         found.cores = first(system.cores).and_then(|n| n.trim().parse().ok()).filter(|n| *n > 0);
         found.release = first(system.release);
         found
+    }
+
+    /// Without names: values of variables can be those of a user's project. Labels are added afterwards:
+    /// who summarizes says them on purpose.
+    #[must_use]
+    pub(crate) fn redacted(mut self, redaction: Redaction<'_>) -> Self {
+        for field in [&mut self.site, &mut self.queue, &mut self.release] {
+            *field = field.take().map(|text| redaction.text(text));
+        }
+        self
     }
 
     /// With labels, which take precedence: site, queue, batch_system, batch_id, user, release and

@@ -8,6 +8,7 @@ use proctrace_findings::{Rows, RowsValues};
 
 use crate::columns::us;
 use crate::error::FleetError;
+use crate::redact::Redaction;
 use crate::schema::PROGRAMS;
 use crate::summary::{Key, PROGRAMS_MAX};
 
@@ -54,12 +55,23 @@ const SUMS: [(&str, &str, &str, bool); 11] = [
 ];
 
 /// Those with most CPU time, and all others in one row.
-pub(crate) fn rows(key: &Key, recording: &Recording, path: &Path) -> Result<Rows, FleetError> {
+pub(crate) fn rows(
+    key: &Key,
+    recording: &Recording,
+    path: &Path,
+    redaction: Redaction<'_>,
+) -> Result<Rows, FleetError> {
     let mut query = Query::new(SQL)?;
     query.add("job", recording, path)?;
     let answer = query.answer()?;
     let found = answer.rows(0, answer.height())?;
-    Ok(table(key, most_costly(read(&found), PROGRAMS_MAX)))
+    // Before they are put in order, which would tell that of the names.
+    let mut found = read(&found);
+    for row in &mut found {
+        row.program = row.program.take().map(|name| redaction.program(&name));
+        row.spawner = row.spawner.take().map(|name| redaction.program(&name));
+    }
+    Ok(table(key, most_costly(found, PROGRAMS_MAX)))
 }
 
 fn read(found: &Rows) -> Vec<Row> {

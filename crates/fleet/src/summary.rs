@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proctrace_analysis::{AdviceRules, Analysis, Options, Recording, Section, TableSchema, advise};
-use proctrace_findings::{Cell, Findings, Gain, Knowledge, Outcome, Rows, Table};
+use proctrace_findings::{Advice, Cell, Findings, Gain, Knowledge, Outcome, Rows, Table};
 
 use crate::columns::{Columns, us};
 use crate::error::FleetError;
 use crate::identity::Identity;
+use crate::redact::{Redaction, sentence};
 use crate::schema::{ADVICE, JOBS, MISSES, PROGRAMS};
 use crate::user::{fingerprint, user_hash};
 use crate::{day, programs};
@@ -18,6 +19,8 @@ use crate::{day, programs};
 const COMMAND_CHARS_MAX: usize = 120;
 /// Characters of a piece of advice that are kept.
 const ADVICE_CHARS_MAX: usize = 120;
+/// Names of commands in a piece of redacted advice.
+const REDACTED_COMMANDS_MAX: usize = 3;
 /// Advice that gains less than this part of the wall time, of the CPU time or of memory is left out.
 const ADVICE_MIN_PERCENT: f64 = 1.0;
 /// Pieces of advice that are kept, the best ones.
@@ -34,8 +37,10 @@ const SAMPLER: &str = "prmon-like, -i 30";
 pub struct About {
     /// Labels: name and value.
     pub labels: Vec<(String, String)>,
-    /// The key for hashes of users; without it there are none.
-    pub user_key: Option<Vec<u8>>,
+    /// The key for hashes; without it, users have none.
+    pub site_key: Option<Vec<u8>>,
+    /// Whether names become hashes, which needs the key.
+    pub redact: bool,
     /// CPU time by the batch system.
     pub batch_cpu_us: Option<u64>,
 }
@@ -56,16 +61,22 @@ pub struct Summary {
 /// # Errors
 /// If the trace cannot be read again, or a table cannot be computed.
 pub fn summarize(recording: &Recording, path: &Path, about: &About) -> Result<Summary, FleetError> {
-    let identity = Identity::of(&variables_of(recording)).labelled(&about.labels);
+    let redaction = match (about.redact, &about.site_key) {
+        (false, _) => Redaction::none(),
+        (true, Some(key)) => Redaction::by(key),
+        (true, None) => return Err(FleetError::NoKey),
+    };
+    let identity =
+        Identity::of(&variables_of(recording)).redacted(redaction).labelled(&about.labels);
     let analysis = Analysis::of(recording);
     let findings = analysis.without_advice()?;
-    let key = Key::of(&findings, &identity);
+    let key = Key::of(&findings, &identity, redaction);
     let sampled = Sampled::of(&analysis)?;
     let tables = vec![
-        (&JOBS, job(&key, &findings, &identity, about, &sampled)),
-        (&PROGRAMS, programs::rows(&key, recording, path)?),
-        (&MISSES, misses(&key, &findings)),
-        (&ADVICE, advice(&key, recording)),
+        (&JOBS, job(&key, &findings, &identity, about, &sampled, redaction)),
+        (&PROGRAMS, programs::rows(&key, recording, path, redaction)?),
+        (&MISSES, misses(&key, &findings, redaction)),
+        (&ADVICE, advice(&key, recording, redaction)),
     ];
     Ok(Summary { job: key.job, day: key.day, tables })
 }
@@ -80,7 +91,7 @@ pub(crate) struct Key {
 
 impl Key {
     /// The same for each summary of one recording.
-    fn of(findings: &Findings, identity: &Identity) -> Self {
+    fn of(findings: &Findings, identity: &Identity, redaction: Redaction<'_>) -> Self {
         let run = &findings.run;
         let (started, wall) = (run.started_unix_ns.to_string(), run.wall_ns.to_string());
         let mut parts = vec![&*run.host, &*started, &*wall];
@@ -88,7 +99,7 @@ impl Key {
         parts.extend(run.command.iter().map(String::as_str));
         let began = (run.started_unix_ns > 0).then_some(run.started_unix_ns);
         Self {
-            job: fingerprint(&parts),
+            job: redaction.job(fingerprint(&parts)),
             day: began.map(|ns| day::of_unix_s(ns / 1_000_000_000)),
             site: identity.site.clone(),
         }
@@ -109,12 +120,13 @@ fn job(
     identity: &Identity,
     about: &About,
     sampled: &Sampled,
+    redaction: Redaction<'_>,
 ) -> Rows {
     let Findings { run, summary, health, .. } = findings;
-    let user = about.user_key.as_deref().zip(identity.user.as_deref());
+    let user = about.site_key.as_deref().zip(identity.user.as_deref());
     let labels: Vec<String> =
         identity.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let started = (run.started_unix_ns > 0).then_some(run.started_unix_ns);
+    let started = (run.started_unix_ns > 0).then(|| redaction.start_ns(run.started_unix_ns));
     let cores = identity.cores.or((run.cores > 0).then_some(u64::from(run.cores)));
     let exit_code = run.outcome.and_then(|outcome| match outcome {
         Outcome::Code(code) => u64::try_from(code).ok(),
@@ -128,11 +140,11 @@ fn job(
     let texts = [
         ("queue", identity.queue.clone()),
         ("batch_system", identity.batch_system.clone()),
-        ("batch_id", identity.batch_id.clone()),
+        ("batch_id", identity.batch_id.clone().map(|id| redaction.text(id))),
         ("user_hash", user.map(|(key, user)| user_hash(key, user))),
         ("release", identity.release.clone()),
         ("labels", none_if_empty(labels.join(" "))),
-        ("command", none_if_empty(cut(&run.command.join(" "), COMMAND_CHARS_MAX))),
+        ("command", none_if_empty(cut(&redaction.command(&run.command), COMMAND_CHARS_MAX))),
         ("not_known", none_if_empty(absent.join(" "))),
     ];
     for (name, value) in texts {
@@ -243,17 +255,29 @@ fn figure(table: &Table, texts: &[(&str, &str)], column: &str) -> Option<u64> {
 
 /// A directory that was searched in vain.
 struct Searched<'a> {
-    directory: &'a str,
+    directory: String,
     errno: &'a str,
     misses: u64,
 }
 
+/// What to do. Redacted, it is put together anew: the text has names in places that are not marked.
+fn what(advice: &Advice, redaction: Redaction<'_>) -> Option<String> {
+    if !redaction.is_on() {
+        return Some(cut(&advice.what, ADVICE_CHARS_MAX));
+    }
+    let says = sentence(advice.kind)?;
+    let commands = advice.commands.iter().take(REDACTED_COMMANDS_MAX);
+    let commands: Vec<String> = commands.map(|name| redaction.program(name)).collect();
+    let separator = if commands.is_empty() { "" } else { ": " };
+    Some(cut(&format!("{says}{separator}{}", commands.join(", ")), ADVICE_CHARS_MAX))
+}
+
 /// The remainder row comes last.
-fn misses(key: &Key, findings: &Findings) -> Rows {
+fn misses(key: &Key, findings: &Findings, redaction: Redaction<'_>) -> Rows {
     // By directory and errno, over all calls.
-    let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut sums: BTreeMap<(String, &str), u64> = BTreeMap::new();
     for row in &findings.lookups {
-        let sum = sums.entry((&row.directory, &row.errno)).or_default();
+        let sum = sums.entry((redaction.path(&row.directory), &row.errno)).or_default();
         *sum = sum.saturating_add(row.count);
     }
     let searched = |((directory, errno), misses)| Searched { directory, errno, misses };
@@ -267,22 +291,22 @@ fn misses(key: &Key, findings: &Findings) -> Rows {
     let names = |of: &dyn Fn(&Searched<'_>) -> String| {
         kept.iter().map(|row| Some(of(row))).chain(more.map(|()| None)).collect()
     };
-    columns.text("directory", names(&|row| row.directory.to_owned()));
+    columns.text("directory", names(&|row| row.directory.clone()));
     columns.text("errno", names(&|row| row.errno.to_owned()));
     let counts = kept.iter().map(|row| Some(row.misses)).chain(more.map(|()| Some(others)));
     columns.whole("misses", counts.collect());
     columns.finish()
 }
 
-fn advice(key: &Key, recording: &Recording) -> Rows {
+fn advice(key: &Key, recording: &Recording, redaction: Redaction<'_>) -> Rows {
     let mut advised = advise(recording, &AdviceRules::built_in(), ADVICE_MIN_PERCENT).advice;
     advised.retain(|advice| advice.part_of.is_none());
     advised.truncate(ADVICE_MAX);
     let mut columns = key.columns(&ADVICE, advised.len());
     columns.text("kind", advised.iter().map(|it| Some(it.kind.to_owned())).collect());
-    columns.text("what", advised.iter().map(|it| Some(cut(&it.what, ADVICE_CHARS_MAX))).collect());
+    columns.text("what", advised.iter().map(|it| what(it, redaction)).collect());
     columns.whole("processes", advised.iter().map(|it| Some(it.processes)).collect());
-    let mut gain = |name, of: fn(&proctrace_findings::Advice) -> Gain, end: fn(Gain) -> u64| {
+    let mut gain = |name, of: fn(&Advice) -> Gain, end: fn(Gain) -> u64| {
         columns.whole(name, advised.iter().map(|it| Some(us(end(of(it))))).collect());
     };
     gain("wall_us", |it| it.wall_ns, |gain| gain.middle);

@@ -1,4 +1,4 @@
-//! The user of a job as a keyed hash.
+//! Keyed hashes: the user of a job.
 
 use sha2::{Digest, Sha256};
 
@@ -11,12 +11,12 @@ pub const KEY_BYTES_MIN: usize = 16;
 
 /// The hash of a user's name, by HMAC-SHA-256: who lacks the key can neither reverse nor test it.
 pub fn user_hash(key: &[u8], user: &str) -> String {
-    let mac = hmac(key, user.as_bytes());
+    let mac = mac(key, user.as_bytes());
     mac.iter().take(KEPT_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// RFC 2104.
-fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
+pub(crate) fn mac(key: &[u8], text: &[u8]) -> [u8; 32] {
     let mut block = [0; BLOCK_BYTES];
     let short: [u8; 32];
     let key = if key.len() > BLOCK_BYTES {
@@ -52,9 +52,9 @@ mod tests {
 
     #[test]
     fn hmac_is_that_of_rfc_4231() {
-        let jefe = hmac(b"Jefe", b"what do ya want for nothing?");
+        let jefe = mac(b"Jefe", b"what do ya want for nothing?");
         assert_eq!(hex(&jefe), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-        let long = hmac(&[0xaa; 131], b"Test Using Larger Than Block-Size Key - Hash Key First");
+        let long = mac(&[0xaa; 131], b"Test Using Larger Than Block-Size Key - Hash Key First");
         assert_eq!(hex(&long), "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
     }
 

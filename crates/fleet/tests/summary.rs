@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,8 @@ use polars_io::parquet::read::ParquetReader;
 use proctrace_analysis::{Analysis, Recording, Rules};
 use proctrace_findings::{Rows, RowsValues};
 use proctrace_fleet::{
-    About, FLEET_TABLES, JOB_BYTES_MAX, Summary, encode, fleet_markdown, summarize, user_hash,
+    About, FLEET_TABLES, FleetError, JOB_BYTES_MAX, PRIVACY, Redacted, Summary, encode,
+    fleet_markdown, kept_names_markdown, summarize, user_hash,
 };
 
 const TRACES: [&str; 3] = ["tour-6.ptrace", "alice-o2-before.ptrace", "alice-o2-after.ptrace"];
@@ -116,7 +118,8 @@ fn identity_is_of_variables_and_labels() {
     let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let about = About {
         labels: vec![label("site", "T2"), label("campaign", "mc"), label("release", "v1")],
-        user_key: Some(key.clone()),
+        site_key: Some(key.clone()),
+        redact: false,
         batch_cpu_us: Some(5),
     };
     let summary = summarize(&recording, &trace(TRACES[0]), &about).unwrap();
@@ -178,4 +181,125 @@ fn the_page_describes_all_tables() {
     let page = std::fs::read_to_string(path).unwrap();
     let expected = fleet_markdown();
     assert!(page.contains(&expected), "docs/fleet.md lacks:\n{expected}");
+}
+
+fn key() -> Vec<u8> {
+    b"a key of sixteen or more bytes".to_vec()
+}
+
+fn redacted(recording: &Recording, name: &str) -> Summary {
+    let about = About { site_key: Some(key()), redact: true, ..About::default() };
+    summarize(recording, &trace(name), &about).unwrap()
+}
+
+#[test]
+fn redaction_does_with_each_column_what_is_said() {
+    for name in TRACES {
+        let mut recording = load(name);
+        for (name, value) in [
+            ("GITHUB_RUN_ID", "12"),
+            ("GITHUB_REPOSITORY", "ann/work"),
+            ("GITHUB_WORKFLOW", "flow"),
+            ("GITHUB_SHA", "c0ffee"),
+            ("USER", "ann"),
+        ] {
+            recording.header.job.insert(name.to_owned(), value.to_owned());
+        }
+        let about = About { site_key: Some(key()), ..About::default() };
+        let plain = summarize(&recording, &trace(name), &about).unwrap();
+        let summary = redacted(&recording, name);
+        assert_ne!(summary.job, plain.job);
+        for (table_name, column, says, _) in PRIVACY {
+            let values = |summary: &Summary| {
+                let rows = table(summary, table_name);
+                rows.columns.iter().find(|found| found.name == *column).unwrap().values.clone()
+            };
+            let (before, after) = (values(&plain), values(&summary));
+            let place = format!("{name}: {table_name}.{column}");
+            match says {
+                // Sums stay the same; rows of equal cost may change places.
+                Redacted::Kept | Redacted::Label | Redacted::HashedAlways => {
+                    assert_eq!(sorted(&after), sorted(&before), "{place}");
+                }
+                Redacted::Coarser => assert_ne!(after, before, "{place}"),
+                Redacted::Hashed | Redacted::UnlessLabel => {
+                    let RowsValues::Text(after) = &after else { panic!("{place}") };
+                    let hashed = |text: &String| {
+                        let digits = text.strip_prefix('#').unwrap_or(text);
+                        digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+                    };
+                    assert!(after.iter().all(|text| text.as_ref().is_some_and(hashed)), "{place}");
+                }
+                Redacted::Names => {
+                    let RowsValues::Text(after) = &after else { panic!("{place}") };
+                    let known = |text: &String| is_known(text, *column == "what");
+                    let bad: Vec<_> = after.iter().flatten().filter(|text| !known(text)).collect();
+                    assert!(bad.is_empty(), "{place}: {bad:?}");
+                }
+            }
+        }
+        let size: usize = encode(&summary).iter().map(|(_, file)| file.len()).sum();
+        assert!(size <= JOB_BYTES_MAX, "{name}: {size}");
+    }
+}
+
+fn sorted(values: &RowsValues) -> Vec<String> {
+    let mut texts: Vec<String> = match values {
+        RowsValues::Text(values) => values.iter().map(|it| format!("{it:?}")).collect(),
+        RowsValues::Signed(values) => values.iter().map(|it| format!("{it:?}")).collect(),
+        RowsValues::Flag(values) => values.iter().map(|it| format!("{it:?}")).collect(),
+        other => panic!("{other:?}"),
+    };
+    texts.sort();
+    texts
+}
+
+/// Whether all words of a text are hashes or on the page; advice begins with a sentence.
+fn is_known(text: &str, is_sentence: bool) -> bool {
+    let kept = kept_names_markdown();
+    let kept: Vec<&str> = kept.split_whitespace().collect();
+    let names = if is_sentence { text.split_once(": ").map_or("", |it| it.1) } else { text };
+    names
+        .split([' ', '/', ',', '(', ')', '\u{2026}'])
+        .filter(|word| !word.is_empty())
+        .all(|word| word.starts_with('#') || [".", ".."].contains(&word) || kept.contains(&word))
+}
+
+#[test]
+fn the_same_is_the_same_in_other_jobs_of_a_site() {
+    let name = "alice-o2-before.ptrace";
+    let (one, mut recording) = (redacted(&load(name), name), load(name));
+    recording.header.job.insert("USER".to_owned(), "bob".to_owned());
+    recording.header.job.insert("SLURM_JOB_ID".to_owned(), "2".to_owned());
+    let other = redacted(&recording, name);
+    assert_ne!(one.job, other.job);
+    for (table_name, column) in [("misses", "directory"), ("programs", "program")] {
+        let of = |summary: &Summary| texts(table(summary, table_name), column);
+        assert_eq!(of(&one), of(&other));
+        assert!(of(&one).iter().flatten().any(|text| text.contains('#')), "{table_name}");
+    }
+    // As many different ones as there are.
+    let plain = summarize(&load(name), &trace(name), &About::default()).unwrap();
+    let distinct = |summary: &Summary| {
+        let found = texts(table(summary, "misses"), "directory");
+        found.into_iter().collect::<BTreeSet<_>>().len()
+    };
+    assert_eq!(distinct(&one), distinct(&plain));
+}
+
+#[test]
+fn labels_are_written_as_given_and_nothing_is_without_a_key() {
+    let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut about = About {
+        labels: vec![label("site", "T2"), label("campaign", "mc"), label("batch_id", "77")],
+        redact: true,
+        ..About::default()
+    };
+    let refused = summarize(&load(TRACES[0]), &trace(TRACES[0]), &about);
+    assert!(matches!(refused, Err(FleetError::NoKey)));
+    about.site_key = Some(key());
+    let summary = summarize(&load(TRACES[0]), &trace(TRACES[0]), &about).unwrap();
+    let text = |column: &str| texts(table(&summary, "jobs"), column)[0].clone().unwrap();
+    assert_eq!((&*text("site"), &*text("labels")), ("T2", "campaign=mc"));
+    assert!(text("batch_id").starts_with('#'));
 }

@@ -23,6 +23,7 @@ use super::tables::RowsFormat;
     after_long_help = "Examples:\n  \
         proctrace summarize job.ptrace -o lake\n  \
         proctrace summarize *.ptrace -o lake --label site=T2_XY --label release=v2.1\n  \
+        proctrace summarize job.ptrace -o lake --redact --site-key site.key\n  \
         proctrace record --summary lake --discard-trace -- ./job.sh\n  \
         duckdb -c \"SELECT command, cpu_us, waited_cpu_us FROM 'lake/table=jobs/*/*.parquet'\""
 )]
@@ -50,10 +51,15 @@ pub(crate) struct AboutArgs {
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = parse_label)]
     pub(crate) labels: Vec<(String, String)>,
 
-    /// With a summary: the file with the secret by which names of users are hashed, at least 16 bytes.
-    /// Without it, summaries do not distinguish users.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) user_key: Option<PathBuf>,
+    /// With a summary: the file with the site's secret, at least 16 bytes, by which names of users are
+    /// hashed, and with --redact other names. Without it, summaries do not distinguish users.
+    #[arg(long, value_name = "FILE", alias = "user-key")]
+    pub(crate) site_key: Option<PathBuf>,
+
+    /// With a summary and --site-key: write hashes instead of paths, arguments, and names of programs that
+    /// do not come with every system. docs/privacy.md says column by column what is left.
+    #[arg(long, requires = "site_key")]
+    pub(crate) redact: bool,
 
     /// With a summary: the CPU time that the batch system reports, in seconds.
     #[arg(long, value_name = "SECONDS", hide_short_help = true)]
