@@ -66,6 +66,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     if let Some(path) = &args.out {
         let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
         directory::write(path, &analysis, &options, chart)?;
+        html::write(&path.join(directory::PAGE), &args.trace, &analysis, &recording, &options)?;
         say::note(&format!("report written to {}; start with index.md", path.display()));
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,10 +1,12 @@
 //! `proctrace tree`: the process tree, with equal siblings as one line.
 
 use std::io::{Write, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use proctrace_analysis::{Chosen, TreeSort, TreeView, choose, tree};
+use anyhow::{Result, bail};
+use proctrace_analysis::{Chosen, TreeSort, TreeView, choose, health, tree};
+use proctrace_findings::Health;
 use proctrace_report::tree_text;
 
 use crate::args::{InspectFormat, TreeArgs, TreeOrder};
@@ -37,6 +39,10 @@ pub(crate) fn run(args: &TreeArgs) -> Result<ExitCode> {
         },
     };
     let tree = tree(&recording, &view)?;
+    // At a given time, nothing may be alive; a recording has at least the command.
+    if tree.processes == 0 && view.at_ns.is_none() {
+        bail!("{}", without_processes(&args.trace, &health(&recording)));
+    }
     let mut out = stdout().lock();
     match args.format {
         InspectFormat::Text => out.write_all(tree_text(&tree, style).as_bytes())?,
@@ -44,4 +50,19 @@ pub(crate) fn run(args: &TreeArgs) -> Result<ExitCode> {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why there is no tree.
+fn without_processes(trace: &Path, health: &Health) -> String {
+    let why = if health.recording_now {
+        "it is being recorded right now, and the first block has not been written yet"
+    } else if !health.complete {
+        "it is not complete, because the recorder was killed or the file was cut off, and what is \
+         left has none"
+    } else if !health.is_good() {
+        "see `proctrace check`"
+    } else {
+        "nothing was alive in its scope"
+    };
+    format!("{} has no processes: {why}", trace.display())
 }

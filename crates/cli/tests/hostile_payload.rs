@@ -112,9 +112,11 @@ fn check_directory(directory: &Path) {
                 Some("csv") => drop(hostile::csv(&what, &text)),
                 Some("svg") => drop(hostile::svg(&what, &text)),
                 Some("md") => {
-                    let ours = ["tables/", "figures/", "report.txt", "findings.json"];
+                    let ours =
+                        ["tables/", "figures/", "report.txt", "report.html", "findings.json"];
                     drop(hostile::markdown(&what, &text, &ours));
                 }
+                Some("html") => check_source(&text),
                 other => panic!("{other:?} is written by no one"),
             }
         }

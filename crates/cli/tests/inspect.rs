@@ -172,3 +172,27 @@ fn mistakes_are_told() {
     let missing = proctrace().args(["show", "1", "/no/such/file"]).output().unwrap();
     assert_eq!(missing.status.code(), Some(1));
 }
+
+#[test]
+fn a_trace_that_is_cut_off_before_its_first_process_has_no_tree() {
+    let recorded = Recorder::new().run(["true"]);
+    let trace = std::fs::read(recorded.trace()).unwrap();
+    let cut = recorded.directory.path().join("cut.ptrace");
+    // The header is intact as long as `dump --header` reads it; all records come after it.
+    let header_alone = |bytes: usize| {
+        std::fs::write(&cut, &trace[..bytes]).unwrap();
+        let output = proctrace().args(["dump", "--header"]).arg(&cut).output().unwrap();
+        output.status.success()
+    };
+    let bytes = (0..trace.len()).step_by(64).find(|bytes| header_alone(*bytes)).unwrap();
+    assert!(bytes > 0);
+    for format in ["text", "json"] {
+        let output = proctrace().arg("tree").arg(&cut).args(["--format", format]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(output.stdout.is_empty());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("has no processes: it is not complete"), "{said}");
+    }
+    let whole = proctrace().arg("tree").arg(recorded.trace()).output().unwrap();
+    assert_eq!(whole.status.code(), Some(0));
+}

@@ -46,6 +46,9 @@ fn tables_of_a_trace_that_is_cut_short_come_with_a_warning() {
     run(&["report", tour, "--out", out]);
     let index = fs::read_to_string(Path::new(out).join("index.md")).unwrap();
     assert!(!index.contains("recording is incomplete"), "{index}");
+    assert!(index.contains("(report.html)"), "{index}");
+    let page = fs::read_to_string(Path::new(out).join("report.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("proctrace"), "{page}");
 }
 
 #[test]

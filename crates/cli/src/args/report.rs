@@ -70,8 +70,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_enum, default_value = "text", requires = "tables")]
     pub(crate) format: SectionFormat,
 
-    /// Write every section as text, JSON and CSV, and every figure as SVG, to this directory,
-    /// with an index.md.
+    /// Write every section as text, JSON and CSV, every figure as SVG, and the page of --html as
+    /// report.html to this directory, with an index.md.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "summary", "section"])]
     pub(crate) out: Option<PathBuf>,
 

@@ -11,8 +11,11 @@ use serde::Serialize;
 
 const STYLE: Style = Style { width: 100, rows: usize::MAX, colour: false };
 
+/// The interactive page, which `html` writes.
+pub(super) const PAGE: &str = "report.html";
+
 /// Writes tables/NAME.txt, .json and .csv, figures/NAME.svg, report.txt, findings.json and
-/// index.md, which includes and links them.
+/// index.md, which includes and links them, and the interactive page.
 pub(crate) fn write(
     path: &Path,
     analysis: &Analysis<'_>,
@@ -26,7 +29,9 @@ pub(crate) fn write(
     put_json(&path.join("findings.json"), &findings)?;
 
     let command = escape::markdown(&findings.run.command.join(" "));
-    let mut index = format!("# {command}\n\n[Report](report.txt) · [findings](findings.json)\n");
+    let mut index = format!(
+        "# {command}\n\n[Report](report.txt) · [interactive page]({PAGE}) · [findings](findings.json)\n"
+    );
     if !findings.health.is_good() {
         index.push_str(
             "\n**This recording is incomplete or failed a consistency check:** see the top of the \
