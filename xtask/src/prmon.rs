@@ -34,7 +34,7 @@ pub(crate) fn scripts() -> Result<Option<PathBuf>> {
     fs::create_dir_all(&directory).context("cannot create a directory")?;
     for (name, hash) in SCRIPTS {
         let file = directory.join(name);
-        if !is_right(&file, hash) && !(fetch(name, &file) && is_right(&file, hash)) {
+        if !(is_right(&file, hash) || fetch(name, &file) && is_right(&file, hash)) {
             return Ok(None);
         }
     }
