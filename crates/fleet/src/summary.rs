@@ -267,7 +267,9 @@ fn what(advice: &Advice, redaction: Redaction<'_>) -> Option<String> {
     }
     let says = sentence(advice.kind)?;
     let commands = advice.commands.iter().take(REDACTED_COMMANDS_MAX);
-    let commands: Vec<String> = commands.map(|name| redaction.program(name)).collect();
+    let mut commands: Vec<String> = commands.map(|name| redaction.program(name)).collect();
+    // Their order would tell that of the names.
+    commands.sort_unstable();
     let separator = if commands.is_empty() { "" } else { ": " };
     Some(cut(&format!("{says}{separator}{}", commands.join(", ")), ADVICE_CHARS_MAX))
 }

@@ -19,16 +19,15 @@ pub fn encode(summary: &Summary) -> Vec<(&'static str, Vec<u8>)> {
     let mut tables: Vec<(&'static TableSchema, Rows)> = summary.tables.clone();
     let file = |(schema, rows): &(&'static TableSchema, Rows)| parquet::file(schema, rows);
     let mut files: Vec<_> = tables.iter().map(|table| (table.0.name, file(table))).collect();
-    // Of the tables that may be cut, the largest loses a fifth of its rows until all fit.
+    // Of the tables that may be cut, the one with most rows loses a fifth of them until all fit. Not the
+    // largest: much of a file is descriptions of columns, of which `programs` has most.
     while files.iter().map(|(_, file)| file.len()).sum::<usize>() > JOB_BYTES_MAX {
         let can_be_cut = |at: &usize| {
             let (schema, rows) = &tables[*at];
             crate::cut::has_remainder(schema) && rows.height() > crate::cut::ROWS_MIN
         };
-        let Some(at) = (0..files.len()).filter(can_be_cut).max_by_key(|at| files[*at].1.len())
-        else {
-            break;
-        };
+        let rows = |at: &usize| (tables[*at].1.height(), files[*at].1.len());
+        let Some(at) = (0..files.len()).filter(can_be_cut).max_by_key(rows) else { break };
         let (schema, rows) = &mut tables[at];
         *rows = crate::cut::shorter(schema, rows, rows.height() * 4 / 5);
         files[at].1 = parquet::file(schema, rows);

@@ -303,3 +303,16 @@ fn labels_are_written_as_given_and_nothing_is_without_a_key() {
     assert_eq!((&*text("site"), &*text("labels")), ("T2", "campaign=mc"));
     assert!(text("batch_id").starts_with('#'));
 }
+
+#[test]
+fn hashes_cost_directories_before_programs() {
+    let name = "alice-o2-before.ptrace";
+    let summary = redacted(&load(name), name);
+    let height = |wanted: &str| {
+        let file = encode(&summary).into_iter().find(|(name, _)| *name == wanted).unwrap().1;
+        ParquetReader::new(Cursor::new(file)).finish().unwrap().height()
+    };
+    assert_eq!(height("programs"), table(&summary, "programs").height());
+    let (kept, all) = (height("misses"), table(&summary, "misses").height());
+    assert!(kept >= all / 2 && kept < all, "{kept} of {all}");
+}
