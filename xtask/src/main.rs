@@ -59,7 +59,7 @@ enum Chore {
         #[command(subcommand)]
         chore: bpf::BpfChore,
     },
-    /// Build the binary, its man pages and shell completions for distribution.
+    /// Build the binaries, man pages, shell completions and units for distribution.
     Dist,
     /// Record missing traces in fixtures/traces, which later versions must be able to read.
     Fixtures,
