@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -72,7 +72,13 @@ fn directory_of(
     if let Some(journal) = Journal::read(directory)? {
         journal.carry_out(directory)?;
     }
-    let files: Vec<String> = names(directory)?.into_iter().filter(|name| is_table(name)).collect();
+    let names = names(directory)?;
+    // Of runs that were killed before they had a journal. Only we, who have the lock, make such files.
+    for left in names.iter().filter(|name| is_part(name)) {
+        let path = directory.join(left);
+        fs::remove_file(&path).map_err(FleetError::file(&path))?;
+    }
+    let files: Vec<String> = names.into_iter().filter(|name| is_table(name)).collect();
     let is_done = match &files[..] {
         [] => true,
         [one] => one.starts_with(COMPACTED),
@@ -116,16 +122,28 @@ fn put_together(
     let made = format!("{COMPACTED}{}.parquet", fingerprint(&parts));
     let part = directory.join(part_of(&made));
     let file = File::create(&part).map_err(FleetError::file(&part))?;
-    ParquetWriter::new(&file)
+    // Some hundred pieces of a few bytes each.
+    let mut buffered = BufWriter::new(&file);
+    ParquetWriter::new(&mut buffered)
         .with_compression(ParquetCompression::Zstd(None))
         .with_row_group_size(Some(ROW_GROUP_ROWS))
         .finish(&mut rows)?;
+    buffered.flush().map_err(FleetError::file(&part))?;
+    drop(buffered);
     file.sync_all().map_err(FleetError::file(&part))?;
+    // Its name is on disk before the journal is, which has others removed in its favour.
+    sync(directory)?;
     Ok((Journal { made, replaced }, rows.height()))
 }
 
 fn part_of(made: &str) -> String {
     format!(".{made}.part")
+}
+
+/// Whether a file is a compacted one that is not finished.
+fn is_part(name: &str) -> bool {
+    name.strip_prefix('.').is_some_and(|name| name.starts_with(COMPACTED))
+        && name.ends_with(".part")
 }
 
 /// All rows, with all columns: those that some files lack are null there. Columns that only a later
@@ -235,10 +253,14 @@ impl Journal {
 
     /// Can be repeated from any point at which it was interrupted.
     fn carry_out(&self, directory: &Path) -> Result<(), FleetError> {
-        let part = directory.join(part_of(&self.made));
+        let (part, made) = (directory.join(part_of(&self.made)), directory.join(&self.made));
         if part.exists() {
-            fs::rename(&part, directory.join(&self.made)).map_err(FleetError::file(&part))?;
+            fs::rename(&part, &made).map_err(FleetError::file(&part))?;
             sync(directory)?;
+        }
+        if !made.exists() {
+            let why = format!("it names {}, which does not exist; remove it", self.made);
+            return Err(FleetError::Unusable { path: directory.join(JOURNAL), why });
         }
         for (version, name) in &self.replaced {
             retire(directory, name, version)?;
@@ -258,6 +280,9 @@ fn version(file: &fs::Metadata) -> String {
 /// Removes a file, unless a writer has put a later one in its place.
 fn retire(directory: &Path, name: &str, is: &str) -> Result<(), FleetError> {
     let (path, aside) = (directory.join(name), directory.join(format!(".{name}.retired")));
+    if !aside.exists() && fs::metadata(&path).is_ok_and(|found| version(&found) != is) {
+        return Ok(());
+    }
     // Moved away first: a writer can replace a file between the look at it and its removal.
     match fs::rename(&path, &aside) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -281,17 +306,32 @@ fn sync(directory: &Path) -> Result<(), FleetError> {
     synced.map_err(FleetError::file(directory))
 }
 
-/// Names of files in a directory that are replaced already, though they are still there: a
-/// compaction is not finished.
-pub(crate) fn replaced(directory: &Path) -> Result<BTreeSet<String>, FleetError> {
-    Ok(match Journal::read(directory)? {
-        Some(journal) if directory.join(&journal.made).exists() => {
-            // A file that was put there since then is none of those that are replaced.
-            let is_same = |(is, name): &(String, String)| {
-                fs::metadata(directory.join(name)).is_ok_and(|found| version(&found) == *is)
-            };
-            journal.replaced.into_iter().filter(is_same).map(|(_, name)| name).collect()
-        }
-        _ => BTreeSet::new(),
-    })
+/// Names of the files in a directory that hold rows, each row in one of them: without those that are
+/// replaced already, though they are still there. `None` if a compaction was at work meanwhile.
+///
+/// Nobody reads a directory in one moment, so it is looked at twice, and its journal in between. A
+/// compacted file that neither look shows was not there when the first one ended, and nothing is
+/// removed before it is there. One that both show either has a journal, which says what it replaces,
+/// or had replaced all before: then files of the first look cannot be opened, and the reader lists again.
+pub(crate) fn current(directory: &Path) -> Result<Option<Vec<String>>, FleetError> {
+    let tables = || -> Result<Vec<String>, FleetError> {
+        Ok(names(directory)?.into_iter().filter(|name| is_table(name)).collect())
+    };
+    let mut found = tables()?;
+    let journal = Journal::read(directory)?;
+    let again = tables()?;
+    let compacted = |name: &&String| name.starts_with(COMPACTED);
+    if !found.iter().filter(compacted).eq(again.iter().filter(compacted)) {
+        return Ok(None);
+    }
+    if let Some(journal) = journal.filter(|journal| found.contains(&journal.made)) {
+        // A file that was put there since then is none of those that are replaced.
+        let is_same = |(is, name): &(String, String)| {
+            fs::metadata(directory.join(name)).is_ok_and(|found| version(&found) == *is)
+        };
+        let replaced = journal.replaced.into_iter().filter(is_same).map(|(_, name)| name);
+        let replaced: BTreeSet<String> = replaced.collect();
+        found.retain(|name| !replaced.contains(name));
+    }
+    Ok(Some(found))
 }

@@ -10,9 +10,9 @@ use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
 use proctrace_analysis::{Answer, ColumnKind, TableSchema, TablesQuery};
 
-use crate::compact::replaced;
+use crate::compact::current;
 use crate::error::FleetError;
-use crate::lake::{Layout, names};
+use crate::lake::Layout;
 use crate::schema::FLEET_TABLES;
 
 /// Rows of all files of a table together: with twenty columns some gigabytes.
@@ -55,12 +55,21 @@ pub fn ask(root: &Path, layout: &Layout, sql: &str) -> Result<Answer, FleetError
 pub fn files(root: &Path, layout: &Layout, table: &str) -> Result<Vec<PathBuf>, FleetError> {
     let mut files = Vec::new();
     for directory in layout.directories(root, table)? {
-        let replaced = replaced(&directory)?;
-        let names = names(&directory)?.into_iter();
-        let names = names.filter(|name| is_table(name) && !replaced.contains(name));
-        files.extend(names.map(|name| directory.join(name)));
+        let names = rows_once(&directory)?;
+        files.extend(names.into_iter().map(|name| directory.join(name)));
     }
     Ok(files)
+}
+
+/// The files of a directory, in a moment in which they can be told from those that they replace.
+fn rows_once(directory: &Path) -> Result<Vec<String>, FleetError> {
+    for _ in 0..TRIES_MAX {
+        if let Some(names) = current(directory)? {
+            return Ok(names);
+        }
+    }
+    let why = "it is compacted again and again".to_owned();
+    Err(FleetError::Unusable { path: directory.to_owned(), why })
 }
 
 /// Whether a file holds rows: those that begin with a dot are not finished.

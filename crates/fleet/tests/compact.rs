@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proctrace_findings::{Rows, RowsColumn, RowsValues};
 use proctrace_fleet::{Compacted, FleetError, Layout, Summary, ask, compact, table_named};
@@ -239,4 +239,38 @@ fn writers_and_compactors_may_run_at_the_same_time() {
         }
     }
     assert_eq!(all_files(root).len(), 1);
+}
+
+#[test]
+fn a_reader_sees_each_row_once_while_files_are_compacted() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path();
+    put(root, "first", 1);
+    let (rounds, done) = (60, AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut reads = 0;
+                    while done.load(Ordering::SeqCst) < rounds {
+                        let there = done.load(Ordering::SeqCst);
+                        let found = found(root);
+                        assert!(found.values().all(|sum| *sum == 2), "{found:?}");
+                        assert!(found.len() > 4 * there, "{} after {there}", found.len());
+                        reads += 1;
+                    }
+                    reads
+                })
+            })
+            .collect();
+        for round in 0..rounds {
+            for job in 0..4 {
+                put(root, &format!("{round}-{job}"), 1);
+            }
+            done.store(round + 1, Ordering::SeqCst);
+            squeeze(root);
+        }
+        let reads: Vec<u32> = readers.into_iter().map(|reader| reader.join().unwrap()).collect();
+        assert!(reads.iter().all(|reads| *reads > 0), "{reads:?}");
+    });
 }
