@@ -14,6 +14,7 @@ use crate::compact::current;
 use crate::error::FleetError;
 use crate::lake::Layout;
 use crate::schema::FLEET_TABLES;
+use crate::sound::{Limits, check};
 
 /// Rows of all files of a table together: with twenty columns some gigabytes.
 const ROWS_MAX: usize = 50_000_000;
@@ -147,6 +148,15 @@ pub(crate) fn read_whole(
     checked(file, path, |file| {
         let frame = bounded(file)?.set_rechunk(true).finish().map_err(|error| told(&error))?;
         for column in frame.columns() {
+            // Of damaged levels, polars makes columns of different heights.
+            if column.len() != frame.height() {
+                let name = column.name();
+                return Err(format!(
+                    "column {name} has {} of {} values",
+                    column.len(),
+                    frame.height()
+                ));
+            }
             let known = schema.column(column.name());
             if let Some(known) = known.filter(|known| known.kind.dtype() != *column.dtype()) {
                 return Err(mistyped(column, &known.kind.dtype()));
@@ -166,7 +176,7 @@ fn checked(
     if bytes > FILE_BYTES_MAX {
         return Err(unusable(format!("more than {FILE_BYTES_MAX} bytes")));
     }
-    // The reader is made for files of its own writer: some that are damaged make it panic.
+    // Values that are damaged still make it panic.
     match catch_unwind(AssertUnwindSafe(|| read(file))) {
         Ok(frame) => frame.map_err(unusable),
         Err(_) => Err(unusable("it is damaged".to_owned())),
@@ -183,20 +193,10 @@ fn mistyped(column: &Column, dtype: &DataType) -> String {
     format!("column {} has the type {} instead of {dtype}", column.name(), column.dtype())
 }
 
-/// A reader of a file that does not say that it has too much.
+/// A reader of a file whose sizes can be believed.
 fn bounded(file: File) -> Result<ParquetReader<File>, String> {
-    let mut reader = ParquetReader::new(file);
-    let metadata = reader.get_metadata().map_err(|error| told(&error))?;
-    let rows = metadata.num_rows;
-    let declared: u64 = metadata
-        .row_groups
-        .iter()
-        .map(|group| u64::try_from(group.total_byte_size()).unwrap_or(u64::MAX))
-        .fold(0, u64::saturating_add);
-    if rows > ROWS_MAX || declared > FILE_BYTES_MAX {
-        return Err(format!("{rows} rows are too many"));
-    }
-    Ok(reader)
+    check(&file, Limits { rows: ROWS_MAX as u64, bytes: FILE_BYTES_MAX })?;
+    Ok(ParquetReader::new(file))
 }
 
 fn columns(

@@ -18,7 +18,9 @@ mod programs;
 mod queries;
 mod redact;
 mod schema;
+mod sound;
 mod summary;
+mod thrift;
 mod user;
 mod write;
 
