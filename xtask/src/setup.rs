@@ -63,6 +63,13 @@ pub(crate) const EVERYTHING: &[Tool] = &[
 pub(crate) const PYTHON: &[Tool] =
     &[Tool { there: || !is_wanting(), debian: "python3-venv", rhel: "python3.12" }];
 
+/// For PySpark.
+pub(crate) const SPARK: &[Tool] = &[Tool {
+    there: || exists("java"),
+    debian: "openjdk-17-jre-headless",
+    rhel: "java-17-openjdk-headless",
+}];
+
 /// For the script of `report --html`.
 pub(crate) const WEB: &[Tool] = &[
     Tool { there: || exists("node"), debian: "nodejs", rhel: "nodejs" },
