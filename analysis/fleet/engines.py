@@ -1,4 +1,4 @@
-"""Runs a question of proctrace fleet on DuckDB or on Spark: reads it as JSON, prints columns and rows as JSON."""
+"""Runs questions of proctrace fleet on DuckDB or on Spark: reads one JSON a line, prints columns and rows, one JSON a line."""
 
 import json
 import sys
@@ -27,6 +27,10 @@ def duckdb(tables, sql):
     return answer.columns, answer.fetchall()
 
 
+# Tables that the session of Spark has: to read the columns of many files takes it seconds.
+KNOWN = {}
+
+
 def spark(tables, sql):
     from pyspark.sql import SparkSession
 
@@ -39,6 +43,9 @@ def spark(tables, sql):
     )
     session.sparkContext.setLogLevel("ERROR")
     for name, table in tables.items():
+        if KNOWN.get(name) == table:
+            continue
+        KNOWN[name] = table
         if table["files"]:
             rows = session.read.option("mergeSchema", "true").parquet(*table["files"])
         else:
@@ -49,9 +56,17 @@ def spark(tables, sql):
 
 
 def main():
-    ask = json.load(sys.stdin)
-    columns, rows = {"duckdb": duckdb, "spark": spark}[ask["engine"]](ask["tables"], ask["sql"])
-    json.dump({"columns": list(columns), "rows": [list(row) for row in rows]}, sys.stdout, default=str)
+    # All in one process: Spark takes many seconds to start.
+    for line in sys.stdin:
+        ask = json.loads(line)
+        columns, rows = {"duckdb": duckdb, "spark": spark}[ask["engine"]](ask["tables"], ask["sql"])
+        json.dump({"columns": list(columns), "rows": [list(row) for row in rows]}, sys.stdout, default=str)
+        print(flush=True)
+    if "pyspark.sql" in sys.modules:
+        from pyspark.sql import SparkSession
+
+        # Workers that are left behind when the driver ends complain about it.
+        SparkSession.builder.getOrCreate().stop()
 
 
 main()

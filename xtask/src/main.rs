@@ -89,7 +89,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Payloads(args) => payloads::run(&args),
         Chore::Soak(args) => soak::run(&args),
-        Chore::Setup => setup::run(setup::EVERYTHING),
+        Chore::Setup => setup::run(setup::EVERYTHING).and_then(|()| setup::run(setup::SPARK)),
         Chore::Web => web::run(),
     };
     match done {

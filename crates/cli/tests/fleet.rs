@@ -9,11 +9,12 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
 use common::{Recorder, proctrace};
 use proctrace_fixtures::python;
-use proctrace_fleet::FLEET_QUERIES;
+use proctrace_fleet::{ENGINES_SCRIPT, FLEET_QUERIES, Layout, handed_back, handed_over};
+use proctrace_report::rows_ndjson;
 use tempfile::TempDir;
 
 /// The names change with the contents.
@@ -63,33 +64,75 @@ fn environment((name, packages): (&str, &[&str])) -> PathBuf {
     python::environment(base, name, packages).join("bin/python")
 }
 
-/// All questions, to the last digit.
-fn answers_the_same(engine: &str, python: &Path) {
-    let lake = lake();
-    let python = python.to_str().unwrap();
+/// All questions, and what else is asked of both engines.
+fn questions() -> impl Iterator<Item = (&'static str, &'static str)> {
     let more = [
         "SELECT * FROM jobs ORDER BY job",
         "SELECT * FROM advice ORDER BY job, kind, what, wall_us, cpu_us",
     ];
-    for query in FLEET_QUERIES.iter().map(|query| query.name).chain(more) {
-        let ours = answer(lake.path(), &[query]);
-        let theirs = answer(lake.path(), &[query, "--engine", engine, "--python", python]);
-        // None of these jobs is unusual.
-        assert!(ours.lines().count() > 0 || query == "outliers", "{query} has no answer");
-        assert_eq!(ours, theirs, "{query}");
-    }
+    FLEET_QUERIES.iter().map(|query| (query.name, query.sql)).chain(more.map(|sql| (sql, sql)))
+}
+
+fn asserts_same(query: &str, ours: &str, theirs: &str) {
+    // None of these jobs is unusual.
+    assert!(ours.lines().count() > 0 || query == "outliers", "{query} has no answer");
+    assert_eq!(ours, theirs, "{query}");
 }
 
 #[test]
 #[ignore = "needs a Python package index"]
 fn duckdb_answers_the_same() {
-    answers_the_same("duckdb", &environment(DUCKDB));
+    let lake = lake();
+    let python = environment(DUCKDB);
+    let python = python.to_str().unwrap();
+    for (query, _) in questions() {
+        let ours = answer(lake.path(), &[query]);
+        let theirs = answer(lake.path(), &[query, "--engine", "duckdb", "--python", python]);
+        asserts_same(query, &ours, &theirs);
+    }
+}
+
+/// A driver and two workers of their own processes, each with one core and 1 GiB.
+const TWO_WORKERS: &str = "local-cluster[2,1,1024]";
+
+/// What the engines' script answers to several questions in one session of Spark, which takes longer to
+/// start than they take.
+fn of_one_session(lake: &Path, python: &Path, asked: &[&str]) -> Vec<String> {
+    let handed =
+        asked.iter().map(|sql| handed_over(lake, &Layout::default(), sql, "spark").unwrap() + "\n");
+    let input = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(input.path(), handed.collect::<String>()).unwrap();
+    let output = Command::new(python)
+        .args(["-c", ENGINES_SCRIPT])
+        .stdin(input.reopen().unwrap())
+        .env("PYSPARK_SUBMIT_ARGS", format!("--master {TWO_WORKERS} pyspark-shell"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let ndjson = |line: &str| {
+        let mut out = Vec::new();
+        rows_ndjson(&handed_back(line).unwrap(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    String::from_utf8(output.stdout).unwrap().lines().map(ndjson).collect()
 }
 
 #[test]
-#[ignore = "needs a Python package index and Java 17: cargo xtask test --spark"]
+#[ignore = "needs a Python package index and Java 17"]
 fn spark_answers_the_same() {
-    answers_the_same("spark", &environment(SPARK));
+    let lake = lake();
+    let python = environment(SPARK);
+    let asked: Vec<&str> = questions().map(|(_, sql)| sql).chain(["SET spark.master"]).collect();
+    let mut answers = of_one_session(lake.path(), &python, &asked).into_iter();
+    for (query, _) in questions() {
+        asserts_same(query, &answer(lake.path(), &[query]), &answers.next().unwrap());
+    }
+    let master = answers.next().unwrap();
+    assert_eq!(master.trim(), format!(r#"{{"key":"spark.master","value":"{TWO_WORKERS}"}}"#));
+    // Once as a user asks, who names no master.
+    let python = python.to_str().unwrap();
+    let theirs = answer(lake.path(), &["wasted", "--engine", "spark", "--python", python]);
+    asserts_same("wasted", &answer(lake.path(), &["wasted"]), &theirs);
 }
 
 #[test]
