@@ -34,7 +34,12 @@ impl Summaries {
     ) -> Result<Option<Self>> {
         let Some(lake) = &args.summary else { return Ok(None) };
         let (queue, ended) = channel();
-        let work = Work { arguments: arguments(args, lake), discards: args.discard_trace, quiet };
+        let work = Work {
+            arguments: arguments(args, lake),
+            discards: args.discard_trace,
+            redacts: args.about.redact,
+            quiet,
+        };
         let thread = std::thread::Builder::new()
             .name("proctrace-summaries".into())
             .spawn(move || work.run(&ended))
@@ -64,6 +69,7 @@ impl Summaries {
 struct Work {
     arguments: Vec<OsString>,
     discards: bool,
+    redacts: bool,
     quiet: bool,
 }
 
@@ -91,7 +97,8 @@ impl Work {
         // The program that runs, even if its file has been replaced meanwhile.
         let mut command = Command::new("/proc/self/exe");
         command.arg("summarize").args(&self.arguments);
-        if let Some(cgroup) = &job.cgroup {
+        // Labels are written as they are, and the name of a cgroup often is the number of the job.
+        if let Some(cgroup) = job.cgroup.as_ref().filter(|_| !self.redacts) {
             command.arg("--label").arg(format!("cgroup={cgroup}"));
         }
         command.arg("--").arg(trace).stdin(Stdio::null()).stdout(Stdio::null());
@@ -121,8 +128,11 @@ fn arguments(args: &RecordSummaryArgs, lake: &Path) -> Vec<OsString> {
     for (name, value) in &args.about.labels {
         arguments.extend(["--label".into(), format!("{name}={value}").into()]);
     }
-    if let Some(key) = &args.about.user_key {
-        arguments.extend(["--user-key".into(), key.into()]);
+    if let Some(key) = &args.about.site_key {
+        arguments.extend(["--site-key".into(), key.into()]);
+    }
+    if args.about.redact {
+        arguments.push("--redact".into());
     }
     arguments.extend(["--layout".into(), args.about.layout.to_string().into()]);
     arguments
