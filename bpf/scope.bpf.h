@@ -348,7 +348,11 @@ static __always_inline void write_attach(struct task_struct *task, __u32 serial,
 	 * launched command still has the recorder's name. */
 	if (!(bits & PT_ATTACH_ROOT) && !may_see(task))
 		hide_comm(r->comm);
-	submit(lifecycle, r);
+	/* the recorder reads what it needs to know about a job from /proc while it is there */
+	if (scope == SCOPE_CGROUPS)
+		bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
+	else
+		submit(lifecycle, r);
 }
 
 /* Starts tracing an existing task, which belongs to this job if there are many. */
@@ -438,6 +442,10 @@ static __always_inline void adopt_for(struct task_struct *task, __u32 group)
 	serial = state->task;
 	process = state->process;
 	write_attach(task, serial, process, group, 0);
+	/* look-ups that follow have no earlier time than this record: by that they are told from those before */
+	state = state_of(task);
+	if (state)
+		stamp(state, task, bpf_ktime_get_boot_ns());
 }
 
 /*

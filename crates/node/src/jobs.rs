@@ -239,8 +239,9 @@ impl<O: Outputs> Jobs<O> {
     fn enter(&mut self, serial: u32, process: u32, group: u32, time_ns: u64) -> Option<Task> {
         let leader = self.tasks.get(process).filter(|leader| leader.group == group);
         let state = u16::from(b'R');
+        let since_ns = if self.tasks.alive(serial).is_some() { time_ns } else { 0 };
         let Some(job) = self.job(serial, group, time_ns) else {
-            self.tasks.insert(serial, Task { group, serial: 0, process: 0, state });
+            self.tasks.insert(serial, Task { group, serial: 0, process: 0, state, since_ns });
             return None;
         };
         let own = job.next_serial();
@@ -248,7 +249,7 @@ impl<O: Outputs> Jobs<O> {
             Some(leader) if serial != process => leader.process,
             _ => own,
         };
-        let task = Task { group, serial: own, process, state };
+        let task = Task { group, serial: own, process, state, since_ns };
         self.tasks.insert(serial, task);
         Some(task)
     }
@@ -294,10 +295,22 @@ impl<O: Outputs> Jobs<O> {
             if before.group == attach.group {
                 return;
             }
+            self.tasks.leave(serial);
             self.leave(before, attach);
         }
         if self.enter(serial, attach.process, attach.group, time_ns).is_some() {
             self.route(Stream::Lifecycle, time_ns, record, Kind::Attach, serial);
+            self.look_at(serial, attach.tgid);
+        }
+    }
+
+    /// Looks for the variables of the batch system in the environment of a process.
+    fn look_at(&mut self, serial: u32, tgid: i32) {
+        if self.reads_variables
+            && let Some(task) = self.tasks.get(serial)
+            && let Some(Some(job)) = self.jobs.get_mut(&task.group)
+        {
+            job.variables.look_at(tgid);
         }
     }
 
@@ -318,7 +331,12 @@ impl<O: Outputs> Jobs<O> {
 
     /// Passes a record on to the job of its task.
     fn route(&mut self, stream: Stream, time_ns: u64, record: &[u8], kind: Kind, serial: u32) {
-        let Some(task) = self.tasks.get(serial) else {
+        let found = match stream {
+            // In the order of moves between jobs.
+            Stream::Lifecycle => self.tasks.get(serial),
+            Stream::Lookups | Stream::Samples | Stream::Waits => self.tasks.at(serial, time_ns),
+        };
+        let Some(task) = found else {
             self.hold(stream, time_ns, record);
             return;
         };
@@ -524,12 +542,8 @@ impl<O: Outputs> Sink for Jobs<O> {
             }
             Kind::Exec => {
                 self.route(stream, time_ns, record, kind, serial);
-                if self.reads_variables
-                    && let Ok(Record::Exec(exec)) = Record::decode(frame)
-                    && let Some(task) = self.tasks.get(serial)
-                    && let Some(Some(job)) = self.jobs.get_mut(&task.group)
-                {
-                    job.variables.look_at(exec.fixed.tgid);
+                if let Ok(Record::Exec(exec)) = Record::decode(frame) {
+                    self.look_at(serial, exec.fixed.tgid);
                 }
             }
             Kind::Place => {

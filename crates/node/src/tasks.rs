@@ -13,6 +13,8 @@ pub(crate) struct Task {
     pub(crate) process: u32,
     /// The letter of its state, as last sampled.
     pub(crate) state: u16,
+    /// Since when it belongs to the job, if it was in another one before; otherwise 0.
+    pub(crate) since_ns: u64,
 }
 
 /// The tasks by the serials that the kernel's programs gave them. Those that have ended stay for one more
@@ -22,6 +24,9 @@ pub(crate) struct Tasks {
     alive: HashMap<u32, Task>,
     ended: HashMap<u32, Task>,
     ended_before: HashMap<u32, Task>,
+    /// What tasks were in the jobs that they have left, for as long.
+    left: HashMap<u32, Task>,
+    left_before: HashMap<u32, Task>,
 }
 
 impl Tasks {
@@ -32,6 +37,24 @@ impl Tasks {
     pub(crate) fn get(&self, serial: u32) -> Option<Task> {
         let ended = || self.ended.get(&serial).or_else(|| self.ended_before.get(&serial));
         self.alive.get(&serial).or_else(ended).copied()
+    }
+
+    /// The task as it was at this time: records of another ring than that of its birth may be older than its
+    /// move to another job.
+    pub(crate) fn at(&self, serial: u32, time_ns: u64) -> Option<Task> {
+        let task = self.get(serial)?;
+        if time_ns >= task.since_ns {
+            return Some(task);
+        }
+        let left = self.left.get(&serial).or_else(|| self.left_before.get(&serial));
+        Some(left.copied().unwrap_or(task))
+    }
+
+    /// A task goes on in another job.
+    pub(crate) fn leave(&mut self, serial: u32) {
+        if let Some(task) = self.alive.get(&serial) {
+            self.left.insert(serial, *task);
+        }
     }
 
     /// The same task if it has not ended.
@@ -55,11 +78,14 @@ impl Tasks {
     /// Forgets those that ended before the last call.
     pub(crate) fn forget_ended(&mut self) {
         self.ended_before = std::mem::replace(&mut self.ended, HashMap::new());
+        self.left_before = std::mem::replace(&mut self.left, HashMap::new());
     }
 
     /// Forgets all tasks of a job.
     pub(crate) fn forget_job(&mut self, group: u32) {
-        for tasks in [&mut self.alive, &mut self.ended, &mut self.ended_before] {
+        let former = [&mut self.left, &mut self.left_before];
+        let tasks = [&mut self.alive, &mut self.ended, &mut self.ended_before];
+        for tasks in tasks.into_iter().chain(former) {
             tasks.retain(|_, task| task.group != group);
         }
     }
@@ -75,7 +101,7 @@ mod tests {
     use super::*;
 
     fn task(group: u32) -> Task {
-        Task { group, serial: 1, process: 1, state: u16::from(b'S') }
+        Task { group, serial: 1, process: 1, state: u16::from(b'S'), since_ns: 0 }
     }
 
     #[test]
@@ -89,6 +115,21 @@ mod tests {
         assert_eq!(tasks.get(7), Some(task(1)));
         tasks.forget_ended();
         assert_eq!(tasks.get(7), None);
+    }
+
+    #[test]
+    fn records_from_before_a_move_belong_to_the_job_before() {
+        let mut tasks = Tasks::default();
+        tasks.insert(7, task(1));
+        tasks.leave(7);
+        tasks.insert(7, Task { since_ns: 100, ..task(2) });
+        for _ in 0..2 {
+            let groups = [99, 100].map(|time_ns| tasks.at(7, time_ns).map(|task| task.group));
+            assert_eq!(groups, [Some(1), Some(2)]);
+            tasks.forget_ended();
+        }
+        assert_eq!(tasks.at(7, 99).map(|task| task.group), Some(2));
+        assert_eq!(tasks.at(8, 99), None);
     }
 
     #[test]

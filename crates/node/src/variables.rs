@@ -13,7 +13,7 @@ const ENVIRONMENT_BYTES_MAX: u64 = 1 << 20;
 /// Longer values are no identifiers.
 const VALUE_BYTES_MAX: usize = 1024;
 /// After so many programs, a job is one without a batch system.
-const TRIES_MAX: u32 = 64;
+const TRIES_MAX: u32 = 256;
 
 /// What has been found so far.
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ mod tests {
         let mut variables = Variables::default();
         variables.look_at(-1);
         assert_eq!(variables.of(None), BTreeMap::new());
-        for _ in 0..100 {
+        for _ in 0..1000 {
             variables.look_at(-1);
         }
         assert_eq!(variables.tries, TRIES_MAX);
