@@ -75,16 +75,16 @@ impl Accounting {
                 None => books.unwaited_ns = books.unwaited_ns.saturating_add(with_children_ns),
             }
         }
-        let is_launched = !recording.header.command.is_empty();
         for (at, (process, due_at)) in processes.iter().zip(due_of).enumerate() {
             let due = due[due_at as usize];
             // For a process that is still alive, the children it waited for are not known yet.
             let Some(waited_ns) = process.waited_ns() else { continue };
             let waited_ns = waited_ns.saturating_sub(process.waits().waited_before_ns);
             let rounding_ns = due.children.saturating_mul(ROUNDING_NS);
-            // One that was running before, or came from another cgroup, may have children outside the recording.
-            let knows_its_children = is_launched || !process.is_root();
-            if knows_its_children && waited_ns > due.ns.saturating_add(rounding_ns) {
+            // One that was running before, or came from another cgroup, may have children that are not recorded:
+            // they were dead, and not yet waited for, or are in other cgroups.
+            let was_there = process.tasks().any(|task| recording.tasks[task].before().is_some());
+            if !was_there && waited_ns > due.ns.saturating_add(rounding_ns) {
                 books.overdrawn += 1;
             }
             let missing_ns = due.ns.saturating_sub(waited_ns);

@@ -146,7 +146,22 @@ fn descendants_and_threads_that_run_already_belong_to_it() {
 #[test]
 fn the_whole_machine_can_be_recorded() {
     let directory = tempfile::tempdir().unwrap();
+    // A child that has ended already, and is waited for while its parent is recorded: what it used is
+    // credited to the parent, although it is in no record.
+    let script = format!("{} 60 & read line; wait", fixture("burn").display());
+    let mut parent =
+        Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", parent.id());
+    let is_dead = |child: &str| {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.trim()));
+        stat.is_ok_and(|stat| stat.contains(") Z "))
+    };
+    while !is_dead(&fs::read_to_string(&children).unwrap()) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     let attached = Attached::begin(directory.path(), &["-a"]);
+    drop(parent.stdin.take());
+    assert!(parent.wait().unwrap().success());
     let status = Command::new(fixture("spawn")).args(["50", "/bin/true"]).status().unwrap();
     assert!(status.success());
     let trace = attached.interrupt();
