@@ -34,6 +34,8 @@ pub(crate) struct Leaving {
     /// For a leader, which another thread may replace, so that its end is never reported.
     pub(crate) usage: Option<Usage>,
     pub(crate) io: Option<Io>,
+    /// Times that it had left its CPU by itself until then; known of the last task of a process.
+    pub(crate) switches: Option<u64>,
 }
 
 /// A traced process.

@@ -117,14 +117,35 @@ pub(crate) fn is_on_cpu(tid: Tid) -> Option<bool> {
     Some(text.starts_with(b"running"))
 }
 
-/// Peak RSS in pages, and the real parent.
-pub(crate) fn peak_and_parent(tid: Tid) -> Option<(u64, i32)> {
+/// What the status of a task says at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastStatus {
+    pub(crate) peak_rss_pages: u64,
+    /// The real parent.
+    pub(crate) parent_tgid: i32,
+    /// Times that it left its CPU by itself.
+    pub(crate) switches: Option<u64>,
+}
+
+const SWITCHES: &[u8] = b"\nvoluntary_ctxt_switches:";
+
+/// Times that a task has left its CPU by itself: by sleeping, or for the last time.
+pub(crate) fn switches(tid: Tid) -> Option<u64> {
+    let mut buffer = [0; 4096];
+    number_after(read(&format!("/proc/{tid}/status"), &mut buffer)?, SWITCHES)
+}
+
+pub(crate) fn last_status(tid: Tid) -> Option<LastStatus> {
     let mut buffer = [0; 4096];
     let status = read(&format!("/proc/{tid}/status"), &mut buffer)?;
     let parent = number_after(status, b"\nPPid:").and_then(|parent| i32::try_from(parent).ok());
     let kib = number_after(status, b"\nVmHWM:").unwrap_or(0);
     let page_bytes = rustix::param::page_size() as u64;
-    Some((kib.saturating_mul(1024) / page_bytes, parent.unwrap_or(0)))
+    Some(LastStatus {
+        peak_rss_pages: kib.saturating_mul(1024) / page_bytes,
+        parent_tgid: parent.unwrap_or(0),
+        switches: number_after(status, SWITCHES),
+    })
 }
 
 /// Where a task belongs, according to its status.
@@ -214,7 +235,8 @@ mod tests {
         assert!(usage.run_ns > 0 && usage.io.is_some());
         let kin = kin(tid).expect("it is there");
         assert_eq!((kin.tgid, kin.parent_tgid), (tgid, usage.parent_tgid));
-        assert!(peak_and_parent(tid).expect("it is there").0 > 10);
+        let last = last_status(tid).expect("it is there");
+        assert!(last.peak_rss_pages > 10 && last.switches <= switches(tid), "{last:?}");
         assert!(link(tid, "ns/mnt").expect("it is ours").starts_with(b"mnt:["));
         assert_eq!(Usage::of(tgid, 1), None);
     }

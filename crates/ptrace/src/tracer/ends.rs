@@ -19,7 +19,7 @@ use crate::sys::{self, Tid};
 
 /// How often to look whether an ended task has left its CPU, which takes a few microseconds; on a busy
 /// machine it may first have to get it again.
-const LOOKS: u32 = 1000;
+const LOOKS: u32 = 4000;
 /// After this number, the tracer sleeps between two looks.
 const LOOKS_AWAKE: u32 = 10;
 const PAUSE: Duration = Duration::from_micros(50);
@@ -39,15 +39,17 @@ impl Tracer<'_> {
         let is_leader = tid == tgid;
         let Some(process) = self.processes.get_mut(&task.process) else { return };
         let is_last = process.leaves(serial);
-        if is_last && let Some((peak, parent)) = procfs::peak_and_parent(tid) {
-            process.peak_rss_pages = peak;
-            process.parent_tgid = parent;
+        let last = is_last.then(|| procfs::last_status(tid)).flatten();
+        if let Some(last) = last {
+            process.peak_rss_pages = last.peak_rss_pages;
+            process.parent_tgid = last.parent_tgid;
         }
         // Another thread may replace it by an exec.
         let usage = (is_leader && !is_last).then(|| Usage::of(tgid, tid)).flatten();
         // It does no I/O from here on, and what it did can be read by its user only while it has its memory.
         let io = Io::of(tgid, tid);
-        task.leaving = Some(Leaving { time_ns: now, status, usage, io });
+        let switches = last.and_then(|last| last.switches);
+        task.leaving = Some(Leaving { time_ns: now, status, usage, io, switches });
         if is_leader && !process.has_executed {
             self.tell_directory(tid, now);
         }
@@ -90,7 +92,7 @@ impl Tracer<'_> {
             sys::reap(tid);
             return;
         };
-        self.wait_until_off_cpu(tid);
+        self.wait_until_off_cpu(tid, task.leaving.and_then(|leaving| leaving.switches));
         let mut usage = Usage::of_stat(task.tgid, tid).unwrap_or_default();
         usage.io = match task.leaving {
             Some(Leaving { io: Some(io), .. }) => Some(io),
@@ -128,18 +130,23 @@ impl Tracer<'_> {
     }
 
     /// Until it has left its CPU, the last slice of an ended task's CPU time is missing. Only the superuser may
-    /// ask for that; for others it has left long before they look, because they are woken by its end: of 6,000
-    /// processes, all had the CPU time that the BPF programs found (a test repeats that).
-    fn wait_until_off_cpu(&mut self, tid: Tid) {
+    /// ask for that. Others see it by its last switch, which counts as voluntary (do_task_dead() in
+    /// kernel/sched/core.c): on a busy machine the tracer, woken by the end, may get the CPU of the task before
+    /// that. `switches` is their number when it began to end; between the two it seldom sleeps.
+    fn wait_until_off_cpu(&mut self, tid: Tid, switches: Option<u64>) {
         for look in 0..LOOKS {
-            if !self.may_see_ended {
-                return;
-            }
-            match procfs::is_on_cpu(tid) {
-                Some(true) if look < LOOKS_AWAKE => std::thread::yield_now(),
-                Some(true) => std::thread::sleep(PAUSE),
-                Some(false) => return,
-                None => self.may_see_ended = false,
+            let may_be_on_cpu = match self.may_see_ended.then(|| procfs::is_on_cpu(tid)) {
+                Some(Some(is_on_cpu)) => is_on_cpu,
+                Some(None) => {
+                    self.may_see_ended = false;
+                    continue;
+                }
+                None => switches.is_some_and(|before| procfs::switches(tid) == Some(before)),
+            };
+            match may_be_on_cpu {
+                true if look < LOOKS_AWAKE => std::thread::yield_now(),
+                true => std::thread::sleep(PAUSE),
+                false => return,
             }
         }
     }
