@@ -384,7 +384,7 @@ int on_exec(__u64 *ctx)
 	struct task_state *state;
 	struct scratch *scratch;
 	bool hidden, moved;
-	__u32 slot, group = 0;
+	__u32 slot, origin = 0;
 	__u64 place;
 
 	if (empty_programs)
@@ -406,7 +406,7 @@ int on_exec(__u64 *ctx)
 	moved = state->place != place;
 	state->place = place;
 	if (scope == SCOPE_CGROUPS)
-		group = state->group;
+		origin = state->origin;
 	stamp(state, task, told.now);
 	/* The task already has its new credentials. */
 	hidden = !may_see(task);
@@ -421,7 +421,7 @@ int on_exec(__u64 *ctx)
 	if (!scratch)
 		return 0;
 	if (scope == SCOPE_CGROUPS)
-		scratch->group = group;
+		scratch->origin = origin;
 	if (moved)
 		write_place(slot, told.serial, told.process, told.now);
 	write_exec(scratch, slot, task, mm, bprm, &told);

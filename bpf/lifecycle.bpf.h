@@ -56,7 +56,7 @@ int on_newtask(__u64 *ctx)
 	struct task_struct *child = (void *)ctx[0];
 	__u64 clone_flags = ctx[1];
 	bool is_thread = clone_flags & CLONE_THREAD, hidden;
-	__u32 serial, process, child_serial, group = 0, other;
+	__u32 serial, process, child_serial, group = 0, origin = 0, other;
 	struct task_struct *forker;
 	struct task_state *state;
 	__u64 now, place, born_in = 0;
@@ -73,6 +73,8 @@ int on_newtask(__u64 *ctx)
 		place = state->place;
 		if (scope == SCOPE_CGROUPS)
 			group = state->group;
+		if (scope == SCOPE_CGROUPS)
+			origin = state->origin;
 		hold_up(&lifecycle);
 		if (scope == SCOPE_CGROUPS && clone_flags & CLONE_INTO_CGROUP && !is_thread) {
 			other = group_of_task(child);
@@ -84,13 +86,13 @@ int on_newtask(__u64 *ctx)
 		hidden = !may_see(forker);
 		if (!is_thread)
 			born_in = (__u64)BPF_CORE_READ(child, fs, pwd.dentry);
-		child_serial = follow(child, is_thread ? process : 0, group, born_in, place,
-				      PT_FORK, hidden, now);
+		child_serial = follow(child, is_thread ? process : 0, group, origin, born_in,
+				      place, PT_FORK, hidden, now);
 		if (child_serial)
 			write_fork(forker, serial, process, child, child_serial, group, clone_flags,
 				   hidden, now);
 	} else if (is_launch(clone_flags)) {
-		child_serial = follow(child, 0, 0, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
+		child_serial = follow(child, 0, 0, 0, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
 		if (child_serial)
 			write_attach(child, child_serial, child_serial, 0, PT_ATTACH_ROOT);
 	} else if (scope_cgroup && !is_thread &&

@@ -178,7 +178,7 @@ static __always_inline int note_return(struct task_struct *task, struct pt_regs 
 				       long ret)
 {
 	struct failed_call f = { .call = call, .error = -ret };
-	__u32 serial, nth, slot, number, group = 0;
+	__u32 serial, nth, slot, number, origin = 0;
 	struct scratch *scratch;
 	struct task_state *state;
 	__u64 now, duration_ns;
@@ -188,7 +188,7 @@ static __always_inline int note_return(struct task_struct *task, struct pt_regs 
 		return 0;
 	duration_ns = end_timing(state);
 	if (scope == SCOPE_CGROUPS)
-		group = state->group;
+		origin = state->origin;
 	/* neither recorded nor counted, so that counts and records agree */
 	if (!may_see(task))
 		return 0;
@@ -204,7 +204,7 @@ static __always_inline int note_return(struct task_struct *task, struct pt_regs 
 		if (!scratch)
 			return 0;
 		if (scope == SCOPE_CGROUPS)
-			scratch->group = group;
+			scratch->origin = origin;
 		write_opened(slot, serial, now, (__u64)call << 32 | f.flags, ret);
 		give_scratch(scratch);
 		return 0;
@@ -227,7 +227,7 @@ static __always_inline int note_return(struct task_struct *task, struct pt_regs 
 		if (!scratch)
 			return 0;
 		if (scope == SCOPE_CGROUPS)
-			scratch->group = group;
+			scratch->origin = origin;
 		number = write_lookup(scratch, slot, serial, now, nth, &f);
 		if (duration_ns && number)
 			write_lookup_time(serial, now, number, duration_ns);

@@ -87,8 +87,11 @@ struct task_state {
 	__s32 exit_tid;
 	/* the same for its process; only if pid_level is not 0 */
 	__s32 exit_tgid;
-	/* the job it belongs to; see scope.bpf.h */
+	/* the job it belongs to, and the first task of that job's recording which it descends from; see
+	 * scope.bpf.h */
 	__u32 group;
+	__u32 origin;
+	__u32 pad;
 	/* signal->maxrss at the last exec; kept in the leader's state */
 	__u64 maxrss_before_pages;
 	/* task->start_boottime, distinguishes it from a later task at the same address */
@@ -238,7 +241,7 @@ struct scratch {
 	__u32 done;
 	__u32 total;
 	__u32 task;
-	__u32 group;	/* of the task; only in a recording of many jobs */
+	__u32 origin;	/* of the task; only in a recording of many jobs */
 };
 
 /*

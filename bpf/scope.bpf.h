@@ -238,11 +238,12 @@ static __always_inline __u32 group_of_task(struct task_struct *task)
 	return group_of((__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp));
 }
 
-/* The seed of hashes by which repetitions are found. Each job has its own, since a record of one may not
- * refer to a record of another. */
+/* The seed of hashes by which repetitions are found. The descendants of each task that came into a job have
+ * their own, since a record of one trace may not refer to a record of another: also not to one of an earlier
+ * recording of the same job. */
 static __always_inline __u64 seed_for(struct scratch *scratch)
 {
-	return scope == SCOPE_CGROUPS ? hash_seed ^ (__u64)scratch->group << 32 : hash_seed;
+	return scope == SCOPE_CGROUPS ? hash_seed ^ (__u64)scratch->origin << 32 : hash_seed;
 }
 
 /* Is the current task the recorder, about to fork the command it was asked to run? */
@@ -273,9 +274,10 @@ static __always_inline bool is_launch(__u64 clone_flags)
  * memory. `process` is the serial of its process, 0 if it founds one; `hidden` is whether its
  * creator is hidden from the caller. `off_ns` is the time of its birth if it has not run yet. */
 static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u32 group,
-				    __u64 born_in, __u64 place, __u16 kind, bool hidden,
-				    __u64 off_ns)
+				    __u32 origin, __u64 born_in, __u64 place, __u16 kind,
+				    bool hidden, __u64 off_ns)
 {
+	struct task_state *state;
 	struct counts *counts = get_counts();
 	struct task_state fresh = {
 		.born_ns = task->start_boottime,
@@ -296,14 +298,18 @@ static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u
 		write_io(&fresh.seen_io, task);
 	fresh.task = __sync_fetch_and_add(&counts->born, 1) + 1;
 	fresh.process = process ? process : fresh.task;
+	fresh.origin = origin ? origin : fresh.task;
 	if (process && !bpf_map_update_elem(&threads, &key, &fresh, BPF_ANY)) {
 		__sync_fetch_and_add(&threads_live, 1);
 		return fresh.task;
 	}
-	if (bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE))
+	state = bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (state && state->task == fresh.task)
 		return fresh.task;
 	__sync_fetch_and_add(&counts->ended, 1);
-	count_loss(kind, PT_LOSS_STORAGE);
+	/* otherwise another program has found it at the same time: a birth, and a pass over all tasks */
+	if (!state)
+		count_loss(kind, PT_LOSS_STORAGE);
 	return 0;
 }
 
@@ -359,7 +365,7 @@ static __always_inline void write_attach(struct task_struct *task, __u32 serial,
 static __always_inline void adopt(struct task_struct *task, __u32 group)
 {
 	struct task_state *leader_state;
-	__u32 process = 0, serial;
+	__u32 process = 0, origin = 0, serial;
 	struct counts *counts;
 
 	if (task->flags & PF_KTHREAD)
@@ -376,8 +382,9 @@ static __always_inline void adopt(struct task_struct *task, __u32 group)
 		if (!leader_state)
 			return;
 		process = leader_state->process;
+		origin = leader_state->origin;
 	}
-	serial = follow(task, process, group, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
+	serial = follow(task, process, group, origin, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
 	if (!serial)
 		return;
 	write_attach(task, serial, process ? process : serial, group,
@@ -439,7 +446,11 @@ static __always_inline void adopt_for(struct task_struct *task, __u32 group)
 	state->opens = 0;
 	state->lookups_failed = 0;
 	state->execs_failed = 0;
+	/* the next pass of samples writes it */
+	state->sampled_run_ns = ~0ULL;
 	serial = state->task;
+	/* not that of its former job's descendants; two threads may have different ones */
+	state->origin = serial;
 	process = state->process;
 	write_attach(task, serial, process, group, 0);
 	/* look-ups that follow have no earlier time than this record: by that they are told from those before */

@@ -11,7 +11,7 @@ spool=${PROCTRACE_SPOOL:-/var/lib/proctrace/spool}
 systemd-run --quiet --collect --unit="proctrace-job-$SLURM_JOB_ID" \
     --property=KillSignal=SIGTERM --property=TimeoutStopSec=300 --property=UMask=0077 \
     proctrace record -a "--per-cgroup=system.slice/*slurmstepd.scope/job_$SLURM_JOB_ID" --quiet \
-    --output "$spool" --summary "$lake" --discard-trace \
+    --output "$spool/$SLURM_JOB_ID" --summary "$lake" --discard-trace \
     --label "batch_system=slurm" --label "batch_id=$SLURM_JOB_ID" \
     ${SLURM_CLUSTER_NAME:+--label "site=$SLURM_CLUSTER_NAME"} \
     ${SLURM_JOB_PARTITION:+--label "queue=$SLURM_JOB_PARTITION"} ||

@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use foldhash::{HashMap, HashMapExt};
 use proctrace_record::{CgroupPattern, Sink};
 use proctrace_trace::{self as trace, Header, LossCount, Spool, WriteError, Writer};
-use proctrace_wire::layout::{Attach, Head, SAMPLE_FINAL, Sample, Tick, WORKDIR_JOB};
+use proctrace_wire::layout::{
+    ATTACH_ZOMBIE, Attach, Head, SAMPLE_FINAL, Sample, Tick, WORKDIR_JOB,
+};
 use proctrace_wire::{Frames, IntoBytes, Kind, LossReason, Record, Stream};
 use thiserror::Error;
 
 use crate::job::{Job, Losses, States};
-use crate::mounts::{SharedMounts, through};
+use crate::mounts::{OwnMounts, through};
 use crate::naming::{Found, JobCgroup, find};
 use crate::serials::{Serials, other_of, renumber, renumber_child};
 use crate::tasks::{Task, Tasks};
@@ -105,10 +108,10 @@ pub struct Jobs<O> {
     /// By number; None for cgroups that are no jobs.
     jobs: BTreeMap<u32, Option<Job>>,
     tasks: Tasks,
-    mounts: SharedMounts,
+    mounts: OwnMounts,
     losses: Losses,
-    /// What the kernel said about the task that is attached next: its serial, and the name of its cgroup.
-    named: Option<(u32, Vec<u8>)>,
+    /// The names of the cgroups of tasks that are attached next, by serial.
+    named: HashMap<u32, Vec<u8>>,
     held: Vec<Held>,
     held_bytes: usize,
     bytes: u64,
@@ -127,9 +130,9 @@ impl<O: Outputs> Jobs<O> {
             reads_variables: true,
             jobs: BTreeMap::new(),
             tasks: Tasks::default(),
-            mounts: SharedMounts::default(),
+            mounts: OwnMounts::default(),
             losses: Losses::new(),
-            named: None,
+            named: HashMap::new(),
             held: Vec::new(),
             held_bytes: 0,
             bytes: 0,
@@ -196,9 +199,8 @@ impl<O: Outputs> Jobs<O> {
     /// The job of this number, which begins now if there is none.
     fn job(&mut self, serial: u32, group: u32, time_ns: u64) -> Option<&mut Job> {
         if !self.jobs.contains_key(&group) {
-            let named = self.named.take().filter(|(of, _)| *of == serial);
-            let name = named.as_ref().map(|(_, name)| &name[..]);
-            let job = match find(&self.patterns, &self.root, group, name) {
+            let name = self.named.remove(&serial);
+            let job = match find(&self.patterns, &self.root, group, name.as_deref()) {
                 Found::Job(cgroup) => self.begin(cgroup, time_ns),
                 Found::Other => None,
             };
@@ -225,9 +227,9 @@ impl<O: Outputs> Jobs<O> {
         };
         let since = (time_ns, self.moment());
         let mut job = Job::new(cgroup, path, spool, since, self.losses.clone());
-        if let Some(own) = self.mounts.own() {
+        if let Some((own, table)) = self.mounts.table() {
             job.namespaces.insert(own, 0);
-            for record in self.mounts.of(own) {
+            for record in table {
                 // An error shows with the next record.
                 let _ = job.put(Stream::Lifecycle, time_ns, &through(record, 0));
             }
@@ -301,6 +303,13 @@ impl<O: Outputs> Jobs<O> {
         if self.enter(serial, attach.process, attach.group, time_ns).is_some() {
             self.route(Stream::Lifecycle, time_ns, record, Kind::Attach, serial);
             self.look_at(serial, attach.tgid);
+            // Its end will not be recorded.
+            if attach.bits & ATTACH_ZOMBIE != 0
+                && self.tasks.end(serial)
+                && let Some(Some(job)) = self.jobs.get_mut(&attach.group)
+            {
+                job.live = job.live.saturating_sub(1);
+            }
         }
     }
 
@@ -318,7 +327,12 @@ impl<O: Outputs> Jobs<O> {
         let forker = self.tasks.get(fork.head.task);
         let group = forker.map_or(fork.group, |forker| forker.group);
         let child = self.enter(fork.child, fork.child_process, group, time_ns);
-        let Some(child) = child else { return };
+        let Some(mut child) = child else { return };
+        // The first thread of its process may have ended long ago.
+        if let Some(forker) = forker.filter(|_| fork.child != fork.child_process) {
+            child.process = forker.process;
+            self.tasks.insert(fork.child, child);
+        }
         let mut copy = std::mem::take(&mut self.buffer);
         copy.clear();
         copy.extend_from_slice(record);
@@ -393,9 +407,9 @@ impl<O: Outputs> Jobs<O> {
         for held in std::mem::take(&mut self.held) {
             let Held { stream, time_ns, record, was_tried } = held;
             let Some(Ok(frame)) = Frames::new(&record).next() else { continue };
-            let Some(kind) = kind_of(frame.head.kind) else { continue };
             if self.tasks.get(frame.head.task).is_some() {
-                self.route(stream, time_ns, &record, kind, frame.head.task);
+                // It never fails.
+                let _ = self.push(stream, time_ns, &record);
             } else if !was_tried {
                 self.held_bytes += record.len();
                 self.held.push(Held { stream, time_ns, record, was_tried: true });
@@ -416,17 +430,14 @@ impl<O: Outputs> Jobs<O> {
     }
 
     /// A process is in a namespace that may be new to its job.
-    fn take_place(&mut self, time_ns: u64, namespace: u32, serial: u32) {
+    fn take_place(&mut self, namespace: u32, serial: u32) {
         let Some(task) = self.tasks.get(serial) else { return };
         let Some(Some(job)) = self.jobs.get_mut(&task.group) else { return };
         if job.namespaces.contains_key(&namespace) {
             return;
         }
+        // Its table follows.
         job.namespaces.insert(namespace, task.serial);
-        let table: Vec<Vec<u8>> = self.mounts.of(namespace).to_vec();
-        for record in table {
-            self.put(task.group, Stream::Lifecycle, time_ns, &through(&record, task.serial));
-        }
     }
 
     fn take_tick(&mut self, tick: Tick) {
@@ -465,7 +476,9 @@ impl<O: Outputs> Jobs<O> {
         let mut over = Vec::new();
         for (group, job) in &mut self.jobs {
             let Some(job) = job else { continue };
-            let is_gone = || !job.cgroup.path.as_ref().is_some_and(|path| path.is_dir());
+            // Another cgroup may have got its name.
+            let is_it = |path: &PathBuf| path.metadata().is_ok_and(|it| it.ino() as u32 == *group);
+            let is_gone = || !job.cgroup.path.as_ref().is_some_and(is_it);
             if job.live > 0 {
                 // Whoever left the cgroup alive is not waited for once it is gone.
                 match is_gone() {
@@ -483,8 +496,13 @@ impl<O: Outputs> Jobs<O> {
         }
         for group in over {
             if let Some(Some(mut job)) = self.jobs.remove(&group) {
-                job.is_cut |= job.live > 0;
-                self.tasks.forget_job(group);
+                if job.live > 0 {
+                    // What is left of it does not become another job.
+                    job.is_cut = true;
+                    self.jobs.insert(group, None);
+                } else {
+                    self.tasks.forget_job(group);
+                }
                 self.end(job, trace::Ended::TreeExited);
             }
         }
@@ -549,12 +567,12 @@ impl<O: Outputs> Sink for Jobs<O> {
             Kind::Place => {
                 self.route(stream, time_ns, record, kind, serial);
                 if let Ok(Record::Place(place, _)) = Record::decode(frame) {
-                    self.take_place(time_ns, place.mount_namespace, serial);
+                    self.take_place(place.mount_namespace, serial);
                 }
             }
             Kind::Workdir => match Record::decode(frame) {
                 Ok(Record::Workdir(workdir, name)) if workdir.bits & WORKDIR_JOB != 0 => {
-                    self.named = Some((serial, name.to_vec()));
+                    self.named.insert(serial, name.to_vec());
                 }
                 _ => self.route(stream, time_ns, record, kind, serial),
             },
@@ -579,10 +597,7 @@ impl<O: Outputs> Sink for Jobs<O> {
         }
         self.tasks.forget_ended();
         self.end_jobs();
-        let jobs = &self.jobs;
-        self.mounts.prune(|namespace| {
-            jobs.values().flatten().any(|job| job.namespaces.contains_key(&namespace))
-        });
+        self.named.clear();
         Ok(())
     }
 }

@@ -24,6 +24,9 @@ pub(crate) enum Found {
     Other,
 }
 
+/// The programs cut names at this length: JOB_NAME_MAX of scope.bpf.h, without the NUL.
+const KERNEL_NAME_MAX: usize = 95;
+
 /// Finds the cgroup of this name whose id ends in `group`, below the directories of the patterns. The name is
 /// what the kernel said when its first process was found; None if that record was lost.
 pub(crate) fn find(
@@ -32,6 +35,7 @@ pub(crate) fn find(
     group: u32,
     name: Option<&[u8]>,
 ) -> Found {
+    let name = name.filter(|name| name.len() < KERNEL_NAME_MAX);
     if name.is_some_and(|name| !patterns.iter().any(|pattern| pattern.names(name))) {
         return Found::Other;
     }

@@ -110,9 +110,19 @@ impl Source for Probe {
 
     fn losses(&mut self) -> Result<Vec<LossCount>, SourceError> {
         let mut losses = self.maps.losses()?;
-        match &self.skipped {
-            None => losses.extend(skipped(&self.programs())),
-            Some(skipped) => losses.extend(skipped),
+        let skipped = match &self.skipped {
+            None => skipped(&self.programs()).collect(),
+            Some(skipped) => skipped.clone(),
+        };
+        for loss in skipped {
+            // Several programs record one kind.
+            let same = |other: &&mut LossCount| {
+                (other.kind, other.reason, other.cpu) == (loss.kind, loss.reason, loss.cpu)
+            };
+            match losses.iter_mut().find(same) {
+                Some(other) => other.count += loss.count,
+                None => losses.push(loss),
+            }
         }
         Ok(losses)
     }

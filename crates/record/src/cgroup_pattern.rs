@@ -27,6 +27,9 @@ pub const JOB_CGROUPS: &[&str] = &[
     "kubepods/*/pod*",
 ];
 
+/// The processes by which Podman watches containers are in cgroups beside those of the containers.
+const MONITORS: &[u8] = b"libpod-conmon-";
+
 /// No more directories are searched for jobs.
 const DIRECTORIES_MAX: usize = 1024;
 
@@ -106,7 +109,7 @@ impl CgroupPattern {
 
     /// Whether a cgroup of this name, in one of these directories, is a job.
     pub fn names(&self, name: &[u8]) -> bool {
-        matches(self.name.as_bytes(), name)
+        matches(self.name.as_bytes(), name) && !name.starts_with(MONITORS)
     }
 
     /// How all these names begin.
@@ -190,6 +193,8 @@ mod tests {
         assert_eq!(names, ["n1_step.scope", "step.scope"]);
         assert!(found.iter().all(|found| found.id == fs::metadata(&found.path).unwrap().ino()));
         assert!(pattern.names(b"job_1") && !pattern.names(b"jobs"));
+        let podman: CgroupPattern = "machine.slice/libpod-*.scope".parse().unwrap();
+        assert!(podman.names(b"libpod-17.scope") && !podman.names(b"libpod-conmon-17.scope"));
         assert_eq!(pattern.beginning(), "job_");
     }
 

@@ -7,6 +7,7 @@ use proctrace_wire::{Frame, Frames, Kind, Record, Stream};
 
 use crate::count::Counts;
 use crate::mounts::{MountTables, place_before};
+use crate::options::{Options, Scope};
 use crate::sink::Sink;
 use crate::snapshot;
 
@@ -24,13 +25,16 @@ pub struct Intake<'a> {
 }
 
 impl<'a> Intake<'a> {
-    pub(crate) fn new(sink: &'a mut dyn Sink, mounts: bool) -> Self {
+    pub(crate) fn new(sink: &'a mut dyn Sink, options: &Options) -> Self {
         Self {
             sink,
             counts: Counts::default(),
             attached: Vec::new(),
             places: Vec::new(),
-            mounts: mounts.then(MountTables::default),
+            mounts: options.mounts.then(|| match options.scope {
+                Scope::Jobs(_) => MountTables::for_many_jobs(),
+                _ => MountTables::default(),
+            }),
             error: None,
         }
     }

@@ -30,6 +30,9 @@ pub(crate) struct MountTables {
     /// The processes through which the namespaces can be read.
     through: HashMap<u32, Through>,
     searches: u32,
+    /// Whether each process in a namespace needs the table, since its job's trace may not have it. Besides,
+    /// the numbers of namespaces are used again, and a table may be of a job that has ended.
+    repeats: bool,
 }
 
 /// A process in a mount namespace.
@@ -43,6 +46,11 @@ struct Through {
 }
 
 impl MountTables {
+    /// Of a recording whose records go to many traces.
+    pub(crate) fn for_many_jobs() -> Self {
+        Self { repeats: true, ..Self::default() }
+    }
+
     /// Records of the recorder's own namespace.
     pub(crate) fn own(&mut self) -> Vec<u8> {
         let Ok(namespace) = fs::metadata("/proc/self/ns/mnt") else { return Vec::new() };
@@ -60,9 +68,10 @@ impl MountTables {
     /// Records of the namespace of a place, if it is new.
     pub(crate) fn of(&mut self, place: &PlaceFixed, root: &[u8]) -> Vec<u8> {
         let namespace = place.mount_namespace;
-        if self.tables.contains_key(&namespace) || place.bits & PLACE_CUT != 0 {
+        if place.bits & PLACE_CUT != 0 || (self.tables.contains_key(&namespace) && !self.repeats) {
             return Vec::new();
         }
+        self.tables.remove(&namespace);
         let through =
             Through { task: place.head.task, process: place.tgid.to_string(), root: root.to_vec() };
         self.through.insert(namespace, through);

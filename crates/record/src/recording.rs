@@ -43,12 +43,12 @@ pub fn record(
         exit_seen: None,
         told_of_waiting: false,
         own_cgroup: command.and_then(|command| command.cgroup.as_deref()),
-        intake: Intake::new(sink, options.mounts),
+        intake: Intake::new(sink, options),
         samples: Vec::new(),
         losses: Vec::new(),
     };
     session.intake.tell_own_mounts();
-    session.adopt()?;
+    session.adopt_all()?;
     session.make_sure_of_somebody()?;
     let ended = session.follow()?;
     session.finish(ended)

@@ -13,6 +13,9 @@ use crate::options::{Options, Scope};
 use crate::signals::Signals;
 use crate::source::Source;
 
+/// Passes over all tasks at the start of a recording.
+const ADOPTIONS_MAX: u32 = 64;
+
 /// A recording that is under way.
 pub(crate) struct Session<'a> {
     pub(crate) source: &'a mut dyn Source,
@@ -36,21 +39,29 @@ pub(crate) struct Session<'a> {
 
 impl Session<'_> {
     /// Follows who was there before and was asked for.
-    pub(crate) fn adopt(&mut self) -> Result<(), RecordError> {
+    pub(crate) fn adopt_all(&mut self) -> Result<(), RecordError> {
         if self.options.scope == Scope::Launched && self.options.cgroup.is_none() {
             return Ok(());
         }
-        // A child may come before its parent, so it takes as many passes as find somebody new.
+        // A child may come before its parent, so it takes as many passes as find somebody new. Births of
+        // those who are followed count, too: where there always are some, each tick makes another pass.
         let mut known = self.source.task_counts().born;
-        loop {
-            self.source.adopt()?;
-            self.drain()?;
+        for _ in 0..ADOPTIONS_MAX {
+            self.adopt()?;
             let now_known = self.source.task_counts().born;
             if now_known == known {
-                return Ok(());
+                break;
             }
             known = now_known;
         }
+        Ok(())
+    }
+
+    /// Follows those who were asked for and have not been found before: one pass over all tasks.
+    pub(crate) fn adopt(&mut self) -> Result<(), RecordError> {
+        self.source.adopt()?;
+        self.drain()?;
+        Ok(())
     }
 
     /// Says who is followed, unless it is nobody although somebody was named.
