@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use proctrace_node::Jobs;
+use proctrace_node::{Jobs, RECORDED_VARIABLES};
+use proctrace_probe::ENV_NAMES_MAX;
 use proctrace_record::{CgroupPattern, Options, Scope, Signals, cgroup_root, record as follow};
 
 use crate::args::{DEFAULT_TRACE, JobCgroups, RecordArgs};
@@ -27,7 +28,16 @@ pub(crate) fn run(args: &RecordArgs, patterns: &[JobCgroups]) -> Result<ExitCode
         true => Path::new(DEFAULT_DIRECTORY),
         false => &args.output,
     };
-    let options = Options { scope: Scope::Jobs(patterns.clone()), ..options(args, None) };
+    let mut options = Options { scope: Scope::Jobs(patterns.clone()), ..options(args, None) };
+    if !args.no_env {
+        for name in RECORDED_VARIABLES {
+            if !options.env_names.iter().any(|known| known == name) {
+                options.env_names.push((*name).to_owned());
+            }
+        }
+        // Those that --env names come first.
+        options.env_names.truncate(ENV_NAMES_MAX);
+    }
     // Before any thread is started, which inherits the signal mask.
     let signals = Signals::block().context("cannot handle signals")?;
     let mut source = backend(args)?.ebpf_only()?.load(&options, &[], args.quiet)?;

@@ -570,6 +570,16 @@ impl<O: Outputs> Sink for Jobs<O> {
                     self.take_place(place.mount_namespace, serial);
                 }
             }
+            Kind::Env => {
+                self.route(stream, time_ns, record, kind, serial);
+                if self.reads_variables
+                    && let Ok(Record::Env(_, environment)) = Record::decode(frame)
+                    && let Some(task) = self.tasks.get(serial)
+                    && let Some(Some(job)) = self.jobs.get_mut(&task.group)
+                {
+                    job.variables.take_recorded(environment);
+                }
+            }
             Kind::Workdir => match Record::decode(frame) {
                 Ok(Record::Workdir(workdir, name)) if workdir.bits & WORKDIR_JOB != 0 => {
                     self.named.insert(serial, name.to_vec());

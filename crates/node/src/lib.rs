@@ -16,3 +16,4 @@ mod variables;
 
 pub use jobs::{Ended, Jobs, NodeError, Outputs};
 pub use naming::{JobCgroup, file_name};
+pub use variables::RECORDED_VARIABLES;

@@ -15,9 +15,37 @@ const VALUE_BYTES_MAX: usize = 1024;
 /// After so many programs, a job is one without a batch system.
 const TRIES_MAX: u32 = 256;
 
+/// Those of [`JOB_VARIABLES`] that the kernel's programs record at each exec in a recording of many jobs: a job of
+/// some milliseconds has ended before its environment can be read. All would be more than they can look for.
+pub const RECORDED_VARIABLES: &[&str] = &[
+    "SLURM_JOB_ID",
+    "SLURM_ARRAY_JOB_ID",
+    "SLURM_ARRAY_TASK_ID",
+    "SLURM_JOB_PARTITION",
+    "SLURM_CLUSTER_NAME",
+    "SLURM_CPUS_PER_TASK",
+    "PBS_JOBID",
+    "PBS_QUEUE",
+    "NCPUS",
+    "_CONDOR_JOB_AD",
+    "_CONDOR_SLOT",
+    "CONDOR_ID",
+    "PandaID",
+    "PANDAID",
+    "PILOT_SITENAME",
+    "DIRACJOBID",
+    "DIRACSITE",
+    "ALIEN_PROC_ID",
+    "ALIEN_SITE",
+    "GITHUB_RUN_ID",
+    "CI_JOB_ID",
+];
+
 /// What has been found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
+    /// In a record of an environment: only [`RECORDED_VARIABLES`].
+    recorded: BTreeMap<String, String>,
     found: BTreeMap<String, String>,
     tries: u32,
     is_complete: bool,
@@ -38,17 +66,15 @@ impl Variables {
         }
     }
 
+    /// Takes the record of an environment. The first with a variable of a batch system counts.
+    pub(crate) fn take_recorded(&mut self, environment: &[u8]) {
+        if self.recorded.is_empty() {
+            self.recorded = variables_in(environment);
+        }
+    }
+
     fn take(&mut self, environment: &[u8]) {
-        let found: BTreeMap<String, String> = environment
-            .split(|byte| *byte == 0)
-            .filter_map(|variable| {
-                let at = variable.iter().position(|byte| *byte == b'=')?;
-                let name = JOB_VARIABLES.iter().find(|name| name.as_bytes() == &variable[..at])?;
-                let value = &variable[at + 1..];
-                let fits = !value.is_empty() && value.len() <= VALUE_BYTES_MAX;
-                fits.then(|| ((*name).to_owned(), to_text(value).into_owned()))
-            })
-            .collect();
+        let found = variables_in(environment);
         // Everybody has the name of a user.
         self.is_complete = found.keys().any(|name| name != "USER" && name != "LOGNAME");
         if self.is_complete || self.found.is_empty() {
@@ -58,14 +84,29 @@ impl Variables {
 
     /// All that was found; for a job of Slurm whose processes could not be read, its number from the cgroup.
     pub(crate) fn of(&self, cgroup: Option<&Path>) -> BTreeMap<String, String> {
-        let mut found = self.found.clone();
+        let mut found = self.recorded.clone();
+        found.extend(self.found.clone());
         if let Some(number) = cgroup.and_then(slurm_job)
-            && !self.is_complete
+            && !found.contains_key("SLURM_JOB_ID")
         {
             found.insert("SLURM_JOB_ID".to_owned(), number);
         }
         found
     }
+}
+
+/// The variables of batch systems in an environment: NAME=value, each with its NUL.
+fn variables_in(environment: &[u8]) -> BTreeMap<String, String> {
+    environment
+        .split(|byte| *byte == 0)
+        .filter_map(|variable| {
+            let at = variable.iter().position(|byte| *byte == b'=')?;
+            let name = JOB_VARIABLES.iter().find(|name| name.as_bytes() == &variable[..at])?;
+            let value = &variable[at + 1..];
+            let fits = !value.is_empty() && value.len() <= VALUE_BYTES_MAX;
+            fits.then(|| ((*name).to_owned(), to_text(value).into_owned()))
+        })
+        .collect()
 }
 
 /// The number of a job of Slurm by its cgroup: `slurmstepd.scope/job_17`.
@@ -90,6 +131,19 @@ mod tests {
         assert_eq!(pairs, [("SLURM_JOB_ID", "17"), ("USER", "alice")]);
         variables.look_at(i32::try_from(std::process::id()).unwrap());
         assert_eq!(variables.of(None), found);
+    }
+
+    #[test]
+    fn what_the_kernel_recorded_is_enough() {
+        let mut variables = Variables::default();
+        variables.take_recorded(b"PATH=/bin\0");
+        variables.take_recorded(b"SLURM_JOB_ID=17\0SLURM_JOB_PARTITION=long\0");
+        variables.take_recorded(b"SLURM_JOB_ID=18\0");
+        assert_eq!(variables.of(None)["SLURM_JOB_ID"], "17");
+        // The rest is read where it can be.
+        variables.take(b"SLURM_JOB_ID=17\0SLURM_JOB_USER=alice\0");
+        assert_eq!(variables.of(None).len(), 3);
+        assert!(RECORDED_VARIABLES.iter().all(|name| JOB_VARIABLES.contains(name)));
     }
 
     #[test]
