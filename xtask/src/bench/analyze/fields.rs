@@ -50,10 +50,12 @@ fn meaning(field: &str) -> Option<Meaning> {
         | "swap_bytes"
         | "vmem_bytes" => Meaning::Kept,
         // arguments of a call
-        "call" | "slot" | "exit_signal" | "flags" | "error" | "dirfd" | "argc" | "env_id"
-        | "offset" | "bytes" | "argv_bytes" | "argv_here" | "path_bytes" | "interp_bytes"
-        | "exe_bytes" | "cwd_bytes" | "duration_ns" | "mount_namespace" | "total_bytes"
-        | "syscall" | "waker_syscall" | "file_type" | "signal" | "code" => Meaning::Kept,
+        "group" | "call" | "slot" | "exit_signal" | "flags" | "error" | "dirfd" | "argc"
+        | "env_id" | "offset" | "bytes" | "argv_bytes" | "argv_here" | "path_bytes"
+        | "interp_bytes" | "exe_bytes" | "cwd_bytes" | "duration_ns" | "mount_namespace"
+        | "total_bytes" | "syscall" | "waker_syscall" | "file_type" | "signal" | "code" => {
+            Meaning::Kept
+        }
         "waker_comm" | "sender_comm" => Meaning::Kept,
         // counts at a tick, and of lost records
         "tasks" | "running" | "sleeping" | "uninterruptible" | "stopped" | "dead" | "sampled"
