@@ -56,7 +56,7 @@ int on_newtask(__u64 *ctx)
 	struct task_struct *child = (void *)ctx[0];
 	__u64 clone_flags = ctx[1];
 	bool is_thread = clone_flags & CLONE_THREAD, hidden;
-	__u32 serial, process, child_serial, group = 0, origin = 0, other;
+	__u32 serial, process, child_serial, group = 0, origin = 0;
 	struct task_struct *forker;
 	struct task_state *state;
 	__u64 now, place, born_in = 0;
@@ -76,13 +76,6 @@ int on_newtask(__u64 *ctx)
 		if (scope == SCOPE_CGROUPS)
 			origin = state->origin;
 		hold_up(&lifecycle);
-		if (scope == SCOPE_CGROUPS && clone_flags & CLONE_INTO_CGROUP && !is_thread) {
-			other = group_of_task(child);
-			if (other && other != group) {
-				adopt(child, other);
-				return 0;
-			}
-		}
 		hidden = !may_see(forker);
 		if (!is_thread)
 			born_in = (__u64)BPF_CORE_READ(child, fs, pwd.dentry);
@@ -91,6 +84,9 @@ int on_newtask(__u64 *ctx)
 		if (child_serial)
 			write_fork(forker, serial, process, child, child_serial, group, clone_flags,
 				   hidden, now);
+		/* for the forker's job: a child that moves at once */
+		if (scope == SCOPE_CGROUPS && clone_flags & CLONE_INTO_CGROUP && !is_thread)
+			adopt_for(child, group_of_task(child));
 	} else if (is_launch(clone_flags)) {
 		child_serial = follow(child, 0, 0, 0, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
 		if (child_serial)

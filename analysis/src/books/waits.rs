@@ -75,6 +75,13 @@ impl Accounting {
                 None => books.unwaited_ns = books.unwaited_ns.saturating_add(with_children_ns),
             }
         }
+        // They went to another recorded cgroup, or their ends were lost: what they used is not known.
+        let mut with_unended: Vec<usize> = processes
+            .iter()
+            .filter(|process| process.waited_ns().is_none())
+            .filter_map(|process| process.parent())
+            .collect();
+        with_unended.sort_unstable();
         for (at, (process, due_at)) in processes.iter().zip(due_of).enumerate() {
             let due = due[due_at as usize];
             // For a process that is still alive, the children it waited for are not known yet.
@@ -84,7 +91,8 @@ impl Accounting {
             // One that was running before, or came from another cgroup, may have children that are not recorded:
             // they were dead, and not yet waited for, or are in other cgroups.
             let was_there = process.tasks().any(|task| recording.tasks[task].before().is_some());
-            if !was_there && waited_ns > due.ns.saturating_add(rounding_ns) {
+            let is_known = !was_there && with_unended.binary_search(&at).is_err();
+            if is_known && waited_ns > due.ns.saturating_add(rounding_ns) {
                 books.overdrawn += 1;
             }
             let missing_ns = due.ns.saturating_sub(waited_ns);

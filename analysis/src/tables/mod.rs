@@ -5,6 +5,7 @@
 
 mod answer;
 mod arrow;
+mod definitions;
 mod events;
 mod files;
 mod frame;

@@ -13,6 +13,7 @@ use proctrace_probe::ENV_NAMES_MAX;
 use proctrace_record::{CgroupPattern, Options, Scope, Signals, cgroup_root, record as follow};
 
 use crate::args::{DEFAULT_TRACE, JobCgroups, RecordArgs};
+use crate::exit_code::RECORDING_FAILED;
 use crate::record::{backend, header, options, totals, usage};
 use crate::say;
 use outputs::Files;
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &RecordArgs, patterns: &[JobCgroups]) -> Result<ExitCode
     // Whatever happened, the traces of the jobs that were recorded are completed.
     let done = jobs.finish().finish();
     let finished = finished?;
+    let is_complete = done.is_complete();
     if !args.quiet {
         let used = usage(0);
         let cpu_s = (used.user_ns + used.system_ns) as f64 / 1e9;
@@ -66,5 +68,8 @@ pub(crate) fn run(args: &RecordArgs, patterns: &[JobCgroups]) -> Result<ExitCode
     for loss in totals(&finished.losses) {
         say::note(&loss);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(match is_complete {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(RECORDING_FAILED),
+    })
 }

@@ -18,6 +18,7 @@ use common::{Events, fixture, payload, proctrace, report, u64_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proctrace_payload::catalog;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -92,12 +93,27 @@ impl Node {
 
     /// Ends the recorder; returns what it has said.
     fn finish(&mut self) -> String {
+        let (code, said) = self.stop();
+        assert_eq!(code, Some(0), "{said}");
+        said
+    }
+
+    /// Ends the recorder; returns its status and what it has said.
+    fn stop(&mut self) -> (Option<i32>, String) {
         self.signal(Signal::SIGTERM);
         let (mut recorder, mut stderr) = self.recorder.take().unwrap();
         let mut said = String::new();
         stderr.read_to_string(&mut said).unwrap();
-        assert!(recorder.wait().unwrap().success(), "{said}");
-        said
+        (recorder.wait().unwrap().code(), said)
+    }
+
+    /// Reads on until the recorder says this.
+    fn wait_for(&mut self, message: &str) {
+        let (_, stderr) = self.recorder.as_mut().unwrap();
+        let mut said = String::new();
+        while !said.contains(message) {
+            assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "{said}");
+        }
     }
 
     /// The traces of a job, in order.
@@ -274,11 +290,14 @@ fn what_a_daemon_starts_belongs_to_the_job_of_its_cgroup() {
         daemon.arg(&cgroup).args(command).env_remove("LD_LIBRARY_PATH").output().unwrap()
     };
     assert_eq!(daemon(&["sh", "-c", "/bin/true; /bin/true; exit 3"]).status.code(), Some(3));
-    // The same from another job: the child has left it.
-    let into = fixture("into_cgroup");
-    let other = cgroup.to_str().unwrap();
-    let mut job =
-        node.job("job_2", &[into.to_str().unwrap(), other, "sh", "-c", "/bin/true; exit 4"]);
+    // The same from another job, whose process waits for a child that is never in it.
+    let script = format!(
+        "{} {} sh -c '{} 60; exit 4'; exit $?",
+        fixture("into_cgroup").display(),
+        cgroup.display(),
+        fixture("burn").display()
+    );
+    let mut job = node.job("job_2", &["sh", "-c", &script]);
     assert_eq!(job.status().unwrap().code(), Some(4));
     let used = [node.remove("job_1"), node.remove("job_2")];
     node.finish();
@@ -289,7 +308,7 @@ fn what_a_daemon_starts_belongs_to_the_job_of_its_cgroup() {
     }
     let count = |nth: usize, kind: &str| events[nth].kind(kind).count();
     assert_eq!((count(0, "attach"), count(0, "fork"), count(0, "exit")), (2, 3, 5));
-    assert_eq!((count(1, "attach"), count(1, "fork"), count(1, "exit")), (1, 0, 1));
+    assert_eq!((count(1, "attach"), count(1, "fork"), count(1, "exit")), (1, 2, 2));
     assert_eq!(events[0].codes(), [(0, 3), (3, 1), (4, 1)].into());
     for (nth, trace) in traces.iter().enumerate() {
         assert_cpu(
@@ -327,8 +346,8 @@ fn a_process_that_moves_is_counted_in_each_job_for_what_it_did_there() {
             used[nth],
             u64_of(&report(trace)["summary"]["cpu_ns"]),
         );
+        assert_sound(trace);
     }
-    assert_sound(&traces[1]);
 }
 
 #[test]
@@ -379,18 +398,73 @@ fn a_job_that_cannot_be_written_leaves_the_others_alone() {
     fs::remove_dir(node.path("jobs")).unwrap();
     assert!(node.job("job_1", &["/bin/true"]).status().unwrap().success());
     node.remove("job_1");
-    wait_until("the first job to be given up", || {
-        let (_, stderr) = node.recorder.as_mut().unwrap();
-        let mut line = String::new();
-        assert_ne!(stderr.read_line(&mut line).unwrap(), 0);
-        line.contains("job_1 is not recorded")
-    });
+    node.wait_for("job_1 is not recorded");
     fs::create_dir(node.path("jobs")).unwrap();
     assert!(node.job("job_2", &["/bin/true"]).status().unwrap().success());
     node.remove("job_2");
-    let said = node.finish();
-    assert!(said.contains("1 job recorded in jobs, 1 not"), "{said}");
+    let (code, said) = node.stop();
+    assert_eq!(code, Some(125), "{said}");
+    assert!(said.contains("1 job recorded in jobs; 1 not recorded to the end"), "{said}");
     assert_sound(&node.trace("job_2"));
+}
+
+/// A small disk.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(path: PathBuf) -> Self {
+        fs::create_dir(&path).unwrap();
+        mount("none", &path, "tmpfs", MountFlags::empty(), c"size=256k").unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_recordings_of_jobs_with_a_message() {
+    let mut node = Node::new("full");
+    let disk = Disk::mount(node.path("jobs"));
+    node.start(&[]);
+    fs::write(disk.0.join("other"), [0; 240 << 10]).unwrap();
+    let many = "for i in $(seq 400); do /bin/true $i$i$i; /bin/false $i; done; :";
+    assert!(node.job("job_1", &["sh", "-c", many]).status().unwrap().success());
+    node.remove("job_1");
+    node.wait_for("the recording of job_1 ends here");
+    // Nothing is left of a job whose trace could not even begin.
+    let left = fs::read_dir(&disk.0).unwrap().count();
+    fs::write(disk.0.join("rest"), [0; 64 << 10]).unwrap_err();
+    assert!(node.job("job_2", &["/bin/true"]).status().unwrap().success());
+    node.remove("job_2");
+    node.wait_for("job_2 is not recorded");
+    assert_eq!(fs::read_dir(&disk.0).unwrap().count(), left + 1);
+    let (code, said) = node.stop();
+    assert_eq!(code, Some(125), "{said}");
+    // What there is can be read.
+    let trace = node.trace("job_1");
+    let dump = proctrace().args(["dump", "--header"]).arg(trace).output().unwrap();
+    assert!(dump.status.success() && !dump.stdout.is_empty());
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_a_job_is_lost() {
+    let mut node = Node::new("refused");
+    fs::write(node.path("file"), "").unwrap();
+    let output = node.command(&["--summary", "file/lake"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains("cannot write summaries to file/lake"), "{said}");
+    // One recorder for one directory.
+    node.start(&[]);
+    let output = node.command(&[]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains("another recorder writes to jobs"), "{said}");
+    node.finish();
 }
 
 #[test]

@@ -5,15 +5,19 @@
 //! the first task of a job, gives its tasks serials of their own, and ends the trace when the cgroup is
 //! gone. What it remembers is bounded by the tasks that are alive, not by what has happened.
 
+mod births;
+mod ends;
 mod job;
 mod jobs;
 mod mounts;
 mod naming;
+mod outputs;
 mod serials;
 mod tasks;
 mod usage;
 mod variables;
 
-pub use jobs::{Ended, Jobs, NodeError, Outputs};
+pub use jobs::Jobs;
 pub use naming::{JobCgroup, file_name};
+pub use outputs::{Ended, NodeError, Outputs};
 pub use variables::RECORDED_VARIABLES;

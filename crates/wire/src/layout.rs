@@ -4,6 +4,8 @@
 //! multiple of 8. Every integer is little-endian; this crate refuses to build for a big-endian
 //! machine.
 
+mod bits;
+pub use bits::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 #[cfg(not(target_endian = "little"))]
@@ -596,77 +598,3 @@ impl Named {
         MissFixed { head, call, error, dirfd, flags, path_bytes, bits }
     }
 }
-
-/// [`Attach::bits`]: the launched command.
-pub const ATTACH_ROOT: u32 = 1;
-/// [`Attach::bits`]: a leader that exited before its threads; it has no exit record.
-pub const ATTACH_ZOMBIE: u32 = 2;
-/// [`ExecFixed::bits`]: argv exceeds [`ARGV_MAX`]; the rest is missing.
-pub const EXEC_ARGV_CAPPED: u32 = 1;
-/// [`ExecFixed::bits`]: argv could not be read.
-pub const EXEC_ARGV_FAULT: u32 = 2;
-/// [`ExecFixed::bits`]: exe or cwd has too many components; the first are missing.
-pub const EXEC_PATH_CUT: u32 = 4;
-/// [`ExecFixed::bits`], [`EnvFixed::bits`]: the environment is larger than the part scanned.
-pub const EXEC_ENV_CUT: u32 = 8;
-/// [`ExecFixed::bits`]: a 32-bit program, whose system calls are not traced.
-pub const EXEC_COMPAT: u32 = 16;
-/// [`ExecFixed::bits`]: happened before the task was attached; read from /proc then.
-pub const EXEC_BEFORE: u32 = 32;
-/// [`ExecFixed::bits`]: the recorder's user may not trace the program; path, arguments and similar
-/// data are withheld.
-pub const EXEC_WITHHELD: u32 = 64;
-/// [`ExecFixed::bits`]: AT_SECURE of getauxval(3): the dynamic linker ignores `LD_LIBRARY_PATH`.
-pub const EXEC_SECURE: u32 = 128;
-/// [`MissFixed::bits`]: the path could not be read.
-pub const MISS_PATH_FAULT: u16 = 1;
-/// [`MissFixed::bits`]: the path is longer than PATH_MAX.
-pub const MISS_PATH_CUT: u16 = 2;
-/// [`MissFixed::bits`]: the record in full is missing. Set by readers only.
-pub const MISS_LOST: u16 = 4;
-/// [`Named::slot`] is below this: bounds the number of look-ups that can be referenced at a time.
-pub const NAMED_SLOTS: u32 = 32768;
-/// [`Exit::bits`]: the last task of its process; status and waited times are the process's.
-pub const EXIT_PROCESS: u32 = 1;
-/// [`Exit::bits`]: the parent ignores SIGCHLD, so no wait(2) includes it.
-pub const EXIT_AUTOREAP: u32 = 2;
-/// [`Exit::bits`]: `maxrss_pages` is an upper bound.
-pub const EXIT_RSS_BOUND: u32 = 4;
-/// [`Exit::bits`]: released before its last switch, so that the CPU time seen by wait(2) lacks up
-/// to `run_ns - run_at_exit_ns`.
-pub const EXIT_RELEASED: u32 = 8;
-/// [`Exit::bits`]: the recorder's user could not trace it at its end; no name, I/O as last seen,
-/// and counts of only those look-ups and opens that were recorded.
-pub const EXIT_WITHHELD: u32 = 16;
-/// [`Exit::bits`]: chosen by the out-of-memory killer.
-pub const EXIT_OOM: u32 = 32;
-/// [`Wait::bits`]: woken by a system call or the end of the waker.
-pub const WAIT_BY_TASK: u16 = 1;
-/// [`Wait::bits`]: woken while an interrupt was served; the waker is the task it interrupted.
-pub const WAIT_BY_INTERRUPT: u16 = 2;
-/// [`Wait::bits`]: the waker was ending.
-pub const WAIT_BY_END: u16 = 4;
-/// [`Wait::bits`]: the recorder's user may not trace the waker; no name.
-pub const WAIT_WITHHELD: u16 = 8;
-/// [`Signal::bits`]: sent while an interrupt was served; the sender is the task it interrupted.
-pub const SIGNAL_BY_INTERRUPT: u16 = 1;
-/// [`Signal::bits`]: the recorder's user may not trace the sender; no name.
-pub const SIGNAL_WITHHELD: u16 = 2;
-/// [`WorkdirFixed::bits`]: too many components; the first are missing.
-pub const WORKDIR_CUT: u16 = 1;
-/// [`WorkdirFixed::bits`]: the path is the name of the cgroup that is the task's job.
-pub const WORKDIR_JOB: u16 = 2;
-/// [`PlaceFixed::bits`]: too many components; the first are missing.
-pub const PLACE_CUT: u16 = 1;
-/// Maximum number of bytes of a mount table in one record.
-pub const MOUNTS_CHUNK: usize = 32768;
-/// [`Sample::bits`]: sampled at the end of the recording.
-pub const SAMPLE_FINAL: u16 = 1;
-/// [`Sample::bits`]: the recorder's user may not trace it; I/O as last seen.
-pub const SAMPLE_WITHHELD: u16 = 2;
-/// [`Loss::cpu`]: not known per CPU.
-pub const LOSS_ANY_CPU: u32 = u32::MAX;
-/// Maximum argv bytes recorded per exec; the rest is dropped and flagged.
-pub const ARGV_MAX: u32 = 16384 + 63 * 32768;
-/// No record is larger.
-pub const RECORD_MAX: usize = 65528;

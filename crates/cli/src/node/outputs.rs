@@ -7,15 +7,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use proctrace_node::{Ended, JobCgroup, NodeError, Outputs, file_name};
 use proctrace_record::{boot_ns, unix_ns};
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::Header;
 use proctrace_wire::escape::to_text;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 #[cfg(feature = "analyse")]
-use super::summaries::Summaries;
+use super::summaries::{Summaries, Summarized};
 use crate::args::RecordArgs;
 use crate::record::usage;
 use crate::{live, say};
@@ -23,6 +25,8 @@ use crate::{live, say};
 /// A directory of traces, one for each job.
 pub(super) struct Files {
     directory: PathBuf,
+    /// Held as long as traces are written and summarized.
+    _lock: File,
     /// What the headers of all jobs have in common.
     base: Header,
     quiet: bool,
@@ -38,7 +42,18 @@ pub(super) struct Done {
     failed: u64,
     directory: PathBuf,
     #[cfg(feature = "analyse")]
-    summarized: Option<u64>,
+    summarized: Option<Summarized>,
+}
+
+impl Done {
+    /// Whether every job was recorded, and summarized if that was asked for.
+    pub(super) fn is_complete(&self) -> bool {
+        #[cfg(feature = "analyse")]
+        if self.summarized.is_some_and(|summarized| summarized.failed > 0) {
+            return false;
+        }
+        self.failed == 0
+    }
 }
 
 impl Files {
@@ -49,8 +64,10 @@ impl Files {
             .mode(0o700)
             .create(directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;
+        let lock = lock(directory)?;
         Ok(Self {
             directory: directory.to_owned(),
+            _lock: lock,
             base,
             quiet: args.quiet,
             jobs: 0,
@@ -93,11 +110,11 @@ impl fmt::Display for Done {
         write!(f, "{jobs} recorded in {}", self.directory.display())?;
         #[cfg(feature = "analyse")]
         if let Some(summarized) = self.summarized {
-            write!(f, ", {} summarized", count(summarized))?;
+            write!(f, ", {} summarized", count(summarized.made))?;
         }
         match self.failed {
             0 => Ok(()),
-            failed => write!(f, ", {} not", count(failed)),
+            failed => write!(f, "; {} not recorded to the end", count(failed)),
         }
     }
 }
@@ -163,7 +180,26 @@ impl Outputs for Files {
     fn failed(&mut self, job: &JobCgroup, error: NodeError) {
         self.failed += 1;
         let name = to_text(job.name.as_bytes()).into_owned();
-        say::error(&anyhow::Error::new(error).context(format!("{name} is not recorded")));
+        let what = match error {
+            NodeError::Create(_) | NodeError::Begin { .. } => format!("{name} is not recorded"),
+            NodeError::Write { .. } => {
+                format!("the recording of {name} ends here; the job goes on")
+            }
+        };
+        say::error(&anyhow::Error::new(error).context(what));
+    }
+}
+
+/// Two recorders with one directory would both summarize what is left in it.
+fn lock(directory: &Path) -> Result<File> {
+    let lock =
+        File::open(directory).with_context(|| format!("cannot open {}", directory.display()))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            bail!("another recorder writes to {}: name another directory", directory.display())
+        }
+        // Not every file system has locks, and recording is more important.
+        _ => Ok(lock),
     }
 }
 

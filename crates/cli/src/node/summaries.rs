@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
+use rustix::fs::{Access, access};
 
 use crate::args::RecordSummaryArgs;
 use crate::{live, say};
@@ -17,7 +18,14 @@ const NICENESS: i32 = 19;
 /// Traces that are to be summarized.
 pub(super) struct Summaries {
     queue: Sender<Ended>,
-    thread: JoinHandle<u64>,
+    thread: JoinHandle<Summarized>,
+}
+
+/// How many jobs were summarized.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Summarized {
+    pub(super) made: u64,
+    pub(super) failed: u64,
 }
 
 struct Ended {
@@ -33,6 +41,10 @@ impl Summaries {
         quiet: bool,
     ) -> Result<Option<Self>> {
         let Some(lake) = &args.summary else { return Ok(None) };
+        // Now, not when the first job has ended and nobody looks any more.
+        std::fs::create_dir_all(lake)
+            .and_then(|()| Ok(access(lake, Access::WRITE_OK | Access::EXEC_OK)?))
+            .with_context(|| format!("cannot write summaries to {}", lake.display()))?;
         let (queue, ended) = channel();
         let work = Work {
             arguments: arguments(args, lake),
@@ -59,10 +71,10 @@ impl Summaries {
         let _ = self.queue.send(Ended { trace, cgroup });
     }
 
-    /// Waits for the last one; returns how many were made.
-    pub(super) fn finish(self) -> u64 {
+    /// Waits for the last one.
+    pub(super) fn finish(self) -> Summarized {
         drop(self.queue);
-        self.thread.join().unwrap_or(0)
+        self.thread.join().unwrap_or(Summarized { made: 0, failed: 1 })
     }
 }
 
@@ -74,20 +86,23 @@ struct Work {
 }
 
 impl Work {
-    fn run(&self, ended: &Receiver<Ended>) -> u64 {
-        let mut made = 0;
+    fn run(&self, ended: &Receiver<Ended>) -> Summarized {
+        let mut summarized = Summarized::default();
         for job in ended {
             match self.summarize(&job) {
                 Ok(said) => {
-                    made += 1;
+                    summarized.made += 1;
                     if !self.quiet {
                         say::note(&said);
                     }
                 }
-                Err(error) => say::error(&error),
+                Err(error) => {
+                    summarized.failed += 1;
+                    say::error(&error);
+                }
             }
         }
-        made
+        summarized
     }
 
     /// In another process: its memory depends on the job, and what goes wrong there leaves the recorder alone.
