@@ -57,6 +57,8 @@ pub(crate) struct Process {
     pub(crate) has_executed: bool,
     /// Whether it has had children.
     pub(crate) has_forked: bool,
+    /// Whether it has had threads.
+    pub(crate) has_threads: bool,
     /// Whether it is in another pid namespace than the tracer.
     pub(crate) is_nested: bool,
     /// Where its paths lead, as recorded for it or for an ancestor.
@@ -66,14 +68,29 @@ pub(crate) struct Process {
 }
 
 /// A mount namespace and a root in it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Place {
     /// As in /proc/PID/ns/mnt: "mnt:[4026531841]".
     pub(crate) namespace: Vec<u8>,
     pub(crate) root: Vec<u8>,
+    /// None if it cannot be asked for.
+    pub(crate) root_id: Option<RootId>,
+}
+
+/// Tells a root directory from all others, also from the same directory in another mount namespace: mounts have
+/// numbers of their own in each, which are not used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RootId {
+    pub(crate) mount: u64,
+    pub(crate) inode: u64,
 }
 
 impl Place {
+    /// Whether it has the same name.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        self.namespace == other.namespace && self.root == other.root
+    }
+
     /// The inode number of the namespace.
     pub(crate) fn number(&self) -> u32 {
         let digits: Vec<u8> = self.namespace.iter().copied().filter(u8::is_ascii_digit).collect();
@@ -82,6 +99,12 @@ impl Place {
 }
 
 impl Process {
+    /// Whether it is its first task and nothing else, so that what the kernel counts for one is that of the
+    /// other, without children.
+    pub(crate) fn has_one_task(&self) -> bool {
+        !self.has_threads && !self.has_forked
+    }
+
     /// A process with its first task.
     pub(crate) fn new(parent_tgid: Tid, forker: Option<&Self>) -> Self {
         Self {
@@ -94,6 +117,7 @@ impl Process {
             peak_rss_pages: 0,
             has_executed: false,
             has_forked: false,
+            has_threads: false,
             is_nested: forker.is_some_and(|forker| forker.is_nested),
             place: forker.and_then(|forker| forker.place.clone()),
             directory: forker.and_then(|forker| forker.directory.clone()),

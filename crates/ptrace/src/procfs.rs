@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
+use crate::process::RootId;
 use crate::sys::Tid;
 
 /// The usage of a task so far.
@@ -176,6 +179,18 @@ pub(crate) fn link(tid: Tid, name: &str) -> Option<Vec<u8>> {
     let target = std::fs::read_link(format!("/proc/{tid}/{name}")).ok()?;
     Some(target.into_os_string().into_vec())
 }
+
+/// The root directory of a task; None if it may not be read, or on kernels before 6.8.
+pub(crate) fn root_id(tid: Tid) -> Option<RootId> {
+    let path = format!("/proc/{tid}/root");
+    let wanted = StatxFlags::INO | StatxFlags::from_bits_retain(STATX_MNT_ID_UNIQUE);
+    let seen = statx(CWD, path, AtFlags::empty(), wanted).ok()?;
+    let is_unique = seen.stx_mask & STATX_MNT_ID_UNIQUE != 0;
+    is_unique.then_some(RootId { mount: seen.stx_mnt_id, inode: seen.stx_ino })
+}
+
+/// statx(2): mount ids that are never used again, from Linux 6.8.
+const STATX_MNT_ID_UNIQUE: u32 = 0x4000;
 
 /// The beginning of a file, read at once as these files require.
 fn read<'a>(path: &str, buffer: &'a mut [u8]) -> Option<&'a [u8]> {

@@ -69,21 +69,24 @@ impl Way {
 }
 
 impl Tracer<'_> {
-    /// A task has created another, which has not run yet.
+    /// A task has created another, which has not run yet. Both go on as soon as what only a stopped task
+    /// tells is known.
     pub(super) fn born(&mut self, forker: Tid, event: i32) {
-        let Some(child) = sys::event_message(forker).ok().and_then(|tid| Tid::try_from(tid).ok())
-        else {
-            return;
-        };
-        // Then the message was its exit status, and the child will be found without it.
-        if sys::has_moved_on(forker, libc::SIGTRAP | event << 8) {
-            return;
-        }
+        let now = self.now();
+        let child = sys::event_message(forker).ok().and_then(|tid| Tid::try_from(tid).ok());
+        // If it was killed, the message was its exit status, and the child will be found without it.
+        let child = child.filter(|_| !sys::has_moved_on(forker, libc::SIGTRAP | event << 8));
+        let way = child.map(|_| Way::of(forker, event));
+        sys::resume(forker, Go::On, 0);
+        let (Some(child), Some(way)) = (child, way) else { return };
         if let Some(at) = self.settled.iter().position(|tid| *tid == child) {
             self.settled.swap_remove(at);
             return;
         }
-        let way = Way::of(forker, event);
+        if let Some(at) = self.early.iter().position(|(tid, _)| *tid == child) {
+            self.early.swap_remove(at);
+            sys::resume(child, Go::On, 0);
+        }
         let kin = match way.call {
             // Not known from the call.
             Call::Unknown => procfs::kin(child),
@@ -94,11 +97,7 @@ impl Tracer<'_> {
             None => way.flags & CLONE_THREAD != 0,
         };
         if !self.tasks.contains_key(&child) {
-            self.add(forker, child, is_thread, way);
-        }
-        if let Some(at) = self.early.iter().position(|(tid, _)| *tid == child) {
-            self.early.swap_remove(at);
-            sys::resume(child, Go::On, 0);
+            self.add(forker, child, is_thread, way, now);
         }
     }
 
@@ -112,14 +111,13 @@ impl Tracer<'_> {
         let forker = if is_thread { kin.tgid } else { kin.parent_tgid };
         let way = Way::new(Call::Unknown, if is_thread { CLONE_THREAD } else { 0 }, 17);
         if self.tasks.contains_key(&forker) {
-            self.add(forker, child, is_thread, way);
+            self.add(forker, child, is_thread, way, self.now());
         } else if !is_thread {
             self.add_stray(child, kin);
         }
     }
 
-    fn add(&mut self, forker_tid: Tid, child: Tid, is_thread: bool, way: Way) {
-        let now = self.now();
+    fn add(&mut self, forker_tid: Tid, child: Tid, is_thread: bool, way: Way, now: u64) {
         let Some(forker) = self.tasks.get(&forker_tid) else { return };
         let (forker_serial, founder, tgid, comm) =
             (forker.serial, forker.process, forker.tgid, forker.comm);
@@ -130,6 +128,7 @@ impl Tracer<'_> {
         let Some(process) = self.processes.get_mut(&founder) else { return };
         if is_thread {
             process.tasks += 1;
+            process.has_threads = true;
             process.staying += 1;
             fork.parent_tgid = process.parent_tgid;
         } else {

@@ -92,7 +92,9 @@ impl Tracer<'_> {
             sys::reap(tid);
             return;
         };
-        self.wait_until_off_cpu(tid, task.leaving.and_then(|leaving| leaving.switches));
+        let switches = task.leaving.and_then(|leaving| leaving.switches);
+        let is_only = self.processes.get(&task.process).is_some_and(Process::has_one_task);
+        self.wait_until_off_cpu(tid, switches, is_only);
         let mut usage = Usage::of_stat(task.tgid, tid).unwrap_or_default();
         usage.io = match task.leaving {
             Some(Leaving { io: Some(io), .. }) => Some(io),
@@ -133,7 +135,12 @@ impl Tracer<'_> {
     /// ask for that. Others see it by its last switch, which counts as voluntary (do_task_dead() in
     /// kernel/sched/core.c): on a busy machine the tracer, woken by the end, may get the CPU of the task before
     /// that. `switches` is their number when it began to end; between the two it seldom sleeps.
-    fn wait_until_off_cpu(&mut self, tid: Tid, switches: Option<u64>) {
+    /// For a process that has always had one task, the kernel counts them for whoever waits for it.
+    fn wait_until_off_cpu(&mut self, tid: Tid, switches: Option<u64>, is_only: bool) {
+        let now = || match is_only {
+            true => sys::switches_of_ended(tid),
+            false => procfs::switches(tid),
+        };
         for look in 0..LOOKS {
             let may_be_on_cpu = match self.may_see_ended.then(|| procfs::is_on_cpu(tid)) {
                 Some(Some(is_on_cpu)) => is_on_cpu,
@@ -141,7 +148,7 @@ impl Tracer<'_> {
                     self.may_see_ended = false;
                     continue;
                 }
-                None => switches.is_some_and(|before| procfs::switches(tid) == Some(before)),
+                None => switches.is_some_and(|before| now() == Some(before)),
             };
             match may_be_on_cpu {
                 true if look < LOOKS_AWAKE => std::thread::yield_now(),

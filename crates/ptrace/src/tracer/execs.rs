@@ -18,7 +18,7 @@ use crate::arch::Registers;
 use crate::process::Place;
 use crate::procfs::{self, comm_of};
 use crate::records::{assemble, head};
-use crate::sys::{self, Tid};
+use crate::sys::{self, Go, Tid};
 
 /// As wire.h limits them.
 const ARGV_FIRST: usize = 16384;
@@ -42,6 +42,14 @@ impl Tracer<'_> {
         let now = self.now();
         // If its thread id has changed, the kernel accepts no request before this.
         sys::take_stop(tid);
+        if !self.read_exec(tid, now) {
+            sys::resume(tid, Go::On, 0);
+        }
+    }
+
+    /// Reads and records an exec; the task goes on as soon as what could change then has been read. Returns
+    /// whether it does.
+    fn read_exec(&mut self, tid: Tid, now: u64) -> bool {
         let old_tid = sys::event_message(tid).ok().and_then(|old| Tid::try_from(old).ok());
         // If it is killed meanwhile, the message is its exit status.
         let old_tid = old_tid.filter(|old| self.tasks.contains_key(old)).unwrap_or(tid);
@@ -51,12 +59,11 @@ impl Tracer<'_> {
             self.replaced(tid);
             self.tasks.insert(tid, task);
         }
-        let Some(task) = self.tasks.get(&tid) else { return };
+        let Some(task) = self.tasks.get(&tid) else { return false };
         let mut exec = ExecFixed::new_zeroed();
         exec.head = head(Kind::Exec, task.serial, now);
         (exec.process, exec.tgid, exec.tid) = (task.process, task.tgid, tid);
         exec.old_tid = old_tid;
-        exec.run_ns = procfs::schedstat(tid).map_or(0, |(run_ns, _)| run_ns);
         if let Some(process) = self.processes.get_mut(&task.process) {
             process.has_executed = true;
         }
@@ -68,13 +75,18 @@ impl Tracer<'_> {
         if registers.is_some_and(|registers| registers.compat) {
             exec.bits |= EXEC_COMPAT;
         }
-        match (given, procfs::link(tid, "exe")) {
+        let before = self.processes.get(&exec.process).and_then(|process| process.place.clone());
+        let seen = Seen::of(tid, given.as_ref(), before);
+        exec.run_ns = procfs::schedstat(tid).map_or(0, |(run_ns, _)| run_ns);
+        sys::resume(tid, Go::On, 0);
+        match seen {
             // A program that may be executed but not read.
-            (_, None) => self.tell_withheld(exec),
-            (given, Some(exe)) => self.tell_exec(exec, given, &exe),
+            None => self.tell_withheld(exec),
+            Some(seen) => self.tell_exec(exec, given, &seen),
         }
         stack.shrink_to(1 << 20);
         self.environments.stack = stack;
+        true
     }
 
     fn tell_withheld(&mut self, mut exec: ExecFixed) {
@@ -83,10 +95,9 @@ impl Tracer<'_> {
         self.write(Stream::Lifecycle);
     }
 
-    fn tell_exec(&mut self, mut exec: ExecFixed, given: Option<Given<'_>>, exe: &[u8]) {
+    fn tell_exec(&mut self, mut exec: ExecFixed, given: Option<Given<'_>>, seen: &Seen) {
         let tid = exec.tid;
-        let directory = procfs::link(tid, "cwd").unwrap_or_default();
-        self.tell_place(&exec, &directory);
+        self.tell_place(&exec, seen);
         if given.is_none() {
             exec.bits |= EXEC_ARGV_FAULT;
         }
@@ -94,15 +105,16 @@ impl Tracer<'_> {
         if given.is_secure {
             exec.bits |= EXEC_SECURE;
         }
-        let interpreter = interpreter(tid, &given);
-        let [path, interpreter, exe, directory] = [given.path, interpreter, exe, &directory[..]]
-            .map(|path| &path[..path.len().min(PATH_MAX)]);
+        let interpreter = match seen.is_script {
+            true => given.arguments.split(|byte| *byte == 0).next().unwrap_or_default(),
+            false => &[],
+        };
+        let [path, interpreter, exe, directory] =
+            [given.path, interpreter, &seen.exe[..], &seen.directory[..]]
+                .map(|path| &path[..path.len().min(PATH_MAX)]);
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         // The path of execveat(2) with a descriptor does not tell the name.
-        exec.comm = match path.starts_with(b"/dev/fd/") {
-            true => procfs::Usage::of_stat(tid, tid).map_or([0; 16], |usage| usage.comm),
-            false => comm_of(name),
-        };
+        exec.comm = seen.comm.unwrap_or_else(|| comm_of(name));
         if let Some(task) = self.tasks.get_mut(&tid) {
             task.comm = exec.comm;
         }
@@ -164,20 +176,17 @@ impl Tracer<'_> {
     }
 
     /// Records where the paths of a process lead if that differs from its parent's.
-    fn tell_place(&mut self, exec: &ExecFixed, directory: &[u8]) {
-        let tid = exec.tid;
-        let (namespace, root) = (procfs::link(tid, "ns/mnt"), procfs::link(tid, "root"));
+    fn tell_place(&mut self, exec: &ExecFixed, seen: &Seen) {
         let Some(process) = self.processes.get_mut(&exec.process) else { return };
-        if process.directory.as_deref() != Some(directory) {
-            process.directory = Some(directory.into());
+        if process.directory.as_deref() != Some(&seen.directory[..]) {
+            process.directory = Some(seen.directory[..].into());
         }
-        let (Some(namespace), Some(root)) = (namespace, root) else { return };
-        let place = Place { namespace, root };
-        if process.place.as_deref() == Some(&place) {
+        let Some(place) = &seen.place else { return };
+        let is_known = process.place.as_ref().is_some_and(|known| known.is_same_as(place));
+        process.place = Some(Rc::clone(place));
+        if is_known {
             return;
         }
-        let place = Rc::new(place);
-        process.place = Some(Rc::clone(&place));
         let root = &place.root[..place.root.len().min(PATH_MAX)];
         let fixed = PlaceFixed {
             head: head(Kind::Place, exec.head.task, exec.head.time_ns),
@@ -192,13 +201,43 @@ impl Tracer<'_> {
     }
 }
 
-/// The interpreter of a script: its arguments are the interpreter, at most one option, the script and its
+/// What the kernel shows of a program that has not run yet, and may be different as soon as it has.
+struct Seen {
+    exe: Vec<u8>,
+    directory: Vec<u8>,
+    /// None if it may not be read.
+    place: Option<Rc<Place>>,
+    is_script: bool,
+    /// If the path that was executed does not tell it.
+    comm: Option<[u8; 16]>,
+}
+
+impl Seen {
+    /// None of a program that may be executed but not read.
+    fn of(tid: Tid, given: Option<&Given<'_>>, before: Option<Rc<Place>>) -> Option<Self> {
+        let exe = procfs::link(tid, "exe")?;
+        let directory = procfs::link(tid, "cwd").unwrap_or_default();
+        let root_id = procfs::root_id(tid);
+        let place = match before {
+            Some(before) if root_id.is_some() && before.root_id == root_id => Some(before),
+            _ => procfs::link(tid, "ns/mnt")
+                .zip(procfs::link(tid, "root"))
+                .map(|(namespace, root)| Rc::new(Place { namespace, root, root_id })),
+        };
+        let is_script = given.is_some_and(|given| is_script(tid, given));
+        // The path of execveat(2) with a descriptor.
+        let is_descriptor = given.is_some_and(|given| given.path.starts_with(b"/dev/fd/"));
+        let comm = is_descriptor.then(|| procfs::Usage::of_stat(tid, tid)).flatten();
+        Some(Self { exe, directory, place, is_script, comm: comm.map(|usage| usage.comm) })
+    }
+}
+
+/// Whether it is a script, whose first argument is the interpreter: its arguments are the interpreter, at most one option, the script and its
 /// own arguments. If the script's interpreter is a script, that comes in between.
-fn interpreter<'a>(tid: Tid, given: &Given<'a>) -> &'a [u8] {
-    let mut arguments = given.arguments.split(|byte| *byte == 0);
-    let first = arguments.next().unwrap_or_default();
-    if given.path.is_empty() || !arguments.take(4).any(|argument| argument == given.path) {
-        return &[];
+fn is_script(tid: Tid, given: &Given<'_>) -> bool {
+    let mut arguments = given.arguments.split(|byte| *byte == 0).skip(1);
+    if given.path.is_empty() || !arguments.by_ref().take(4).any(|argument| argument == given.path) {
+        return false;
     }
     // A program may be given its own path as an argument.
     let identity = |path: String| {
@@ -208,7 +247,7 @@ fn interpreter<'a>(tid: Tid, given: &Given<'a>) -> &'a [u8] {
     let below = if given.path.starts_with(b"/") { "root" } else { "cwd" };
     let script = String::from_utf8_lossy(given.path);
     let script = identity(format!("/proc/{tid}/{below}/{script}"));
-    if script.is_some() && script == identity(format!("/proc/{tid}/exe")) { &[] } else { first }
+    script.is_none() || script != identity(format!("/proc/{tid}/exe"))
 }
 
 /// The wanted NAME=value strings of an environment, and whether some are missing.

@@ -136,9 +136,9 @@ impl Tracer<'_> {
         }
         match event {
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
-                self.born(tid, event);
+                return self.born(tid, event);
             }
-            libc::PTRACE_EVENT_EXEC => self.executed(tid),
+            libc::PTRACE_EVENT_EXEC => return self.executed(tid),
             libc::PTRACE_EVENT_EXIT => self.leaves(tid),
             libc::PTRACE_EVENT_SECCOMP => {
                 self.enters(tid);
