@@ -1,5 +1,7 @@
 //! Which process waited for which: what `time` sees of a tree's CPU time, and what it cannot see.
 
+use proctrace_trace::Ended;
+
 use crate::books::detached::is_detached;
 use crate::recording::Recording;
 
@@ -75,10 +77,12 @@ impl Accounting {
                 None => books.unwaited_ns = books.unwaited_ns.saturating_add(with_children_ns),
             }
         }
-        // They went to another recorded cgroup, or their ends were lost: what they used is not known.
+        // In a recording that ended before its tasks: children that went to another cgroup, whose recording
+        // knows what they used.
+        let is_cut = recording.trailer.as_ref().is_some_and(|it| it.ended == Ended::Interrupted);
         let mut with_unended: Vec<usize> = processes
             .iter()
-            .filter(|process| process.waited_ns().is_none())
+            .filter(|process| is_cut && process.waited_ns().is_none())
             .filter_map(|process| process.parent())
             .collect();
         with_unended.sort_unstable();
