@@ -232,8 +232,8 @@ impl Seen {
     }
 }
 
-/// Whether it is a script, whose first argument is the interpreter: its arguments are the interpreter, at most one option, the script and its
-/// own arguments. If the script's interpreter is a script, that comes in between.
+/// Whether a script was executed: its arguments are the interpreter, at most one option, the script and its own
+/// arguments. If the script's interpreter is a script, that comes in between.
 fn is_script(tid: Tid, given: &Given<'_>) -> bool {
     let mut arguments = given.arguments.split(|byte| *byte == 0).skip(1);
     if given.path.is_empty() || !arguments.by_ref().take(4).any(|argument| argument == given.path) {
