@@ -4,6 +4,7 @@ use proctrace_findings::{EndStep, FatalSignal};
 use proctrace_wire::{Outcome, signal_name};
 
 use crate::recording::Recording;
+use crate::recording::fast::FastMap;
 use crate::recording::process::Process;
 use crate::recording::waits::{SentSignal, Waker};
 
@@ -40,6 +41,7 @@ pub(crate) fn cause(recording: &Recording) -> Vec<EndStep> {
 /// Every process that a signal ended, in order of time, with the sender.
 pub(crate) fn fatal_signals(recording: &Recording) -> Vec<FatalSignal> {
     let mut found: Vec<(u64, FatalSignal)> = Vec::new();
+    let last_sent = last_sent(recording);
     for (at, process) in recording.processes.iter().enumerate() {
         let (Some(Outcome::Signal(signal)), Some(ended_ns)) =
             (outcome(process), process.ended_ns())
@@ -53,7 +55,9 @@ pub(crate) fn fatal_signals(recording: &Recording) -> Vec<FatalSignal> {
                 pid: process.pid,
                 program: recording.program_of(process).name.clone(),
                 signal: signal_name(signal).into_owned(),
-                sent_by: sender_of(recording, at, signal),
+                sent_by: sender_among(recording, at, signal, |process| {
+                    last_sent.get(&(process, signal)).copied()
+                }),
             },
         ));
     }
@@ -137,16 +141,32 @@ impl Failed {
 
 /// Who sent the last signal of this number to a process; `None` if it is not known.
 pub(crate) fn sender_of(recording: &Recording, at: usize, signal: i32) -> Option<String> {
+    sender_among(recording, at, signal, |process| {
+        let sent_to =
+            |sent: &&SentSignal| sent.process == process && i32::from(sent.signal) == signal;
+        recording.signals.iter().rev().find(sent_to)
+    })
+}
+
+/// The same, with a way to find that signal.
+fn sender_among<'a>(
+    recording: &'a Recording,
+    at: usize,
+    signal: i32,
+    last_sent: impl FnOnce(u32) -> Option<&'a SentSignal>,
+) -> Option<String> {
     let process = u32::try_from(at).ok()?;
     if signal == 9 && recording.oom_killed.contains(&process) {
         return Some("the out-of-memory killer".to_owned());
     }
-    let sent = recording
-        .signals
-        .iter()
-        .rev()
-        .find(|sent| sent.process == process && i32::from(sent.signal) == signal)?;
-    Some(sender(recording, sent))
+    last_sent(process).map(|sent| sender(recording, sent))
+}
+
+/// The last signal of each number to each process: there may be as many as processes that a signal ended, so
+/// that a search for each would take the square of their number.
+fn last_sent(recording: &Recording) -> FastMap<(u32, i32), &SentSignal> {
+    let signals = recording.signals.iter();
+    signals.map(|sent| ((sent.process, i32::from(sent.signal)), sent)).collect()
 }
 
 /// Who sent a signal, in words.
@@ -249,6 +269,22 @@ mod tests {
         scene.exit_with(5 * MS, 1, (0, 0), |exit| exit.status = 9);
         let by = "condor_starter (pid 1), which is not of the recording";
         assert_eq!(chain(&mut scene, 5 * MS), [step("job", "SIGKILL", Some(by))]);
+    }
+
+    #[test]
+    fn a_fatal_signal_is_from_the_last_sender_of_this_signal_to_this_process() {
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, "/bin/sh", (0, 0)).fork(MS, 1, 2).fork(MS, 1, 3);
+        // Blocked or handled at first; then one of another number, and one to another process.
+        scene.signal(2 * MS, 2, 15, (1, "sh")).signal(4 * MS, 2, 15, (3, "sh"));
+        scene.signal(5 * MS, 2, 1, (1, "sh")).signal(5 * MS, 3, 15, (1, "sh"));
+        for task in [2, 3] {
+            scene.exit_with(6 * MS, task, (0, 0), |exit| exit.status = 15);
+        }
+        scene.exit(7 * MS, 1, (0, 0));
+        let killed = fatal_signals(&scene.load(Some((7 * MS, 0, 0))));
+        let senders: Vec<_> = killed.iter().map(|killed| killed.sent_by.clone()).collect();
+        assert_eq!(senders, [3, 1].map(|by| Some(format!("sh (pid {})", pid_of(by)))));
     }
 
     #[test]
