@@ -57,7 +57,7 @@ impl Recording {
         loader.reads_lookups = with_lookups;
         // Births and execs come first, because all other records refer to their tasks. Samples come
         // last: they are attributed to categories, which need all execs, and stop at the ends of
-        // processes. Look-ups need nothing but the tasks.
+        // processes. Look-ups and waits need nothing but the tasks.
         loader.read_lifecycle(&mut reader);
         loader.note_damage(&reader);
         loader.find_end(&mut reader);
@@ -68,12 +68,13 @@ impl Recording {
             loader.prepare_bins();
             loader.prepare_watch(reader);
             loader.read_samples(reader);
+            // Look-ups take longer than all this.
+            loader.read_waits(reader);
             classified
         });
         if with_lookups {
             loader.read_opens(&mut reader);
         }
-        loader.read_waits(&mut reader);
         loader.note_damage(&reader);
         loader.sum_up_processes();
         loader.read_phases(&mut reader);
