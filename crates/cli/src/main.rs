@@ -23,6 +23,8 @@ mod export;
 mod fleet;
 #[cfg(feature = "analyse")]
 mod gate;
+#[cfg(all(feature = "analyse", target_env = "gnu"))]
+mod heap;
 mod import;
 mod invoker;
 #[cfg(feature = "analyse")]
@@ -80,6 +82,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    // A recorder takes its buffers once.
+    #[cfg(all(feature = "analyse", target_env = "gnu"))]
+    if !matches!(cli.command, Command::Record(_) | Command::Broker(_)) {
+        heap::map_large_allocations();
+    }
     let (own_failure, result) = match cli.command {
         Command::Record(args) => (exit_code::RECORDING_FAILED, record::run(&args)),
         #[cfg(feature = "analyse")]
