@@ -9,7 +9,8 @@ use proctrace_analysis::{Options, Recording, Rules, analyse, gantt};
 use proctrace_findings::{Gantt, GanttOrder, GanttView, Strip};
 
 fn tour() -> Recording {
-    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/traces");
+    let traces =
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../fixtures/traces");
     Recording::load(traces.join("tour-2.ptrace"), &Rules::generic()).unwrap()
 }
 

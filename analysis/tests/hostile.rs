@@ -24,7 +24,8 @@ use proptest::prelude::*;
 
 /// A real trace, in parts, with waits.
 fn tour() -> (Header, Trailer, Vec<Block>) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/traces/tour-1.ptrace");
+    let path = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../fixtures/traces/tour-1.ptrace");
     let mut reader = Reader::open(path).unwrap();
     let mut blocks = Vec::new();
     while let Some(block) = reader.next_block() {

@@ -2,11 +2,11 @@
 //! ordinary builds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::PathBuf;
 
 /// Runs a harness on all inputs of a target.
 pub(crate) fn run(target: &str, harness: impl Fn(&[u8])) {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manifest = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let inputs = manifest
         .ancestors()
         .map(|directory| directory.join("fuzz/regressions").join(target))

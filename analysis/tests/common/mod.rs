@@ -21,7 +21,9 @@ pub(crate) struct Pieces {
 
 pub(crate) fn pieces() -> Pieces {
     let path = "../fixtures/traces/alice-o2-before.ptrace";
-    let mut reader = Reader::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let mut reader =
+        Reader::open(Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join(path))
+            .unwrap();
     let mut blocks = Vec::new();
     while let Some(block) = reader.next_block() {
         blocks.push(block);

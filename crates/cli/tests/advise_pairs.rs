@@ -64,8 +64,9 @@ fn record(pair: &Pair, script: &str) -> Recorded {
     let path = programs.iter().map(|it| it.as_os_str().to_owned()).chain(system);
     let path = std::env::join_paths(path).unwrap();
     let recorder = Recorder::new().option(&pair.record).env("PATH", path.to_str().unwrap());
-    let workflow = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/workflow");
-    let recorder = recorder.env("WORKFLOW", workflow);
+    let workflow =
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../fixtures/workflow");
+    let recorder = recorder.env("WORKFLOW", workflow.to_str().unwrap());
     let recorded = recorder.run(["bash", "-c", script]);
     assert_eq!(recorded.code(), 0, "{}: {}", pair.name, recorded.stderr());
     recorded

@@ -211,7 +211,11 @@ fn readers_of_others_find_what_the_report_says() {
 #[test]
 fn csv_and_ndjson_have_the_rows_of_several_recordings() {
     let traces: Vec<PathBuf> = ["tour-1.ptrace", "tour-2.ptrace"]
-        .map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces").join(name))
+        .map(|name| {
+            Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+                .join("../../fixtures/traces")
+                .join(name)
+        })
         .into();
     let directory = tempfile::tempdir().unwrap();
     export(directory.path(), "csv", &traces);
@@ -236,7 +240,8 @@ fn csv_and_ndjson_have_the_rows_of_several_recordings() {
 
 #[test]
 fn an_export_that_fails_leaves_nothing_unfinished() {
-    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-1.ptrace");
+    let trace = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../fixtures/traces/tour-1.ptrace");
     let directory = tempfile::tempdir().unwrap();
     // A non-empty directory occupies the name of one table.
     std::fs::create_dir_all(directory.path().join("threads.csv/x")).unwrap();

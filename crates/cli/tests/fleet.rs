@@ -25,7 +25,8 @@ const SPARK: (&str, &[&str]) = ("fleet-spark-1", &["pyspark==4.1.1"]);
 /// that is just made.
 fn lake() -> TempDir {
     let lake = tempfile::tempdir().unwrap();
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces");
+    let fixtures =
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../fixtures/traces");
     for (at, name) in ["tour-3", "tour-4", "tour-5", "tour-6", "alice-o2-before", "alice-o2-after"]
         .iter()
         .enumerate()

@@ -10,7 +10,8 @@ use std::process::Output;
 use common::proctrace;
 
 fn draw(svg: &Path, options: &[&str]) -> Output {
-    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-2.ptrace");
+    let trace = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../fixtures/traces/tour-2.ptrace");
     let mut report = proctrace();
     report.arg("report").arg(trace).args(options);
     if !svg.as_os_str().is_empty() {

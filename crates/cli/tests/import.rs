@@ -15,7 +15,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 fn log(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/strace").join(name)
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../fixtures/strace")
+        .join(name)
 }
 
 /// Imports logs; returns the trace and what was said on stderr.

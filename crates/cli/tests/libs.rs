@@ -14,9 +14,6 @@ use proctrace_fixtures::libraries::{DIRECTORIES, LIBRARIES, Libraries, PLAIN_MIS
 use proctrace_fixtures::python;
 use serde_json::Value;
 
-const TRACE: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/traces/alice-o2-before-2.ptrace");
-
 fn libs(trace: &Path) -> Value {
     let output = proctrace().args(["libs", "--json"]).arg(trace).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -140,7 +137,10 @@ fn numpy_from_an_environment_has_no_unexplained_miss() {
 /// A recording whose directories are gone: they are inferred from its failed look-ups.
 #[test]
 fn directories_that_are_gone_are_inferred() {
-    let found = libs(Path::new(TRACE));
+    let found = libs(
+        &Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+            .join("../../fixtures/traces/alice-o2-before-2.ptrace"),
+    );
     let (misses, entries) = of_kind(&found, "LD_LIBRARY_PATH");
     assert_eq!(entries, 48, "{found:#}");
     assert!(misses > 300_000, "{misses}");

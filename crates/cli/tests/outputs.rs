@@ -247,14 +247,16 @@ fn a_copy_of_a_trace_that_is_being_written_is_cut_short() {
 /// stderr. That process is released once a line of stderr contains `until`.
 fn straggle(options: &[&str], until: Option<&str>) -> String {
     let recorder = Recorder::new().option(options);
-    let done = recorder.directory.path().join("done");
+    // It looks for a file that must be there, so that it ends if the directory is deleted first.
+    let held = recorder.directory.path().join("held");
+    fs::write(&held, "").unwrap();
     let mut command = recorder.command;
     let mut child = command
         .args([
             "--",
             "sh",
             "-c",
-            "(while [ ! -e done ]; do sleep 0.02; done) > /dev/null 2>&1 & exit 0",
+            "(while [ -e held ]; do sleep 0.02; done) > /dev/null 2>&1 & exit 0",
         ])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -266,11 +268,9 @@ fn straggle(options: &[&str], until: Option<&str>) -> String {
         while !text.contains(until) {
             assert_ne!(stderr.read_line(&mut text).unwrap(), 0, "{text}");
         }
-        fs::write(&done, "").unwrap();
+        fs::remove_file(&held).unwrap();
     }
     stderr.read_to_string(&mut text).unwrap();
-    // In case it was never released.
-    fs::write(&done, "").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{text}");
     text
 }

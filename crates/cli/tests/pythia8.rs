@@ -137,7 +137,8 @@ impl Job {
     fn prepared() -> Self {
         // CARGO_TARGET_TMPDIR is the directory `tmp` of cargo's target directory.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/payloads/pythia8");
+        let sources = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+            .join("../../fixtures/payloads/pythia8");
         let job = Self {
             program: sources.canonicalize().unwrap().join("job.py"),
             python: target.join("payloads/pythia8/bin/python"),

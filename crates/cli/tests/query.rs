@@ -12,7 +12,7 @@ use common::{Recorder, proctrace, report};
 use serde_json::Value;
 
 fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../..")
 }
 
 fn trace(name: &str) -> PathBuf {

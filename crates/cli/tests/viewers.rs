@@ -377,7 +377,8 @@ fn spans_are_those_of_the_published_protocol() {
 
 #[test]
 fn what_a_format_does_not_have_is_refused() {
-    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-5.ptrace");
+    let trace = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../fixtures/traces/tour-5.ptrace");
     let directory = tempfile::tempdir().unwrap();
     let output = directory.path().join("x");
     for (options, why) in [

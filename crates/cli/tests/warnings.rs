@@ -12,7 +12,8 @@ use common::proctrace;
 const NOT_WHOLE: &str = "is incomplete or failed a consistency check; see `proctrace check`";
 
 fn tour() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces/tour-1.ptrace")
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../fixtures/traces/tour-1.ptrace")
 }
 
 /// The exit code and stderr.

@@ -22,7 +22,9 @@ use tempfile::TempDir;
 const ENTER: &str = "\u{e007}";
 
 fn trace(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces").join(name)
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../fixtures/traces")
+        .join(name)
 }
 
 /// The page of a recording.

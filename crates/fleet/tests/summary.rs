@@ -18,7 +18,9 @@ use proctrace_fleet::{
 const TRACES: [&str; 3] = ["tour-6.ptrace", "alice-o2-before.ptrace", "alice-o2-after.ptrace"];
 
 fn trace(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces").join(name)
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../fixtures/traces")
+        .join(name)
 }
 
 fn load(name: &str) -> Recording {
@@ -177,7 +179,8 @@ fn a_job_with_many_directories_fits_and_loses_nothing() {
 
 #[test]
 fn the_page_describes_all_tables() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fleet.md");
+    let path =
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../docs/fleet.md");
     let page = std::fs::read_to_string(path).unwrap();
     let expected = fleet_markdown();
     assert!(page.contains(&expected), "docs/fleet.md lacks:\n{expected}");

@@ -10,7 +10,8 @@ use proctrace_wire::layout::EXEC_BEFORE;
 use proctrace_wire::{Record, Stream};
 
 fn traces() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces");
+    let directory =
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../fixtures/traces");
     let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     files.filter(|path| path.extension().is_some_and(|ending| ending == "ptrace")).collect()
 }

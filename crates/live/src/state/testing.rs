@@ -15,7 +15,8 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// The header of a real recording, with a start at 0 and this command.
 pub(crate) fn header(command: &[&str]) -> Header {
-    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/traces");
+    let traces =
+        Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../fixtures/traces");
     let mut header = Reader::open(traces.join("tour-5.ptrace")).unwrap().header().clone();
     header.command = command.iter().map(|word| (*word).to_owned()).collect();
     (header.started_ns, header.cpus, header.page_bytes) = (0, 2, 4096);
