@@ -30,12 +30,15 @@ pub(crate) struct Task {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Leaving {
     pub(crate) time_ns: u64,
-    pub(crate) status: u32,
+    /// None of a process with one task: its status is known when it is reaped.
+    pub(crate) status: Option<u32>,
     /// For a leader, which another thread may replace, so that its end is never reported.
     pub(crate) usage: Option<Usage>,
     pub(crate) io: Option<Io>,
     /// Times that it had left its CPU by itself until then; known of the last task of a process.
     pub(crate) switches: Option<u64>,
+    /// Its name, if it is the last task of a process.
+    pub(crate) comm: Option<[u8; 16]>,
 }
 
 /// A traced process.

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use crate::process::RootId;
-use crate::sys::Tid;
+use crate::sys::{ProcessUsage, Tid};
 
 /// The usage of a task so far.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) struct Usage {
     pub(crate) parent_tgid: i32,
     pub(crate) run_ns: u64,
     pub(crate) run_delay_ns: u64,
-    /// In whole clock ticks.
+    /// In whole clock ticks, or as the kernel divides the sum by them.
     pub(crate) utime_ns: u64,
     pub(crate) stime_ns: u64,
     pub(crate) minflt: u64,
@@ -42,8 +42,18 @@ impl Io {
     /// None if it may not be read: without privileges, that of a task that still has its memory and the same
     /// user.
     pub(crate) fn of(tgid: Tid, tid: Tid) -> Option<Self> {
+        Self::read(&format!("/proc/{tgid}/task/{tid}/io"))
+    }
+
+    /// That of all tasks of a process and of the children that it has waited for. For a process with one task
+    /// and no children this is the same, and the kernel need not create the two directories in between.
+    pub(crate) fn of_process(tgid: Tid) -> Option<Self> {
+        Self::read(&format!("/proc/{tgid}/io"))
+    }
+
+    fn read(path: &str) -> Option<Self> {
         let mut buffer = [0; 4096];
-        let text = read(&format!("/proc/{tgid}/task/{tid}/io"), &mut buffer)?;
+        let text = read(path, &mut buffer)?;
         Some(Self {
             rchar: number_after(text, b"rchar:")?,
             wchar: number_after(text, b"wchar:")?,
@@ -70,6 +80,17 @@ impl Usage {
             usage.run_ns = usage.utime_ns.saturating_add(usage.stime_ns);
         }
         Some(usage)
+    }
+
+    /// Of a process that has ended and has always had one task and no children, so that what the kernel
+    /// counts for whoever waits for it is that of the task.
+    pub(crate) fn is_of(&mut self, total: &ProcessUsage, schedule: Option<(u64, u64)>) {
+        (self.utime_ns, self.stime_ns) = (total.user_ns, total.system_ns);
+        (self.minflt, self.majflt) = (total.minor_faults, total.major_faults);
+        (self.run_ns, self.run_delay_ns) = schedule.unwrap_or_default();
+        if self.run_ns == 0 {
+            self.run_ns = total.cpu_ns();
+        }
     }
 
     fn parse(stat: &[u8]) -> Option<Self> {
@@ -128,6 +149,8 @@ pub(crate) struct LastStatus {
     pub(crate) parent_tgid: i32,
     /// Times that it left its CPU by itself.
     pub(crate) switches: Option<u64>,
+    /// None if the kernel has escaped some of it.
+    pub(crate) comm: Option<[u8; 16]>,
 }
 
 const SWITCHES: &[u8] = b"\nvoluntary_ctxt_switches:";
@@ -148,6 +171,11 @@ pub(crate) fn last_status(tid: Tid) -> Option<LastStatus> {
         peak_rss_pages: kib.saturating_mul(1024) / page_bytes,
         parent_tgid: parent.unwrap_or(0),
         switches: number_after(status, SWITCHES),
+        comm: status
+            .strip_prefix(b"Name:\t")
+            .and_then(|rest| rest.split(|byte| *byte == b'\n').next())
+            .filter(|name| !name.contains(&b'\\'))
+            .map(comm_of),
     })
 }
 
@@ -212,7 +240,7 @@ fn read<'a>(path: &str, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
 }
 
 fn numbers_after<'a>(text: &'a [u8], name: &[u8]) -> impl Iterator<Item = u64> + use<'a> {
-    let at = text.windows(name.len()).position(|window| window == name);
+    let at = memchr::memmem::find(text, name);
     let rest = at.map_or(&[][..], |at| &text[at + name.len()..]);
     let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -252,6 +280,7 @@ mod tests {
         assert_eq!((kin.tgid, kin.parent_tgid), (tgid, usage.parent_tgid));
         let last = last_status(tid).expect("it is there");
         assert!(last.peak_rss_pages > 10 && last.switches <= switches(tid), "{last:?}");
+        assert_eq!(last.comm, Some(usage.comm));
         assert!(link(tid, "ns/mnt").expect("it is ours").starts_with(b"mnt:["));
         assert_eq!(Usage::of(tgid, 1), None);
     }

@@ -163,10 +163,39 @@ fn wait(whom: (libc::idtype_t, libc::id_t), flags: libc::c_int) -> io::Result<Re
     })
 }
 
-/// How often the tasks of an ended process, and of the children that it has waited for, have left their CPUs
-/// by themselves. Unlike the file of /proc, it takes only a microsecond.
-pub(crate) fn switches_of_ended(tid: Tid) -> Option<u64> {
-    let flags = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL;
+/// What the tasks of a process, and the children that it has waited for, have used. Unlike the files of /proc,
+/// it takes only a microsecond.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ProcessUsage {
+    /// The kernel's sums of both are exact, rounded down to whole microseconds.
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+    pub(crate) minor_faults: u64,
+    pub(crate) major_faults: u64,
+    /// Times that they have left their CPUs by themselves.
+    pub(crate) voluntary_switches: u64,
+}
+
+impl ProcessUsage {
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.user_ns.saturating_add(self.system_ns)
+    }
+
+    fn from(usage: &libc::rusage) -> Self {
+        let count = |value: i64| u64::try_from(value).unwrap_or(0);
+        Self {
+            user_ns: nanoseconds(usage.ru_utime),
+            system_ns: nanoseconds(usage.ru_stime),
+            minor_faults: count(usage.ru_minflt),
+            major_faults: count(usage.ru_majflt),
+            voluntary_switches: count(usage.ru_nvcsw),
+        }
+    }
+}
+
+/// The usage of a process whose first task has reported a stop that has not been taken, or its end.
+pub(crate) fn usage_of_reported(tid: Tid) -> Option<ProcessUsage> {
+    let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::WNOHANG | libc::__WALL;
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the system call, unlike the C library's function, has a fifth argument, as wait4(2) has; the
@@ -184,7 +213,7 @@ pub(crate) fn switches_of_ended(tid: Tid) -> Option<u64> {
     };
     // SAFETY: waitid(2) fills this field; without a report, it remains 0.
     let is_there = done == 0 && unsafe { info.si_pid() } == tid;
-    is_there.then(|| u64::try_from(usage.ru_nvcsw).unwrap_or(0))
+    is_there.then(|| ProcessUsage::from(&usage))
 }
 
 /// The next stop that has not been taken; taking it makes room for those of other tasks, even if the
@@ -204,9 +233,9 @@ pub(crate) fn take_stop(tid: Tid) {
     unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL | libc::WNOHANG) };
 }
 
-/// Reaps an ended task; returns its status, and the CPU time of its process and of all children which
-/// that has waited for.
-pub(crate) fn reap(tid: Tid) -> Option<(u32, u64)> {
+/// Reaps an ended task; returns its status, and the usage of its process and of all children which that has
+/// waited for.
+pub(crate) fn reap(tid: Tid) -> Option<(u32, ProcessUsage)> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     let flags = libc::__WALL | libc::WNOHANG;
@@ -217,10 +246,7 @@ pub(crate) fn reap(tid: Tid) -> Option<(u32, u64)> {
     }
     // SAFETY: all zeros is a valid value, and the kernel has filled it.
     let usage = unsafe { usage.assume_init() };
-    Some((
-        status.cast_unsigned(),
-        nanoseconds(usage.ru_utime).saturating_add(nanoseconds(usage.ru_stime)),
-    ))
+    Some((status.cast_unsigned(), ProcessUsage::from(&usage)))
 }
 
 /// User and system time of this process.

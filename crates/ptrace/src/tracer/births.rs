@@ -15,6 +15,7 @@ use crate::sys::{self, Go, Tid};
 const SIGNAL_BITS: u64 = 0xff;
 const CLONE_VFORK_AND_VM: u64 = (libc::CLONE_VFORK | libc::CLONE_VM) as u64;
 const CLONE_THREAD: u64 = libc::CLONE_THREAD as u64;
+const CLONE_NEWPID: u64 = libc::CLONE_NEWPID as u64;
 const CLONE_PARENT: u64 = libc::CLONE_PARENT as u64;
 
 /// How a task was created.
@@ -24,6 +25,8 @@ struct Way {
     /// CLONE_* without the exit signal.
     flags: u64,
     exit_signal: i16,
+    /// Whether the new task may be in another pid namespace than its creator.
+    may_be_elsewhere: bool,
 }
 
 impl Way {
@@ -64,7 +67,7 @@ impl Way {
     fn new(call: Call, flags: u64, signal: u64) -> Self {
         // A thread sends none.
         let exit_signal = if flags & CLONE_THREAD != 0 { -1 } else { signal as i16 & 0xff };
-        Self { call, flags, exit_signal }
+        Self { call, flags, exit_signal, may_be_elsewhere: true }
     }
 }
 
@@ -76,7 +79,12 @@ impl Tracer<'_> {
         let child = sys::event_message(forker).ok().and_then(|tid| Tid::try_from(tid).ok());
         // If it was killed, the message was its exit status, and the child will be found without it.
         let child = child.filter(|_| !sys::has_moved_on(forker, libc::SIGTRAP | event << 8));
-        let way = child.map(|_| Way::of(forker, event));
+        let mut way = child.map(|_| Way::of(forker, event));
+        if let Some(way) = &mut way
+            && way.flags & (CLONE_THREAD | CLONE_NEWPID) == 0
+        {
+            way.may_be_elsewhere = self.sends_children_elsewhere(forker);
+        }
         sys::resume(forker, Go::On, 0);
         let (Some(child), Some(way)) = (child, way) else { return };
         if let Some(at) = self.settled.iter().position(|tid| *tid == child) {
@@ -146,8 +154,10 @@ impl Tracer<'_> {
         fork.child_process = if is_thread { founder } else { serial };
         fork.child_tgid = if is_thread { tgid } else { child };
         fork.child_tid = child;
+        let is_nested =
+            forker_is_nested || !is_thread && way.may_be_elsewhere && self.is_elsewhere(child);
         (fork.child_tgid_ns, fork.child_tid_ns) =
-            self.ids_in_namespace(child, fork.child_tgid, fork.child_process, forker_is_nested);
+            self.ids_in_namespace(child, fork.child_tgid, fork.child_process, is_nested);
         (fork.call, fork.exit_signal, fork.flags) = (way.call as u16, way.exit_signal, way.flags);
         fork.start_ns = now;
         fork.comm = comm;
@@ -157,17 +167,29 @@ impl Tracer<'_> {
         self.write(Stream::Lifecycle);
     }
 
+    /// Whether unshare(2) or setns(2) may have changed the namespace of the children of a stopped task. Asking
+    /// their creator is cheaper than asking each child, whose directory in /proc the kernel would have to create.
+    fn sends_children_elsewhere(&self, forker: Tid) -> bool {
+        let process = self.tasks.get(&forker).and_then(|task| self.processes.get(&task.process));
+        // Where all descendants are nested, nothing is asked.
+        process.is_none_or(|process| process.is_nested)
+            || procfs::link(forker, "ns/pid_for_children") != self.own_pid_namespace
+    }
+
+    /// Whether the pid namespace of a task is not that of the tracer, as far as it may be read.
+    fn is_elsewhere(&self, tid: Tid) -> bool {
+        let its = procfs::link(tid, "ns/pid");
+        its.zip(self.own_pid_namespace.as_ref()).is_some_and(|(its, own)| its != *own)
+    }
+
     /// The ids of a task in its own pid namespace.
-    fn ids_in_namespace(&mut self, tid: Tid, tgid: Tid, process: u32, nested: bool) -> (Tid, Tid) {
-        let is_nested = match (nested, tid == tgid) {
-            (true, _) => true,
-            (false, false) => false,
-            // unshare(2) and setns(2) put children into another namespace.
-            (false, true) => match (procfs::link(tid, "ns/pid"), &self.own_pid_namespace) {
-                (Some(its), Some(own)) => its != *own,
-                _ => false,
-            },
-        };
+    fn ids_in_namespace(
+        &mut self,
+        tid: Tid,
+        tgid: Tid,
+        process: u32,
+        is_nested: bool,
+    ) -> (Tid, Tid) {
         if !is_nested {
             return (tgid, tid);
         }

@@ -30,7 +30,6 @@ impl Tracer<'_> {
     /// A task begins to end.
     pub(super) fn leaves(&mut self, tid: Tid) {
         let now = self.now();
-        let status = sys::event_message(tid).unwrap_or(0) as u32;
         let Some(task) = self.tasks.get_mut(&tid) else { return };
         if task.leaving.is_some() {
             return;
@@ -38,6 +37,8 @@ impl Tracer<'_> {
         let (serial, tgid) = (task.serial, task.tgid);
         let is_leader = tid == tgid;
         let Some(process) = self.processes.get_mut(&task.process) else { return };
+        let is_only = process.has_one_task();
+        let status = (!is_only).then(|| sys::event_message(tid).unwrap_or(0) as u32);
         let is_last = process.leaves(serial);
         let last = is_last.then(|| procfs::last_status(tid)).flatten();
         if let Some(last) = last {
@@ -47,9 +48,9 @@ impl Tracer<'_> {
         // Another thread may replace it by an exec.
         let usage = (is_leader && !is_last).then(|| Usage::of(tgid, tid)).flatten();
         // It does no I/O from here on, and what it did can be read by its user only while it has its memory.
-        let io = Io::of(tgid, tid);
-        let switches = last.and_then(|last| last.switches);
-        task.leaving = Some(Leaving { time_ns: now, status, usage, io, switches });
+        let io = if is_only { Io::of_process(tgid) } else { Io::of(tgid, tid) };
+        let (switches, comm) = last.map_or((None, None), |last| (last.switches, last.comm));
+        task.leaving = Some(Leaving { time_ns: now, status, usage, io, switches, comm });
         if is_leader && !process.has_executed {
             self.tell_directory(tid, now);
         }
@@ -95,13 +96,20 @@ impl Tracer<'_> {
         let switches = task.leaving.and_then(|leaving| leaving.switches);
         let is_only = self.processes.get(&task.process).is_some_and(Process::has_one_task);
         self.wait_until_off_cpu(tid, switches, is_only);
-        let mut usage = Usage::of_stat(task.tgid, tid).unwrap_or_default();
+        let comm = task.leaving.filter(|_| is_only).and_then(|leaving| leaving.comm);
+        let (schedule, mut usage) = match comm {
+            Some(comm) => (procfs::schedstat(tid), Usage { comm, ..Usage::default() }),
+            None => (None, Usage::of_stat(task.tgid, tid).unwrap_or_default()),
+        };
         usage.io = match task.leaving {
             Some(Leaving { io: Some(io), .. }) => Some(io),
             _ => Io::of(task.tgid, tid),
         };
         let now = self.now();
-        let (status, total_ns) = sys::reap(tid).unwrap_or_default();
+        let (status, total) = sys::reap(tid).unwrap_or_default();
+        if comm.is_some() {
+            usage.is_of(&total, schedule);
+        }
         let Some(process) = self.processes.get_mut(&task.process) else { return };
         // Killed in a way that it could not report.
         if task.leaving.is_none() {
@@ -120,7 +128,7 @@ impl Tracer<'_> {
         if tid == task.tgid {
             held = process.held.take();
             let last = held.as_mut().filter(|_| !is_last).unwrap_or(&mut exit);
-            process.ends(last, status, total_ns);
+            process.ends(last, status, total.cpu_ns());
         }
         if process.tasks == 0 {
             self.processes.remove(&task.process);
@@ -138,7 +146,7 @@ impl Tracer<'_> {
     /// For a process that has always had one task, the kernel counts them for whoever waits for it.
     fn wait_until_off_cpu(&mut self, tid: Tid, switches: Option<u64>, is_only: bool) {
         let now = || match is_only {
-            true => sys::switches_of_ended(tid),
+            true => sys::usage_of_reported(tid).map(|usage| usage.voluntary_switches),
             false => procfs::switches(tid),
         };
         for look in 0..LOOKS {
@@ -208,7 +216,8 @@ impl Process {
 
 /// The record of a task's end. `at` is the time at which it was found to have ended, and its status.
 fn exit_of(task: &Task, tid: Tid, process: &Process, usage: &Usage, at: (u64, u32)) -> Exit {
-    let (time_ns, status) = task.leaving.map_or(at, |leaving| (leaving.time_ns, leaving.status));
+    let (time_ns, status) =
+        task.leaving.map_or(at, |leaving| (leaving.time_ns, leaving.status.unwrap_or(at.1)));
     let mut exit = Exit::new_zeroed();
     exit.head = head(Kind::Exit, task.serial, time_ns);
     exit.process = task.process;

@@ -15,7 +15,7 @@ use zerocopy::FromZeros;
 use super::Tracer;
 use super::stack::{self, Given};
 use crate::arch::Registers;
-use crate::process::Place;
+use crate::process::{Place, Process};
 use crate::procfs::{self, comm_of};
 use crate::records::{assemble, head};
 use crate::sys::{self, Go, Tid};
@@ -40,8 +40,11 @@ impl Tracer<'_> {
     /// of the leader now.
     pub(super) fn executed(&mut self, tid: Tid) {
         let now = self.now();
+        let process = self.tasks.get(&tid).and_then(|task| self.processes.get(&task.process));
         // If its thread id has changed, the kernel accepts no request before this.
-        sys::take_stop(tid);
+        if process.is_none_or(|process| process.has_threads) {
+            sys::take_stop(tid);
+        }
         if !self.read_exec(tid, now) {
             sys::resume(tid, Go::On, 0);
         }
@@ -50,7 +53,12 @@ impl Tracer<'_> {
     /// Reads and records an exec; the task goes on as soon as what could change then has been read. Returns
     /// whether it does.
     fn read_exec(&mut self, tid: Tid, now: u64) -> bool {
-        let old_tid = sys::event_message(tid).ok().and_then(|old| Tid::try_from(old).ok());
+        let process = self.tasks.get(&tid).and_then(|task| self.processes.get(&task.process));
+        let is_only = process.is_some_and(Process::has_one_task);
+        let old_tid = match process {
+            Some(process) if !process.has_threads => None,
+            _ => sys::event_message(tid).ok().and_then(|old| Tid::try_from(old).ok()),
+        };
         // If it is killed meanwhile, the message is its exit status.
         let old_tid = old_tid.filter(|old| self.tasks.contains_key(old)).unwrap_or(tid);
         if old_tid != tid
@@ -77,7 +85,11 @@ impl Tracer<'_> {
         }
         let before = self.processes.get(&exec.process).and_then(|process| process.place.clone());
         let seen = Seen::of(tid, given.as_ref(), before);
-        exec.run_ns = procfs::schedstat(tid).map_or(0, |(run_ns, _)| run_ns);
+        exec.run_ns = match is_only {
+            true => sys::usage_of_reported(tid).map(|usage| usage.cpu_ns()),
+            false => procfs::schedstat(tid).map(|(run_ns, _)| run_ns),
+        }
+        .unwrap_or(0);
         sys::resume(tid, Go::On, 0);
         match seen {
             // A program that may be executed but not read.
