@@ -30,7 +30,7 @@ pub(crate) struct Task {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Leaving {
     pub(crate) time_ns: u64,
-    /// None of a process with one task: its status is known when it is reaped.
+    /// None if the process has always had one task and no children: its status is known when it is reaped.
     pub(crate) status: Option<u32>,
     /// For a leader, which another thread may replace, so that its end is never reported.
     pub(crate) usage: Option<Usage>,

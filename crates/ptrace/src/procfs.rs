@@ -82,9 +82,9 @@ impl Usage {
         Some(usage)
     }
 
-    /// Of a process that has ended and has always had one task and no children, so that what the kernel
-    /// counts for whoever waits for it is that of the task.
-    pub(crate) fn is_of(&mut self, total: &ProcessUsage, schedule: Option<(u64, u64)>) {
+    /// Takes CPU time and faults from what the kernel counts for whoever waits for a process. This is that of
+    /// the task only if the process has ended, and has always had one task and no children.
+    pub(crate) fn take_totals(&mut self, total: &ProcessUsage, schedule: Option<(u64, u64)>) {
         (self.utime_ns, self.stime_ns) = (total.user_ns, total.system_ns);
         (self.minflt, self.majflt) = (total.minor_faults, total.major_faults);
         (self.run_ns, self.run_delay_ns) = schedule.unwrap_or_default();

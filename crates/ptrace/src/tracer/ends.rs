@@ -108,7 +108,7 @@ impl Tracer<'_> {
         let now = self.now();
         let (status, total) = sys::reap(tid).unwrap_or_default();
         if comm.is_some() {
-            usage.is_of(&total, schedule);
+            usage.take_totals(&total, schedule);
         }
         let Some(process) = self.processes.get_mut(&task.process) else { return };
         // Killed in a way that it could not report.
