@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use proctrace_wire::layout::Exit;
 
-use crate::procfs::{Io, Usage};
+use crate::procfs::{Files, Io, Usage};
 use crate::sys::Tid;
 
 /// A traced task.
@@ -68,6 +68,8 @@ pub(crate) struct Process {
     pub(crate) place: Option<Rc<Place>>,
     /// Its working directory at the last exec of it or of an ancestor.
     pub(crate) directory: Option<Rc<[u8]>>,
+    /// Those of its first task.
+    pub(crate) files: Files,
 }
 
 /// A mount namespace and a root in it.
@@ -124,6 +126,7 @@ impl Process {
             is_nested: forker.is_some_and(|forker| forker.is_nested),
             place: forker.and_then(|forker| forker.place.clone()),
             directory: forker.and_then(|forker| forker.directory.clone()),
+            files: Files::default(),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What /proc says about a task: proc_pid_stat(5), proc_pid_status(5), proc_pid_schedstat and proc_pid_io(5).
 
 use std::fs::File;
-use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
 
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 
 use crate::process::RootId;
 use crate::sys::{ProcessUsage, Tid};
@@ -52,8 +53,10 @@ impl Io {
     }
 
     fn read(path: &str) -> Option<Self> {
-        let mut buffer = [0; 4096];
-        let text = read(path, &mut buffer)?;
+        Self::parse(read(path, &mut [0; 4096])?)
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
         Some(Self {
             rchar: number_after(text, b"rchar:")?,
             wchar: number_after(text, b"wchar:")?,
@@ -127,8 +130,11 @@ pub(crate) fn comm_of(name: &[u8]) -> [u8; 16] {
 
 /// CPU time and time spent waiting for a CPU.
 pub(crate) fn schedstat(tid: Tid) -> Option<(u64, u64)> {
-    let mut buffer = [0; 128];
-    let text = std::str::from_utf8(read(&format!("/proc/{tid}/schedstat"), &mut buffer)?).ok()?;
+    schedule_of(read(&format!("/proc/{tid}/schedstat"), &mut [0; 128])?)
+}
+
+fn schedule_of(text: &[u8]) -> Option<(u64, u64)> {
+    let text = std::str::from_utf8(text).ok()?;
     let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
@@ -136,9 +142,7 @@ pub(crate) fn schedstat(tid: Tid) -> Option<(u64, u64)> {
 /// Whether a task is on a CPU, so that its CPU time is not final even if it has ended. None if that may not be
 /// read.
 pub(crate) fn is_on_cpu(tid: Tid) -> Option<bool> {
-    let mut buffer = [0; 32];
-    let text = read(&format!("/proc/{tid}/syscall"), &mut buffer)?;
-    Some(text.starts_with(b"running"))
+    Some(read(&format!("/proc/{tid}/syscall"), &mut [0; 32])?.starts_with(b"running"))
 }
 
 /// What the status of a task says at its end.
@@ -162,21 +166,118 @@ pub(crate) fn switches(tid: Tid) -> Option<u64> {
 }
 
 pub(crate) fn last_status(tid: Tid) -> Option<LastStatus> {
-    let mut buffer = [0; 4096];
-    let status = read(&format!("/proc/{tid}/status"), &mut buffer)?;
-    let parent = number_after(status, b"\nPPid:").and_then(|parent| i32::try_from(parent).ok());
-    let kib = number_after(status, b"\nVmHWM:").unwrap_or(0);
-    let page_bytes = rustix::param::page_size() as u64;
-    Some(LastStatus {
-        peak_rss_pages: kib.saturating_mul(1024) / page_bytes,
-        parent_tgid: parent.unwrap_or(0),
-        switches: number_after(status, SWITCHES),
-        comm: status
-            .strip_prefix(b"Name:\t")
-            .and_then(|rest| rest.split(|byte| *byte == b'\n').next())
-            .filter(|name| !name.contains(&b'\\'))
-            .map(comm_of),
-    })
+    read(&format!("/proc/{tid}/status"), &mut [0; 4096]).map(LastStatus::parse)
+}
+
+impl LastStatus {
+    fn parse(status: &[u8]) -> Self {
+        let parent = number_after(status, b"\nPPid:").and_then(|parent| i32::try_from(parent).ok());
+        let kib = number_after(status, b"\nVmHWM:").unwrap_or(0);
+        let page_bytes = rustix::param::page_size() as u64;
+        Self {
+            peak_rss_pages: kib.saturating_mul(1024) / page_bytes,
+            parent_tgid: parent.unwrap_or(0),
+            switches: number_after(status, SWITCHES),
+            comm: status
+                .strip_prefix(b"Name:\t")
+                .and_then(|rest| rest.split(|byte| *byte == b'\n').next())
+                .filter(|name| !name.contains(&b'\\'))
+                .map(comm_of),
+        }
+    }
+}
+
+/// The files in /proc about the first task of a process that are read while it is stopped or waits to be
+/// reaped. Opening one takes longer than reading it, so they are opened while the process runs. What the kernel
+/// refuses to open of an ended task, which belongs to the superuser then, may still be read.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    opened: Option<Opened>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    directory: OwnedFd,
+    status: File,
+    schedule: File,
+    /// None if they may not be opened.
+    io: Option<File>,
+    call: Option<File>,
+}
+
+impl Files {
+    /// Descriptors of one process.
+    pub(crate) const DESCRIPTORS: u64 = 5;
+
+    /// Opens them, if the process is still there.
+    pub(crate) fn open(&mut self, tid: Tid) {
+        let directory = || {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            openat(CWD, format!("/proc/{tid}"), flags, Mode::empty()).ok()
+        };
+        let opened = |directory: OwnedFd| {
+            let open = |name: &str| {
+                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+                openat(&directory, name, flags, Mode::empty()).ok().map(File::from)
+            };
+            let (status, schedule) = (open("status")?, open("schedstat")?);
+            let (io, call) = (open("io"), open("syscall"));
+            Some(Opened { directory, status, schedule, io, call })
+        };
+        self.opened = directory().and_then(opened);
+    }
+
+    pub(crate) fn are_open(&self) -> bool {
+        self.opened.is_some()
+    }
+
+    /// The directory and the name in it from which a file of the process is reached.
+    fn at(&self, tid: Tid, name: &str) -> (BorrowedFd<'_>, String) {
+        match &self.opened {
+            Some(opened) => (opened.directory.as_fd(), name.to_owned()),
+            None => (CWD, format!("/proc/{tid}/{name}")),
+        }
+    }
+
+    /// As [`link`].
+    pub(crate) fn link(&self, tid: Tid, name: &str) -> Option<Vec<u8>> {
+        let (directory, name) = self.at(tid, name);
+        let target = rustix::fs::readlinkat(directory, name, Vec::new()).ok()?;
+        Some(target.into_bytes())
+    }
+
+    /// The root directory; None if it may not be read, or on kernels before 6.8.
+    pub(crate) fn root_id(&self, tid: Tid) -> Option<RootId> {
+        let (directory, name) = self.at(tid, "root");
+        let wanted = StatxFlags::INO | StatxFlags::from_bits_retain(STATX_MNT_ID_UNIQUE);
+        let seen = statx(directory, name, AtFlags::empty(), wanted).ok()?;
+        let is_unique = seen.stx_mask & STATX_MNT_ID_UNIQUE != 0;
+        is_unique.then_some(RootId { mount: seen.stx_mnt_id, inode: seen.stx_ino })
+    }
+
+    /// As [`last_status`].
+    pub(crate) fn last_status(&self, tid: Tid) -> Option<LastStatus> {
+        let Some(opened) = &self.opened else { return last_status(tid) };
+        read_open(&opened.status, &mut [0; 4096]).map(LastStatus::parse)
+    }
+
+    /// As [`Io::of_process`].
+    pub(crate) fn io(&self, tid: Tid) -> Option<Io> {
+        let Some(opened) = &self.opened else { return Io::of_process(tid) };
+        Io::parse(read_open(opened.io.as_ref()?, &mut [0; 4096])?)
+    }
+
+    /// As [`schedstat`].
+    pub(crate) fn schedstat(&self, tid: Tid) -> Option<(u64, u64)> {
+        let Some(opened) = &self.opened else { return schedstat(tid) };
+        schedule_of(read_open(&opened.schedule, &mut [0; 128])?)
+    }
+
+    /// As [`is_on_cpu`], if the file is open.
+    pub(crate) fn is_on_cpu(&self) -> Option<bool> {
+        let call = self.opened.as_ref()?.call.as_ref()?;
+        Some(read_open(call, &mut [0; 32])?.starts_with(b"running"))
+    }
 }
 
 /// Where a task belongs, according to its status.
@@ -208,35 +309,23 @@ pub(crate) fn link(tid: Tid, name: &str) -> Option<Vec<u8>> {
     Some(target.into_os_string().into_vec())
 }
 
-/// The root directory of a task; None if it may not be read, or on kernels before 6.8.
-pub(crate) fn root_id(tid: Tid) -> Option<RootId> {
-    let path = format!("/proc/{tid}/root");
-    let wanted = StatxFlags::INO | StatxFlags::from_bits_retain(STATX_MNT_ID_UNIQUE);
-    let seen = statx(CWD, path, AtFlags::empty(), wanted).ok()?;
-    let is_unique = seen.stx_mask & STATX_MNT_ID_UNIQUE != 0;
-    is_unique.then_some(RootId { mount: seen.stx_mnt_id, inode: seen.stx_ino })
-}
-
 /// statx(2): mount ids that are never used again, from Linux 6.8.
 const STATX_MNT_ID_UNIQUE: u32 = 0x4000;
 
 /// The beginning of a file, read at once as these files require.
 fn read<'a>(path: &str, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-    let mut len = 0;
-    let mut file = File::open(path).ok()?;
-    while len < buffer.len() {
-        match file.read(&mut buffer[len..]) {
-            Ok(0) => break,
-            Ok(read) => len += read,
+    read_open(&File::open(path).ok()?, buffer)
+}
+
+/// The same of an open file, from its beginning: it then says what is true now.
+fn read_open<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    loop {
+        match file.read_at(buffer, 0) {
+            Ok(len) => return (len > 0).then_some(&buffer[..len]),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(_) => return None,
         }
-        // Short files are complete after one read, and their end need not be read.
-        if len < buffer.len() {
-            break;
-        }
     }
-    (len > 0).then_some(&buffer[..len])
 }
 
 fn numbers_after<'a>(text: &'a [u8], name: &[u8]) -> impl Iterator<Item = u64> + use<'a> {
@@ -283,6 +372,39 @@ mod tests {
         assert_eq!(last.comm, Some(usage.comm));
         assert!(link(tid, "ns/mnt").expect("it is ours").starts_with(b"mnt:["));
         assert_eq!(Usage::of(tgid, 1), None);
+    }
+
+    #[test]
+    fn open_files_tell_of_a_process_that_waits_to_be_reaped() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("cat(1) starts");
+        let tid = Tid::try_from(child.id()).expect("a pid");
+        let (by_path, mut files) = (Files::default(), Files::default());
+        files.open(tid);
+        assert!(files.are_open() && !by_path.are_open());
+        for name in ["cwd", "ns/pid"] {
+            assert_eq!(files.link(tid, name), link(tid, name));
+        }
+        assert_eq!(files.root_id(tid), by_path.root_id(tid));
+        drop(child.stdin.take());
+        let running = files.last_status(tid).expect("it is there");
+        while Usage::of_stat(tid, tid).is_some_and(|usage| usage.state != b'Z') {
+            std::thread::yield_now();
+        }
+        let ended = files.last_status(tid).expect("nobody has reaped it");
+        assert_eq!(ended.parent_tgid, running.parent_tgid);
+        assert_eq!(ended.peak_rss_pages, 0, "it has no memory any more");
+        // The superuser may open them now, others may not.
+        let io = files.io(tid).expect("this is what they are opened for");
+        assert!(io.rchar > 0 && by_path.io(tid).is_none_or(|opened| opened == io), "{io:?}");
+        while files.is_on_cpu() == Some(true) {
+            std::thread::yield_now();
+        }
+        assert_eq!(files.schedstat(tid), schedstat(tid));
+        child.wait().expect("it is reaped");
+        assert_eq!((files.last_status(tid), files.io(tid)), (None, None));
     }
 
     #[test]

@@ -249,6 +249,20 @@ pub(crate) fn reap(tid: Tid) -> Option<(u32, ProcessUsage)> {
     Some((status.cast_unsigned(), ProcessUsage::from(&usage)))
 }
 
+/// Raises the number of files that this process may have open as far as it may; returns it.
+pub(crate) fn raise_descriptors() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel reads and writes this struct, which outlives both calls.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        let most = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const most) == 0 {
+            limit = most;
+        }
+    }
+    limit.rlim_cur
+}
+
 /// User and system time of this process.
 pub(crate) fn own_cpu_ns() -> (u64, u64) {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();

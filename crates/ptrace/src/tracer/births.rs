@@ -79,6 +79,13 @@ impl Tracer<'_> {
         let child = sys::event_message(forker).ok().and_then(|tid| Tid::try_from(tid).ok());
         // If it was killed, the message was its exit status, and the child will be found without it.
         let child = child.filter(|_| !sys::has_moved_on(forker, libc::SIGTRAP | event << 8));
+        // The child first: its creator usually waits for it.
+        if let Some(child) = child
+            && let Some(at) = self.early.iter().position(|(tid, _)| *tid == child)
+        {
+            self.early.swap_remove(at);
+            sys::resume(child, Go::On, 0);
+        }
         let mut way = child.map(|_| Way::of(forker, event));
         if let Some(way) = &mut way
             && way.flags & (CLONE_THREAD | CLONE_NEWPID) == 0
@@ -90,10 +97,6 @@ impl Tracer<'_> {
         if let Some(at) = self.settled.iter().position(|tid| *tid == child) {
             self.settled.swap_remove(at);
             return;
-        }
-        if let Some(at) = self.early.iter().position(|(tid, _)| *tid == child) {
-            self.early.swap_remove(at);
-            sys::resume(child, Go::On, 0);
         }
         let kin = match way.call {
             // Not known from the call.
@@ -165,15 +168,32 @@ impl Tracer<'_> {
         self.tasks.insert(child, task);
         assemble(&mut self.record, &fork, &[]);
         self.write(Stream::Lifecycle);
+        if !is_thread {
+            self.open_files(serial, child);
+        }
+    }
+
+    /// Opens the files about a process that has just been born, while it runs.
+    pub(super) fn open_files(&mut self, process: u32, tid: Tid) {
+        let Some(process) = self.processes.get_mut(&process) else { return };
+        if self.with_files >= self.with_files_max {
+            return;
+        }
+        process.files.open(tid);
+        self.with_files += u64::from(process.files.are_open());
     }
 
     /// Whether unshare(2) or setns(2) may have changed the namespace of the children of a stopped task. Asking
     /// their creator is cheaper than asking each child, whose directory in /proc the kernel would have to create.
     fn sends_children_elsewhere(&self, forker: Tid) -> bool {
-        let process = self.tasks.get(&forker).and_then(|task| self.processes.get(&task.process));
+        let Some(task) = self.tasks.get(&forker) else { return true };
+        let Some(process) = self.processes.get(&task.process) else { return true };
+        let namespace = || match task.tgid == forker {
+            true => process.files.link(forker, "ns/pid_for_children"),
+            false => procfs::link(forker, "ns/pid_for_children"),
+        };
         // Where all descendants are nested, nothing is asked.
-        process.is_none_or(|process| process.is_nested)
-            || procfs::link(forker, "ns/pid_for_children") != self.own_pid_namespace
+        process.is_nested || namespace() != self.own_pid_namespace
     }
 
     /// Whether the pid namespace of a task is not that of the tracer, as far as it may be read.

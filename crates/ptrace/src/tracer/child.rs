@@ -15,7 +15,7 @@ use super::execs::Environments;
 use super::lookups::Numbers;
 use super::{INTERRUPTED, Settings, Tracer};
 use crate::process::{Process, Task};
-use crate::procfs;
+use crate::procfs::{self, Files};
 use crate::records::{assemble, head};
 use crate::shared::Shared;
 use crate::sys::{self, Tid};
@@ -95,6 +95,8 @@ fn trace(shared: &Shared, settings: &Settings, orders: RawFd, bell: RawFd, recor
         environments: Environments::default(),
         numbers: Numbers::default(),
         may_see_ended: true,
+        with_files: 0,
+        with_files_max: with_files_max(),
         is_idle: false,
         record: Vec::new(),
     };
@@ -105,6 +107,15 @@ fn trace(shared: &Shared, settings: &Settings, orders: RawFd, bell: RawFd, recor
         tracer.run();
         tracer.bell.ring();
     }
+}
+
+/// The number of processes of which files may be open at a time; of others, they are opened when they are read.
+fn with_files_max() -> u64 {
+    /// What else the tracer has open, and more.
+    const OTHERS: u64 = 32;
+    /// The kernel keeps about a kilobyte for each file.
+    const PROCESSES: u64 = 1024;
+    (sys::raise_descriptors().saturating_sub(OTHERS) / Files::DESCRIPTORS).min(PROCESSES)
 }
 
 /// Keeps two descriptors of the recorder and closes all others, which would hold up whoever waits for the
@@ -204,6 +215,7 @@ impl Tracer<'_> {
         self.processes.insert(serial, Process::new(self.recorder, None));
         assemble(&mut self.record, &attach, &[]);
         self.write(Stream::Lifecycle);
+        self.open_files(serial, root);
         Ok(())
     }
 }

@@ -40,7 +40,11 @@ impl Tracer<'_> {
         let is_only = process.has_one_task();
         let status = (!is_only).then(|| sys::event_message(tid).unwrap_or(0) as u32);
         let is_last = process.leaves(serial);
-        let last = is_last.then(|| procfs::last_status(tid)).flatten();
+        let last = match is_leader {
+            true => is_last.then(|| process.files.last_status(tid)),
+            false => is_last.then(|| procfs::last_status(tid)),
+        };
+        let last = last.flatten();
         if let Some(last) = last {
             process.peak_rss_pages = last.peak_rss_pages;
             process.parent_tgid = last.parent_tgid;
@@ -48,7 +52,7 @@ impl Tracer<'_> {
         // Another thread may replace it by an exec.
         let usage = (is_leader && !is_last).then(|| Usage::of(tgid, tid)).flatten();
         // It does no I/O from here on, and what it did can be read by its user only while it has its memory.
-        let io = if is_only { Io::of_process(tgid) } else { Io::of(tgid, tid) };
+        let io = if is_only { process.files.io(tgid) } else { Io::of(tgid, tid) };
         let (switches, comm) = last.map_or((None, None), |last| (last.switches, last.comm));
         task.leaving = Some(Leaving { time_ns: now, status, usage, io, switches, comm });
         if is_leader && !process.has_executed {
@@ -94,12 +98,16 @@ impl Tracer<'_> {
             return;
         };
         let switches = task.leaving.and_then(|leaving| leaving.switches);
-        let is_only = self.processes.get(&task.process).is_some_and(Process::has_one_task);
-        self.wait_until_off_cpu(tid, switches, is_only);
+        let process = self.processes.get(&task.process);
+        let is_only = process.is_some_and(Process::has_one_task);
+        self.wait_until_off_cpu(tid, task.process, switches);
         let comm = task.leaving.filter(|_| is_only).and_then(|leaving| leaving.comm);
-        let (schedule, mut usage) = match comm {
-            Some(comm) => (procfs::schedstat(tid), Usage { comm, ..Usage::default() }),
-            None => (None, Usage::of_stat(task.tgid, tid).unwrap_or_default()),
+        let process = self.processes.get(&task.process);
+        let (schedule, mut usage) = match (comm, process) {
+            (Some(comm), Some(process)) => {
+                (process.files.schedstat(tid), Usage { comm, ..Usage::default() })
+            }
+            _ => (None, Usage::of_stat(task.tgid, tid).unwrap_or_default()),
         };
         usage.io = match task.leaving {
             Some(Leaving { io: Some(io), .. }) => Some(io),
@@ -130,8 +138,10 @@ impl Tracer<'_> {
             let last = held.as_mut().filter(|_| !is_last).unwrap_or(&mut exit);
             process.ends(last, status, total.cpu_ns());
         }
-        if process.tasks == 0 {
-            self.processes.remove(&task.process);
+        if process.tasks == 0
+            && let Some(process) = self.processes.remove(&task.process)
+        {
+            self.with_files -= u64::from(process.files.are_open());
         }
         self.tell_end(&exit);
         if let Some(held) = held {
@@ -140,24 +150,25 @@ impl Tracer<'_> {
     }
 
     /// Until it has left its CPU, the last slice of an ended task's CPU time is missing. Only the superuser may
-    /// ask for that. Others see it by its last switch, which counts as voluntary (do_task_dead() in
-    /// kernel/sched/core.c): on a busy machine the tracer, woken by the end, may get the CPU of the task before
-    /// that. `switches` is their number when it began to end; between the two it seldom sleeps.
-    /// For a process that has always had one task, the kernel counts them for whoever waits for it.
-    fn wait_until_off_cpu(&mut self, tid: Tid, switches: Option<u64>, is_only: bool) {
-        let now = || match is_only {
-            true => sys::usage_of_reported(tid).map(|usage| usage.voluntary_switches),
-            false => procfs::switches(tid),
+    /// open the file that says so then; an ordinary user may read it if it was opened before. Where it was not,
+    /// the last switch shows it, which counts as voluntary (do_task_dead() in kernel/sched/core.c): on a busy
+    /// machine the tracer, woken by the end, may get the CPU of the task before that. `switches` is their number
+    /// when it began to end; between the two it seldom sleeps. For a process that has always had one task, the
+    /// kernel counts them for whoever waits for it.
+    fn wait_until_off_cpu(&mut self, tid: Tid, process: u32, switches: Option<u64>) {
+        let process = self.processes.get(&process).filter(|process| process.has_one_task());
+        let now = || match process {
+            Some(_) => sys::usage_of_reported(tid).map(|usage| usage.voluntary_switches),
+            None => procfs::switches(tid),
         };
         for look in 0..LOOKS {
-            let may_be_on_cpu = match self.may_see_ended.then(|| procfs::is_on_cpu(tid)) {
-                Some(Some(is_on_cpu)) => is_on_cpu,
-                Some(None) => {
-                    self.may_see_ended = false;
-                    continue;
-                }
-                None => switches.is_some_and(|before| now() == Some(before)),
-            };
+            let is_on_cpu = process.and_then(|process| process.files.is_on_cpu()).or_else(|| {
+                let seen = self.may_see_ended.then(|| procfs::is_on_cpu(tid)).flatten();
+                self.may_see_ended &= seen.is_some();
+                seen
+            });
+            let may_be_on_cpu =
+                is_on_cpu.unwrap_or_else(|| switches.is_some_and(|before| now() == Some(before)));
             match may_be_on_cpu {
                 true if look < LOOKS_AWAKE => std::thread::yield_now(),
                 true => std::thread::sleep(PAUSE),

@@ -83,8 +83,8 @@ impl Tracer<'_> {
         if registers.is_some_and(|registers| registers.compat) {
             exec.bits |= EXEC_COMPAT;
         }
-        let before = self.processes.get(&exec.process).and_then(|process| process.place.clone());
-        let seen = Seen::of(tid, given.as_ref(), before);
+        let process = self.processes.get(&exec.process);
+        let seen = process.and_then(|process| Seen::of(tid, given.as_ref(), process));
         exec.run_ns = match is_only {
             true => sys::usage_of_reported(tid).map(|usage| usage.cpu_ns()),
             false => procfs::schedstat(tid).map(|(run_ns, _)| run_ns),
@@ -226,14 +226,18 @@ struct Seen {
 
 impl Seen {
     /// None of a program that may be executed but not read.
-    fn of(tid: Tid, given: Option<&Given<'_>>, before: Option<Rc<Place>>) -> Option<Self> {
-        let exe = procfs::link(tid, "exe")?;
-        let directory = procfs::link(tid, "cwd").unwrap_or_default();
-        let root_id = procfs::root_id(tid);
-        let place = match before {
-            Some(before) if root_id.is_some() && before.root_id == root_id => Some(before),
-            _ => procfs::link(tid, "ns/mnt")
-                .zip(procfs::link(tid, "root"))
+    fn of(tid: Tid, given: Option<&Given<'_>>, process: &Process) -> Option<Self> {
+        let files = &process.files;
+        let exe = files.link(tid, "exe")?;
+        let directory = files.link(tid, "cwd").unwrap_or_default();
+        let root_id = files.root_id(tid);
+        let place = match &process.place {
+            Some(before) if root_id.is_some() && before.root_id == root_id => {
+                Some(Rc::clone(before))
+            }
+            _ => files
+                .link(tid, "ns/mnt")
+                .zip(files.link(tid, "root"))
                 .map(|(namespace, root)| Rc::new(Place { namespace, root, root_id })),
         };
         let is_script = given.is_some_and(|given| is_script(tid, given));

@@ -71,6 +71,9 @@ struct Tracer<'a> {
     numbers: Numbers,
     /// Whether it has not been refused yet to ask whether an ended task is on a CPU.
     may_see_ended: bool,
+    /// Number of processes of which files are open, and how many there may be.
+    with_files: u64,
+    with_files_max: u64,
     /// Nothing is recorded any more; tasks are only let go on.
     is_idle: bool,
     /// A record under construction.
