@@ -99,6 +99,37 @@ static __always_inline bool is_dumpable(struct task_struct *task)
 	return again == mm && (flags & MMF_DUMPABLE_MASK) == SUID_DUMP_USER;
 }
 
+/* The kernel's struct with PREEMPT_RT. */
+struct rwbase_rt {
+	atomic_t readers;
+} __attribute__((preserve_access_index));
+
+struct rw_semaphore___rt {
+	struct rwbase_rt rwbase;
+} __attribute__((preserve_access_index));
+
+#define RWSEM_WRITER_LOCKED 1UL
+#define RT_WRITER_BIAS (1U << 30)
+
+/* Whether a task is just getting the address space, the name and the credentials of another program,
+ * one after the other. In between it has the new name and still the old credentials, and its dumpable
+ * flag is that of the old ones. Whoever in the kernel asks for rights to a task therefore takes this
+ * lock, which is a semaphore since 5.11 (f7cfd871ae0c). */
+static __always_inline bool is_between_programs(struct task_struct *task)
+{
+	struct signal_struct *signal = BPF_CORE_READ(task, signal);
+	__u32 readers = 0;
+	long count = 0;
+
+	if (bpf_core_field_exists(struct rw_semaphore, count)) {
+		bpf_core_read(&count, sizeof(count), &signal->exec_update_lock.count.counter);
+		return count & RWSEM_WRITER_LOCKED;
+	}
+	bpf_core_read(&readers, sizeof(readers),
+		      &((struct rw_semaphore___rt *)&signal->exec_update_lock)->rwbase.readers.counter);
+	return readers & RT_WRITER_BIAS;
+}
+
 /* Whether an address space belongs to a 32-bit program. The flag for this differs by architecture
  * and version (TS_COMPAT, TIF_32BIT); the size of the address space does not. */
 static __always_inline bool is_compat(struct mm_struct *mm)

@@ -121,8 +121,8 @@ STEP int scan_more_strings(__u32 slot)
 	return REPEAT(ENV_STRINGS, scan_strings(slot));
 }
 
-/* Records the wanted strings between start and end. */
-static __always_inline void write_environment(struct scratch *w, __u32 slot, __u32 task, __u64 env_id,
+/* Records the wanted strings between start and end; returns whether there was room. */
+static __always_inline bool write_environment(struct scratch *w, __u32 slot, __u32 task, __u64 env_id,
 					      __u64 start, __u64 end, __u32 *bits, __u64 now)
 {
 	struct pt_env *r = (void *)w->record;
@@ -135,18 +135,18 @@ static __always_inline void write_environment(struct scratch *w, __u32 slot, __u
 		*bits |= PT_EXEC_ENV_CUT;
 	to = w->to;
 	if (to < sizeof(*r))
-		return;
+		return false;
 	/* otherwise clang merges the two comparisons into one of a shifted copy, and verifiers
 	 * before 6.13 do not apply the bounds of the copy to the value */
 	barrier_var(to);
 	if (to > PT_RECORD_MAX - 8)
-		return;
+		return false;
 	*word_at(&w->record[to]) = 0;
 	set_head(&r->head, PT_ENV, ROUND_UP_8(to), task, now);
 	r->env_id = env_id;
 	r->bytes = to - sizeof(*r);
 	r->bits = *bits & PT_EXEC_ENV_CUT;
-	output(&lifecycle, PT_ENV, r, ROUND_UP_8(to));
+	return output(&lifecycle, PT_ENV, r, ROUND_UP_8(to));
 }
 
 /* Returns the id of the search variables in the trace. */
@@ -164,20 +164,19 @@ static __always_inline __u64 note_environment(struct mm_struct *mm, struct scrat
 	}
 	w->user_at = start;
 	w->user_end = end;
-	w->hash = end - start;
-	if (scope == SCOPE_CGROUPS)
-		w->hash ^= seed_for(w);
+	/* With a random number before and after, the hash tells nothing of the variables that are not wanted. */
+	w->hash = mix(seed_for(w), end - start);
 	if (REPEAT(HASH_CHUNKS, hash_chunks(slot)) == STEP_FAILED) {
 		*bits |= PT_EXEC_ENV_CUT;
 		return 0;
 	}
-	env_id = w->hash | 1; /* never 0 */
+	env_id = mix(w->hash, seed_for(w)) | 1; /* never 0 */
 	if (bpf_map_lookup_elem(&environments, &env_id))
 		return env_id;
 	/* In this order: whoever finds it in the map refers to a record that is already in the ring. Two
-	 * CPUs may both write it, which readers tolerate. */
-	write_environment(w, slot, task, env_id, start, end, bits, now);
-	bpf_map_update_elem(&environments, &env_id, &one, BPF_ANY);
+	 * CPUs may both write it, which readers tolerate. One that did not fit is written at the next exec. */
+	if (write_environment(w, slot, task, env_id, start, end, bits, now))
+		bpf_map_update_elem(&environments, &env_id, &one, BPF_ANY);
 	return env_id;
 }
 
@@ -219,7 +218,7 @@ static __always_inline __u64 place_of(struct task_struct *task)
 	return mix(place, (__u64)BPF_CORE_READ(task, fs, root.mnt)) | 1;
 }
 
-/* Records the current task's mount namespace and root. */
+/* Records the current task's mount namespace and root; returns whether there was room. */
 STEP int write_place(__u32 slot, __u32 serial, __u32 process, __u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -245,8 +244,7 @@ STEP int write_place(__u32 slot, __u32 serial, __u32 process, __u64 now)
 	r->mount_namespace = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
 	r->path_bytes = len;
 	r->bits = cut ? PT_PLACE_CUT : 0;
-	output(&lifecycle, PT_PLACE, r, ROUND_UP_8(sizeof(*r) + len));
-	return 0;
+	return output(&lifecycle, PT_PLACE, r, ROUND_UP_8(sizeof(*r) + len));
 }
 
 /* ---- the record ---- */
@@ -404,7 +402,6 @@ int on_exec(__u64 *ctx)
 	state->born_in = 0;
 	place = place_of(task);
 	moved = state->place != place;
-	state->place = place;
 	if (scope == SCOPE_CGROUPS)
 		origin = state->origin;
 	stamp(state, task, told.now);
@@ -422,8 +419,12 @@ int on_exec(__u64 *ctx)
 		return 0;
 	if (scope == SCOPE_CGROUPS)
 		scratch->origin = origin;
-	if (moved)
-		write_place(slot, told.serial, told.process, told.now);
+	/* one that did not fit, and that of a hidden program, is written at the next exec there */
+	if (moved && write_place(slot, told.serial, told.process, told.now)) {
+		state = state_of(task);
+		if (state)
+			state->place = place;
+	}
 	write_exec(scratch, slot, task, mm, bprm, &told);
 	give_scratch(scratch);
 	return 0;

@@ -44,9 +44,10 @@ static __always_inline void write_fork(struct task_struct *forker, __u32 serial,
 	r->group = group;
 	r->flags = clone_flags;
 	r->start_ns = child->start_boottime;
-	copy_comm(r->comm, child);
 	if (hidden)
 		hide_comm(r->comm);
+	else
+		copy_comm(r->comm, child);
 	submit(lifecycle, r);
 }
 
@@ -90,7 +91,7 @@ int on_newtask(__u64 *ctx)
 	} else if (is_launch(clone_flags)) {
 		child_serial = follow(child, 0, 0, 0, BORN_ELSEWHERE, 0, PT_ATTACH, false, 0);
 		if (child_serial)
-			write_attach(child, child_serial, child_serial, 0, PT_ATTACH_ROOT);
+			write_attach(child, child_serial, child_serial, 0, PT_ATTACH_ROOT, 0);
 	} else if (scope_cgroup && !is_thread &&
 		   is_in_cgroup(BPF_CORE_READ(child, cgroups, dfl_cgrp))) {
 		/* CLONE_INTO_CGROUP, or the child of a member that no pass has found yet */
@@ -214,7 +215,6 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 	/* for the exit record: it is written at the last switch, with the run queue locked */
 	hold_up(&lifecycle);
 	now = bpf_ktime_get_boot_ns();
-	state->exit_ns = now;
 	state->run_at_exit_ns = task->se.sum_exec_runtime;
 	state->exit_tid = tid_of(task);
 	if (pid_level)
@@ -248,6 +248,8 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 		born_in = 0;
 	}
 	state->exit_bits = bits;
+	/* after the bits: a pass on another CPU that sees the time looks for them. An exchange is a barrier. */
+	__sync_lock_test_and_set(&state->exit_ns, now);
 	serial = state->task;
 	process = state->process;
 	tell_workdir(task, serial, process, born_in, now);
@@ -288,6 +290,9 @@ static __always_inline bool was_released(struct task_struct *task)
 static __always_inline void fill_exit(struct pt_exit *r, struct task_struct *task,
 				      struct signal_struct *signal, struct task_state *state)
 {
+	bool withheld = state->exit_bits & PT_EXIT_WITHHELD;
+	struct io_counters io;
+
 	set_head(&r->head, PT_EXIT, sizeof(*r), state->task, state->exit_ns);
 	r->process = state->process;
 	/* a released task has no pid any more in any namespace but the initial one */
@@ -309,17 +314,19 @@ static __always_inline void fill_exit(struct pt_exit *r, struct task_struct *tas
 	r->nivcsw = task->nivcsw;
 	r->minflt = task->min_flt;
 	r->majflt = task->maj_flt;
-	write_io(r, task);
+	io = read_io(task);
+	if (restricted && withheld)
+		io = seen_io_of(state);
+	put_io(r, &io);
 	r->run_delay_ns = task->sched_info.run_delay;
 	r->maxrss_pages = state->maxrss_pages;
 	r->maxrss_ever_pages = signal->maxrss;
 	r->waited_utime_ns = signal->cutime;
 	r->waited_stime_ns = signal->cstime;
-	copy_comm(r->comm, task);
-	if (restricted && (r->bits & PT_EXIT_WITHHELD)) {
-		write_seen_io(r, state);
+	if (restricted && withheld)
 		hide_comm(r->comm);
-	}
+	else
+		copy_comm(r->comm, task);
 }
 
 static __always_inline void note_last_switch(struct task_struct *task)

@@ -173,6 +173,13 @@ static __always_inline bool matters(__u16 call, long ret)
 	return ret < 0 || is_open(call);
 }
 
+/* Whether a signal has interrupted the call, which the kernel will repeat or fail: ERESTARTSYS and its kin are for the
+ * kernel itself (include/linux/errno.h), and who made the call never sees them. */
+static __always_inline bool is_interrupted(long ret)
+{
+	return ret <= -512 && ret >= -516;
+}
+
 /* Handles the return of a call that matters. */
 static __always_inline int note_return(struct task_struct *task, struct pt_regs *regs, __u16 call,
 				       long ret)
@@ -187,13 +194,15 @@ static __always_inline int note_return(struct task_struct *task, struct pt_regs 
 	if (!state)
 		return 0;
 	duration_ns = end_timing(state);
+	if (is_interrupted(ret))
+		return 0;
 	if (scope == SCOPE_CGROUPS)
 		origin = state->origin;
 	/* neither recorded nor counted, so that counts and records agree */
 	if (!may_see(task))
 		return 0;
 	if (ret >= 0) {
-		state->opens++;
+		nth = ++state->opens;
 		if (!record_opens)
 			return 0;
 		serial = state->task;
@@ -205,6 +214,7 @@ static __always_inline int note_return(struct task_struct *task, struct pt_regs 
 			return 0;
 		if (scope == SCOPE_CGROUPS)
 			scratch->origin = origin;
+		scratch->total = nth;
 		write_opened(slot, serial, now, (__u64)call << 32 | f.flags, ret);
 		give_scratch(scratch);
 		return 0;

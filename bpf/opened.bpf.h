@@ -36,7 +36,7 @@ static __always_inline __u64 hash_file(struct file *file, __u64 call_and_flags, 
 /* Writes a record with the path of the file; call_and_flags is call << 32 | flags. */
 static __always_inline void write_opened_named(struct scratch *scratch, __u32 slot, __u32 serial,
 					       __u64 now, __u64 call_and_flags, struct file *file,
-					       struct task_struct *task)
+					       __u32 fd, struct task_struct *task)
 {
 	struct pt_named *r = (void *)scratch->record;
 	struct named_lookup *named = NULL;
@@ -47,6 +47,12 @@ static __always_inline void write_opened_named(struct scratch *scratch, __u32 sl
 
 	if (file)
 		len = append_path(&file->f_path, &fs->root, scratch, slot, sizeof(*r), &cut);
+	/* If another thread has closed it meanwhile, its memory may have become a file that somebody else has opened
+	 * (SLAB_TYPESAFE_BY_RCU). */
+	if (file && file_of(task, fd) != file) {
+		file = NULL;
+		len = 0;
+	}
 	if (len > PT_PATH_MAX)
 		return;
 	*word_at(&scratch->record[sizeof(*r) + len]) = 0;
@@ -97,12 +103,13 @@ STEP int write_opened(__u32 slot, __u32 serial, __u64 now, __u64 call_and_flags,
 		scratch->hash = hash_file(file, call_and_flags, seed_for(scratch));
 		number = find_number(scratch, scratch->hash, &at, &named);
 		if (number) {
-			write_again(PT_OPENED_AGAIN, serial, number, now, BPF_RB_NO_WAKEUP);
+			write_again(PT_OPENED_AGAIN, serial, number, now,
+				    seldom_wake_flags(&lookups, scratch->total));
 			return 0;
 		}
 		scratch->done = at;
 	}
-	write_opened_named(scratch, slot, serial, now, call_and_flags, file, task);
+	write_opened_named(scratch, slot, serial, now, call_and_flags, file, fd, task);
 	return 0;
 }
 

@@ -17,6 +17,11 @@ static __always_inline struct mount *mount_of(struct vfsmount *mnt)
 	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 }
 
+static __always_inline __u16 *half_word_at(void *bytes)
+{
+	return bytes;
+}
+
 /* Moves up by one path component or one mount point. */
 STEP int walk_up(__u32 slot)
 {
@@ -24,8 +29,10 @@ STEP int walk_up(__u32 slot)
 	struct dentry *dentry, *parent;
 	const unsigned char *name;
 	struct vfsmount *mnt;
-	__u64 at;
+	__u64 at, end;
 	__u32 len;
+	__u16 after;
+	long got;
 
 	if (!w)
 		return STEP_FAILED;
@@ -51,8 +58,19 @@ STEP int walk_up(__u32 slot)
 	if (at > PT_PATH_MAX || at < len + 1)
 		return STEP_FAILED;
 	name = BPF_CORE_READ(dentry, d_name.name);
+	end = at;
 	at -= len;
-	bpf_probe_read_kernel(&w->walk[at & (PT_PATH_MAX - 1)], len, name);
+	/*
+	 * A rename may change length and name between the two reads, so that the length cannot be trusted
+	 * (prepend_name() in fs/d_path.c): what follows a short name in memory is the kernel's, or the
+	 * name of another file. Names end in NUL, so the string must end just where the length says. Up to
+	 * two bytes of what is behind it are overwritten: the end of the string, and a byte of a longer one.
+	 */
+	after = *half_word_at(&w->walk[end & (2 * PT_PATH_MAX - 1)]);
+	got = bpf_probe_read_kernel_str(&w->walk[at & (PT_PATH_MAX - 1)], len + 2, name);
+	*half_word_at(&w->walk[end & (2 * PT_PATH_MAX - 1)]) = after;
+	if (got != len + 1)
+		return STEP_FAILED;
 	at -= 1;
 	w->walk[at & (PT_PATH_MAX - 1)] = '/';
 	w->walk_at = at;

@@ -226,7 +226,7 @@ struct scratch {
 	__u64 taken;
 	__u64 last_number;	/* of the last look-up recorded on this CPU; see lookups_in_order */
 	__u8 record[PT_RECORD_MAX + 8];
-	__u8 walk[2 * PT_PATH_MAX];
+	__u8 walk[2 * PT_PATH_MAX + 8];
 	/* Working state of the steps below; see STEP. */
 	struct dentry *dentry;
 	struct dentry *root_dentry;
@@ -282,6 +282,15 @@ struct {
 #define CLONE_THREAD 0x00010000ULL
 
 /* ---- helpers ---- */
+
+/* An atomic operation that returns a value is a full barrier. One whose value is not used does not return any, which is
+ * why this is an exchange: clang makes no other of it. */
+static __always_inline void full_barrier(void)
+{
+	static __u64 nothing;
+
+	__sync_lock_test_and_set(&nothing, 0);
+}
 
 static __always_inline struct counts *get_counts(void)
 {
@@ -416,11 +425,13 @@ static __always_inline __u64 coarse_now(struct task_state *state, struct task_st
 	return state->stamp_ns;
 }
 
-/* Writes a record assembled in a scratch buffer; `size` is already a multiple of 8. */
-static __always_inline void output(void *ring, __u32 kind, void *record, __u64 size)
+/* Writes a record assembled in a scratch buffer; `size` is already a multiple of 8. Returns whether there was room. */
+static __always_inline bool output(void *ring, __u32 kind, void *record, __u64 size)
 {
-	if (bpf_ringbuf_output(ring, record, size, wake_flags(ring)))
-		count_loss(kind, PT_LOSS_RING_FULL);
+	if (!bpf_ringbuf_output(ring, record, size, wake_flags(ring)))
+		return true;
+	count_loss(kind, PT_LOSS_RING_FULL);
+	return false;
 }
 
 static __always_inline __u64 mix(__u64 hash, __u64 word)

@@ -77,15 +77,35 @@ static __always_inline bool has_own_credentials(struct task_struct *task)
 /*
  * Whether the caller could trace the task now.
  *
- * The ids are checked first, as in the kernel: commit_creds() clears dumpable before it sets new
- * ids. For a task other than the current one the result may be outdated at once, so check again
- * after reading its data.
+ * The ids are checked before the dumpable flag, as in the kernel: commit_creds() clears it before it
+ * sets new ids. For a task other than the current one the result may be outdated at once, so check
+ * again after reading its data: see may_still_see().
  */
 static __always_inline bool may_see(struct task_struct *task)
 {
 	if (!restricted)
 		return true;
-	return has_own_credentials(task) && is_dumpable(task);
+	return !is_between_programs(task) && has_own_credentials(task) && is_dumpable(task);
+}
+
+/*
+ * The same after data of a task that runs on another CPU was read: the caller could trace it then. The
+ * data is of an earlier time than the check, also on a CPU that reorders loads.
+ */
+static __always_inline bool may_still_see(struct task_struct *task)
+{
+	bool between;
+
+	if (!restricted)
+		return true;
+	full_barrier();
+	between = is_between_programs(task);
+	full_barrier();
+	if (between || !has_own_credentials(task))
+		return false;
+	/* pairs with the write barrier in commit_creds() */
+	full_barrier();
+	return is_dumpable(task);
 }
 
 /*
@@ -102,34 +122,47 @@ static __always_inline bool may_see_exiting(struct task_struct *task, struct mm_
 	return has_own_credentials(task) && !state->hidden;
 }
 
-/* Copies a task's I/O counters to any struct that has these fields. */
-#define write_io(to, task)                                                  \
-	do {                                                                \
-		(to)->rchar = (task)->ioac.rchar;                           \
-		(to)->wchar = (task)->ioac.wchar;                           \
-		(to)->read_bytes = (task)->ioac.read_bytes;                 \
-		(to)->write_bytes = (task)->ioac.write_bytes;               \
-	} while (0)
+/*
+ * What is written to a record that is reserved in a ring can be read at once by who has mapped the ring,
+ * also before the record is submitted. So what may not be seen is never written there: it is decided
+ * first, and the record gets what was decided.
+ */
 
-/* For a hidden task: the counters from when it was last visible. Call this after write_io(), not
- * instead of it: clang would merge the loads, and the verifier refuses one load through two kinds
- * of pointer. */
-#define write_seen_io(to, state)                                            \
-	do {                                                                \
-		struct io_counters *seen_ = &(state)->seen_io;              \
-		barrier_var(seen_);                                         \
-		(to)->rchar = seen_->rchar;                                 \
-		(to)->wchar = seen_->wchar;                                 \
-		(to)->read_bytes = seen_->read_bytes;                       \
-		(to)->write_bytes = seen_->write_bytes;                     \
-	} while (0)
-
-static __always_inline void keep_seen_io(struct task_state *state, const struct pt_sample *sample)
+/* A task's I/O counters. */
+static __always_inline struct io_counters read_io(struct task_struct *task)
 {
-	state->seen_io.rchar = sample->rchar;
-	state->seen_io.wchar = sample->wchar;
-	state->seen_io.read_bytes = sample->read_bytes;
-	state->seen_io.write_bytes = sample->write_bytes;
+	struct io_counters io = {
+		.rchar = task->ioac.rchar,
+		.wchar = task->ioac.wchar,
+		.read_bytes = task->ioac.read_bytes,
+		.write_bytes = task->ioac.write_bytes,
+	};
+
+	/* clang would merge these loads with those of another source, and the verifier refuses one load
+	 * through two kinds of pointer */
+	barrier_var(io.rchar);
+	barrier_var(io.wchar);
+	barrier_var(io.read_bytes);
+	barrier_var(io.write_bytes);
+	return io;
 }
+
+/* For a hidden task: the counters from when it was last visible. */
+static __always_inline struct io_counters seen_io_of(struct task_state *state)
+{
+	struct io_counters *seen = &state->seen_io;
+
+	barrier_var(seen);
+	return *seen;
+}
+
+/* Copies I/O counters to any struct that has these fields. */
+#define put_io(to, io)                                                      \
+	do {                                                                \
+		(to)->rchar = (io)->rchar;                                  \
+		(to)->wchar = (io)->wchar;                                  \
+		(to)->read_bytes = (io)->read_bytes;                        \
+		(to)->write_bytes = (io)->write_bytes;                      \
+	} while (0)
 
 #endif

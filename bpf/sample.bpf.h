@@ -42,10 +42,21 @@ static __always_inline int write_tick(struct seq_file *seq)
 	return 0;
 }
 
+/* Whether a task is hidden from the caller. Of one that has ended the address space is gone, so that its exit has
+ * decided. */
+static __always_inline bool is_hidden(struct task_struct *task, struct task_state *state)
+{
+	bool ended = state->exit_ns;
+
+	full_barrier();
+	return ended ? state->exit_bits & PT_EXIT_WITHHELD : !may_still_see(task);
+}
+
 static __always_inline int write_sample(struct seq_file *seq, struct task_struct *task,
 					struct mm_struct *mm, __u32 serial, __u32 process,
 					char letter, bool final, bool hidden)
 {
+	struct io_counters io;
 	struct task_state *state;
 	struct pt_sample s = {};
 
@@ -70,11 +81,17 @@ static __always_inline int write_sample(struct seq_file *seq, struct task_struct
 		return 0;
 	state->sampled_run_ns = s.run_ns;
 	state->sampled_state = letter;
-	write_io(&s, task);
+	io = read_io(task);
+	/* checked again: it may have executed another program, or ended, since the check in on_sample() */
+	if (restricted && !hidden && is_hidden(task, state)) {
+		hidden = true;
+		s.bits |= PT_SAMPLE_WITHHELD;
+	}
 	if (hidden)
-		write_seen_io(&s, state);
+		io = seen_io_of(state);
 	else if (restricted)
-		keep_seen_io(state, &s);
+		state->seen_io = io;
+	put_io(&s, &io);
 	/* when the buffer is full, the kernel drains it and calls this again for the same task */
 	if (bpf_seq_write(seq, &s, sizeof(s))) {
 		state->sampled_run_ns = ~0ULL;
@@ -93,7 +110,7 @@ int on_sample(struct bpf_iter__task *ctx)
 	struct orders *orders;
 	struct mm_struct *mm;
 	__u32 pass, serial, process;
-	bool changed, ended, hidden;
+	bool changed, ended, hidden = false;
 	char letter;
 
 	if (empty_programs)
@@ -115,8 +132,8 @@ int on_sample(struct bpf_iter__task *ctx)
 	ended = state->exit_ns;
 	changed = state->sampled_state != letter ||
 		  state->sampled_run_ns != task->se.sum_exec_runtime;
-	/* the address space is gone, so its visibility cannot be checked again */
-	hidden = restricted && (ended ? state->exit_bits & PT_EXIT_WITHHELD : !may_see(task));
+	if (restricted)
+		hidden = is_hidden(task, state);
 	orders = get_orders();
 	pass = orders ? orders->pass : PASS_CHANGED;
 

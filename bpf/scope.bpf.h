@@ -65,15 +65,30 @@ static __always_inline __u64 upid_at(__u64 pid, __u32 level)
 /* Level of the pid namespace whose pids are recorded; 0: the initial one. A recorder that a broker serves
  * may live in another one, and knows no other pids. */
 const volatile __u32 pid_level = 0;
+/* The address of that namespace, since there are others at this level; 0: not known yet. */
+static __u64 pid_home;
+
+/* Called in the recorder, before any task is recorded. */
+static __always_inline void note_pid_home(struct task_struct *recorder)
+{
+	__u64 pid = (__u64)BPF_CORE_READ(recorder, thread_pid);
+	struct upid here = {};
+
+	if (!pid_level || pid_home || BPF_CORE_READ((struct pid *)pid, level) < pid_level)
+		return;
+	bpf_probe_read_kernel(&here, sizeof(here), (void *)upid_at(pid, pid_level));
+	pid_home = (__u64)here.ns;
+}
 
 /* The number of a struct pid there; 0 if it is not visible there. */
 static __always_inline __s32 number_there(__u64 pid)
 {
-	__s32 number = 0;
+	struct upid there = {};
 
-	if (pid && BPF_CORE_READ((struct pid *)pid, level) >= pid_level)
-		bpf_probe_read_kernel(&number, sizeof(number), (void *)upid_at(pid, pid_level));
-	return number;
+	if (!pid || BPF_CORE_READ((struct pid *)pid, level) < pid_level)
+		return 0;
+	bpf_probe_read_kernel(&there, sizeof(there), (void *)upid_at(pid, pid_level));
+	return (__u64)there.ns == pid_home ? there.nr : 0;
 }
 
 static __always_inline __s32 tid_of(struct task_struct *task)
@@ -257,6 +272,7 @@ static __always_inline bool is_launch(__u64 clone_flags)
 	if (recorder_tgid) {
 		if (bpf_get_current_pid_tgid() >> 32 != recorder_tgid)
 			return false;
+		note_pid_home(bpf_get_current_task_btf());
 		orders->launch_armed = 0;
 		return true;
 	}
@@ -295,33 +311,74 @@ static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u
 	if (!counts)
 		return 0;
 	if (restricted)
-		write_io(&fresh.seen_io, task);
+		fresh.seen_io = read_io(task);
 	fresh.task = __sync_fetch_and_add(&counts->born, 1) + 1;
 	fresh.process = process ? process : fresh.task;
 	fresh.origin = origin ? origin : fresh.task;
-	if (process && !bpf_map_update_elem(&threads, &key, &fresh, BPF_ANY)) {
-		__sync_fetch_and_add(&threads_live, 1);
-		return fresh.task;
+	if (process) {
+		if (!bpf_map_update_elem(&threads, &key, &fresh, BPF_NOEXIST)) {
+			__sync_fetch_and_add(&threads_live, 1);
+			return fresh.task;
+		}
+		/* A birth and a pass over all tasks may find a thread at the same time: its birth is told
+		 * when it is in the list of tasks already. */
+		if (state_of_thread(task)) {
+			__sync_fetch_and_add(&counts->ended, 1);
+			return 0;
+		}
+		/* what an earlier task at this address has left */
+		if (!bpf_map_update_elem(&threads, &key, &fresh, BPF_EXIST))
+			return fresh.task;
 	}
 	state = bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	/* The first storage of a task may be made by two programs at once, of any maps, also of another recorder; one of
+	 * them fails (EAGAIN from bpf_local_storage_alloc()). */
+	if (!state)
+		state = bpf_task_storage_get(&tasks, task, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (state && state->task == fresh.task)
 		return fresh.task;
 	__sync_fetch_and_add(&counts->ended, 1);
-	/* otherwise another program has found it at the same time: a birth, and a pass over all tasks */
+	/* otherwise another program has found it at the same time, as above */
 	if (!state)
 		count_loss(kind, PT_LOSS_STORAGE);
 	return 0;
 }
 
+/* Which program a task runs, as far as the kernel counts them: each exec is another one. */
+static __always_inline __u64 program_of(struct task_struct *task)
+{
+	return restricted ? BPF_CORE_READ(task, self_exec_id) : 0;
+}
+
+/* Whether the caller may see what was read of a task since it might see it, while the task ran that program. */
+static __always_inline bool is_still_seen(struct task_struct *task, __u64 program)
+{
+	return may_still_see(task) && program_of(task) == program;
+}
+
 /* Records that a task is traced from now on, and its prior usage. It runs rarely, so pointers are
  * followed by helpers, which avoids the verifier's type searches (see LOADED_HERE). */
 static __always_inline void write_attach(struct task_struct *task, __u32 serial, __u32 process,
-					 __u32 group, __u32 bits)
+					 __u32 group, __u32 bits, __u64 program)
 {
+	struct io_counters io, none = {};
+	struct task_state *state;
 	struct pt_attach *r;
+	__u64 name[2];
 
 	if (scope == SCOPE_CGROUPS)
 		tell_job((__u64)BPF_CORE_READ(task, cgroups, dfl_cgrp), group, serial);
+	io = read_io(task);
+	copy_comm((char *)name, task);
+	/* checked again: it may have executed another program since the check in adopt(), and that may have
+	 * executed another one. The launched command still has the recorder's name. */
+	if (!(bits & PT_ATTACH_ROOT) && !is_still_seen(task, program)) {
+		hide_comm((char *)name);
+		io = none;
+		state = state_of(task);
+		if (state)
+			state->seen_io = none;
+	}
 	r = reserve(lifecycle, PT_ATTACH, struct pt_attach);
 	if (!r)
 		return;
@@ -342,18 +399,12 @@ static __always_inline void write_attach(struct task_struct *task, __u32 serial,
 	r->nivcsw = task->nivcsw;
 	r->minflt = task->min_flt;
 	r->majflt = task->maj_flt;
-	r->rchar = task->ioac.rchar;
-	r->wchar = task->ioac.wchar;
-	r->read_bytes = task->ioac.read_bytes;
-	r->write_bytes = task->ioac.write_bytes;
+	put_io(r, &io);
 	r->run_delay_ns = task->sched_info.run_delay;
 	r->waited_utime_ns = BPF_CORE_READ(task, signal, cutime);
 	r->waited_stime_ns = BPF_CORE_READ(task, signal, cstime);
-	copy_comm(r->comm, task);
-	/* checked again: it may have executed another program since the check in adopt(). The
-	 * launched command still has the recorder's name. */
-	if (!(bits & PT_ATTACH_ROOT) && !may_see(task))
-		hide_comm(r->comm);
+	((__u64 *)r->comm)[0] = name[0];
+	((__u64 *)r->comm)[1] = name[1];
 	/* the recorder reads what it needs to know about a job from /proc while it is there */
 	if (scope == SCOPE_CGROUPS)
 		bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
@@ -367,10 +418,12 @@ static __always_inline void adopt(struct task_struct *task, __u32 group)
 	struct task_state *leader_state;
 	__u32 process = 0, origin = 0, serial;
 	struct counts *counts;
+	__u64 program;
 
 	if (task->flags & PF_KTHREAD)
 		return;
-	if (!may_see(task))
+	program = program_of(task);
+	if (!may_still_see(task))
 		return;
 	/* a zombie's exit cannot be recorded any more; needed only if it leads threads that are
 	 * still alive */
@@ -388,7 +441,7 @@ static __always_inline void adopt(struct task_struct *task, __u32 group)
 	if (!serial)
 		return;
 	write_attach(task, serial, process ? process : serial, group,
-		     task->exit_state ? PT_ATTACH_ZOMBIE : 0);
+		     task->exit_state ? PT_ATTACH_ZOMBIE : 0, program);
 	counts = get_counts();
 	if (task->exit_state && counts)
 		__sync_fetch_and_add(&counts->ended, 1);
@@ -452,7 +505,8 @@ static __always_inline void adopt_for(struct task_struct *task, __u32 group)
 	/* not that of its former job's descendants; two threads may have different ones */
 	state->origin = serial;
 	process = state->process;
-	write_attach(task, serial, process, group, 0);
+	/* what is seen of it was decided when it was followed; jobs are recorded without restriction */
+	write_attach(task, serial, process, group, 0, program_of(task));
 	/* look-ups that follow have no earlier time than this record: by that they are told from those before */
 	state = state_of(task);
 	if (state)
@@ -472,6 +526,7 @@ int on_adopt(struct bpf_iter__task *ctx)
 
 	if (!task || task->tgid == recorder->tgid)
 		return 0;
+	note_pid_home(recorder);
 	if (scope == SCOPE_CGROUPS) {
 		adopt_for(task, group_of_task(task));
 		return 0;
@@ -485,13 +540,15 @@ int on_adopt(struct bpf_iter__task *ctx)
 SEC("tp_btf/cgroup_attach_task")
 int on_cgroup_attach(__u64 *ctx)
 {
-	struct cgroup *cgroup = (void *)ctx[0];
 	struct task_struct *task = (void *)ctx[2];
 
 	if (scope == SCOPE_CGROUPS)
 		/* it has been moved already; and a pointer of the hook may not be an argument */
 		adopt_for(task, group_of_task(task));
-	else if (!state_of(task) && is_in_cgroup(cgroup))
+	/* not the cgroup of the hook, which may be one of another hierarchy, with ids of its own; the task has been
+	 * moved already */
+	else if (scope_cgroup && !state_of(task) &&
+		 is_in_cgroup(BPF_CORE_READ(task, cgroups, dfl_cgrp)))
 		adopt(task, 0);
 	return 0;
 }

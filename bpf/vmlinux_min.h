@@ -35,6 +35,8 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 #define BPF_ANY 0
+#define BPF_NOEXIST 1
+#define BPF_EXIST 2
 #define BPF_F_NO_PREALLOC 1
 #define BPF_F_MMAPABLE 1024
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
@@ -186,6 +188,10 @@ struct sighand_struct {
 	struct k_sigaction action[64];
 };
 
+struct rw_semaphore {
+	atomic_long_t count;
+};
+
 struct signal_struct {
 	atomic_t live;
 	int group_exit_code;
@@ -194,6 +200,7 @@ struct signal_struct {
 	__u64 cstime;
 	unsigned long maxrss;
 	struct mm_struct *oom_mm;
+	struct rw_semaphore exec_update_lock;
 };
 
 struct sched_entity {
@@ -255,6 +262,7 @@ struct task_struct {
 	__u64 stime;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
+	__u64 self_exec_id;
 	__u64 start_boottime;
 	unsigned long min_flt;
 	unsigned long maj_flt;

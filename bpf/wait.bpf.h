@@ -53,6 +53,7 @@ static __always_inline bool is_on_stack_of(struct task_struct *current, __u64 ad
 #define PF_EXITING 0x4
 #define PF_IO_WORKER 0x10
 #define PF_USER_WORKER 0x4000
+#define NO_PROGRAM_OF_ITS_OWN (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)
 #define NO_SYSCALL -1
 
 /* The system call that a task is in; 32-bit programs number theirs differently. */
@@ -61,7 +62,7 @@ static __always_inline __s16 syscall_of(struct task_struct *task)
 	struct mm_struct *mm;
 	int nr;
 
-	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+	if (task->flags & NO_PROGRAM_OF_ITS_OWN)
 		return NO_SYSCALL;
 	/* as is_compat(), for a pointer that was read by a helper */
 	mm = BPF_CORE_READ(task, mm);
@@ -108,6 +109,7 @@ int on_waking(__u64 *ctx)
 	struct task_struct *task = (void *)ctx[0], *waker;
 	struct task_state *state;
 	__u32 serial, bits;
+	bool visible;
 
 	if (empty_programs || !waits_min_ns)
 		return 0;
@@ -119,11 +121,15 @@ int on_waking(__u64 *ctx)
 	bits = acts_itself() ? PT_WAIT_BY_TASK : PT_WAIT_BY_INTERRUPT;
 	if (bits == PT_WAIT_BY_TASK && waker->flags & PF_EXITING)
 		bits |= PT_WAIT_BY_END;
+	/* which it is in is for those who may trace it, as its name, which everyone else's record has by its serial */
+	visible = may_see(waker);
 	/* that of a 32-bit program has another meaning, but this matters only for senders of data */
-	state->waker_syscall = serial ? REG_NR(current_regs(waker)) : NO_SYSCALL;
+	state->waker_syscall = serial && visible && !(waker->flags & NO_PROGRAM_OF_ITS_OWN) ?
+				       REG_NR(current_regs(waker)) :
+				       NO_SYSCALL;
 	state->waker = serial;
 	state->waker_tgid = tgid_of(waker);
-	if (!serial && may_see(waker)) {
+	if (!serial && visible) {
 		copy_comm(state->waker_comm, waker);
 	} else {
 		hide_comm(state->waker_comm);
@@ -293,8 +299,9 @@ int on_signal(__u64 *ctx)
 	r->signal = signal;
 	r->bits = acts_itself() || sender == task ? 0 : PT_SIGNAL_BY_INTERRUPT;
 	r->code = si_code_of(ctx[1]);
-	copy_comm(r->sender_comm, sender);
-	if (!may_see(sender)) {
+	if (may_see(sender)) {
+		copy_comm(r->sender_comm, sender);
+	} else {
 		r->bits |= PT_SIGNAL_WITHHELD;
 		hide_comm(r->sender_comm);
 	}

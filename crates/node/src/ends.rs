@@ -6,13 +6,11 @@ use std::path::PathBuf;
 
 use proctrace_trace::{Ended as TraceEnded, WriteError};
 
-use crate::job::Job;
+use crate::job::{FLUSHES_AT_LEAST, Job};
 use crate::jobs::Jobs;
 use crate::outputs::{Ended, NodeError, Outputs};
 use crate::usage::share;
 
-/// Flushes after the last task of a job before its trace ends: until then, look-ups may come.
-pub(crate) const FLUSHES_AT_LEAST: u32 = 2;
 /// Cgroups beside the jobs are looked up again after so many.
 const OTHERS_MAX: usize = 4096;
 

@@ -16,6 +16,9 @@ use crate::variables::Variables;
 /// All losses of the node so far: by kind, reason and CPU.
 pub(crate) type Losses = BTreeMap<(u16, u16, u32), LossCount>;
 
+/// Flushes after the last task of a job before its trace ends: until then, look-ups may come.
+pub(crate) const FLUSHES_AT_LEAST: u32 = 2;
+
 /// A job whose records are being written.
 #[derive(Debug)]
 pub(crate) struct Job {

@@ -10,8 +10,7 @@ use proctrace_trace::LossCount;
 use proctrace_wire::layout::{LOSS_ANY_CPU, Loss, Tick, WORKDIR_JOB};
 use proctrace_wire::{Frames, Kind, LossReason, Record, Stream};
 
-use crate::ends::FLUSHES_AT_LEAST;
-use crate::job::{Job, Losses, States};
+use crate::job::{FLUSHES_AT_LEAST, Job, Losses, States};
 use crate::mounts::{OwnMounts, through};
 use crate::outputs::Outputs;
 use crate::serials::{Serials, other_of, renumber};

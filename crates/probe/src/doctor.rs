@@ -201,11 +201,15 @@ fn tracepoints() -> Check {
 }
 
 fn preemption() -> Check {
-    let found = if crate::preemption::is_full() {
-        "full: failed look-ups are taken from tracepoints,\nbecause hooks on functions would miss some"
-    } else {
-        "not full"
-    };
+    if !crate::preemption::is_full() {
+        return Check::good("preemption", "not full");
+    }
+    let found = "full: failed look-ups are taken from tracepoints,\nbecause hooks on functions would miss some";
+    if crate::preemption::skips_silently() {
+        let advice = "this kernel may skip programs without counting that, so that figures are lower bounds;\n\
+                      Linux 6.2 and later do not, nor do kernels that are not fully preemptible";
+        return Check::note("preemption", found, advice);
+    }
     Check::good("preemption", found)
 }
 
@@ -218,7 +222,10 @@ fn hooks() -> Vec<Check> {
     let mut ebpf = match caller.and_then(|caller| load_object(settings, &btf, &caller)) {
         Ok(ebpf) => ebpf,
         Err(error) => {
-            return vec![Check::bad("loading", error.to_string(), "see the checks above")];
+            // The other lines repeat what the check of privileges says.
+            let text = error.to_string();
+            let found = text.lines().next().unwrap_or_default();
+            return vec![Check::bad("loading", found, "see the checks above")];
         }
     };
     EVENTS

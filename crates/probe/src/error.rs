@@ -7,7 +7,7 @@ use aya::programs::ProgramError;
 /// How to allow some users to record.
 pub(crate) const ADVICE: &str = "let a group record what its members run, as root:\n\
     groupadd -r proctrace\n\
-    install -g proctrace -m 0750 $(command -v proctrace) /usr/local/bin/proctrace\n\
+    install -g proctrace -m 0750 $(command -v proctrace) /usr/local/bin\n\
     setcap cap_bpf,cap_perfmon+ep /usr/local/bin/proctrace\n\
     or serve all users: proctrace broker (docs/broker.md)";
 

@@ -20,6 +20,22 @@ pub(crate) fn is_full() -> bool {
         .unwrap_or_else(|| full_by_version(&read("/proc/version")))
 }
 
+/// Whether the kernel may skip programs without counting that, so that a trace may lack tasks and not say so.
+///
+/// Until 6.2, a program that looks for a task's state finds none while another one on that CPU, which was preempted,
+/// is in the middle of such a search (`bpf_task_storage_busy`). A pass over all tasks can be preempted there on a fully
+/// preemptible kernel. The function that later kernels use instead tells them apart, also where it was backported.
+pub(crate) fn skips_silently() -> bool {
+    is_full() && !knows_function(b"bpf_task_storage_get_recur")
+}
+
+/// Whether the kernel's types have a name, which ends in NUL there.
+fn knows_function(name: &[u8]) -> bool {
+    let types = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    let named = [b"\0", name, b"\0"].concat();
+    types.windows(named.len()).any(|bytes| bytes == named)
+}
+
 /// `none voluntary (full)`: the mode in parentheses is active.
 fn full_by_debugfs(modes: &str) -> Option<bool> {
     let (_, rest) = modes.split_once('(')?;

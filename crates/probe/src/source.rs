@@ -11,6 +11,7 @@ use crate::error::ProbeError;
 use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM, SIGNALS, TIMES};
 use crate::object::{Orders, Probe, kind_of_program};
 use crate::options::OnFull;
+use crate::preemption;
 use crate::program_info::ProgramStatistics;
 use crate::rights;
 
@@ -28,6 +29,15 @@ impl Source for Probe {
             let reason = "this kernel does not report signals".to_owned();
             let name = Quantity::Signals.name().to_owned();
             header.knowledge.insert(name, Knowledge::Absent { reason });
+        }
+        if preemption::skips_silently() {
+            for quantity in Quantity::ALL {
+                if header.was_asked_for(quantity) == Knowledge::Exact {
+                    let method = "lower bound: this kernel may skip programs without counting that";
+                    let estimate = Knowledge::Estimate { method: method.to_owned() };
+                    header.knowledge.entry(quantity.name().to_owned()).or_insert(estimate);
+                }
+            }
         }
         header.ring_bytes = u64::from(self.options.ring_bytes);
         header.on_full = match self.options.on_full {
@@ -89,6 +99,12 @@ impl Source for Probe {
     fn is_behind(&self) -> bool {
         let rings = [&self.lifecycle, &self.lookups, &self.waits];
         rings.into_iter().any(|ring| ring.waiting_bytes() > ring.len_bytes() / 8)
+    }
+
+    fn has_unfinished(&self) -> bool {
+        [&self.lifecycle, &self.lookups, &self.waits]
+            .into_iter()
+            .any(|ring| ring.waiting_bytes() > 0)
     }
 
     fn sample(&mut self, pass: Pass, samples: &mut Vec<u8>) -> Result<(), SourceError> {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use proctrace_wire::layout::Exit;
 
-use crate::procfs::{Files, Io, Usage};
+use crate::procfs::{Files, Io, RootId, Usage};
 use crate::sys::Tid;
 
 /// A traced task.
@@ -80,14 +80,6 @@ pub(crate) struct Place {
     pub(crate) root: Vec<u8>,
     /// None if it cannot be asked for.
     pub(crate) root_id: Option<RootId>,
-}
-
-/// Tells a root directory from all others, also from the same directory in another mount namespace: mounts have
-/// numbers of their own in each, which are not used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RootId {
-    pub(crate) mount: u64,
-    pub(crate) inode: u64,
 }
 
 impl Place {

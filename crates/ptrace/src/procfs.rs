@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 
-use crate::process::RootId;
 use crate::sys::{ProcessUsage, Tid};
 
 /// The usage of a task so far.
@@ -185,6 +184,14 @@ impl LastStatus {
                 .map(comm_of),
         }
     }
+}
+
+/// Tells a root directory from all others, also from the same directory in another mount namespace: mounts have
+/// numbers of their own in each, which are not used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RootId {
+    pub(crate) mount: u64,
+    pub(crate) inode: u64,
 }
 
 /// The files in /proc about the first task of a process that are read while it is stopped or waits to be

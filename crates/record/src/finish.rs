@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
 use proctrace_trace::{
     CgroupUsage, Ended, LossCount, PayloadUsage, Program, RecorderUsage, Trailer,
@@ -18,6 +19,9 @@ use crate::session::Session;
 /// Maximum number of drains at the end: if there are always more records, they come from tasks that
 /// keep running and are not waited for.
 const DRAINS_AT_THE_END: usize = 1000;
+
+/// Pause before a record that is still being written is looked at again.
+const UNFINISHED_PAUSE: Duration = Duration::from_millis(1);
 
 /// The result of a recording.
 #[derive(Debug)]
@@ -88,7 +92,11 @@ impl Session<'_> {
         let helper_cpu_ns = self.source.helper_cpu_ns();
         for _ in 0..DRAINS_AT_THE_END {
             if self.drain()? == 0 {
-                break;
+                if !self.source.has_unfinished() {
+                    break;
+                }
+                // Whoever writes it has lost the CPU meanwhile.
+                std::thread::sleep(UNFINISHED_PAUSE);
             }
         }
         self.intake.tell_changed_mounts();

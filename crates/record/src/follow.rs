@@ -86,6 +86,8 @@ impl Session<'_> {
                 (signal, Some(root)) => {
                     let _ = kill(root, signal);
                 }
+                // Messages to a command that is not there, or has ended.
+                (Signal::SIGUSR1 | Signal::SIGUSR2, None) => {}
                 (_, None) => return Ok(true),
             }
         }

@@ -5,10 +5,10 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr;
 
-use nix::sys::signal::SigSet;
 use nix::unistd::Pid;
 
 use crate::command::{Command, Identity};
+use crate::signals::Before;
 use crate::source::{Preparation, SourceError};
 
 /// Why a command did not start.
@@ -30,16 +30,16 @@ pub(crate) struct Held<'a> {
     pub(crate) seize: &'a mut dyn FnMut(Pid) -> Result<(), SourceError>,
 }
 
-/// Forks and executes `command` with `signal_mask`; returns after the exec.
+/// Forks and executes `command` with the signals as they were before; returns after the exec.
 ///
 /// The command inherits the recorder's terminal, process group, descriptors and directory; signal
-/// mask and SIGPIPE disposition are restored to those with which the recorder was started.
+/// mask and dispositions are restored to those with which the recorder was started.
 ///
 /// With `cgroup`, a descriptor of its directory, the command runs in that cgroup. With `held`, the
 /// child does nothing until it has been seized.
 pub(crate) fn launch(
     command: &Command,
-    signal_mask: &SigSet,
+    before: &Before,
     cgroup: Option<RawFd>,
     held: Option<Held<'_>>,
 ) -> Result<Pid, LaunchError> {
@@ -70,7 +70,7 @@ pub(crate) fn launch(
                 &arguments,
                 &shell_arguments.1,
                 &environment,
-                signal_mask,
+                before,
                 filter,
             );
             tell_and_exit(report.as_raw_fd(), why)
@@ -143,14 +143,13 @@ fn become_command(
     arguments: &Pointers,
     shell_arguments: &Pointers,
     environment: &Pointers,
-    signal_mask: &SigSet,
+    before: &Before,
     filter: &[libc::sock_filter],
 ) -> i32 {
-    // Rust ignores SIGPIPE at start-up, and an exec preserves that; programs expect to be killed by it.
-    // SAFETY: signal(2) with a constant disposition.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    // Rust ignores SIGPIPE at start-up, and an exec preserves that.
+    before.dispositions.restore();
     // SAFETY: sigprocmask(2) reads a mask that lives in the caller.
-    unsafe { libc::sigprocmask(libc::SIG_SETMASK, signal_mask.as_ref(), ptr::null_mut()) };
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, before.mask.as_ref(), ptr::null_mut()) };
     if let Some(identity) = &command.identity
         && let Err(errno) = assume(identity)
     {

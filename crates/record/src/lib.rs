@@ -34,6 +34,7 @@ mod cgroup_pattern;
 mod clock;
 mod command;
 mod count;
+mod dispositions;
 mod error;
 mod finish;
 mod follow;

@@ -66,7 +66,7 @@ fn start(
         Hold::No => None,
         Hold::UntilSeized(preparation) => Some(Held { preparation, seize: &mut seize }),
     };
-    launch(command, signals.mask_before(), cgroup, held).map_err(|error| match error {
+    launch(command, signals.before(), cgroup, held).map_err(|error| match error {
         LaunchError::Fork(source) => RecordError::Launch(source),
         LaunchError::Exec(source) => {
             let program = command.program.to_string_lossy().into_owned();

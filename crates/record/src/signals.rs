@@ -6,16 +6,37 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
 
+use crate::dispositions::{Dispositions, dispose, is_ignored};
+
 /// The signals handled by a recorder: blocked during the lifetime of this value, and delivered by
 /// descriptor.
 ///
 /// Start the recorder's threads after this, so that they inherit the blocked signals. A thread
 /// started earlier would compete for SIGCHLD and could discard it.
+///
+/// Those with which the recorder was started as ignored stay ignored, for it and for the command: so nohup(1) works.
 #[derive(Debug)]
 pub struct Signals {
     descriptor: SignalFd,
-    before: SigSet,
+    before: Before,
 }
+
+/// What the command gets back.
+#[derive(Debug)]
+pub(crate) struct Before {
+    pub(crate) mask: SigSet,
+    pub(crate) dispositions: Dispositions,
+}
+
+/// Signals that are passed on to the command. Batch systems use SIGUSR1 and SIGUSR2 to ask for a checkpoint.
+const PASSED_ON: [Signal; 6] = [
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+];
 
 /// A signal and its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,20 +53,23 @@ impl Signals {
     /// # Errors
     /// When the descriptor cannot be created.
     pub fn block() -> io::Result<Self> {
-        let mut handled = SigSet::empty();
-        for signal in
-            [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP]
-        {
-            handled.add(signal);
+        let dispositions = Dispositions::at_start();
+        if dispositions.ignores_children {
+            dispose(Signal::SIGCHLD, false);
         }
+        let mut handled = SigSet::empty();
+        handled.add(Signal::SIGCHLD);
+        // One that is blocked arrives even if it is ignored.
+        PASSED_ON.into_iter().filter(|it| !is_ignored(*it)).for_each(|it| handled.add(it));
         // Threads started from here on inherit the mask.
-        let before = handled.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let mask = handled.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        Ok(Self { descriptor: SignalFd::with_flags(&handled, flags)?, before })
+        let descriptor = SignalFd::with_flags(&handled, flags)?;
+        Ok(Self { descriptor, before: Before { mask, dispositions } })
     }
 
-    /// The signal mask for the payload.
-    pub(crate) fn mask_before(&self) -> &SigSet {
+    /// What the payload gets back.
+    pub(crate) fn before(&self) -> &Before {
         &self.before
     }
 
@@ -67,6 +91,7 @@ impl AsFd for Signals {
 impl Drop for Signals {
     fn drop(&mut self) {
         // A failure cannot be handled and does no harm: the process is about to end.
-        let _ = self.before.thread_set_mask();
+        let _ = self.before.mask.thread_set_mask();
+        dispose(Signal::SIGCHLD, self.before.dispositions.ignores_children);
     }
 }

@@ -9,6 +9,8 @@ use proctrace_wire::layout::{
 };
 use proctrace_wire::{IntoBytes, Kind};
 
+use crate::clock::boot_offset_ns;
+
 /// PT_ARGV_FIRST of wire.h: argument bytes that fit in the exec record itself.
 const ARGV_HERE_MAX: usize = 16384;
 const PATH_MAX: usize = 4095;
@@ -27,7 +29,9 @@ pub(crate) fn exec_before(attach: &Attach) -> Option<Vec<u8>> {
     let (argv, argv_bits) = arguments(&directory);
     // Last, to verify that all of the above belongs to the same process and program.
     let unchanged = link("exe")? == exe && Program::of(&directory)? == before;
-    if !unchanged || before.start_ticks != attach.start_ns / tick_ns() {
+    // /proc has the start time as this process's time namespace does.
+    let start_ns = attach.start_ns.saturating_add_signed(boot_offset_ns());
+    if !unchanged || before.start_ticks != start_ns / tick_ns() {
         return None;
     }
     let exe = truncated(exe.as_os_str().as_bytes());

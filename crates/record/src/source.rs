@@ -82,6 +82,11 @@ pub trait Source {
     /// When they cannot be read.
     fn drain(&mut self, intake: &mut Intake<'_>) -> Result<usize, SourceError>;
 
+    /// Whether there are records that are still being written, behind which the next [`drain`](Self::drain) finds more.
+    fn has_unfinished(&self) -> bool {
+        false
+    }
+
     /// Whether so many records have arrived since the last [`drain`](Self::drain) that the next one
     /// is due immediately.
     fn is_behind(&self) -> bool {

@@ -95,7 +95,7 @@ fn a_daemon_outlives_the_grace() {
     let place = Place::new();
     let mut source = replaying("tour-3");
     let command = shell(&daemon("exec sleep 600", &place.file("pid")), &source);
-    let options = Options { grace: Duration::from_millis(300), ..options() };
+    let options = Options { grace: Duration::from_secs(2), ..options() };
     let mut kept = Kept::default();
     let finished = run(&mut source, Some(&command), &options, &mut kept).unwrap();
     let pid = place.number("pid");

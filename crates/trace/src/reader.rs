@@ -16,6 +16,9 @@ use crate::writer::BYTE_ORDER;
 use crate::{FORMAT_VERSION, MAGIC};
 
 pub(crate) const PREFIX_BYTES: usize = 24;
+/// Only headers of blocks are read through the buffer, and most blocks are skipped: a larger one would read much of them
+/// all the same.
+const BUFFER_BYTES: usize = 1 << 12;
 
 /// Returns the blocks of a trace in file order.
 ///
@@ -63,7 +66,7 @@ impl Reader<BufReader<File>> {
         if file.metadata().map_err(unreadable)?.is_dir() {
             return Err(unreadable(io::ErrorKind::IsADirectory.into()));
         }
-        Self::new(BufReader::with_capacity(1 << 16, file), path)
+        Self::new(BufReader::with_capacity(BUFFER_BYTES, file), path)
     }
 }
 
@@ -77,7 +80,7 @@ impl Reader<BufReader<File>> {
         if (this.dev(), this.ino()) != (other.dev(), other.ino()) {
             return None;
         }
-        let mut input = BufReader::with_capacity(1 << 16, file);
+        let mut input = BufReader::with_capacity(BUFFER_BYTES, file);
         input.seek(SeekFrom::Start(self.blocks_at)).ok()?;
         Some(Self {
             path: self.path.clone(),
