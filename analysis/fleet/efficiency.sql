@@ -1,6 +1,7 @@
--- Efficiency by site and release: CPU time over the time of the cores that jobs had.
+-- Efficiency by site and release: CPU time over the time of the cores that jobs had, to the end of the last process.
 WITH known AS (
-  SELECT coalesce(site, '-') AS site, coalesce(release, '-') AS release, cpu_us, wall_us * cores AS capacity_us, exit_code
+  SELECT coalesce(site, '-') AS site, coalesce(release, '-') AS release, cpu_us,
+    CASE WHEN recorded_us > wall_us THEN recorded_us ELSE wall_us END * cores AS capacity_us, exit_code
   FROM jobs
   WHERE cpu_us IS NOT NULL AND wall_us IS NOT NULL AND cores IS NOT NULL
 ),

@@ -127,6 +127,30 @@ impl Scene {
         self
     }
 
+    /// A process is found that has existed for this long.
+    pub(crate) fn there_before(&mut self, at_ns: u64, task: u32, for_ns: u64) -> &mut Self {
+        self.there_before_with(at_ns, task, BEGIN_NS + at_ns - for_ns, |_| ())
+    }
+
+    /// The same, with its start as recorded, 0 if it is not, and further changes to the record.
+    pub(crate) fn there_before_with(
+        &mut self,
+        at_ns: u64,
+        task: u32,
+        start_ns: u64,
+        more: impl FnOnce(&mut Attach),
+    ) -> &mut Self {
+        let known = TaskState { process: task, parent: 0, ended: false, waited: (0, 0) };
+        assert!(self.tasks.insert(task, known).is_none());
+        let mut attach = Attach::new_zeroed();
+        attach.head = self.head(Kind::Attach, size_of::<Attach>(), task, at_ns);
+        (attach.process, attach.tgid, attach.tid) = (task, pid_of(task), pid_of(task));
+        attach.start_ns = start_ns;
+        more(&mut attach);
+        self.put(Stream::Lifecycle, attach.as_bytes(), &[]);
+        self
+    }
+
     /// A process is born.
     pub(crate) fn fork(&mut self, at_ns: u64, parent: u32, child: u32) -> &mut Self {
         self.born(at_ns, parent, child, child)
@@ -313,11 +337,34 @@ impl Scene {
         at_ns: u64,
         process: u32,
         signal: u16,
+        sender: (u32, &str),
+    ) -> &mut Self {
+        self.signal_of_code(at_ns, process, signal, 0, sender)
+    }
+
+    /// A signal that the kernel sends on its own account (`SI_KERNEL`), in the context of another process.
+    pub(crate) fn signal_by_kernel(
+        &mut self,
+        at_ns: u64,
+        process: u32,
+        signal: u16,
+        context: (u32, &str),
+    ) -> &mut Self {
+        self.signal_of_code(at_ns, process, signal, 0x80, context)
+    }
+
+    fn signal_of_code(
+        &mut self,
+        at_ns: u64,
+        process: u32,
+        signal: u16,
+        code: i32,
         (sender, name): (u32, &str),
     ) -> &mut Self {
         let mut sent = layout::Signal::new_zeroed();
         sent.head = self.head(Kind::Signal, size_of::<layout::Signal>(), process, at_ns);
         (sent.process, sent.tgid, sent.signal) = (process, pid_of(process), signal);
+        sent.code = code;
         (sent.sender, sent.sender_tgid) = (sender, if sender == 0 { 1 } else { pid_of(sender) });
         sent.sender_comm[..name.len()].copy_from_slice(name.as_bytes());
         self.put(Stream::Lifecycle, sent.as_bytes(), &[]);

@@ -1,5 +1,6 @@
 //! `detached-cpu`: CPU time of processes that outlive their parent, and for which nothing of the job waits.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Advice, Gain, counted, time};
@@ -9,6 +10,7 @@ use super::evidence::{Evidence, first_word, more, short};
 use crate::books::detached::is_detached;
 use crate::recording::bins::Bins;
 use crate::recording::fast::Bits;
+use crate::recording::tracks::Track;
 
 /// What processes of one command line did after their parents had ended.
 #[derive(Default)]
@@ -59,14 +61,14 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
 struct Courses<'e, 'a> {
     evidence: &'e Evidence<'a>,
     bins: &'a Bins,
-    /// CPU time by bin, of the processes that have a course.
-    of_process: BTreeMap<u32, &'a [f32]>,
+    /// Of the processes that have a course.
+    of_process: BTreeMap<u32, &'a Track>,
 }
 
 impl<'e, 'a> Courses<'e, 'a> {
     fn of(evidence: &'e Evidence<'a>) -> Self {
         let tracks = evidence.recording.tracks.iter();
-        let of_process = tracks.map(|track| (track.process as u32, &track.cpu_ns[..])).collect();
+        let of_process = tracks.map(|track| (track.process as u32, track)).collect();
         Self { evidence, bins: &evidence.recording.bins, of_process }
     }
 
@@ -90,11 +92,13 @@ impl<'e, 'a> Courses<'e, 'a> {
         let first = self.bins.bin_of(time_ns);
         let width_ns = self.bins.width_ns;
         let begin_ns = self.bins.start_ns.saturating_add(width_ns.saturating_mul(first as u64));
-        let within = course.get(first).map_or(0.0, |cpu_ns| {
-            f64::from(*cpu_ns) * part(begin_ns, begin_ns.saturating_add(width_ns))
-        });
-        let later: f64 = course.iter().skip(first + 1).map(|cpu_ns| f64::from(*cpu_ns)).sum();
-        ((within + later) as u64).min(cpu_ns)
+        let part_of_first = part(begin_ns, begin_ns.saturating_add(width_ns));
+        let of_bin = |(bin, cpu_ns): (usize, f64)| match bin.cmp(&first) {
+            Ordering::Less => 0.0,
+            Ordering::Equal => cpu_ns * part_of_first,
+            Ordering::Greater => cpu_ns,
+        };
+        (course.bins().map(of_bin).sum::<f64>() as u64).min(cpu_ns)
     }
 }
 
@@ -134,5 +138,5 @@ fn advice(evidence: &Evidence<'_>, line: &str, left: &Left) -> Option<Found> {
         check: "record again: `report --section detached` does not list it".into(),
         ..Advice::default()
     };
-    Some(Found::less(processes, advice))
+    Some(Found::instead(processes, advice))
 }

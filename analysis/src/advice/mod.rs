@@ -38,6 +38,9 @@ pub use self::rules::AdviceRules;
 use crate::path::CriticalPath;
 use crate::recording::Recording;
 
+/// Instead of the number of a parent or a forker that is not known.
+const NOBODY: u32 = u32::MAX;
+
 /// A piece of advice, and the processes that it is about.
 #[derive(Debug)]
 struct Found {
@@ -52,8 +55,10 @@ struct Found {
 enum Effect {
     /// They are not started.
     Removed,
-    /// They are not started, or do less, but something takes their place.
+    /// They are not started, but something takes their place.
     Replaced,
+    /// They still run, and do less.
+    Reduced,
     /// They still run, at other times.
     Kept,
 }
@@ -66,6 +71,11 @@ impl Found {
 
     /// Advice after which these processes do less.
     fn less(processes: Vec<u32>, advice: Advice) -> Self {
+        Self { advice, processes, effect: Effect::Reduced }
+    }
+
+    /// Advice after which something else does what these processes did.
+    fn instead(processes: Vec<u32>, advice: Advice) -> Self {
         Self { advice, processes, effect: Effect::Replaced }
     }
 
@@ -97,7 +107,10 @@ pub(crate) fn advise_along(
 }
 
 fn advised(evidence: &Evidence<'_>, rules: &AdviceRules) -> Advised {
-    let found = ranked(find(evidence, rules), evidence);
+    advised_of(evidence, ranked(find(evidence, rules), evidence))
+}
+
+fn advised_of(evidence: &Evidence<'_>, found: Vec<Found>) -> Advised {
     Advised {
         together: together::gain(evidence, &found),
         wall_ns: evidence.wall_ns,

@@ -1,10 +1,14 @@
 //! What the wall time would be if some tasks took no time: the recorded order of births, sleeps and wake-ups,
 //! carried out again with other durations.
 
+use std::cell::{Cell, RefCell};
+
 use proctrace_wire::WaitFor;
 
+use super::NOBODY;
 use crate::recording::Recording;
 use crate::recording::fast::Bits;
+use crate::recording::order::in_order;
 use crate::recording::waits::{Wait, Waker};
 
 /// What is taken out of the recording.
@@ -27,10 +31,17 @@ pub(crate) enum Cut<'a> {
 /// counts as running, so that the gain tends to be too small.
 #[derive(Debug)]
 pub(crate) struct Model<'a> {
-    recording: &'a Recording,
-    steps: Vec<Moment>,
+    steps: Steps<'a>,
+    first_ns: u64,
+    order: Vec<u32>,
+    /// Who forked each task, or [`NOBODY`].
+    forkers: Vec<u32>,
     /// The task that ends the command, and when.
     last: (usize, u64),
+    /// The wall time if nothing is cut; computed with the first answer.
+    today_ns: Cell<Option<u64>>,
+    /// Memory for where tasks are, reused by each question: it is as large as all tasks.
+    reused: RefCell<Vec<At>>,
 }
 
 /// What happens to a wait or to a task, by its index. At the same time in this order: a task that is woken by
@@ -44,37 +55,42 @@ enum Step {
     Birth(u32),
 }
 
-/// A step and its time as one number, in the order of time and then of steps. There are millions of them, and numbers
-/// are sorted several times as fast as pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Moment(u128);
+/// The steps by number: first the births of all tasks, then the ends of all waits.
+#[derive(Debug)]
+struct Steps<'a> {
+    /// Copied, since each question reads all of them, and a task is ten times as large.
+    births_ns: Vec<u64>,
+    waits: &'a [Wait],
+}
 
-impl Moment {
-    fn new(time_ns: u64, step: Step) -> Self {
-        let (kind, index) = match step {
-            Step::Awake(wait) => (0, wait),
-            Step::Woken(wait) => (1, wait),
-            Step::Birth(task) => (2, task),
-        };
-        Self(u128::from(time_ns) << 64 | kind << 32 | u128::from(index))
+impl<'a> Steps<'a> {
+    fn of(recording: &'a Recording) -> Self {
+        let births_ns = recording.tasks.iter().map(|task| task.born_ns).collect();
+        Self { births_ns, waits: &recording.waits }
     }
 
-    fn time_ns(self) -> u64 {
-        (self.0 >> 64) as u64
+    fn count(&self) -> u32 {
+        u32::try_from(self.births_ns.len() + self.waits.len()).unwrap_or(u32::MAX)
     }
 
-    fn step(self) -> Step {
-        let index = self.0 as u32;
-        match (self.0 >> 32) as u32 {
-            0 => Step::Awake(index),
-            1 => Step::Woken(index),
-            _ => Step::Birth(index),
+    #[inline]
+    fn get(&self, number: u32) -> (u64, Step) {
+        let at = number as usize;
+        match self.births_ns.get(at) {
+            Some(born_ns) => (*born_ns, Step::Birth(number)),
+            None => {
+                let wait = at - self.births_ns.len();
+                let Wait { woken_ns, waker, .. } = self.waits[wait];
+                let by_task = matches!(waker, Waker::Task(_));
+                let wait = wait as u32;
+                (woken_ns, if by_task { Step::Woken(wait) } else { Step::Awake(wait) })
+            }
         }
     }
 }
 
 /// Where a task is: at `then_ns` in the recording, and at `now_ns` without what was cut.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct At {
     then_ns: u64,
     now_ns: u64,
@@ -82,60 +98,87 @@ struct At {
 
 impl<'a> Model<'a> {
     pub(crate) fn of(recording: &'a Recording, last: (usize, u64)) -> Self {
-        let mut steps = Vec::with_capacity(recording.tasks.len() + recording.waits.len());
-        for (task, number) in recording.tasks.iter().zip(0..) {
-            steps.push(Moment::new(task.born_ns, Step::Birth(number)));
+        let steps = Steps::of(recording);
+        let order =
+            in_order(steps.count(), |number| steps.get(number).0, |number| steps.get(number));
+        let forker = |task| recording.forker_of(task).and_then(|forker| u32::try_from(forker).ok());
+        let tasks = 0..recording.tasks.len();
+        let forkers = tasks.map(|task| forker(task).unwrap_or(NOBODY)).collect();
+        Self {
+            steps,
+            first_ns: recording.first_ns,
+            order,
+            forkers,
+            last,
+            today_ns: Cell::new(None),
+            reused: RefCell::default(),
         }
-        for (wait, number) in recording.waits.iter().zip(0..) {
-            let by_task = matches!(wait.waker, Waker::Task(_));
-            let step = if by_task { Step::Woken(number) } else { Step::Awake(number) };
-            steps.push(Moment::new(wait.woken_ns, step));
-        }
-        steps.sort_unstable();
-        Self { recording, steps, last }
     }
 
-    /// The time from the first record to the end of the command without what is cut.
-    pub(crate) fn wall_ns(&self, cut: Cut<'_>) -> u64 {
-        let first_ns = self.recording.first_ns;
-        let start = |task: &crate::recording::process::Task| At {
-            then_ns: task.born_ns.max(first_ns),
-            now_ns: task.born_ns.max(first_ns),
+    /// How much earlier the command ends without what is cut.
+    pub(crate) fn earlier_ns(&self, cut: Cut<'_>) -> u64 {
+        let (wall_ns, in_order) = self.wall_ns(cut);
+        let today_ns = match self.today_ns.get() {
+            Some(today_ns) => today_ns,
+            None if in_order => self.last.1.saturating_sub(self.first_ns),
+            None => self.wall_ns(Cut::Nothing).0,
         };
-        let mut replay = Replay { cut, tasks: self.recording.tasks.iter().map(start).collect() };
-        for moment in &self.steps {
-            let time_ns = moment.time_ns();
-            match moment.step() {
+        self.today_ns.set(Some(today_ns));
+        today_ns.saturating_sub(wall_ns)
+    }
+
+    /// The time from the first record to the end of the command without what is cut, and whether no task was needed at a
+    /// time that it had passed already: then nothing changes if nothing is cut.
+    pub(super) fn wall_ns(&self, cut: Cut<'_>) -> (u64, bool) {
+        let first_ns = self.first_ns;
+        let start = |born_ns: &u64| {
+            let born_ns = (*born_ns).max(first_ns);
+            At { then_ns: born_ns, now_ns: born_ns }
+        };
+        let mut tasks = self.reused.take();
+        tasks.clear();
+        tasks.extend(self.steps.births_ns.iter().map(start));
+        let mut replay = Replay { cut, tasks, in_order: true };
+        for number in &self.order {
+            let (time_ns, step) = self.steps.get(*number);
+            match step {
                 Step::Birth(task) => {
-                    if let Some(forker) = self.recording.forker_of(task as usize) {
-                        let now_ns = replay.advance(forker, time_ns);
+                    let forker = self.forkers[task as usize];
+                    if forker != NOBODY {
+                        let now_ns = replay.advance(forker as usize, time_ns);
                         replay.tasks[task as usize] = At { then_ns: time_ns, now_ns };
                     }
                 }
                 Step::Awake(wait) | Step::Woken(wait) => {
-                    replay.wake(&self.recording.waits[wait as usize])
+                    replay.wake(&self.steps.waits[wait as usize])
                 }
             }
         }
-        replay.advance(self.last.0, self.last.1).saturating_sub(first_ns)
+        let (last, end_ns) = self.last;
+        let wall_ns = replay.advance(last, end_ns).saturating_sub(first_ns);
+        self.reused.replace(replay.tasks);
+        (wall_ns, replay.in_order)
     }
 }
 
 struct Replay<'a> {
     cut: Cut<'a>,
     tasks: Vec<At>,
+    /// No task was asked where it had been at a time before its own. Clocks of two CPUs may differ, and waits overlap in a
+    /// broken trace.
+    in_order: bool,
 }
 
 impl Replay<'_> {
     /// Lets a task run until a time of the recording, and returns when that is now.
     fn advance(&mut self, task: usize, then_ns: u64) -> u64 {
-        let runs = !matches!(self.cut, Cut::Tasks(tasks) if tasks.contains(task));
         let at = &mut self.tasks[task];
         if then_ns > at.then_ns {
-            let more_ns = if runs { then_ns - at.then_ns } else { 0 };
+            let more_ns = if self.cut.runs(task) { then_ns - at.then_ns } else { 0 };
             at.now_ns = at.now_ns.saturating_add(more_ns);
             at.then_ns = then_ns;
         }
+        self.in_order &= then_ns == at.then_ns;
         at.now_ns
     }
 
@@ -146,19 +189,27 @@ impl Replay<'_> {
             Waker::Task(waker) if waker != wait.task => {
                 self.advance(waker as usize, wait.woken_ns).max(asleep_ns)
             }
-            _ if self.sleeps(wait) => asleep_ns.saturating_add(wait.woken_ns - wait.since_ns),
+            _ if self.cut.sleeps(wait) => asleep_ns.saturating_add(wait.woken_ns - wait.since_ns),
             _ => asleep_ns,
         };
-        let for_cpu_ns = if self.waits_for_cpu(task) { wait.until_ns - wait.woken_ns } else { 0 };
+        let waits = self.cut.waits_for_cpu(task);
+        let for_cpu_ns = if waits { wait.until_ns - wait.woken_ns } else { 0 };
         let at = &mut self.tasks[task];
         if wait.until_ns >= at.then_ns {
             *at = At { then_ns: wait.until_ns, now_ns: woken_ns.saturating_add(for_cpu_ns) };
         }
     }
+}
+
+impl Cut<'_> {
+    /// Whether what a task does itself takes its time.
+    fn runs(&self, task: usize) -> bool {
+        !matches!(self, Cut::Tasks(tasks) if tasks.contains(task))
+    }
 
     /// Whether a sleep that no task ended takes its time.
     fn sleeps(&self, wait: &Wait) -> bool {
-        match self.cut {
+        match self {
             Cut::Tasks(tasks) => !tasks.contains(wait.task as usize),
             Cut::Timers(tasks) => {
                 wait.waits_for != WaitFor::Timer || !tasks.contains(wait.task as usize)
@@ -168,7 +219,7 @@ impl Replay<'_> {
     }
 
     fn waits_for_cpu(&self, task: usize) -> bool {
-        match self.cut {
+        match self {
             Cut::Tasks(tasks) => !tasks.contains(task),
             Cut::Nothing | Cut::Timers(_) => true,
             Cut::CpuWaits => false,
@@ -181,23 +232,53 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::{BEGIN_NS, MS, Scene};
 
-    fn step() -> impl Strategy<Value = Step> {
-        let kinds: [fn(u32) -> Step; 3] = [Step::Awake, Step::Woken, Step::Birth];
-        (0..3_usize, any::<u32>()).prop_map(move |(kind, index)| kinds[kind](index))
+    /// Four tasks that are born one after the other.
+    fn family() -> Recording {
+        let mut scene = Scene::new(2, 10 * MS);
+        scene.exec(0, 1, "/bin/sh", (0, 0)).fork(MS, 1, 2).fork(2 * MS, 2, 3).thread(3 * MS, 1, 4);
+        for task in [4, 3, 2] {
+            scene.exit((90 - u64::from(task)) * MS, task, (0, 0));
+        }
+        scene.exit(100 * MS, 1, (0, 0)).load(Some((100 * MS, 0, 0)))
+    }
+
+    fn any_wait() -> impl Strategy<Value = Wait> {
+        let waker = prop_oneof![
+            2 => (0..4_u32).prop_map(Waker::Task),
+            1 => Just(Waker::Interrupt),
+            1 => Just(Waker::None),
+        ];
+        let times = proptest::array::uniform3((0..11_u64).prop_map(|at| BEGIN_NS + at * 10 * MS));
+        (0..4_u32, waker, times).prop_map(|(task, waker, mut times)| {
+            times.sort_unstable();
+            let [since_ns, woken_ns, until_ns] = times;
+            let waits_for = WaitFor::Futex;
+            Wait { task, waits_for, waker, waker_ended: false, since_ns, woken_ns, until_ns }
+        })
     }
 
     proptest! {
         #[test]
-        fn moments_have_the_order_of_their_times_and_steps(
-            one in (any::<u64>(), step()),
-            other in (any::<u64>(), step()),
-            at_once: bool,
+        fn nothing_changes_if_nothing_is_cut(
+            sets in proptest::collection::vec(proptest::collection::vec(any_wait(), 0..6), 64)
         ) {
-            let other = if at_once { (one.0, other.1) } else { other };
-            let [first, second] = [one, other].map(|(time_ns, step)| Moment::new(time_ns, step));
-            prop_assert_eq!((first.time_ns(), first.step()), one);
-            prop_assert_eq!(first.cmp(&second), one.cmp(&other));
+            let mut recording = family();
+            let end_ns = BEGIN_NS + 100 * MS;
+            let mut in_order = 0;
+            for mut waits in sets {
+                waits.sort_unstable_by_key(|wait| (wait.task, wait.until_ns, wait.since_ns));
+                recording.waits = waits;
+                let model = Model::of(&recording, (0, end_ns));
+                let (wall_ns, is_in_order) = model.wall_ns(Cut::Nothing);
+                if is_in_order {
+                    prop_assert_eq!(wall_ns, end_ns - recording.first_ns);
+                    in_order += 1;
+                }
+                prop_assert_eq!(model.earlier_ns(Cut::Nothing), 0);
+            }
+            prop_assert!(in_order > 0);
         }
     }
 }

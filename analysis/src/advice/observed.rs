@@ -1,28 +1,32 @@
 //! What was predicted from one recording, and what a recording of the changed job shows.
 
-use proctrace_findings::{Advised, Observed, ObservedAdvice};
+use proctrace_findings::{Advice, Concerned, Left, Observed, ObservedAdvice};
 
-use super::evidence::{Evidence, runs};
+use super::evidence::Evidence;
+use super::rules::AdviceRules;
+use super::{Effect, Found, advised_of, find, ranked};
 use crate::recording::Recording;
 
-/// Compares both recordings, for the commands of each piece of advice and as a whole.
-pub fn observed(before: &Recording, after: &Recording, predicted: Advised) -> Observed {
-    let (before, after) = (Evidence::of(before, 0.0), Evidence::of(after, 0.0));
-    let observe = |advice: proctrace_findings::Advice| {
-        let (processes_before, commands_cpu_before_ns, commands_path_before_ns) =
-            of_commands(&before, &advice.commands);
-        let (processes_after, commands_cpu_after_ns, commands_path_after_ns) =
-            of_commands(&after, &advice.commands);
-        ObservedAdvice {
-            advice,
-            processes_before,
-            processes_after,
-            commands_cpu_before_ns,
-            commands_cpu_after_ns,
-            commands_path_before_ns,
-            commands_path_after_ns,
-        }
-    };
+/// Compares both recordings as a whole, and looks for the advice of the first, which pays at least this part, in the
+/// second: what is found there by the same rules is what is left of it.
+pub fn observed(
+    before: &Recording,
+    after: &Recording,
+    rules: &AdviceRules,
+    min_percent: f64,
+) -> Observed {
+    let (before, after) = (Evidence::of(before, min_percent), Evidence::of(after, 0.0));
+    let found = ranked(find(&before, rules), &before);
+    let mut left: Vec<Option<Found>> = find(&after, rules).into_iter().map(Some).collect();
+    let compared: Vec<(Option<Left>, Option<Concerned>)> = found
+        .iter()
+        .map(|found| {
+            let same = take_same(&mut left, &found.advice);
+            (same.as_ref().map(left_of), concerned((&before, found), (&after, same.as_ref())))
+        })
+        .collect();
+    let predicted = advised_of(&before, found);
+    let advice = predicted.advice.into_iter().zip(compared);
     Observed {
         wall_before_ns: before.wall_ns,
         wall_after_ns: after.wall_ns,
@@ -30,26 +34,50 @@ pub fn observed(before: &Recording, after: &Recording, predicted: Advised) -> Ob
         cpu_after_ns: after.cpu_ns,
         peak_before_bytes: before.peak_bytes(),
         peak_after_bytes: after.peak_bytes(),
-        min_percent: predicted.min_percent,
+        min_percent,
         together: predicted.together,
-        advice: predicted.advice.into_iter().map(observe).collect(),
+        advice: advice
+            .map(|(advice, (left, concerned))| ObservedAdvice { advice, left, concerned })
+            .collect(),
     }
 }
 
-/// Number of processes that ran one of the commands last, their CPU time, and their time on the critical path,
-/// if there is one.
-fn of_commands(evidence: &Evidence<'_>, commands: &[String]) -> (u64, u64, Option<u64>) {
-    let templates = &evidence.recording.templates;
-    let is_one = |line: &String| commands.iter().any(|command| runs(line, command));
-    let concerned: Vec<bool> = templates.iter().map(is_one).collect();
-    let (mut processes, mut cpu_ns, mut path_ns) = (0, 0_u64, 0_u64);
-    for (number, process) in evidence.processes() {
-        let run = process.run().and_then(|run| evidence.recording.runs.get(run as usize));
-        if run.is_some_and(|run| process.execs > 0 && concerned[run.template as usize]) {
-            processes += 1;
-            cpu_ns = cpu_ns.saturating_add(process.cpu.total_ns());
-            path_ns = path_ns.saturating_add(evidence.path_ns[number as usize]);
-        }
+/// Takes the advice out that says the same: in the same words if there is one, else about the same commands.
+fn take_same(left: &mut [Option<Found>], advice: &Advice) -> Option<Found> {
+    let place = |is_same: &dyn Fn(&Advice) -> bool| {
+        left.iter().position(|found| {
+            let found = found.as_ref().filter(|found| found.advice.kind == advice.kind);
+            found.is_some_and(|found| is_same(&found.advice))
+        })
+    };
+    let of_commands =
+        |other: &Advice| other.commands.iter().any(|command| advice.commands.contains(command));
+    let at = place(&|other| other.what == advice.what && other.commands == advice.commands)
+        .or_else(|| place(&of_commands))
+        .or_else(|| place(&|other| other.what == advice.what))?;
+    left[at].take()
+}
+
+fn left_of(found: &Found) -> Left {
+    let Advice { wall_ns, cpu_ns, memory_bytes, .. } = found.advice;
+    Left { wall_ns, cpu_ns, memory_bytes }
+}
+
+/// The processes of both, unless they still run once the advice is taken.
+fn concerned(
+    (before, found): (&Evidence<'_>, &Found),
+    (after, same): (&Evidence<'_>, Option<&Found>),
+) -> Option<Concerned> {
+    if !matches!(found.effect, Effect::Removed | Effect::Replaced) {
+        return None;
     }
-    (processes, cpu_ns, evidence.path.is_some().then_some(path_ns))
+    let processes_after = same.map_or(&[][..], |found| &found.processes);
+    Some(Concerned {
+        processes_before: found.processes.len() as u64,
+        processes_after: processes_after.len() as u64,
+        cpu_before_ns: before.cpu_ns_of(&found.processes),
+        cpu_after_ns: after.cpu_ns_of(processes_after),
+        path_before_ns: before.path_ns_of(&found.processes),
+        path_after_ns: after.path_ns_of(processes_after),
+    })
 }

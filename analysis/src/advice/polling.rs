@@ -200,7 +200,7 @@ fn advice(
         check: "record again: the sleeps are gone, and `advise --against` shows the gain".into(),
         ..Advice::default()
     };
-    Some(Found::less(processes, advice))
+    Some(Found::instead(processes, advice))
 }
 
 /// By how much a wait lasts longer than it has to.

@@ -8,7 +8,7 @@ use proctrace_wire::Family;
 use proctrace_wire::escape::to_text;
 
 use super::Found;
-use super::evidence::{Evidence, first_word, less, more, most, short};
+use super::evidence::{Evidence, first_word, less, more, most, short, with_work_beside};
 use crate::load::starts::is_library;
 use crate::recording::fast::FastMap;
 use crate::recording::misses::MissKind;
@@ -25,9 +25,6 @@ const TIMED_MIN: u64 = 10;
 /// 2.2 to 2.7 times as long.
 const OPEN_AND_CLOSE: f64 = 1.8;
 const OPEN_READ_AND_CLOSE: f64 = 2.7;
-/// The caller's own work for a failed look-up, and that of the recorder outside of what it times, at most, in relation
-/// to the time that the look-up takes.
-const BESIDE_PERCENT: u64 = 50;
 /// Files that are named.
 const NAMED: usize = 3;
 /// What is there is made when it is read: it is read again because it changes.
@@ -37,7 +34,7 @@ const MADE_WHEN_READ: [&[u8]; 3] = [b"/proc/", b"/sys/", b"/dev/"];
 ///
 /// Failed: with E, the failed look-ups of each path beyond one for each process that looks in that directory, and t, the
 /// mean duration of the timed ones there: CPU, middle E t; low at the lower end of the 95 % interval; high at its upper
-/// end and half more. Opens: with E, the opens of each file by each process but the first, and t, the mean duration
+/// end and half more, at least 0.5 µs each, at most the CPU time of these processes. Opens: with E, the opens of each file by each process but the first, and t, the mean duration
 /// of failed opens: low E t, middle 1.8 E t, with the close, high 2.7 E t, with a read; without timed ones t is between
 /// 0.8 and 3 µs. Wall: the same, for the part of the
 /// processes' lives on the critical path; middle and high times [`Evidence::stretch`].
@@ -148,15 +145,15 @@ fn cost(evidence: &Evidence<'_>, again: &Again, number: u64) -> Option<Gain> {
     let cost = times.cost()?;
     let part =
         |ns: u64| (u128::from(ns) * u128::from(number) / u128::from(again.count.max(1))) as u64;
-    let high_ns = part(cost.high_ns);
-    let high_ns = high_ns.saturating_add(high_ns / 100 * BESIDE_PERCENT);
+    let high_ns = with_work_beside(number as f64, part(cost.high_ns));
     let gain = Gain::new(less(part(cost.low_ns)), part(cost.total_ns), more(high_ns));
     evidence.pays(gain.middle, gain.middle).then_some(gain)
 }
 
 fn failed_advice(evidence: &Evidence<'_>, (_, error, family): Key, again: Again) -> Option<Found> {
     let repeated: u64 = again.repeated.iter().map(|(_, number)| number).sum();
-    let cpu = cost(evidence, &again, repeated)?;
+    let own_ns = evidence.cpu_ns_of(&again.processes);
+    let cpu = cost(evidence, &again, repeated)?.at_most(more(own_ns));
     let paths = again.repeated.len() as u64;
     let call = Family::ALL.get(usize::from(family)).map_or("look-up", |family| family.name());
     let advice = Advice {
@@ -176,7 +173,7 @@ fn failed_advice(evidence: &Evidence<'_>, (_, error, family): Key, again: Again)
         cpu_ns: cpu.at_most(evidence.cpu_ns),
         method: "the mean duration of the timed look-ups in that directory, times those of each \
                  path beyond one for each process, with the interval of the mean; high has half \
-                 more, for the caller's own work; wall: the part of the processes' lives on the \
+                 more, at least 0.5 µs each, for the caller's own work; wall: the part of the processes' lives on the \
                  critical path, with their waits for a CPU (middle, high)"
             .into(),
         risk: "the file may be made in the meantime".into(),

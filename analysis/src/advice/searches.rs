@@ -7,7 +7,7 @@ use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 
 use super::Found;
-use super::evidence::{Evidence, less, more, most};
+use super::evidence::{Evidence, less, more, most, with_work_beside};
 use crate::load::starts::is_library;
 use crate::recording::fast::FastMap;
 use crate::recording::names::{base, directory};
@@ -15,9 +15,6 @@ use crate::recording::names::{base, directory};
 /// Failed look-ups of one start that stay with one directory of links: its sub-directories for CPU capabilities,
 /// opened and then asked for, and /etc/ld.so.preload. glibc before 2.37; later ones make 7.
 const STAY: u64 = 24;
-/// The dynamic linker's own work for a failed look-up, and that of the recorder outside of what it times, at
-/// most, in relation to the time that the look-up takes. Measured: 0.2 to 0.5.
-const BESIDE_PERCENT: u64 = 50;
 /// What is named.
 const NAMED: usize = 3;
 
@@ -44,7 +41,7 @@ struct Searches {
 ///
 /// With t, the mean duration of a failed open of a library, from the timed ones, N, the failed look-ups at starts,
 /// and A, those beyond 24 for each start: CPU, middle A t; low A t at the lower end of the 95 % interval of t; high
-/// N t at its upper end and half more, for the linker's own work. Wall: the same, for the part of each
+/// N t at its upper end and half more, at least 0.5 µs each, for the linker's own work. Wall: the same, for the part of each
 /// process's life on the critical path; middle and high times [`Evidence::stretch`]; high at least that of the CPU
 /// time and all waits of these processes for a CPU, as shorter ones may not have to wait.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
@@ -101,7 +98,7 @@ fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
         Gain::new(
             less((low * each(cost.low_ns)) as u64),
             (middle * each(cost.total_ns)) as u64,
-            more(most_ns.saturating_add(most_ns / 100 * BESIDE_PERCENT)),
+            more(with_work_beside(high, most_ns)),
         )
     };
     let (all, avoidable) = (searches.all as f64, searches.avoidable as f64);
@@ -131,8 +128,8 @@ fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
     let advice = Advice {
         kind: "search-in-vain",
         what:
-            "Search fewer directories for libraries: shorten LD_LIBRARY_PATH, or put one directory \
-               of links first (`proctrace libs --farm`)"
+            "Search fewer directories for libraries: shorten LD_LIBRARY_PATH, or replace it by one \
+               directory of links (`proctrace libs` compares these)"
                 .into(),
         evidence: format!(
             "{} of the dynamic linker in {}, {} each ({} of them timed), in {}: {}; by {}",
@@ -150,7 +147,7 @@ fn advice(evidence: &Evidence<'_>, searches: Searches) -> Option<Found> {
         method: format!(
             "the mean duration of the timed look-ups, times those beyond {STAY} for each start (low: \
              lower end of its interval), or all of them, at the upper end of the interval and half \
-             more for the linker's own work (high); wall: of that, the part of each process's life \
+             more, at least 0.5 µs each, for the linker's own work (high); wall: of that, the part of each process's life \
              on the critical path, with its waits for a CPU (middle), or all of these (high)"
         ),
         risk: "another library of the same name may be found; links must follow upgrades".into(),

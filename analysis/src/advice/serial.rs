@@ -15,8 +15,11 @@ const PART_OF_WALL: u64 = 200;
 /// Nor is one that takes less time than this.
 const CHILD_MIN_NS: u64 = 20_000_000;
 const MAKES: [&str; 2] = ["make", "gmake"];
+/// Commands that choose the CPUs of others.
+const PINS: [&str; 2] = ["taskset", "numactl"];
 
-/// Per spawner process: a row of children of the same command, or of any if it is make.
+/// Per spawner process: a row of children of the same command, or of any if it is make. All rows of makes that leave
+/// as many cores idle are one: S - L and S/k of each are added up.
 ///
 /// The time of a child is its own on the critical path, and that of the sleeps there with which its parent looks
 /// again and again whether it has ended. With S, the time of the row, L, that of its longest child, and k cores that are idle
@@ -26,7 +29,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     if evidence.path.is_none() {
         return Vec::new();
     }
-    let mut found = Vec::new();
+    let (mut found, mut makes) = (Vec::new(), Vec::<Vec<Stretch>>::new());
     let timers = evidence.timers();
     for (process, _) in evidence.processes() {
         if evidence.children(process).len() < CHILDREN_MIN
@@ -40,9 +43,16 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
             sleeps: sleeps(evidence, &timers, process),
         };
         for row in rows(evidence, &parent) {
-            found.extend(advice(evidence, &parent, &row));
+            let Some(stretch) = Stretch::of(evidence, &parent, &row) else { continue };
+            // As many of them as have as many cores.
+            match makes.iter_mut().find(|of| stretch.is_make && of[0].cores == stretch.cores) {
+                Some(of) => of.push(stretch),
+                None if stretch.is_make => makes.push(vec![stretch]),
+                None => found.extend(advice(evidence, &[stretch])),
+            }
         }
     }
+    found.extend(makes.iter().filter_map(|of| advice(evidence, of)));
     found
 }
 
@@ -132,63 +142,115 @@ fn at_once(evidence: &Evidence<'_>, parent: &Parent) -> Bits {
     at_once
 }
 
-fn advice(evidence: &Evidence<'_>, parent: &Parent, row: &[(u32, u64)]) -> Option<Found> {
-    let sum_ns: u64 = row.iter().map(|(_, on_path_ns)| on_path_ns).sum();
-    let longest_ns = row.iter().map(|(_, on_path_ns)| *on_path_ns).max()?;
-    let row: Vec<u32> = row.iter().map(|(child, _)| *child).collect();
-    let (row, is_make) = (&row[..], parent.is_make);
-    let cores = idle_cores(evidence, row);
-    if cores < 2 {
-        return None;
+/// A row, and what it gains to run it at once.
+struct Stretch {
+    parent: u32,
+    is_make: bool,
+    row: Vec<u32>,
+    sum_ns: u64,
+    longest_ns: u64,
+    /// The idle cores and the one in use.
+    cores: u64,
+}
+
+impl Stretch {
+    fn of(evidence: &Evidence<'_>, parent: &Parent, row: &[(u32, u64)]) -> Option<Self> {
+        let stretch = Self {
+            parent: parent.process,
+            is_make: parent.is_make,
+            sum_ns: row.iter().map(|(_, on_path_ns)| on_path_ns).sum(),
+            longest_ns: row.iter().map(|(_, on_path_ns)| *on_path_ns).max()?,
+            row: row.iter().map(|(child, _)| *child).collect(),
+            cores: idle_cores(evidence, row),
+        };
+        (stretch.cores > 1).then_some(stretch)
     }
-    let even_ns = sum_ns / cores.min(row.len() as u64);
-    let middle_ns = sum_ns.saturating_sub(longest_ns.max(even_ns));
+
+    fn middle_ns(&self) -> u64 {
+        let even_ns = self.sum_ns / self.cores.min(self.row.len() as u64);
+        self.sum_ns.saturating_sub(self.longest_ns.max(even_ns))
+    }
+}
+
+/// The same change of one or several rows: make hands its -j down to all that it starts.
+fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
+    let sum = |of: &dyn Fn(&Stretch) -> u64| stretches.iter().map(of).fold(0, u64::saturating_add);
+    let middle_ns = sum(&Stretch::middle_ns);
     if !evidence.pays(middle_ns, 0) {
         return None;
     }
-    let command = evidence.command(row[0])?;
-    let line = evidence.recording.template_of(evidence.process(parent.process)).unwrap_or("");
-    let (kind, what) = if is_make {
+    let first = stretches.first()?;
+    let (cores, children) = (first.cores, sum(&|it| it.row.len() as u64));
+    let command = evidence.command(*first.row.first()?)?;
+    let line = evidence.recording.template_of(evidence.process(first.parent)).unwrap_or("");
+    let (kind, what) = if first.is_make {
         ("make-without-j", format!("Run make with -j{cores}"))
     } else {
         let what = format!(
-            "Run the {} processes of `{command}` at once, up to {cores} at a time: `&` and wait, or xargs -P",
-            row.len()
+            "Run the {children} processes of `{command}` at once, up to {cores} at a time: `&` and wait, or xargs -P",
         );
         ("serial-stretch", what)
     };
-    let processes = evidence.with_descendants(row);
+    let row: Vec<u32> = stretches.iter().flat_map(|it| &it.row).copied().collect();
+    let processes = evidence.with_descendants(&row);
+    let mut parents: Vec<u32> = stretches.iter().map(|it| it.parent).collect();
+    parents.sort_unstable();
+    parents.dedup();
+    let (others, runs) = match parents.len() - 1 {
+        0 => (String::new(), "runs"),
+        more => (format!(" and {}", counted(more as u64, "other make", "other makes")), "run"),
+    };
+    let mut risk = "a child may need what an earlier one made; memory for all at once".to_owned();
+    if let Some(pinned) = pinned_by(evidence, first.parent) {
+        risk.push_str(&format!("; `{pinned}` may keep them on fewer cores: --cores"));
+    }
     let advice = Advice {
         kind,
         what,
         evidence: format!(
-            "`{}` runs {} one after the other, {} in total and {} the longest, while {} of {} are idle",
+            "`{}`{others} {runs} {} one after the other, {} in total and {} the longest, while {} of {} are idle",
             short(line),
-            counted(row.len() as u64, "child", "children"),
-            time(sum_ns),
-            time(longest_ns),
+            counted(children, "child", "children"),
+            time(sum(&|it| it.sum_ns)),
+            time(stretches.iter().map(|it| it.longest_ns).max()?),
             cores - 1,
             counted(evidence.recording.header.cpus.into(), "core", "cores"),
         ),
         commands: vec![command.to_owned()],
         processes: processes.len() as u64,
-        wall_ns: Gain::new(0, middle_ns, sum_ns - longest_ns),
+        wall_ns: Gain::new(0, middle_ns, sum(&|it| it.sum_ns - it.longest_ns)),
         method:
             "wall: their time on the critical path less that of the longest (high), or less an \
                  even share for each idle core (middle); low is 0, as dependencies are not recorded"
                 .into(),
-        risk: "a child may need what an earlier one made; memory for all at once".into(),
+        risk,
         check: "compare the results; then record again and use `advise --against`".into(),
         ..Advice::default()
     };
     Some(Found::about(processes, advice))
 }
 
+/// The command among the ancestors of a process, or that they ran before, that chooses the CPUs they may use.
+fn pinned_by<'a>(evidence: &Evidence<'a>, process: u32) -> Option<&'a str> {
+    let mut at = Some(process as usize);
+    let mut ancestors = Bits::default();
+    while let Some(process) = at.filter(|process| !ancestors.contains(*process)) {
+        ancestors.insert(process);
+        at = evidence.recording.processes[process].parent();
+    }
+    let mut theirs = evidence.recording.runs.iter().filter_map(|run| {
+        let name = &evidence.recording.programs.get(run.program as usize)?.name;
+        ancestors.contains(run.process as usize).then_some(&**name)
+    });
+    theirs.find(|name| PINS.contains(name))
+}
+
 /// The cores that all processes other than the row leave idle, on average while it runs.
-fn idle_cores(evidence: &Evidence<'_>, row: &[u32]) -> u64 {
-    let (Some(first), Some(last)) = (row.first(), row.last()) else { return 0 };
+fn idle_cores(evidence: &Evidence<'_>, row: &[(u32, u64)]) -> u64 {
+    let (Some((first, _)), Some((last, _))) = (row.first(), row.last()) else { return 0 };
     let (begin_ns, end_ns) = (evidence.process(*first).born_ns, evidence.ended_ns(*last));
-    let in_row = evidence.with_descendants(row);
+    let row: Vec<u32> = row.iter().map(|(child, _)| *child).collect();
+    let in_row = evidence.with_descendants(&row);
     let mut busy_ns = 0.0;
     for (number, process) in evidence.processes() {
         let until_ns = evidence.ended_ns(number).min(end_ns);

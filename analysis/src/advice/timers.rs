@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
-use super::evidence::{Evidence, less, more, short};
+use super::evidence::{Evidence, first_word, less, more, short};
 use super::model::Cut;
 
 /// Per command line: the time in which its timers were on the critical path.
@@ -45,9 +45,16 @@ fn advice(
     let first = *processes.first()?;
     let earlier_ns = evidence.earlier_ns(Cut::Timers(&evidence.tasks(&processes)))?.min(sum_ns);
     let spawner = evidence.spawner(first).map_or_else(String::new, |it| evidence.template(it));
+    // A program that does more than wait is needed for that.
+    let is_all = matches!(first_word(template), "sleep" | "usleep");
     let advice = Advice {
         kind: "timer-in-path",
-        what: format!("Do without `{}`, or wait for the event that it stands for", short(template)),
+        what: format!(
+            "Do without {}`{}`, or wait for the event that {} for",
+            if is_all { "" } else { "the pauses of " },
+            short(template),
+            if is_all { "it stands" } else { "they stand" },
+        ),
         evidence: format!(
             "the command waits {} of its wall time for {} of `{}`, started by `{spawner}`",
             time(sum_ns),

@@ -3,7 +3,6 @@
 use proctrace_findings::{Gain, Together};
 
 use super::evidence::{Evidence, less};
-use super::model::Cut;
 use super::{Effect, Found};
 
 /// Of all changes that are not about mostly the same processes as a better one.
@@ -16,8 +15,8 @@ pub(super) fn gain(evidence: &Evidence<'_>, found: &[Found]) -> Option<Together>
         return None;
     }
     let separate = || found.iter().filter(|found| found.advice.part_of.is_none());
-    let mut removed: Vec<u32> = found
-        .iter()
+    // The same changes everywhere: what is part of a better one may concern a few processes more.
+    let mut removed: Vec<u32> = separate()
         .filter(|it| it.effect == Effect::Removed)
         .flat_map(|it| &it.processes)
         .copied()
@@ -29,8 +28,7 @@ pub(super) fn gain(evidence: &Evidence<'_>, found: &[Found]) -> Option<Together>
     };
     let path_ns = sum_of(&|process| evidence.path_ns[process as usize]);
     let cpu_ns = sum_of(&|process| evidence.process(process).cpu.total_ns());
-    let earlier_ns = evidence.earlier_ns(Cut::Tasks(&evidence.tasks(&removed)));
-    let earlier_ns = earlier_ns.unwrap_or(0).min(path_ns);
+    let earlier_ns = evidence.earlier_ns_without(&removed).unwrap_or(0).min(path_ns);
     let combine = |at_once: Gain, of: &dyn Fn(&Found) -> Gain| {
         let (mut low, mut middle, mut high) = (at_once.low, at_once.middle, 0_u64);
         let mut largest = 0;

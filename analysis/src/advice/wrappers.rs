@@ -6,7 +6,7 @@ use proctrace_findings::{Advice, Gain, counted};
 
 use super::Found;
 use super::evidence::{Evidence, Removal, first_word, less, more, script, short};
-use crate::recording::fast::Bits;
+use crate::recording::fast::{Bits, FastMap};
 
 /// Helpers of each program on average.
 const HELPERS_MIN: usize = 3;
@@ -73,8 +73,7 @@ fn advice(evidence: &Evidence<'_>, starts: Starts) -> Option<Found> {
         return None;
     }
     let removal = evidence.without(&starts.helpers)?;
-    let own_ns: u64 =
-        starts.processes.iter().map(|process| before_exec_ns(evidence, *process)).sum();
+    let own_ns = before_exec_ns(evidence, &starts.processes);
     let before_ns = starts.before_ns;
     let removal = Removal {
         wall: Gain { high: removal.wall.high.saturating_add(more(own_ns)), ..removal.wall }
@@ -111,10 +110,19 @@ fn advice(evidence: &Evidence<'_>, starts: Starts) -> Option<Found> {
     Some(Found::without(removal, advice))
 }
 
-/// The process's own time on the path before its last exec.
-fn before_exec_ns(evidence: &Evidence<'_>, process: u32) -> u64 {
-    let run = evidence.process(process).run();
-    let Some(run) = run.and_then(|run| evidence.recording.runs.get(run as usize)) else { return 0 };
-    let own_ns = evidence.path_ns[process as usize];
-    own_ns.min(run.time_ns.saturating_sub(evidence.process(process).born_ns))
+/// The processes' own time on the path before their last exec.
+fn before_exec_ns(evidence: &Evidence<'_>, processes: &[u32]) -> u64 {
+    let recording = evidence.recording;
+    let exec_ns = |process: u32| {
+        let run = recording.processes[process as usize].run()?;
+        Some((process as usize, recording.runs.get(run as usize)?.time_ns))
+    };
+    let execs: FastMap<usize, u64> =
+        processes.iter().filter_map(|process| exec_ns(*process)).collect();
+    let parts = evidence.path.iter().flat_map(|path| &path.parts);
+    let before = parts.filter_map(|part| {
+        let exec_ns = execs.get(&recording.tasks[part.task as usize].process())?;
+        Some(part.end_ns.min(*exec_ns).saturating_sub(part.begin_ns))
+    });
+    before.fold(0, u64::saturating_add)
 }

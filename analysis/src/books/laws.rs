@@ -8,8 +8,8 @@ use proctrace_wire::{Kind, LossReason};
 
 use crate::books::waits::Accounting;
 use crate::recording::Recording;
+use crate::recording::counts::Totals;
 use crate::recording::knowledge::law_needs;
-use crate::recording::process::Totals;
 
 /// The kernel's CPU times are as exact as ours, except for the last time slices of tasks that were
 /// released early; these are accounted separately (`EXIT_RELEASED`). What remains is microseconds

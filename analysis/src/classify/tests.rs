@@ -104,6 +104,10 @@ fn commands_of_the_system_have_a_group() {
     let gcc = "/usr/bin/x86_64-linux-gnu-gcc-12";
     assert_eq!(generic("/usr/bin/gcc", "", gcc, &["gcc"]), command("compiler", "gcc"));
     assert_eq!(generic(gcc, "", gcc, &[]), command("compiler", "x86_64-linux-gnu-gcc-12"));
+    // A toolchain that belongs to a user is not of the system, but compiles, too.
+    let rustc = "/opt/toolchain/bin/rustc";
+    let of_user = Program { group: "compiler".into(), ..Program::unknown("rustc") };
+    assert_eq!(generic(rustc, "", rustc, &["rustc"]), of_user);
 }
 
 #[test]
@@ -118,7 +122,7 @@ fn the_same_name_elsewhere_is_a_program() {
 fn scripts_go_by_their_own_name() {
     let dash = "/usr/bin/dash";
     for (given, name) in [
-        (("./configure", "/bin/sh", dash, &["./configure", "--prefix=/x"][..]), "configure"),
+        (("./prepare", "/bin/sh", dash, &["./prepare", "--prefix=/x"][..]), "prepare"),
         (("/bin/bash", "", "/usr/bin/bash", &["bash", "-e", "/job/run.sh", "x"]), "run.sh"),
         (("/usr/bin/python3", "", "/usr/bin/python3.11", &["python3", "-u", "run.py"]), "run.py"),
         (("/usr/bin/python3", "", "/usr/bin/python3.11", &["python3", "-m", "pytest"]), "pytest"),

@@ -176,7 +176,7 @@ impl Then<'_> {
         let until_ns = self.to_ns.unwrap_or(self.from_ns);
         let ended_ns = process.ended_ns().unwrap_or(u64::MAX);
         let age_ns = match self.to_ns {
-            None => self.from_ns.saturating_sub(process.born_ns),
+            None => self.from_ns.saturating_sub(process.started_ns().unwrap_or(process.born_ns)),
             Some(to_ns) => ended_ns.min(to_ns).saturating_sub(process.born_ns.max(self.from_ns)),
         };
         AliveProcess {

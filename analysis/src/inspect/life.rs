@@ -68,12 +68,14 @@ pub(super) fn details(
         .filter(|child| relatives::parent(recording, *child) == Some(at));
     let knows = &recording.knows;
     let adopted_by = process.reaper().filter(|reaper| Some(*reaper) != process.parent());
+    // Attached by its recorder when it was created.
+    let is_command = recording.root().is_some_and(|root| root.serial == process.serial);
     let founder = process.tasks().next().map(|task| &recording.tasks[task]);
     Ok(ProcessDetails {
         process: relative(recording, at),
         role: recording.role_of(process).map(str::to_owned),
         born_ns: since(recording, process.born_ns),
-        birth_recorded: founder.is_some_and(|task| task.forked),
+        birth_recorded: founder.is_some_and(|task| task.forked) || is_command,
         ended_ns: process.ended_ns().map(|ended_ns| since(recording, ended_ns)),
         life_ns: process.life_ns(),
         outcome: outcome.map(|outcome| outcome.name().into_owned()),
@@ -188,8 +190,7 @@ fn memory(recording: &Recording, at: usize) -> Vec<MemoryAt> {
 fn usage(recording: &Recording, at: usize, process: &Process) -> ProcessUsage {
     let misses = recording.misses.by_process(at..at + 1).into_iter().next();
     let used = recording.used_by(process);
-    let ends = process.tasks().filter_map(|task| recording.tasks[task].end());
-    let opens = ends.map(|end| u64::from(end.record.opens)).fold(0, u64::saturating_add);
+    let opens = recording.counted_by(process, |end| end.opens);
     let waited_ns = process.waited_ns();
     let knows = &recording.knows;
     ProcessUsage {
@@ -197,7 +198,7 @@ fn usage(recording: &Recording, at: usize, process: &Process) -> ProcessUsage {
         system_ns: knows.some(&[Quantity::Cpu, Quantity::Split], process.cpu.system_ns),
         waited_children_cpu_ns: knows.some(&[Quantity::Cpu], waited_ns).flatten(),
         peak_rss_bytes: peak_rss_bytes(recording, process),
-        opens: knows.some(&[Quantity::LookupsOpen], opens),
+        opens: knows.some(&[Quantity::LookupsOpen], opens).flatten(),
         failed_lookups: knows.some(&Quantity::LOOKUPS, misses).flatten(),
         ..of_counters(recording, process.cpu.total_ns(), &used)
     }
@@ -205,9 +206,7 @@ fn usage(recording: &Recording, at: usize, process: &Process) -> ProcessUsage {
 
 /// Peak RSS; `None` for a process of which neither the end nor a sample was recorded.
 pub(super) fn peak_rss_bytes(recording: &Recording, process: &Process) -> Option<u64> {
-    let peak_bytes = recording.peak_rss_bytes(process);
-    let is_known = process.status().is_some() || peak_bytes > 0;
-    recording.knows.some(&[Quantity::PeakRss], peak_bytes).filter(|_| is_known)
+    recording.knows.some(&[Quantity::PeakRss], recording.known_peak_rss_bytes(process)).flatten()
 }
 
 /// The quantities that are sums over tasks.

@@ -11,11 +11,9 @@ use proctrace_wire::{Call, Family};
 use crate::error::AnalysisError;
 use crate::recording::Recording;
 use crate::recording::fast::{FastMap, FastSet};
+use crate::recording::misses::found_no_link;
 use crate::recording::names::{errno, text};
 use crate::recording::process::Process;
-
-/// errno(3).
-const EINVAL: u16 = 22;
 
 /// Failed look-ups by path, family and errno.
 #[derive(Debug, Default)]
@@ -45,8 +43,7 @@ impl Missed {
     /// Counts a failed look-up or exec.
     pub(super) fn add(&mut self, miss: &MissFixed, path: &[u8]) {
         let family = Family::of(Call::from_number(miss.call));
-        // realpath(3) tests this way whether a path is a link.
-        if family == Some(Family::Readlink) && miss.error == EINVAL {
+        if found_no_link(miss) {
             return;
         }
         let key = (path.to_vec(), family, miss.error);

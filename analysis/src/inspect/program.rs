@@ -100,14 +100,14 @@ fn most_alive(processes: &[&Process], ended_ns: impl Fn(&Process) -> u64) -> u64
 
 fn usage(recording: &Recording, last: &[usize]) -> ProcessUsage {
     let (mut used, mut cpu) = (Usage::default(), CpuTime::default());
-    let (mut opens, mut peak) = (0_u64, None);
+    let (mut opens, mut peak) = (Some(0_u64), None);
     for at in last {
         let process = &recording.processes[*at];
         used = used.plus(&recording.used_by(process));
         cpu += process.cpu;
         peak = peak.max(peak_rss_bytes(recording, process));
-        let ends = process.tasks().filter_map(|task| recording.tasks[task].end());
-        opens = ends.fold(opens, |sum, end| sum.saturating_add(end.record.opens.into()));
+        let more = recording.counted_by(process, |end| end.opens);
+        opens = opens.zip(more).map(|(sum, more)| sum.saturating_add(more));
     }
     let misses = recording.misses.by_process(0..recording.processes.len());
     let missed = last
@@ -119,7 +119,7 @@ fn usage(recording: &Recording, last: &[usize]) -> ProcessUsage {
         user_ns: knows.some(&[Quantity::Cpu, Quantity::Split], cpu.user_ns),
         system_ns: knows.some(&[Quantity::Cpu, Quantity::Split], cpu.system_ns),
         peak_rss_bytes: peak,
-        opens: knows.some(&[Quantity::LookupsOpen], opens),
+        opens: knows.some(&[Quantity::LookupsOpen], opens).flatten(),
         failed_lookups: knows.some(&Quantity::LOOKUPS, missed),
         ..of_counters(recording, cpu.total_ns(), &used)
     }

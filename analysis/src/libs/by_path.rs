@@ -22,8 +22,11 @@ impl Surroundings<'_> {
         if path == b"/etc/ld.so.preload" {
             return ("ld.so.preload", path.to_vec());
         }
-        let directory =
-            path.iter().rposition(|byte| *byte == b'/').map_or(&b""[..], |at| &path[..at]);
+        let directory = match path.iter().rposition(|byte| *byte == b'/') {
+            None => &b""[..],
+            Some(0) => b"/",
+            Some(at) => &path[..at],
+        };
         let family = Family::of(call);
         if is_library(path) && family == Some(Family::Open) {
             return self.library(directory, path);
@@ -47,7 +50,7 @@ impl Surroundings<'_> {
         {
             return (if self.start.is_some() { "dlopen" } else { kind }, entry);
         }
-        ("other", directory.to_vec())
+        ("other", named(directory))
     }
 
     fn variable(&self, name: &[u8]) -> &[u8] {
@@ -63,10 +66,10 @@ impl Surroundings<'_> {
             return entry;
         }
         match self.start {
-            None => ("not modelled", directory.to_vec()),
+            None => ("not modelled", named(directory)),
             // dlopen(3) of a path, which needs no search.
             Some(_) if directory.starts_with(b"/") => ("dlopen by path", directory.to_vec()),
-            Some(_) => (UNEXPLAINED, directory.to_vec()),
+            Some(_) => (UNEXPLAINED, named(directory)),
         }
     }
 
@@ -113,11 +116,18 @@ impl Surroundings<'_> {
     }
 }
 
+/// A directory as it is shown: that of a path without a slash is the current one.
+fn named(directory: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { b".".to_vec() } else { directory.to_vec() }
+}
+
 /// The entry of a list that names this directory, as it was written. An empty entry is the current
 /// directory, in which the linker looks names up as they are.
 fn entry_of(list: &[u8], directory: &[u8]) -> Option<Vec<u8>> {
     let plain = |path: &[u8]| -> usize {
-        path.len() - path.iter().rev().take_while(|byte| **byte == b'/').count()
+        let slashes = path.iter().rev().take_while(|byte| **byte == b'/').count();
+        // The root directory is not the current one.
+        (path.len() - slashes).max(usize::from(slashes > 0))
     };
     let mut entries = list.split(|byte| matches!(byte, b':' | b';'));
     let same = |entry: &&[u8]| entry[..plain(entry)] == directory[..plain(directory)];
@@ -167,6 +177,9 @@ mod tests {
             ("/etc/ld.so.preload", Call::Access, "ld.so.preload", "/etc/ld.so.preload"),
             ("/home/me/.profile", Call::Openat, "other", "/home/me"),
             ("/home/me/libmine.so", Call::Openat, "not modelled", "/home/me"),
+            ("/libmine.so", Call::Openat, "not modelled", "/"),
+            ("/tmp", Call::Readlink, "other", "/"),
+            ("Makefile", Call::Openat, "other", "."),
         ] {
             assert_eq!(cause(path, call), (kind, entry.to_owned()), "{path}");
         }

@@ -108,7 +108,7 @@ fn real(files: &dyn Files, path: &[u8]) -> Vec<u8> {
                 real.clear();
             }
             real.extend_from_slice(&path[end..]);
-            return real;
+            return if real.is_empty() { b"/".to_vec() } else { real };
         }
         match path[..end].iter().rposition(|byte| *byte == b'/') {
             Some(slash) if end > 0 => end = slash,
@@ -146,7 +146,8 @@ mod tests {
         let mut systems = FileSystems::default();
         let make = |_| -> Arc<dyn Files> { Arc::new(Linked) };
         let views = Views::new(recorded(), MountTable::default(), &make);
-        for directory in ["/usr/lib", "/opt", "/usr/lib", "/mnt/x", "relative", "/software/x/y"] {
+        let root = ["/usr/lib", "/opt", "/"];
+        for directory in root.into_iter().chain(["/mnt/x", "relative", "/software/x/y"]) {
             let number = systems.of(&views, Some(&Linked), None, directory.as_bytes(), "open");
             systems.miss(number);
         }

@@ -52,6 +52,7 @@ use crate::libs::remedies::Evidence;
 use crate::libs::starts::{Start, Starts};
 pub use crate::libs::views::{MakeView, SeenMount};
 use crate::libs::views::{SomeFiles, Views};
+use crate::recording::misses::found_no_link;
 
 /// The machine on which the job ran, as it is now.
 #[derive(Clone, Copy)]
@@ -176,10 +177,9 @@ impl Walk<'_> {
                 self.evidence.values.failed(miss);
                 self.miss(event.task, miss);
             }
-            // A mark is no search for a file.
-            Body::LookupFailed(miss) if mark_of_path(&miss.path).is_some() => {}
+            Body::LookupFailed(miss) if !is_search(miss) => {}
             Body::LookupFailed(miss) => self.miss(event.task, miss),
-            Body::LookupTime(timed) if mark_of_path(&timed.miss.path).is_some() => {}
+            Body::LookupTime(timed) if !is_search(&timed.miss) => {}
             Body::LookupTime(timed) => self.time(event.task, timed.duration_ns),
             Body::Exit(exit) => {
                 let task = self.tasks.remove(&event.task);
@@ -331,6 +331,11 @@ impl Walk<'_> {
         };
         (found, fixes)
     }
+}
+
+/// Whether a look-up failed to find a file: a mark is no search for one.
+fn is_search(miss: &Miss) -> bool {
+    !found_no_link(&miss.record) && mark_of_path(&miss.path).is_none()
 }
 
 /// The directory of a look-up; a relative one if that to which it is relative is not known.

@@ -6,7 +6,7 @@ use std::io::BufReader;
 use proctrace_replay::records;
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{
-    self, ATTACH_ZOMBIE, EXEC_BEFORE, EXIT_OOM, EXIT_PROCESS, EXIT_RSS_BOUND,
+    self, ATTACH_ROOT, ATTACH_ZOMBIE, EXEC_BEFORE, EXIT_OOM, EXIT_PROCESS, EXIT_RSS_BOUND,
 };
 use proctrace_wire::{Record, Stream};
 
@@ -104,8 +104,12 @@ impl Loader<'_> {
             }
             _ => {
                 let program = self.number_of(Program::unknown(&comm(&attach.comm)));
-                // Its parent, if followed, was attached before it in nearly all cases.
-                let parent = self.process_of_pid.get(attach.parent_tgid.cast_unsigned());
+                // Its parent, if followed, was attached before it in nearly all cases. A process with that pid that
+                // has ended is an earlier one: children of an ended process have another parent.
+                let parent = self
+                    .process_of_pid
+                    .get(attach.parent_tgid.cast_unsigned())
+                    .filter(|parent| self.made.processes[*parent].ended_ns().is_none());
                 let at = self.add_process(
                     attach.head.task,
                     attach.tgid,
@@ -113,6 +117,11 @@ impl Loader<'_> {
                     parent,
                     program,
                 );
+                // A process that moved into the traced group was not there before if it was created meanwhile.
+                if attach.bits & ATTACH_ROOT == 0 && attach.start_ns < self.made.header.started_ns {
+                    let started_ns = (attach.start_ns > 0).then_some(attach.start_ns);
+                    self.made.processes[at].started_earlier(started_ns);
+                }
                 let waited_ns = attach.waited_utime_ns.saturating_add(attach.waited_stime_ns);
                 self.made.processes[at].change_waits(|waits| waits.waited_before_ns = waited_ns);
                 // Its first task was added along with it. A thread whose leader was not recorded
@@ -334,4 +343,46 @@ impl ExecHead {
 /// An index in the compact form used where there are many.
 fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::recording::bins::Quantity;
+    use crate::testing::{BEGIN_NS, MS, S, Scene};
+
+    #[test]
+    fn what_was_there_before_was_not_born_here() {
+        let mut scene = Scene::new(1, S);
+        // It was created 90 s before, and it forks once.
+        scene.there_before(0, 2, 90 * S).fork(S, 2, 3).exit(2 * S, 3, (MS, 0));
+        scene.exit(5 * S, 2, (MS, 0)).exit(5 * S, 1, (0, 0));
+        let recording = scene.load(None);
+        let processes = &recording.processes;
+        let lives: Vec<_> = processes.iter().map(|process| process.life_ns()).collect();
+        assert_eq!(lives, [Some(5 * S), Some(95 * S), Some(S)]);
+        let there: Vec<_> = processes.iter().map(|process| process.was_there()).collect();
+        assert_eq!(there, [false, true, false]);
+        assert_eq!(processes[1].started_ns(), Some(BEGIN_NS - 90 * S));
+        // The command and the fork.
+        let born: f64 =
+            recording.bins.categories.iter().map(|one| one.processes.iter().sum::<f64>()).sum();
+        assert_eq!((born, recording.bins.of(Quantity::Execs).iter().sum::<f64>()), (2.0, 0.0));
+    }
+
+    /// A process is found whose parent has the pid of one that has ended: that one is another.
+    #[test]
+    fn the_ended_are_nobodys_parents() {
+        let mut scene = Scene::new(1, S);
+        scene.fork(0, 1, 2).exit(S, 2, (0, 0));
+        scene.there_before_with(2 * S, 3, 0, |attach| {
+            attach.parent_tgid = crate::testing::pid_of(2);
+        });
+        scene.there_before_with(2 * S, 4, 0, |attach| {
+            attach.parent_tgid = crate::testing::pid_of(1);
+        });
+        let recording = scene.load(None);
+        let parents: Vec<_> = recording.processes.iter().map(|process| process.parent()).collect();
+        assert_eq!(parents, [None, Some(0), None, Some(0)]);
+        assert_eq!(recording.processes[2].started_ns(), None);
+    }
 }

@@ -13,16 +13,14 @@ use super::Loader;
 use crate::load::serials::Serials;
 use crate::load::starts::{Missed, Sought, Start, StartFinder};
 use crate::recording::bins::{Bins, Quantity};
+use crate::recording::counts::Counts;
 use crate::recording::fast::FastMap;
 use crate::recording::marks::{MarkedBy, Marks};
 use crate::recording::misses::{
-    LookupTimes, MissCounter, MissKind, MissedPaths, Misses, PathCounter,
+    LookupTimes, MissCounter, MissKind, MissedPaths, Misses, PathCounter, found_no_link,
 };
 use crate::recording::names::directory;
-use crate::recording::process::Counts;
 
-/// errno(3).
-pub(super) const EINVAL: u16 = 22;
 /// Position of opens in `Family::ALL`.
 const OPEN: u8 = 0;
 
@@ -65,7 +63,7 @@ impl Places {
         let family = Family::ALL.iter().position(|family| Some(*family) == known);
         let family = family.and_then(|family| u8::try_from(family).ok()).unwrap_or(u8::MAX);
         let sought = Sought::new(known, path, u32::MAX);
-        if known == Some(Family::Readlink) && miss.error == EINVAL {
+        if found_no_link(miss) {
             return Place { is: Is::NoLink, family, path: u32::MAX, kind: u32::MAX, sought };
         }
         let unread = miss.bits & MISS_PATH_FAULT != 0;

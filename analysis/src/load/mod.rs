@@ -158,6 +158,9 @@ impl<'a> Loader<'a> {
                 ),
             );
         }
+        if self.made.processes.iter().any(|process| process.status().is_none()) {
+            knows.bounds(Quantity::PeakRss, "of processes that have not ended the largest reading");
+        }
         if !self.made.blind.withheld.is_empty() {
             let why = "not recorded for set-user-ID programs and similar";
             for quantity in [Quantity::Argv, Quantity::Environment, Quantity::Io] {

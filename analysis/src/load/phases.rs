@@ -6,13 +6,14 @@ use std::io::BufReader;
 use proctrace_replay::{CpuTime, lookups, records};
 use proctrace_trace::Reader;
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed};
-use proctrace_wire::{Call, Family, Record, Stream, mark_of_path};
+use proctrace_wire::{Record, Stream, mark_of_path};
 
 use super::Loader;
-use super::lookups::EINVAL;
 use crate::recording::fast::FastMap;
 use crate::recording::marks::Phases;
+use crate::recording::misses::found_no_link;
 use crate::recording::names::directory;
+use crate::recording::process::Task;
 use crate::recording::split::{Balance, ENOUGH_TICKS, Ticks};
 
 /// A task's counters at its last reading.
@@ -45,20 +46,24 @@ impl Loader<'_> {
     }
 
     fn count_births_and_ends(&self, phases: &mut Phases) {
-        for process in &self.made.processes {
-            let phase = phases.at(process.born_ns);
-            phases.sums[phase].processes += 1;
-            phases.programs.entry(key(phase, process.program())).or_default().processes += 1;
+        let made = &self.made;
+        for process in &made.processes {
+            if !process.was_there() {
+                let phase = phases.at(process.born_ns);
+                phases.sums[phase].processes += 1;
+                phases.programs.entry(key(phase, process.program())).or_default().processes += 1;
+            }
             if let Some(ended_ns) = process.ended_ns() {
                 let phase = phases.at(ended_ns);
                 phases.sums[phase].ended += 1;
             }
         }
-        for task in self.made.tasks.iter().filter(|task| task.is_thread) {
+        let was_there = |task: &Task| made.processes[task.process()].was_there() && !task.forked;
+        for task in made.tasks.iter().filter(|task| task.is_thread && !was_there(task)) {
             let phase = phases.at(task.born_ns);
             phases.sums[phase].threads += 1;
         }
-        for run in self.made.runs.iter().filter(|run| run.happened_here) {
+        for run in made.runs.iter().filter(|run| run.happened_here) {
             let phase = phases.at(run.time_ns);
             phases.sums[phase].execs += 1;
         }
@@ -215,8 +220,7 @@ fn spread(phases: &Phases, from: &Reading, to: &Reading, mut each: impl FnMut(us
 /// The directory of a look-up that counts as failed.
 fn directory_of<'a>(miss: &MissFixed, path: &'a [u8]) -> Option<&'a [u8]> {
     let unread = miss.bits & MISS_PATH_FAULT != 0;
-    let is_link = Family::of(Call::from_number(miss.call)) == Some(Family::Readlink);
-    if (is_link && miss.error == EINVAL) || (!unread && mark_of_path(path).is_some()) {
+    if found_no_link(miss) || (!unread && mark_of_path(path).is_some()) {
         return None;
     }
     Some(if unread { b"?" } else { directory(path) })

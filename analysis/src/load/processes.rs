@@ -3,8 +3,9 @@
 use proctrace_replay::CpuTime;
 
 use super::Loader;
+use crate::recording::counts::Totals;
 use crate::recording::fast::FastSet;
-use crate::recording::process::{Process, Totals};
+use crate::recording::process::Process;
 use crate::recording::split::divide;
 
 impl Loader<'_> {
@@ -84,7 +85,6 @@ impl Loader<'_> {
         for process in processes {
             let mut cpu = CpuTime::default();
             let (mut before_ns, mut tail_ns) = (0_u64, 0_u64);
-            let mut seen_rss_pages = 0;
             let share = self.pools.share(process.program());
             for at in process.tasks() {
                 let task = &self.made.tasks[at];
@@ -93,13 +93,8 @@ impl Loader<'_> {
                 cpu += self.balance.of_time(divide(run_ns, &self.stretches.own(at), share));
                 before_ns = before_ns.saturating_add(task.before().map_or(0, |used| used.run_ns));
                 tail_ns = tail_ns.saturating_add(task.tail_ns());
-                seen_rss_pages = seen_rss_pages.max(task.seen().map_or(0, |seen| seen.rss_pages));
             }
             process.cpu = cpu;
-            // If the process ended, its exit record has set this already.
-            if process.status().is_none() {
-                process.set_maxrss_pages(seen_rss_pages);
-            }
             process.change_waits(|waits| (waits.before_ns, waits.tail_ns) = (before_ns, tail_ns));
         }
         totals

@@ -5,6 +5,7 @@ use std::io::BufReader;
 
 use proctrace_replay::{CpuTime, records};
 use proctrace_trace::Reader;
+use proctrace_wire::layout::Sample;
 use proctrace_wire::{Record, Stream};
 
 use super::Loader;
@@ -48,10 +49,11 @@ impl Loader<'_> {
         let forked = self.made.tasks.iter().filter(|task| task.forked);
         forked.for_each(|task| forks.add(task.born_ns));
         let mut execs = bins.events(Quantity::Execs);
-        self.made.runs.iter().for_each(|run| execs.add(run.time_ns));
+        let here = self.made.runs.iter().filter(|run| run.happened_here);
+        here.for_each(|run| execs.add(run.time_ns));
         let mut exits = bins.events(Quantity::Exits);
         self.made.tasks.iter().filter_map(Task::ended_ns).for_each(|ended_ns| exits.add(ended_ns));
-        for process in &self.made.processes {
+        for process in self.made.processes.iter().filter(|process| !process.was_there()) {
             bins.add_process(self.made.category_of[process.program()], process.born_ns);
         }
         for task in &self.made.tasks {
@@ -86,6 +88,7 @@ impl Loader<'_> {
                     sampled.insert(task);
                     *point = self.grow(task, point, Point::of_sample(&sample), true);
                     if self.made.tasks[task].ended_ns().is_none() {
+                        self.note_rss(task, &sample);
                         self.made.tasks[task].is_seen(sample);
                     }
                 }
@@ -114,6 +117,18 @@ impl Loader<'_> {
         drop(points);
         self.made.bins.finish_ticks();
         self.divide_rest(tick_ns, &sampled);
+    }
+
+    /// The largest reading of the program that it runs now stands for the peak of a process whose end is not recorded.
+    fn note_rss(&mut self, task: usize, sample: &Sample) {
+        let Recording { tasks, processes, runs, .. } = &mut self.made;
+        let at = tasks[task].process();
+        let process = &mut processes[at];
+        let run = process.run().and_then(|run| runs.get(run as usize));
+        let since_ns = run.filter(|run| run.process as usize == at).map_or(0, |run| run.time_ns);
+        if process.status().is_none() && sample.head.time_ns >= since_ns {
+            process.set_maxrss_pages(sample.rss_pages.max(process.maxrss_pages()));
+        }
     }
 
     /// Accounts a task's usage between two points. An increase that is not `remembered` is split

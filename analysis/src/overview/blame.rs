@@ -1,5 +1,7 @@
 //! Why the command failed: from its exit status down to the process that failed first, and who ended it.
 
+use std::ops::RangeInclusive;
+
 use proctrace_findings::{EndStep, FatalSignal};
 use proctrace_wire::{Outcome, signal_name};
 
@@ -8,11 +10,23 @@ use crate::recording::fast::FastMap;
 use crate::recording::process::Process;
 use crate::recording::waits::{SentSignal, Waker};
 
+use super::ends::FAULTS;
+
 /// A shell exits with this plus the signal's number if a signal ended the command it waited for.
 const SHELL_SIGNAL: i32 = 128;
+/// Statuses with which programs fail whatever has failed.
+const COMMON_STATUSES: [i32; 2] = [1, 2];
+/// Programs that give up with a status of their own after the first failure, when the others have ended.
+const MAKES: [&str; 3] = ["make", "gmake", "ninja"];
+/// xargs(1): a command failed, also by a signal, or could not be run; it may have started others after that.
+const XARGS_FAILED: RangeInclusive<i32> = 123..=127;
+/// A process that fails because a child did does not do much in between.
+const AT_ONCE_NS: u64 = 100_000_000;
 /// `SI_KERNEL` of sigaction(2).
 const BY_KERNEL: i32 = 0x80;
 const SIGALRM: u16 = 14;
+const SIGKILL: i32 = 9;
+const OOM_KILLER: &str = "the out-of-memory killer";
 
 /// The chain of failures, the first cause first and the command last; empty if the command succeeded
 /// or was not recorded.
@@ -25,17 +39,17 @@ pub(crate) fn cause(recording: &Recording) -> Vec<EndStep> {
         return Vec::new();
     }
     let failed = Failed::of(recording);
-    let mut chain = vec![0];
-    let mut at = 0;
-    while let Some(next) = failed.responsible_for(recording, at) {
+    let mut chain = vec![(0, true)];
+    while let Some((at, is_certain)) = chain.last_mut() {
+        let Some((next, because)) = failed.responsible_for(recording, *at) else { break };
         // A child ends before its parent, so there is no circle; but times may be damaged.
-        if chain.contains(&next) {
+        *is_certain = because;
+        if chain.iter().any(|(at, _)| *at == next) {
             break;
         }
-        chain.push(next);
-        at = next;
+        chain.push((next, true));
     }
-    chain.iter().rev().map(|process| step(recording, *process)).collect()
+    chain.iter().rev().map(|(at, is_certain)| step(recording, *at, *is_certain)).collect()
 }
 
 /// Every process that a signal ended, in order of time, with the sender.
@@ -69,7 +83,7 @@ fn outcome(process: &Process) -> Option<Outcome> {
     process.ended_ns().and(process.status()).map(Outcome::of_status)
 }
 
-fn step(recording: &Recording, at: usize) -> EndStep {
+fn step(recording: &Recording, at: usize, is_certain: bool) -> EndStep {
     let process = &recording.processes[at];
     let outcome = outcome(process).unwrap_or(Outcome::Code(0));
     let signal = match outcome {
@@ -82,6 +96,7 @@ fn step(recording: &Recording, at: usize) -> EndStep {
         pid: process.pid,
         program: recording.program_of(process).name.clone(),
         how: outcome.name().into_owned(),
+        is_certain,
         sent_by: signal.and_then(|signal| sender_of(recording, at, signal)),
     }
 }
@@ -107,45 +122,80 @@ impl Failed {
         Self { children }
     }
 
-    /// The child whose failure made a process fail.
+    /// The child whose failure made a process fail, and whether that is certain.
     ///
-    /// A process passes on a status (`sh -c`, wrappers, 128 + n for a signal), usually the last one; or
-    /// it gives up with its own, as make(1) does: then the first failure counts after which it started
-    /// nothing more.
-    fn responsible_for(&self, recording: &Recording, at: usize) -> Option<usize> {
+    /// That cannot be recorded, only be concluded. A process that started nothing after a failure, and then ended at
+    /// once with the same status, passed it on (`sh -e`, wrappers, 128 + n for a signal). make(1) and xargs(1) tell by
+    /// statuses of their own that a command failed. Anything else is likely at best: a status of 1 is what everything
+    /// fails with, and a script may ignore failures for a long time before it fails itself.
+    fn responsible_for(&self, recording: &Recording, at: usize) -> Option<(usize, bool)> {
         let process = &recording.processes[at];
-        let Some(Outcome::Code(code)) = outcome(process) else { return None };
         let begin = self.children.partition_point(|(parent, ..)| *parent < at);
         let end = self.children.partition_point(|(parent, ..)| *parent <= at);
         let ended_ns = process.ended_ns()?;
         let before =
             || self.children[begin..end].iter().filter(|(_, child_ns, _)| *child_ns <= ended_ns);
-        let passed_on =
-            before().rev().find(|(_, _, child)| match outcome(&recording.processes[*child]) {
-                Some(Outcome::Code(childs)) => childs == code,
-                Some(Outcome::Signal(signal)) => SHELL_SIGNAL + signal == code,
-                None => false,
-            });
-        if let Some((_, _, child)) = passed_on {
-            return Some(*child);
+        let code = match outcome(process)? {
+            Outcome::Code(code) => code,
+            // bash and make end by the signal that has ended their child, and send it to themselves.
+            ended @ Outcome::Signal(signal) => {
+                let is_own = last_to(recording, at, signal)
+                    .is_some_and(|sent| is_from(recording, sent, at) && sent.code <= 0);
+                let mut same =
+                    before().filter(|(.., at)| outcome(&recording.processes[*at]) == Some(ended));
+                return same.next_back().filter(|_| is_own).map(|(.., child)| (*child, true));
+            }
+        };
+        let program = &*recording.program_of(process).name;
+        if program == "xargs" && XARGS_FAILED.contains(&code) {
+            return before().next().map(|(_, _, child)| (*child, true));
         }
-        let last_born_ns = recording
-            .processes
-            .iter()
-            .filter(|child| child.parent() == Some(at))
-            .map(|child| child.born_ns)
-            .max()?;
-        before().find(|(_, child_ns, _)| *child_ns >= last_born_ns).map(|(_, _, child)| *child)
+        let births = recording.processes.iter().filter(|child| child.parent() == Some(at));
+        let last_born_ns = births.map(|child| child.born_ns).max()?;
+        // Nothing was started after these failures.
+        let last = || before().filter(|(_, child_ns, _)| *child_ns >= last_born_ns);
+        if MAKES.contains(&program) {
+            return last().next().map(|(_, _, child)| (*child, true));
+        }
+        let is_passed_on = |child: usize| match outcome(&recording.processes[child]) {
+            Some(Outcome::Code(childs)) => childs == code,
+            Some(Outcome::Signal(signal)) => SHELL_SIGNAL + signal == code,
+            None => false,
+        };
+        if let Some((_, child_ns, child)) = last().rfind(|(.., child)| is_passed_on(*child)) {
+            return Some((*child, ended_ns - child_ns <= AT_ONCE_NS));
+        }
+        let likely = |child: Option<&(usize, u64, usize)>| child.map(|(.., child)| (*child, false));
+        // A script may have tidied up before it passed on a status that tells something.
+        if !COMMON_STATUSES.contains(&code)
+            && let Some(child) = likely(before().rfind(|(.., child)| is_passed_on(*child)))
+        {
+            return Some(child);
+        }
+        let is_fault = |child: usize| {
+            let outcome = outcome(&recording.processes[child]);
+            matches!(outcome, Some(Outcome::Signal(signal)) if FAULTS.contains(&signal))
+        };
+        likely(last().next()).or_else(|| likely(before().rfind(|(.., child)| is_fault(*child))))
     }
 }
 
 /// Who sent the last signal of this number to a process; `None` if it is not known.
 pub(crate) fn sender_of(recording: &Recording, at: usize, signal: i32) -> Option<String> {
-    sender_among(recording, at, signal, |process| {
-        let sent_to =
-            |sent: &&SentSignal| sent.process == process && i32::from(sent.signal) == signal;
-        recording.signals.iter().rev().find(sent_to)
-    })
+    sender_among(recording, at, signal, |_| last_to(recording, at, signal))
+}
+
+/// The last signal of this number to a process.
+fn last_to(recording: &Recording, at: usize, signal: i32) -> Option<&SentSignal> {
+    let sent_to =
+        |sent: &&SentSignal| sent.process as usize == at && i32::from(sent.signal) == signal;
+    recording.signals.iter().rev().find(sent_to)
+}
+
+/// Whether a process sent a signal.
+fn is_from(recording: &Recording, sent: &SentSignal, process: usize) -> bool {
+    let Waker::Task(task) = sent.sender else { return false };
+    recording.tasks.get(task as usize).is_some_and(|task| task.process() == process)
 }
 
 /// The same, with a way to find that signal.
@@ -156,10 +206,25 @@ fn sender_among<'a>(
     last_sent: impl FnOnce(u32) -> Option<&'a SentSignal>,
 ) -> Option<String> {
     let process = u32::try_from(at).ok()?;
-    if signal == 9 && recording.oom_killed.contains(&process) {
-        return Some("the out-of-memory killer".to_owned());
+    if signal == SIGKILL && recording.oom_killed.contains(&process) {
+        return Some(OOM_KILLER.to_owned());
     }
     last_sent(process).map(|sent| sender(recording, sent))
+}
+
+/// Why the kernel sent a signal on its own account, in whosever context that was, where the signal tells.
+fn cause_in_kernel(sent: &SentSignal) -> Option<&'static str> {
+    const HANGUP: u16 = 1;
+    const KEYS: [u16; 3] = [2, 3, 20];
+    const ERRORS: [u16; 5] = [4, 5, 7, 8, 11];
+    match (sent.signal, sent.code) {
+        // n_tty.c sends these when it reads the character, often in a kernel thread.
+        (signal, BY_KERNEL) if KEYS.contains(&signal) => Some("the terminal"),
+        (HANGUP, BY_KERNEL) => Some("the kernel, as its terminal or session has ended"),
+        // A code above 0 is of the kernel's: sigaction(2).
+        (signal, 1..) if ERRORS.contains(&signal) => Some("an error of its own"),
+        _ => None,
+    }
 }
 
 /// The last signal of each number to each process: there may be as many as processes that a signal ended, so
@@ -171,6 +236,12 @@ fn last_sent(recording: &Recording) -> FastMap<(u32, i32), &SentSignal> {
 
 /// Who sent a signal, in words.
 pub(crate) fn sender(recording: &Recording, sent: &SentSignal) -> String {
+    if i32::from(sent.signal) == SIGKILL && recording.oom_killed.contains(&sent.process) {
+        return OOM_KILLER.to_owned();
+    }
+    if let Some(cause) = cause_in_kernel(sent) {
+        return cause.to_owned();
+    }
     match sent.sender {
         Waker::Task(task) => {
             let Some(process) = recording.tasks.get(task as usize).map(|task| task.process())
@@ -257,6 +328,68 @@ mod tests {
         assert_eq!(
             chain(&mut scene, 10 * MS),
             [step("b", "SIGTERM", Some(&by)), step("sh", "exit 143", None)]
+        );
+    }
+
+    /// A program whose children exit with these statuses one after the other, 10 ms each, and that itself exits
+    /// so long after the last one; the statuses of the chain, and whether each follows from the one before.
+    fn after(program: &str, children: &[u32], later_ms: u64, status: u32) -> Vec<(String, bool)> {
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, program, (0, 0));
+        let mut now_ns = MS;
+        for (child, task) in children.iter().zip(2..) {
+            scene.fork(now_ns, 1, task).exec(now_ns + MS, task, "/bin/child", (0, 0));
+            scene.exit_with(now_ns + 9 * MS, task, (0, 0), |exit| exit.status = *child);
+            now_ns += 10 * MS;
+        }
+        let end_ns = now_ns + later_ms * MS;
+        let recording = scene
+            .exit_with(end_ns, 1, (0, 0), |exit| exit.status = status)
+            .load(Some((end_ns, 0, 0)));
+        cause(&recording).into_iter().map(|step| (step.how, step.is_certain)).collect()
+    }
+
+    fn steps(steps: &[(&str, bool)]) -> Vec<(String, bool)> {
+        steps.iter().map(|(how, is_certain)| ((*how).to_owned(), *is_certain)).collect()
+    }
+
+    #[test]
+    fn a_common_status_is_passed_on_only_if_nothing_was_started_after_the_failure() {
+        let sh = |children: &[u32], later_ms, status: u32| {
+            after("/bin/sh", children, later_ms, status << 8)
+        };
+        assert_eq!(sh(&[256], 1, 1), steps(&[("exit 1", true), ("exit 1", true)]));
+        assert_eq!(sh(&[256, 0], 1, 1), steps(&[("exit 1", true)]));
+        // It may have ignored the failure, and failed itself much later.
+        assert_eq!(sh(&[256], 500, 1), steps(&[("exit 1", true), ("exit 1", false)]));
+        assert_eq!(sh(&[512], 1, 1), steps(&[("exit 2", true), ("exit 1", false)]));
+        // 124 is that of timeout(1); a script tidies up before it passes it on.
+        assert_eq!(sh(&[124 << 8, 0], 1, 124), steps(&[("exit 124", true), ("exit 124", false)]));
+    }
+
+    #[test]
+    fn a_crash_that_nothing_else_explains_is_likely_the_cause() {
+        let found = after("/bin/job.py", &[256, 11, 0], 1, 256);
+        assert_eq!(found, steps(&[("SIGSEGV", true), ("exit 1", false)]));
+    }
+
+    #[test]
+    fn xargs_tells_that_a_command_failed_though_it_went_on() {
+        let found = after("/usr/bin/xargs", &[0, 256, 0], 1, 123 << 8);
+        assert_eq!(found, steps(&[("exit 1", true), ("exit 123", true)]));
+    }
+
+    #[test]
+    fn a_shell_ends_by_the_signal_that_ended_its_child() {
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, "/bin/bash", (0, 0)).fork(MS, 1, 2).exec(2 * MS, 2, "/bin/job", (0, 0));
+        scene.signal_by_kernel(5 * MS, 2, 2, (0, "kworker/u8:2"));
+        scene.exit_with(6 * MS, 2, (0, 0), |exit| exit.status = 2);
+        scene.signal(7 * MS, 1, 2, (1, "bash"));
+        scene.exit_with(8 * MS, 1, (0, 0), |exit| exit.status = 2);
+        assert_eq!(
+            chain(&mut scene, 8 * MS),
+            [step("job", "SIGINT", Some("the terminal")), step("bash", "SIGINT", Some("itself"))]
         );
     }
 

@@ -12,7 +12,7 @@ use crate::recording::process::Process;
 
 /// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
 /// SIGQUIT is not included, as it comes from a terminal.
-const FAULTS: [i32; 9] = [4, 5, 6, 7, 8, 11, 24, 25, 31];
+pub(super) const FAULTS: [i32; 9] = [4, 5, 6, 7, 8, 11, 24, 25, 31];
 const SIGKILL: i32 = 9;
 
 /// Programs whose exit status 1 is a result: their manuals say "no", "not found" or "they differ".

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{
-    Class, DirectoryMisses, FAMILIES, Health, MarkedPhase, Metric, Metrics, Summary, Unknown,
+    Category, Class, DirectoryMisses, FAMILIES, Health, MarkedPhase, Metric, Metrics, Summary,
+    Unknown,
 };
 use proctrace_trace::Quantity;
 
@@ -42,6 +43,7 @@ fn metrics(analysis: &Analysis<'_>) -> Result<Metrics, AnalysisError> {
     totals(&mut figures, analysis, &sums.by(["class"])?);
     by_category(&mut figures, &categories);
     by_command(&mut figures, &names);
+    peaks(&mut figures, analysis.categories()?);
     for process in analysis.detached() {
         let program = recording.program_of(&recording.processes[*process]);
         figures.add("detached_processes", &[&program.name], 1.0);
@@ -56,24 +58,34 @@ fn metrics(analysis: &Analysis<'_>) -> Result<Metrics, AnalysisError> {
         cores: run.cores,
         doubts: doubts(&health),
         metrics: figures.in_order(&recording.knows),
-        unknown: unknown(&recording.knows),
+        unknown: unknown(analysis),
     })
 }
 
 /// The families, or members of them, that need something that is not known.
-fn unknown(knows: &Knows) -> Vec<Unknown> {
+fn unknown(analysis: &Analysis<'_>) -> Vec<Unknown> {
+    let knows = &analysis.recording.knows;
     let mut unknown = Vec::new();
     for family in FAMILIES {
-        let name = family.name.to_owned();
-        if BY_KIND.contains(&family.name) {
+        let name = family.name;
+        if BY_KIND.contains(&name) {
             for quantity in Quantity::LOOKUPS {
                 if let Some(why) = knows.why_not(&[quantity]) {
                     let kind = quantity.family().map(str::to_owned);
-                    unknown.push(Unknown { name: name.clone(), kind, why });
+                    unknown.push(Unknown { kind, ..Unknown::family(name, why) });
                 }
             }
-        } else if let Some(why) = knows.why_not(metric_needs(family.name).unwrap_or(&[])) {
-            unknown.push(Unknown { name, kind: None, why });
+        } else if let Some(why) = knows.why_not(metric_needs(name).unwrap_or(&[])) {
+            unknown.push(Unknown::family(name, why));
+        } else if name == "total_opens" && analysis.summary().opens.is_none() {
+            let why = "live tasks have not reported their successful opens".to_owned();
+            unknown.push(Unknown::family(name, why));
+        } else if name == "phase_peak_pss_bytes" {
+            let unread = analysis.phases().unwrap_or(&[]).iter();
+            unknown.extend(unread.filter(|phase| phase.peak_pss_bytes.is_none()).map(|phase| {
+                let why = "memory was not read in this phase".to_owned();
+                Unknown { phase: Some(phase.name.clone()), ..Unknown::family(name, why) }
+            }));
         }
     }
     unknown
@@ -200,6 +212,20 @@ fn by_command<'a>(figures: &mut Figures<'a>, names: &'a [Sum]) {
         if sum.failed_lookups > 0 {
             figures.add("command_failed_lookups", &label, sum.failed_lookups as f64);
         }
+    }
+}
+
+/// The largest of the processes of each name; without those of which nothing is known.
+fn peaks<'a>(figures: &mut Figures<'a>, programs: &'a [Category]) {
+    let mut peaks: BTreeMap<&str, u64> = BTreeMap::new();
+    for program in programs {
+        if let Some(bytes) = program.maxrss_bytes.filter(|_| program.processes > Some(0)) {
+            let peak = peaks.entry(&program.name).or_default();
+            *peak = bytes.max(*peak);
+        }
+    }
+    for (name, bytes) in peaks {
+        figures.add("command_peak_rss_bytes", &[name], bytes as f64);
     }
 }
 
@@ -428,5 +454,19 @@ mod tests {
             !doubts.is_empty() && doubts[0].starts_with("consistency check failed"),
             "{doubts:?}"
         );
+    }
+    #[test]
+    fn what_live_tasks_have_not_told_is_unknown() {
+        let mut scene = Scene::new(1, S);
+        scene.fork(0, 1, 2).sample(S, 2, (0, 0)).tick(S, [1, 1, 0]);
+        scene.exit_with(S, 1, (0, 0), |exit| exit.opens = 5);
+        let all = |scene: &Scene| metrics(&Analysis::of(&scene.load(Some((S, 0, 0))))).unwrap();
+        let opens = |metrics: &Metrics| {
+            let value = metrics.metrics.iter().find(|m| m.name == "total_opens").map(|m| m.value);
+            (value, metrics.unknown.iter().any(|unknown| unknown.name == "total_opens"))
+        };
+        assert_eq!(opens(&all(&scene)), (None, true));
+        scene.exit_with(2 * S, 2, (0, 0), |exit| exit.opens = 2);
+        assert_eq!(opens(&all(&scene)), (Some(7.0), false));
     }
 }

@@ -40,6 +40,7 @@ fn category(recording: &Recording, row: ProgramSum) -> Category {
         group: program.group.clone(),
         name: program.name.clone(),
         processes: Some(sum.processes),
+        there_before: (sum.there_before > 0).then_some(sum.there_before),
         forked: Some(sum.forked),
         threads: Some(sum.threads),
         execs: Some(sum.execs),
@@ -65,7 +66,7 @@ pub(crate) fn spawners(recording: &Recording, sums: &Sums) -> Result<Vec<Spawner
     if !recording.knows.all(&WHO) {
         return Ok(Vec::new());
     }
-    let wall_s = recording.wall_ns() as f64 / 1e9;
+    let over_s = recording.wall_ns().max(recording.recorded_ns()) as f64 / 1e9;
     Ok(sums
         .pairs()?
         .into_iter()
@@ -74,7 +75,7 @@ pub(crate) fn spawners(recording: &Recording, sums: &Sums) -> Result<Vec<Spawner
             child: child_name(recording, pair.program, pair.forked),
             processes: pair.processes,
             cpu_ns: recording.knows.some(&[Cpu], pair.used.cpu.total_ns()),
-            per_second: if wall_s > 0.0 { pair.processes as f64 / wall_s } else { 0.0 },
+            per_second: if over_s > 0.0 { pair.processes as f64 / over_s } else { 0.0 },
         })
         .collect())
 }

@@ -1,19 +1,19 @@
 //! The summary figures.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use proctrace_findings::{Run, Summary};
 use proctrace_trace::Quantity;
 use proctrace_trace::Quantity::{
-    Cpu, Execs, Faults, Forks, Io, LookupsExec, LookupsOpen, LookupsReadlink, PeakRss, RunDelay,
-    Samples, Split, Switches,
+    Cpu, Execs, Faults, Forks, Io, LookupsExec, LookupsOpen, LookupsReadlink, OpenedFiles, PeakRss,
+    RunDelay, Samples, Split, Switches,
 };
 use proctrace_wire::Family;
 
 use crate::books::waits::Accounting;
 use crate::recording::Recording;
-use crate::recording::process::{Process, Totals};
+use crate::recording::counts::Totals;
+use crate::recording::fast::counters;
+use crate::recording::order::Intervals;
+use crate::recording::process::Process;
 use crate::recording::split::Divided;
 use crate::stats::median;
 
@@ -50,7 +50,8 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
 /// The summary except the median lifetime, for which all lifetimes have to be collected.
 pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> Summary {
     let processes = &recording.processes;
-    let Totals { used, threads, opens, .. } = recording.totals;
+    let Totals { used, threads, opens, alive, .. } = recording.totals;
+    let totals_are_final = alive == 0;
     let cpu: proctrace_replay::CpuTime = processes.iter().map(|process| process.cpu).sum();
     // Descendants may outlive the command, which extends the time in which they could have run.
     let available_ns = recording.recorded_ns().max(recording.wall_ns()) as f64
@@ -100,7 +101,11 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
             .filter(|(family, count)| *count > 0 && knows.knows_family(family.name()))
             .map(|(family, count)| (family.name().to_owned(), count))
             .collect(),
-        opens: knows.some(&[LookupsOpen], opens),
+        // A task tells its number at its end.
+        opens: match totals_are_final {
+            true => knows.some(&[LookupsOpen], opens),
+            false => knows.some(&[LookupsOpen, OpenedFiles], recording.opened.opens),
+        },
         switches_voluntary: knows.some(&[Forks, Switches], used.nvcsw),
         switches_involuntary: knows.some(&[Forks, Switches], used.nivcsw),
         faults_minor: knows.some(&[Forks, Faults], used.minflt),
@@ -109,7 +114,7 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
         write_bytes: knows.some(&[Forks, Io], used.write_bytes),
         run_delay_ns: knows.some(&[Forks, RunDelay], used.run_delay_ns),
         maxrss_bytes: largest
-            .map(|process| recording.peak_rss_bytes(process))
+            .and_then(|process| recording.known_peak_rss_bytes(process))
             .filter(|_| knows.all(&[Forks, PeakRss])),
         maxrss_program: largest
             .map(|process| recording.program_of(process).name.clone())
@@ -122,71 +127,59 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
 }
 
 /// The maximum number of overlapping intervals. Intervals that only touch do not overlap.
+///
+/// Time is divided into many short intervals. How many overlap at the beginning of each follows from the numbers of
+/// starts and ends before it; only where the starts within it could exceed the maximum of these do starts and ends
+/// have to be sorted.
 fn peak<T>(all: &[T], life: impl Fn(&T) -> (u64, Option<u64>)) -> u64 {
-    let life = |one: &T| {
-        let (born_ns, ended_ns) = life(one);
-        (born_ns, ended_ns.unwrap_or(u64::MAX))
-    };
-    nearly_in_order(all.iter().map(life)).unwrap_or_else(|| {
-        let mut lives: Vec<_> = all.iter().map(life).collect();
-        lives.sort_unstable();
-        let mut overlap = Overlap::default();
-        lives.into_iter().for_each(|life| overlap.add(life));
-        overlap.peak as u64
-    })
-}
-
-/// Each CPU reports its births in order, but those of several CPUs are interleaved: this many are
-/// sorted at a time.
-const OUT_OF_ORDER_MAX: usize = 1 << 13;
-
-/// The same without copying all intervals; `None` if they are not nearly in order.
-fn nearly_in_order(lives: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
-    let (mut overlap, mut next) = (Overlap::default(), BinaryHeap::new());
-    let mut last_ns = 0;
-    for life in lives {
-        next.push(Reverse(life));
-        if next.len() > OUT_OF_ORDER_MAX
-            && let Some(Reverse(first)) = next.pop()
-        {
-            if first.0 < last_ns {
-                return None;
-            }
-            last_ns = first.0;
-            overlap.add(first);
+    let lives =
+        || all.iter().map(&life).filter(|(born, ended)| ended.is_none_or(|end| end > *born));
+    let intervals = Intervals::of(lives().map(|(born_ns, _)| born_ns));
+    let (mut starts, mut ends) = (counters(intervals.count), counters(intervals.count));
+    for (born_ns, ended_ns) in lives() {
+        starts[intervals.at(born_ns)] += 1;
+        if let Some(ended_ns) = ended_ns {
+            ends[intervals.at(ended_ns)] += 1;
         }
     }
-    while let Some(Reverse(first)) = next.pop() {
-        if first.0 < last_ns {
-            return None;
-        }
-        overlap.add(first);
+    // How many overlap at the beginning of each interval.
+    let mut overlap = 0_u64;
+    let at_begin: Vec<u64> = starts
+        .iter()
+        .zip(&ends)
+        .map(|(starts, ends)| {
+            let at_begin = overlap;
+            overlap = (overlap + u64::from(*starts)).saturating_sub(u64::from(*ends));
+            at_begin
+        })
+        .collect();
+    let least = at_begin.iter().copied().max().unwrap_or(0);
+    let may_exceed = |at: usize| at_begin[at] + u64::from(starts[at]) > least;
+    // In order of time; what ends comes before what starts at the same time.
+    let mut moments: Vec<(u64, bool)> = Vec::new();
+    for (born_ns, ended_ns) in lives() {
+        let starts = (born_ns, true);
+        let both = ended_ns.map(|ended_ns| (ended_ns, false)).into_iter().chain([starts]);
+        moments.extend(both.filter(|(time_ns, _)| may_exceed(intervals.at(*time_ns))));
     }
-    Some(overlap.peak as u64)
-}
-
-/// The intervals that overlap with the last one.
-#[derive(Default)]
-struct Overlap {
-    ends: BinaryHeap<Reverse<u64>>,
-    peak: usize,
-}
-
-impl Overlap {
-    /// Adds the next interval, in order of start times.
-    fn add(&mut self, (born_ns, ended_ns): (u64, u64)) {
-        while self.ends.peek().is_some_and(|Reverse(end_ns)| *end_ns <= born_ns) {
-            self.ends.pop();
-        }
-        if ended_ns > born_ns {
-            self.ends.push(Reverse(ended_ns));
-            self.peak = self.peak.max(self.ends.len());
+    moments.sort_unstable();
+    let mut most = least;
+    for moments in
+        moments.chunk_by(|(one, _), (other, _)| intervals.at(*one) == intervals.at(*other))
+    {
+        let mut overlap = at_begin[intervals.at(moments[0].0)];
+        for (_, starts) in moments {
+            overlap = if *starts { overlap + 1 } else { overlap.saturating_sub(1) };
+            most = most.max(overlap);
         }
     }
+    most
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -200,13 +193,34 @@ mod tests {
         assert_eq!(of(&[(5, Some(5)), (5, Some(5))]), 0);
         assert_eq!(of(&[(0, Some(1)), (1, Some(2)), (2, Some(3))]), 1);
         assert_eq!(of(&[]), 0);
-        // Blocks from two CPUs that are longer than what is sorted at a time.
-        let turns = 2 * OUT_OF_ORDER_MAX as u64;
+        // Births of two CPUs, one after the other.
         let lives: Vec<_> =
-            (0..2).flat_map(|cpu| (0..turns).map(move |n| (2 * n + cpu, 3))).collect();
+            (0..2).flat_map(|cpu| (0..9000).map(move |n| (2 * n + cpu, 3))).collect();
         let lives: Vec<_> = lives.iter().map(|(born, life)| (*born, Some(born + life))).collect();
         assert_eq!(of(&lives), 3);
-        let few: Vec<_> = lives[..9].iter().chain(&lives[turns as usize..][..9]).copied().collect();
-        assert_eq!(of(&few), 3);
+    }
+
+    /// An interval overlaps with most others at its beginning or at the beginning of one of them.
+    fn most(lives: &[(u64, Option<u64>)]) -> u64 {
+        let lasts = |at: u64| {
+            move |(born, ended): &&(u64, Option<u64>)| {
+                *born <= at && ended.is_none_or(|ended| ended > at)
+            }
+        };
+        let overlap = |at: u64| lives.iter().filter(lasts(at)).count() as u64;
+        lives.iter().map(|(born, _)| overlap(*born)).max().unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn the_peak_is_the_most_that_are_alive_at_a_birth(
+            lives in proptest::collection::vec((0..400_u64, proptest::option::of(0..90_u64)), 0..300)
+        ) {
+            let lives: Vec<_> = lives
+                .into_iter()
+                .map(|(born, life)| (born, life.map(|life| born + life)))
+                .collect();
+            prop_assert_eq!(peak(&lives, |life| *life), most(&lives));
+        }
     }
 }

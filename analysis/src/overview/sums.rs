@@ -7,13 +7,13 @@ use proctrace_replay::CpuTime;
 use crate::classify::labels::class_name;
 use crate::error::AnalysisError;
 use crate::overview::lives::{Groups, Medians};
-use crate::overview::processes;
 use crate::recording::Recording;
 use crate::recording::split::{Divided, Ticks};
 
 /// The summed columns, whatever they are grouped by.
-const SUMMED: [&str; 9] = [
+const SUMMED: [&str; 10] = [
     "processes",
+    "there_before",
     "forked",
     "threads",
     "execs",
@@ -30,6 +30,8 @@ pub(crate) struct Sum {
     /// The labels of the group, in the order requested.
     pub(crate) labels: Vec<String>,
     pub(crate) processes: u64,
+    /// Of these, those that were there before the recording began.
+    pub(crate) there_before: u64,
     /// Of these, those that never called exec: they count as their parent's program.
     pub(crate) forked: u64,
     /// Threads other than the first of each process.
@@ -44,6 +46,11 @@ pub(crate) struct Sum {
 impl Sum {
     pub(crate) fn cpu_ns(&self) -> u64 {
         self.used.cpu.total_ns()
+    }
+
+    /// Processes that were created while recording.
+    pub(crate) fn created(&self) -> u64 {
+        self.processes.saturating_sub(self.there_before)
     }
 }
 
@@ -79,8 +86,8 @@ pub(crate) struct Edge {
     pub(crate) life_median_ns: Option<u64>,
 }
 
-/// Rows per frame of processes: a million at once would take 80 MB for a small table of sums.
-const FRAME_ROWS: usize = 1 << 15;
+/// Processes whose failed look-ups are counted at a time: so few that their counts stay in a cache.
+const PASS_PROCESSES: usize = 1 << 15;
 
 /// Sums over all processes.
 #[derive(Debug)]
@@ -95,49 +102,10 @@ pub(crate) struct Sums {
 
 impl Sums {
     pub(crate) fn of(recording: &Recording) -> Result<Self, AnalysisError> {
-        let summed = [
-            "threads",
-            "user_ns",
-            "system_ns",
-            "user_ticks_ns",
-            "system_ticks_ns",
-            "failed_lookups",
-        ];
         let groups = Groups::of(recording);
-        let mut parts = DataFrame::empty();
-        for from in (0..recording.processes.len().max(1)).step_by(FRAME_ROWS) {
-            let range = from..recording.processes.len().min(from + FRAME_ROWS);
-            let part = processes::frame(recording, range, &groups.of_process)?
-                .lazy()
-                .group_by([col("group")])
-                .agg([
-                    len().cast(DataType::UInt64).alias("processes"),
-                    cols(summed).as_expr().sum(),
-                    col("peak_rss_bytes").max(),
-                ])
-                .collect()?;
-            match parts.width() {
-                0 => parts = part,
-                _ => {
-                    parts.vstack_mut_owned(part)?;
-                }
-            }
-        }
         let lives = Medians::of(recording, &groups);
-        let edges = parts
+        let edges = frame(&groups, &of_groups(recording, &groups), &lives)?
             .lazy()
-            .group_by([col("group")])
-            .agg([
-                col("processes").sum(),
-                cols(summed).as_expr().sum(),
-                col("peak_rss_bytes").max(),
-            ])
-            .join(
-                labels_of(&groups, &lives)?.lazy(),
-                [col("group")],
-                [col("group")],
-                JoinArgs::new(JoinType::Left),
-            )
             .with_column((col("user_ns") + col("system_ns")).alias("cpu_ns"))
             .sort_by_exprs(
                 ["processes", "cpu_ns", "spawner", "spawner_shape", "program", "forked"].map(col),
@@ -231,6 +199,7 @@ fn programs(
     let sum = |name: &str| col(name).sum();
     let ran = edges().group_by([col("program")]).agg([
         sum("processes"),
+        sum("there_before"),
         col("processes").filter(col("forked")).sum().alias("forked"),
         sum("threads"),
         sum("user_ns"),
@@ -273,17 +242,60 @@ fn programs(
         .collect()?)
 }
 
-/// The common properties of each group's processes, and their median lifetime.
-fn labels_of(groups: &Groups, lives: &Medians) -> Result<DataFrame, AnalysisError> {
-    let of = || groups.groups.iter();
-    let numbers = 0..u32::try_from(groups.groups.len()).unwrap_or(u32::MAX);
+/// The sums of one group, which has a number instead of labels.
+#[derive(Debug, Clone, Default)]
+struct GroupSum {
+    processes: u64,
+    there_before: u64,
+    threads: u64,
+    used: Divided,
+    failed_lookups: u64,
+    peak_rss_bytes: Option<u64>,
+}
+
+/// Sums the processes of each group. The groups have consecutive numbers: a query would hash them, and needs columns of
+/// all processes first (docs/decisions/0023-grouped-sums.md).
+fn of_groups(recording: &Recording, groups: &Groups) -> Vec<GroupSum> {
+    let mut sums = vec![GroupSum::default(); groups.groups.len()];
+    let (processes, count) = (&recording.processes, recording.processes.len());
+    for from in (0..count).step_by(PASS_PROCESSES) {
+        let range = from..count.min(from + PASS_PROCESSES);
+        let failed_lookups = recording.misses.by_process(range.clone());
+        let of_process = &groups.of_process[range.clone()];
+        let rows = processes[range].iter().zip(of_process).zip(failed_lookups);
+        for ((process, group), failed_lookups) in rows {
+            let sum = &mut sums[*group as usize];
+            let threads = (process.tasks().len() as u64).saturating_sub(1);
+            sum.processes += 1;
+            sum.there_before += u64::from(process.was_there());
+            sum.threads = sum.threads.saturating_add(threads);
+            sum.used.add(&recording.divided_of(process));
+            sum.failed_lookups = sum.failed_lookups.saturating_add(failed_lookups);
+            sum.peak_rss_bytes = sum.peak_rss_bytes.max(recording.known_peak_rss_bytes(process));
+        }
+    }
+    sums
+}
+
+/// The sums of each group, what its processes have in common, and their median lifetime.
+fn frame(groups: &Groups, sums: &[GroupSum], lives: &Medians) -> Result<DataFrame, AnalysisError> {
+    let group = || groups.groups.iter();
+    let sum = |of: fn(&GroupSum) -> u64| sums.iter().map(of).collect::<Vec<u64>>();
     Ok(df!(
-        "group" => numbers.collect::<Vec<u32>>(),
-        "program" => of().map(|group| group.program).collect::<Vec<_>>(),
-        "spawner" => of().map(|group| group.spawner).collect::<Vec<_>>(),
-        "spawner_shape" => of().map(|group| group.shape).collect::<Vec<_>>(),
-        "forked" => of().map(|group| group.forked).collect::<Vec<_>>(),
+        "program" => group().map(|group| group.program).collect::<Vec<_>>(),
+        "spawner" => group().map(|group| group.spawner).collect::<Vec<_>>(),
+        "spawner_shape" => group().map(|group| group.shape).collect::<Vec<_>>(),
+        "forked" => group().map(|group| group.forked).collect::<Vec<_>>(),
         "life_median_ns" => &lives.of_group,
+        "processes" => sum(|sum| sum.processes),
+        "there_before" => sum(|sum| sum.there_before),
+        "threads" => sum(|sum| sum.threads),
+        "user_ns" => sum(|sum| sum.used.cpu.user_ns),
+        "system_ns" => sum(|sum| sum.used.cpu.system_ns),
+        "user_ticks_ns" => sum(|sum| sum.used.ticks.user_ns),
+        "system_ticks_ns" => sum(|sum| sum.used.ticks.system_ns),
+        "failed_lookups" => sum(|sum| sum.failed_lookups),
+        "peak_rss_bytes" => sums.iter().map(|sum| sum.peak_rss_bytes).collect::<Vec<_>>(),
     )?)
 }
 
@@ -338,6 +350,7 @@ fn sums(table: &DataFrame, labels: &[&str]) -> Result<Vec<Sum>, AnalysisError> {
         .map(|label| Ok(table.column(label)?.str()?))
         .collect::<Result<Vec<_>, AnalysisError>>()?;
     let (processes, forked) = (counts(table, "processes")?, counts(table, "forked")?);
+    let there_before = counts(table, "there_before")?;
     let (threads, execs) = (counts(table, "threads")?, counts(table, "execs")?);
     let (used, failed_lookups) = (divided(table)?, counts(table, "failed_lookups")?);
     let text = |row: usize, label: &StringChunked| label.get(row).unwrap_or_default().to_owned();
@@ -345,6 +358,7 @@ fn sums(table: &DataFrame, labels: &[&str]) -> Result<Vec<Sum>, AnalysisError> {
         .map(|row| Sum {
             labels: labels.iter().map(|label| text(row, label)).collect(),
             processes: processes[row],
+            there_before: there_before[row],
             forked: forked[row],
             threads: threads[row],
             execs: execs[row],

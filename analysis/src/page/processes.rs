@@ -9,7 +9,6 @@ use crate::books::detached::is_detached;
 use crate::classify::labels::class_name;
 use crate::gantt::lanes::Lanes;
 use crate::recording::Recording;
-use crate::recording::exit::Exit;
 use crate::recording::knowledge::WHO;
 use crate::recording::process::Process;
 use crate::recording::usage::Usage;
@@ -76,13 +75,10 @@ fn cost(recording: &Recording, table: &mut PackedTable) {
     add(&[Io], "write_bytes", &|at| Some(used[at].write_bytes));
     add(&[Io], "read_call_bytes", &|at| Some(used[at].rchar));
     add(&[Io], "write_call_bytes", &|at| Some(used[at].wchar));
-    add(&[PeakRss], "peak_rss_bytes", &|at| Some(recording.peak_rss_bytes(&rows[at])));
-    let sum = |at: usize, of: fn(&Exit) -> u32| {
-        let ends = rows[at].tasks().filter_map(|task| recording.tasks[task].end());
-        Some(ends.map(|end| u64::from(of(&end.record))).sum::<u64>())
-    };
-    add(&[Switches], "migrations", &|at| sum(at, |end| end.migrations));
-    add(&[LookupsOpen], "opens", &|at| sum(at, |end| end.opens));
+    add(&[PeakRss], "peak_rss_bytes", &|at| recording.known_peak_rss_bytes(&rows[at]));
+    let counted = |at: usize, of| recording.counted_by(&rows[at], of);
+    add(&[Switches], "migrations", &|at| counted(at, |end| end.migrations));
+    add(&[LookupsOpen], "opens", &|at| counted(at, |end| end.opens));
 }
 
 /// Every program, with its category, class and lane.

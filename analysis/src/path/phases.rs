@@ -4,14 +4,15 @@ use super::Doing;
 use super::steps::Step;
 use crate::recording::Recording;
 use crate::recording::bins::{Bins, Quantity};
+use crate::recording::fast::{Bits, counters};
 use crate::recording::process::Process;
 
-/// A child of the command with its descendants, or the command itself.
+/// A child of the command with its descendants, the command itself, or a wrapper of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Phase {
-    /// Index of the child; `None` for the command itself.
+    /// Index of the child; `None` for the command itself, or a wrapper.
     pub(crate) process: Option<usize>,
-    /// Index of the command: of the last wrapper, if there are any.
+    /// Index of the command, which is the last wrapper if there are any; or of the wrapper whose own time it is.
     pub(crate) command: usize,
     /// When the path came to it first, and left it last.
     pub(crate) begin_ns: u64,
@@ -47,14 +48,15 @@ impl Spent {
 
 /// The phases that have time on the path, in order of time.
 pub(crate) fn phases(recording: &Recording, steps: &[Step]) -> Vec<Phase> {
-    let (command, phase_of) = phase_of(recording);
+    let phase_of = phase_of(recording);
     let cpu = CpuTime::of(&recording.bins, recording.last_ns);
-    // By child; the command itself is last.
-    let mut place: Vec<Option<usize>> = vec![None; recording.processes.len() + 1];
+    // By child, and then by whose own time it is.
+    let count = recording.processes.len();
+    let mut place: Vec<Option<usize>> = vec![None; 2 * count];
     let mut phases: Vec<Phase> = Vec::new();
     for step in steps {
-        let process = phase_of[step.process as usize];
-        let place = &mut place[process.unwrap_or(recording.processes.len())];
+        let (process, command) = phase_of[step.process as usize];
+        let place = &mut place[process.unwrap_or(count + command)];
         let at = *place.get_or_insert(phases.len());
         if at == phases.len() {
             let (begin_ns, end_ns) = (step.begin_ns, step.end_ns);
@@ -69,16 +71,16 @@ pub(crate) fn phases(recording: &Recording, steps: &[Step]) -> Vec<Phase> {
     phases
 }
 
-/// The command, and for each process the child of the command that it descends from; `None` for the
-/// command itself.
+/// For each process the child of the command that it descends from, and the command; a wrapper descends from none,
+/// and stands for itself.
 ///
 /// The command is often a wrapper of what does the work: a shell with one child, `env`, `sudo`. Then
 /// that child's children are the phases, and so on, unless it has none.
-fn phase_of(recording: &Recording) -> (usize, Vec<Option<usize>>) {
+fn phase_of(recording: &Recording) -> Vec<(Option<usize>, usize)> {
     let processes = &recording.processes;
     // Parents precede their children; only a broken trace contradicts.
     let parent = |at: usize, process: &Process| process.parent().filter(|parent| *parent < at);
-    let mut children = vec![0_u32; processes.len()];
+    let mut children = counters(processes.len());
     let mut child = vec![None; processes.len()];
     for (at, process) in processes.iter().enumerate() {
         if let Some(parent) = parent(at, process) {
@@ -86,22 +88,25 @@ fn phase_of(recording: &Recording) -> (usize, Vec<Option<usize>>) {
             child[parent] = Some(at);
         }
     }
-    let mut command = 0;
+    let (mut command, mut wrappers) = (0, Bits::default());
     while let Some(only) = child.get(command).copied().flatten()
         && children[command] == 1
         && children[only] > 0
     {
+        wrappers.insert(command);
         command = only;
     }
-    let mut phase_of: Vec<Option<usize>> = Vec::with_capacity(processes.len());
+    let mut phase_of: Vec<(Option<usize>, usize)> = Vec::with_capacity(processes.len());
     for (at, process) in processes.iter().enumerate() {
         phase_of.push(match parent(at, process) {
-            Some(parent) if parent == command => Some(at),
+            _ if wrappers.contains(at) => (None, at),
+            _ if at == command => (None, command),
+            Some(parent) if parent == command => (Some(at), command),
             Some(parent) => phase_of[parent],
-            None => None,
+            None => (None, command),
         });
     }
-    (command, phase_of)
+    phase_of
 }
 
 /// The CPU time of all tasks up to any time, from the recording's bins.

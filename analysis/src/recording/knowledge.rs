@@ -201,6 +201,7 @@ pub(crate) fn metric_needs(family: &str) -> Option<&'static [Quantity]> {
         ],
         "phase_peak_pss_bytes" => &[Execs, Quantity::Argv, Memory],
         "peak_rss_bytes" => &[Forks, PeakRss],
+        "command_peak_rss_bytes" => &[Forks, Execs, Quantity::Argv, PeakRss],
         "peak_pss_bytes" => &[Memory],
         "switches_voluntary" | "switches_involuntary" => &[Forks, Switches],
         "faults_minor" | "faults_major" => &[Forks, Faults],

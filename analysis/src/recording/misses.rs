@@ -1,9 +1,20 @@
-//! GroupCounts of failed look-ups: by process, directory, errno and family, and by path.
+//! Counts of failed look-ups: by process, directory, errno and family, and by path.
 
 use std::ops::Range;
 
+use proctrace_wire::layout::MissFixed;
+use proctrace_wire::{Call, Family};
+
 use crate::libs::costs::Durations;
 use crate::recording::fast::FastMap;
+use crate::recording::order::in_order;
+
+/// Whether a look-up found its file, which is no symbolic link: realpath(3) asks for each part of a path, and is told
+/// so by an error (EINVAL of readlink(2)).
+pub(crate) fn found_no_link(miss: &MissFixed) -> bool {
+    const EINVAL: u16 = 22;
+    miss.error == EINVAL && Family::of(Call::from_number(miss.call)) == Some(Family::Readlink)
+}
 
 /// Durations of the failed look-ups that were timed.
 #[derive(Debug, Default)]
@@ -44,7 +55,7 @@ pub(crate) struct Misses {
     counted: Vec<GroupCounts>,
 }
 
-/// GroupCounts of `GROUP_PROCESSES` consecutive processes, in six bytes each where that suffices.
+/// Counts of `GROUP_PROCESSES` consecutive processes, in six bytes each where that suffices.
 #[derive(Debug)]
 enum GroupCounts {
     Small { first: u32, counted: Vec<SmallCounted> },
@@ -170,7 +181,7 @@ const UNSORTED_MAX: usize = 1 << 14;
 /// Groups that stay open: groups further back hardly receive any more counts.
 const GROUPS_AT_HAND: usize = 8;
 
-/// GroupCounts look-ups. The failures of one process come close together, so nearly all of them hit the
+/// Counts look-ups. The failures of one process come close together, so nearly all of them hit the
 /// cached counter of their kind, without a map of all processes and kinds.
 #[derive(Debug)]
 pub(crate) struct MissCounter {
@@ -192,7 +203,7 @@ impl Default for MissCounter {
     }
 }
 
-/// GroupCounts of consecutive processes.
+/// Counts of consecutive processes.
 #[derive(Debug, Default)]
 struct Group {
     /// Earlier counts, sorted and compacted.
@@ -229,7 +240,15 @@ impl Group {
         if self.sorted == self.counted.len() {
             return;
         }
-        self.counted.sort_unstable_by_key(Counted::key);
+        let counted = &self.counted;
+        let process = |at: u32| u64::from(counted[at as usize].process);
+        match u32::try_from(counted.len()) {
+            Ok(count) => {
+                let order = in_order(count, process, |at| counted[at as usize].key());
+                self.counted = order.into_iter().map(|at| counted[at as usize]).collect();
+            }
+            Err(_) => self.counted.sort_unstable_by_key(Counted::key),
+        }
         self.counted.dedup_by(|next, kept| {
             let same = next.key() == kept.key();
             if same {
@@ -320,7 +339,7 @@ pub(crate) struct MissedPaths {
     pub(crate) others: u64,
 }
 
-/// GroupCounts look-ups by path.
+/// Counts look-ups by path.
 #[derive(Debug, Default)]
 pub(crate) struct PathCounter {
     /// By path, followed by the suffix described at [`PathCounter::key`].

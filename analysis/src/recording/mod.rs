@@ -1,6 +1,7 @@
 //! A recording as in-memory tables, ready for analysis.
 
 pub(crate) mod bins;
+pub(crate) mod counts;
 pub(crate) mod exit;
 pub(crate) mod fast;
 pub(crate) mod knowledge;
@@ -9,6 +10,7 @@ pub(crate) mod marks;
 pub(crate) mod misses;
 pub(crate) mod names;
 pub(crate) mod opened;
+pub(crate) mod order;
 pub(crate) mod process;
 pub(crate) mod split;
 pub(crate) mod stored_usage;
@@ -23,12 +25,14 @@ use crate::classify::{Classification, Program};
 use crate::load::starts::Start;
 use crate::load::unseen::Blindness;
 use crate::recording::bins::Bins;
+use crate::recording::counts::{Counts, Totals};
+use crate::recording::exit::Exit;
 use crate::recording::fast::Bits;
 use crate::recording::knowledge::Knows;
 use crate::recording::marks::{Marks, Phases};
 use crate::recording::misses::{LookupTimes, MissedPaths, Misses};
 use crate::recording::opened::OpenedFiles;
-use crate::recording::process::{Counts, MemoryReading, Process, ProgramRun, Task, Totals};
+use crate::recording::process::{MemoryReading, Process, ProgramRun, Task};
 use crate::recording::split::{Divided, Split, Ticks};
 use crate::recording::tracks::Track;
 use crate::recording::usage::Usage;
@@ -172,7 +176,22 @@ impl Recording {
         &self.programs[process.program()]
     }
 
-    /// Peak RSS of the program that a process ran last.
+    /// Peak RSS of the program that a process ran last, if its end or a reading was recorded; of live processes the
+    /// largest reading.
+    pub(crate) fn known_peak_rss_bytes(&self, process: &Process) -> Option<u64> {
+        let peak_bytes = self.peak_rss_bytes(process);
+        (process.status().is_some() || peak_bytes > 0).then_some(peak_bytes)
+    }
+
+    /// The sum over its tasks of what they count and tell at their end; `None` if one has not ended.
+    pub(crate) fn counted_by(&self, process: &Process, of: fn(&Exit) -> u32) -> Option<u64> {
+        process.tasks().try_fold(0_u64, |sum, task| {
+            let end = self.tasks[task].end()?;
+            Some(sum.saturating_add(of(&end.record).into()))
+        })
+    }
+
+    /// Peak RSS of the program that a process ran last; 0 where it is not known.
     pub fn peak_rss_bytes(&self, process: &Process) -> u64 {
         process.maxrss_pages().saturating_mul(self.header.page_bytes.into())
     }

@@ -1,6 +1,4 @@
-//! The elements of a recording: processes, their tasks, the programs they ran, and counts.
-
-use std::collections::HashMap;
+//! The elements of a recording: processes, their tasks, and the programs they ran.
 
 use proctrace_replay::CpuTime;
 use proctrace_wire::layout::{self, EXIT_AUTOREAP};
@@ -9,81 +7,6 @@ use crate::recording::exit::{End, Exit};
 use crate::recording::split::Ticks;
 use crate::recording::stored_usage::StoredUsage;
 use crate::recording::usage::Usage;
-
-/// Numbers of records, counted while reading.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) attaches: u64,
-    pub(crate) forks: u64,
-    pub(crate) execs: u64,
-    pub(crate) execs_failed: u64,
-    pub(crate) exits: u64,
-    pub(crate) lookups_failed: u64,
-    /// Of these, readlinks of files that exist but are not symbolic links: realpath(3) tests this
-    /// way.
-    pub(crate) not_links: u64,
-    /// Of these, marks.
-    pub(crate) marks: u64,
-    /// The remaining ones by family, in the order of `Family::ALL`.
-    pub(crate) by_family: [u64; 6],
-    /// Exits whose peak RSS is an upper bound.
-    pub(crate) rss_bounds: u64,
-    /// Execs and look-ups of tasks that no fork or attach record announced.
-    pub(crate) orphans: u64,
-    /// Exits of such tasks.
-    pub(crate) orphan_exits: u64,
-    /// Latest reported count of lost records, by kind, reason and CPU.
-    pub(crate) losses: HashMap<(u16, u16, u32), u64>,
-}
-
-impl Counts {
-    /// Look-ups that failed, without those that found a file that is no link, and without marks.
-    pub(crate) fn in_vain(&self) -> u64 {
-        self.lookups_failed.saturating_sub(self.not_links).saturating_sub(self.marks)
-    }
-}
-
-/// Totals over all tasks.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Totals {
-    pub(crate) used: Usage,
-    /// Tasks other than the first of each process.
-    pub(crate) threads: u64,
-    /// Tasks that have not ended: their per-task counts were never reported.
-    pub(crate) alive: u64,
-    /// Per-task counts of ended tasks: successful opens, failed look-ups and failed execs.
-    pub(crate) opens: u64,
-    pub(crate) lookups_failed: u64,
-    pub(crate) execs_failed: u64,
-}
-
-impl Totals {
-    /// The sum of both.
-    pub(crate) fn plus(self, other: &Self) -> Self {
-        Self {
-            used: self.used.plus(&other.used),
-            threads: self.threads + other.threads,
-            alive: self.alive + other.alive,
-            opens: self.opens.saturating_add(other.opens),
-            lookups_failed: self.lookups_failed.saturating_add(other.lookups_failed),
-            execs_failed: self.execs_failed.saturating_add(other.execs_failed),
-        }
-    }
-
-    pub(crate) fn add(&mut self, task: &Task) {
-        self.used = self.used.plus(&task.used());
-        self.threads += u64::from(task.is_thread);
-        match task.end() {
-            None => self.alive += 1,
-            Some(end) => {
-                let count = |sum: u64, more: u32| sum.saturating_add(more.into());
-                self.opens = count(self.opens, end.record.opens);
-                self.lookups_failed = count(self.lookups_failed, end.record.lookups_failed);
-                self.execs_failed = count(self.execs_failed, end.record.execs_failed);
-            }
-        }
-    }
-}
 
 /// A program run: from one exec of a process to the next.
 #[derive(Debug, Clone)]
@@ -297,11 +220,19 @@ impl From<Option<u32>> for Place {
     }
 }
 
+/// What is special about a process that was there before the recording began.
+#[derive(Debug, Clone, Copy)]
+struct Earlier {
+    /// When it was created, if that is known.
+    started_ns: Option<u64>,
+}
+
 /// Data that only few processes have.
 #[derive(Debug, Clone, Default)]
 struct RareOfProcess {
     waits: Waits,
     role: Option<u32>,
+    earlier: Option<Earlier>,
     /// Indices of its tasks except the first two.
     threads: Vec<u32>,
 }
@@ -325,7 +256,7 @@ pub struct Process {
     first_task: Place,
     second_task: Place,
     maxrss_pages: u32,
-    /// Time of its birth.
+    /// When it began to be followed: at its birth, unless it [was there before](Self::was_there).
     pub born_ns: u64,
     /// `u64::MAX` if a task was alive at the end.
     ended_ns: u64,
@@ -458,10 +389,30 @@ impl Process {
         self.ended_ns = ended_ns.unwrap_or(u64::MAX);
     }
 
-    /// Its lifetime, if it ended.
+    /// Whether it was there before the recording began, and so was not created during it.
+    #[inline]
+    pub fn was_there(&self) -> bool {
+        self.rare.as_deref().is_some_and(|rare| rare.earlier.is_some())
+    }
+
+    /// Called for a process that was there before the recording began, with the time of its birth if known.
+    pub(crate) fn started_earlier(&mut self, started_ns: Option<u64>) {
+        self.rare.get_or_insert_default().earlier = Some(Earlier { started_ns });
+    }
+
+    /// When it was created, possibly before the recording began; `None` if that is not known.
+    #[inline]
+    pub fn started_ns(&self) -> Option<u64> {
+        match self.rare.as_deref().and_then(|rare| rare.earlier) {
+            Some(earlier) => earlier.started_ns,
+            None => Some(self.born_ns),
+        }
+    }
+
+    /// Its lifetime from its birth, if it ended and its birth is known.
     #[inline]
     pub fn life_ns(&self) -> Option<u64> {
-        Some(self.ended_ns()?.saturating_sub(self.born_ns))
+        Some(self.ended_ns()?.saturating_sub(self.started_ns()?))
     }
 
     /// Its wait(2) status, if it ended.

@@ -13,8 +13,34 @@ const LIFE_BINS_MIN: u64 = 5;
 pub(crate) struct Track {
     /// Index of the process.
     pub(crate) process: usize,
-    /// CPU time in nanoseconds, by bin.
-    pub(crate) cpu_ns: Vec<f32>,
+    /// Bin of the first of `cpu_ns`.
+    first_bin: usize,
+    /// CPU time in nanoseconds of consecutive bins: only those in which it lived, as most live for a small part of a long
+    /// recording.
+    cpu_ns: Vec<f32>,
+}
+
+impl Track {
+    fn add(&mut self, bin: usize, cpu_ns: f64) {
+        if self.cpu_ns.is_empty() {
+            self.first_bin = bin;
+        }
+        if bin < self.first_bin {
+            let earlier = self.first_bin - bin;
+            self.cpu_ns.splice(..0, std::iter::repeat_n(0.0, earlier));
+            self.first_bin = bin;
+        }
+        let at = bin - self.first_bin;
+        if at >= self.cpu_ns.len() {
+            self.cpu_ns.resize(at + 1, 0.0);
+        }
+        self.cpu_ns[at] += cpu_ns as f32;
+    }
+
+    /// The bins in which it may have used CPU time, with that time in nanoseconds, in order.
+    pub(crate) fn bins(&self) -> impl Iterator<Item = (usize, f64)> + Clone + '_ {
+        (self.first_bin..).zip(self.cpu_ns.iter().map(|cpu_ns| f64::from(*cpu_ns)))
+    }
 }
 
 /// Time series of the processes that lived long enough and used most CPU time.
@@ -57,7 +83,7 @@ impl Tracks {
         let mut tracks = Vec::with_capacity(chosen.len());
         for (_, process) in chosen {
             of_process[process] = u16::try_from(tracks.len()).unwrap_or(NONE);
-            tracks.push(Track { process, cpu_ns: vec![0.0; bins.len()] });
+            tracks.push(Track { process, first_bin: 0, cpu_ns: Vec::new() });
         }
         Self { tracks, of_process }
     }
@@ -67,11 +93,27 @@ impl Tracks {
     pub(crate) fn add(&mut self, process: usize, bin: usize, cpu_ns: f64) {
         let at = self.of_process.get(process).copied().unwrap_or(NONE);
         if let Some(track) = self.tracks.get_mut(usize::from(at)) {
-            track.cpu_ns[bin] += cpu_ns as f32;
+            track.add(bin, cpu_ns);
         }
     }
 
     pub(crate) fn into_inner(self) -> Vec<Track> {
         self.tracks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_track_has_what_was_added_in_any_order() {
+        let mut track = Track { process: 0, first_bin: 0, cpu_ns: Vec::new() };
+        assert_eq!(track.bins().count(), 0);
+        for (bin, cpu_ns) in [(7, 1.0), (9, 2.0), (5, 3.0), (7, 4.0)] {
+            track.add(bin, cpu_ns);
+        }
+        let bins: Vec<_> = track.bins().collect();
+        assert_eq!(bins, [(5, 3.0), (6, 0.0), (7, 5.0), (8, 0.0), (9, 2.0)]);
     }
 }

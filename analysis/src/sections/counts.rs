@@ -47,7 +47,7 @@ pub(crate) fn section(
             "per_second",
             "rate",
             Unit::PerSecond,
-            all().map(|sum| rate.per_second(sum.processes)),
+            all().map(|sum| rate.per_second(sum.created())),
         )
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, all().map(Sum::cpu_ns));
     let by_category =
@@ -94,7 +94,10 @@ fn programs(all: &[Category], rate: &Rate) -> Table {
             "per_second",
             "rate",
             Unit::PerSecond,
-            of().map(|program| rate.per_second(program.processes?)),
+            of().map(|program| {
+                let created = program.processes?.saturating_sub(program.there_before.unwrap_or(0));
+                rate.per_second(created)
+            }),
         )
         .detail()
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, of().map(|program| program.cpu_ns))

@@ -36,16 +36,21 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
 /// Why the command failed.
 fn chain(steps: &[EndStep]) -> Table {
     let of = || steps.iter();
+    let certain = of().enumerate().map(|(at, step)| match (at, step.is_certain) {
+        (0, _) => None,
+        (_, true) => Some("certain".to_owned()),
+        (_, false) => Some("likely".to_owned()),
+    });
     Table::new("end_chain", "Why the command failed, first cause first")
         .whole("time_ns", "at", Unit::Nanoseconds, of().map(|step| Some(step.time_ns)))
         .text("program", "program", of().map(|step| step.program.clone()))
         .figures("pid", "pid", of().map(|step| step.pid.to_string()))
         .text("how", "how", of().map(|step| step.how.clone()))
+        .column("because", "because of the above", Unit::Text, Values::Text(certain.collect()))
         .column("sent_by", "sent by", Unit::Text, Values::Text(of().map(by).collect()))
         .note(
-            "A program that passes on the status of a command failed because of the last one with \
-             this status; one that gives up, because of the first failure after which it started \
-             nothing more.",
+            "Causes are concluded. Certain: it started nothing after that failure and ended at \
+             once with the same status, or has a status for it (make, xargs); else likely.",
         )
 }
 

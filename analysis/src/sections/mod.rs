@@ -25,6 +25,7 @@ use crate::analysis::Analysis;
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::recording::Recording;
+use crate::tables::nearest::nearest;
 use proctrace_findings::Table;
 
 /// A section.
@@ -80,7 +81,7 @@ impl Section {
         },
         Self {
             name: "critical-path",
-            help: "what the wall time went for: the chain of processes that determined it",
+            help: "what the wall time went for: the decisive chain of processes",
             analyse: critical_path::section,
             shown: &[],
         },
@@ -98,7 +99,7 @@ impl Section {
         },
         Self {
             name: "opens",
-            help: "opened files: which, how often, for what, and who reads what another wrote",
+            help: "opened files: how often, for what, and who reads what others wrote",
             analyse: opens::section,
             shown: &[],
         },
@@ -157,6 +158,11 @@ impl Section {
             shown: &[],
         },
     ];
+
+    /// The name of a section that was probably meant.
+    pub fn meant(name: &str) -> Option<&'static str> {
+        nearest(name, Self::ALL.iter().map(|section| section.name))
+    }
 
     /// The section of that name.
     pub fn named(name: &str) -> Option<&'static Self> {

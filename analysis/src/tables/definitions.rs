@@ -78,7 +78,12 @@ pub const TABLES: &[TableSchema] = &[
             column("spawner_shape", Text, "Shape of the command line of that program."),
             column("spawner_exec_id", U32, "The most recent exec of its parent at that time."),
             column("threads", I64, "Threads in addition to its first."),
-            column("start_ns", I64, "Time of its creation, since the start of the recording."),
+            column(
+                "start_ns",
+                I64,
+                "Time of its creation, since the start of the recording: negative if it was there \
+                 before, null if it is not known.",
+            ),
             column(
                 "end_ns",
                 I64,
@@ -157,7 +162,12 @@ pub const TABLES: &[TableSchema] = &[
             PROCESS_ID,
             column("tid", I32, "Its thread id; null if the record of its creation was lost."),
             column("first", Flag, "Whether it is the first thread of the process."),
-            column("start_ns", I64, "Time of its creation, since the start of the recording."),
+            column(
+                "start_ns",
+                I64,
+                "Time of its creation, since the start of the recording; null for threads that \
+                 were there before.",
+            ),
             column("end_ns", I64, "Time of its exit; null if that was not recorded."),
             column("cpu_ns", I64, "CPU time while recorded: exact."),
             column(
@@ -394,7 +404,11 @@ pub const TABLES: &[TableSchema] = &[
             TIME_NS,
             column("signal_name", Text, "Its name: SIGTERM."),
             column("code", I32, "si_code of sigaction(2); 128: sent by the kernel."),
-            column("sent_by", Text, "task (of the recording), outside, or interrupt (a timer)."),
+            column(
+                "sent_by",
+                Text,
+                "In whose context it was sent: task (of the recording), outside, or interrupt (a timer). If code is above 0, the kernel sent it on its own account.",
+            ),
             column("sender_pid", I32, "Pid of the sender."),
             column("sender_name", Text, "Name of the sender."),
         ],

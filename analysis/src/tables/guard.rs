@@ -16,6 +16,8 @@ use sqlparser::ast::{
 use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::{Parser, ParserOptions};
 
+use super::names::name_columns;
+
 /// Aggregate functions.
 const AGGREGATES: [&str; 24] = [
     "array_agg",
@@ -72,6 +74,7 @@ pub(crate) fn guarded(sql: &str) -> Result<String, String> {
     if let ControlFlow::Break(wrong) = Visit::visit(&**query, &mut Check) {
         return Err(wrong);
     }
+    name_columns(query)?;
     let _ = VisitMut::visit(query, &mut Signed);
     Ok(query.to_string())
 }
@@ -187,6 +190,11 @@ fn wrong_condition(condition: &Expr, inner: bool) -> Option<String> {
             }
         )),
     }
+}
+
+/// Whether the value of an expression is that of a group.
+pub(super) fn aggregates(expr: &Expr) -> bool {
+    Parts::of(expr).aggregates
 }
 
 /// What an expression contains, excluding subqueries.
@@ -316,12 +324,12 @@ mod tests {
     #[test]
     fn all_else_is_left_as_it_is() {
         for sql in [
-            "SELECT a, sum(b) FROM t GROUP BY a HAVING sum(b) > 3 ORDER BY a",
-            "SELECT a, sum(b) OVER (PARTITION BY a) FROM t",
+            "SELECT a, sum(b) AS s FROM t GROUP BY a HAVING sum(b) > 3 ORDER BY a",
+            "SELECT a, sum(b) OVER (PARTITION BY a) AS s FROM t",
             "SELECT t.a FROM t JOIN u ON t.a = u.a AND t.b < u.b",
             "SELECT a FROM t LEFT JOIN u USING(a, b)",
             "SELECT a FROM t WHERE a IN (SELECT max(a) FROM u)",
-            "WITH x AS (SELECT a, max(b) AS m FROM t GROUP BY a) SELECT sum(m) FROM x",
+            "WITH x AS (SELECT a, max(b) AS m FROM t GROUP BY a) SELECT sum(m) AS s FROM x",
         ] {
             assert_eq!(guarded(sql).as_deref(), Ok(sql));
         }
@@ -333,11 +341,11 @@ mod tests {
         assert!(plain.contains("in one expression"), "{plain}");
         assert_eq!(
             guarded("SELECT count(*) AS n, count(a) - 3 FROM t").unwrap(),
-            "SELECT CAST(count(*) AS BIGINT) AS n, CAST(count(a) AS BIGINT) - 3 FROM t"
+            "SELECT CAST(count(*) AS BIGINT) AS n, CAST(count(a) AS BIGINT) - 3 AS \"count(a) - 3\" FROM t"
         );
         assert_eq!(
             guarded("SELECT length(a) FROM t").unwrap(),
-            "SELECT CAST(length(a) AS BIGINT) FROM t"
+            r#"SELECT CAST(length(a) AS BIGINT) AS "length(a)" FROM t"#
         );
     }
 

@@ -11,6 +11,7 @@ mod files;
 mod frame;
 mod guard;
 mod marking;
+mod names;
 pub(crate) mod nearest;
 mod other;
 mod query;

@@ -28,7 +28,7 @@ pub enum QueryError {
         nearest: Option<&'static str>,
     },
     /// A column that does not exist.
-    #[error("there is no column {name}{}; the columns are {}", meant(nearest), columns.join(", "))]
+    #[error("there is no column {name}{}; the columns are {}; text is in single quotes: '{name}'", meant(nearest), columns.join(", "))]
     Column {
         /// The name.
         name: String,
@@ -67,6 +67,16 @@ impl Query {
         let sql = with_plain_numbers(sql.trim().trim_end_matches(';'));
         if sql.is_empty() {
             return Err(QueryError::Sql("the SQL is empty".to_owned()));
+        }
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if sql.chars().all(is_word) {
+            return Err(no_table(&sql));
+        }
+        let first = sql.split(|c| !is_word(c)).next().unwrap_or_default();
+        if !first.is_empty() && !["select", "with"].contains(&&*first.to_ascii_lowercase()) {
+            return Err(QueryError::Sql(format!(
+                "a query begins with SELECT or WITH, not with {first}"
+            )));
         }
         let sql = guarded(&sql).map_err(QueryError::Sql)?;
         let mentioned = Mentioned::of(&sql);
@@ -169,7 +179,7 @@ fn explained(error: &PolarsError, tables: &[&'static TableSchema]) -> QueryError
     let of_columns = match error {
         PolarsError::ColumnNotFound(_) => true,
         PolarsError::SQLInterface(_) => text.contains("column"),
-        _ => false,
+        _ => text.contains("unable to find column"),
     };
     match quoted() {
         Some(name) if of_columns && !is_column(&name, tables) => return no_column(&name, tables),

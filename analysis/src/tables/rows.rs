@@ -164,7 +164,9 @@ fn programs_of_processes(
 fn lives_of_processes(frame: &mut Frame<'_>, recording: &Recording, rows: &[Process]) {
     let at = |time_ns: u64| since(recording, time_ns);
     let outcome = |p: &Process| p.status().map(Outcome::of_status);
-    frame.values("start_ns", || rows.iter().map(|p| at(p.born_ns)).collect());
+    // Before 0 if it was there before.
+    let start = |p: &Process| Some(p.started_ns()?.wrapping_sub(recording.first_ns).cast_signed());
+    frame.options("start_ns", || rows.iter().map(start).collect());
     frame.options("end_ns", || rows.iter().map(|p| p.ended_ns().map(at)).collect());
     frame.options("life_ns", || rows.iter().map(|p| p.life_ns()).collect());
     frame.options("exit_code", || rows.iter().map(|p| outcome(p)?.code()).collect());
@@ -195,18 +197,16 @@ fn cost_of_processes(frame: &mut Frame<'_>, recording: &Recording, rows: &[Proce
         tasks.fold(Usage::default(), |sum, used| sum.plus(&used))
     };
     usage(frame, recording, &rows.iter().map(used).collect::<Vec<_>>());
-    let sum = |p: &Process, of: fn(&Exit) -> u32| {
-        let ends = p.tasks().filter_map(|task| recording.tasks[task].end());
-        ends.map(|end| u64::from(of(&end.record))).sum::<u64>()
+    let counted = |p: &Process, needs: Quantity, of: fn(&Exit) -> u32| {
+        knows.all(&[needs]).then(|| recording.counted_by(p, of)).flatten()
     };
-    frame.known("migrations", knows.all(&[Quantity::Switches]), || {
-        rows.iter().map(|p| sum(p, |end| end.migrations)).collect()
+    frame.options("migrations", || {
+        rows.iter().map(|p| counted(p, Quantity::Switches, |end| end.migrations)).collect()
     });
-    frame.known("peak_rss_bytes", knows.all(&[Quantity::PeakRss]), || {
-        rows.iter().map(|p| recording.peak_rss_bytes(p)).collect()
-    });
-    frame.known("opens", knows.all(&[Quantity::LookupsOpen]), || {
-        rows.iter().map(|p| sum(p, |end| end.opens)).collect()
+    let peak = |p: &Process| knows.some(&[Quantity::PeakRss], recording.known_peak_rss_bytes(p));
+    frame.options("peak_rss_bytes", || rows.iter().map(|p| peak(p).flatten()).collect());
+    frame.options("opens", || {
+        rows.iter().map(|p| counted(p, Quantity::LookupsOpen, |end| end.opens)).collect()
     });
 }
 
@@ -247,7 +247,17 @@ pub(crate) fn threads(
     });
     frame.options("tid", || rows.iter().map(|t| t.tid()).collect());
     frame.values("first", || rows.iter().map(|t| !t.is_thread).collect());
-    frame.values("start_ns", || rows.iter().map(|t| since(recording, t.born_ns)).collect());
+    // Of threads that were there before, it is not kept.
+    let start = |t: &Task| {
+        let process = &recording.processes[t.process()];
+        let started_ns = if !t.is_thread {
+            process.started_ns()
+        } else {
+            (t.forked || !process.was_there()).then_some(t.born_ns)
+        };
+        Some(started_ns?.wrapping_sub(recording.first_ns).cast_signed())
+    };
+    frame.options("start_ns", || rows.iter().map(start).collect());
     frame
         .options("end_ns", || rows.iter().map(|t| Some(since(recording, t.ended_ns()?))).collect());
     frame.known("cpu_ns", cpu, || used.iter().map(|u| u.run_ns).collect());

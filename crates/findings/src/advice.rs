@@ -124,22 +124,42 @@ pub struct Observed {
     pub together: Option<Together>,
 }
 
-/// Advice, and what the commands concerned cost in both recordings.
+/// Advice, and whether the recording after the change still gives it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ObservedAdvice {
     /// What was predicted.
     #[serde(flatten)]
     pub advice: Advice,
-    /// Processes that ran one of the commands before the change.
+    /// What the same advice would still gain after the change; None if it is not found any more.
+    pub left: Option<Left>,
+    /// The processes that it is about, where they are not started any more once it is taken.
+    pub concerned: Option<Concerned>,
+}
+
+/// What advice would still gain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Left {
+    /// Wall time.
+    pub wall_ns: Gain,
+    /// CPU time.
+    pub cpu_ns: Gain,
+    /// The peak of memory, where it is about memory.
+    pub memory_bytes: Option<Gain>,
+}
+
+/// Processes that advice is about, with all that they start, before the change and after it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Concerned {
+    /// Processes before the change.
     pub processes_before: u64,
     /// And after it.
     pub processes_after: u64,
-    /// CPU time of these processes before the change.
-    pub commands_cpu_before_ns: u64,
+    /// Their CPU time before the change.
+    pub cpu_before_ns: u64,
     /// And after it.
-    pub commands_cpu_after_ns: u64,
-    /// Time of these processes on the critical path before the change; None without waits.
-    pub commands_path_before_ns: Option<u64>,
+    pub cpu_after_ns: u64,
+    /// Their time on the critical path before the change; None without waits.
+    pub path_before_ns: Option<u64>,
     /// And after it.
-    pub commands_path_after_ns: Option<u64>,
+    pub path_after_ns: Option<u64>,
 }

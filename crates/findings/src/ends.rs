@@ -39,6 +39,8 @@ pub struct EndStep {
     pub program: String,
     /// Its outcome: "SIGSEGV", "exit 1".
     pub how: String,
+    /// Whether it ended like this because the one before it in the chain did; if not, that is only likely.
+    pub is_certain: bool,
     /// Who sent the signal that ended it, in words; `None` if there was none or it is not known.
     pub sent_by: Option<String>,
 }

@@ -24,7 +24,7 @@ mod table;
 mod timeline;
 mod tree;
 
-pub use advice::{Advice, Advised, Gain, Observed, ObservedAdvice, Together};
+pub use advice::{Advice, Advised, Concerned, Gain, Left, Observed, ObservedAdvice, Together};
 pub use chart::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
     Lines, Point, Scatter, Step, Waterfall,
@@ -342,6 +342,9 @@ pub struct Category {
     pub name: String,
     /// Processes whose last program this was; zero if all of them went on to exec another.
     pub processes: Option<u64>,
+    /// The part of `processes` that was there before the recording began; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub there_before: Option<u64>,
     /// The part of `processes` that never called exec and therefore counts in the parent's
     /// category.
     pub forked: Option<u64>,

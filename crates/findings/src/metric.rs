@@ -116,16 +116,30 @@ pub struct Unknown {
     /// Restricts it to metrics whose label "kind" has this value; None means the whole family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// The same for the label "phase".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
     /// The reason: "failed stats were left out (--misses)".
     pub why: String,
 }
 
 impl Unknown {
+    /// A whole family.
+    pub fn family(name: &str, why: String) -> Self {
+        Self { name: name.to_owned(), kind: None, phase: None, why }
+    }
+
+    /// The label to which it is restricted, and its value.
+    pub fn label(&self) -> Option<(&'static str, &str)> {
+        let kind = self.kind.as_deref().map(|kind| ("kind", kind));
+        kind.or_else(|| self.phase.as_deref().map(|phase| ("phase", phase)))
+    }
+
     /// Whether it covers the metric of this family with these labels.
     pub fn is_about(&self, family: &str, labels: &[(String, String)]) -> bool {
         self.name == family
-            && self.kind.as_ref().is_none_or(|kind| {
-                labels.iter().any(|(label, value)| label == "kind" && value == kind)
+            && self.label().is_none_or(|(name, wanted)| {
+                labels.iter().any(|(label, value)| label == name && value == wanted)
             })
     }
 }
@@ -238,6 +252,13 @@ pub const FAMILIES: &[MetricFamily] = &[
         Count,
         "",
         "Threads, except the first one of each process, by the last program of the process."
+    ),
+    family!(
+        "command_peak_rss_bytes",
+        ["command"],
+        Memory,
+        "bytes",
+        "Largest peak RSS of a process, by its last program."
     ),
     family!(
         "detached_processes",

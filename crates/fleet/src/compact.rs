@@ -14,10 +14,10 @@ use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 use proctrace_analysis::TableSchema;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::engine::{is_table, read_whole};
 use crate::error::FleetError;
 use crate::lake::{Layout, names};
 use crate::schema::FLEET_TABLES;
+use crate::table_file::{is_table, read_whole};
 use crate::user::fingerprint;
 
 /// Beginning of the names of compacted files.

@@ -8,9 +8,12 @@ use proctrace_findings::{Rows, RowsValues};
 
 use crate::columns::us;
 use crate::error::FleetError;
+use crate::key::Key;
 use crate::redact::Redaction;
 use crate::schema::PROGRAMS;
-use crate::summary::{Key, PROGRAMS_MAX};
+
+/// Pairs of programs that are kept, those with most CPU time.
+pub const PROGRAMS_MAX: usize = 200;
 
 /// A sum of nothing is 0 for the engine: each has its count beside it.
 const SQL: &str = "\

@@ -48,6 +48,11 @@ pub(crate) const JOBS: TableSchema = TableSchema {
         column("command", Text, "The command line, at most 120 characters of it."),
         column("started_unix_us", I64, "Start of the recording, since 1970-01-01 UTC."),
         column("wall_us", I64, "From its start to the exit of the command, or to the last record."),
+        column(
+            "recorded_us",
+            I64,
+            "From its start to the last record: longer where processes outlive the command.",
+        ),
         column("cores", I64, "CPUs that the job asked for, or else those that it could use."),
         column("cpu_us", I64, "CPU time of all tasks: exact."),
         column("system_us", I64, "The part of it in the kernel: estimated from pooled ticks."),
@@ -62,6 +67,11 @@ pub(crate) const JOBS: TableSchema = TableSchema {
         column("unseen_cpu_us", I64, "Missing there: processes between two readings."),
         column("late_cpu_us", I64, "Missing there: after the last reading."),
         column("outside_cpu_us", I64, "Missing there: processes no longer in the tree."),
+        column(
+            "hidden_cpu_us",
+            I64,
+            "Missing there: live children of threads, which prmon does not read.",
+        ),
         column("processes", I64, "Processes."),
         column("threads", I64, "Threads in addition to the first of each process."),
         column("execs", I64, "Successful execs."),

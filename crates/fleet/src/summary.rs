@@ -7,13 +7,14 @@ use std::path::Path;
 use proctrace_analysis::{AdviceRules, Analysis, Options, Recording, Section, TableSchema, advise};
 use proctrace_findings::{Advice, Cell, Findings, Gain, Knowledge, Outcome, Rows, Table};
 
-use crate::columns::{Columns, us};
+use crate::columns::us;
 use crate::error::FleetError;
 use crate::identity::Identity;
+use crate::key::Key;
+use crate::programs;
 use crate::redact::{Redaction, sentence};
 use crate::schema::{ADVICE, JOBS, MISSES, PROGRAMS};
-use crate::user::{fingerprint, user_hash};
-use crate::{day, programs};
+use crate::user::user_hash;
 
 /// Characters of a command line that are kept.
 const COMMAND_CHARS_MAX: usize = 120;
@@ -27,8 +28,6 @@ const ADVICE_MIN_PERCENT: f64 = 1.0;
 const ADVICE_MAX: usize = 5;
 /// Directories that are kept, those with most failed look-ups.
 pub const MISSES_MAX: usize = 200;
-/// Pairs of programs that are kept, those with most CPU time.
-pub const PROGRAMS_MAX: usize = 200;
 /// The simulated sampler: prmon at its default interval.
 const SAMPLER: &str = "prmon-like, -i 30";
 
@@ -81,39 +80,6 @@ pub fn summarize(recording: &Recording, path: &Path, about: &About) -> Result<Su
     Ok(Summary { job: key.job, day: key.day, tables })
 }
 
-/// What the rows of all tables begin with.
-#[derive(Debug, Clone)]
-pub(crate) struct Key {
-    pub(crate) job: String,
-    pub(crate) day: Option<String>,
-    pub(crate) site: Option<String>,
-}
-
-impl Key {
-    /// The same for each summary of one recording.
-    fn of(findings: &Findings, identity: &Identity, redaction: Redaction<'_>) -> Self {
-        let run = &findings.run;
-        let (started, wall) = (run.started_unix_ns.to_string(), run.wall_ns.to_string());
-        let mut parts = vec![&*run.host, &*started, &*wall];
-        parts.extend(identity.batch_id.as_deref());
-        parts.extend(run.command.iter().map(String::as_str));
-        let began = (run.started_unix_ns > 0).then_some(run.started_unix_ns);
-        Self {
-            job: redaction.job(fingerprint(&parts)),
-            day: began.map(|ns| day::of_unix_s(ns / 1_000_000_000)),
-            site: identity.site.clone(),
-        }
-    }
-
-    /// A table with the key of each row.
-    pub(crate) fn columns(&self, schema: &'static TableSchema, height: usize) -> Columns {
-        let mut columns = Columns::new(schema, height);
-        columns.text("job", vec![Some(self.job.clone()); height]);
-        columns.text("site", vec![self.site.clone(); height]);
-        columns
-    }
-}
-
 fn job(
     key: &Key,
     findings: &Findings,
@@ -153,6 +119,7 @@ fn job(
     let times_ns = [
         ("started_unix_us", started),
         ("wall_us", Some(run.wall_ns)),
+        ("recorded_us", Some(run.recorded_ns.max(run.wall_ns))),
         ("cpu_us", summary.cpu_ns),
         ("system_us", summary.system_ns),
         ("waited_cpu_us", summary.waited_cpu_ns),
@@ -161,6 +128,7 @@ fn job(
         ("unseen_cpu_us", sampled.unseen_ns),
         ("late_cpu_us", sampled.late_ns),
         ("outside_cpu_us", sampled.outside_ns),
+        ("hidden_cpu_us", sampled.hidden_ns),
         ("run_delay_us", summary.run_delay_ns),
     ];
     for (name, value_ns) in times_ns {
@@ -215,6 +183,7 @@ struct Sampled {
     unseen_ns: Option<u64>,
     late_ns: Option<u64>,
     outside_ns: Option<u64>,
+    hidden_ns: Option<u64>,
 }
 
 impl Sampled {
@@ -236,6 +205,7 @@ impl Sampled {
             unseen_ns: missed("lived between two readings"),
             late_ns: missed("after the last reading"),
             outside_ns: missed("no longer in the tree"),
+            hidden_ns: missed("live children of non-main threads"),
         })
     }
 }

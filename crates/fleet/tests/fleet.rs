@@ -164,6 +164,58 @@ fn a_slower_release_and_an_unusual_job_are_found() {
     assert!(found[0].starts_with("2026-11-21-7 ") && found[0].ends_with("unusual CPU time"));
 }
 
+/// Of six jobs one takes twice as long: it must not be in the spread by which it is judged. Few jobs have wide intervals.
+#[test]
+fn few_jobs_are_judged_with_care() {
+    let root = tempfile::tempdir().unwrap();
+    let put_job = |day: &str, number: usize, command: &str, cpu_ms: u64| {
+        let (job, cpu) = (format!("{command}-{day}-{number}"), format!("{}", cpu_ms * 1_000));
+        let row = [
+            ("job", &*job),
+            ("day", day),
+            ("command", command),
+            ("cpu_us", &*cpu),
+            ("wall_us", "1000000"),
+            ("recorded_us", "4000000"),
+            ("cores", "1"),
+            ("sound", "true"),
+            ("lost_records", "0"),
+        ];
+        put(root.path(), &job, day, &[("jobs", rows("jobs", &[&row]))]);
+    };
+    let like = [100_000, 101_500, 99_200, 100_700, 98_900];
+    for (number, cpu_ms) in like.into_iter().chain([200_000]).enumerate() {
+        put_job("2026-11-21", number, "six", cpu_ms);
+    }
+    for (number, cpu_ms) in [100_000, 101_500, 99_200, 100_700, 200_000].into_iter().enumerate() {
+        put_job("2026-11-21", number, "five", cpu_ms);
+    }
+    let found = named(root.path(), "outliers");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("six-2026-11-21-5 "), "{found:?}");
+    // By scipy.stats: t = 4.303 and 2.776; means 10.0, 11.5 and 13.0, each with a standard deviation of 0.5.
+    for (day, cpu_ms) in [("2026-11-22", 10_000), ("2026-11-23", 11_500), ("2026-11-24", 13_000)] {
+        for (number, cpu_ms) in [cpu_ms - 500, cpu_ms, cpu_ms + 500].into_iter().enumerate() {
+            put_job(day, number, "three", cpu_ms);
+        }
+    }
+    let sql = FLEET_QUERIES.iter().find(|query| query.name == "regressions").unwrap().sql;
+    let found = answer(root.path(), sql);
+    let three: Vec<Vec<&str>> = found
+        .iter()
+        .filter_map(|line| Some(line.strip_prefix("three ")?.split(' ').collect()))
+        .collect();
+    let real = |row: usize, column: usize| three[row][column].parse::<f64>().unwrap();
+    let error = (0.25_f64 + 0.01 / 12.0).sqrt() / 3.0_f64.sqrt();
+    assert!((real(0, 4) / (4.303 * error) - 1.0).abs() < 0.01, "{three:?}");
+    assert!((real(1, 7) / (2.776 * error * 2.0_f64.sqrt()) - 1.0).abs() < 0.01, "{three:?}");
+    let verdicts: Vec<&str> = three.iter().map(|row| row[8]).collect();
+    assert_eq!(verdicts, ["-", "slower", "slower"], "{three:?}");
+    // To the end of what outlived the command.
+    let efficiency = named(root.path(), "efficiency");
+    assert!(efficiency[0].contains(" 80000000 "), "{efficiency:?}");
+}
+
 #[test]
 fn columns_that_a_file_lacks_are_null_and_integers_are_wide() {
     let root = tempfile::tempdir().unwrap();

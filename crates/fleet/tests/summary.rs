@@ -67,7 +67,8 @@ fn a_summary_says_what_the_report_says() {
         assert!((sum(programs, "cpu_us") - of_job("cpu_us")).abs() <= rounded, "{name}");
         assert_eq!(sum(table(&summary, "misses"), "misses"), of_job("failed_lookups"), "{name}");
         // What a sampler misses and what it sees is all there is, except for rounding.
-        let missed = ["sampled_cpu_us", "unseen_cpu_us", "late_cpu_us", "outside_cpu_us"];
+        let missed =
+            ["sampled_cpu_us", "unseen_cpu_us", "late_cpu_us", "outside_cpu_us", "hidden_cpu_us"];
         let seen: i64 = missed.map(of_job).iter().sum();
         assert!(seen <= of_job("cpu_us") + 1_000_000, "{name}: {seen}");
         let lives = ["lives_1ms", "lives_10ms", "lives_100ms", "lives_1s"];
@@ -317,5 +318,5 @@ fn hashes_cost_directories_before_programs() {
     };
     assert_eq!(height("programs"), table(&summary, "programs").height());
     let (kept, all) = (height("misses"), table(&summary, "misses").height());
-    assert!(kept >= all / 2 && kept < all, "{kept} of {all}");
+    assert!(kept >= all / 3 && kept < all, "{kept} of {all}");
 }

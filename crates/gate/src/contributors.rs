@@ -48,6 +48,9 @@ fn sources<'k>(key: Key<'k>) -> Vec<(&'static str, Option<(&'static str, &'k str
             ("command_failed_lookups", same("command", "command")),
             ("spawns", same("child", "command")),
         ],
+        "peak_rss_bytes" | "peak_pss_bytes" | "phase_peak_pss_bytes" => {
+            vec![("command_peak_rss_bytes", None)]
+        }
         // By command only the sum of both is recorded.
         "total_cpu_system_seconds" => vec![("cpu_system_seconds", None)],
         "total_cpu_user_seconds" => vec![("cpu_user_seconds", None)],

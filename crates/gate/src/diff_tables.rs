@@ -7,7 +7,7 @@ use proctrace_findings::{
 use crate::diff::{Diff, Fate, PhaseChange, Row};
 use crate::numbers::{Numbers, Sample};
 use crate::stats::FEWEST_FOR_INTERVAL;
-use crate::words::{self, EXACT};
+use crate::words::{self, EXACT, SINGLE};
 
 impl Fate {
     /// Its name.
@@ -263,6 +263,8 @@ impl Diff {
             .figures("change_percent", "relative", all.clone().map(relative));
         if all.clone().all(|n| certainty(n) == EXACT) {
             table.note("Exact: all runs of each side agree.")
+        } else if all.clone().all(|n| certainty(n) == SINGLE) {
+            table.note("One run of each side: compare several to see what differs by chance.")
         } else {
             table.text("certainty", "certainty", all.map(certainty))
         }

@@ -64,7 +64,10 @@ finding, and whether the command also runs more often.
 
 const NOISE: &str = "
 The interval of the ratio extends from within the limit to beyond it, so these
-runs do not show whether the limit is met. This is neither a pass nor a
+runs do not show whether the limit is met; or all of it lies beyond the limit,
+but runs as bad as these would occur by chance in more than 1 of 100 cases
+(Mann-Whitney test, see PT003): with 5 runs on each side, a single good run
+that is slower than a bad one can be the reason. This is neither a pass nor a
 regression.
 
 What to do: record more runs on each side (the interval narrows with the square

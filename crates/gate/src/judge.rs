@@ -315,7 +315,14 @@ impl Figure<'_> {
             );
             return part(Status::Inconclusive, Code::FewRuns, p_value, says);
         }
-        let says = format!("{allowed} is allowed, but noise hides whether the limit is met");
+        let says = if is_beyond {
+            format!(
+                "{allowed} is allowed: the interval lies beyond that, but by the ranks of the runs \
+                 chance is not excluded (p = {p:.3}, at most {CHANCE} is needed)"
+            )
+        } else {
+            format!("{allowed} is allowed, but noise hides whether the limit is met")
+        };
         part(Status::Inconclusive, Code::Noise, p_value, says)
     }
 

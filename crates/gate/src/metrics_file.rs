@@ -58,13 +58,17 @@ pub fn from_json(file: &str, text: &str) -> Result<Metrics, MetricsError> {
 
 /// An absent labelled metric is zero, unless the file is older than its family.
 fn mark_unwritten(metrics: &mut Metrics) {
-    const NAME: &str = "command_threads";
-    let has_threads = |metric: &Metric| metric.name == "total_threads" && metric.value > 0.0;
-    let is_there = metrics.metrics.iter().any(|metric| metric.name == NAME)
-        || metrics.unknown.iter().any(|unknown| unknown.name == NAME);
-    if !is_there && metrics.metrics.iter().any(has_threads) {
-        let why = "the file with the metrics does not have it".to_owned();
-        metrics.unknown.push(Unknown { name: NAME.to_owned(), kind: None, why });
+    // With the total that shows that there would be members.
+    for (name, total) in
+        [("command_threads", "total_threads"), ("command_peak_rss_bytes", "peak_rss_bytes")]
+    {
+        let is_there = metrics.metrics.iter().any(|metric| metric.name == name)
+            || metrics.unknown.iter().any(|unknown| unknown.name == name);
+        let has_some = |metric: &Metric| metric.name == total && metric.value > 0.0;
+        if !is_there && metrics.metrics.iter().any(has_some) {
+            let why = "the file with the metrics does not have it".to_owned();
+            metrics.unknown.push(Unknown::family(name, why));
+        }
     }
 }
 

@@ -83,10 +83,10 @@ impl Selector {
     }
 
     /// Whether it can select metrics of this family, or of this kind in it.
-    pub(crate) fn may_be_about(&self, family: &str, kind: Option<&str>) -> bool {
+    pub(crate) fn may_be_about(&self, family: &str, restricted: Option<(&str, &str)>) -> bool {
         MetricFamily::named(family).is_some_and(|family| self.takes(family))
-            && self.labels.iter().all(|(label, pattern)| match kind {
-                Some(kind) if label == "kind" => pattern.matches(kind),
+            && self.labels.iter().all(|(label, pattern)| match restricted {
+                Some((name, value)) if label == name => pattern.matches(value),
                 _ => true,
             })
     }

@@ -10,6 +10,9 @@ use crate::selector::{Selector, written};
 use crate::side::{Key, RunMetrics};
 use crate::verdict::{Effect, Finding};
 
+/// The label to which unknown metrics are restricted, with its value.
+type Label<'a> = Option<(&'static str, &'a str)>;
+
 /// The runs that a rule compares: baselines are included only if its limit is relative.
 fn compared<'a>(
     rule: &Rule,
@@ -45,29 +48,29 @@ pub(crate) fn findings(
     candidates: &[RunMetrics],
     effect: Effect,
 ) -> Vec<(Finding, usize)> {
-    let all: BTreeSet<(&str, Option<&str>)> = baselines
+    let all: BTreeSet<(&str, Label<'_>)> = baselines
         .iter()
         .chain(candidates)
         .flat_map(|run| &run.metrics.unknown)
-        .map(|unknown| (unknown.name.as_str(), unknown.kind.as_deref()))
+        .map(|unknown| (unknown.name.as_str(), unknown.label()))
         .collect();
     let mut findings = Vec::new();
-    for (name, kind) in all {
+    for (name, label) in all {
         let deciding = (0..budget.rules.len())
             .rev()
-            .find(|at| budget.rules[*at].selector.may_be_about(name, kind));
+            .find(|at| budget.rules[*at].selector.may_be_about(name, label));
         let Some(at) = deciding else { continue };
         let rule = &budget.rules[at];
         let runs: Vec<&RunMetrics> = compared(rule, baselines, candidates).collect();
         let lacking: Vec<(&RunMetrics, &Unknown)> =
-            runs.iter().filter_map(|run| Some((*run, lacks(run, name, kind)?))).collect();
+            runs.iter().filter_map(|run| Some((*run, lacks(run, name, label)?))).collect();
         let Some((run, unknown)) = lacking.first() else { continue };
         let nobody_knows = lacking.len() == runs.len();
-        if nobody_knows && !asks_for(&rule.selector, name, kind) {
+        if nobody_knows && !asks_for(&rule.selector, name, label) {
             continue;
         }
         let labels: Vec<(String, String)> =
-            kind.map(|kind| ("kind".to_owned(), kind.to_owned())).into_iter().collect();
+            label.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
         let metric = match proctrace_findings::MetricFamily::named(name) {
             Some(family) => written(family, &labels),
             None => name.to_owned(),
@@ -91,13 +94,13 @@ pub(crate) fn findings(
 }
 
 /// The run's entry for these metrics, if it does not know them.
-fn lacks<'a>(run: &'a RunMetrics, name: &str, kind: Option<&str>) -> Option<&'a Unknown> {
+fn lacks<'a>(run: &'a RunMetrics, name: &str, label: Label<'_>) -> Option<&'a Unknown> {
     let unknown = &run.metrics.unknown;
-    unknown.iter().find(|unknown| unknown.name == name && unknown.kind.as_deref() == kind)
+    unknown.iter().find(|unknown| unknown.name == name && unknown.label() == label)
 }
 
 /// Whether a selector selects these metrics explicitly, so that they must not be skipped silently:
-/// by name, and by kind as well if only one kind is unknown.
-fn asks_for(selector: &Selector, name: &str, kind: Option<&str>) -> bool {
-    selector.is_named(name) && (kind.is_none() || selector.has_label("kind"))
+/// by name, and by the label as well if only one of its values is unknown.
+fn asks_for(selector: &Selector, name: &str, label: Label<'_>) -> bool {
+    selector.is_named(name) && label.is_none_or(|(label, _)| selector.has_label(label))
 }

@@ -80,8 +80,11 @@ fn rounded(percent: f64, digits: usize) -> String {
     if text.trim_start_matches(['+', '-', '0', '.']).is_empty() { "0".into() } else { text }
 }
 
-/// The certainty of a change that is the same in all runs.
+/// The certainty of a change that is the same in all runs, of which there are several.
 pub(crate) const EXACT: &str = "exact";
+
+/// The certainty of a change between one run and another.
+pub(crate) const SINGLE: &str = "n=1";
 
 /// The certainty of a change: "exact", an interval, or why there is none.
 pub(crate) fn certainty(numbers: &Numbers, exact: bool) -> String {
@@ -100,7 +103,8 @@ pub(crate) fn certainty(numbers: &Numbers, exact: bool) -> String {
             }
         };
         if before.is_constant() && numbers.after.is_constant() {
-            return EXACT.into();
+            // That a run agrees with itself says nothing.
+            return if before.n.max(numbers.after.n) > 1 { EXACT.into() } else { SINGLE.into() };
         }
         return format!("{runs}, {} to {}", spread(&before), spread(&numbers.after));
     }

@@ -23,7 +23,7 @@ fn the_papers_table() {
     };
     let before = side("before", [72_500.0, 30_000.0, 1_000.0, 5_000.0, 6_360.0]);
     let after = side("after", [38_300.0, 4_200.0, 770.0, 4_200.0, 4_140.0]);
-    let diff = Diff::of(&[before], &[after]).unwrap();
+    let diff = Diff::of(std::slice::from_ref(&before), std::slice::from_ref(&after)).unwrap();
     let table = &diff.tables()[0];
     let column = |name: &str| -> Vec<String> {
         let values = &table.named(name).unwrap().values;
@@ -42,7 +42,13 @@ fn the_papers_table() {
     assert_eq!(column("after"), ["38,300", "4,200", "770", "4,200", "1 h 09 min"]);
     assert_eq!(column("change")[..2], ["-34,200", "-25,800"]);
     assert_eq!(column("change_percent"), ["-47 %", "-86 %", "-23 %", "-16 %", "-35 %"]);
-    assert_eq!(column("certainty"), ["exact", "exact", "exact", "exact", "n=1"]);
+    assert_eq!(column("certainty"), ["n=1"; 5]);
+    let sides = [(&before, 72_500.0), (&after, 38_300.0)].map(|(run, processes)| {
+        let again = vec![metric("total_processes", &[], processes)];
+        [run.clone(), common::run("again", again)]
+    });
+    let several = Diff::of(&sides[0], &sides[1]).unwrap().tables().remove(0);
+    assert_eq!(several.named("certainty").unwrap().values.get(0), Cell::Text("exact"));
     let numbers = &diff.tables_of_numbers()[0];
     let cell = |name: &str, row: usize| numbers.named(name).unwrap().values.get(row);
     assert_eq!((cell("unit", 0), cell("unit", 4)), (Cell::Text(""), Cell::Text("seconds")));

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{job, metric, run};
+use proctrace_findings::Unknown;
 use proctrace_gate::{
     Budget, Code, Effect, GateError, Options, Report, RunMetrics, Status, Verdict, gate,
 };
@@ -222,4 +223,37 @@ fn small_changes_count_in_the_limit_that_is_printed() {
         assert_eq!(report.checks[0].status, status, "{report:#?}");
         assert!(report.checks[0].message.contains("at most 5 is allowed"), "{report:#?}");
     }
+}
+
+/// A phase without a reading of memory: its limit is refused, those of other phases are judged.
+#[test]
+fn a_phase_that_nobody_measured_is_refused() {
+    let with = |loop_bytes: Option<f64>| {
+        let mut one = run("one", vec![metric("total_processes", &[], 1.0)]);
+        let peak = |phase: &str, bytes| metric("phase_peak_pss_bytes", &[("phase", phase)], bytes);
+        one.metrics.metrics.push(peak("merge", 5e6));
+        match loop_bytes {
+            Some(bytes) => one.metrics.metrics.push(peak("loop", bytes)),
+            None => one.metrics.unknown.push(Unknown {
+                phase: Some("loop".into()),
+                ..Unknown::family("phase_peak_pss_bytes", "not read".into())
+            }),
+        }
+        one
+    };
+    let limit = |phase: &str| {
+        format!(
+            "[limits]\n'phase_peak_pss_bytes{{phase=\"{phase}\"}}' = {{ absolute = 9000000 }}\n"
+        )
+    };
+    let verdict = |phase: &str, bytes| judged(&limit(phase), &[], &[with(bytes)]);
+    assert_eq!(verdict("loop", Some(8e6)).verdict, Verdict::Pass);
+    assert_eq!(verdict("merge", None).verdict, Verdict::Pass);
+    let refused = verdict("loop", None);
+    assert_eq!(
+        (refused.verdict, &*codes(&refused)),
+        (Verdict::Refused, &[(Code::Unknown, Effect::Refuses)][..])
+    );
+    let metric = refused.findings[0].metric.as_deref();
+    assert_eq!(metric, Some(r#"phase_peak_pss_bytes{phase="loop"}"#));
 }

@@ -10,7 +10,6 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use proctrace_libsearch::{PROBES_MAX, Search};
 
@@ -58,11 +57,9 @@ impl Place {
     }
 }
 
-/// The model of a start, which takes no long time and no much memory.
+/// The model of a start, which makes a limited number of look-ups and takes little memory.
 fn bounded(start: Start<'_>) -> Search {
-    let began = Instant::now();
     let search = start.modelled();
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert!(search.probes.len() <= PROBES_MAX);
     let bytes: usize = search.probes.iter().map(|probe| probe.path.len()).sum();
     assert!(bytes <= 128 << 20, "{bytes}");
@@ -125,8 +122,9 @@ fn a_search_is_cut_at_its_limits() {
         let entries = |count: usize, length: usize| -> String {
             (0..count).map(|n| format!("/{n:0length$}:")).collect()
         };
-        let search = bounded(place.start().with(&entries(10_000, 5)));
-        assert!(!search.cut);
+        // glibc searches more subdirectories of each on newer CPUs.
+        let each = bounded(place.start().with(&entries(1_000, 5))).probes.len().div_ceil(1_000);
+        assert!(!bounded(place.start().with(&entries(PROBES_MAX / each / 10 * 9, 5))).cut);
         assert!(bounded(place.start().with(&entries(400_000, 5))).cut);
         let search = bounded(place.start().with(&entries(10_000, 4095)));
         // musl passes over paths that are too long for its buffer.

@@ -1,5 +1,6 @@
 //! Reads a real trace as another program would, including the example in the documentation.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

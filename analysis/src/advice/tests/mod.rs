@@ -109,10 +109,12 @@ fn if_nothing_is_cut_everything_ends_when_it_did() {
     let path = CriticalPath::of(&recording).unwrap();
     let last = path.parts.last().unwrap();
     let model = Model::of(&recording, (last.task as usize, last.end_ns));
-    assert_eq!(model.wall_ns(Cut::Nothing), recording.wall_ns());
     assert_eq!(recording.wall_ns(), 135 * MS);
     // The wait for a CPU is the shell's, which the worker outlives.
-    assert_eq!(model.wall_ns(Cut::CpuWaits), 135 * MS);
+    for cut in [Cut::Nothing, Cut::CpuWaits] {
+        assert_eq!(model.wall_ns(cut), (135 * MS, true));
+        assert_eq!(model.earlier_ns(cut), 0);
+    }
 }
 
 #[test]

@@ -31,6 +31,32 @@ fn different_commands_of_a_shell_depend_on_each_other_but_those_of_make_may_not(
     assert_eq!(advice[0].wall_ns, ms(0, 200, 200));
 }
 
+/// -j of the first make is that of all: one piece of advice. Below taskset, there may be fewer cores.
+#[test]
+fn all_makes_are_one_change() {
+    let mut job = Job::of(&["/usr/bin/taskset", "-c", "0", "sh", "job.sh"]);
+    job.scene.exec_with(0, 1, "/bin/sh", &["sh", "job.sh"], (0, 0));
+    for _ in 0..2 {
+        let (make, began) = (job.start(&["make", "all"]), job.now);
+        for step in ["compile", "link", "check"] {
+            let (child, since) = (job.next, job.now);
+            (job.next, job.now) = (job.next + 1, job.now + 100);
+            job.scene.fork(since * MS, make, child);
+            job.scene.exec_with(since * MS, child, &format!("/bin/{step}"), &[step], (0, 0));
+            job.scene.exit(job.now * MS, child, (100 * MS, 0));
+            job.waits(make, since, job.now, WAIT4, child);
+        }
+        job.scene.exit(job.now * MS, make, (0, 0));
+        job.waits(1, began, job.now, WAIT4, make);
+    }
+    let advice = job.advice();
+    assert_eq!(kinds(&advice), ["make-without-j"], "{advice:#?}");
+    assert_eq!((advice[0].wall_ns, advice[0].processes), (ms(0, 400, 400), 6));
+    let seen = "`make all` and 1 other make run 6 children one after the other, 600 ms in total";
+    assert!(advice[0].evidence.starts_with(seen), "{}", advice[0].evidence);
+    assert!(advice[0].risk.ends_with("`taskset` may keep them on fewer cores: --cores"));
+}
+
 #[test]
 fn children_that_run_at_once_are_no_row() {
     let mut job = Job::new();

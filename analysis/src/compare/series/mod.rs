@@ -151,7 +151,8 @@ fn throughput_table(groups: &[Group<'_>]) -> Table {
 
 fn resources_table(groups: &[Group<'_>]) -> Table {
     let use_percent = |run: &SeriesRun| {
-        (run.core_time_ns() > 0.0).then(|| 100.0 * run.cpu_ns as f64 / run.core_time_ns())
+        let cpu_ns = run.cpu_ns? as f64;
+        (run.core_time_ns() > 0.0).then(|| 100.0 * cpu_ns / run.core_time_ns())
     };
     let per_worker =
         |bytes: Option<u64>, run: &SeriesRun| run.per_worker(bytes.map(|bytes| bytes as f64));
@@ -175,7 +176,7 @@ fn resources_table(groups: &[Group<'_>]) -> Table {
             "written_bytes_per_event",
             "per event",
             Unit::Bytes,
-            rows(groups).map(|run| run.per_event(run.written_bytes as f64)),
+            rows(groups).map(|run| run.per_event(run.written_bytes? as f64)),
         )
         .note(
             "of cores: CPU time / (wall time x workers). peak, mean: memory, mean per worker; PSS \
@@ -308,11 +309,11 @@ mod tests {
             group: group.into(),
             workers,
             wall_ns: (seconds * 1e9) as u64,
-            cpu_ns: 1,
+            cpu_ns: Some(1),
             events: Some(events),
             peak_bytes: Some(megabytes * 1_000_000),
             mean_bytes: None,
-            written_bytes: events * 930_000,
+            written_bytes: Some(events * 930_000),
         }
     }
 

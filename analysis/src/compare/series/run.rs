@@ -1,5 +1,7 @@
 //! One recording of a series, reduced to the values that are compared.
 
+use proctrace_trace::Quantity;
+
 use crate::options::Options;
 use crate::overview::passes::passes;
 use crate::recording::Recording;
@@ -20,7 +22,7 @@ pub struct SeriesRun {
     /// From the command's start to its exit.
     pub wall_ns: u64,
     /// CPU time of every task.
-    pub cpu_ns: u64,
+    pub cpu_ns: Option<u64>,
     /// Events it processed.
     pub events: Option<u64>,
     /// Peak memory: the largest PSS of all processes in one pass; without memory readings the peak
@@ -29,7 +31,7 @@ pub struct SeriesRun {
     /// PSS of all processes, averaged over all passes.
     pub mean_bytes: Option<u64>,
     /// Bytes written by system calls.
-    pub written_bytes: u64,
+    pub written_bytes: Option<u64>,
 }
 
 impl SeriesRun {
@@ -46,23 +48,20 @@ impl SeriesRun {
             options.event_logs.iter().filter_map(|log| log.events.events).collect();
         let passes = passes(recording, |_| true);
         let pss = || passes.iter().map(|pass| pass.pss_bytes);
-        let largest =
-            || recording.processes.iter().map(|process| recording.peak_rss_bytes(process)).max();
+        let knows = &recording.knows;
+        let rss = || recording.processes.iter().filter_map(|p| recording.known_peak_rss_bytes(p));
+        let largest = || knows.some(&[Quantity::PeakRss], rss().max()).flatten();
         let n = passes.len() as u64;
         Self {
             name: name.to_owned(),
             group: String::new(),
             workers: pool.unwrap_or_else(|| busy_threads(recording)),
             wall_ns: recording.wall_ns(),
-            cpu_ns,
+            cpu_ns: knows.some(&[Quantity::Cpu], cpu_ns),
             events: (!told.is_empty()).then(|| told.iter().copied().fold(0, u64::saturating_add)),
             peak_bytes: pss().max().or_else(|| if pool.is_none() { largest() } else { None }),
             mean_bytes: (n > 0).then(|| pss().map(|bytes| bytes / n).fold(0, u64::saturating_add)),
-            written_bytes: recording
-                .tasks
-                .iter()
-                .filter_map(|task| Some(task.end()?.record.wchar))
-                .fold(0, u64::saturating_add),
+            written_bytes: knows.some(&[Quantity::Io], recording.totals.used.wchar),
         }
     }
 
@@ -147,9 +146,9 @@ mod tests {
         let used = Used { user_ms: 20, peak_pages: 100, written_bytes: 4000, ..Used::default() };
         let recording = tape.exit(1000, 1, used).recording();
         let run = SeriesRun::of(&recording, &Options::default(), "x");
-        assert_eq!((run.workers, run.wall_ns, run.cpu_ns), (4, 1000 * MS, 2823 * MS));
+        assert_eq!((run.workers, run.wall_ns, run.cpu_ns), (4, 1000 * MS, Some(2823 * MS)));
         assert_eq!((run.peak_bytes, run.mean_bytes), (Some(100 * PAGE_BYTES), None));
-        assert_eq!((run.events, run.written_bytes), (None, 4000));
+        assert_eq!((run.events, run.written_bytes), (None, Some(4000)));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The serial fraction: wall time that no number of cores would shorten, and the speed-up of the
 //! rest.
 
-use proctrace_findings::{Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count};
+use proctrace_findings::{
+    Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count, counted,
+};
 
 use crate::stats::slices::{SPILL, Slice};
 use crate::stats::{percent, wilson};
@@ -163,7 +165,8 @@ fn too_few(looks: u64) -> String {
     )
 }
 
-pub(crate) fn table(serial: Option<&Serial>, cores: u32, looks: u64) -> Table {
+/// `wanted`: the most tasks that any sample found running or runnable.
+pub(crate) fn table(serial: Option<&Serial>, cores: u32, looks: u64, wanted: Option<u64>) -> Table {
     let rows = serial.map_or_else(Vec::new, |_| projected(cores));
     let serial_or_none = serial.copied().unwrap_or_default();
     let on_ns = |n: u32| serial_or_none.on_ns(n);
@@ -179,12 +182,19 @@ pub(crate) fn table(serial: Option<&Serial>, cores: u32, looks: u64) -> Table {
             rows.iter().map(|n| Some(100.0 * faster(*n)? / f64::from(*n))),
         );
     let Some(serial) = serial else { return table.note(too_few(looks)) };
+    let seen = wanted.map_or_else(String::new, |wanted| {
+        format!(
+            " No sample found more than {} running or runnable: beyond as many cores, it assumes that the rest could be \
+             divided further than in this run.",
+            counted(wanted, "task", "tasks")
+        )
+    });
     table
         .note(format!(
             "Amdahl (AFIPS 1967): the serial time, by n = {} samples of tasks, plus the CPU time \
              of the rest divided by the number of cores; an estimate. It assumes that the rest can \
              be divided without cost, and that the serial part keeps its length, waiting included. \
-             speed-up: over one core. efficiency: speed-up / cores.",
+             speed-up: over one core. efficiency: speed-up / cores.{seen}",
             count(looks)
         ))
         .note(match serial.bound() {
@@ -274,10 +284,11 @@ mod tests {
         assert_eq!((serial.on_ns(1), serial.on_ns(4)), (16.0 * S, 7.0 * S));
         assert_eq!(serial.bound(), Some(4.0));
         assert_eq!(Serial { n: 80, ..Serial::by_cpu(&four_and_four()) }, serial);
-        let table = table(Some(&serial), 3, 80);
+        let table = table(Some(&serial), 3, 80, Some(3));
         let cores = &table.named("cores").unwrap().values;
         assert_eq!((cores.len(), cores.get(2)), (9, proctrace_findings::Cell::Whole(3)));
         assert_eq!(speedup(&table, 3), 2.0);
+        assert!(table.notes[0].contains("No sample found more than 3 tasks running or runnable"));
         // The Wilson interval of 40 of 80 is 39.3 to 60.7 %: of 8 s, beside 12 s.
         assert!(table.notes[1].contains("4.0 times as fast as one: 3.5 to 4.8 by"), "{table:?}");
     }
@@ -292,7 +303,7 @@ mod tests {
             let serial = Serial::by_looks(&slices, 100).unwrap();
             assert!((serial.on_ns(1) - 10.0 * S).abs() < 1.0, "{serial:?}");
             assert!((serial.bound().unwrap() - 5.0).abs() < 1e-9, "{serial:?}");
-            assert!((speedup(&table(Some(&serial), 2, 100), 8) - 10.0 / 3.0).abs() < 1e-9);
+            assert!((speedup(&table(Some(&serial), 2, 100, None), 8) - 10.0 / 3.0).abs() < 1e-9);
         }
     }
 
@@ -311,7 +322,7 @@ mod tests {
         assert_eq!(Serial::by_looks(&four_and_four(), LOOKS_MIN - 1), None);
         let unseen = Slice { demand: None, ..slice(1.0, 1.0, 1.0) };
         assert_eq!(Serial::by_looks(&[unseen], 0), None);
-        let table = table(None, 3, 7);
+        let table = table(None, 3, 7, None);
         assert_eq!(table.height(), 0);
         assert!(table.notes[0].contains("n = 7 samples"), "{table:?}");
     }

@@ -37,7 +37,7 @@ pub(crate) fn section(recording: &Recording, options: &Options) -> Result<Conten
             states::table(&states, recording),
             levels_table(&levels, &slices, &looks, recording.bins.width_ns),
             amdahl::serial_table(&by_cpu, by_looks.as_ref(), waiting, recording.bins.width_ns),
-            amdahl::table(by_looks.as_ref(), cores, looked),
+            amdahl::table(by_looks.as_ref(), cores, looked, recording.peak_running),
             overcommit(&slices, &looks, cores),
         ],
     })

@@ -15,7 +15,7 @@ const WAIT4: i16 = 61;
 /// which it sleeps 1 s, then make starts two compilers at once, the later of which takes 2 s.
 fn build() -> Recording {
     let mut scene = Scene::new(4, 100 * MS);
-    scene.exec(0, 1, "/bin/env", (0, 0)).fork(0, 1, 2).exec(100 * MS, 2, "/bin/sh", (0, 0));
+    scene.exec(0, 1, "/bin/env", (0, 0)).fork(40 * MS, 1, 2).exec(100 * MS, 2, "/bin/sh", (0, 0));
     scene.sleep(1, (100 * MS, 10 * S, 10 * S), WAIT4, 2);
     // The shell and its children.
     scene.fork(S, 2, 3).exec(S, 3, "/src/configure", (0, 0));
@@ -60,9 +60,9 @@ fn phases_are_the_children_of_the_first_that_has_several() {
     let recording = build();
     let content = section(&Analysis::of(&recording), &Options::default()).unwrap();
     let phases = table(&content, "path_phases");
-    assert_eq!(texts(phases, "phase"), ["sh itself", "configure", "make"]);
-    assert_eq!(wholes(phases, "path_ns"), [1_100 * MS, 6 * S, 2_900 * MS]);
-    assert_eq!(wholes(phases, "begin_ns"), [0, S, 7 * S]);
+    assert_eq!(texts(phases, "phase"), ["env itself", "sh itself", "configure", "make"]);
+    assert_eq!(wholes(phases, "path_ns"), [40 * MS, 1_060 * MS, 6 * S, 2_900 * MS]);
+    assert_eq!(wholes(phases, "begin_ns"), [0, 40 * MS, S, 7 * S]);
     let of = |column| real(phases, "phase", "configure", column);
     assert_eq!(of("wall_percent"), Some(60.0));
     assert_eq!(of("path_waiting_ns"), Some(1e9));
@@ -93,7 +93,7 @@ fn programs_and_parts_add_up_to_the_wall_time() {
     assert_eq!(of("configure", "path_running_ns"), Some(4.5e9));
     let stretches = table(&content, "path_stretches");
     // The shell is still env until its exec.
-    let chain = ["env", "sh", "configure", "make", "cc1", "make", "sh"];
+    let chain = ["env", "env", "sh", "configure", "make", "cc1", "make", "sh"];
     assert_eq!(texts(stretches, "program"), chain);
     let parts = table(&content, "critical_path");
     let what = texts(parts, "doing");
@@ -131,7 +131,7 @@ fn findings_name_phases_and_what_was_waited_for() {
     assert_eq!(sum, findings.wall_ns);
     let phases: Vec<(&str, bool)> =
         findings.phases.iter().map(|phase| (&*phase.program, phase.is_command)).collect();
-    assert_eq!(phases, [("configure", false), ("make", false), ("sh", true)]);
+    assert_eq!(phases, [("configure", false), ("make", false), ("sh", true), ("env", true)]);
     let wait = &findings.waits[0];
     assert_eq!((wait.waits_for, &*wait.main_program, wait.waiting_ns), ("timer", "configure", S));
 }

@@ -105,8 +105,10 @@ impl Tree {
             let Some(series) = series.get_mut(group) else { continue };
             match tracks.get(&at) {
                 Some(track) => {
-                    for (sum, cpu_ns) in series.iter_mut().zip(&track.cpu_ns) {
-                        *sum += f64::from(*cpu_ns);
+                    for (bin, cpu_ns) in track.bins() {
+                        if let Some(sum) = series.get_mut(bin) {
+                            *sum += cpu_ns;
+                        }
                     }
                 }
                 None => {
@@ -132,14 +134,12 @@ fn pieces(
     (born_ns, ended_ns): (u64, u64),
 ) -> impl Iterator<Item = (u64, u64, f64)> {
     let (start_ns, width_ns) = (recording.bins.start_ns, recording.bins.width_ns);
-    track.cpu_ns.iter().enumerate().filter(|(_, cpu_ns)| **cpu_ns > 0.0).map(
-        move |(bin, cpu_ns)| {
-            let begin_ns = start_ns.saturating_add(width_ns.saturating_mul(bin as u64));
-            let end_ns = begin_ns.saturating_add(width_ns).min(ended_ns);
-            let begin_ns = begin_ns.max(born_ns).min(end_ns);
-            (begin_ns, end_ns, f64::from(*cpu_ns))
-        },
-    )
+    track.bins().filter(|(_, cpu_ns)| *cpu_ns > 0.0).map(move |(bin, cpu_ns)| {
+        let begin_ns = start_ns.saturating_add(width_ns.saturating_mul(bin as u64));
+        let end_ns = begin_ns.saturating_add(width_ns).min(ended_ns);
+        let begin_ns = begin_ns.max(born_ns).min(end_ns);
+        (begin_ns, end_ns, cpu_ns)
+    })
 }
 
 /// Adds to each window its share of the CPU time used over an interval.

@@ -15,6 +15,7 @@ const MIGRATIONS_SINCE: u32 = 3;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Account {
     pub(crate) name: String,
+    pub(crate) pid: i32,
     /// Since the start of the recording.
     pub(crate) begin_ns: u64,
     pub(crate) end_ns: u64,
@@ -24,7 +25,7 @@ pub(crate) struct Account {
     /// `None` where it was not recorded.
     pub(crate) migrations: Option<u64>,
     pub(crate) minor_faults: u64,
-    pub(crate) peak_rss_bytes: u64,
+    pub(crate) peak_rss_bytes: Option<u64>,
     pub(crate) events: Option<Events>,
 }
 
@@ -60,6 +61,7 @@ pub(crate) fn accounts(
             let process = &recording.processes[worker.process];
             Account {
                 name: worker.name.clone(),
+                pid: process.pid,
                 begin_ns: process.born_ns.saturating_sub(recording.first_ns),
                 end_ns: end_ns(recording, process).saturating_sub(recording.first_ns),
                 migrations: Some(0),
@@ -76,7 +78,8 @@ pub(crate) fn accounts(
             continue;
         };
         account.used.add(&recording.divided_of(process));
-        account.peak_rss_bytes = account.peak_rss_bytes.max(recording.peak_rss_bytes(process));
+        account.peak_rss_bytes =
+            account.peak_rss_bytes.max(recording.known_peak_rss_bytes(process));
         for task in process.tasks().map(|task| &recording.tasks[task]) {
             let used = task.used();
             account.voluntary = account.voluntary.saturating_add(used.nvcsw);
@@ -141,6 +144,7 @@ fn events(accounts: &[Account]) -> impl Iterator<Item = Option<u64>> {
 pub(crate) fn work_table(accounts: &[Account]) -> Table {
     let table = Table::new("pool_workers", "Workers: time and events")
         .text("worker", "worker", accounts.iter().map(|a| a.name.clone()))
+        .whole("pid", "pid", Unit::Text, accounts.iter().map(|a| u64::try_from(a.pid).ok()))
         .whole("begin_ns", "begins", Unit::Nanoseconds, accounts.iter().map(|a| a.begin_ns))
         .whole("end_ns", "ends", Unit::Nanoseconds, accounts.iter().map(|a| a.end_ns))
         .whole("cpu_ns", "CPU", Unit::Nanoseconds, accounts.iter().map(Account::cpu_ns))
@@ -262,7 +266,7 @@ mod tests {
         assert_eq!((accounts[0].begin_ns, accounts[0].end_ns), (100 * MS, 900 * MS));
         assert_eq!(accounts[1].migrations, Some(3));
         assert_eq!(accounts[0].minor_faults, 50);
-        assert_eq!(accounts[0].peak_rss_bytes, 10 * PAGE_BYTES);
+        assert_eq!(accounts[0].peak_rss_bytes, Some(10 * PAGE_BYTES));
         let ratio = cpu_to_first(&accounts)[1].unwrap();
         assert!((ratio - 150.0 / 127.0).abs() < 1e-9);
     }

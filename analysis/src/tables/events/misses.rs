@@ -6,12 +6,10 @@ use proctrace_wire::{Call, Family, mark_of_path};
 use super::{Scan, Sink, Texts};
 use crate::error::AnalysisError;
 use crate::recording::fast::FastMap;
+use crate::recording::misses::found_no_link;
 use crate::recording::names::{directory, errno};
 use crate::tables::frame::{Frame, Words};
 use crate::tables::schema::TableSchema;
-
-/// errno(3).
-const EINVAL: u16 = 22;
 
 /// Failed look-ups, or failed execs.
 pub(super) struct Misses<'s> {
@@ -120,7 +118,7 @@ impl<'s> Misses<'s> {
             errno: self.errnos.number_of(errno(miss.error).as_bytes()),
             call: call as u8,
             family: at.and_then(|at| u8::try_from(at).ok()),
-            in_vain: !(is_mark || family == Some(Family::Readlink) && miss.error == EINVAL),
+            in_vain: !(is_mark || found_no_link(miss)),
         }
     }
 

@@ -26,6 +26,9 @@ const FLOOR_PERCENT: f64 = 5.0;
 /// be charged to a program.
 const FLOOR_SECONDS: f64 = 0.02;
 
+/// A limit that is so many times the median lets much pass, and says so.
+const LOOSE_RATIO: f64 = 1.3;
+
 /// Without a known spread.
 const LOOSE_FACTOR: f64 = 1.5;
 const LOOSE_SECONDS: f64 = 0.1;
@@ -96,9 +99,14 @@ pub(super) fn push(out: &mut String, side: &Side<'_>, runs: usize) {
         } else {
             format!("{least} to {greatest} in {} runs", sample.n)
         };
+        let middle = median(values).unwrap_or(limit);
+        let loose = match limit > LOOSE_RATIO * middle && runs >= FEWEST_FOR_SPREAD {
+            true => format!("; loose: {:.1} times the median", limit / middle),
+            false => String::new(),
+        };
         let _ = writeln!(
             out,
-            "{} = {{ absolute = {limit}, {OPTIONS} }}  # {seen}",
+            "{} = {{ absolute = {limit}, {OPTIONS} }}  # {seen}{loose}",
             toml_key(&key.to_string())
         );
     }

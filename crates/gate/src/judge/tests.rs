@@ -130,6 +130,19 @@ fn small_changes_of_measured_figures_pass() {
     assert_eq!(cpu(&[0.0; 2], &[0.5; 2]), inconclusive(Code::FewRuns));
 }
 
+/// An interval beyond the limit is not enough, and the message says so.
+#[test]
+fn what_the_ranks_do_not_show_is_told_from_noise_in_the_interval() {
+    let (before, after) = ([0.27, 0.271, 0.275, 0.28, 0.364], [0.36, 0.37, 0.375, 0.38, 0.385]);
+    let family = MetricFamily::named("command_cpu_seconds").unwrap();
+    let numbers = Numbers::of(family.kind, Some(&before), &after).unwrap();
+    let judged = judge(&rule(family.name, "'5%'"), family, Some(&before), &after, &numbers);
+    assert_eq!((judged.status, judged.code), (Status::Inconclusive, Some(Code::Noise)));
+    assert!(numbers.interval_percent.unwrap().low > 5.0, "{numbers:?}");
+    assert!(judged.message.contains("the interval lies beyond that, but"), "{}", judged.message);
+    assert!(judged.message.contains("at most 0.01 is needed"), "{}", judged.message);
+}
+
 /// The message names both parts of what is allowed; the larger one counts.
 #[test]
 fn the_smallest_change_that_counts_is_in_the_message() {

@@ -1,0 +1,81 @@
+//! Numbers of a recording's records, and totals over its tasks.
+
+use std::collections::HashMap;
+
+use crate::recording::process::Task;
+use crate::recording::usage::Usage;
+
+/// Numbers of records, counted while reading.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) attaches: u64,
+    pub(crate) forks: u64,
+    pub(crate) execs: u64,
+    pub(crate) execs_failed: u64,
+    pub(crate) exits: u64,
+    pub(crate) lookups_failed: u64,
+    /// Of these, readlinks of files that exist but are not symbolic links: realpath(3) tests this
+    /// way.
+    pub(crate) not_links: u64,
+    /// Of these, marks.
+    pub(crate) marks: u64,
+    /// The remaining ones by family, in the order of `Family::ALL`.
+    pub(crate) by_family: [u64; 6],
+    /// Exits whose peak RSS is an upper bound.
+    pub(crate) rss_bounds: u64,
+    /// Execs and look-ups of tasks that no fork or attach record announced.
+    pub(crate) orphans: u64,
+    /// Exits of such tasks.
+    pub(crate) orphan_exits: u64,
+    /// Latest reported count of lost records, by kind, reason and CPU.
+    pub(crate) losses: HashMap<(u16, u16, u32), u64>,
+}
+
+impl Counts {
+    /// Look-ups that failed, without those that found a file that is no link, and without marks.
+    pub(crate) fn in_vain(&self) -> u64 {
+        self.lookups_failed.saturating_sub(self.not_links).saturating_sub(self.marks)
+    }
+}
+
+/// Totals over all tasks.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) used: Usage,
+    /// Tasks other than the first of each process.
+    pub(crate) threads: u64,
+    /// Tasks that have not ended: their per-task counts were never reported.
+    pub(crate) alive: u64,
+    /// Per-task counts of ended tasks: successful opens, failed look-ups and failed execs.
+    pub(crate) opens: u64,
+    pub(crate) lookups_failed: u64,
+    pub(crate) execs_failed: u64,
+}
+
+impl Totals {
+    /// The sum of both.
+    pub(crate) fn plus(self, other: &Self) -> Self {
+        Self {
+            used: self.used.plus(&other.used),
+            threads: self.threads + other.threads,
+            alive: self.alive + other.alive,
+            opens: self.opens.saturating_add(other.opens),
+            lookups_failed: self.lookups_failed.saturating_add(other.lookups_failed),
+            execs_failed: self.execs_failed.saturating_add(other.execs_failed),
+        }
+    }
+
+    pub(crate) fn add(&mut self, task: &Task) {
+        self.used = self.used.plus(&task.used());
+        self.threads += u64::from(task.is_thread);
+        match task.end() {
+            None => self.alive += 1,
+            Some(end) => {
+                let count = |sum: u64, more: u32| sum.saturating_add(more.into());
+                self.opens = count(self.opens, end.record.opens);
+                self.lookups_failed = count(self.lookups_failed, end.record.lookups_failed);
+                self.execs_failed = count(self.execs_failed, end.record.execs_failed);
+            }
+        }
+    }
+}
