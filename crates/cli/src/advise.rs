@@ -19,7 +19,10 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
         advice_rules = advice_rules.with(&path.display().to_string(), &toml)?;
     }
     let read = |trace: &Path| -> Result<Recording> {
-        let recording = rules::load(trace, &args.rules)?;
+        let mut recording = rules::load(trace, &args.rules)?;
+        if let Some(cores) = args.cores {
+            recording.header.cpus = cores;
+        }
         check::warn(trace, &recording);
         Ok(recording)
     };
@@ -27,8 +30,7 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let mut out = stdout().lock();
     if let Some(before) = &args.against {
         let before = read(before)?;
-        let predicted = advise(&before, &advice_rules, args.min);
-        let observed = observed(&before, &recording, predicted);
+        let observed = observed(&before, &recording, &advice_rules, args.min);
         if args.json {
             print::json(&mut out, &observed)?;
         } else {

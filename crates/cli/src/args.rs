@@ -65,7 +65,6 @@ pub(crate) const DEFAULT_TRACE: &str = "proctrace.ptrace";
     name = "proctrace",
     version,
     max_term_width = 100,
-    disable_help_subcommand = true,
     after_help = "Start with: sudo proctrace record -- COMMAND, then: proctrace report"
 )]
 pub(crate) struct Cli {

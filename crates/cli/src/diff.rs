@@ -4,12 +4,12 @@ use std::io::{Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use proctrace_gate::Diff;
-use proctrace_report::{PictureFormat, table_markdown};
+use proctrace_report::table_markdown;
 
 use crate::args::{DiffArgs, DiffFormat, SectionFormat};
-use crate::{print, runs, say};
+use crate::{print, runs, say, whole};
 
 /// Maximum number of steps distinguishable in a waterfall chart.
 const STEPS: usize = 20;
@@ -68,8 +68,7 @@ fn draw(diff: &Diff, path: &Path) -> Result<()> {
         say::note("no chart written: the number of processes must be known on both sides");
         return Ok(());
     };
-    let picture = PictureFormat::of(path).chart(&chart)?;
-    std::fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+    whole::write(path, &whole::picture_format(path)?.chart(&chart)?)?;
     say::note(&format!("waterfall chart written to {}", path.display()));
     Ok(())
 }

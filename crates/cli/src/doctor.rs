@@ -1,27 +1,23 @@
 //! `proctrace doctor`: the capabilities of this kernel and user.
 
+use std::fmt::Write as _;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use proctrace_probe::doctor::{Verdict, examine};
+use proctrace_probe::doctor::{Check, Verdict, examine};
 use proctrace_ptrace::may_trace;
+use proctrace_report::wrap;
 
 use crate::exit_code;
+
+const WIDTH: usize = 80;
 
 pub(crate) fn run() -> Result<ExitCode> {
     let checks = examine();
     let mut out = stdout().lock();
     for check in &checks {
-        let mark = match check.verdict {
-            Verdict::Good => "ok  ",
-            Verdict::Note => "note",
-            Verdict::Bad => "BAD ",
-        };
-        writeln!(out, "{mark}  {:<23}{}", check.name, indented(&check.found))?;
-        if let Some(advice) = &check.advice {
-            writeln!(out, "{:29}-> {}", "", indented(advice))?;
-        }
+        out.write_all(lines(check).as_bytes())?;
     }
     let usable = checks.iter().all(|check| check.verdict != Verdict::Bad);
     let by_ptrace = may_trace();
@@ -41,6 +37,46 @@ pub(crate) fn run() -> Result<ExitCode> {
     Ok(if usable { ExitCode::SUCCESS } else { exit_code::FAILED.into() })
 }
 
-fn indented(text: &str) -> String {
-    text.replace('\n', &format!("\n{:29}", ""))
+/// A check in 80 columns. What is to be done has more room, for commands that are to be copied.
+fn lines(check: &Check) -> String {
+    let mark = match check.verdict {
+        Verdict::Good => "ok  ",
+        Verdict::Note => "note",
+        Verdict::Bad => "BAD ",
+    };
+    let mut out = beside(&format!("{mark}  {:<23}", check.name), &check.found);
+    if let Some(advice) = &check.advice {
+        out.push_str(&beside("      -> ", advice));
+    }
+    out
+}
+
+/// Text beside a label, with its own lines.
+fn beside(label: &str, text: &str) -> String {
+    let indent = label.chars().count();
+    let lines = text.lines().flat_map(|line| wrap(line, WIDTH - indent)).enumerate();
+    lines.fold(String::new(), |mut out, (at, line)| {
+        let label = if at == 0 { label } else { "" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{label:<indent$}{line}");
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_fit_and_commands_are_not_broken() {
+        let found =
+            "the kernel does not allow this user to use BPF (loading: Operation not permitted)";
+        let command = "install -g proctrace -m 0750 $(command -v proctrace) /usr/local/bin";
+        let advice = Some(format!("run with sudo, or let a group record, as root:\n{command}"));
+        let check = Check { name: "loading", verdict: Verdict::Bad, found: found.into(), advice };
+        let lines = lines(&check);
+        assert!(lines.lines().all(|line| line.chars().count() <= WIDTH), "{lines}");
+        assert!(lines.contains(&format!("\n         {command}\n")), "{lines}");
+        assert!(lines.starts_with("BAD   loading                the kernel"), "{lines}");
+    }
 }

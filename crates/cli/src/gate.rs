@@ -15,7 +15,7 @@ use proctrace_gate::{
 };
 
 use crate::args::{Annotations, GateAction, GateArgs, GateOptions, RulesArgs};
-use crate::{exit_code, print, rules, runs, say};
+use crate::{exit_code, print, rules, runs, say, whole};
 
 /// The default budget file.
 const DEFAULT_BUDGET: &str = "gate.toml";
@@ -126,9 +126,7 @@ fn advice(files: &[PathBuf], rules: &RulesArgs) -> Result<Option<Advised>> {
 }
 
 fn write_reports(args: &GateOptions, report: &Report) -> Result<()> {
-    let write = |path: &Path, text: &str| {
-        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-    };
+    let write = |path: &Path, text: &str| whole::write(path, text.as_bytes());
     if let Some(path) = &args.junit {
         write(path, &render::junit(report)?)?;
     }

@@ -65,6 +65,8 @@ mod top;
 #[cfg(feature = "analyse")]
 mod tree;
 mod watch;
+#[cfg(feature = "analyse")]
+mod whole;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;

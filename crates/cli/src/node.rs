@@ -14,7 +14,9 @@ use proctrace_record::{CgroupPattern, Options, Scope, Signals, cgroup_root, reco
 
 use crate::args::{DEFAULT_TRACE, JobCgroups, RecordArgs};
 use crate::exit_code::RECORDING_FAILED;
-use crate::record::{backend, header, options, totals, usage};
+use crate::record::closing::totals;
+use crate::record::settings::{backend, header, options};
+use crate::record::usage::usage;
 use crate::say;
 use outputs::Files;
 

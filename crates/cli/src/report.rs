@@ -7,13 +7,13 @@ mod html;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use proctrace_analysis::{ATHENA_EVENTS, Analysis, EventPattern, Options, Section};
-use proctrace_report::{PictureFormat, full, summary};
+use proctrace_report::{full, summary};
 
 use crate::args::ReportArgs;
 use crate::exit_code::Misuse;
-use crate::{check, event_logs, print, rules, say};
+use crate::{check, event_logs, print, rules, say, whole};
 
 pub(crate) use self::gantt::GanttArgs;
 
@@ -22,6 +22,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         return list_sections();
     }
     let sections = args.section.iter().map(|name| named(name)).collect::<Result<Vec<_>>>()?;
+    let drawn = match &args.gantt {
+        Some(path) => Some((path, whole::picture_format(path)?)),
+        None => None,
+    };
     let events = event_pattern(args.events_regex.as_deref())?;
     // Never dropped, since the process ends with it: freeing its memory piecewise took a twentieth
     // of the time.
@@ -49,11 +53,9 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         view.from_ns = view.from_ns.or(Some(from_ns));
         view.until_ns = view.until_ns.or(Some(until_ns));
     }
-    if let Some(path) = &args.gantt {
+    if let Some((path, format)) = &drawn {
         let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
-        let picture = PictureFormat::of(path).gantt(&chart)?;
-        std::fs::write(path, picture)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        whole::write(path, &format.gantt(&chart)?)?;
         say::note(&format!("Gantt chart written to {}", path.display()));
     }
     if let Some(path) = &args.html {
@@ -74,13 +76,13 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let style = print::style((!args.all).then_some(args.top));
     if let Some(phase) = &args.phase {
         let tables = analysis.phase(phase, &options)?.tables;
-        print::tables(&mut out, &tables, args.format, style)?;
+        print::tables(&mut out, &tables, args.format(), style)?;
     } else if !sections.is_empty() {
         let mut tables = Vec::new();
         for section in sections {
             tables.extend(analysis.section(section, &options)?.tables);
         }
-        print::tables(&mut out, &tables, args.format, style)?;
+        print::tables(&mut out, &tables, args.format(), style)?;
     } else {
         let findings = analysis.findings()?;
         if args.json {
@@ -107,7 +109,10 @@ fn named(name: &str) -> Result<&'static Section> {
         Some(section) => Ok(section),
         None => {
             let names: Vec<&str> = Section::ALL.iter().map(|section| section.name).collect();
-            bail!(Misuse(format!("unknown section {name:?}; choose from {}", names.join(", "))))
+            let meant = Section::meant(name).map(|meant| format!("; did you mean {meant:?}?"));
+            let meant = meant.unwrap_or_default();
+            let names = names.join(", ");
+            bail!(Misuse(format!("unknown section {name:?}{meant}\nchoose from {names}")))
         }
     }
 }
@@ -115,7 +120,7 @@ fn named(name: &str) -> Result<&'static Section> {
 fn list_sections() -> Result<ExitCode> {
     let mut out = stdout().lock();
     for section in Section::ALL {
-        writeln!(out, "{:14}{}", section.name, section.help)?;
+        writeln!(out, "{:15}{}", section.name, section.help)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -24,14 +24,14 @@ fn wait_until(what: &str, done: impl Fn() -> bool) {
 fn a_killed_recorder_leaves_a_readable_trace_and_an_unharmed_command() {
     let mut recorder = Recorder::new();
     let finished = recorder.directory.path().join("finished");
-    // It kills its own recorder halfway, once the trace has grown after the first 800 processes: what
-    // was drained is written every two seconds.
+    // It kills its own recorder halfway, once the trace has a program that ran after the first 800 processes: what was
+    // drained is written every second.
     let script = format!(
-        "{spawn} 800 /bin/true; \
-         size() {{ stat -c %s {trace}; }}; before=$(size); \
-         until [ $(size) -gt $before ]; do sleep 0.1; done; \
+        "{spawn} 800 /bin/true; /bin/echo 800 have ended; \
+         until {proctrace} dump --kind exec {trace} 2>&1 | grep -q '800.*ended'; do sleep 0.1; done; \
          kill -9 $PPID; {spawn} 200 /bin/true && echo yes > {finished}",
         spawn = fixture("spawn").display(),
+        proctrace = env!("CARGO_BIN_EXE_proctrace"),
         trace = recorder.trace().display(),
         finished = finished.display(),
     );
@@ -49,7 +49,7 @@ fn a_killed_recorder_leaves_a_readable_trace_and_an_unharmed_command() {
         .lines()
         .filter(|line| line.contains(r#""kind":"exit""#))
         .count();
-    // Everything up to the last flush: the 800 processes, and the program that started them.
+    // Everything up to the last flush, in order of time: the 800 processes, and the program that started them.
     assert!(exits >= 801, "{exits}");
     let report = proctrace().arg("report").arg(recorder.trace()).output().unwrap();
     assert!(report.status.success());

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Recorded, Recorder, proctrace, text, u64_of};
+use common::{Events, Recorded, Recorder, proctrace, text, u64_of};
 use serde_json::Value;
 
 fn record(script: &str) -> Recorded {
@@ -40,10 +40,28 @@ fn the_gain_is_compared_with_a_recording_of_the_changed_job() {
     };
     let observed: Value = serde_json::from_str(&run(&["--json"])).unwrap();
     let advice = of_kind(&observed, "short-commands").unwrap();
-    assert_eq!((u64_of(&advice["processes_before"]), u64_of(&advice["processes_after"])), (100, 0));
-    assert_eq!(u64_of(&advice["commands_cpu_after_ns"]), 0);
-    assert!(u64_of(&advice["commands_cpu_before_ns"]) > 0);
-    assert!(run(&[]).contains("processes of these commands 100 -> 0"), "{}", run(&[]));
+    assert!(advice["left"].is_null(), "{advice}");
+    let concerned = &advice["concerned"];
+    let number = |name: &str| u64_of(&concerned[name]);
+    // $(…) forks a shell, which executes the command.
+    assert_eq!((number("processes_before"), number("processes_after")), (100, 0));
+    // The advice is about all processes but the command itself.
+    let events = Events::of(&before.trace());
+    let shell = &events.root()["pid"];
+    let children = events.kind("exit").filter(|exit| exit["pid"] != *shell);
+    let cpu_ns: u64 = children.map(|exit| u64_of(&exit["run_ns"])).sum();
+    assert_eq!((number("cpu_before_ns"), number("cpu_after_ns")), (cpu_ns, 0));
+    assert!(run(&[]).contains("observed   not found any more"), "{}", run(&[]));
+    assert!(run(&[]).contains("processes  100 -> 0, with all"), "{}", run(&[]));
+
+    // What is left of it, and what is not about processes that go.
+    let after = record("for i in {1..20}; do a=$(basename /x/$i); done");
+    let mut command = proctrace();
+    command.args(["advise", "--json", "--against"]).arg(before.trace()).arg(after.trace());
+    let observed: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let advice = of_kind(&observed, "short-commands").unwrap();
+    assert_eq!(u64_of(&advice["concerned"]["processes_after"]), 20);
+    assert!(u64_of(&advice["left"]["cpu_ns"]["middle"]) > 0, "{advice}");
 }
 
 #[test]

@@ -15,16 +15,19 @@ use common::{Recorded, Recorder, payload, proctrace};
 use proctrace_fixtures::pairs::{Figure, Outcome, Pair, pairs};
 use serde_json::Value;
 
+/// Most runs of each side.
+const ROUNDS: usize = 6;
+
 #[test]
 fn gains_of_cures_are_as_predicted() {
-    let rounds: usize = std::env::var("ROUNDS").map_or(4, |rounds| rounds.parse().unwrap());
-    // Two are enough of few, as other jobs may share the machine.
-    let required = if rounds < 10 { rounds.min(2) } else { (9 * rounds).div_ceil(10) };
+    let rounds: Option<usize> = std::env::var("ROUNDS").ok().map(|rounds| rounds.parse().unwrap());
+    let required = rounds.map_or(1, |rounds| (9 * rounds).div_ceil(10));
     let wanted = std::env::var("PAIR").unwrap_or_default();
     let mut failures = Vec::new();
     println!("| fault | advice | predicted | observed | within |\n|---|---|---|---|---|");
     for pair in pairs().iter().filter(|pair| pair.kind.contains(&wanted)) {
-        let (outcomes, errors) = repeat(pair, rounds, required);
+        let (outcomes, errors) =
+            rounds.map_or_else(|| shortest(pair, ROUNDS), |rounds| repeat(pair, rounds));
         let held = outcomes.iter().filter(|outcome| outcome.holds()).count();
         if !outcomes.is_empty() {
             println!("{}", row(pair, &outcomes, held));
@@ -38,8 +41,8 @@ fn gains_of_cures_are_as_predicted() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Until as many have held as are required, unless a table is wanted.
-fn repeat(pair: &Pair, rounds: usize, required: usize) -> (Vec<Outcome>, Vec<String>) {
+/// Every round, for a table.
+fn repeat(pair: &Pair, rounds: usize) -> (Vec<Outcome>, Vec<String>) {
     let (mut outcomes, mut errors): (Vec<Outcome>, _) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         let before = advise(&record(pair, &pair.fault));
@@ -48,12 +51,33 @@ fn repeat(pair: &Pair, rounds: usize, required: usize) -> (Vec<Outcome>, Vec<Str
             Ok(outcome) => outcomes.push(outcome),
             Err(error) => errors.push(error),
         }
-        let held = outcomes.iter().filter(|outcome| outcome.holds()).count();
-        if rounds < 10 && held == required {
+    }
+    (outcomes, errors)
+}
+
+/// The shortest run of each side, of as many as it takes: whatever else the machine or its host does only adds to the
+/// wall time.
+fn shortest(pair: &Pair, rounds: usize) -> (Vec<Outcome>, Vec<String>) {
+    let mut best: [Option<Value>; 2] = [None, None];
+    let mut judged = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        for (best, script) in best.iter_mut().zip([&pair.fault, &pair.cure]) {
+            let advised = advise(&record(pair, script));
+            let wall_ns = |advised: &Value| advised["wall_ns"].as_u64().unwrap();
+            if best.as_ref().is_none_or(|best| wall_ns(&advised) < wall_ns(best)) {
+                *best = Some(advised);
+            }
+        }
+        let (Some(before), Some(after)) = (&best[0], &best[1]) else { continue };
+        judged = match pair.judge(before, after) {
+            Ok(outcome) => (vec![outcome], Vec::new()),
+            Err(error) => (Vec::new(), vec![error]),
+        };
+        if round > 0 && judged.0.iter().any(Outcome::holds) {
             break;
         }
     }
-    (outcomes, errors)
+    judged
 }
 
 fn record(pair: &Pair, script: &str) -> Recorded {

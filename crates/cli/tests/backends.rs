@@ -13,10 +13,12 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use common::records::exits;
 use common::stage::{Broker, Stage, USER};
 use common::{Events, Recorded, header, text, u64_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use proctrace_wire::layout::Exit;
 use serde_json::Value;
 
 fn by_ptrace(options: &[&str], payload: &[&str]) -> Recorded {
@@ -246,19 +248,20 @@ fn cpu_time_of_each_process_is_that_of_ebpf() {
     outer.args(["--output", "inner.ptrace", "--"]).arg(spawn).args(["2000", "/bin/true", "3"]);
     let output = outer.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let times = |trace: &str| -> BTreeMap<u64, u64> {
-        let events = Events::of(&stage.path(trace));
-        let ended = events.kind("exit").filter(|exit| exit["process"] == true);
-        ended.map(|exit| (u64_of(&exit["pid"]), u64_of(&exit["run_ns"]))).collect()
+    let times = |trace: &str| -> BTreeMap<i32, Exit> {
+        exits(&stage.path(trace)).into_iter().map(|exit| (exit.tid, exit)).collect()
     };
     let (by_ebpf, by_ptrace) = (times("test.ptrace"), times("inner.ptrace"));
     assert_eq!(by_ptrace.len(), 2001);
-    let differ: Vec<_> = by_ptrace.iter().filter(|(pid, ns)| by_ebpf[pid] != **ns).collect();
-    // The tracer of an ordinary user cannot ask whether a task has left its CPU when it has ended.
-    assert!(differ.len() <= 10, "{} differ: {differ:?}", differ.len());
-    let (expected, found) =
-        by_ptrace.iter().fold((0, 0), |sums, (pid, ns)| (sums.0 + by_ebpf[pid], sums.1 + ns));
-    assert!(expected.abs_diff(found) * 1000 <= expected, "{found} instead of {expected} ns");
+    // The tracer of an ordinary user cannot ask whether a task has left its CPU when it has ended. One that a busy machine
+    // does not let leave for long is read before, and lacks some of its last slice.
+    let mut early = 0;
+    for (pid, exit) in &by_ptrace {
+        let (all, at_exit) = (by_ebpf[pid].run_ns, by_ebpf[pid].run_at_exit_ns);
+        assert!((at_exit..=all).contains(&exit.run_ns), "{pid}: {} {at_exit} {all}", exit.run_ns);
+        early += usize::from(exit.run_ns < all);
+    }
+    assert!(early * 20 <= by_ptrace.len(), "{early} are early");
 }
 
 /// Waits until a file has contents.

@@ -91,6 +91,11 @@ impl LimitedMemory {
         fs::create_dir(&directory).unwrap();
         let cgroup = Self(directory);
         fs::write(cgroup.0.join(limit), bytes.to_string()).unwrap();
+        // Where there is swap, memory would go there instead.
+        let swap = cgroup.0.join("memory.swap.max");
+        if swap.exists() {
+            fs::write(swap, "0").unwrap();
+        }
         cgroup
     }
 }

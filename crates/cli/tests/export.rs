@@ -137,7 +137,7 @@ fn export(directory: &Path, format: &str, traces: &[PathBuf]) {
 #[test]
 #[ignore = "needs a Python package index"]
 fn readers_of_others_find_what_the_report_says() {
-    let recorded = Recorder::new().option(["--memory=100ms"]).fixture("mixed", &["200"]);
+    let recorded = Recorder::new().option(["--memory=100ms"]).fixture("mixed", &["1500"]);
     let trace = recorded.trace();
     let report = report(&trace);
     let summary = &report["summary"];

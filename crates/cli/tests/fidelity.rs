@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use common::records::assert_agrees;
 use common::{Events, Recorder, fixture, header, report, text, u64_of};
 use proctrace_wire::escape::to_bytes;
 use serde_json::{Value, json};
@@ -344,6 +345,26 @@ fn a_deep_directory_is_told_whole() {
     assert_eq!(exec.get("path_truncated"), None);
 }
 
+/// Length and name of a directory are two reads, between which a rename may come: what is behind a short name in
+/// memory is no part of it.
+#[test]
+fn names_that_change_while_they_are_read_are_not_mixed_up() {
+    let recorded = Recorder::new().fixture("renamed_dir", &["2000", "/bin/true"]);
+    let events = recorded.sound(0);
+    let place = recorded.directory.path().to_str().unwrap();
+    let names = ["d".to_owned(), "d".repeat(200)].map(|name| format!("{place}/{name}"));
+    let (mut seen, mut cut) = ([0, 0], 0);
+    for exec in events.kind("exec").filter(|exec| exec["path"] == "/bin/true") {
+        match names.iter().position(|name| *name == text(&exec["cwd"])) {
+            Some(at) => seen[at] += 1,
+            None if exec["path_truncated"] == true => cut += 1,
+            None => panic!("{exec}"),
+        }
+    }
+    assert_eq!(seen[0] + seen[1] + cut, 2000);
+    assert!(seen[0] > 0 && seen[1] > 0 && cut < 1000, "{seen:?} {cut}");
+}
+
 #[test]
 fn samples_follow_what_runs() {
     let recorded = Recorder::new().option(["--interval", "20ms"]).fixture("burn", &["300", "200"]);
@@ -355,9 +376,12 @@ fn samples_follow_what_runs() {
     let end = events.end_of(&events.root()["pid"]);
     assert!(*run.last().unwrap() <= u64_of(&end["run_ns"]));
     // At its start it may be waiting for its own pages.
-    let running = samples.iter().filter(|sample| sample["state"] == "R").count();
-    assert!(running * 4 >= samples.len() * 3, "{running} of {}", samples.len());
-    assert!(u64_of(&samples[0]["rss_bytes"]) > 100_000);
+    let started = samples.iter().filter(|sample| u64_of(&sample["run_ns"]) > 50_000_000);
+    for sample in started.clone() {
+        assert_eq!(sample["state"], "R");
+        assert!(u64_of(&sample["rss_bytes"]) > 100_000);
+    }
+    assert!(started.count() >= 3, "{samples:?}");
     // A tick for every pass, even without changes.
     assert!(events.count("tick") >= samples.len());
     assert!(events.kind("tick").all(|tick| tick["tasks"] == 1));
@@ -366,15 +390,30 @@ fn samples_follow_what_runs() {
     assert!(user + system >= 500_000_000, "{user} {system}");
     let usage = header(&recorded.trace())["trailer"]["payload"].clone();
     let kernels = u64_of(&usage["user_ns"]) + u64_of(&usage["system_ns"]);
-    assert!((user + system).abs_diff(kernels) < 1_000_000, "{user} {system} {usage}");
-    // Pooled ticks equal those of /proc and wait4(2), here for one long process.
-    let ticks = (u64_of(&end["user_ticks_ns"]), u64_of(&end["system_ticks_ns"]));
-    assert!(ticks.0 + ticks.1 >= 300_000_000, "{ticks:?}");
+    assert_eq!(user + system, u64_of(&end["run_ns"]));
+    assert_agrees(&recorded.trace(), |_| true, kernels);
+    // By these ticks wait4(2) divides the same CPU time (`cputime_adjust()`, kernel/sched/cputime.c). How many there
+    // are depends on the machine: a tick counts only as far as no hypervisor gave the CPU to another guest meanwhile.
+    let [by_user, by_system] =
+        ["user_ticks_ns", "system_ticks_ns"].map(|name| u64_of(&end[name]) as f64);
+    let ticks_ns = by_user + by_system;
+    assert!(ticks_ns > 0.0);
+    let off_ns = (kernels as f64 * by_user / ticks_ns - u64_of(&usage["user_ns"]) as f64).abs();
+    // One tick, of CONFIG_HZ = 100 at the longest, may hit it after its end was recorded.
+    assert!(off_ns <= kernels as f64 * 1e7 / ticks_ns, "{off_ns} {by_user} {by_system} {usage}");
 }
 
 #[test]
 fn what_sleeps_costs_no_samples() {
     let events = Recorder::new().option(["--interval", "5ms"]).run(["sleep", "0.5"]).sound(0);
-    assert!(events.count("tick") > 20);
-    assert!(events.count("sample") <= 3, "{} samples", events.count("sample"));
+    let sleeps = |wait: &&Value| wait["waits_for"] == "timer";
+    let sleep = events.kind("wait").find(sleeps).unwrap();
+    let meanwhile = u64_of(&sleep["since_ns"])..u64_of(&sleep["woken_ns"]);
+    let count = |kind: &str| {
+        let times = events.kind(kind).map(|event| u64_of(&event["time_ns"]));
+        times.filter(|time_ns| meanwhile.contains(time_ns)).count()
+    };
+    assert!(count("tick") > 10, "{}", count("tick"));
+    // That it sleeps is a change.
+    assert!(count("sample") <= 1, "{}", count("sample"));
 }

@@ -10,7 +10,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Recorder, fixture, header, report, text, u64_of};
+use common::records::{assert_agrees, exits};
+use common::{Recorder, cpus, fixture, header, report, text, u64_of};
 use serde_json::Value;
 
 #[test]
@@ -178,8 +179,9 @@ fn a_subreaper_waits_for_whom_it_adopts() {
     let findings = report(&recorded.trace());
     let detached = findings["detached"].as_array().unwrap();
     assert_eq!(detached.len(), 1, "{detached:?}");
-    let cpu_us = u64_of(&detached[0]["cpu_ns"]) / 1000;
-    assert!(cpu_us.abs_diff(said) < 1_000, "{cpu_us} {said}");
+    let cpu_ns = u64_of(&detached[0]["cpu_ns"]);
+    let adopted = exits(&recorded.trace()).into_iter().find(|exit| exit.run_ns == cpu_ns).unwrap();
+    assert_agrees(&recorded.trace(), |exit| exit.tid == adopted.tid, said * 1000);
     // Its CPU time was waited for.
     assert!(u64_of(&findings["summary"]["unwaited_cpu_ns"]) < 10_000_000, "{findings}");
 }
@@ -233,7 +235,7 @@ fn forked_workers_are_known_by_where_they_work() {
 fn a_pinned_task_does_not_migrate() {
     let script = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done; \
                   grep nr_migrations /proc/$$/sched >&2";
-    let pinned = Recorder::new().run(["taskset", "-c", "0", "sh", "-c", script]);
+    let pinned = Recorder::new().run(["taskset", "-c", &cpus()[0], "sh", "-c", script]);
     let migrations = |exit: &Value| u64_of(&exit["migrations"]);
     let events = pinned.sound(0);
     let root = events.root()["pid"].clone();
@@ -248,9 +250,11 @@ fn a_pinned_task_does_not_migrate() {
     assert_eq!(root_moved, said);
     assert_eq!(others_moved, 0);
     // A task moved back and forth has migrations: each taskset -p moves it to a different CPU.
-    if std::thread::available_parallelism().unwrap().get() > 1 {
-        let script = "for i in 1 2 3 4 5; do taskset -cp 0 $$; taskset -cp 1 $$; done >/dev/null";
-        let moved = Recorder::new().run(["sh", "-c", script]);
+    if let [one, other, ..] = &cpus()[..] {
+        let script = format!(
+            "for i in 1 2 3 4 5; do taskset -cp {one} $$; taskset -cp {other} $$; done >/dev/null"
+        );
+        let moved = Recorder::new().run(["sh", "-c", &script]);
         let events = moved.sound(0);
         let root = events.root()["pid"].clone();
         let moves: u64 =

@@ -96,9 +96,9 @@ fn costs_are_those_of_wait4() {
     let shown = json(&["show", "burn"], &recorded.trace());
     let of = |name: &str| u64_of(&shown["process"]["usage"][name]);
     let waited_ns = (usage[0] + usage[1]) * 1000;
-    // The kernel may leave out the last time slice.
+    // The kernel may leave out the last time slice, of CONFIG_HZ = 100 at the longest.
     assert!(of("cpu_ns") >= waited_ns - 2_000, "{} {waited_ns}", of("cpu_ns"));
-    assert!(of("cpu_ns") - waited_ns < 4_000_000, "{} {waited_ns}", of("cpu_ns"));
+    assert!(of("cpu_ns") - waited_ns < 10_000_000, "{} {waited_ns}", of("cpu_ns"));
     assert_eq!((of("faults_minor"), of("faults_major")), (usage[5], usage[6]));
     let memory = shown["process"]["memory"].as_array().unwrap();
     assert!(memory.len() > 2, "{memory:#?}");
@@ -132,8 +132,12 @@ fn siblings_are_counted_and_who_was_alive_is_told() {
 
     let sleeps = json(&["show", "sleep"], &trace);
     let first = &sleeps["program"]["slowest"][0];
-    let begin_ns = u64_of(&first["born_ns"]) + 500_000_000;
-    let at = format!("{}ms", begin_ns / 1_000_000);
+    // Between the latest birth and the earliest end of the three.
+    let slowest = sleeps["program"]["slowest"].as_array().unwrap();
+    let born_ns = slowest.iter().map(|one| u64_of(&one["born_ns"]));
+    let ended_ns = slowest.iter().map(|one| u64_of(&one["born_ns"]) + u64_of(&one["life_ns"]));
+    let middle_ns = born_ns.max().unwrap().midpoint(ended_ns.min().unwrap());
+    let at = format!("{}ms", middle_ns / 1_000_000);
     let alive = json(&["ps", "--at", &at, "--sort", "pid"], &trace);
     let alive = alive["processes"].as_array().unwrap();
     let of = |pid: u64| alive.iter().find(|one| u64_of(&one["pid"]) == pid).unwrap();

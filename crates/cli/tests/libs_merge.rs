@@ -380,7 +380,10 @@ fn it_frees_a_workflow_of_nearly_all_failed_lookups() {
         ("lookups_failed", "predicted_lookups_failed"),
     ] {
         let [before, after] = ["before", "after"].map(|run| u64_of(&trial[run][figure]));
-        assert!(before > 50_000 && after * 10 <= before, "{figure}: {trial:#}");
+        // dlopen(3) of what is nowhere still searches the directories of the system, on newer CPUs with more
+        // subdirectories of each (glibc-hwcaps).
+        let saved = if figure == "dlopen_misses" { 8 } else { 10 };
+        assert!(before > 50_000 && after * saved <= before, "{figure}: {trial:#}");
         assert!(after.abs_diff(u64_of(&trial[predicted])) * 50 <= after, "{figure}: {trial:#}");
     }
     assert_eq!((&trial["unreached_starts"], &trial["starts_not_modelled"]), (&0.into(), &0.into()));

@@ -61,7 +61,8 @@ fn a_bind_mount_of_a_namespace_that_has_gone_is_followed() {
     let made_program = Libraries::make(&made, &[]).program();
     let script = "mount --bind \"$1\" \"$2\" && export LD_LIBRARY_PATH=\"$3\" && \"$2/program\" && \
                   exec sleep 0.5";
-    let recorded = Recorder::new().run([
+    // The table of mounts is read while the namespace is there.
+    let recorded = Recorder::new().option(["--interval", "20ms"]).run([
         "unshare".as_ref(),
         "--mount".as_ref(),
         "sh".as_ref(),

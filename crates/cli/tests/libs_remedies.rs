@@ -437,7 +437,7 @@ fn a_farm_frees_a_workflow_of_most_failed_lookups() {
     );
     assert_eq!(status, Some(0));
     let [before, after] = ["before", "after"].map(|run| u64_of(&trial[run]["misses"]));
-    assert!(before > 500_000 && after * 10 <= before, "{trial:#}");
+    assert!(before > 100_000 && after * 10 <= before, "{trial:#}");
     let predicted = u64_of(&trial["predicted_misses"]);
     assert!(after.abs_diff(predicted) * 50 <= after, "{trial:#}");
     let later = u64_of(&trial["after"]["dlopen_misses"]);

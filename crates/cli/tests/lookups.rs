@@ -81,6 +81,19 @@ fn families_can_be_chosen() {
 }
 
 #[test]
+fn what_a_signal_interrupts_has_not_failed() {
+    for hook in ["auto", "sys-exit"] {
+        let recorder = Recorder::new().option(["--lookup-hook", hook]);
+        let events = recorder.fixture("interrupted", &["5"]).sound(0);
+        let root = &events.root()["pid"];
+        let failed: Vec<&Value> =
+            events.kind("lookup_failed").filter(|miss| miss["pid"] == *root).collect();
+        assert!(failed.iter().all(|miss| miss["errno"] != 512 && miss["path"] != "fifo"), "{hook}");
+        assert_eq!(failed.iter().filter(|miss| miss["path"] == "/no/such/file").count(), 1);
+    }
+}
+
+#[test]
 fn results_that_seccomp_fakes_are_what_the_payload_saw() {
     // The hooked functions that serve the calls do not run if seccomp supplies the result.
     let recorder = Recorder::new().option(["--lookup-hook", "tracepoint"]);

@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 
-use common::{Events, Recorder, fixture, header, proctrace, text};
+use common::{Events, Recorded, Recorder, fixture, header, proctrace, text, u64_of};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
@@ -132,6 +132,52 @@ fn the_command_starts_as_if_no_one_watched() {
     );
 }
 
+/// A batch system or nohup(1) may have told the job to ignore signals; so it does, and the recorder with it.
+#[test]
+fn what_was_ignored_stays_ignored() {
+    for signals in ["PIPE", "HUP", "CHLD", "INT QUIT TERM USR1", "PIPE CHLD HUP"] {
+        let script = format!("trap '' {signals}; exec \"$@\"");
+        let ignored = "awk '/^SigIgn/ { print substr($2, 9) }' /proc/self/status; exit 7";
+        let bare = Command::new("bash")
+            .args(["-c", &script, "bash", "sh", "-c", ignored])
+            .env_remove("LD_LIBRARY_PATH")
+            .output()
+            .unwrap();
+        let recorder = Recorder::new();
+        let mut command = Command::new("bash");
+        command.args(["-c", &script, "bash"]).arg(recorder.command.get_program());
+        command.args(recorder.command.get_args()).args(["--", "sh", "-c", ignored]);
+        command.current_dir(recorder.directory.path()).env_remove("LD_LIBRARY_PATH");
+        let recorded = command.output().unwrap();
+        assert_eq!(recorded.stdout, bare.stdout, "{signals}");
+        // Its status is known, also if it would be reaped unseen.
+        assert_eq!(
+            recorded.status.code(),
+            Some(7),
+            "{}",
+            String::from_utf8_lossy(&recorded.stderr)
+        );
+    }
+}
+
+/// Times of the recorder and of the kernel are those of one clock.
+#[test]
+fn in_a_time_namespace_times_are_the_machines() {
+    let recorder = Recorder::new();
+    let mut command = Command::new("unshare");
+    command.args(["--time", "--boottime", "86400", "--fork"]).arg(recorder.command.get_program());
+    command.args(recorder.command.get_args()).args(["--", "sh", "-c", "sleep 0.1; true"]);
+    command.current_dir(recorder.directory.path()).env_remove("LD_LIBRARY_PATH");
+    let output = command.output().unwrap();
+    let recorded = Recorded { directory: recorder.directory, output };
+    let events = recorded.sound(0);
+    let header = header(&recorded.trace());
+    let times: Vec<u64> = events.0.iter().map(|event| u64_of(&event["time_ns"])).collect();
+    let began = u64_of(&header["header"]["started_ns"]);
+    let ended = u64_of(&header["trailer"]["ended_ns"]);
+    assert!(times.iter().all(|time| (began..=ended).contains(time)), "{began} {times:?} {ended}");
+}
+
 /// Starts a recording of a command that prints "ready" and then continues, in a separate process
 /// group, and waits for "ready".
 fn start(recorder: &mut Recorder, script: &str) -> std::process::Child {
@@ -155,7 +201,9 @@ fn pid_of(child: &std::process::Child) -> Pid {
 
 #[test]
 fn a_signal_to_the_recorder_reaches_the_command() {
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+    let signals =
+        [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
+    for signal in signals {
         let mut recorder = Recorder::new();
         let child = start(&mut recorder, "echo ready; exec sleep 60");
         kill(pid_of(&child), signal).unwrap();

@@ -43,7 +43,7 @@ fn a_pool_is_as_the_program_declares() {
     let recorded = Recorder::new()
         .option(["--memory=30ms", "--interval", "10ms"])
         .fixture("pool", &["4", "64", "150", "500", "100", "120"]);
-    recorded.sound(0);
+    let events = recorded.sound(0);
     let tables = Tables::of_section(&recorded, &LOGS);
     let pool = &tables.rows("pools")[0];
     assert_eq!((text(&pool["parent"]), text(&pool["workers_are"])), ("pool", "forks"));
@@ -69,8 +69,11 @@ fn a_pool_is_as_the_program_declares() {
     assert_eq!(names, ["init", "fork", "loop", "tail", "merge, finalise"]);
     let cpu = tables.column("pool_phases", "cpu_ns");
     assert!(cpu[0] >= 150e6, "{cpu:?}");
-    // CPU time of the parent at the end; a sample may be up to 10 ms earlier.
-    assert!((100e6..220e6).contains(&cpu[4]), "{cpu:?}");
+    // CPU time of the parent at the end, as far as samples tell its beginning: they are 10 ms apart, if the machine lets
+    // them.
+    let ticks: Vec<u64> = events.kind("tick").map(|tick| u64_of(&tick["time_ns"])).collect();
+    let apart_ns = ticks.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap() as f64;
+    assert!((120e6 - apart_ns..210e6 + apart_ns).contains(&cpu[4]), "{cpu:?} {apart_ns}");
     // Only the pool was recorded, and none of it is missing.
     let total = u64_of(&report(&recorded.trace())["summary"]["cpu_ns"]) as f64;
     let sum: f64 = cpu.iter().sum();
@@ -185,7 +188,7 @@ fn the_payload_is_as_serial_and_as_parallel_as_it_says() {
     assert_eq!(workers.len(), 2);
     assert_eq!(workers.iter().map(|(events, _)| events).sum::<u64>(), 100);
 
-    // Loop and tail are the workers' own loops and their finalisation: at most a quarter more.
+    // Loop and tail are the workers' own loops and their finalisation.
     let tables = Tables::of_section(&recorded, &["--cores", "1"]);
     let phase = |name: &str| -> f64 {
         let row = tables.rows("pool_phases").iter().find(|row| row["phase"] == name).unwrap();
@@ -193,7 +196,9 @@ fn the_payload_is_as_serial_and_as_parallel_as_it_says() {
     };
     let parallel = phase("loop") + phase("tail");
     let longest = workers.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
-    assert!((longest..longest * 1.25 + 0.1).contains(&parallel), "{parallel} {longest}");
+    // The first worker may begin before the last one is forked.
+    assert!(parallel + phase("fork") >= longest, "{parallel} {longest}");
+    assert!(parallel <= longest * 1.5 + 0.5, "{parallel} {longest}");
     let wall = phase("init") + phase("fork") + parallel + phase("merge, finalise");
     let serial = tables.column("pool_scaling", "serial_percent")[0] / 100.0;
     let expected = 1.0 - (phase("fork") + parallel) / wall;

@@ -222,6 +222,22 @@ fn figures_can_be_subtracted() {
 }
 
 #[test]
+fn columns_are_called_what_they_say() {
+    let trace = [trace("tour-1.ptrace")];
+    let sql = "SELECT program, count(*), min(cpu_ns), max(cpu_ns) FROM processes GROUP BY program \
+               ORDER BY count(*) DESC, max(cpu_ns)";
+    let all = rows(sql, &trace);
+    let counts: Vec<i64> = all.iter().map(|row| row["count(*)"].as_i64().unwrap()).collect();
+    assert!(counts.len() > 1 && counts.is_sorted_by(|one, next| one >= next), "{counts:?}");
+    let cpu = |row: &Value, name: &str| row[name].as_i64().unwrap();
+    assert!(all.iter().all(|row| cpu(row, "min(cpu_ns)") <= cpu(row, "max(cpu_ns)")));
+    let sql = "SELECT c.pid, p.pid FROM processes c JOIN processes p ON c.parent_id = p.process_id";
+    assert!(rows(sql, &trace).iter().all(|row| row["pid"] != row["p.pid"]));
+    let unselected = "SELECT program FROM processes GROUP BY program ORDER BY max(cpu_ns)";
+    assert!(refused(unselected).contains("ORDER BY max(cpu_ns): select it"));
+}
+
+#[test]
 fn what_the_engine_would_answer_wrongly_is_refused() {
     for (sql, why) in [
         (
@@ -231,7 +247,8 @@ fn what_the_engine_would_answer_wrongly_is_refused() {
         ("SELECT sum(cpu_ns) / sum(sum(cpu_ns)) OVER () FROM processes GROUP BY program", "WITH"),
         ("SELECT program FROM processes WHERE count(*) > 3 GROUP BY program", "HAVING"),
         ("SELECT program, count(*) FROM processes", "GROUP BY program"),
-        ("DROP TABLE processes", "one query at a time"),
+        ("DROP TABLE processes", "begins with SELECT or WITH, not with DROP"),
+        ("SELECT 1 FROM processes; DROP TABLE processes", "one query at a time"),
     ] {
         let says = refused(sql);
         assert!(says.contains(why), "{sql}\n{says}");
@@ -289,7 +306,9 @@ fn errors_name_what_was_probably_meant() {
     let joined = refused("SELECT p.cpu_n FROM processes p JOIN execs e ON p.exec_id = e.exec_id");
     assert!(joined.contains("did you mean cpu_ns?"), "{joined}");
     assert!(refused("SELEC program FROM processes").contains("SELEC"));
-    assert!(refused("hello").contains("found: hello"));
+    assert!(refused("hello").contains("there is no table hello"));
+    let quotes = refused("SELECT pid FROM processes WHERE program = sed");
+    assert!(quotes.contains("no column sed") && quotes.contains("single quotes: 'sed'"));
     assert!(refused("SELECT 1").contains("names no table"));
     assert!(refused(" ").contains("empty"));
     assert!(refused("SELECT sqrrt(pid) FROM processes").contains("sqrrt"));

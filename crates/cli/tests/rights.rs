@@ -155,7 +155,7 @@ fn a_pid_that_is_used_again_by_somebody_else_is_not_recorded() {
 #[test]
 fn a_user_namespace_of_ones_own_is_recorded() {
     let stage = Stage::new();
-    let attached = stage.attached(stage.user, &["-a"]);
+    let attached = stage.attached(stage.user, &["-a", "--interval", "20ms"]);
     // It is a descendant before it is attached, and executes another program once it is.
     let mut command = stage.marked(stage.user, MINE, &["own", "ready", "wait", "exec"]);
     command.arg(stage.program(MINE)).args([MINE, "work"]);

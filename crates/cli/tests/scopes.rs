@@ -118,6 +118,20 @@ fn a_process_that_runs_already_is_recorded_from_now_on() {
     assert_eq!(findings["summary"]["processes"], 6);
     assert_eq!(findings["summary"]["execs"], 5);
     assert_eq!(findings["run"]["scope"], "pids");
+    let categories = findings["categories"].as_array().unwrap();
+    let there: u64 = categories.iter().filter_map(|row| row["there_before"].as_u64()).sum();
+    assert_eq!(there, 1);
+    // It was created before it had used all that.
+    let output = proctrace()
+        .args(["query", "--format", "json"])
+        .arg(format!("SELECT start_ns, end_ns, life_ns FROM processes WHERE pid = {pid}"))
+        .arg(&trace)
+        .output()
+        .unwrap();
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [start_ns, end_ns, life_ns] =
+        ["start_ns", "end_ns", "life_ns"].map(|name| rows[0][name].as_i64().unwrap());
+    assert!(start_ns <= -300_000_000 && life_ns == end_ns - start_ns, "{rows}");
 }
 
 #[test]
@@ -183,6 +197,21 @@ fn the_whole_machine_can_be_recorded() {
 }
 
 /// The mount point of cgroup v2; mounts it privately if needed.
+/// A thread is in the list of tasks before its birth is told, so that a pass may find it first.
+#[test]
+fn threads_that_are_born_during_a_pass_are_born_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let attached = Attached::begin(directory.path(), &["-a", "--interval", "1ms"]);
+    let mut storm = Command::new(fixture("threads")).arg("20000").spawn().unwrap();
+    let pid = storm.id();
+    assert!(storm.wait().unwrap().success());
+    let events = Events::of(&attached.interrupt());
+    let forks = events.kind("fork").filter(|fork| fork["child_pid"] == pid).count();
+    let attaches = events.kind("attach").filter(|attach| attach["pid"] == pid).count();
+    let exits = events.kind("exit").filter(|exit| exit["pid"] == pid).count();
+    assert_eq!((forks + attaches, exits), (20_001, 20_001), "{attaches} were attached");
+}
+
 fn cgroup_root() -> PathBuf {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let mounted = mounts.lines().find_map(|line| {

@@ -175,6 +175,9 @@ fn people_find_zoom_and_select() {
     assert!(from > 0.0 && (to - from - length / 2.25).abs() < 2.0, "{from} {to} of {length}");
     // The mouse moves it.
     browser.drag(".chart canvas", (0.6, 0.5), (0.8, 0.5));
+    browser.wait(&format!(
+        "return +document.querySelector('.chart canvas').dataset.window.split(' ')[0] < {from}"
+    ));
     let moved = times(&browser, "window").unwrap();
     assert!(moved.0 < from && (moved.1 - moved.0 - (to - from)).abs() < 2.0, "{moved:?}");
     browser.keys(".chart canvas", "f");

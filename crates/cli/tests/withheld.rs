@@ -6,9 +6,13 @@
 mod common;
 mod users;
 
+use std::collections::BTreeSet;
 use std::fs;
 
+use common::records::each;
 use common::{Events, header, proctrace, report, text, u64_of};
+use proctrace_wire::Record;
+use proctrace_wire::layout::EXEC_WITHHELD;
 use serde_json::Value;
 use users::{CAP_NET_RAW, Contents, Stage, give_capabilities};
 
@@ -48,6 +52,27 @@ fn line(stage: &Stage, mark: &str, steps: &str) -> String {
 
 fn withheld(events: &Events) -> Vec<&Value> {
     events.kind("exec").filter(|exec| exec["withheld"] == true).collect()
+}
+
+/// /proc/PID/syscall is for those who may trace the process.
+#[test]
+fn the_system_call_in_which_it_wakes_others_is_its_own() {
+    let stage = Stage::new();
+    stage.set_user_id_program(SET_ID, stage.other);
+    let script = line(&stage, SET_ID, "nap 20000") + "(sleep 0.05; echo x) | cat > /dev/null\n";
+    record_script(&stage, stage.user, &script);
+    let (mut withheld, mut wakers) = (BTreeSet::new(), Vec::new());
+    each(&stage.trace(), |record| match record {
+        Record::Exec(exec) if exec.fixed.bits & EXEC_WITHHELD != 0 => {
+            withheld.insert(exec.fixed.head.task);
+        }
+        Record::Wait(wait) if wait.waker != 0 => wakers.push((wait.waker, wait.waker_syscall)),
+        _ => {}
+    });
+    let (hidden, seen): (Vec<_>, Vec<_>) =
+        wakers.iter().partition(|(waker, _)| withheld.contains(waker));
+    assert!(!hidden.is_empty() && hidden.iter().all(|(_, call)| *call == -1), "{hidden:?}");
+    assert!(seen.iter().any(|(_, call)| *call >= 0), "{seen:?}");
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use proctrace_findings::{Advice, Advised, Gain, Observed, bytes};
+use proctrace_findings::{Advice, Advised, Gain, Observed, ObservedAdvice, bytes};
 
 use crate::escape::terminal;
-use crate::number::time;
+use crate::number::{count, time};
 use crate::style::Style;
 use crate::words::{begins, broken as wrapped};
 
@@ -161,20 +161,35 @@ pub fn observed_text(observed: &Observed, style: Style) -> String {
         if let (Some(memory), Some(peak)) = (advice.memory_bytes, observed.peak_before_bytes) {
             let _ = writeln!(out, "              memory {}", less(memory, peak, bytes));
         }
-        if advice.commands.is_empty() {
-            continue;
-        }
-        let (before, after) = (one.processes_before, one.processes_after);
-        let _ = writeln!(out, "   observed   processes of these commands {before} -> {after}");
-        let cpu = change(one.commands_cpu_before_ns, one.commands_cpu_after_ns, time);
-        let _ = writeln!(out, "              their CPU  {cpu}");
-        if let (Some(before), Some(after)) =
-            (one.commands_path_before_ns, one.commands_path_after_ns)
-        {
-            let _ = writeln!(out, "              their path {}", change(before, after, time));
-        }
+        push_observed(&mut out, one, observed);
     }
     out
+}
+
+fn push_observed(out: &mut String, one: &ObservedAdvice, observed: &Observed) {
+    match one.left {
+        None => out.push_str("   observed   not found any more\n"),
+        Some(left) => {
+            let gain = |of: Gain, whole: u64| less(of, whole, time);
+            let _ = writeln!(
+                out,
+                "   observed   left: wall {}\n                    CPU  {}",
+                gain(left.wall_ns, observed.wall_after_ns),
+                gain(left.cpu_ns, observed.cpu_after_ns)
+            );
+            if let (Some(memory), Some(peak)) = (left.memory_bytes, observed.peak_after_bytes) {
+                let _ = writeln!(out, "                    memory {}", less(memory, peak, bytes));
+            }
+        }
+    }
+    let Some(of) = one.concerned else { return };
+    let (before, after) = (count(of.processes_before), count(of.processes_after));
+    let _ = writeln!(out, "              processes  {before} -> {after}, with all that they start");
+    let cpu = change(of.cpu_before_ns, of.cpu_after_ns, time);
+    let _ = writeln!(out, "              their CPU  {cpu}");
+    if let (Some(before), Some(after)) = (of.path_before_ns, of.path_after_ns) {
+        let _ = writeln!(out, "              their path {}", change(before, after, time));
+    }
 }
 
 /// A gain as a change, like [`change`].

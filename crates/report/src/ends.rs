@@ -51,9 +51,11 @@ pub(crate) fn cause(ends: &Ends) -> Option<String> {
     };
     let _ = write!(text, " at {}", time(first.time_ns));
     if !rest.is_empty() {
-        let followed: Vec<String> =
-            rest.iter().map(|step| format!("{} ({})", name(step), step.how)).collect();
-        let _ = write!(text, "; because of it ended {}", followed.join(", "));
+        let followed = rest.iter().map(|step| {
+            let likely = if step.is_certain { "" } else { "probably " };
+            format!("{likely}{} ({})", name(step), step.how)
+        });
+        let _ = write!(text, "; because of it {}", followed.collect::<Vec<_>>().join(", "));
     }
     Some(text)
 }
@@ -174,6 +176,7 @@ pub(crate) mod tests {
             pid: 71,
             program: program.into(),
             how: how.into(),
+            is_certain: program != "job",
             sent_by: sent_by.map(str::to_owned),
         }
     }
@@ -185,7 +188,11 @@ pub(crate) mod tests {
         assert_eq!(
             of(vec![oom, step("gcc", "exit 4", None), step("make", "exit 2", None)]).unwrap(),
             "cc1 (pid 71) was ended by SIGKILL from the out-of-memory killer at 12.4 s; because of \
-             it ended gcc (exit 4), make (exit 2)"
+             it gcc (exit 4), make (exit 2)"
+        );
+        assert_eq!(
+            of(vec![step("gcc", "exit 1", None), step("job", "exit 1", None)]).unwrap(),
+            "gcc (pid 71) exited with 1 at 12.4 s; because of it probably job (exit 1)"
         );
         let handled = step("job", "exit 143", Some("batchd (pid 5)"));
         assert_eq!(

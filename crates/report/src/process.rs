@@ -71,7 +71,11 @@ fn life(process: &ProcessDetails) -> String {
     let mut words = format!("{verb} at {}", time(process.born_ns));
     match (process.ended_ns, process.life_ns) {
         (Some(ended_ns), Some(life_ns)) => {
-            let _ = write!(words, ", ended at {} after {}", time(ended_ns), time(life_ns));
+            let (ended, life) = (time(ended_ns), time(life_ns));
+            let _ = match process.birth_recorded {
+                true => write!(words, ", ended at {ended} after {life}"),
+                false => write!(words, ", ended at {ended}, {life} after its creation"),
+            };
             match process.outcome.as_deref() {
                 Some(how) if how.starts_with("exit ") => {
                     let _ = write!(words, ": {how}");

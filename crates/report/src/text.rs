@@ -17,6 +17,8 @@ use crate::tables::{by_cpu, in_order_of_cpu, others, push_table};
 
 /// Maximum rows of the table in the summary, so that the summary fits one screen.
 const SUMMARY_ROWS: usize = 6;
+/// Rows of that table that are worth more than a second line of advice.
+const ROWS_MIN: usize = 3;
 /// Lines of the screen.
 const SCREEN: usize = 24;
 /// Lines for the table with at least one row, and an empty line above: if there are no more, the lines
@@ -49,7 +51,14 @@ pub fn summary(findings: &Findings, style: Style) -> String {
     // Two lines are reserved: the table's heading above the rows, and the line of omitted programs
     // below.
     let advised = findings.advice.as_ref();
-    let advice = advised.map(|it| advice::lines(it, width)).unwrap_or_default();
+    let mut advice = advised.map(|it| advice::lines(it, width)).unwrap_or_default();
+    let categories = in_order_of_cpu(&findings.categories);
+    // The second-best advice makes room for programs: `proctrace advise` has it, too.
+    let rows = categories.len().min(ROWS_MIN);
+    let table_lines = 2 + rows + usize::from(categories.len() > rows);
+    while advice.len() > 1 && out.lines().count() + table_lines + 1 + advice.len() > SCREEN {
+        advice.pop();
+    }
     // With an empty line above them.
     let advice_lines = if advice.is_empty() { 0 } else { advice.len() + 1 };
     let room = SCREEN.saturating_sub(out.lines().count() + advice_lines + 2);
@@ -58,7 +67,6 @@ pub fn summary(findings: &Findings, style: Style) -> String {
         return out;
     }
     let shown = SUMMARY_ROWS.min(style.rows).min(room.saturating_sub(1).max(1));
-    let categories = in_order_of_cpu(&findings.categories);
     push_table(&mut out, style, "Programs, by CPU time", &by_cpu(&categories, shown));
     if out.lines().count() + advice_lines < SCREEN {
         out.extend(others(&categories, shown, style.width));

@@ -31,6 +31,11 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = parse_percent)]
     pub(crate) min: f64,
 
+    /// Number of CPUs that the job may use, if it differs from that of the recorder: below taskset, or in a job that asked
+    /// for fewer.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) cores: Option<u32>,
+
     /// Also look for the cures in this file, before those that are built in (docs/advice.md). Can be given
     /// several times.
     #[arg(long, value_name = "FILE")]

@@ -27,7 +27,7 @@ use super::report::SectionFormat;
         proctrace libs --farm /opt/job/links --merge job.ptrace && . /opt/job/links/env.sh\n  \
         eval \"$(proctrace libs --env job.ptrace)\"\n  \
         proctrace libs --patchelf job.ptrace > fix.sh\n  \
-        sudo proctrace libs try --remedy farm-system -- ./job.sh"
+        sudo proctrace libs try -- ./job.sh"
 )]
 pub(crate) struct LibsArgs {
     #[command(subcommand)]
@@ -98,14 +98,15 @@ pub(crate) enum LibsAction {
         output goes to standard error. Later runs find more files in memory than the first: with \
         --repeat, runs with and without the remedy alternate.",
     after_long_help = "Examples:\n  \
-        sudo proctrace libs try --remedy farm-system -- ./job.sh --events 10\n  \
+        sudo proctrace libs try -- ./job.sh --events 10\n  \
         sudo -E proctrace libs try --remedy clean --repeat 5 --json -- make -j4\n\n\
         Exit status: that of the command's last run, which has the remedy; otherwise as `record`."
 )]
 pub(crate) struct TryArgs {
-    /// The remedy.
-    #[arg(long, value_enum, value_name = "REMEDY", default_value = "farm")]
-    pub(crate) remedy: Tried,
+    /// The remedy; by default the one about libraries after which fewest look-ups are predicted to
+    /// fail.
+    #[arg(long, value_enum, value_name = "REMEDY")]
+    pub(crate) remedy: Option<Tried>,
 
     /// Number of runs without the remedy, and of runs with it.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -158,6 +159,10 @@ pub(crate) enum Tried {
 }
 
 impl Tried {
+    /// Those about libraries, the one that changes least first.
+    pub(crate) const OF_LIBRARIES: [Self; 6] =
+        [Self::Drop, Self::Reorder, Self::Clean, Self::Farm, Self::FarmSystem, Self::Merge];
+
     /// The stable name of the remedy.
     pub(crate) fn name(self) -> &'static str {
         match self {

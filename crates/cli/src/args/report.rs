@@ -58,12 +58,12 @@ pub(crate) struct ReportArgs {
     pub(crate) html: Option<PathBuf>,
 
     /// Print only this section. Can be given several times; `list` prints all names.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["json", "summary"])]
+    #[arg(long, value_name = "NAME", conflicts_with = "summary")]
     pub(crate) section: Vec<String>,
 
     /// Print only what happened in this phase of the payload: from the mark of that name (proctrace
     /// mark) to the next one. With --gantt, draw only its time. #N is the N-th.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["json", "summary", "section", "out", "html"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["summary", "section", "out", "html"])]
     pub(crate) phase: Option<String>,
 
     /// Output format of sections and of a phase.
@@ -101,8 +101,8 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "REGEX", requires = "events_log")]
     pub(crate) events_regex: Option<String>,
 
-    /// Print everything as JSON.
-    #[arg(long, conflicts_with_all = ["summary", "top", "all"])]
+    /// Print everything as JSON, or with --section or --phase the tables of these.
+    #[arg(long, conflicts_with_all = ["summary", "top", "all", "format"])]
     pub(crate) json: bool,
 
     /// Print the summary only.
@@ -120,6 +120,13 @@ pub(crate) struct ReportArgs {
     /// What the Gantt chart shows.
     #[command(flatten)]
     pub(crate) chart: crate::report::GanttArgs,
+}
+
+impl ReportArgs {
+    /// The output format of sections and of a phase.
+    pub(crate) fn format(&self) -> SectionFormat {
+        if self.json { SectionFormat::Json } else { self.format }
+    }
 }
 
 /// Which rules tell programs apart.

@@ -24,7 +24,7 @@ use crate::{check, invoker, print, rules, say};
 type Environment = Vec<(OsString, OsString)>;
 
 pub(crate) fn run(args: &TryArgs) -> Result<ExitCode> {
-    refuse(args.remedy)?;
+    args.remedy.map_or(Ok(()), refuse)?;
     let silence = Silence::begin(Instead::StandardError)?;
     let trial = match compare(args) {
         Err(error) if is_of_command(&error) => return Ok(record::cannot_execute(&error)),
@@ -74,21 +74,28 @@ fn compare(args: &TryArgs) -> Result<Trial> {
         Some(invoker) => (Some(invoker.identity), invoker.environment),
         None => (None, None),
     };
-    let bench = Bench {
+    let mut bench = Bench {
         arguments: &args.command,
         identity,
         options: Options { mounts: true, ..Options::default() },
         backend: Backend::default(),
         directory: directory()?,
-        remedy: args.remedy,
+        remedy: args.remedy.unwrap_or(Tried::Farm),
     };
     let plain = environment.unwrap_or_else(|| std::env::vars_os().collect());
     let (mut before, mut after) = (Vec::new(), Vec::new());
     let (first, found, fixes) = bench.run(&plain, None)?;
     before.push(first);
-    let remedy = found.remedies.iter().find(|remedy| remedy.name == args.remedy.name());
+    if args.remedy.is_none()
+        && let Some(best) = best(&found.remedies)
+    {
+        bench.remedy = best;
+        say::note(&format!("trying the remedy {}", best.name()));
+    }
+    let bench = bench;
+    let remedy = found.remedies.iter().find(|remedy| remedy.name == bench.remedy.name());
     let remedy = remedy.with_context(|| {
-        let variable = if args.remedy == Tried::Path { "PATH" } else { "LD_LIBRARY_PATH" };
+        let variable = if bench.remedy == Tried::Path { "PATH" } else { "LD_LIBRARY_PATH" };
         let gone = match found.starts_not_modelled {
             0 => String::new(),
             starts => format!(
@@ -113,6 +120,16 @@ fn compare(args: &TryArgs) -> Result<Trial> {
         repeated_starts: bench.repeated(&fixes, &fixes_last),
         ..trial(remedy, &before, &after, &found_last)
     })
+}
+
+/// The remedy about libraries with which fewest look-ups are predicted to fail; of equal ones that which changes least.
+fn best(remedies: &[Remedy]) -> Option<Tried> {
+    let left = |tried: Tried| {
+        let remedy = remedies.iter().find(|remedy| remedy.name == tried.name())?;
+        let later = remedy.predicted_dlopen_misses.unwrap_or(0);
+        Some((remedy.predicted_misses.saturating_add(later), tried))
+    };
+    Tried::OF_LIBRARIES.into_iter().filter_map(left).min_by_key(|(left, _)| *left).map(|it| it.1)
 }
 
 /// All failed look-ups with a remedy about libraries: the others stay as they were in the run from which it

@@ -64,7 +64,7 @@ fn by_file_system(found: &Libs) -> Table {
         .text("call", "call", rows.iter().map(|row| row.call))
         .text("fs_type", "type", rows.iter().map(|row| text(&row.fs_type)))
         .text("source", "source", rows.iter().map(|row| text(&row.source)))
-        .text("mount_point", "mounted at", rows.iter().map(|row| text(&row.mount_point)))
+        .text("mount_point", "mount", rows.iter().map(|row| text(&row.mount_point)))
         .note(
             "time: estimated from the look-ups that were timed, one in 16, with the 95 % confidence \
              interval; \"-\" if fewer than two were.",

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 #[cfg(feature = "analyse")]
 use super::summaries::{Summaries, Summarized};
 use crate::args::RecordArgs;
-use crate::record::usage;
+use crate::record::usage::usage;
 use crate::{live, say};
 
 /// A directory of traces, one for each job.

@@ -9,6 +9,8 @@ use proctrace_findings::{Chart, ChartBody, Gantt};
 use proctrace_report::{Style, chart_svg, escape, full, table_csv, table_json, table_text};
 use serde::Serialize;
 
+use crate::whole;
+
 const STYLE: Style = Style { width: 100, rows: usize::MAX, colour: false };
 
 /// The interactive page, which `html` writes.
@@ -25,7 +27,7 @@ pub(crate) fn write(
     make_directories(path)?;
     let findings = analysis.findings()?;
     let shown = analysis.report_tables(options)?;
-    put(&path.join("report.txt"), full(&findings, &shown, STYLE).as_bytes())?;
+    whole::write(&path.join("report.txt"), full(&findings, &shown, STYLE).as_bytes())?;
     put_json(&path.join("findings.json"), &findings)?;
 
     let command = escape::markdown(&findings.run.command.join(" "));
@@ -45,7 +47,7 @@ pub(crate) fn write(
         index.push_str(&format!("\n## {}: {}\n", section.name, section.help));
         put_content(path, &content, &mut index)?;
     }
-    put(&path.join("index.md"), index.as_bytes())
+    whole::write(&path.join("index.md"), index.as_bytes())
 }
 
 /// The same for tables and figures that do not belong to a report.
@@ -53,7 +55,7 @@ pub(crate) fn write_content(path: &Path, title: &str, content: &Content) -> Resu
     make_directories(path)?;
     let mut index = format!("# {}\n", escape::markdown(title));
     put_content(path, content, &mut index)?;
-    put(&path.join("index.md"), index.as_bytes())
+    whole::write(&path.join("index.md"), index.as_bytes())
 }
 
 fn make_directories(path: &Path) -> Result<()> {
@@ -70,11 +72,11 @@ fn put_content(path: &Path, content: &Content, index: &mut String) -> Result<()>
     }
     for table in &content.tables {
         let file = |ending: &str| format!("tables/{}.{ending}", table.name);
-        put(&path.join(file("txt")), table_text(table, STYLE).as_bytes())?;
+        whole::write(&path.join(file("txt")), table_text(table, STYLE).as_bytes())?;
         put_json(&path.join(file("json")), &table_json(table))?;
         let mut csv = Vec::new();
         table_csv(table, &mut csv)?;
-        put(&path.join(file("csv")), &csv)?;
+        whole::write(&path.join(file("csv")), &csv)?;
         index.push_str(&format!(
             "\n{}: [text]({}), [JSON]({}), [CSV]({})\n",
             escape::markdown_paragraph(&table.title),
@@ -88,16 +90,12 @@ fn put_content(path: &Path, content: &Content, index: &mut String) -> Result<()>
 
 fn put_chart(path: &Path, chart: &Chart, index: &mut String) -> Result<()> {
     let file = format!("figures/{}.svg", chart.name);
-    put(&path.join(&file), chart_svg(chart).as_bytes())?;
+    whole::write(&path.join(&file), chart_svg(chart).as_bytes())?;
     let title = escape::markdown(&chart.title);
     index.push_str(&format!("\n![{title}]({file})\n"));
     Ok(())
 }
 
 fn put_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    put(path, escape::json(&serde_json::to_string_pretty(value)?).as_bytes())
-}
-
-fn put(path: &Path, bytes: &[u8]) -> Result<()> {
-    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    whole::write(path, escape::json(&serde_json::to_string_pretty(value)?).as_bytes())
 }

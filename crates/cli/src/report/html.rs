@@ -9,6 +9,7 @@ use proctrace_report::{Style, full};
 use proctrace_web::{Page, PageSection, render};
 
 use crate::query::{private, refuse_traces};
+use crate::whole;
 
 /// The text for browsers without scripts.
 const STYLE: Style = Style { width: 100, rows: 20, colour: false };
@@ -46,5 +47,8 @@ pub(crate) fn write(
     };
     let context = || format!("cannot write {}", path.display());
     let mut out = BufWriter::new(private(path).with_context(context)?);
-    render(&shown, &mut out).and_then(|()| out.flush()).with_context(context)
+    render(&shown, &mut out)
+        .and_then(|()| out.flush())
+        .inspect_err(|_| whole::discard(path))
+        .with_context(context)
 }

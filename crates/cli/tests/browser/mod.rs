@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// How long a page may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(crate) struct Browser {
     driver: Child,
@@ -58,6 +58,7 @@ impl Browser {
         args.extend(more);
         let options = json!({ "args": args });
         let capabilities = json!({"capabilities": {"alwaysMatch": {
+            "timeouts": {"script": PATIENCE.as_millis() as u64},
             "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}});
         let made = browser.send("POST", "/session", Some(&capabilities)).unwrap();
         browser.session = made["sessionId"].as_str().unwrap().to_owned();

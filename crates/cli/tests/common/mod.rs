@@ -3,7 +3,9 @@
 #![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
 
 pub(crate) mod declared;
+pub(crate) mod records;
 pub(crate) mod stage;
+pub(crate) mod stalls;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,6 +22,13 @@ pub(crate) fn proctrace() -> Command {
     // look-ups
     command.env_remove("LD_LIBRARY_PATH");
     command
+}
+
+/// The numbers of the CPUs on which this process may run, for taskset(1).
+pub(crate) fn cpus() -> Vec<String> {
+    let may_run = nix::sched::sched_getaffinity(nix::unistd::Pid::this()).unwrap();
+    let numbers = 0..nix::sched::CpuSet::count();
+    numbers.filter(|cpu| may_run.is_set(*cpu).unwrap()).map(|cpu| cpu.to_string()).collect()
 }
 
 /// A fixture program.

@@ -62,10 +62,13 @@ pub enum PictureFormat {
 }
 
 impl PictureFormat {
-    /// The format that the name of a file asks for: PNG if it ends in ".png", else SVG.
-    pub fn of(path: &Path) -> Self {
-        let is_png = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("png"));
-        if is_png { Self::Png } else { Self::Svg }
+    /// The format that the name of a file asks for: SVG if it has no extension, and `None` for another one.
+    pub fn of(path: &Path) -> Option<Self> {
+        let Some(end) = path.extension() else { return Some(Self::Svg) };
+        let is = |name: &str| end.eq_ignore_ascii_case(name);
+        [(Self::Svg, "svg"), (Self::Png, "png")]
+            .into_iter()
+            .find_map(|(format, name)| is(name).then_some(format))
     }
 
     /// The contents of a file with this figure.
@@ -126,11 +129,13 @@ mod tests {
     #[test]
     fn the_name_of_a_file_decides_its_format() {
         for (name, format) in [
-            ("job.svg", PictureFormat::Svg),
-            ("job.png", PictureFormat::Png),
-            ("dir.png/JOB.PNG", PictureFormat::Png),
-            ("dir.png/job", PictureFormat::Svg),
-            ("png", PictureFormat::Svg),
+            ("job.svg", Some(PictureFormat::Svg)),
+            ("job.png", Some(PictureFormat::Png)),
+            ("dir.png/JOB.PNG", Some(PictureFormat::Png)),
+            ("dir.png/job", Some(PictureFormat::Svg)),
+            ("png", Some(PictureFormat::Svg)),
+            ("/dev/stdout", Some(PictureFormat::Svg)),
+            ("job.jpg", None),
         ] {
             assert_eq!(PictureFormat::of(Path::new(name)), format, "{name}");
         }

@@ -19,6 +19,7 @@ fn findings(n: u64) -> Findings {
         group: "compiler".into(),
         name: name.clone(),
         processes: Some(n),
+        there_before: None,
         forked: Some(n),
         threads: Some(n),
         execs: Some(n),
@@ -262,6 +263,7 @@ fn programs_come_by_cpu_time_and_the_numerous_are_named_below() {
     let program = |name: &str, processes: u64, cpu_ms: u64| Category {
         name: name.to_owned(),
         processes: Some(processes),
+        there_before: None,
         cpu_ns: Some(cpu_ms * 1_000_000),
         user_ns: Some(cpu_ms * 1_000_000),
         system_ns: Some(0),

@@ -58,14 +58,18 @@ class Page {
     this.strips = new Strips(this.view);
     this.tables = new Tables(recording, this.view, this.colours, open);
     this.process = new ProcessPage(recording, this.colours, (process) => this.go(process), (process) => this.reveal(process));
+    let typing = 0;
     this.search = h("input", {
       type: "search", id: "search", placeholder: "pid, program or argument", "aria-label": "Search processes", spellcheck: "false",
       autocomplete: "off",
       keydown: (event: KeyboardEvent) => {
-        if (event.key === "Enter") this.next(event.shiftKey ? -1 : 1);
+        // What is still to be found would take the place of the match that is shown now.
+        if (event.key === "Enter") {
+          clearTimeout(typing);
+          this.next(event.shiftKey ? -1 : 1);
+        }
       },
     });
-    let typing = 0;
     this.search.addEventListener("input", () => {
       clearTimeout(typing);
       typing = setTimeout(() => this.find(this.search.value), 150);

@@ -12,7 +12,8 @@ use super::tracers::NONE;
 
 /// Draws the chart to a file, as SVG or PNG.
 pub(super) fn draw(results: &Results, file: &Path) -> Result<()> {
-    std::fs::write(file, PictureFormat::of(file).chart(&chart(results))?)
+    let format = PictureFormat::of(file).context("charts are SVG or PNG: .svg or .png")?;
+    std::fs::write(file, format.chart(&chart(results))?)
         .with_context(|| format!("cannot write {}", file.display()))
 }
 

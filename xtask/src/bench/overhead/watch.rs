@@ -124,12 +124,11 @@ mod tests {
     #[test]
     fn what_takes_too_long_is_ended_and_measured_until_then() {
         let mut child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
-        let began = Instant::now();
         let limit = Duration::from_millis(200);
         let watch = Watch::start(vec![child.id()], vec![child.id()], limit);
         assert!(!child.wait().unwrap().success());
         let watched = watch.finish().unwrap();
-        assert!(watched.timed_out && began.elapsed() < Duration::from_secs(30));
+        assert!(watched.timed_out);
         assert!(watched.peak_bytes.is_some_and(|bytes| bytes > 0));
     }
 

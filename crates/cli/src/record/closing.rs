@@ -1,0 +1,91 @@
+//! What `record` says on stderr when a recording is over.
+
+use proctrace_record::Finished;
+use proctrace_report::number::{bytes, count, counted, time};
+use proctrace_trace::{self as trace, LossCount};
+use proctrace_wire::LossReason;
+use proctrace_wire::escape::to_text;
+
+use crate::args::RecordArgs;
+use crate::output::Written;
+use crate::say;
+
+/// Prints the closing lines on stderr. Lost records and remaining processes are reported even with
+/// --quiet.
+pub(super) fn tell(
+    args: &RecordArgs,
+    header: &trace::Header,
+    finished: &Finished,
+    written: &Written,
+) {
+    let lost: u64 = finished.losses.iter().map(|loss| loss.count).sum();
+    if !args.quiet {
+        let ended_ns =
+            finished.payload.as_ref().map_or(finished.ended_ns, |payload| payload.exited_ns);
+        say::note(&format!(
+            "{}, {}, {} · {} lost · {} ({})",
+            counted(finished.counts.processes, "process", "processes"),
+            counted(finished.counts.threads, "thread", "threads"),
+            time(ended_ns.saturating_sub(header.started_ns)),
+            count(lost),
+            written.path.display(),
+            bytes(written.bytes),
+        ));
+        tell_kept(written);
+    }
+    for loss in totals(&finished.losses) {
+        say::note(&loss);
+    }
+    if lost > 0 {
+        let full = finished.losses.iter().any(|loss| loss.reason == LossReason::RingFull);
+        let advice = if full { "; a larger --ring-size may help" } else { "" };
+        say::note(&format!("the trace is incomplete{advice}"));
+    }
+    // Processes that were running before the recording are expected to continue.
+    if !finished.alive.is_empty() && !args.command.is_empty() {
+        say::note(&alive(finished));
+    }
+}
+
+pub(super) fn tell_kept(written: &Written) {
+    if let Some(kept) = &written.kept {
+        let path = written.path.display();
+        say::note(&format!("the previous {path} was renamed to {}", kept.display()));
+    }
+}
+
+/// One line per kind and reason, summed over the CPUs.
+pub(crate) fn totals(losses: &[LossCount]) -> Vec<String> {
+    let mut totals = std::collections::BTreeMap::new();
+    for loss in losses {
+        *totals.entry((loss.kind, loss.reason)).or_insert(0) += loss.count;
+    }
+    totals
+        .into_iter()
+        .map(|((kind, reason), number)| {
+            format!(
+                "lost {} of kind {kind} ({})",
+                counted(number, "record", "records"),
+                reason.name()
+            )
+        })
+        .collect()
+}
+
+fn alive(finished: &Finished) -> String {
+    const SHOWN: usize = 5;
+    let mut names: Vec<String> = finished
+        .alive
+        .iter()
+        .take(SHOWN)
+        .map(|alive| {
+            let comm = std::fs::read(format!("/proc/{}/comm", alive.pid)).unwrap_or_default();
+            format!("{} (pid {})", to_text(comm.trim_ascii_end()), alive.pid)
+        })
+        .collect();
+    if finished.alive.len() > SHOWN {
+        names.push(format!("{} more", finished.alive.len() - SHOWN));
+    }
+    let names = names.join(", ");
+    format!("still running at the end of the recording: {names}; use --grace to wait longer")
+}

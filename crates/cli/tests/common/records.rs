@@ -1,0 +1,49 @@
+//! Records as they are in a trace, which say more than `dump` prints of them.
+
+use std::path::Path;
+
+use proctrace_trace::Reader;
+use proctrace_wire::layout::{EXIT_RELEASED, Exit};
+use proctrace_wire::{Frames, Record};
+
+/// Calls a function with each record of a trace.
+pub(crate) fn each(trace: &Path, mut take: impl FnMut(Record<'_>)) {
+    let mut reader = Reader::open(trace).unwrap();
+    while let Some(block) = reader.next_block() {
+        for frame in Frames::new(&block.bytes).flatten() {
+            take(Record::decode(frame).unwrap());
+        }
+    }
+}
+
+/// All exit records of a trace.
+pub(crate) fn exits(trace: &Path) -> Vec<Exit> {
+    let mut exits = Vec::new();
+    each(trace, |record| {
+        if let Record::Exit(exit) = record {
+            exits.push(exit);
+        }
+    });
+    exits
+}
+
+/// CPU time that wait4(2) may not see of a task: its last slice, if it was reaped, or released itself, before it had left
+/// its CPU. How often that happens depends on how fast another CPU wakes up.
+pub(crate) fn unseen_ns(exit: &Exit) -> u64 {
+    if exit.bits & EXIT_RELEASED == 0 { 0 } else { exit.run_ns - exit.run_at_exit_ns }
+}
+
+/// Asserts that the kernel's sum over the tasks that `waited_for` selects is theirs, except for what it may not see of
+/// them, up to a millisecond or a thousandth.
+pub(crate) fn assert_agrees(trace: &Path, waited_for: impl Fn(&Exit) -> bool, kernels_ns: u64) {
+    let exits: Vec<Exit> = exits(trace).into_iter().filter(waited_for).collect();
+    let sum = |of: &dyn Fn(&Exit) -> u64| exits.iter().map(of).sum::<u64>();
+    let (run_ns, unseen_ns) = (sum(&|exit| exit.run_ns), sum(&unseen_ns));
+    let rounding_ns = 1_000_000.max(run_ns / 1000);
+    let all =
+        format!("{run_ns} ns, of which {unseen_ns} may not be seen; {kernels_ns} by wait4(2)");
+    assert!(kernels_ns <= run_ns + rounding_ns, "{all}");
+    assert!(kernels_ns + unseen_ns + rounding_ns >= run_ns, "{all}");
+    // Or the comparison would show nothing.
+    assert!(exits.len() == 1 || unseen_ns <= run_ns / 2, "{all}");
+}
