@@ -60,6 +60,7 @@ enum task_dumpable {
 
 struct task_exec_state {
 	enum task_dumpable dumpable;
+	struct user_namespace *user_ns;
 } __attribute__((preserve_access_index));
 
 struct task_struct___since_7_2 {
@@ -97,6 +98,24 @@ static __always_inline bool is_dumpable(struct task_struct *task)
 	 * reused */
 	again = BPF_CORE_READ(task, mm);
 	return again == mm && (flags & MMF_DUMPABLE_MASK) == SUID_DUMP_USER;
+}
+
+/* The user namespace in which the task's program was executed, or one above it if the task may not read that
+ * program (would_dump()); 0 if it is in an unknown place. It moved along with the flag. */
+static __always_inline __u64 user_ns_of_program(struct task_struct *task)
+{
+	struct mm_struct *mm;
+
+	if (keeps_dumpable()) {
+		if (!bpf_core_field_exists(struct task_exec_state, user_ns))
+			return 0;
+		return (__u64)BPF_CORE_READ((struct task_struct___since_7_2 *)task, exec_state,
+					    user_ns);
+	}
+	mm = BPF_CORE_READ(task, mm);
+	if (!mm || !bpf_core_field_exists(struct mm_struct, user_ns))
+		return 0;
+	return (__u64)BPF_CORE_READ(mm, user_ns);
 }
 
 /* The kernel's struct with PREEMPT_RT. */

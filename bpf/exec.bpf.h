@@ -409,11 +409,11 @@ int on_exec(__u64 *ctx)
 	hidden = !may_see(task);
 	if (restricted)
 		state->hidden = hidden;
-	hold_up(&lifecycle);
 	if (hidden) {
 		write_withheld_exec(task, mm, &told);
 		return 0;
 	}
+	hold_up(&lifecycle);
 	scratch = take_scratch(&slot, PT_EXEC);
 	if (!scratch)
 		return 0;

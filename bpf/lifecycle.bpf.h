@@ -76,8 +76,9 @@ int on_newtask(__u64 *ctx)
 			group = state->group;
 		if (scope == SCOPE_CGROUPS)
 			origin = state->origin;
-		hold_up(&lifecycle);
 		hidden = !may_see(forker);
+		if (!hidden)
+			hold_up(&lifecycle);
 		if (!is_thread)
 			born_in = (__u64)BPF_CORE_READ(child, fs, pwd.dentry);
 		child_serial = follow(child, is_thread ? process : 0, group, origin, born_in,
@@ -204,6 +205,7 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 	struct mm_struct *mm = task->mm;
 	__u32 bits = 0, serial, process;
 	__u64 now, born_in;
+	bool visible;
 
 	LOADED_HERE(leader);
 	LOADED_HERE(mm);
@@ -211,9 +213,11 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 	if (!state)
 		return 0;
 	parent = BPF_CORE_READ(leader, real_parent);
+	visible = may_see_exiting(task, mm, state);
 
 	/* for the exit record: it is written at the last switch, with the run queue locked */
-	hold_up(&lifecycle);
+	if (visible)
+		hold_up(&lifecycle);
 	now = bpf_ktime_get_boot_ns();
 	state->run_at_exit_ns = task->se.sum_exec_runtime;
 	state->exit_tid = tid_of(task);
@@ -241,7 +245,7 @@ static __always_inline int note_exit(struct task_struct *task, bool group_dead)
 		if (!leader_state || state->maxrss_pages <= leader_state->maxrss_before_pages)
 			bits |= PT_EXIT_RSS_BOUND;
 	}
-	if (may_see_exiting(task, mm, state)) {
+	if (visible) {
 		born_in = state->born_in;
 	} else {
 		bits |= PT_EXIT_WITHHELD;

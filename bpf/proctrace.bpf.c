@@ -14,6 +14,7 @@
 #include "recorder.bpf.h"
 #include "regs.bpf.h"
 #include "compat.bpf.h"
+#include "pids.bpf.h"
 #include "rights.bpf.h"
 #include "scope.bpf.h"
 #include "path.bpf.h"

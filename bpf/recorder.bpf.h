@@ -16,6 +16,8 @@ const volatile __u64 recorder_pidns_ino = 0;
 /* Instead, its tgid in the initial pid namespace: a broker loads the programs for the recorder, and knows
  * it by that. 0: use recorder_pid. */
 const volatile __u32 recorder_tgid = 0;
+/* When that process was started: task->start_boottime. */
+const volatile __u64 recorder_started_ns = 0;
 /* A ring filled to this level wakes the recorder before its next tick. */
 const volatile __u64 wake_bytes = 1 << 20;
 const volatile __u64 ring_bytes = 1 << 20;
@@ -162,6 +164,8 @@ struct counts {
 	__u64 born;	/* tasks ever traced; also the last serial assigned */
 	__u64 ended;	/* of these, tasks whose exit record is written */
 	__u64 lost;	/* sum of all losses; the details are read only if it is not zero */
+	__u64 held_up;	/* how often a task has waited for the recorder, see hold_up(), and how long */
+	__u64 held_up_ns;
 };
 
 /* The last number assigned to a look-up. */
@@ -445,9 +449,15 @@ static __always_inline __u64 mix(__u64 hash, __u64 word)
  * fuller the ring, so that the recorder has time to drain it. A program cannot sleep, so it spins,
  * with preemption off but no lock held; this counts as the task's own system time. Meanwhile the
  * recorder runs on another CPU; on a single CPU it runs when the task returns from the kernel. Not
- * called where locks are held: the last switch of a task, a rename.
+ * called where locks are held (the last switch of a task, a rename), nor for a task whose data is
+ * withheld.
+ *
+ * While it spins, not even a task of the highest priority gets this CPU. So one wait is at most a
+ * millisecond, each is counted, and only an unrestricted recorder may ask for them: any user could
+ * stall the machine otherwise.
  */
-#define SPINS_A_STEP 64 /* at each of three levels */
+#define SPINS_A_STEP 64
+#define STEPS_A_WAIT 4096 /* a spin reads the clock, 20 ns or more: at least 5 ms */
 
 STEP int spin(__u64 until_ns)
 {
@@ -459,25 +469,21 @@ STEP int spin(__u64 until_ns)
 	return STEP_ON;
 }
 
-STEP int spin_on(__u64 until_ns)
-{
-	return REPEAT(SPINS_A_STEP, spin(until_ns));
-}
-
 static __always_inline __u64 patience_ns(__u64 avail)
 {
 	if (avail < ring_bytes / 2)
 		return 0;
 	if (avail < ring_bytes / 4 * 3)
-		return 200000;
+		return 50000;
 	if (avail < ring_bytes / 8 * 7)
-		return 2000000;
-	return 16000000;
+		return 250000;
+	return 1000000;
 }
 
 static __always_inline void hold_up(void *ring)
 {
-	__u64 patience, until_ns;
+	__u64 patience, begun_ns, until_ns;
+	struct counts *counts;
 	int i;
 
 	if (!block_when_full)
@@ -485,11 +491,17 @@ static __always_inline void hold_up(void *ring)
 	patience = patience_ns(bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA));
 	if (!patience)
 		return;
-	until_ns = bpf_ktime_get_boot_ns() + patience;
-	for (i = 0; i < SPINS_A_STEP; i++)
-		if (spin_on(until_ns) == STEP_DONE ||
+	begun_ns = bpf_ktime_get_boot_ns();
+	until_ns = begun_ns + patience;
+	for (i = 0; i < STEPS_A_WAIT; i++)
+		if (spin(until_ns) == STEP_DONE ||
 		    !patience_ns(bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA)))
 			break;
+	counts = get_counts();
+	if (counts) {
+		__sync_fetch_and_add(&counts->held_up, 1);
+		__sync_fetch_and_add(&counts->held_up_ns, bpf_ktime_get_boot_ns() - begun_ns);
+	}
 }
 
 /*

@@ -113,7 +113,7 @@ int on_sample(struct bpf_iter__task *ctx)
 	bool changed, ended, hidden = false;
 	char letter;
 
-	if (empty_programs)
+	if (empty_programs || is_run_by_another(bpf_get_current_task_btf()))
 		return 0;
 	if (ctx->meta->seq_num == 0) {
 		__builtin_memset(&tick, 0, sizeof(tick));

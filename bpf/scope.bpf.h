@@ -54,65 +54,6 @@ struct {
 
 /* ---- pids in namespaces ---- */
 
-/* Address of a struct pid's number at a level. The address is a plain integer: the array is
- * flexible, and verifiers before 6.2 refuse pointers with such an offset. */
-static __always_inline __u64 upid_at(__u64 pid, __u32 level)
-{
-	return pid + bpf_core_field_offset(struct pid, numbers) +
-	       level * bpf_core_type_size(struct upid);
-}
-
-/* Level of the pid namespace whose pids are recorded; 0: the initial one. A recorder that a broker serves
- * may live in another one, and knows no other pids. */
-const volatile __u32 pid_level = 0;
-/* The address of that namespace, since there are others at this level; 0: not known yet. */
-static __u64 pid_home;
-
-/* Called in the recorder, before any task is recorded. */
-static __always_inline void note_pid_home(struct task_struct *recorder)
-{
-	__u64 pid = (__u64)BPF_CORE_READ(recorder, thread_pid);
-	struct upid here = {};
-
-	if (!pid_level || pid_home || BPF_CORE_READ((struct pid *)pid, level) < pid_level)
-		return;
-	bpf_probe_read_kernel(&here, sizeof(here), (void *)upid_at(pid, pid_level));
-	pid_home = (__u64)here.ns;
-}
-
-/* The number of a struct pid there; 0 if it is not visible there. */
-static __always_inline __s32 number_there(__u64 pid)
-{
-	struct upid there = {};
-
-	if (!pid || BPF_CORE_READ((struct pid *)pid, level) < pid_level)
-		return 0;
-	bpf_probe_read_kernel(&there, sizeof(there), (void *)upid_at(pid, pid_level));
-	return (__u64)there.ns == pid_home ? there.nr : 0;
-}
-
-static __always_inline __s32 tid_of(struct task_struct *task)
-{
-	if (!pid_level)
-		return task->pid;
-	return number_there((__u64)BPF_CORE_READ(task, thread_pid));
-}
-
-static __always_inline __s32 tgid_of(struct task_struct *task)
-{
-	if (!pid_level)
-		return task->tgid;
-	return number_there((__u64)BPF_CORE_READ(task, group_leader, thread_pid));
-}
-
-/* The tgid of its parent. */
-static __always_inline __s32 parent_tgid_of(struct task_struct *task)
-{
-	if (!pid_level)
-		return BPF_CORE_READ(task, real_parent, tgid);
-	return number_there((__u64)BPF_CORE_READ(task, real_parent, group_leader, thread_pid));
-}
-
 /* A task's ids in its own pid namespace. */
 static __always_inline void read_ns_pids(struct task_struct *task, __s32 *tgid_ns, __s32 *tid_ns)
 {
@@ -270,9 +211,8 @@ static __always_inline bool is_launch(__u64 clone_flags)
 	if (!orders || !orders->launch_armed || (clone_flags & CLONE_THREAD))
 		return false;
 	if (recorder_tgid) {
-		if (bpf_get_current_pid_tgid() >> 32 != recorder_tgid)
+		if (!is_served_recorder(bpf_get_current_task_btf()))
 			return false;
-		note_pid_home(bpf_get_current_task_btf());
 		orders->launch_armed = 0;
 		return true;
 	}
@@ -524,9 +464,8 @@ int on_adopt(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct task_struct *recorder = bpf_get_current_task_btf();
 
-	if (!task || task->tgid == recorder->tgid)
+	if (!task || task->tgid == recorder->tgid || is_run_by_another(recorder))
 		return 0;
-	note_pid_home(recorder);
 	if (scope == SCOPE_CGROUPS) {
 		adopt_for(task, group_of_task(task));
 		return 0;

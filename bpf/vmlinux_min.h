@@ -140,7 +140,21 @@ typedef struct {
 	__u64 val;
 } kernel_cap_t;
 
+struct uid_gid_extent {
+	__u32 first;
+	__u32 lower_first;
+	__u32 count;
+};
+
+/* In the kernel a union with pointers, for maps of more ranges. */
+struct uid_gid_map {
+	struct uid_gid_extent extent[5];
+	__u32 nr_extents;
+};
+
 struct user_namespace {
+	struct uid_gid_map uid_map;
+	struct uid_gid_map gid_map;
 	struct user_namespace *parent;
 	int level;
 	kuid_t owner;
@@ -154,6 +168,8 @@ struct cred {
 	kuid_t euid;
 	kgid_t egid;
 	kernel_cap_t cap_permitted;
+	kernel_cap_t cap_effective;
+	kernel_cap_t cap_ambient;
 	struct user_namespace *user_ns;
 };
 
@@ -165,6 +181,7 @@ struct mm_struct {
 	unsigned long env_start;
 	unsigned long env_end;
 	struct percpu_counter rss_stat[4];
+	struct user_namespace *user_ns;
 	struct file *exe_file;
 };
 
@@ -295,6 +312,20 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
+struct bpf_map {
+	__u32 id;
+	atomic64_t refcnt;
+};
+
+struct bpf_iter__bpf_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
 };
 
 #if defined(__TARGET_ARCH_x86)

@@ -21,20 +21,22 @@ fn main() {
         other => panic!("proctrace's BPF programs support x86_64 and aarch64, not {other:?}"),
     };
     let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
-    let status = Command::new(&clang)
-        .args(["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3"])
-        .arg(format!("-D__TARGET_ARCH_{arch}"))
-        .arg("-c")
-        .arg(bpf.join("proctrace.bpf.c"))
-        .arg("-o")
-        .arg(out.join("proctrace.bpf.o"))
-        .status();
-    match status {
-        Ok(status) if status.success() => {}
-        Ok(_) => panic!("clang could not compile bpf/proctrace.bpf.c"),
-        Err(error) => panic!(
-            "cannot run {}: {error}. `cargo xtask setup` installs clang and the libbpf headers",
-            clang.display()
-        ),
+    for name in ["proctrace.bpf", "who.bpf"] {
+        let status = Command::new(&clang)
+            .args(["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3"])
+            .arg(format!("-D__TARGET_ARCH_{arch}"))
+            .arg("-c")
+            .arg(bpf.join(format!("{name}.c")))
+            .arg("-o")
+            .arg(out.join(format!("{name}.o")))
+            .status();
+        match status {
+            Ok(status) if status.success() => {}
+            Ok(_) => panic!("clang could not compile bpf/{name}.c"),
+            Err(error) => panic!(
+                "cannot run {}: {error}. `cargo xtask setup` installs clang and the libbpf headers",
+                clang.display()
+            ),
+        }
     }
 }

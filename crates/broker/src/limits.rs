@@ -1,4 +1,7 @@
 //! How much of the machine the recordings of a user may take.
+//!
+//! A user here is one of the initial user namespace: what is done in other namespaces is charged to those who have
+//! created them, since a user may have 65,536 ids there.
 
 use std::collections::HashMap;
 

@@ -28,6 +28,13 @@ pub(crate) fn send(
     Ok(())
 }
 
+/// Sends one packet, unless the other side has taken none for so long that it would have to wait.
+pub(crate) fn send_now(socket: BorrowedFd<'_>, text: &[u8]) -> io::Result<()> {
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(socket, &[IoSlice::new(text)], &mut SendAncillaryBuffer::default(), flags)?;
+    Ok(())
+}
+
 /// Receives one packet of at most `bytes_max` bytes, and the descriptors that came with it. Empty at the end of
 /// the connection.
 pub(crate) fn receive(

@@ -3,21 +3,30 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
-use proctrace_probe::Caller;
+use proctrace_probe::{Caller, Credentials, TaskRecords};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::status::{Status, is_initial};
+use crate::id_map::is_root_by;
 
-/// A client.
+/// A process that has connected.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) pid: u32,
     pub(crate) uid: u32,
+    gid: u32,
     /// Becomes readable when its process has ended.
     pub(crate) process: OwnedFd,
+}
+
+/// A client: a peer whose credentials and namespaces are known.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) peer: Peer,
+    pub(crate) credentials: Credentials,
     pub(crate) caller: Caller,
 }
 
@@ -33,28 +42,33 @@ impl Peer {
         let pid = credentials.pid;
         let process = pidfd_of(socket, pid).map_err(|error| format!("process {pid:?}: {error}"))?;
         let number = u32::try_from(pid.as_raw_nonzero().get()).unwrap_or(0);
-        let read = |name: &str| {
-            fs::read_to_string(format!("/proc/{number}/{name}"))
-                .map_err(|error| format!("cannot read /proc/{number}/{name}: {error}"))
-        };
-        let status = Status::read(&read("status")?).ok_or("its status is not complete")?;
-        let is_initial = is_initial(&read("uid_map")?);
+        let (uid, gid) = (credentials.uid.as_raw(), credentials.gid.as_raw());
+        Ok(Self { pid: number, uid, gid, process })
+    }
+
+    /// Asks the kernel for the rest.
+    ///
+    /// # Errors
+    /// Why it is not served.
+    pub(crate) fn identify(self, records: &Mutex<TaskRecords>) -> Result<Client, String> {
+        let credentials = records
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .credentials(self.pid)
+            .map_err(|error| error.to_string())?
+            .ok_or("the recorder has ended")?;
+        let uid_map = fs::read_to_string(format!("/proc/{}/uid_map", self.pid))
+            .map_err(|error| format!("cannot read its uid_map: {error}"))?;
         // What was read is that of this process only if it is still alive.
-        if has_ended(process.as_fd()) {
+        if has_ended(self.process.as_fd()) {
             return Err("the recorder has ended".to_owned());
         }
-        let (uid, gid) = (credentials.uid.as_raw(), credentials.gid.as_raw());
-        if !status.is_one_user() || (status.uids[0], status.gids[0]) != (uid, gid) {
+        let ids = (credentials.uids[0], credentials.gids[0]);
+        if !credentials.is_one_user() || ids != (self.uid, self.gid) {
             return Err("the recorder has the ids of several users".to_owned());
         }
-        // As in a recorder's own process: those of root, or those that were given to the user.
-        let capabilities = match (uid, is_initial) {
-            (0, true) => status.permitted,
-            (_, true) => status.ambient,
-            (_, false) => 0,
-        };
-        let caller = Caller::other(number, status.pid_level, (uid, gid), capabilities);
-        Ok(Self { pid: number, uid, process, caller })
+        let caller = Caller::other(self.pid, &credentials, is_root_by(&uid_map, self.uid));
+        Ok(Client { peer: self, credentials, caller })
     }
 }
 

@@ -1,17 +1,20 @@
-//! What a recorder asks for, and what it gets: one JSON text each way, one packet each.
+//! What a recorder asks for, and what it gets: JSON texts, one packet each.
 
 use std::time::Duration;
 
 use proctrace_probe::{
-    ENV_NAME_MAX, ENV_NAMES_MAX, EbpfOptions, Loaded, LookupHook, MAPS, OnFull, PIDS_MAX,
+    ENV_NAME_MAX, ENV_NAMES_MAX, EbpfOptions, LookupHook, MAPS, OnFull, PIDS_MAX,
+    ProgramStatistics, Readable,
 };
 use proctrace_record::{Misses, Options, Scope};
-use proctrace_trace::Hook;
+use proctrace_trace::{Hook, Program};
 use proctrace_wire::{Family, WIRE_VERSION};
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol, and of what both sides must know of the maps beyond the records.
-pub(crate) const PROTOCOL: u32 = 1;
+///
+/// * 2: programs and links stay with the broker, which is asked for statistics and told to detach.
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// A request has at most 1,024 pids and 32 names.
 pub(crate) const REQUEST_BYTES_MAX: usize = 32 << 10;
@@ -25,7 +28,13 @@ pub(crate) const DESCRIPTORS_MAX: usize = 253;
 /// Bytes of a ring that can be asked for at all; [`Limits`](crate::Limits) has that of a user.
 const RING_BYTES_MAX: u32 = 1 << 30;
 
-/// What a recorder asks for. It contains no path.
+/// Bytes of a packet of a recorder whose request was granted.
+pub(crate) const TURN_BYTES_MAX: usize = 64;
+
+/// A list of programs, two dozen numbers each.
+pub(crate) const STATISTICS_BYTES_MAX: usize = 64 << 10;
+
+/// What a recorder asks for. It contains no path; with a cgroup comes the descriptor of its directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -49,9 +58,9 @@ pub struct Request {
     pub env_names: Vec<String>,
     /// Bytes of each of the two large rings.
     pub ring_bytes: u32,
-    /// Whether the payload waits when a ring is full.
+    /// Whether the payload waits when a ring is full. A broker makes nobody wait.
     pub block_when_full: bool,
-    /// The hook for failed look-ups.
+    /// The hook for failed look-ups. A broker takes the cheapest.
     pub lookup_hook: HookChoice,
     /// The command, as the recorder calls it: for the log only.
     pub command: String,
@@ -83,8 +92,8 @@ pub enum HookChoice {
     SysExit,
 }
 
-/// What a broker answers. With [`Granted`] come the descriptors: the maps in the order of
-/// [`MAPS`], then programs, links, tracepoints and iterators.
+/// What a broker answers. With [`Granted`] come the descriptors: the maps in the order of [`MAPS`], then the
+/// links of iterators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -99,14 +108,39 @@ pub enum Answer {
 pub struct Granted {
     /// The hooks in use.
     pub hooks: Vec<Hook>,
-    /// The names of the programs.
-    pub programs: Vec<String>,
-    /// Number of links.
-    pub links: usize,
-    /// Number of tracepoints.
-    pub tracepoints: usize,
     /// The names of the programs of the iterators.
     pub iterators: Vec<String>,
+}
+
+/// What a recorder says once its request was granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Turn {
+    /// It has the descriptors; without an answer.
+    Taken,
+    /// It asks for statistics of the programs.
+    Statistics,
+    /// The programs are to be detached; answered with their last statistics.
+    Detach,
+}
+
+/// Statistics of a program, as they are sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Statistics {
+    program: Program,
+    recursion_misses: u64,
+}
+
+impl From<ProgramStatistics> for Statistics {
+    fn from(known: ProgramStatistics) -> Self {
+        Self { program: known.program, recursion_misses: known.recursion_misses }
+    }
+}
+
+impl From<Statistics> for ProgramStatistics {
+    fn from(sent: Statistics) -> Self {
+        Self { program: sent.program, recursion_misses: sent.recursion_misses }
+    }
 }
 
 /// A request, as the loader takes it.
@@ -173,6 +207,12 @@ impl Request {
         if matches!(&request.scope, Which::Pids(pids) if pids.len() > PIDS_MAX) {
             return Err("too many processes".to_owned());
         }
+        if request.block_when_full {
+            return Err("it lets no task wait for a recorder: use --on-full drop".to_owned());
+        }
+        if request.lookup_hook != HookChoice::Auto {
+            return Err("it chooses the hook for failed look-ups itself".to_owned());
+        }
         request.misses()?;
         Ok(request)
     }
@@ -212,38 +252,20 @@ impl Request {
                 env_names: self.env_names.clone(),
                 ..Options::default()
             },
-            ebpf: EbpfOptions {
-                ring_bytes: self.ring_bytes,
-                on_full: if self.block_when_full { OnFull::Block } else { OnFull::Drop },
-                lookup_hook: match self.lookup_hook {
-                    HookChoice::Auto => LookupHook::Auto,
-                    HookChoice::Fexit => LookupHook::Fexit,
-                    HookChoice::Tracepoint => LookupHook::Tracepoint,
-                    HookChoice::SysExit => LookupHook::SysExit,
-                },
-                ..EbpfOptions::default()
-            },
+            ebpf: EbpfOptions { ring_bytes: self.ring_bytes, ..EbpfOptions::default() },
         })
     }
 }
 
 impl Granted {
-    pub(crate) fn of(loaded: &Loaded) -> Self {
-        let names = |named: &[(String, _)]| named.iter().map(|(name, _)| name.clone()).collect();
-        Self {
-            hooks: loaded.hooks.clone(),
-            programs: names(&loaded.programs),
-            links: loaded.links.len(),
-            tracepoints: loaded.tracepoints.len(),
-            iterators: names(&loaded.iterators),
-        }
+    pub(crate) fn of(readable: &Readable) -> Self {
+        let names = readable.iterators.iter().map(|(name, _)| name.clone());
+        Self { hooks: readable.hooks.clone(), iterators: names.collect() }
     }
 
     /// Number of descriptors that must have come with it.
     pub(crate) fn descriptors(&self) -> usize {
-        [MAPS.len(), self.programs.len(), self.links, self.tracepoints, self.iterators.len()]
-            .into_iter()
-            .fold(0, usize::saturating_add)
+        MAPS.len().saturating_add(self.iterators.len())
     }
 }
 
@@ -279,7 +301,9 @@ mod tests {
             let read = Request::read(&serde_json::to_vec(&request).unwrap());
             read.unwrap_err()
         };
-        assert!(refused(|request| request.protocol = 2).contains("version"));
+        assert!(refused(|request| request.protocol += 1).contains("version"));
+        assert!(refused(|request| request.block_when_full = true).contains("--on-full drop"));
+        assert!(refused(|request| request.lookup_hook = HookChoice::SysExit).contains("hook"));
         assert!(refused(|request| request.wire_version += 1).contains("version"));
         assert!(refused(|request| request.ring_bytes = 5000).contains("ring"));
         assert!(refused(|request| request.ring_bytes = 1 << 31).contains("ring"));

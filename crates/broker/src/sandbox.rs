@@ -1,4 +1,4 @@
-//! What the service may still do once it listens: little more than load programs and answer.
+//! What the processes of the service may still do once they serve: little more than load programs and answer.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,21 @@ use seccompiler::{
 
 use crate::error::BrokerError;
 
-/// Drops all capabilities but those that loading takes, and all system calls but those of this service, for this
+/// A process of the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It accepts connections and loads programs.
+    Broker,
+    /// It keeps programs attached, which takes descriptors only.
+    Keeper,
+}
+
+/// Drops all capabilities but those that the role takes, and all system calls but those of this service, for this
 /// process and for good.
-pub(crate) fn enter() -> Result<(), BrokerError> {
-    drop_capabilities()?;
+pub(crate) fn enter(role: Role) -> Result<(), BrokerError> {
+    drop_capabilities(role)?;
     // PR_SET_NO_NEW_PRIVS is set along with it.
-    for filter in [no_clone3(), allowed()] {
+    for filter in [no_clone3(), allowed(role)] {
         let filter =
             filter.map_err(|error| BrokerError::Unfit(format!("the filter of calls: {error}")))?;
         apply_filter_all_threads(&filter).map_err(|error| {
@@ -28,7 +37,7 @@ pub(crate) fn enter() -> Result<(), BrokerError> {
 }
 
 /// CAP_BPF and CAP_PERFMON. Files of root, in tracefs for example, are read as their owner.
-fn drop_capabilities() -> Result<(), BrokerError> {
+fn drop_capabilities(role: Role) -> Result<(), BrokerError> {
     let before = capabilities(None).map_err(BrokerError::system("read the capabilities"))?;
     let needed = CapabilitySet::BPF | CapabilitySet::PERFMON;
     if !before.permitted.contains(needed) {
@@ -37,6 +46,10 @@ fn drop_capabilities() -> Result<(), BrokerError> {
                 .to_owned(),
         ));
     }
+    let needed = match role {
+        Role::Broker => needed,
+        Role::Keeper => CapabilitySet::empty(),
+    };
     clear_ambient_capability_set().map_err(BrokerError::system("drop capabilities"))?;
     let left = CapabilitySets {
         effective: needed,
@@ -59,14 +72,12 @@ fn no_clone3() -> Result<BpfProgram, seccompiler::BackendError> {
 
 /// Calls that are not listed fail with EPERM: no program is executed, no process created or signalled, no
 /// socket made, no file written but those that are open.
-fn allowed() -> Result<BpfProgram, seccompiler::BackendError> {
+fn allowed(role: Role) -> Result<BpfProgram, seccompiler::BackendError> {
     #[rustfmt::skip]
     let calls = [
         // what the service is for
-        libc::SYS_bpf, libc::SYS_perf_event_open, libc::SYS_ioctl,
-        libc::SYS_accept4, libc::SYS_recvmsg, libc::SYS_sendmsg, libc::SYS_getsockopt, libc::SYS_setsockopt,
-        libc::SYS_ppoll, libc::SYS_pidfd_open,
-        // files of the kernel: its types, its tracepoints, the status of a client
+        libc::SYS_bpf, libc::SYS_recvmsg, libc::SYS_sendmsg, libc::SYS_ppoll,
+        // descriptors
         libc::SYS_read, libc::SYS_pread64, libc::SYS_lseek, libc::SYS_close, libc::SYS_fcntl, libc::SYS_dup,
         libc::SYS_fstat, libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_statfs, libc::SYS_fstatfs,
         libc::SYS_readlinkat, libc::SYS_getdents64,
@@ -97,9 +108,22 @@ fn allowed() -> Result<BpfProgram, seccompiler::BackendError> {
     ] {
         rules.insert(call, Vec::new());
     }
-    rules.insert(libc::SYS_openat, vec![only_for_reading(2)?]);
-    #[cfg(target_arch = "x86_64")]
-    rules.insert(libc::SYS_open, vec![only_for_reading(1)?]);
+    if role == Role::Broker {
+        // connections, clients, programs; files of the kernel: its types, its tracepoints, the ids of a client
+        for call in [
+            libc::SYS_perf_event_open,
+            libc::SYS_ioctl,
+            libc::SYS_accept4,
+            libc::SYS_getsockopt,
+            libc::SYS_setsockopt,
+            libc::SYS_pidfd_open,
+        ] {
+            rules.insert(call, Vec::new());
+        }
+        rules.insert(libc::SYS_openat, vec![only_for_reading(2)?]);
+        #[cfg(target_arch = "x86_64")]
+        rules.insert(libc::SYS_open, vec![only_for_reading(1)?]);
+    }
     // Allowed here: of two errors the kernel returns that of the filter installed last (seccomp(2)).
     rules.insert(libc::SYS_clone3, Vec::new());
     rules.insert(libc::SYS_clone, vec![with_flag(0, libc::CLONE_THREAD as u64)?]);
@@ -136,7 +160,7 @@ mod tests {
     fn only_what_the_service_needs_is_left() {
         // In a thread of its own: the filter stays.
         let test = std::thread::spawn(|| {
-            for filter in [no_clone3().unwrap(), allowed().unwrap()] {
+            for filter in [no_clone3().unwrap(), allowed(Role::Broker).unwrap()] {
                 seccompiler::apply_filter(&filter).unwrap();
             }
             let refused = |error: std::io::Error| error.kind() == ErrorKind::PermissionDenied;
@@ -153,5 +177,17 @@ mod tests {
             (refused, reading, threads)
         });
         assert_eq!(test.join().unwrap(), ([true; 3], true, true));
+    }
+
+    #[test]
+    fn who_only_keeps_opens_nothing() {
+        let test = std::thread::spawn(|| {
+            for filter in [no_clone3().unwrap(), allowed(Role::Keeper).unwrap()] {
+                seccompiler::apply_filter(&filter).unwrap();
+            }
+            let opened = File::open("/proc/self/status").map(drop).map_err(|error| error.kind());
+            (opened, std::thread::spawn(|| 7).join().is_ok())
+        });
+        assert_eq!(test.join().unwrap(), (Err(ErrorKind::PermissionDenied), true));
     }
 }

@@ -5,24 +5,40 @@ use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use proctrace_probe::{Loaded, is_in_initial_pid_namespace};
+use proctrace_probe::{Loaded, TaskRecords, is_in_initial_pid_namespace};
 use proctrace_wire::escape::to_text;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::BrokerError;
+use crate::keeper::Keeper;
 use crate::limits::{Ledger, Limits};
-use crate::peer::Peer;
-use crate::protocol::{Answer, DESCRIPTORS_MAX, Granted, REQUEST_BYTES_MAX, Request, Which};
-use crate::{passing, sandbox, socket};
+use crate::log::Log;
+use crate::peer::{Client, Peer};
+use crate::protocol::{
+    Answer, DESCRIPTORS_MAX, Granted, REQUEST_BYTES_MAX, Request, TURN_BYTES_MAX, Turn, Which,
+};
+use crate::sandbox::Role;
+use crate::{cgroup, passing, sandbox, socket};
 
 /// Connections at a time, with those that have asked for nothing yet.
 const CONNECTIONS_MAX: usize = 512;
 
 /// Characters of a command in the log.
 const COMMAND_MAX: usize = 200;
+
+/// Characters of a reason to refuse a request.
+const REASON_MAX: usize = 300;
+
+/// How often the kernel is asked whether an ended recording is still in use; the programs of a recording are gone some
+/// grace periods after its end.
+const JUST_ENDED: Duration = Duration::from_millis(20);
+
+/// The same for those that are in use after all, and how long it takes to say so.
+const LEFT_OVER: Duration = Duration::from_secs(2);
 
 /// The options of the service.
 #[derive(Debug, Clone, clap::Args)]
@@ -64,26 +80,23 @@ pub fn serve(
         let why = "a broker must run in the initial pid namespace: there it knows the pids of its clients";
         return Err(BrokerError::Unfit(why.to_owned()));
     }
-    let listening = match socket::from_systemd()? {
+    let given = socket::from_systemd()?;
+    raise_descriptors();
+    let keeper = Keeper::start()?;
+    let records = TaskRecords::load()?;
+    let listening = match given {
         Some(socket) => socket,
-        None => {
-            let default = PathBuf::from(crate::SOCKET);
-            let path = arguments.socket.as_ref().unwrap_or(&default);
-            if let Some(directory) = path.parent().filter(|_| arguments.socket.is_none()) {
-                std::fs::create_dir_all(directory)
-                    .map_err(BrokerError::system("create the directory of the socket"))?;
-            }
-            socket::listen_at(path)?
-        }
+        None => listen(arguments)?,
     };
     let is_dated = std::env::var_os("JOURNAL_STREAM").is_some();
-    sandbox::enter()?;
+    sandbox::enter(Role::Broker)?;
     let service = Arc::new(Service {
         limits: arguments.limits(),
         ledger: Mutex::default(),
         loading: Mutex::default(),
-        log: Mutex::new(log),
-        is_dated,
+        records: Mutex::new(records),
+        keeper,
+        log: Mutex::new(Log::new(log, is_dated)),
     });
     service.say(format_args!("ready"));
     loop {
@@ -96,6 +109,11 @@ pub fn serve(
                 continue;
             }
         };
+        if service.keeper.has_ended() {
+            let why = "the process that keeps programs attached has ended; start the broker anew";
+            let _ = refuse(connection.as_fd(), why.to_owned());
+            return Err(BrokerError::Unfit(why.to_owned()));
+        }
         if Arc::strong_count(&service) > CONNECTIONS_MAX {
             let _ = refuse(connection.as_fd(), "too many connections".to_owned());
             continue;
@@ -108,14 +126,34 @@ pub fn serve(
     }
 }
 
+/// Listens where it is told to, or at the usual place, whose directory is created.
+fn listen(arguments: &Arguments) -> Result<OwnedFd, BrokerError> {
+    let default = PathBuf::from(crate::SOCKET);
+    let path = arguments.socket.as_ref().unwrap_or(&default);
+    if let Some(directory) = path.parent().filter(|_| arguments.socket.is_none()) {
+        std::fs::create_dir_all(directory)
+            .map_err(BrokerError::system("create the directory of the socket"))?;
+    }
+    socket::listen_at(path)
+}
+
+/// Allows as many descriptors as it may: those of an answer count against the sender until the client takes them, and
+/// each recording has some fifty.
+fn raise_descriptors() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // With fewer, fewer can record at a time.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
 struct Service {
     limits: Limits,
     ledger: Mutex<Ledger>,
     /// Held while programs are loaded, which takes memory and a tenth of a second of CPU time.
     loading: Mutex<()>,
-    log: Mutex<Box<dyn Write + Send>>,
-    /// Whether whoever reads the log notes the time.
-    is_dated: bool,
+    records: Mutex<TaskRecords>,
+    keeper: Keeper,
+    log: Mutex<Log>,
 }
 
 /// A recording, as its user's share of the limits.
@@ -131,6 +169,13 @@ impl Drop for Share<'_> {
     }
 }
 
+/// A recording in progress.
+struct InProgress<'a> {
+    share: Share<'a>,
+    /// Copies of its maps, by which the kernel is asked who else has them.
+    maps: Vec<OwnedFd>,
+}
+
 impl Service {
     /// One connection, from its request until its recorder has ended.
     fn attend(&self, connection: &OwnedFd) {
@@ -138,36 +183,61 @@ impl Service {
         let peer = match Peer::of(connection) {
             Ok(peer) => peer,
             Err(why) => {
-                self.say(format_args!("a client is refused: {why}"));
+                self.say_of(u32::MAX, format_args!("a client is refused: {why}"));
                 let _ = refuse(connection, why);
                 return;
             }
         };
-        if let Err(why) = lock(&self.ledger).connect(&self.limits, peer.uid) {
-            self.say(format_args!("{peer} is refused: {why}"));
+        let (uid, about) = (peer.uid, peer.to_string());
+        let refused = |charged: u32, why: String| {
+            self.say_of(charged, format_args!("{about} is refused: {why}"));
             let _ = refuse(connection, why);
-            return;
+        };
+        // Counted by the id first: asking the kernel about a client takes longer.
+        if let Err(why) = lock(&self.ledger).connect(&self.limits, uid) {
+            return refused(uid, why);
         }
-        self.attend_peer(connection, &peer);
-        lock(&self.ledger).disconnect(peer.uid);
+        match peer.identify(&self.records) {
+            Ok(client) => {
+                let charged = client.credentials.owner;
+                let counted = match charged == uid {
+                    true => Ok(()),
+                    false => lock(&self.ledger).connect(&self.limits, charged),
+                };
+                match counted {
+                    Ok(()) => {
+                        self.attend_client(connection, &client, charged);
+                        if charged != uid {
+                            lock(&self.ledger).disconnect(charged);
+                        }
+                    }
+                    Err(why) => refused(charged, why),
+                }
+            }
+            Err(why) => refused(uid, why),
+        }
+        lock(&self.ledger).disconnect(uid);
     }
 
-    fn attend_peer(&self, connection: BorrowedFd<'_>, peer: &Peer) {
+    fn attend_client(&self, connection: BorrowedFd<'_>, client: &Client, charged: u32) {
         let begun = Instant::now();
-        match self.hand_over(connection, peer) {
-            Ok(share) => {
+        let peer = &client.peer;
+        match self.hand_over(connection, client, charged) {
+            Ok(InProgress { share, maps }) => {
                 wait_for_end(connection, peer.process.as_fd());
-                drop(share);
                 let lasted = Duration::from_millis(
                     u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
                 );
-                self.say(format_args!(
-                    "{peer} has ended after {}",
-                    humantime::format_duration(lasted)
-                ));
+                self.say_of(
+                    charged,
+                    format_args!("{peer} has ended after {}", humantime::format_duration(lasted)),
+                );
+                self.wait_until_unused(peer, charged, &maps);
+                drop(maps);
+                drop(share);
             }
             Err(why) => {
-                self.say(format_args!("{peer} is refused: {why}"));
+                self.say_of(charged, format_args!("{peer} is refused: {why}"));
                 let _ = refuse(connection, why);
             }
         }
@@ -177,54 +247,79 @@ impl Service {
     ///
     /// # Errors
     /// The reason to refuse it.
-    fn hand_over(&self, connection: BorrowedFd<'_>, peer: &Peer) -> Result<Share<'_>, String> {
+    fn hand_over(
+        &self,
+        connection: BorrowedFd<'_>,
+        client: &Client,
+        charged: u32,
+    ) -> Result<InProgress<'_>, String> {
         let (text, passed) = passing::receive(connection, REQUEST_BYTES_MAX)
             .map_err(|error| format!("no request: {error}"))?;
-        if !passed.is_empty() {
-            return Err("a request comes without descriptors".to_owned());
+        let request = Request::read(&text).map_err(|why| cut(&why))?;
+        match (request.cgroup, passed.as_slice()) {
+            (Some(id), [directory]) => cgroup::check(client, id, directory)?,
+            (None, []) => {}
+            (Some(_), _) => return Err("a cgroup comes with one descriptor".to_owned()),
+            (None, _) => return Err("a request without a cgroup has no descriptors".to_owned()),
         }
-        let request = Request::read(&text)?;
         let order = request.order()?;
-        let (uid, ring_bytes) = (peer.uid, request.rings_bytes());
-        lock(&self.ledger).begin(&self.limits, uid, ring_bytes)?;
-        let share = Share { service: self, uid, ring_bytes };
+        let ring_bytes = request.rings_bytes();
+        lock(&self.ledger).begin(&self.limits, charged, ring_bytes)?;
+        let share = Share { service: self, uid: charged, ring_bytes };
         let loaded = {
             let _turn = lock(&self.loading);
-            Loaded::load(&order.options, &order.ebpf, request.cgroup, &peer.caller)
+            Loaded::load(&order.options, &order.ebpf, request.cgroup, &client.caller)
         };
-        let loaded = loaded.map_err(|error| with_causes(&error))?;
-        let granted = Granted::of(&loaded);
-        if granted.descriptors() > DESCRIPTORS_MAX {
+        let Loaded { readable, attached, internal, .. } =
+            loaded.map_err(|error| with_causes(&error))?;
+        let granted = Granted::of(&readable);
+        if granted.descriptors() > DESCRIPTORS_MAX || !Keeper::can_keep(&attached) {
             return Err("this kernel needs more hooks than can be handed over".to_owned());
         }
-        let maps = loaded.maps.iter();
-        let programs = loaded.programs.iter().map(|(_, program)| program);
-        let iterators = loaded.iterators.iter().map(|(_, link)| link);
-        let descriptors: Vec<BorrowedFd<'_>> = maps
-            .chain(programs)
-            .chain(&loaded.links)
-            .chain(&loaded.tracepoints)
-            .chain(iterators)
-            .map(AsFd::as_fd)
-            .collect();
+        let iterators = readable.iterators.iter().map(|(_, link)| link);
+        let descriptors: Vec<BorrowedFd<'_>> =
+            readable.maps.iter().chain(iterators).map(AsFd::as_fd).collect();
         let answer =
             serde_json::to_vec(&Answer::Granted(granted)).map_err(|error| error.to_string())?;
-        passing::send(connection, &answer, &descriptors)
-            .map_err(|error| format!("it does not take the answer: {error}"))?;
-        self.say(format_args!("{peer} records {}", Subject(&request)));
-        // From here on only the recorder keeps the programs attached.
-        Ok(share)
+        let not_taken = |why: &dyn fmt::Display| format!("it does not take the answer: {why}");
+        passing::send(connection, &answer, &descriptors).map_err(|error| not_taken(&error))?;
+        // Descriptors in an answer that nobody reads count against this process.
+        let (turn, _) =
+            passing::receive(connection, TURN_BYTES_MAX).map_err(|error| not_taken(&error))?;
+        if serde_json::from_slice(&turn).ok() != Some(Turn::Taken) {
+            return Err(not_taken(&"no word about it"));
+        }
+        self.keeper
+            .keep(connection, client.peer.process.as_fd(), &attached)
+            .map_err(|error| format!("its programs cannot be kept attached: {error}"))?;
+        self.say_of(charged, format_args!("{} records {}", client.peer, Subject(&request)));
+        Ok(InProgress { share, maps: readable.maps.into_iter().chain(internal).collect() })
+    }
+
+    /// Waits until nothing is left of a recording whose recorder has ended. Whoever has passed its descriptors on, has
+    /// mapped or pinned them, still uses its share.
+    fn wait_until_unused(&self, peer: &Peer, charged: u32, maps: &[OwnedFd]) {
+        let maps: Vec<BorrowedFd<'_>> = maps.iter().map(AsFd::as_fd).collect();
+        let begun = Instant::now();
+        let mut is_told = false;
+        // If the kernel cannot be asked, the share is given back.
+        while lock(&self.records).are_in_use(&maps).unwrap_or(false) {
+            let waited = begun.elapsed();
+            if waited > LEFT_OVER && !is_told {
+                let what = "its buffers are still in use, and count as a recording";
+                self.say_of(charged, format_args!("{peer} has ended, but {what}"));
+                is_told = true;
+            }
+            std::thread::sleep(if is_told { LEFT_OVER } else { JUST_ENDED });
+        }
     }
 
     fn say(&self, what: fmt::Arguments<'_>) {
-        let now = humantime::format_rfc3339_seconds(SystemTime::now());
-        let mut log = lock(&self.log);
-        // A log that cannot be written must not end recordings.
-        let _ = match self.is_dated {
-            true => writeln!(log, "proctrace-broker: {what}"),
-            false => writeln!(log, "{now} proctrace-broker: {what}"),
-        };
-        let _ = log.flush();
+        lock(&self.log).say(what);
+    }
+
+    fn say_of(&self, user: u32, what: fmt::Arguments<'_>) {
+        lock(&self.log).say_of(user, what);
     }
 }
 
@@ -238,6 +333,14 @@ fn wait_for_end(connection: BorrowedFd<'_>, process: BorrowedFd<'_>) {
 fn wait_for(descriptor: BorrowedFd<'_>, event: PollFlags) {
     let mut polled = [PollFd::from_borrowed_fd(descriptor, event)];
     while let Err(Errno::INTR) | Ok(0) = poll(&mut polled, None) {}
+}
+
+/// A reason that may quote what the client has sent.
+fn cut(why: &str) -> String {
+    match why.char_indices().nth(REASON_MAX) {
+        Some((at, _)) => format!("{}…", &why[..at]),
+        None => why.to_owned(),
+    }
 }
 
 fn refuse(connection: BorrowedFd<'_>, why: String) -> std::io::Result<()> {
@@ -270,10 +373,10 @@ struct Subject<'a>(&'a Request);
 impl fmt::Display for Subject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.scope {
-            // The client may have sent anything: one line, printable, and not too long.
+            // The client may have sent anything; the log makes one printable line of it.
             Which::Launched => {
                 let cut: String = self.0.command.chars().take(COMMAND_MAX).collect();
-                write!(f, "the command {}", to_text(cut.as_bytes()).escape_debug())
+                write!(f, "the command {}", to_text(cut.as_bytes()))
             }
             Which::Pids(pids) => write!(f, "processes {pids:?}"),
             Which::All => write!(f, "all that it may trace"),

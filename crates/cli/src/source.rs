@@ -1,10 +1,12 @@
 //! Record sources: the only place that knows which ones exist.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use proctrace_broker::{BrokerError, Request, request, socket_path};
 use proctrace_probe::{EbpfOptions, LookupHook, Probe, ProbeError, cgroup_id, check_own_pids};
 use proctrace_ptrace::{PtraceOptions, Traced};
@@ -107,10 +109,16 @@ fn brokered(
     // No more than the log shows.
     let command: String = words.join(" ").chars().take(300).collect();
     let cgroup = wanted.cgroup.as_deref().map(cgroup_id).transpose()?;
+    let directory = match &wanted.cgroup {
+        Some(path) => {
+            Some(File::open(path).with_context(|| format!("cannot open {}", path.display()))?)
+        }
+        None => None,
+    };
     check_own_pids(wanted)?;
     let asked = Request::of(wanted, options, cgroup, command);
-    let (loaded, connection) = request(socket, &asked)?;
-    Ok(Probe::of_other(loaded, wanted, options, ("broker", connection))?)
+    let (readable, connection) = request(socket, &asked, directory.as_ref().map(AsFd::as_fd))?;
+    Ok(Probe::of_other(readable, wanted, options, ("broker", Box::new(connection)))?)
 }
 
 fn traced(wanted: &Options, options: &PtraceOptions, quiet: bool) -> Result<Traced> {

@@ -182,6 +182,7 @@ impl Job {
             recorder,
             programs: Vec::new(),
             job: self.variables.of(self.cgroup.path.as_deref()),
+            held_up: None,
         };
         let (_, bytes) = self.spool.finish(&trailer)?;
         Ok(bytes)

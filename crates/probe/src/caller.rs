@@ -2,8 +2,11 @@
 
 use std::os::unix::fs::MetadataExt;
 
+use rustix::thread::CapabilitySet;
+
 use crate::error::ProbeError;
 use crate::rights::Rights;
+use crate::who::Credentials;
 
 /// PROC_PID_INIT_INO of linux/proc_ns.h.
 pub(crate) const INITIAL_PID_NAMESPACE: u64 = 0xefff_fffc;
@@ -20,8 +23,9 @@ pub struct Caller {
 pub(crate) enum Recorder {
     /// This one, by its pid in its namespace. Records have pids of the initial namespace.
     Here { pid: u32, namespace: PidNamespace },
-    /// Another one, by its pid in the initial namespace. Records have pids of the namespace at this level.
-    Elsewhere { tgid: u32, pid_level: u32 },
+    /// Another one, by its pid in the initial namespace and the time of its start. Records have pids of the
+    /// namespace at this level and address.
+    Elsewhere { tgid: u32, started_ns: u64, pid_level: u32, pid_namespace: u64 },
 }
 
 /// The identity of a pid namespace.
@@ -52,13 +56,47 @@ impl Caller {
     }
 
     /// Another process records, for which this one loads the programs. They record what it may trace, and
-    /// nothing else. `tgid` is its process id in the initial pid namespace, `pid_level` the level of its own
-    /// namespace; the user and group ids are those of the initial user namespace, and `capabilities` is the
-    /// mask of those it has there.
+    /// nothing else. `tgid` is its process id in the initial pid namespace; `is_root_there` tells whether it is root
+    /// in its own user namespace.
     #[must_use]
-    pub fn other(tgid: u32, pid_level: u32, (uid, gid): (u32, u32), capabilities: u64) -> Self {
-        let rights = Rights { restricted: true, uid, gid, capabilities };
-        Self { rights, recorder: Recorder::Elsewhere { tgid, pid_level } }
+    pub fn other(tgid: u32, client: &Credentials, is_root_there: bool) -> Self {
+        // As in a recorder's own process: those of root, or those that were given to the user. Others may come
+        // from the file of the recorder.
+        let own = if is_root_there { u64::MAX } else { client.ambient };
+        let has = |any: CapabilitySet| client.effective & own & any.bits() != 0;
+        let rights = Rights {
+            restricted: true,
+            uid: client.uids[0],
+            gid: client.gids[0],
+            capabilities: client.permitted & own,
+            may_trace: has(CapabilitySet::SYS_PTRACE),
+            may_read: has(CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE),
+            user_ns: client.user_ns,
+            user_ns_level: client.user_ns_level,
+        };
+        let recorder = Recorder::Elsewhere {
+            tgid,
+            started_ns: client.started_ns,
+            pid_level: client.pid_level,
+            pid_namespace: client.pid_ns,
+        };
+        Self { rights, recorder }
+    }
+}
+
+impl Caller {
+    /// Whether it may trace all tasks of the machine.
+    #[must_use]
+    pub fn may_trace_all(&self) -> bool {
+        let Rights { may_trace, may_read, user_ns_level, .. } = self.rights;
+        may_trace && may_read && user_ns_level == 0 && self.has_all_pids()
+    }
+
+    fn has_all_pids(&self) -> bool {
+        match self.recorder {
+            Recorder::Here { namespace, .. } => namespace.inode == INITIAL_PID_NAMESPACE,
+            Recorder::Elsewhere { pid_level, .. } => pid_level == 0,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use proctrace_record::Options;
 use crate::caller::Caller;
 use crate::error::{ADVICE, ProbeError};
 use crate::hooks::{EVENTS, Need, attach};
-use crate::loader::{kernel_btf, load_object};
+use crate::loader::{OBJECT, kernel_btf, load_object};
 use crate::options::{EbpfOptions, Settings};
 use crate::rights::Rights;
 
@@ -71,7 +71,7 @@ fn kernel() -> Check {
 }
 
 fn btf() -> Check {
-    match kernel_btf() {
+    match kernel_btf(OBJECT) {
         Ok(_) => Check::good("BTF type information", "/sys/kernel/btf/vmlinux"),
         Err(error) => Check::bad(
             "BTF type information",
@@ -214,7 +214,7 @@ fn preemption() -> Check {
 }
 
 fn hooks() -> Vec<Check> {
-    let Ok(btf) = kernel_btf() else { return Vec::new() };
+    let Ok(btf) = kernel_btf(OBJECT) else { return Vec::new() };
     // The smallest rings suffice: nothing is recorded.
     let own = EbpfOptions { ring_bytes: 4096, ..EbpfOptions::default() };
     let settings = Settings { wanted: &Options::default(), ebpf: &own, cgroup: None };

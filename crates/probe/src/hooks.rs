@@ -154,7 +154,7 @@ const FUNCTION_PREFIX: &str =
 
 /// Prefixes of the names of attach targets in the kernel's types.
 pub(crate) const NAMES_ATTACHED_TO: &[&[u8]] =
-    &[b"btf_trace_", b"bpf_iter_task", FUNCTION_PREFIX.as_bytes()];
+    &[b"btf_trace_", b"bpf_iter_task", b"bpf_iter_bpf_map", FUNCTION_PREFIX.as_bytes()];
 
 /// The programs that are run by the recorder, not attached.
 pub(crate) const SAMPLE_PROGRAM: &str = "on_sample";

@@ -1,4 +1,4 @@
-//! The programs of a recording, loaded and attached, as descriptors: whoever holds these can record.
+//! The programs of a recording, loaded and attached, as descriptors.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -11,31 +11,51 @@ use proctrace_trace::Hook;
 use crate::caller::Caller;
 use crate::error::ProbeError;
 use crate::hooks::attach_all;
-use crate::loader::{kernel_btf, load_object};
+use crate::loader::{OBJECT, kernel_btf, load_object};
 use crate::options::{EbpfOptions, PIDS_MAX, Settings};
 
 /// The maps that a recorder accesses, in the order of [`Loaded::maps`].
 pub const MAPS: [&str; 6] = ["lifecycle", "lookups", "waits", "counts", "orders", "losses"];
 
-/// Descriptors of loaded and attached programs. They stay attached until all copies of the descriptors are
-/// closed; none of them gives access to anything but the records of this recording.
+/// Descriptors of loaded and attached programs, and of what they write to.
 #[derive(Debug)]
 pub struct Loaded {
+    /// What a recorder reads: with this alone, it can attach nothing.
+    pub readable: Readable,
+    /// What keeps the programs attached.
+    pub attached: Attachments,
+    /// Maps that only the programs use, and that outlive a recording only if something refers to its programs.
+    pub internal: Vec<OwnedFd>,
+    /// The map of cgroups that have jobs below them, in a recording of many jobs.
+    pub parents: Option<OwnedFd>,
+}
+
+/// What a recorder needs of loaded programs. None of these descriptors gives access to anything but the records of
+/// this recording, and the iterators work in its recorder only.
+#[derive(Debug)]
+pub struct Readable {
     /// What the programs are attached to.
     pub hooks: Vec<Hook>,
     /// The maps of [`MAPS`].
     pub maps: [OwnedFd; MAPS.len()],
-    /// By name, for their statistics.
+    /// The links of task iterators, by program name.
+    pub iterators: Vec<(String, OwnedFd)>,
+}
+
+/// What keeps programs attached: they are until all copies of these descriptors are closed. Whoever has one of a
+/// program can attach that program again, as often as it likes and without any rights (BPF_RAW_TRACEPOINT_OPEN).
+#[derive(Debug, Default)]
+pub struct Attachments {
+    /// The programs by name, for their statistics.
     pub programs: Vec<(String, OwnedFd)>,
     /// The links of programs that are attached to functions or to tracepoints by their BTF.
     pub links: Vec<OwnedFd>,
     /// The events that attach programs to classic tracepoints.
     pub tracepoints: Vec<OwnedFd>,
-    /// The links of task iterators, by program name.
-    pub iterators: Vec<(String, OwnedFd)>,
-    /// The map of cgroups that have jobs below them, in a recording of many jobs.
-    pub parents: Option<OwnedFd>,
 }
+
+/// The maps that no recorder reads.
+const INTERNAL: [&str; 2] = ["tasks", "threads"];
 
 impl Loaded {
     /// Loads the programs and attaches each to the best hook that this kernel offers. `cgroup` is the id of
@@ -50,7 +70,7 @@ impl Loaded {
         caller: &Caller,
     ) -> Result<Self, ProbeError> {
         let settings = Settings { wanted, ebpf: options, cgroup };
-        let btf = kernel_btf()?;
+        let btf = kernel_btf(OBJECT)?;
         let mut ebpf = load_object(settings, &btf, caller)?;
         ask_for_pids(&mut ebpf, &wanted.scope)?;
         let hooks = attach_all(&mut ebpf, &btf.attachable, settings)?;
@@ -66,6 +86,11 @@ impl Loaded {
             maps.push(copy(map.fd().as_fd())?);
         }
         let maps = maps.try_into().map_err(|_| missing("of these"))?;
+        let mut internal = Vec::new();
+        for name in INTERNAL {
+            let map = ebpf.map(name).and_then(map_data).ok_or_else(|| missing(name))?;
+            internal.push(copy(map.fd().as_fd())?);
+        }
         let parents = match &wanted.scope {
             Scope::Jobs(_) => {
                 let map = ebpf.map("scope_parents").and_then(map_data);
@@ -74,13 +99,11 @@ impl Loaded {
             _ => None,
         };
         let named = |(name, link): (&str, OwnedFd)| (name.to_owned(), link);
+        let iterators = hooks.iterators.into_iter().map(named).collect();
         Ok(Self {
-            hooks: hooks.list,
-            maps,
-            programs,
-            links: hooks.links,
-            tracepoints: hooks.tracepoints,
-            iterators: hooks.iterators.into_iter().map(named).collect(),
+            readable: Readable { hooks: hooks.list, maps, iterators },
+            attached: Attachments { programs, links: hooks.links, tracepoints: hooks.tracepoints },
+            internal,
             parents,
         })
     }
@@ -98,9 +121,11 @@ fn missing(name: &str) -> ProbeError {
 
 fn map_data(map: &Map) -> Option<&MapData> {
     match map {
-        Map::Array(map) | Map::RingBuf(map) | Map::PerCpuArray(map) | Map::HashMap(map) => {
-            Some(map)
-        }
+        Map::Array(map)
+        | Map::RingBuf(map)
+        | Map::PerCpuArray(map)
+        | Map::HashMap(map)
+        | Map::Unsupported(map) => Some(map),
         _ => None,
     }
 }

@@ -42,7 +42,9 @@ struct Constants {
     recorder_pidns_dev: u64,
     recorder_pidns_ino: u64,
     recorder_tgid: u32,
+    recorder_started_ns: u64,
     pid_level: u32,
+    pid_home: u64,
     wake_bytes: u64,
     ring_bytes: u64,
     block_when_full: u32,
@@ -62,6 +64,10 @@ struct Constants {
     caller_uid: u32,
     caller_gid: u32,
     caller_caps: u64,
+    caller_may_trace: u32,
+    caller_may_read: u32,
+    caller_user_ns: u64,
+    caller_user_ns_level: u32,
     empty_programs: u32,
 }
 
@@ -69,13 +75,17 @@ impl Constants {
     fn of(settings: Settings<'_>, caller: &Caller) -> Result<Self, ProbeError> {
         let Settings { wanted, ebpf, cgroup } = settings;
         let rights = caller.rights;
-        let (recorder_pid, namespace, recorder_tgid, pid_level) = match caller.recorder {
+        let (recorder_pid, namespace) = match caller.recorder {
             Recorder::Here { pid, namespace } => {
                 refuse_memory_in_namespace(wanted, namespace.inode)?;
-                (pid, namespace, 0, 0)
+                (pid, namespace)
             }
-            Recorder::Elsewhere { tgid, pid_level } => {
-                (0, PidNamespace::default(), tgid, pid_level)
+            Recorder::Elsewhere { .. } => (0, PidNamespace::default()),
+        };
+        let (recorder_tgid, recorder_started_ns, pid_level, pid_home) = match caller.recorder {
+            Recorder::Here { .. } => (0, 0, 0, 0),
+            Recorder::Elsewhere { tgid, started_ns, pid_level, pid_namespace } => {
+                (tgid, started_ns, pid_level, pid_namespace)
             }
         };
         Ok(Self {
@@ -83,7 +93,9 @@ impl Constants {
             recorder_pidns_dev: namespace.device,
             recorder_pidns_ino: namespace.inode,
             recorder_tgid,
+            recorder_started_ns,
             pid_level,
+            pid_home,
             wake_bytes: u64::from(ebpf.ring_bytes / 4),
             ring_bytes: u64::from(ebpf.ring_bytes),
             block_when_full: u32::from(ebpf.on_full == OnFull::Block),
@@ -109,6 +121,10 @@ impl Constants {
             caller_uid: rights.uid,
             caller_gid: rights.gid,
             caller_caps: rights.capabilities,
+            caller_may_trace: u32::from(rights.may_trace),
+            caller_may_read: u32::from(rights.may_read),
+            caller_user_ns: rights.user_ns,
+            caller_user_ns_level: rights.user_ns_level,
             empty_programs: u32::from(ebpf.empty_programs),
         })
     }
@@ -119,7 +135,9 @@ impl Constants {
             .override_global("recorder_pidns_dev", &self.recorder_pidns_dev, true)
             .override_global("recorder_pidns_ino", &self.recorder_pidns_ino, true)
             .override_global("recorder_tgid", &self.recorder_tgid, true)
+            .override_global("recorder_started_ns", &self.recorder_started_ns, true)
             .override_global("pid_level", &self.pid_level, true)
+            .override_global("pid_home", &self.pid_home, true)
             .override_global("wake_bytes", &self.wake_bytes, true)
             .override_global("ring_bytes", &self.ring_bytes, true)
             .override_global("block_when_full", &self.block_when_full, true)
@@ -139,6 +157,10 @@ impl Constants {
             .override_global("caller_uid", &self.caller_uid, true)
             .override_global("caller_gid", &self.caller_gid, true)
             .override_global("caller_caps", &self.caller_caps, true)
+            .override_global("caller_may_trace", &self.caller_may_trace, true)
+            .override_global("caller_may_read", &self.caller_may_read, true)
+            .override_global("caller_user_ns", &self.caller_user_ns, true)
+            .override_global("caller_user_ns_level", &self.caller_user_ns_level, true)
             .override_global("empty_programs", &self.empty_programs, true);
     }
 }
@@ -146,12 +168,13 @@ impl Constants {
 /// The kernel's type information.
 pub(crate) struct KernelBtf {
     /// The types that the programs refer to, for relocation.
-    named: Btf,
+    pub(crate) named: Btf,
     /// The ids of attach targets.
     pub(crate) attachable: Btf,
 }
 
-pub(crate) fn kernel_btf() -> Result<KernelBtf, ProbeError> {
+/// What `object`, one of our compiled BPF objects, needs of it.
+pub(crate) fn kernel_btf(object: &[u8]) -> Result<KernelBtf, ProbeError> {
     let no_btf = |error: io::Error| ProbeError::NoBtf(error.to_string());
     let mut file = File::open("/sys/kernel/btf/vmlinux").map_err(no_btf)?;
     let bytes = file.metadata().map_err(no_btf)?.len() as usize;
@@ -170,7 +193,7 @@ pub(crate) fn kernel_btf() -> Result<KernelBtf, ProbeError> {
         Btf::parse(bytes, Endianness::default())
             .map_err(|error| ProbeError::NoBtf(root_cause(&error)))
     };
-    let names = names_in_object(OBJECT);
+    let names = names_in_object(object);
     match names.and_then(|names| extract(whole, &names, NAMES_ATTACHED_TO)) {
         Some(Extracts { named, attachable }) => {
             Ok(KernelBtf { named: parse(&named)?, attachable: parse(&attachable)? })
@@ -189,6 +212,13 @@ pub(crate) fn load_object(
         return Err(ProbeError::Option(format!(
             "a ring buffer of {ring_bytes} bytes: it must be a power of two, 4096 or more"
         )));
+    }
+    if settings.ebpf.on_full == OnFull::Block && caller.rights.restricted {
+        return Err(ProbeError::Option(
+            "--on-full block makes tasks wait with preemption off, which only root and CAP_SYS_PTRACE may \
+             ask for; by ptrace it takes no privileges: --backend ptrace"
+                .into(),
+        ));
     }
     let constants = Constants::of(settings, caller)?;
     let cpus = aya::util::nr_cpus()
@@ -226,7 +256,7 @@ pub(crate) fn load_object(
 /// ms of CPU time and 8 MB (docs/decisions/0011-kernel-type-extracts.md). It does without them if
 /// the file cannot be opened, so it is called in a thread of its own that may open none. No other
 /// thread is affected, and if the filter cannot be installed, this costs only time.
-fn new_loader() -> EbpfLoader<'static> {
+pub(crate) fn new_loader() -> EbpfLoader<'static> {
     let thread = std::thread::Builder::new().name("loader".to_owned());
     let made = thread.spawn(|| {
         let _ = refuse_to_open();

@@ -16,19 +16,23 @@ use crate::caller::Caller;
 use crate::error::ProbeError;
 use crate::hooks::{ENTRY_PROGRAM, RETURN_PROGRAM};
 use crate::job_cgroups::JobCgroups;
-use crate::loaded::Loaded;
+use crate::keeper::Keeper;
+use crate::loaded::{Loaded, Readable};
 use crate::loader::cgroup_id;
 use crate::mapping::Mapping;
 use crate::options::{EbpfOptions, Settings};
-use crate::program_info::{self, ProgramStatistics};
 use crate::rights::Rights;
 use crate::ring::Ring;
 use crate::task_iterator::TaskIterator;
 
 /// The programs, loaded and attached: a source of records.
 pub struct Probe {
-    /// What was attached; empty once it is detached, but for the list.
-    pub(crate) attached: Attached,
+    /// What was attached.
+    pub(crate) hooks: Vec<Hook>,
+    /// Keeps it attached.
+    pub(crate) keeper: Box<dyn Keeper>,
+    /// The passes over all tasks, by the names of their programs.
+    pub(crate) iterators: Vec<(String, TaskIterator)>,
     pub(crate) lifecycle: Ring,
     pub(crate) lookups: Ring,
     pub(crate) waits: Ring,
@@ -39,20 +43,8 @@ pub struct Probe {
     pub(crate) options: EbpfOptions,
     /// The name of the backend.
     pub(crate) name: &'static str,
-    /// Closed when the recording is over.
-    pub(crate) _kept: Option<OwnedFd>,
     /// Runs that the kernel had skipped until the programs were detached.
     pub(crate) skipped: Option<Vec<LossCount>>,
-}
-
-/// What keeps the programs attached.
-#[derive(Debug)]
-pub(crate) struct Attached {
-    pub(crate) hooks: Vec<Hook>,
-    pub(crate) programs: Vec<(String, OwnedFd)>,
-    pub(crate) links: Vec<OwnedFd>,
-    pub(crate) tracepoints: Vec<OwnedFd>,
-    pub(crate) iterators: Vec<(String, TaskIterator)>,
 }
 
 /// The maps that the recorder accesses.
@@ -68,6 +60,8 @@ pub(crate) struct TaskCounts {
     pub(crate) born: u64,
     pub(crate) ended: u64,
     pub(crate) lost: u64,
+    pub(crate) held_up: u64,
+    pub(crate) held_up_ns: u64,
 }
 
 /// `struct orders` of recorder.bpf.h.
@@ -92,53 +86,47 @@ impl Probe {
         let caller = Caller::this_process()?;
         check_pids(wanted, caller.rights)?;
         let cgroup = wanted.cgroup.as_deref().map(cgroup_id).transpose()?;
-        let loaded = Loaded::load(wanted, options, cgroup, &caller)?;
-        let probe = Self::of(loaded, wanted, options, caller.rights, "ebpf")?;
+        let Loaded { readable, attached, parents, .. } =
+            Loaded::load(wanted, options, cgroup, &caller)?;
+        let kept: (_, Box<dyn Keeper>) = ("ebpf", Box::new(attached));
+        let mut probe = Self::of(readable, wanted, options, caller.rights, kept)?;
+        if let (Scope::Jobs(patterns), Some(parents)) = (&wanted.scope, parents) {
+            probe.jobs = Some(JobCgroups::new(patterns.clone(), map_of(parents)?)?);
+        }
         caller.rights.give_up(|| probe.maps.orders.get(&0, 0).is_ok())?;
         Ok(probe)
     }
 
     /// Records with programs that another process, named `name`, has loaded for this one, and which record
-    /// only what this one may trace. `kept` is closed when the recording is over.
+    /// only what this one may trace. It keeps them attached until its `keeper` here is dropped.
     ///
     /// # Errors
     /// When the kernel does not allow their use, which it does without privileges since Linux 6.0.
     pub fn of_other(
-        loaded: Loaded,
+        readable: Readable,
         wanted: &Options,
         options: &EbpfOptions,
-        (name, kept): (&'static str, OwnedFd),
+        (name, keeper): (&'static str, Box<dyn Keeper>),
     ) -> Result<Self, ProbeError> {
         let rights =
             Rights::of_this_process().map_err(ProbeError::system("read our capabilities"))?;
         let rights = Rights { restricted: true, ..rights };
-        let mut probe = Self::of(loaded, wanted, options, rights, name)?;
-        probe._kept = Some(kept);
+        let probe = Self::of(readable, wanted, options, rights, (name, keeper))?;
         probe.maps.orders.get(&0, 0).map_err(ProbeError::set_up("maps"))?;
         Ok(probe)
     }
 
     fn of(
-        loaded: Loaded,
+        readable: Readable,
         wanted: &Options,
         options: &EbpfOptions,
         rights: Rights,
-        name: &'static str,
+        (name, keeper): (&'static str, Box<dyn Keeper>),
     ) -> Result<Self, ProbeError> {
         let settings = Settings { wanted, ebpf: options, cgroup: None };
-        let map = |descriptor| {
-            MapData::from_fd(descriptor)
-                .and_then(Map::from_map_data)
-                .map_err(ProbeError::set_up("maps"))
-        };
+        let map = map_of;
         let ring = |map, bytes| Ring::new(map, bytes).map_err(ProbeError::set_up("rings"));
-        let [lifecycle, lookups, waits, counts, orders, losses] = loaded.maps;
-        let jobs = match (&wanted.scope, loaded.parents) {
-            (Scope::Jobs(patterns), Some(parents)) => {
-                Some(JobCgroups::new(patterns.clone(), map(parents)?)?)
-            }
-            _ => None,
-        };
+        let [lifecycle, lookups, waits, counts, orders, losses] = readable.maps;
         Ok(Self {
             lifecycle: ring(map(lifecycle)?, options.ring_bytes)?,
             lookups: ring(map(lookups)?, options.ring_bytes)?,
@@ -148,51 +136,36 @@ impl Probe {
                 orders: Array::try_from(map(orders)?).map_err(ProbeError::set_up("maps"))?,
                 losses: PerCpuArray::try_from(map(losses)?).map_err(ProbeError::set_up("maps"))?,
             },
-            attached: Attached {
-                hooks: loaded.hooks,
-                programs: loaded.programs,
-                links: loaded.links,
-                tracepoints: loaded.tracepoints,
-                iterators: loaded
-                    .iterators
-                    .into_iter()
-                    .map(|(name, link)| (name, TaskIterator { link }))
-                    .collect(),
-            },
+            hooks: readable.hooks,
+            keeper,
+            iterators: readable
+                .iterators
+                .into_iter()
+                .map(|(name, link)| (name, TaskIterator { link }))
+                .collect(),
             rights,
-            jobs,
+            jobs: None,
             options: options.clone(),
             name,
-            _kept: None,
             skipped: None,
         })
     }
 
     /// The hooks in use.
     pub fn hooks(&self) -> &[Hook] {
-        &self.attached.hooks
-    }
-
-    /// The kernel's statistics of each loaded program, sorted by name.
-    pub fn programs(&self) -> Vec<ProgramStatistics> {
-        let programs = self.attached.programs.iter();
-        let mut programs: Vec<_> = programs
-            .filter_map(|(name, program)| program_info::ask(name, program.as_fd()).ok())
-            .collect();
-        programs.sort_by(|a, b| a.program.name.cmp(&b.program.name));
-        programs
+        &self.hooks
     }
 
     /// The iterator of this program, if the recording has one.
     pub(crate) fn iterator(&self, program: &str) -> Option<&TaskIterator> {
-        let mut iterators = self.attached.iterators.iter();
+        let mut iterators = self.iterators.iter();
         iterators.find(|(name, _)| name == program).map(|(_, iterator)| iterator)
     }
 }
 
 impl std::fmt::Debug for Probe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Probe").field("hooks", &self.attached.hooks).finish_non_exhaustive()
+        f.debug_struct("Probe").field("hooks", &self.hooks).finish_non_exhaustive()
     }
 }
 
@@ -201,7 +174,13 @@ impl Maps {
         let count = |nth: usize| self.counts.position(nth * 8).load(Ordering::Acquire) as u64;
         // Read in this order, so that `born` includes every ended task.
         let ended = count(1);
-        TaskCounts { born: count(0), ended, lost: count(2) }
+        TaskCounts {
+            born: count(0),
+            ended,
+            lost: count(2),
+            held_up: count(3),
+            held_up_ns: count(4),
+        }
     }
 
     pub(crate) fn give_orders(&mut self, orders: Orders) -> Result<(), ProbeError> {
@@ -227,6 +206,10 @@ impl Maps {
         }
         Ok(losses)
     }
+}
+
+fn map_of(descriptor: OwnedFd) -> Result<Map, ProbeError> {
+    MapData::from_fd(descriptor).and_then(Map::from_map_data).map_err(ProbeError::set_up("maps"))
 }
 
 fn map_counts(map: &Map) -> io::Result<Mapping> {

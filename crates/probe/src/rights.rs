@@ -29,8 +29,16 @@ pub(crate) struct Rights {
     pub(crate) uid: u32,
     /// The real group id.
     pub(crate) gid: u32,
-    /// Bit mask of the caller's own capabilities, without those of the recorder's file.
+    /// Bit mask of the caller's own permitted capabilities, without those of the recorder's file.
     pub(crate) capabilities: u64,
+    /// Whether the caller has CAP_SYS_PTRACE in effect in its user namespace.
+    pub(crate) may_trace: bool,
+    /// Whether it has CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE there.
+    pub(crate) may_read: bool,
+    /// The address of its user namespace; 0: the initial one.
+    pub(crate) user_ns: u64,
+    /// The level of that namespace.
+    pub(crate) user_ns_level: u32,
 }
 
 impl Rights {
@@ -54,6 +62,12 @@ impl Rights {
             uid: uid.as_raw(),
             gid: gid.as_raw(),
             capabilities: own.bits(),
+            // Those who have it are not restricted.
+            may_trace: false,
+            may_read: false,
+            // BPF programs can be loaded only there.
+            user_ns: 0,
+            user_ns_level: 0,
         })
     }
 

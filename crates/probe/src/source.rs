@@ -1,12 +1,12 @@
 //! Implements the source of records with the BPF programs.
 
+use std::io;
 use std::os::fd::AsFd;
 
 use proctrace_record::{Hold, Intake, Pass, Source, SourceError, TaskCounts, Waker};
-use proctrace_trace::{Header, Knowledge, LossCount, Program, Quantity};
+use proctrace_trace::{Header, HeldUp, Knowledge, LossCount, Program, Quantity};
 use proctrace_wire::{LossReason, Stream};
 
-use crate::detach;
 use crate::error::ProbeError;
 use crate::hooks::{ADOPT_PROGRAM, SAMPLE_PROGRAM, SIGNALS, TIMES};
 use crate::object::{Orders, Probe, kind_of_program};
@@ -124,10 +124,16 @@ impl Source for Probe {
         TaskCounts { born: counts.born, ended: counts.ended }
     }
 
+    fn held_up(&mut self) -> Option<HeldUp> {
+        let counts = self.maps.task_counts();
+        (counts.held_up > 0)
+            .then_some(HeldUp { times: counts.held_up, total_ns: counts.held_up_ns })
+    }
+
     fn losses(&mut self) -> Result<Vec<LossCount>, SourceError> {
         let mut losses = self.maps.losses()?;
         let skipped = match &self.skipped {
-            None => skipped(&self.programs()).collect(),
+            None => skipped(&self.keeper.statistics().map_err(kept)?).collect(),
             Some(skipped) => skipped.clone(),
         };
         for loss in skipped {
@@ -144,15 +150,15 @@ impl Source for Probe {
     }
 
     fn detach(&mut self) -> Result<Vec<Program>, SourceError> {
-        let programs = self.programs();
+        let programs = self.keeper.detach().map_err(kept)?;
         self.skipped = Some(skipped(&programs).collect());
-        // From here on no lifecycle record can be added, and look-ups only by tasks that outlive
-        // the recording: the programs are detached or about to be, their maps remain open.
-        self.attached.links.clear();
-        self.attached.programs.clear();
-        detach::in_background(std::mem::take(&mut self.attached.tracepoints));
         Ok(programs.into_iter().map(|statistics| statistics.program).collect())
     }
+}
+
+/// The error of a keeper that has ended, and with it the recording.
+fn kept(source: io::Error) -> ProbeError {
+    ProbeError::System { what: "reach who keeps the programs attached", source }
 }
 
 impl Probe {

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use proctrace_trace::{
-    CgroupUsage, Ended, LossCount, PayloadUsage, Program, RecorderUsage, Trailer,
+    CgroupUsage, Ended, HeldUp, LossCount, PayloadUsage, Program, RecorderUsage, Trailer,
 };
 use proctrace_wire::layout::{Head, LOSS_ANY_CPU, Loss};
 use proctrace_wire::{IntoBytes, Kind, Stream};
@@ -44,6 +44,8 @@ pub struct Finished {
     pub cgroup: Option<CgroupUsage>,
     /// User and system time in nanoseconds of other processes of the source.
     pub helper_cpu_ns: (u64, u64),
+    /// Waits of tasks for the recorder.
+    pub held_up: Option<HeldUp>,
     /// The error after which records were no longer stored, if any.
     pub sink_error: Option<io::Error>,
 }
@@ -74,6 +76,7 @@ impl Finished {
             recorder,
             programs: self.programs.clone(),
             job: BTreeMap::new(),
+            held_up: self.held_up,
         }
     }
 }
@@ -90,6 +93,7 @@ impl Session<'_> {
         let cgroup = self.own_cgroup.and_then(|cgroup| cgroup.usage().ok());
         let programs = self.source.detach()?;
         let helper_cpu_ns = self.source.helper_cpu_ns();
+        let held_up = self.source.held_up();
         for _ in 0..DRAINS_AT_THE_END {
             if self.drain()? == 0 {
                 if !self.source.has_unfinished() {
@@ -112,6 +116,7 @@ impl Session<'_> {
             programs,
             cgroup,
             helper_cpu_ns,
+            held_up,
             sink_error: self.intake.error,
         })
     }

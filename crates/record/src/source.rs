@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use nix::unistd::Pid;
-use proctrace_trace::{Header, LossCount, PayloadUsage, Program};
+use proctrace_trace::{Header, HeldUp, LossCount, PayloadUsage, Program};
 
 use crate::intake::Intake;
 
@@ -116,6 +116,11 @@ pub trait Source {
     /// # Errors
     /// When they cannot be read.
     fn losses(&mut self) -> Result<Vec<LossCount>, SourceError>;
+
+    /// How long tasks have waited because buffers were nearly full; none if none has.
+    fn held_up(&mut self) -> Option<HeldUp> {
+        None
+    }
 
     /// Ends the recording: no record is created after this, except those already in progress. These
     /// are still drained, and losses still read. Returns the statistics of the source's programs in

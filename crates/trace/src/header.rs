@@ -272,6 +272,18 @@ pub struct Trailer {
     /// its recorder. See [`Header::job`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub job: BTreeMap<String, String>,
+    /// How long tasks waited for the recorder, if they were made to (`on_full`); none if they never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_up: Option<HeldUp>,
+}
+
+/// Waits of tasks for the recorder, while its buffers were nearly full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldUp {
+    /// Number of waits.
+    pub times: u64,
+    /// Their sum: part of the system time of those tasks.
+    pub total_ns: u64,
 }
 
 /// A program in the kernel.

@@ -1,0 +1,220 @@
+//! Who a process is, by the kernel's own records: its credentials and namespaces.
+//!
+//! A broker decides by these what a client may see. Most of it is in no file of /proc that a broker may read without
+//! rights over the client: two user namespaces of one user look alike in `uid_map`.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use aya::maps::{Array, MapData};
+use aya::programs::Program;
+use aya::{Ebpf, include_bytes_aligned};
+
+use crate::error::ProbeError;
+use crate::link;
+use crate::loader::{kernel_btf, new_loader};
+use crate::program_info;
+use crate::task_iterator::TaskIterator;
+
+static OBJECT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/who.bpf.o"));
+
+/// Must equal WHO_MAPS_MAX of who.h.
+const MAPS_MAX: usize = 8;
+
+/// `struct who_asked` of who.h.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct Asked {
+    tgid: u32,
+    maps: [u32; MAPS_MAX],
+    pad: u32,
+}
+
+/// `struct who_told` of who.h.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct Told {
+    permitted: u64,
+    effective: u64,
+    ambient: u64,
+    user_ns: u64,
+    pid_ns: u64,
+    cgroup: u64,
+    started_ns: u64,
+    references: i64,
+    ids: [u32; 6],
+    user_ns_level: u32,
+    owner: u32,
+    pid_level: u32,
+    found: u32,
+    maps_found: u32,
+    pad: u32,
+}
+
+// SAFETY: repr(C) structs of integers without padding: any bytes are valid, and all are initialised.
+unsafe impl aya::Pod for Asked {}
+// SAFETY: as above.
+unsafe impl aya::Pod for Told {}
+
+/// Credentials and namespaces of a process at the time of the question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Credentials {
+    /// Real, effective and saved user id, in the initial user namespace.
+    pub uids: [u32; 3],
+    /// The same of groups.
+    pub gids: [u32; 3],
+    /// Permitted capabilities in its user namespace, as a mask.
+    pub permitted: u64,
+    /// Effective ones.
+    pub effective: u64,
+    /// Ambient ones.
+    pub ambient: u64,
+    /// Level of its user namespace; 0: the initial one.
+    pub user_ns_level: u32,
+    /// The user of the initial user namespace who has created the outermost namespace that it lives in; its own
+    /// user id if it lives in none.
+    pub owner: u32,
+    /// Level of its pid namespace; 0: the initial one.
+    pub pid_level: u32,
+    /// Id of its cgroup of version 2.
+    pub cgroup: u64,
+    /// CLOCK_BOOTTIME of its start.
+    pub started_ns: u64,
+    pub(crate) user_ns: u64,
+    pub(crate) pid_ns: u64,
+}
+
+impl Credentials {
+    /// Whether it acts for one user only: a set-user-ID program would record for its caller what its owner may see.
+    #[must_use]
+    pub fn is_one_user(&self) -> bool {
+        let same = |ids: [u32; 3]| ids.iter().all(|id| *id == ids[0]);
+        same(self.uids) && same(self.gids)
+    }
+}
+
+/// The programs that answer such questions, loaded.
+pub struct TaskRecords {
+    asked: Array<MapData, Asked>,
+    told: Array<MapData, Told>,
+    tasks: TaskIterator,
+    maps: TaskIterator,
+    /// Keeps the programs.
+    _ebpf: Ebpf,
+}
+
+impl std::fmt::Debug for TaskRecords {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskRecords").finish_non_exhaustive()
+    }
+}
+
+impl TaskRecords {
+    /// Loads the programs.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn load() -> Result<Self, ProbeError> {
+        let btf = kernel_btf(OBJECT)?;
+        let mut loader = new_loader();
+        let mut ebpf = loader
+            .btf(Some(&btf.named))
+            .load(OBJECT)
+            .map_err(|error| ProbeError::Load(error.into()))?;
+        let mut link_of = |name: &'static str, visits: &str| {
+            let set_up = ProbeError::set_up("iterator");
+            let Some(Program::Iter(program)) = ebpf.program_mut(name) else {
+                return Err(set_up(aya::programs::ProgramError::UnexpectedProgramType));
+            };
+            program
+                .load(visits, &btf.attachable)
+                .map_err(|error| ProbeError::Load(error.into()))?;
+            let descriptor = program.fd().map_err(ProbeError::set_up("iterator"))?;
+            let link = link::attach_iterator(descriptor.as_fd());
+            Ok(TaskIterator { link: link.map_err(ProbeError::set_up("iterator"))? })
+        };
+        let tasks = link_of("on_who", "task")?;
+        let maps = link_of("on_map", "bpf_map")?;
+        let mut map = |name: &str| {
+            let missing = aya::maps::MapError::InvalidName { name: name.to_owned() };
+            ebpf.take_map(name).ok_or_else(|| ProbeError::set_up("maps")(missing))
+        };
+        let asked = Array::try_from(map("asked")?).map_err(ProbeError::set_up("maps"))?;
+        let told = Array::try_from(map("told")?).map_err(ProbeError::set_up("maps"))?;
+        Ok(Self { asked, told, tasks, maps, _ebpf: ebpf })
+    }
+
+    /// The process with this id in the initial pid namespace; none if there is none.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    pub fn credentials(&mut self, tgid: u32) -> Result<Option<Credentials>, ProbeError> {
+        let told = self.ask(Asked { tgid, ..Asked::default() }, |records| &records.tasks)?;
+        let [uid, euid, suid, gid, egid, sgid] = told.ids;
+        Ok((told.found == 1).then_some(Credentials {
+            uids: [uid, euid, suid],
+            gids: [gid, egid, sgid],
+            permitted: told.permitted,
+            effective: told.effective,
+            ambient: told.ambient,
+            user_ns_level: told.user_ns_level,
+            owner: told.owner,
+            pid_level: told.pid_level,
+            cgroup: told.cgroup,
+            started_ns: told.started_ns,
+            user_ns: told.user_ns,
+            pid_ns: told.pid_ns,
+        }))
+    }
+
+    /// Whether anything but `maps` themselves, one descriptor each, refers to these maps: a descriptor in another
+    /// process, memory that is mapped, a pin, or a loaded program. At most 8 are looked at.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    pub fn are_in_use(&mut self, maps: &[BorrowedFd<'_>]) -> Result<bool, ProbeError> {
+        let mut asked = Asked::default();
+        for (map, id) in maps.iter().zip(&mut asked.maps) {
+            *id = program_info::map_id(*map).map_err(ProbeError::system("ask about a map"))?;
+        }
+        let told = self.ask(asked, |records| &records.maps)?;
+        // One by the descriptor, and one by the pass, which holds the map that it visits.
+        Ok(told.references > 2 * i64::from(told.maps_found))
+    }
+
+    fn ask(
+        &mut self,
+        asked: Asked,
+        pass: impl Fn(&Self) -> &TaskIterator,
+    ) -> Result<Told, ProbeError> {
+        let maps = ProbeError::set_up;
+        self.told.set(0, Told::default(), 0).map_err(maps("maps"))?;
+        self.asked.set(0, asked, 0).map_err(maps("maps"))?;
+        pass(self).pass(&mut Vec::new())?;
+        self.told.get(&0, 0).map_err(maps("maps"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_process_is_found_with_its_ids() {
+        let mut records = TaskRecords::load().expect("the test needs root");
+        let me = records.credentials(std::process::id()).unwrap().expect("it is alive");
+        let ids = rustix::process::getuid().as_raw();
+        assert_eq!((me.uids, me.is_one_user()), ([ids; 3], true));
+        assert_eq!((me.user_ns_level, me.pid_level, me.owner), (0, 0, ids));
+        let sets = rustix::thread::capabilities(None).unwrap();
+        assert_eq!(me.permitted, sets.permitted.bits());
+        assert_eq!(me.effective, sets.effective.bits());
+        let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+        let path = own.lines().find_map(|line| line.strip_prefix("0::")).expect("version 2");
+        let directory = std::fs::metadata(format!("/sys/fs/cgroup{path}"));
+        if let Ok(directory) = directory {
+            assert_eq!(me.cgroup, directory.ino());
+        }
+        assert_eq!(records.credentials(u32::MAX).unwrap(), None);
+    }
+}
