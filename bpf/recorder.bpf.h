@@ -456,8 +456,7 @@ static __always_inline __u64 mix(__u64 hash, __u64 word)
  * millisecond, each is counted, and only an unrestricted recorder may ask for them: any user could
  * stall the machine otherwise.
  */
-#define SPINS_A_STEP 64
-#define STEPS_A_WAIT 4096 /* a spin reads the clock, 20 ns or more: at least 5 ms */
+#define SPINS_A_STEP 64 /* at each of three levels; a spin reads the clock, 20 ns or more */
 
 STEP int spin(__u64 until_ns)
 {
@@ -469,14 +468,19 @@ STEP int spin(__u64 until_ns)
 	return STEP_ON;
 }
 
+STEP int spin_on(__u64 until_ns)
+{
+	return REPEAT(SPINS_A_STEP, spin(until_ns));
+}
+
 static __always_inline __u64 patience_ns(__u64 avail)
 {
 	if (avail < ring_bytes / 2)
 		return 0;
 	if (avail < ring_bytes / 4 * 3)
-		return 50000;
+		return 100000;
 	if (avail < ring_bytes / 8 * 7)
-		return 250000;
+		return 500000;
 	return 1000000;
 }
 
@@ -493,8 +497,8 @@ static __always_inline void hold_up(void *ring)
 		return;
 	begun_ns = bpf_ktime_get_boot_ns();
 	until_ns = begun_ns + patience;
-	for (i = 0; i < STEPS_A_WAIT; i++)
-		if (spin(until_ns) == STEP_DONE ||
+	for (i = 0; i < SPINS_A_STEP; i++)
+		if (spin_on(until_ns) == STEP_DONE ||
 		    !patience_ns(bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA)))
 			break;
 	counts = get_counts();

@@ -1,7 +1,8 @@
 //! The user ids of a user namespace, as /proc/PID/uid_map tells them, which all may read.
 
-/// Whether a user id of the reader's namespace is 0 in the namespace of this map: there it is root.
-pub(crate) fn is_root_by(uid_map: &str, uid: u32) -> bool {
+/// Returns true if a user id of the reader's namespace is 0 in the namespace of this map: there it is root.
+#[must_use]
+pub fn is_root_by(uid_map: &str, uid: u32) -> bool {
     uid_map.lines().any(|line| {
         let mut numbers = line.split_whitespace().map(str::parse::<u64>);
         // The inner number, the one outside, and how many follow each other.

@@ -27,6 +27,7 @@ mod socket;
 
 pub use client::{Connection, SOCKET, request, socket_path};
 pub use error::BrokerError;
+pub use id_map::is_root_by;
 pub use limits::Limits;
 pub use protocol::{Answer, Granted, HookChoice, Request, Which};
 pub use serve::{Arguments, serve};

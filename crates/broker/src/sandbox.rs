@@ -21,6 +21,19 @@ pub(crate) enum Role {
     Keeper,
 }
 
+/// Returns an error if this process cannot load programs for others.
+pub(crate) fn check() -> Result<(), BrokerError> {
+    let own = capabilities(None).map_err(BrokerError::system("read the capabilities"))?;
+    if own.permitted.contains(NEEDED) {
+        return Ok(());
+    }
+    let why = "a broker needs root, or CAP_BPF and CAP_PERFMON: it loads programs for others";
+    Err(BrokerError::Unfit(why.to_owned()))
+}
+
+/// Files of root, in tracefs for example, are read as their owner.
+const NEEDED: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
+
 /// Drops all capabilities but those that the role takes, and all system calls but those of this service, for this
 /// process and for good.
 pub(crate) fn enter(role: Role) -> Result<(), BrokerError> {
@@ -36,18 +49,9 @@ pub(crate) fn enter(role: Role) -> Result<(), BrokerError> {
     Ok(())
 }
 
-/// CAP_BPF and CAP_PERFMON. Files of root, in tracefs for example, are read as their owner.
 fn drop_capabilities(role: Role) -> Result<(), BrokerError> {
-    let before = capabilities(None).map_err(BrokerError::system("read the capabilities"))?;
-    let needed = CapabilitySet::BPF | CapabilitySet::PERFMON;
-    if !before.permitted.contains(needed) {
-        return Err(BrokerError::Unfit(
-            "a broker needs root, or CAP_BPF and CAP_PERFMON: it loads programs for others"
-                .to_owned(),
-        ));
-    }
     let needed = match role {
-        Role::Broker => needed,
+        Role::Broker => NEEDED,
         Role::Keeper => CapabilitySet::empty(),
     };
     clear_ambient_capability_set().map_err(BrokerError::system("drop capabilities"))?;

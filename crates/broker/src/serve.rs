@@ -81,6 +81,7 @@ pub fn serve(
         return Err(BrokerError::Unfit(why.to_owned()));
     }
     let given = socket::from_systemd()?;
+    sandbox::check()?;
     raise_descriptors();
     let keeper = Keeper::start()?;
     let records = TaskRecords::load()?;
@@ -323,15 +324,12 @@ impl Service {
     }
 }
 
-/// A recording counts until its connection is closed and its recorder has ended: with the connection alone a user
-/// could close it, and keep the buffers.
+/// Waits until a recorder has closed its connection or ended. What it has passed on may still be in use.
 fn wait_for_end(connection: BorrowedFd<'_>, process: BorrowedFd<'_>) {
-    wait_for(connection, PollFlags::HUP);
-    wait_for(process, PollFlags::IN);
-}
-
-fn wait_for(descriptor: BorrowedFd<'_>, event: PollFlags) {
-    let mut polled = [PollFd::from_borrowed_fd(descriptor, event)];
+    let mut polled = [
+        PollFd::from_borrowed_fd(connection, PollFlags::empty()),
+        PollFd::from_borrowed_fd(process, PollFlags::IN),
+    ];
     while let Err(Errno::INTR) | Ok(0) = poll(&mut polled, None) {}
 }
 

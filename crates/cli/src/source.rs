@@ -95,6 +95,10 @@ impl Backend {
         if let Some(refusal) = refusal {
             say::note(&format!("{refusal:#}"));
         }
+        // Who may load programs wants to know why they do not load.
+        if !matches!(error, ProbeError::NotPermitted { .. }) {
+            say::note(&format!("without eBPF: {:#}", anyhow::Error::from(error)));
+        }
         Ok(Box::new(traced(wanted, ptrace, quiet)?))
     }
 }
@@ -125,8 +129,12 @@ fn traced(wanted: &Options, options: &PtraceOptions, quiet: bool) -> Result<Trac
     let traced = Traced::start(wanted, options)?;
     if !quiet {
         say::note(match traced.stops_at_lookups() {
-            true => "by ptrace: each process and look-up takes longer; no set-user-ID",
-            false => "by ptrace: each process takes longer; no look-ups; no set-user-ID",
+            true => {
+                "by ptrace: each process and look-up takes longer; no set-user-ID, no leak checks (LSan)"
+            }
+            false => {
+                "by ptrace: each process takes longer; no look-ups, no set-user-ID, no leak checks (LSan)"
+            }
         });
     }
     Ok(traced)

@@ -201,17 +201,45 @@ fn pid_of(child: &std::process::Child) -> Pid {
 
 #[test]
 fn a_signal_to_the_recorder_reaches_the_command() {
-    let signals =
-        [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
-    for signal in signals {
+    // All whose default ends a process, but SIGKILL and errors of the recorder's own; two are real-time signals.
+    for signal in [1, 2, 3, 5, 6, 10, 12, 13, 14, 15, 16, 24, 25, 26, 27, 29, 30, 34, 64] {
         let mut recorder = Recorder::new();
-        let child = start(&mut recorder, "echo ready; exec sleep 60");
-        kill(pid_of(&child), signal).unwrap();
+        let child = start(&mut recorder, "ulimit -c 0; echo ready; exec sleep 60");
+        // kill(1): a real-time signal is none of nix's.
+        let sent =
+            Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(128 + signal as i32));
+        assert_eq!(output.status.code(), Some(128 + signal), "{output:?}");
         assert_eq!(output.status.signal(), None);
         let events = Events::of(&recorder.trace());
-        assert_eq!(events.end_of(&events.root()["pid"])["signal"], signal as i32);
+        assert_eq!(events.end_of(&events.root()["pid"])["signal"], signal);
+    }
+}
+
+#[test]
+fn a_message_reaches_the_command_with_its_value() {
+    for backend in ["ebpf", "ptrace"] {
+        let mut recorder = Recorder::new().option(["--backend", backend]);
+        let script = "import signal, sys\nwanted = {signal.SIGUSR1, signal.SIGRTMIN + 5, signal.SIGCONT, signal.SIGWINCH}\n\
+            signal.pthread_sigmask(signal.SIG_BLOCK, wanted)\nprint('ready', flush=True)\n\
+            for _ in range(4):\n info = signal.sigwaitinfo(wanted)\n print(info.si_signo, info.si_code, flush=True)\n";
+        let child = start(&mut recorder, &format!("exec python3 -c \"{script}\""));
+        let pid = child.id().to_string();
+        let mut out = Vec::new();
+        for (number, queued) in [("10", false), ("39", true), ("28", false), ("18", false)] {
+            let value: &[&str] = if queued { &["--queue", "7"] } else { &[] };
+            let mut command = Command::new("/usr/bin/kill");
+            let sent = command.args(value).args(["-s", number, &pid]).status();
+            assert!(sent.unwrap().success());
+            out.push(if queued { format!("{number} -1") } else { format!("{number} 0") });
+        }
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let mut got: Vec<&str> = std::str::from_utf8(&output.stdout).unwrap().lines().collect();
+        got.sort_unstable();
+        out.sort_unstable();
+        assert_eq!(got, out, "{backend}");
     }
 }
 

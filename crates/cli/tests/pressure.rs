@@ -6,9 +6,9 @@ mod common;
 
 use common::{Events, Recorded, Recorder, fixture, header, proctrace, report, u64_of};
 
-/// A fork storm whose payload stops its recorder with SIGSTOP for this number of seconds. Records
+/// A fork storm whose payload stops its recorder with SIGSTOP for this time. Records
 /// are complete however much of the storm falls into them.
-fn fork_storm_under_a_stopped_recorder(options: &[&str], forks: u32, seconds: u32) -> Recorded {
+fn fork_storm_under_a_stopped_recorder(options: &[&str], forks: u32, seconds: &str) -> Recorded {
     let script = format!(
         "(sleep 0.2; kill -STOP $PPID; sleep {seconds}; kill -CONT $PPID) & {} {forks}; wait",
         fixture("fork_only").display()
@@ -52,9 +52,15 @@ fn a_stopped_recorder_loses_what_it_counts() {
 #[test]
 fn a_payload_can_be_made_to_wait_instead() {
     let options = ["--ring-size", "1MiB", "--on-full", "block"];
-    let recorded = fork_storm_under_a_stopped_recorder(&options, 20_000, 5);
+    let recorded = fork_storm_under_a_stopped_recorder(&options, 20_000, "0.5");
     let events = recorded.sound(0);
     assert_eq!(events.forks(false).len(), 20_004);
     assert_eq!(events.count("exit"), 20_005);
-    assert_eq!(header(&recorded.trace())["header"]["on_full"], "block");
+    let head = header(&recorded.trace());
+    assert_eq!(head["header"]["on_full"], "block");
+    // Each wait is bounded, and none is silent.
+    let held_up = &head["trailer"]["held_up"];
+    let (times, total_ns) = (u64_of(&held_up["times"]), u64_of(&held_up["total_ns"]));
+    assert!(times > 0 && total_ns > 0, "{held_up}");
+    assert!(recorded.stderr().contains("for the recorder"), "{}", recorded.stderr());
 }

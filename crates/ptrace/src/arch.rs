@@ -99,6 +99,7 @@ const LEAST_64_BIT: usize = 200;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Registers {
     words: [u64; 64],
+    len: usize,
     /// Of a 32-bit task.
     pub(crate) compat: bool,
 }
@@ -107,7 +108,14 @@ impl Registers {
     /// None if the task has been killed meanwhile.
     pub(crate) fn of(tid: sys::Tid) -> Option<Self> {
         let (words, len) = sys::registers(tid).ok()?;
-        Some(Self { words, compat: len < LEAST_64_BIT })
+        Some(Self { words, len, compat: len < LEAST_64_BIT })
+    }
+
+    /// Gives a task that is stopped before a system call another nth argument.
+    pub(crate) fn replace_argument(&mut self, tid: sys::Tid, n: usize, value: u64) {
+        self.words[at::ARGUMENTS[n]] = value;
+        // One that has been killed meanwhile makes no call.
+        let _ = sys::set_registers(tid, &self.words, self.len);
     }
 
     fn word_32(&self, index: usize) -> u64 {

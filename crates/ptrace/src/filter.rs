@@ -8,6 +8,7 @@ use crate::arch::{AUDIT_ARCH, LOOKUPS};
 /// Instructions of classic BPF: linux/bpf_common.h.
 const LOAD_WORD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
 /// Offsets in `struct seccomp_data`: seccomp(2).
@@ -19,6 +20,10 @@ const FIRST_ARGUMENT: u32 = 16;
 /// A filter that stops a task at the calls in `calls`, and where it changes its name or creates an
 /// io_uring, through which files are opened unseen. Everything else is allowed, as are the calls of
 /// 32-bit programs, whose numbers have other meanings.
+///
+/// It also stops where a task may be created with CLONE_UNTRACED: such a child would have the filter but no
+/// tracer, and the kernel fails the calls that the filter stops at with ENOSYS then. The flags of clone3(2)
+/// are in memory, where a filter does not see them.
 pub(crate) fn filter(calls: Misses) -> Vec<sock_filter> {
     let instruction = |code, k, jt, jf| sock_filter { code, jt, jf, k };
     let stop = instruction(RETURN, libc::SECCOMP_RET_TRACE, 0, 0);
@@ -30,12 +35,17 @@ pub(crate) fn filter(calls: Misses) -> Vec<sock_filter> {
         instruction(LOAD_WORD, NUMBER, 0, 0),
     ];
     let wanted = LOOKUPS.iter().filter(|(_, call)| calls.contains(*call)).map(|(nr, _)| *nr);
-    for number in wanted.chain([libc::SYS_io_uring_setup]) {
+    for number in wanted.chain([libc::SYS_io_uring_setup, libc::SYS_clone3]) {
         // A return for each, because a jump to a common one would have to be computed.
         filter.push(instruction(JUMP_IF_EQUAL, number as u32, 0, 1));
         filter.push(stop);
     }
     filter.extend([
+        instruction(JUMP_IF_EQUAL, libc::SYS_clone as u32, 0, 4),
+        instruction(LOAD_WORD, FIRST_ARGUMENT, 0, 0),
+        instruction(JUMP_IF_SET, libc::CLONE_UNTRACED as u32, 0, 1),
+        stop,
+        allow,
         instruction(JUMP_IF_EQUAL, libc::SYS_prctl as u32, 1, 0),
         allow,
         instruction(LOAD_WORD, FIRST_ARGUMENT, 0, 0),
@@ -60,6 +70,7 @@ mod tests {
             match code {
                 LOAD_WORD => accumulator = data[k as usize / 4],
                 JUMP_IF_EQUAL => at += usize::from(if accumulator == k { jt } else { jf }),
+                JUMP_IF_SET => at += usize::from(if accumulator & k != 0 { jt } else { jf }),
                 _ => return k,
             }
             at += 1;
@@ -79,6 +90,9 @@ mod tests {
         assert_eq!(call(libc::SYS_io_uring_setup, 0), stop);
         assert_eq!(call(libc::SYS_prctl, libc::PR_SET_NAME as u32), stop);
         assert_eq!(call(libc::SYS_prctl, libc::PR_GET_NAME as u32), allow);
+        assert_eq!(call(libc::SYS_clone, libc::SIGCHLD as u32), allow);
+        assert_eq!(call(libc::SYS_clone, (libc::CLONE_UNTRACED | libc::SIGCHLD) as u32), stop);
+        assert_eq!(call(libc::SYS_clone3, 0), stop);
         let other = verdict(&opens, [libc::SYS_openat as u32, 0x4000_0003, 0, 0, 0]);
         assert_eq!(other, allow, "of a 32-bit program");
         let all = filter(Misses::all());

@@ -22,6 +22,8 @@ pub(crate) struct Task {
     pub(crate) execs_failed: u32,
     /// The first argument of its system call, where the result overwrites it.
     pub(crate) first_argument: u64,
+    /// Where the flags of its clone3(2) are, and what they were, while they are changed.
+    pub(crate) flags_taken: Option<(u64, u64)>,
     /// Once it has begun to end.
     pub(crate) leaving: Option<Leaving>,
 }
@@ -135,6 +137,7 @@ impl Task {
             lookups_failed: 0,
             execs_failed: 0,
             first_argument: 0,
+            flags_taken: None,
             leaving: None,
         }
     }

@@ -125,6 +125,10 @@ fn supports(wanted: &Options) -> Result<(), PtraceError> {
     }
 }
 
+/// LeakSanitizer attaches to its own process by ptrace(2), which has one tracer already, and then ends the program with
+/// an error. So it is told not to look for leaks; `record` says so at its start.
+const OPTIONS: &[(&str, &str)] = &[("LSAN_OPTIONS", "detect_leaks=0")];
+
 impl Source for Traced {
     fn name(&self) -> &'static str {
         "ptrace"
@@ -163,7 +167,7 @@ impl Source for Traced {
     fn arm(&mut self) -> Result<Hold, SourceError> {
         let calls = self.settings.wanted.hooked_calls();
         let filter = if self.settings.filtered { filter(calls) } else { Vec::new() };
-        Ok(Hold::UntilSeized(Preparation { tracer: Some(self.tracer), filter }))
+        Ok(Hold::UntilSeized(Preparation { tracer: Some(self.tracer), filter, options: OPTIONS }))
     }
 
     fn seize(&mut self, root: Pid) -> Result<(), SourceError> {

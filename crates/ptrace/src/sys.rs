@@ -34,6 +34,7 @@ const PTRACE_CONT: u32 = 7;
 const PTRACE_SYSCALL: u32 = 24;
 const PTRACE_GETEVENTMSG: u32 = 0x4201;
 const PTRACE_GETREGSET: u32 = 0x4204;
+const PTRACE_SETREGSET: u32 = 0x4205;
 const PTRACE_SEIZE: u32 = 0x4206;
 const PTRACE_LISTEN: u32 = 0x4208;
 
@@ -85,6 +86,31 @@ pub(crate) fn registers(tid: Tid) -> io::Result<([u64; REGISTERS_MAX / 8], usize
     // SAFETY: the kernel writes at most iov_len bytes, and the length that it has written.
     unsafe { ptrace(PTRACE_GETREGSET, tid, GENERAL, (&raw mut vector) as usize)? };
     Ok((registers, vector.iov_len))
+}
+
+/// Sets the general registers of a stopped task to the first `len` bytes.
+pub(crate) fn set_registers(
+    tid: Tid,
+    registers: &[u64; REGISTERS_MAX / 8],
+    len: usize,
+) -> io::Result<()> {
+    let len = len.min(REGISTERS_MAX);
+    let base = registers.as_ptr().cast_mut().cast();
+    let vector = libc::iovec { iov_base: base, iov_len: len };
+    const GENERAL: usize = 1;
+    // SAFETY: the kernel reads at most iov_len bytes, which are there.
+    unsafe { ptrace(PTRACE_SETREGSET, tid, GENERAL, (&raw const vector) as usize) }
+}
+
+/// Writes to memory of a task; returns whether all of it could be written.
+pub(crate) fn write_memory(tid: Tid, address: u64, from: &[u8]) -> bool {
+    let base = from.as_ptr().cast_mut().cast();
+    let local = libc::iovec { iov_base: base, iov_len: from.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: from.len() };
+    // SAFETY: the kernel reads the local buffer; the remote address is only looked up in the other process.
+    let written =
+        unsafe { libc::process_vm_writev(tid, &raw const local, 1, &raw const remote, 1, 0) };
+    usize::try_from(written).is_ok_and(|written| written == from.len())
 }
 
 /// Reads memory of a task that may be read; returns how much could be.

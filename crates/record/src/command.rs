@@ -72,6 +72,26 @@ impl Command {
     }
 }
 
+impl Command {
+    /// Its environment with options added to the values of variables, after a colon.
+    pub(crate) fn environment_with(&self, options: &[(&str, &str)]) -> Vec<CString> {
+        let mut environment = self.environment.clone();
+        for (name, option) in options {
+            let begin = format!("{name}=");
+            let mut found = environment.iter_mut();
+            match found.find(|variable| variable.as_bytes().starts_with(begin.as_bytes())) {
+                Some(variable) => {
+                    // Of an option that is given twice, the last counts.
+                    let more = [variable.as_bytes(), b":", option.as_bytes()].concat();
+                    *variable = c_string(more);
+                }
+                None => environment.push(c_string([begin.as_bytes(), option.as_bytes()].concat())),
+            }
+        }
+        environment
+    }
+}
+
 fn c_string(mut bytes: Vec<u8>) -> CString {
     if let Some(nul) = bytes.iter().position(|byte| *byte == 0) {
         bytes.truncate(nul);
@@ -194,5 +214,9 @@ mod tests {
         let command = Command::new("/bin/x", ["a\0b"], [("N\0", "v")]);
         assert_eq!(command.arguments, [c"a".to_owned()]);
         assert_eq!(command.environment, [c"N".to_owned()]);
+        let added = command.environment_with(&[("N", "x"), ("M", "y=0")]);
+        assert_eq!(added, [c"N".to_owned(), c"N=x".to_owned(), c"M=y=0".to_owned()]);
+        let again = Command { environment: added, ..command }.environment_with(&[("M", "z")]);
+        assert_eq!(again[2], c"M=y=0:z".to_owned());
     }
 }

@@ -16,14 +16,14 @@ static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 static NOTE_PIPE: extern "C" fn() = note_pipe;
 
 extern "C" fn note_pipe() {
-    PIPE_WAS_IGNORED.store(is_ignored(Signal::SIGPIPE), Ordering::Relaxed);
+    PIPE_WAS_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
 }
 
 /// Whether this process ignores a signal.
-pub(crate) fn is_ignored(signal: Signal) -> bool {
+pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: without a new action, sigaction(2) only writes the present one to a struct that outlives the call.
-    let got = unsafe { libc::sigaction(signal as i32, ptr::null(), action.as_mut_ptr()) };
+    let got = unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) };
     // SAFETY: all zeros is a valid value, and the kernel may have filled it.
     got == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
@@ -41,7 +41,7 @@ impl Dispositions {
     pub(crate) fn at_start() -> Self {
         Self {
             ignores_pipe: PIPE_WAS_IGNORED.load(Ordering::Relaxed),
-            ignores_children: is_ignored(Signal::SIGCHLD),
+            ignores_children: is_ignored(libc::SIGCHLD),
         }
     }
 

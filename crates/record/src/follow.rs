@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
 use proctrace_trace::Ended;
 
 use crate::error::RecordError;
@@ -77,18 +76,18 @@ impl Session<'_> {
         let next = || self.signals.next().map_err(RecordError::system("read a signal"));
         while let Some(received) = next()? {
             let running = self.root.filter(|_| self.payload.is_none());
-            match (received.signal, running) {
-                (Signal::SIGCHLD, _) => {}
+            match (received.number, running) {
+                (libc::SIGCHLD, _) => {}
                 // Signals from the terminal reach the payload, too; signals sent to the recorder
                 // alone are meant for the payload. In both cases the recording ends when the
                 // payload does.
-                (_, Some(_)) if received.from_terminal => {}
-                (signal, Some(root)) => {
-                    let _ = kill(root, signal);
+                (_, Some(_)) if received.is_kernels => {}
+                (_, Some(root)) => received.pass_on(root),
+                (libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP, None) => {
+                    return Ok(true);
                 }
                 // Messages to a command that is not there, or has ended.
-                (Signal::SIGUSR1 | Signal::SIGUSR2, None) => {}
-                (_, None) => return Ok(true),
+                (_, None) => {}
             }
         }
         Ok(false)

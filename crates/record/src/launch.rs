@@ -49,7 +49,9 @@ pub(crate) fn launch(
     // Everything the child needs is created before the fork: after it, the child of a
     // multi-threaded process may not even allocate.
     let arguments = pointers(&command.arguments);
-    let environment = pointers(&command.environment);
+    let options = held.as_ref().map_or(&[][..], |held| held.preparation.options);
+    let environment = command.environment_with(options);
+    let environment = pointers(&environment);
     let shell_arguments = {
         let script = [c"/bin/sh".to_owned(), command.program.clone()];
         let rest = command.arguments.get(1..).unwrap_or_default();

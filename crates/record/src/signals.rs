@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
+use nix::unistd::Pid;
 
 use crate::dispositions::{Dispositions, dispose, is_ignored};
 
@@ -28,23 +29,89 @@ pub(crate) struct Before {
     pub(crate) dispositions: Dispositions,
 }
 
-/// Signals that are passed on to the command. Batch systems use SIGUSR1 and SIGUSR2 to ask for a checkpoint.
-const PASSED_ON: [Signal; 6] = [
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGTERM,
-    Signal::SIGHUP,
-    Signal::SIGUSR1,
-    Signal::SIGUSR2,
+/// Signals that keep their meaning for the recorder. SIGKILL and SIGSTOP cannot be passed on; SIGCHLD is about the
+/// command; those of job control stop and continue a whole process group; the others are errors of the recorder's own.
+const KEPT: [libc::c_int; 11] = [
+    libc::SIGKILL,
+    libc::SIGSTOP,
+    libc::SIGCHLD,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGSYS,
 ];
+
+/// Signals that are passed on to the command: all that can be. Batch systems let their users choose by which one a job is
+/// asked for a checkpoint (`sbatch --signal`, `scancel -s`, HTCondor's KillSig).
+fn passed_on() -> impl Iterator<Item = libc::c_int> {
+    let standard = (1..=31).filter(|number| !KEPT.contains(number));
+    // The C library keeps two of the real-time signals for itself.
+    standard.chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
+}
 
 /// A signal and its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Received {
-    pub(crate) signal: Signal,
-    /// Whether it is from the terminal, which sends it to the whole foreground process group,
-    /// including the payload.
-    pub(crate) from_terminal: bool,
+    pub(crate) number: libc::c_int,
+    /// Whether it is from the terminal, which sends it to the whole foreground process group, including the
+    /// payload, or about the recorder's own limits, timers and files.
+    pub(crate) is_kernels: bool,
+    /// The value with which it was queued: sigqueue(3).
+    value: Option<u64>,
+}
+
+impl Received {
+    /// Sends the same signal to a process.
+    pub(crate) fn pass_on(self, to: Pid) {
+        // SAFETY: a struct of integers, pointers and unions of them; zero is valid.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        match self.value {
+            Some(value) => {
+                info.si_signo = self.number;
+                info.si_code = libc::SI_QUEUE;
+                // The fields after si_code, at least 24 bytes: pid, uid, value (sigaction(2)).
+                let fields = QueuedInfo {
+                    number: self.number,
+                    error: 0,
+                    code: libc::SI_QUEUE,
+                    pad: 0,
+                    pid: i32::try_from(std::process::id()).unwrap_or(0),
+                    uid: nix::unistd::getuid().as_raw(),
+                    value,
+                };
+                // SAFETY: both are plain data, and the struct is the smaller of the two.
+                unsafe {
+                    std::ptr::from_mut(&mut info).cast::<QueuedInfo>().write(fields);
+                    libc::syscall(
+                        libc::SYS_rt_sigqueueinfo,
+                        to.as_raw(),
+                        self.number,
+                        std::ptr::from_ref(&info),
+                    );
+                }
+            }
+            // SAFETY: kill(2) takes two integers. Numbers of real-time signals are not in nix's enum.
+            None => unsafe {
+                libc::kill(to.as_raw(), self.number);
+            },
+        }
+    }
+}
+
+/// `siginfo_t` of a queued signal on 64-bit machines: include/uapi/asm-generic/siginfo.h.
+#[repr(C)]
+struct QueuedInfo {
+    number: i32,
+    error: i32,
+    code: i32,
+    pad: i32,
+    pid: i32,
+    uid: u32,
+    value: u64,
 }
 
 impl Signals {
@@ -57,10 +124,13 @@ impl Signals {
         if dispositions.ignores_children {
             dispose(Signal::SIGCHLD, false);
         }
-        let mut handled = SigSet::empty();
-        handled.add(Signal::SIGCHLD);
-        // One that is blocked arrives even if it is ignored.
-        PASSED_ON.into_iter().filter(|it| !is_ignored(*it)).for_each(|it| handled.add(it));
+        // One that is blocked arrives even if it is ignored. That of a closed pipe is ignored by Rust's runtime.
+        let is_left = |number: &libc::c_int| match *number {
+            libc::SIGPIPE => dispositions.ignores_pipe,
+            number => is_ignored(number),
+        };
+        let numbers = passed_on().filter(|number| !is_left(number)).chain([libc::SIGCHLD]);
+        let handled = set_of(numbers);
         // Threads started from here on inherit the mask.
         let mask = handled.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
@@ -76,9 +146,27 @@ impl Signals {
     /// The next signal, if one is pending.
     pub(crate) fn next(&self) -> io::Result<Option<Received>> {
         Ok(self.descriptor.read_signal()?.and_then(|info: siginfo| {
-            let signal = Signal::try_from(i32::try_from(info.ssi_signo).ok()?).ok()?;
-            Some(Received { signal, from_terminal: info.ssi_code == libc::SI_KERNEL })
+            let number = i32::try_from(info.ssi_signo).ok()?;
+            // SIGPIPE by the recorder's own writing says so.
+            let is_own = info.ssi_pid == std::process::id();
+            // A timer outlives exec(2): whoever has set it before it started the recorder means the command.
+            let is_timer = number == libc::SIGALRM;
+            let is_kernels = (info.ssi_code == libc::SI_KERNEL && !is_timer) || is_own;
+            let value = (info.ssi_code == libc::SI_QUEUE).then_some(info.ssi_ptr);
+            Some(Received { number, is_kernels, value })
         }))
+    }
+}
+
+fn set_of(numbers: impl Iterator<Item = libc::c_int>) -> SigSet {
+    // SAFETY: sigemptyset(3) initialises the set, and sigaddset(3) refuses numbers that are none.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for number in numbers {
+            libc::sigaddset(&raw mut set, number);
+        }
+        SigSet::from_sigset_t_unchecked(set)
     }
 }
 

@@ -154,6 +154,8 @@ pub struct Preparation {
     /// Just before the exec: a seccomp filter for it and its descendants, together with no_new_privs,
     /// which it needs. Empty: none.
     pub filter: Vec<libc::sock_filter>,
+    /// What is added to variables of its environment that hold options separated by colons.
+    pub options: &'static [(&'static str, &'static str)],
 }
 
 /// A descriptor that wakes the recorder.

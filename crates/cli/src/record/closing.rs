@@ -33,6 +33,13 @@ pub(super) fn tell(
         ));
         tell_kept(written);
     }
+    if let Some(held_up) = finished.held_up.filter(|_| !args.quiet) {
+        say::note(&format!(
+            "tasks waited {} for the recorder, {} in total (--on-full block)",
+            counted(held_up.times, "time", "times"),
+            time(held_up.total_ns),
+        ));
+    }
     for loss in totals(&finished.losses) {
         say::note(&loss);
     }

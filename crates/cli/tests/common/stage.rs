@@ -104,17 +104,25 @@ impl Broker {
         broker
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Waits until the log says something.
+    /// Waits until the log says something; a minute is more than anything takes.
     pub(crate) fn wait_for(&mut self, what: &str) {
-        while !self.log().contains(what) {
+        for _ in 0..12_000 {
+            if self.log().contains(what) {
+                return;
+            }
             let ended = self.process.try_wait().unwrap();
             assert!(ended.is_none(), "the broker has ended: {}", self.log());
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
+        panic!("the log never says {what:?}: {}", self.log());
     }
 
     pub(crate) fn kill(&mut self) {

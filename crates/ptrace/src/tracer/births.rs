@@ -92,7 +92,9 @@ impl Tracer<'_> {
         {
             way.may_be_elsewhere = self.sends_children_elsewhere(forker);
         }
-        sys::resume(forker, Go::On, 0);
+        // See untraced.rs.
+        let waits = self.tasks.get(&forker).is_some_and(|task| task.flags_taken.is_some());
+        sys::resume(forker, if waits { Go::ToReturn } else { Go::On }, 0);
         let (Some(child), Some(way)) = (child, way) else { return };
         if let Some(at) = self.settled.iter().position(|tid| *tid == child) {
             self.settled.swap_remove(at);

@@ -15,7 +15,7 @@ use super::Tracer;
 use crate::arch::{FIRST_ARGUMENT_IS_LOST, Registers};
 use crate::procfs::{comm_of, link};
 use crate::records::{assemble, head};
-use crate::sys::{self, Tid};
+use crate::sys::{self, Go, Tid};
 
 /// Look-ups of longer paths are recorded in full each time, as wire.h says.
 const NAMED_PATH_MAX: usize = 512;
@@ -98,20 +98,25 @@ impl Arguments {
 }
 
 impl Tracer<'_> {
-    /// A task enters a call that the filter stops at.
-    pub(super) fn enters(&mut self, tid: Tid) {
-        if FIRST_ARGUMENT_IS_LOST
-            && let Some(registers) = Registers::of(tid)
-            && let Some(task) = self.tasks.get_mut(&tid)
-        {
+    /// A task enters a call that the filter stops at; returns how far it goes.
+    pub(super) fn enters(&mut self, tid: Tid) -> Go {
+        let Some(mut registers) = Registers::of(tid) else { return Go::On };
+        if let libc::SYS_clone | libc::SYS_clone3 = registers.number() {
+            return self.creates(tid, &mut registers);
+        }
+        if FIRST_ARGUMENT_IS_LOST && let Some(task) = self.tasks.get_mut(&tid) {
             task.first_argument = registers.argument(0);
         }
+        Go::ToReturn
     }
 
     /// A task returns from such a call.
     pub(super) fn returns(&mut self, tid: Tid) {
         let Some(registers) = Registers::of(tid) else { return };
         let result = registers.result();
+        if self.gives_back_flags(tid) {
+            return;
+        }
         let Some(call) = registers.lookup() else {
             if result >= 0 {
                 self.returns_from_other(tid, &registers);

@@ -9,6 +9,7 @@ mod ends;
 mod execs;
 mod lookups;
 mod stack;
+mod untraced;
 
 use std::collections::HashMap;
 use std::io;
@@ -144,8 +145,8 @@ impl Tracer<'_> {
             libc::PTRACE_EVENT_EXEC => return self.executed(tid),
             libc::PTRACE_EVENT_EXIT => self.leaves(tid),
             libc::PTRACE_EVENT_SECCOMP => {
-                self.enters(tid);
-                return sys::resume(tid, Go::ToReturn, 0);
+                let go = self.enters(tid);
+                return sys::resume(tid, go, 0);
             }
             0 if signal == SYSCALL_STOP => self.returns(tid),
             _ => {}
