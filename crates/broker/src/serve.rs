@@ -11,6 +11,7 @@ use proctrace_probe::{Loaded, is_in_initial_pid_namespace};
 use proctrace_wire::escape::to_text;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::process::{geteuid, getuid};
 
 use crate::error::BrokerError;
 use crate::limits::{Ledger, Limits};
@@ -39,6 +40,9 @@ pub struct Arguments {
     /// Kernel memory for the buffers of a user, in MiB
     #[arg(long, value_name = "MIB", default_value_t = Limits::default().ring_bytes_per_user >> 20)]
     pub buffers_per_user: u64,
+    /// Serve without being root, by capabilities of the program's file: whoever may execute it then decides for whom
+    #[arg(long)]
+    pub allow_unprivileged: bool,
 }
 
 impl Arguments {
@@ -60,6 +64,11 @@ pub fn serve(
     arguments: &Arguments,
     log: Box<dyn Write + Send>,
 ) -> Result<std::convert::Infallible, BrokerError> {
+    // The file of a recorder may have the capabilities that loading takes. They are for the recordings of its user.
+    if !arguments.allow_unprivileged && !(getuid().is_root() && geteuid().is_root()) {
+        let why = "only root serves others; --allow-unprivileged allows it to whoever has the capabilities";
+        return Err(BrokerError::Unfit(why.to_owned()));
+    }
     if !is_in_initial_pid_namespace()? {
         let why = "a broker must run in the initial pid namespace: there it knows the pids of its clients";
         return Err(BrokerError::Unfit(why.to_owned()));

@@ -10,6 +10,7 @@ mod check;
 mod classify;
 #[cfg(feature = "analyse")]
 mod compact;
+mod confine;
 #[cfg(feature = "analyse")]
 mod diff;
 mod doctor;
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    confine::begin(&cli.command);
     // A recorder takes its buffers once.
     #[cfg(all(feature = "analyse", target_env = "gnu"))]
     if !matches!(cli.command, Command::Record(_) | Command::Broker(_)) {

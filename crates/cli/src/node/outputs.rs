@@ -1,14 +1,14 @@
 //! The traces of the jobs of a node: where they are, and what becomes of them.
 
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use proctrace_node::{Ended, JobCgroup, NodeError, Outputs, file_name};
+use proctrace_outputs::{Access, Directory, OutputError, Outputs as Writing};
 use proctrace_record::{boot_ns, unix_ns};
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::Header;
@@ -24,7 +24,7 @@ use crate::{live, say};
 
 /// A directory of traces, one for each job.
 pub(super) struct Files {
-    directory: PathBuf,
+    directory: Directory,
     /// Held as long as traces are written and summarized.
     _lock: File,
     /// What the headers of all jobs have in common.
@@ -59,14 +59,13 @@ impl Done {
 impl Files {
     /// Prepares the directory: traces can be read by their owner only, because arguments contain secrets.
     pub(super) fn create(directory: &Path, base: Header, args: &RecordArgs) -> Result<Self> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .with_context(|| format!("cannot create {}", directory.display()))?;
+        let cannot = || format!("cannot create {}", directory.display());
+        // For root alone, whoever called sudo: these are the jobs of all users.
+        let opened = Writing::of_this_process().create_directory(directory, Access::Owner);
+        let opened = opened.with_context(cannot)?;
         let lock = lock(directory)?;
         Ok(Self {
-            directory: directory.to_owned(),
+            directory: opened,
             _lock: lock,
             base,
             quiet: args.quiet,
@@ -82,7 +81,7 @@ impl Files {
         Done {
             jobs: self.jobs,
             failed: self.failed,
-            directory: self.directory,
+            directory: self.directory.path().to_owned(),
             #[cfg(feature = "analyse")]
             summarized: self.summaries.map(Summaries::finish),
         }
@@ -137,21 +136,21 @@ impl Outputs for Files {
 
     fn create(&mut self, cgroup: &JobCgroup, header: &Header) -> io::Result<(PathBuf, File)> {
         const TRIES: u64 = 100;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
         let mut nth = 0;
         loop {
             let started_unix_ns = header.started_unix_ns + nth * 1_000_000;
-            let path = self.directory.join(file_name(&cgroup.name, started_unix_ns));
-            match options.open(&path) {
+            let name = file_name(&cgroup.name, started_unix_ns);
+            match self.directory.create_new(&name, Access::Owner) {
                 Ok(file) => {
                     live::hold(&file);
-                    return Ok((path, file));
+                    return Ok((self.directory.path().join(name), file));
                 }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && nth < TRIES => {
+                Err(OutputError::Io(error))
+                    if error.kind() == io::ErrorKind::AlreadyExists && nth < TRIES =>
+                {
                     nth += 1
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
     }
