@@ -412,7 +412,7 @@ impl Directory {
     /// If it cannot be read.
     pub fn names(&self) -> Result<Vec<OsString>, OutputError> {
         let mut names = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&self.fd)? {
+        for entry in rustix::fs::Dir::new(self.readable()?)? {
             let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
             if name != "." && name != ".." {
                 names.push(name);
@@ -426,9 +426,14 @@ impl Directory {
     /// # Errors
     /// If the disk fails.
     pub fn sync(&self) -> Result<(), OutputError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        File::from(openat(&self.fd, ".", flags, Mode::empty())?).sync_all()?;
+        File::from(self.readable()?).sync_all()?;
         Ok(())
+    }
+
+    /// A descriptor by which names can be listed: the other serves for looking up only.
+    fn readable(&self) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(&self.fd, ".", flags, Mode::empty())
     }
 
     /// Who owns the directory.
