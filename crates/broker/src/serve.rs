@@ -65,7 +65,8 @@ pub fn serve(
     log: Box<dyn Write + Send>,
 ) -> Result<std::convert::Infallible, BrokerError> {
     // The file of a recorder may have the capabilities that loading takes. They are for the recordings of its user.
-    if !arguments.allow_unprivileged && !(getuid().is_root() && geteuid().is_root()) {
+    let is_root = getuid().is_root() && geteuid().is_root();
+    if !is_root && !arguments.allow_unprivileged {
         let why = "only root serves others; --allow-unprivileged allows it to whoever has the capabilities";
         return Err(BrokerError::Unfit(why.to_owned()));
     }

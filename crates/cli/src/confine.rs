@@ -52,6 +52,15 @@ pub(crate) fn begin(command: &Command) {
     }
 }
 
+/// Whether this kernel can confine readers, wholly, partially or not at all: a thread that does nothing else is.
+pub(crate) fn works() -> RulesetStatus {
+    let thread = std::thread::spawn(|| restrict(&Needs::default()));
+    match thread.join() {
+        Ok(Ok(status)) => status,
+        _ => RulesetStatus::NotEnforced,
+    }
+}
+
 /// Drops the capabilities that the program's file, or its set-user-ID bit, has given to whoever runs it.
 fn drop_borrowed() -> Result<(), rustix::io::Errno> {
     let sets = capabilities(None)?;

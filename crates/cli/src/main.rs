@@ -1,5 +1,7 @@
 //! The binary `proctrace`: parses, dispatches, and converts errors to messages and exit codes.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 #[cfg(feature = "analyse")]
 mod advise;
 mod args;

@@ -21,7 +21,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::args::RecordArgs;
 use crate::output::KEPT;
-use crate::{invoker, say};
+use crate::{invoker, say, top};
 
 /// How the recording is shown.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +66,9 @@ impl Watch {
             (false, None) => return Ok(None),
         };
         let terminal = match how {
-            How::Live => Some(terminal().context("--live needs a terminal, --progress does not")?),
+            How::Live => {
+                Some(top::terminal().context("--live needs a terminal, --progress does not")?)
+            }
             How::Lines(_) => None,
         };
         Ok(Some(Self {
@@ -211,11 +213,6 @@ impl Drop for Diverted {
         let _ = self.stdout.as_ref().map(dup2_stdout);
         let _ = self.stderr.as_ref().map(dup2_stderr);
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a terminal is no file, and nothing is created")]
-fn terminal() -> io::Result<File> {
-    File::options().read(true).write(true).open("/dev/tty")
 }
 
 fn end(child: &Child) {

@@ -529,6 +529,43 @@ fn the_summary_of_a_step_is_added_to_the_file_of_the_runner() {
     scene.assert_nothing_behind("summary");
 }
 
+#[test]
+fn what_an_ordinary_user_cannot_replace_is_told_before_the_command_runs() {
+    let scene = Scene::new().sticky();
+    let binary = binary(&scene);
+    fs::write(scene.shared("out.ptrace"), PRECIOUS).unwrap();
+    fs::set_permissions(scene.shared("out.ptrace"), fs::Permissions::from_mode(0o666)).unwrap();
+    let mut command = Command::new(&binary);
+    command.args(["record", "--backend", "ptrace", "-o", "out.ptrace", "--", "touch", "it-ran"]);
+    command.current_dir(scene.at("shared")).gid(OTHER).uid(OTHER);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{}", said(&output));
+    assert!(said(&output).contains("a file of user 0 has this name"), "{}", said(&output));
+    assert!(!scene.shared("it-ran").exists());
+    assert_eq!(fs::read_to_string(scene.shared("out.ptrace")).unwrap(), PRECIOUS);
+    assert_eq!(fs::read_dir(scene.at("shared")).unwrap().count(), 1);
+}
+
+#[test]
+fn what_the_caller_has_opened_is_written_to_as_it_is() {
+    let scene = Scene::new();
+    for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let out = scene.at("out");
+        let script = format!(
+            "echo before > {out}; {proctrace} query 'SELECT * FROM processes' {trace} -o {path} >> {out}",
+            out = out.display(),
+            proctrace = env!("CARGO_BIN_EXE_proctrace"),
+            trace = trace().display(),
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).env_remove("LD_LIBRARY_PATH");
+        let output = limited(shell);
+        assert!(output.status.success(), "{path}: {}", said(&output));
+        let text = fs::read_to_string(&out).unwrap();
+        assert!(text.starts_with("before\n") && text.contains("program"), "{path}: {text}");
+    }
+}
+
 /// A copy of the binary that the other user may run.
 fn binary(scene: &Scene) -> PathBuf {
     let copy = scene.at("proctrace");

@@ -447,8 +447,14 @@ impl Directory {
     /// What is there, if it may be replaced by a new file.
     pub(crate) fn replaceable(&self, name: &OsStr) -> Result<Option<Found>, OutputError> {
         let Some(found) = self.look(name)? else { return Ok(None) };
-        let is_foreign = self.outputs.is_root() && !self.outputs.trusts(found.uid);
+        let is_foreign = match self.outputs.is_root() {
+            true => !self.outputs.trusts(found.uid),
+            false => self.is_protected(&found)?,
+        };
         match found.kind {
+            Kind::File | Kind::Link if is_foreign && !self.outputs.is_root() => {
+                Err(OutputError::Foreign { what: found.kind.name(), uid: found.uid })
+            }
             Kind::File if is_foreign => Err(OutputError::Foreign { what: "file", uid: found.uid }),
             Kind::File => Ok(Some(found)),
             // It is not followed but replaced, for ordinary users.
@@ -456,6 +462,14 @@ impl Directory {
             Kind::Link => Err(OutputError::Link { uid: found.uid }),
             other => Err(OutputError::NoFile(other.name())),
         }
+    }
+
+    /// Whether an ordinary user cannot replace something because the directory is like /tmp (S_ISVTX). It is known
+    /// before a file is written that could not get its name.
+    fn is_protected(&self, found: &Found) -> Result<bool, OutputError> {
+        let directory = fstat(&self.fd)?;
+        let is_sticky = directory.st_mode & 0o1000 != 0;
+        Ok(is_sticky && ![found.uid, directory.st_uid].contains(&self.outputs.uid))
     }
 
     /// A new file beside a name.

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -79,9 +80,8 @@ fn apart(outputs: &Outputs, path: &Path) -> Result<(Directory, OsString), Output
     let Some(name) = path.file_name().filter(|_| !ends_in_slash) else {
         return Err(if path.as_os_str().is_empty() { Errno::NOENT } else { Errno::ISDIR }.into());
     };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = outputs.directory(parent.unwrap_or(Path::new(".")))?;
-    Ok((directory, name.to_owned()))
+    let parent = path.parent().unwrap_or(Path::new(""));
+    Ok((outputs.directory(parent)?, name.to_owned()))
 }
 
 /// Opens what was looked at. It may have been replaced since.
@@ -103,11 +103,16 @@ fn is_descriptor(path: &Path) -> bool {
         || path.parent().is_some_and(|parent| directories.contains(&parent))
 }
 
-/// What the shell has opened under a number. It is opened anew, as by any program that is given such a path.
+/// What whoever started this process has opened under a number. The standard streams are used as they are, so that
+/// what is there is not cut; others are opened anew, as by any program that is given such a path.
 #[expect(
     clippy::disallowed_methods,
     reason = "whoever started this process has opened the file, and passes it by its number"
 )]
 fn descriptor(path: &Path) -> io::Result<File> {
-    File::options().write(true).truncate(true).open(path)
+    match path.file_name().and_then(OsStr::to_str) {
+        Some("stdout" | "1") => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
+        Some("stderr" | "2") => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
+        _ => File::options().write(true).truncate(true).open(path),
+    }
 }

@@ -1,10 +1,9 @@
 //! Files that are written, for any user.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use proctrace_outputs::{Access, Outputs, Specials};
 
@@ -37,6 +36,9 @@ fn files_are_whole_or_not_there() {
     let mut added = outputs.append(&at("log"), Access::Umask, false).unwrap();
     added.write_all(b"b").unwrap();
     assert_eq!(fs::read(at("log")).unwrap(), b"ab");
+    // Paths are said as they were given.
+    let here = outputs.create(Path::new("here"), Access::Owner, Specials::Asked).unwrap();
+    assert_eq!(here.final_path(), Path::new("here"));
     for wrong in ["", ".", "out/", "none/out"] {
         assert!(outputs.create(&at(wrong), Access::Owner, Specials::Asked).is_err(), "{wrong}");
     }

@@ -1,6 +1,8 @@
 //! What each command reads, writes and starts, by its arguments.
 
-use std::path::{Path, PathBuf};
+#[cfg(feature = "analyse")]
+use std::path::Path;
+use std::path::PathBuf;
 
 use crate::args::{Command, ImportArgs, ImportLog, TopArgs};
 #[cfg(feature = "analyse")]

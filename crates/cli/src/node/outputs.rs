@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use proctrace_node::{Ended, JobCgroup, NodeError, Outputs, file_name};
-use proctrace_outputs::{Access, Directory, OutputError, Outputs as Writing};
+use proctrace_outputs::{Access, OutputError, Outputs as Writing};
 use proctrace_record::{boot_ns, unix_ns};
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::Header;
@@ -24,7 +24,7 @@ use crate::{live, say};
 
 /// A directory of traces, one for each job.
 pub(super) struct Files {
-    directory: Directory,
+    directory: PathBuf,
     /// Held as long as traces are written and summarized.
     _lock: File,
     /// What the headers of all jobs have in common.
@@ -59,13 +59,11 @@ impl Done {
 impl Files {
     /// Prepares the directory: traces can be read by their owner only, because arguments contain secrets.
     pub(super) fn create(directory: &Path, base: Header, args: &RecordArgs) -> Result<Self> {
-        let cannot = || format!("cannot create {}", directory.display());
-        // For root alone, whoever called sudo: these are the jobs of all users.
-        let opened = Writing::of_this_process().create_directory(directory, Access::Owner);
-        let opened = opened.with_context(cannot)?;
+        let made = of_root().create_directory(directory, Access::Owner);
+        made.with_context(|| format!("cannot create {}", directory.display()))?;
         let lock = lock(directory)?;
         Ok(Self {
-            directory: opened,
+            directory: directory.to_owned(),
             _lock: lock,
             base,
             quiet: args.quiet,
@@ -81,7 +79,7 @@ impl Files {
         Done {
             jobs: self.jobs,
             failed: self.failed,
-            directory: self.directory.path().to_owned(),
+            directory: self.directory,
             #[cfg(feature = "analyse")]
             summarized: self.summaries.map(Summaries::finish),
         }
@@ -136,14 +134,16 @@ impl Outputs for Files {
 
     fn create(&mut self, cgroup: &JobCgroup, header: &Header) -> io::Result<(PathBuf, File)> {
         const TRIES: u64 = 100;
+        // Opened for each job: it may be another one meanwhile, on a disk that was mounted anew.
+        let directory = of_root().directory(&self.directory)?;
         let mut nth = 0;
         loop {
             let started_unix_ns = header.started_unix_ns + nth * 1_000_000;
             let name = file_name(&cgroup.name, started_unix_ns);
-            match self.directory.create_new(&name, Access::Owner) {
+            match directory.create_new(&name, Access::Owner) {
                 Ok(file) => {
                     live::hold(&file);
-                    return Ok((self.directory.path().join(name), file));
+                    return Ok((self.directory.join(name), file));
                 }
                 Err(OutputError::Io(error))
                     if error.kind() == io::ErrorKind::AlreadyExists && nth < TRIES =>
@@ -187,6 +187,11 @@ impl Outputs for Files {
         };
         say::error(&anyhow::Error::new(error).context(what));
     }
+}
+
+/// Traces of the jobs of all users are for root alone, whoever called sudo.
+fn of_root() -> Writing {
+    Writing::of_this_process()
 }
 
 /// Two recorders with one directory would both summarize what is left in it.
