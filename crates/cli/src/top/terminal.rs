@@ -104,6 +104,12 @@ impl Drop for Held {
     }
 }
 
+/// The terminal of this session. Nothing is created.
+#[expect(clippy::disallowed_methods, reason = "a terminal is no file")]
+pub(crate) fn terminal() -> io::Result<File> {
+    File::options().read(true).write(true).open("/dev/tty")
+}
+
 #[cfg(test)]
 #[path = "../../tests/pty/mod.rs"]
 mod pty;
@@ -133,10 +139,4 @@ mod tests {
         assert_eq!(terminal.wait_restored(), 101);
         terminal.wait_for("as planned");
     }
-}
-
-/// The terminal of this session. Nothing is created.
-#[expect(clippy::disallowed_methods, reason = "a terminal is no file")]
-pub(crate) fn terminal() -> io::Result<File> {
-    File::options().read(true).write(true).open("/dev/tty")
 }
