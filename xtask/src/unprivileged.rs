@@ -27,9 +27,11 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "waits"),
     // several users
     ("proctrace", "broker"),
+    ("proctrace", "planted"),
     ("proctrace", "rights"),
     ("proctrace", "rights_races"),
     ("proctrace", "withheld"),
+    ("proctrace-outputs", "planted"),
     // a Python package index
     ("proctrace", "pythia8"),
     ("proctrace-gate", "readers"),

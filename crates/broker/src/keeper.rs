@@ -151,6 +151,7 @@ fn run(broker: OwnedFd) -> Result<(), BrokerError> {
 /// Keeps none of the broker's descriptors, its terminal and its signals.
 fn leave(broker: &OwnedFd) -> Result<(), BrokerError> {
     use std::os::fd::AsRawFd;
+    #[expect(clippy::disallowed_methods, reason = "it is a device")]
     let null = std::fs::File::options()
         .read(true)
         .write(true)

@@ -9,6 +9,7 @@
 //! * [`request`]: the client.
 //! * [`serve`]: the service.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![expect(unsafe_code, reason = "a socket option that no crate wraps; it says why it is sound")]
 
 mod cgroup;

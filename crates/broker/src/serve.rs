@@ -11,7 +11,7 @@ use proctrace_probe::{Loaded, TaskRecords, is_in_initial_pid_namespace};
 use proctrace_wire::escape::to_text;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit, geteuid, getuid, setrlimit};
 
 use crate::error::BrokerError;
 use crate::keeper::Keeper;
@@ -55,6 +55,9 @@ pub struct Arguments {
     /// Kernel memory for the buffers of a user, in MiB
     #[arg(long, value_name = "MIB", default_value_t = Limits::default().ring_bytes_per_user >> 20)]
     pub buffers_per_user: u64,
+    /// Serve without being root, by capabilities of the program's file: whoever may execute it then decides for whom
+    #[arg(long)]
+    pub allow_unprivileged: bool,
 }
 
 impl Arguments {
@@ -76,6 +79,12 @@ pub fn serve(
     arguments: &Arguments,
     log: Box<dyn Write + Send>,
 ) -> Result<std::convert::Infallible, BrokerError> {
+    // The file of a recorder may have the capabilities that loading takes. They are for the recordings of its user.
+    let is_root = getuid().is_root() && geteuid().is_root();
+    if !is_root && !arguments.allow_unprivileged {
+        let why = "only root serves others; --allow-unprivileged allows it to whoever has the capabilities";
+        return Err(BrokerError::Unfit(why.to_owned()));
+    }
     if !is_in_initial_pid_namespace()? {
         let why = "a broker must run in the initial pid namespace: there it knows the pids of its clients";
         return Err(BrokerError::Unfit(why.to_owned()));

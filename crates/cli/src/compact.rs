@@ -8,14 +8,14 @@ use proctrace_report::number::{bytes, count, counted};
 
 use crate::args::CompactArgs;
 use crate::exit_code::Misuse;
-use crate::say;
+use crate::{invoker, say};
 
 pub(crate) fn run(args: &CompactArgs) -> Result<ExitCode> {
     let directory = &args.directory;
     if !directory.is_dir() {
         bail!(Misuse(format!("{} is no directory", directory.display())));
     }
-    let done = compact(directory, &args.layout)?;
+    let done = compact(directory, &args.layout, &invoker::outputs())?;
     say::note(&format!(
         "{} put together in {} ({} rows, {})",
         counted(done.files, "file", "files"),

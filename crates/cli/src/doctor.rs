@@ -5,16 +5,18 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::Result;
+use landlock::RulesetStatus;
 use proctrace_probe::doctor::{Check, Verdict, examine};
 use proctrace_ptrace::may_trace;
 use proctrace_report::wrap;
 
-use crate::exit_code;
+use crate::{confine, exit_code};
 
 const WIDTH: usize = 80;
 
 pub(crate) fn run() -> Result<ExitCode> {
-    let checks = examine();
+    let mut checks = examine();
+    checks.push(readers());
     let mut out = stdout().lock();
     for check in &checks {
         out.write_all(lines(check).as_bytes())?;
@@ -35,6 +37,21 @@ pub(crate) fn run() -> Result<ExitCode> {
     writeln!(out, "\n{says}")?;
     // The status says whether everything can be recorded.
     Ok(if usable { ExitCode::SUCCESS } else { exit_code::FAILED.into() })
+}
+
+/// What commands that read a trace can still do.
+fn readers() -> Check {
+    let (verdict, found) = match confine::works() {
+        RulesetStatus::FullyEnforced => {
+            (Verdict::Good, "confined by Landlock to the files they are given")
+        }
+        RulesetStatus::PartiallyEnforced => (
+            Verdict::Good,
+            "confined to the files they are given; this kernel's Landlock has no rules for networks and signals",
+        ),
+        RulesetStatus::NotEnforced => (Verdict::Note, "not confined: this kernel has no Landlock"),
+    };
+    Check { name: "readers of traces", verdict, found: found.to_owned(), advice: None }
 }
 
 /// A check in 80 columns. What is to be done has more room, for commands that are to be copied.

@@ -4,19 +4,20 @@ mod prmon;
 mod viewer;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use proctrace_analysis::{AnalysisError, Batch, Columnar, ColumnarFile, TableSchema, batches};
+use proctrace_outputs::{Access, Directory, NewFile};
 use proctrace_report::number::{bytes, count, counted};
 use proctrace_report::{rows_csv, rows_csv_names, rows_ndjson};
 
 use crate::args::{ExportArgs, TablesFormat};
-use crate::query::{names, private, without_repetitions};
-use crate::{check, rules, say};
+use crate::query::{names, without_repetitions};
+use crate::{check, invoker, rules, say};
 
 pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
     if let Some(format) = viewer::format_of(args)? {
@@ -27,11 +28,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
     let Some(format) = Format::of(args.format) else {
         return prmon::write(&args.output, &traces, &args.rules);
     };
-    let mut export = Export::new(&args.output, format);
+    let mut export = Export::new(format);
     for (trace, name) in traces.iter().zip(names(&traces)) {
         let recording = rules::load(trace, &args.rules)?;
-        fs::create_dir_all(&args.output)
-            .with_context(|| format!("cannot create {}", args.output.display()))?;
+        export.create_directory(&args.output)?;
         check::warn(trace, &recording);
         batches(&recording, trace, &name, |table, batch| export.add(table, batch))
             .map_err(|Failed(error)| error)?;
@@ -92,33 +92,18 @@ impl From<anyhow::Error> for Failed {
 }
 
 /// The files being written.
-struct Export<'a> {
-    directory: &'a Path,
+struct Export {
+    /// Once there is something to write.
+    directory: Option<Directory>,
     format: Format,
     files: BTreeMap<&'static str, TableFile>,
 }
 
-/// The file of one table. It is renamed to its final name when it is complete.
+/// The file of one table. It gets its name when it is complete.
 struct TableFile {
-    path: PathBuf,
-    part: Part,
+    new: NewFile,
     rows: u64,
     body: Body,
-}
-
-/// An incomplete file. A failure removes it, as it would be unreadable.
-struct Part {
-    path: PathBuf,
-    whole: bool,
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if !self.whole {
-            // The cause of the failure has been reported already.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
 }
 
 enum Body {
@@ -127,20 +112,30 @@ enum Body {
     Ndjson(BufWriter<File>),
 }
 
-impl<'a> Export<'a> {
-    fn new(directory: &'a Path, format: Format) -> Self {
-        Self { directory, format, files: BTreeMap::new() }
+impl Export {
+    fn new(format: Format) -> Self {
+        Self { directory: None, format, files: BTreeMap::new() }
+    }
+
+    fn create_directory(&mut self, path: &Path) -> Result<()> {
+        if self.directory.is_none() {
+            let directory = invoker::outputs().create_directory(path, Access::Umask);
+            let cannot = || format!("cannot create {}", path.display());
+            self.directory = Some(directory.with_context(cannot)?);
+        }
+        Ok(())
     }
 
     fn add(&mut self, table: &'static TableSchema, batch: Batch) -> Result<(), Failed> {
         let file = match self.files.get_mut(table.name) {
             Some(file) => file,
             None => {
-                let file = TableFile::begin(self.directory, self.format, table, &batch)?;
+                let directory = self.directory.as_ref().context("there is no directory")?;
+                let file = TableFile::begin(directory, self.format, table, &batch)?;
                 self.files.entry(table.name).or_insert(file)
             }
         };
-        let context = || format!("cannot write {}", file.part.path.display());
+        let context = || format!("cannot write {}", file.new.final_path().display());
         file.rows += batch.height() as u64;
         match &mut file.body {
             Body::Columnar(body) => body.write(batch).with_context(context)?,
@@ -153,19 +148,19 @@ impl<'a> Export<'a> {
     /// Completes all files; returns their number, rows and bytes.
     fn finish(self) -> Result<(u64, u64, u64)> {
         let (mut tables, mut rows, mut written) = (0, 0, 0);
-        for mut file in self.files.into_values() {
-            let context = || format!("cannot write {}", file.path.display());
-            match file.body {
+        for TableFile { new, rows: of_table, body } in self.files.into_values() {
+            let path = new.final_path().to_owned();
+            let context = || format!("cannot write {}", path.display());
+            match body {
                 Body::Columnar(body) => body.finish().with_context(context)?,
                 Body::Csv(mut body) | Body::Ndjson(mut body) => {
                     body.flush().with_context(context)?;
                 }
             }
-            fs::rename(&file.part.path, &file.path).with_context(context)?;
-            file.part.whole = true;
+            written += new.file().metadata().with_context(context)?.len();
+            new.commit().with_context(context)?;
             tables += 1;
-            rows += file.rows;
-            written += fs::metadata(&file.path).with_context(context)?.len();
+            rows += of_table;
         }
         Ok((tables, rows, written))
     }
@@ -173,17 +168,16 @@ impl<'a> Export<'a> {
 
 impl TableFile {
     fn begin(
-        directory: &Path,
+        directory: &Directory,
         format: Format,
         table: &TableSchema,
         like: &Batch,
     ) -> Result<Self, Failed> {
         let ending = format.ending();
-        let path = directory.join(format!("{}.{ending}", table.name));
-        let part =
-            Part { path: directory.join(format!(".{}.{ending}.part", table.name)), whole: false };
-        let context = || format!("cannot write {}", part.path.display());
-        let mut out = BufWriter::new(private(&part.path).with_context(context)?);
+        let name = format!("{}.{ending}", table.name);
+        let context = || format!("cannot write {}", directory.path().join(&name).display());
+        let new = directory.create(&name, Access::Owner).with_context(context)?;
+        let mut out = BufWriter::new(new.writer().with_context(context)?);
         let body = match format {
             Format::Columnar(columnar) => {
                 Body::Columnar(Box::new(ColumnarFile::begin(out, columnar, table, like)?))
@@ -194,6 +188,6 @@ impl TableFile {
             }
             Format::Ndjson => Body::Ndjson(out),
         };
-        Ok(Self { path, part, rows: 0, body })
+        Ok(Self { new, rows: 0, body })
     }
 }

@@ -2,7 +2,7 @@
 
 mod run;
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,12 +13,16 @@ use proctrace_findings::Advised;
 use proctrace_gate::{
     Budget, Code, Inconclusive, Options, Report, RunMetrics, explain, gate, init, render,
 };
+use proctrace_outputs::Access;
 
 use crate::args::{Annotations, GateAction, GateArgs, GateOptions, RulesArgs};
-use crate::{exit_code, print, rules, runs, say, whole};
+use crate::{exit_code, invoker, print, rules, runs, say, whole};
 
 /// The default budget file.
-const DEFAULT_BUDGET: &str = "gate.toml";
+pub(crate) const DEFAULT_BUDGET: &str = "gate.toml";
+
+/// The variable that names the file of a step, on GitHub Actions.
+const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// Advice that gains less is left out, as by `proctrace advise`.
 const MIN_PERCENT: f64 = 1.0;
@@ -134,13 +138,12 @@ fn write_reports(args: &GateOptions, report: &Report) -> Result<()> {
         write(path, &report.to_json()?)?;
     }
     if let Some(path) = &args.markdown {
-        // $GITHUB_STEP_SUMMARY is shared by all commands of a step.
-        OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(render::markdown(report).as_bytes()))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        // $GITHUB_STEP_SUMMARY is shared by all commands of a step, and is not root's in a container.
+        let is_of_runner = std::env::var_os(STEP_SUMMARY).is_some_and(|it| it == **path);
+        let context = || format!("cannot write {}", path.display());
+        let file = invoker::outputs().append(path, Access::Umask, is_of_runner);
+        let mut file = file.with_context(context)?;
+        file.write_all(render::markdown(report).as_bytes()).with_context(context)?;
     }
     Ok(())
 }

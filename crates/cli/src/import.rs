@@ -1,6 +1,6 @@
 //! `proctrace import`: logs of other tools become recordings.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, stdin};
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,8 +13,8 @@ use proctrace_trace::{Reader, Spool, Writer};
 use proctrace_wire::Frames;
 
 use crate::args::{ImportArgs, ImportLog, ImportOutput};
-use crate::output::{Output, create_beside};
-use crate::say;
+use crate::output::Output;
+use crate::{invoker, say};
 
 /// What is read of a log to find out whether its lines have pids.
 const BEGINNING: u64 = 1 << 16;
@@ -87,8 +87,8 @@ fn import(
 ) -> Result<ExitCode> {
     let path = &output.output;
     let cannot = || format!("cannot write {}", path.display());
-    let (file, beside) = create_beside(path).with_context(cannot)?;
-    fs::remove_file(&beside).with_context(cannot)?;
+    let outputs = invoker::outputs();
+    let file = outputs.unnamed_beside(path).with_context(cannot)?;
     let provisional = proctrace_import::blank("import", "pids", 0);
     let writer = Writer::new(file, &provisional).with_context(cannot)?;
     let mut spool = Spool::new(writer).with_context(cannot)?;
@@ -98,7 +98,7 @@ fn import(
     let (mut unnamed, _) = spool.finish(&imported.trailer).with_context(cannot)?;
     unnamed.rewind().with_context(cannot)?;
     let mut records = Reader::new(BufReader::new(unnamed), "imported records")?;
-    let mut out = Output::create(path, None, &imported.header)?;
+    let mut out = Output::create(path, &outputs, &imported.header)?;
     while let Some(block) = records.next_block_where(|_| true) {
         for frame in Frames::new(&block.bytes) {
             let frame = frame?;

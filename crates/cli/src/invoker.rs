@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use anyhow::{Context, Result, bail};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
+use proctrace_outputs::{Outputs, Owner};
 use proctrace_record::Identity;
 
 /// A user other than the recorder's.
@@ -30,18 +31,7 @@ pub(crate) fn find(wanted: Option<&str>) -> Result<Option<Invoker>> {
         }
         return Ok(Some(Invoker { identity: identity(&user), environment: None }));
     }
-    // These variables can be trusted only as root, where sudo set them; anyone else could have
-    // forged them.
-    if !(nix::unistd::geteuid().is_root() && nix::unistd::getuid().is_root()) {
-        return Ok(None);
-    }
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
-    let (Some(uid), Some(gid)) = (number("SUDO_UID"), number("SUDO_GID")) else {
-        return Ok(None);
-    };
-    if uid == 0 {
-        return Ok(None);
-    }
+    let Some(Owner { uid, gid }) = of_sudo() else { return Ok(None) };
     let identity = match User::from_uid(Uid::from_raw(uid)) {
         Ok(Some(user)) => identity(&user),
         _ => Identity {
@@ -51,6 +41,34 @@ pub(crate) fn find(wanted: Option<&str>) -> Result<Option<Invoker>> {
         },
     };
     Ok(Some(Invoker { identity, environment: sudos_environment() }))
+}
+
+/// The user who called sudo; None if it was root, or if there is no sudo.
+fn of_sudo() -> Option<Owner> {
+    // These variables can be trusted only as root, where sudo set them; anyone else could have
+    // forged them.
+    if !(nix::unistd::geteuid().is_root() && nix::unistd::getuid().is_root()) {
+        return None;
+    }
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
+    (uid != 0).then_some(Owner { uid, gid })
+}
+
+/// How files are written that somebody asks for: under sudo they belong to the user who called it.
+pub(crate) fn outputs() -> Outputs {
+    let own = Outputs::of_this_process();
+    of_sudo().map_or(own.clone(), |owner| own.owned_by(owner))
+}
+
+/// The same for files of a user who may be another one; None: of our own user.
+pub(crate) fn outputs_for(identity: Option<&Identity>) -> Outputs {
+    let own = Outputs::of_this_process();
+    let own = of_sudo().map_or(own.clone(), |owner| own.trusting(owner.uid));
+    match identity {
+        Some(user) => own.owned_by(Owner { uid: user.uid.as_raw(), gid: user.gid.as_raw() }),
+        None => own,
+    }
 }
 
 fn identity(user: &User) -> Identity {

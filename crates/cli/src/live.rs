@@ -32,8 +32,12 @@ pub(crate) fn is_held(path: &Path) -> bool {
     if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return false;
     }
-    let options = || OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    options().is_ok_and(|file| is_written(&file))
+    open(path).is_ok_and(|file| is_written(&file))
+}
+
+#[expect(clippy::disallowed_methods, reason = "it is opened for reading")]
+fn open(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
 
 /// The same of an open file, whatever its name is by now.

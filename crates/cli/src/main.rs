@@ -1,5 +1,7 @@
 //! The binary `proctrace`: parses, dispatches, and converts errors to messages and exit codes.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 #[cfg(feature = "analyse")]
 mod advise;
 mod args;
@@ -10,6 +12,7 @@ mod check;
 mod classify;
 #[cfg(feature = "analyse")]
 mod compact;
+mod confine;
 #[cfg(feature = "analyse")]
 mod diff;
 mod doctor;
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    confine::begin(&cli.command);
     // A recorder takes its buffers once.
     #[cfg(all(feature = "analyse", target_env = "gnu"))]
     if !matches!(cli.command, Command::Record(_) | Command::Broker(_)) {

@@ -7,8 +7,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_complete::Shell;
+use clap_mangen::Man;
+use proctrace_outputs::{Access, Directory};
 
 use crate::args::Cli;
+use crate::invoker;
 
 pub(crate) fn completions(shell: Shell) -> Result<ExitCode> {
     let mut script = Vec::new();
@@ -18,7 +21,21 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode> {
 }
 
 pub(crate) fn pages(directory: &Path) -> Result<ExitCode> {
-    clap_mangen::generate_to(Cli::command(), directory)
-        .with_context(|| format!("cannot write to {}", directory.display()))?;
+    let context = || format!("cannot write to {}", directory.display());
+    let directory = invoker::outputs().directory(directory).with_context(context)?;
+    let mut cli = Cli::command().disable_help_subcommand(true);
+    cli.build();
+    page(cli, &directory).with_context(context)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page of a command, and those of its subcommands.
+fn page(command: clap::Command, directory: &Directory) -> Result<()> {
+    for subcommand in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        page(subcommand.clone(), directory)?;
+    }
+    let man = Man::new(command);
+    let mut text = Vec::new();
+    man.render(&mut text)?;
+    Ok(directory.write(man.get_filename(), Access::Umask, &text)?)
 }

@@ -1,9 +1,8 @@
 //! `proctrace query`: SQL over the tables of recordings.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Read, Write, stdin, stdout};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,7 +14,7 @@ use proctrace_trace::MAGIC;
 
 use crate::args::{DEFAULT_TRACE, QueryArgs, RowsFormat};
 use crate::exit_code::Misuse;
-use crate::{check, print, rules};
+use crate::{check, print, rules, whole};
 
 /// Number of rows converted to text at a time.
 const ROWS_AT_A_TIME: usize = 1 << 14;
@@ -42,9 +41,9 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
     match &args.output {
         Some(path) => {
             let context = || format!("cannot write {}", path.display());
-            let mut out = BufWriter::new(private(path).with_context(context)?);
+            let mut out = whole::private(path)?;
             put(&answer, format, print::style(None), &mut out)
-                .and_then(|()| Ok(out.flush()?))
+                .and_then(|()| whole::commit(out))
                 .with_context(context)?;
         }
         None => {
@@ -57,17 +56,13 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Creates a file readable only by its owner, like a trace: arguments and environments contain
-/// secrets.
-pub(crate) fn private(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
-}
-
 /// Refuses to overwrite a recording that was named as the output by mistake.
 pub(crate) fn refuse_traces(path: &Path) -> Result<()> {
     let mut magic = [0; MAGIC.len()];
-    let is_trace = File::open(path)
-        .is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic == MAGIC);
+    // Opening a pipe would wait for a writer.
+    let is_trace = path.is_file()
+        && File::open(path)
+            .is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && magic == MAGIC);
     if is_trace {
         bail!(Misuse(format!("{} is a recording, and would be overwritten", path.display())));
     }

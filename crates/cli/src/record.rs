@@ -131,7 +131,7 @@ impl Job<'_> {
             job: self.batch_job.clone(),
             ..header(self.arguments, self.options, &*source)?
         };
-        let mut output = Output::create(self.output, self.owner, &header)?
+        let mut output = Output::create(self.output, &invoker::outputs_for(self.owner), &header)?
             .announced(self.announced)
             .quiet(self.quiet)
             .watched(watch, self.output)?;

@@ -59,7 +59,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         say::note(&format!("Gantt chart written to {}", path.display()));
     }
     if let Some(path) = &args.html {
-        html::write(path, &args.trace, &analysis, &recording, &options)?;
+        let begin = || whole::private(path);
+        html::write(path, begin, &args.trace, &analysis, &recording, &options)?;
         say::note(&format!("page written to {}", path.display()));
         if args.out.is_none() {
             return Ok(ExitCode::SUCCESS);
@@ -67,8 +68,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     }
     if let Some(path) = &args.out {
         let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
-        directory::write(path, &analysis, &options, chart)?;
-        html::write(&path.join(directory::PAGE), &args.trace, &analysis, &recording, &options)?;
+        let place = directory::write(path, &analysis, &options, chart)?;
+        let page = path.join(directory::PAGE);
+        let begin = || place.begin_page();
+        html::write(&page, begin, &args.trace, &analysis, &recording, &options)?;
         say::note(&format!("report written to {}; start with index.md", path.display()));
         return Ok(ExitCode::SUCCESS);
     }

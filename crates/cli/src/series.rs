@@ -95,6 +95,11 @@ fn named(args: &SeriesArgs) -> Result<Vec<Named>> {
     Ok(all)
 }
 
+/// The files of all recordings; none if the arguments are wrong, which is reported elsewhere.
+pub(crate) fn paths(args: &SeriesArgs) -> Vec<PathBuf> {
+    named(args).unwrap_or_default().into_iter().map(|run| run.path).collect()
+}
+
 /// Parses FILE or FILE=N; an existing file of the full name has precedence.
 fn path_and_workers(run: &str) -> Result<(PathBuf, Option<u64>)> {
     if let Some((path, workers)) = run.rsplit_once('=')

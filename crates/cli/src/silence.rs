@@ -25,13 +25,7 @@ impl Silence {
     pub(crate) fn begin(instead: Instead) -> Result<Self> {
         let keep = |fd| rustix::io::fcntl_dupfd_cloexec(fd, 3).context("cannot copy a descriptor");
         let silence = Self { input: keep(stdio::stdin())?, output: keep(stdio::stdout())? };
-        let open = |writing: bool| {
-            File::options()
-                .read(!writing)
-                .write(writing)
-                .open("/dev/null")
-                .context("cannot open /dev/null")
-        };
+        let open = |writing: bool| null(writing).context("cannot open /dev/null");
         stdio::dup2_stdin(open(false)?).context("cannot redirect standard input")?;
         match instead {
             Instead::Discarded => stdio::dup2_stdout(open(true)?),
@@ -40,6 +34,11 @@ impl Silence {
         .context("cannot redirect standard output")?;
         Ok(silence)
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a device, and nothing is created")]
+fn null(writing: bool) -> std::io::Result<File> {
+    File::options().read(!writing).write(writing).open("/dev/null")
 }
 
 impl Drop for Silence {

@@ -11,7 +11,7 @@ use proctrace_report::number::{bytes, counted};
 use crate::args::{AboutArgs, RecordSummaryArgs, SummarizeArgs};
 use crate::exit_code::Misuse;
 use crate::query::without_repetitions;
-use crate::{check, rules, say};
+use crate::{check, invoker, rules, say};
 
 pub(crate) fn run(args: &SummarizeArgs) -> Result<ExitCode> {
     let about = about(&args.about)?;
@@ -63,7 +63,7 @@ fn write(
     args: &AboutArgs,
 ) -> Result<Vec<(std::path::PathBuf, usize)>> {
     let summary = summarize(recording, trace, about)?;
-    let written = args.layout.write(directory, &summary);
+    let written = args.layout.write(directory, &summary, &invoker::outputs());
     written.with_context(|| format!("cannot write below {}", directory.display()))
 }
 

@@ -3,25 +3,25 @@
 //!
 //! It is `proctrace top` with the trace that is being written: the recorder only starts it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, stderr, stdin, stdout};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{OpenOptionsExt, fchown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use nix::libc;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
+use proctrace_outputs::{Access, OutputError, Outputs, Specials};
 use proctrace_record::Identity;
 use proctrace_report::number::bytes;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::args::RecordArgs;
-use crate::say;
+use crate::output::KEPT;
+use crate::{invoker, say, top};
 
 /// How the recording is shown.
 #[derive(Debug, Clone, Copy)]
@@ -66,13 +66,9 @@ impl Watch {
             (false, None) => return Ok(None),
         };
         let terminal = match how {
-            How::Live => Some(
-                OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .open("/dev/tty")
-                    .context("--live needs a terminal, --progress does not")?,
-            ),
+            How::Live => {
+                Some(top::terminal().context("--live needs a terminal, --progress does not")?)
+            }
             How::Lines(_) => None,
         };
         Ok(Some(Self {
@@ -109,7 +105,8 @@ impl Watch {
         let file = match to_file {
             true => {
                 let context = || format!("cannot write {}", path.display());
-                let file = create(&path, self.owner.as_ref()).with_context(context)?;
+                let file = create(&path, &invoker::outputs_for(self.owner.as_ref()))
+                    .with_context(context)?;
                 self.output = Some(path);
                 Some(file)
             }
@@ -226,20 +223,13 @@ fn end(child: &Child) {
 
 /// A new file; an earlier one of this name gets the ending ".old". As the trace, it is readable by
 /// its owner only.
-fn create(path: &Path, owner: Option<&Identity>) -> io::Result<File> {
-    if fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0) {
-        fs::rename(path, with_ending(path, ".old"))?;
-    }
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(0o600);
-    // A link planted by another user would lead root elsewhere.
-    options.custom_flags(libc::O_NOFOLLOW);
-    let file = options.open(path)?;
-    file.set_len(0)?;
-    if let Some(owner) = owner {
-        fchown(&file, Some(owner.uid.as_raw()), Some(owner.gid.as_raw()))?;
-    }
-    Ok(file)
+fn create(path: &Path, outputs: &Outputs) -> Result<File, OutputError> {
+    let mut file = outputs.create(path, Access::Owner, Specials::Refused)?;
+    file.keep_earlier(KEPT)?;
+    // The command and its descendants may write by descriptors of their own.
+    file.append_only()?;
+    file.publish()?;
+    Ok(file.writer()?)
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {

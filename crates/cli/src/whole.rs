@@ -1,27 +1,35 @@
 //! Files that are written whole or not at all.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use proctrace_outputs::{Access, NewFile, Specials};
 use proctrace_report::PictureFormat;
 
 use crate::exit_code::Misuse;
+use crate::invoker;
 
-/// Writes a file; on a full disk, what was written of it is removed.
+/// Writes a file that the user has named, readable as the umask says.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let context = || format!("cannot write {}", path.display());
-    let mut file = File::create(path).with_context(context)?;
-    file.write_all(bytes).inspect_err(|_| discard(path)).with_context(context)
+    invoker::outputs()
+        .write(path, Access::Umask, Specials::Asked, bytes)
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Removes what was written of a file, but nothing that is no file, such as /dev/full.
-pub(crate) fn discard(path: &Path) {
-    if fs::metadata(path).is_ok_and(|it| it.is_file()) {
-        // The error that led here is reported.
-        let _ = fs::remove_file(path);
-    }
+/// Begins a file that the user has named, readable only by its owner, like a trace: arguments and environments
+/// contain secrets.
+pub(crate) fn private(path: &Path) -> Result<BufWriter<NewFile>> {
+    let new = invoker::outputs().create(path, Access::Owner, Specials::Asked);
+    let new = new.with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(BufWriter::with_capacity(1 << 18, new))
+}
+
+/// Completes a file. Without that, nothing remains of it.
+pub(crate) fn commit(file: BufWriter<NewFile>) -> Result<()> {
+    let file = file.into_inner().map_err(|error| error.into_error())?;
+    file.commit()?;
+    Ok(())
 }
 
 /// The format of a chart, by the name of its file.
@@ -40,6 +48,8 @@ pub(crate) fn picture_format(path: &Path) -> Result<PictureFormat> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -47,8 +57,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("chart.svg");
         write(&path, b"all of it").unwrap();
-        discard(&path);
-        assert!(!path.exists());
+        assert_eq!(std::fs::read(&path).unwrap(), b"all of it");
+        let mut half = private(&path).unwrap();
+        half.write_all(b"half of it").unwrap();
+        half.flush().unwrap();
+        drop(half);
+        assert_eq!(std::fs::read(&path).unwrap(), b"all of it");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
         let full = Path::new("/dev/full");
         assert!(write(full, b"any of it").is_err() && full.exists());
         assert!(write(&directory.path().join("no/chart.svg"), b"").is_err());

@@ -28,7 +28,7 @@ fn a_killed_recorder_leaves_a_readable_trace_and_an_unharmed_command() {
     // drained is written every second.
     let script = format!(
         "{spawn} 800 /bin/true; /bin/echo 800 have ended; \
-         until {proctrace} dump --kind exec {trace} 2>&1 | grep -q '800.*ended'; do sleep 0.1; done; \
+         until {proctrace} dump --kind exec {trace} 2>&1 | grep -q '\"/bin/echo\",\"800\"'; do sleep 0.1; done; \
          kill -9 $PPID; {spawn} 200 /bin/true && echo yes > {finished}",
         spawn = fixture("spawn").display(),
         proctrace = env!("CARGO_BIN_EXE_proctrace"),

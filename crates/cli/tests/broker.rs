@@ -273,7 +273,7 @@ fn what_a_broker_cannot_do_is_refused() {
     // Nobody but root can be a broker, and there is one for a socket.
     let mut command = stage.as_user(stage.path("proctrace"));
     let output = command.args(["broker", "--socket", "mine"]).output().unwrap();
-    assert!(said(&output).contains("a broker needs root"), "{}", said(&output));
+    assert!(said(&output).contains("only root serves others"), "{}", said(&output));
     let mut command = Command::new(stage.path("proctrace"));
     let output = command.args(["broker", "--socket"]).arg(&broker.socket).output().unwrap();
     assert!(said(&output).contains("a broker listens at"), "{}", said(&output));

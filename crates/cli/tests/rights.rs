@@ -7,6 +7,9 @@ mod common;
 mod users;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Stdio;
 
 use common::{Events, header, report};
 use users::{Actor, CAP_BPF, Cgroup, Contents, Stage, capabilities, run_as};
@@ -225,4 +228,60 @@ fn doctor_says_who_may_record_whom() {
     let said = examine(stage.user);
     assert!(said.contains("not all users may execute it"), "{said}");
     assert!(!said.contains("groupadd"), "{said}");
+}
+
+#[test]
+fn a_reader_keeps_no_capabilities_of_its_file() {
+    let stage = Stage::new();
+    let pipe = stage.path().join("traces/pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o644)).unwrap();
+    for subcommand in ["report", "dump", "check", "top"] {
+        let mut command = stage.recorder(stage.user, subcommand);
+        let mut reader =
+            command.arg(&pipe).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // It waits for somebody to write to the pipe.
+        let status = PathBuf::from(format!("/proc/{}/status", reader.id()));
+        let mut sets = Vec::new();
+        for _ in 0..200 {
+            sets = capabilities(&status);
+            if sets.iter().all(|(name, set)| name == "CapBnd" || *set == 0) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(30));
+        }
+        assert_eq!(sets.len(), 5, "{subcommand}");
+        for (name, set) in &sets {
+            assert!(name == "CapBnd" || *set == 0, "{subcommand}: {name} {set:x}");
+        }
+        // Confined readers cannot get others either.
+        let text = fs::read_to_string(&status).unwrap();
+        assert!(text.lines().any(|line| line == "NoNewPrivs:\t1"), "{subcommand}: {text}");
+        let _ = reader.kill();
+        reader.wait().unwrap();
+    }
+}
+
+#[test]
+fn only_root_serves_others() {
+    let stage = Stage::new();
+    let socket = stage.path().join("traces/broker.sock");
+    // The first line that it prints, and how it ends.
+    let broker = |options: &[&str]| {
+        let mut command = stage.recorder(stage.user, "broker");
+        command.args(options).arg("--socket").arg(&socket).stderr(Stdio::piped());
+        let mut broker = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(broker.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        if line.contains("ready") {
+            broker.kill().unwrap();
+        }
+        (line, broker.wait().unwrap().code())
+    };
+    let (said, code) = broker(&[]);
+    assert!(said.contains("only root serves others; --allow-unprivileged"), "{said}");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(!socket.exists());
+    // Where an administrator wants that.
+    let (said, _) = broker(&["--allow-unprivileged"]);
+    assert!(said.contains("ready"), "{said}");
 }

@@ -5,6 +5,8 @@
 //! report --json` serialises [`Findings`] as it is, so field names are a public interface: fields
 //! may be added, but not renamed.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod advice;
 mod chart;
 mod ends;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use proctrace_findings::{Rows, RowsColumn, RowsValues};
 use proctrace_fleet::{Layout, Summary, ask, day, table_named};
+use proctrace_outputs::Outputs;
 
 const SEED: u64 = 22;
 const TABLE: &str = "programs";
@@ -37,7 +38,11 @@ fn main() -> Result<(), Failure> {
             let (recorded, lake) = (&recorded, &lake);
             scope.spawn(move || {
                 for number in (writer..jobs).step_by(WRITERS as usize) {
-                    Layout::default().write(lake, &recorded.job(number))?;
+                    Layout::default().write(
+                        lake,
+                        &recorded.job(number),
+                        &Outputs::of_this_process(),
+                    )?;
                 }
                 Ok::<(), Failure>(())
             })

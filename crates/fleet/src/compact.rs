@@ -4,14 +4,15 @@
 //! before anything is removed, and the next run carries it out (docs/decisions/0056).
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use polars::prelude::*;
 use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 use proctrace_analysis::TableSchema;
+use proctrace_outputs::{
+    Access, Directory, Found, Kind, OutputError, Outputs, is_part as is_part_of,
+};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::FleetError;
@@ -24,6 +25,8 @@ use crate::user::fingerprint;
 const COMPACTED: &str = "compact-";
 const LOCK: &str = ".compact.lock";
 const JOURNAL: &str = ".compact.journal";
+/// Longer than a journal of all files that a directory can have.
+const JOURNAL_BYTES_MAX: u64 = 256 << 20;
 /// Rows that are read and skipped together.
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
@@ -42,41 +45,106 @@ pub struct Compacted {
     pub bytes: u64,
 }
 
-/// Compacts every directory of a fleet.
+/// Compacts every directory of a fleet, for whom `outputs` says.
 ///
 /// # Errors
 /// If a file cannot be read or written; the directory is then as it was.
-pub fn compact(root: &Path, layout: &Layout) -> Result<Compacted, FleetError> {
+pub fn compact(root: &Path, layout: &Layout, outputs: &Outputs) -> Result<Compacted, FleetError> {
     let mut done = Compacted::default();
     for schema in FLEET_TABLES {
         for directory in layout.directories(root, schema.name)? {
+            let directory = Place::open(&directory, outputs)?;
             directory_of(&directory, schema, &mut done)?;
         }
     }
     Ok(done)
 }
 
+/// A directory of a lake, in which nothing is looked up but by its descriptor and single names: others may write to a
+/// shared lake.
+struct Place {
+    directory: Directory,
+    /// Who owns the directory, and so may remove and replace all that is in it.
+    owner: u32,
+}
+
+impl Place {
+    fn open(path: &Path, outputs: &Outputs) -> Result<Self, FleetError> {
+        let opened = || {
+            let directory = outputs.directory(path)?;
+            Ok::<_, OutputError>(Self { owner: directory.owner()?, directory })
+        };
+        opened().map_err(FleetError::file(path))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn look(&self, name: &str) -> Result<Option<Found>, FleetError> {
+        self.directory.look(name).map_err(FleetError::file(self.path(name)))
+    }
+
+    /// In order; those that are not UTF-8 are not ours.
+    fn names(&self) -> Result<Vec<String>, FleetError> {
+        let names = self.directory.names().map_err(FleetError::file(self.directory.path()))?;
+        let mut names: Vec<String> =
+            names.into_iter().filter_map(|name| name.into_string().ok()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), FleetError> {
+        self.directory.rename(from, to).map_err(FleetError::file(self.path(from)))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), FleetError> {
+        self.directory.remove(name).map_err(FleetError::file(self.path(name)))
+    }
+
+    fn sync(&self) -> Result<(), FleetError> {
+        self.directory.sync().map_err(FleetError::file(self.directory.path()))
+    }
+
+    /// Refuses what somebody else has put there: files are removed because a journal says so.
+    fn refuse_others(&self, name: &str, found: &Found) -> Result<(), FleetError> {
+        let why = match found.kind {
+            Kind::File if self.directory.outputs().trusts(found.uid) => return Ok(()),
+            Kind::File if found.uid == self.owner => return Ok(()),
+            Kind::File => format!(
+                "it belongs to user {}, and not to who compacts or to the owner of the directory; \
+                 remove it, or let user {0} compact",
+                found.uid
+            ),
+            _ => "it is no file".to_owned(),
+        };
+        Err(FleetError::Unusable { path: self.path(name), why })
+    }
+}
+
 fn directory_of(
-    directory: &Path,
+    place: &Place,
     schema: &TableSchema,
     done: &mut Compacted,
 ) -> Result<(), FleetError> {
-    let path = directory.join(LOCK);
-    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-    let lock = lock.map_err(FleetError::file(&path))?;
+    // Others may have made it: it is locked, and never written to.
+    let lock = place.directory.open_or_create(LOCK, Access::Umask);
+    let lock = lock.map_err(FleetError::file(place.path(LOCK)))?;
     // It ends with the file, however the process ends.
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         done.busy += 1;
         return Ok(());
     }
-    if let Some(journal) = Journal::read(directory)? {
-        journal.carry_out(directory)?;
+    if let Some(found) = place.look(JOURNAL)? {
+        place.refuse_others(JOURNAL, &found)?;
+        if let Some(journal) = Journal::read(&place.directory)? {
+            journal.carry_out(place)?;
+        }
     }
-    let names = names(directory)?;
+    let names = place.names()?;
     // Of runs that were killed before they had a journal. Only we, who have the lock, make such files.
     for left in names.iter().filter(|name| is_part(name)) {
-        let path = directory.join(left);
-        fs::remove_file(&path).map_err(FleetError::file(&path))?;
+        place.remove(left)?;
     }
     let files: Vec<String> = names.into_iter().filter(|name| is_table(name)).collect();
     let is_done = match &files[..] {
@@ -87,20 +155,19 @@ fn directory_of(
     if is_done {
         return Ok(());
     }
-    let (journal, rows) = put_together(directory, schema, files)?;
-    journal.write(directory)?;
-    journal.carry_out(directory)?;
-    let path = directory.join(&journal.made);
+    let (journal, rows) = put_together(place, schema, files)?;
+    journal.write(place)?;
+    journal.carry_out(place)?;
     done.directories += 1;
     done.files += journal.replaced.len() as u64;
     done.rows += rows as u64;
-    done.bytes += fs::metadata(&path).map_err(FleetError::file(&path))?.len();
+    done.bytes += place.look(&journal.made)?.map_or(0, |made| made.len_bytes);
     Ok(())
 }
 
 /// Writes a file with the rows of all others, under a name that nobody reads.
 fn put_together(
-    directory: &Path,
+    place: &Place,
     schema: &TableSchema,
     mut files: Vec<String>,
 ) -> Result<(Journal, usize), FleetError> {
@@ -109,19 +176,22 @@ fn put_together(
     let mut replaced = Vec::new();
     let mut frames = Vec::new();
     for name in files {
-        let path = directory.join(&name);
-        let file = File::open(&path).map_err(FleetError::file(&path))?;
-        let version = version(&file.metadata().map_err(FleetError::file(&path))?);
+        let path = place.path(&name);
+        let file = place.directory.open_to_read(&name).map_err(FleetError::file(&path))?;
+        let version = Found::of_file(&file).map_err(FleetError::file(&path))?;
+        let version = self::version(&version);
         frames.push(read_whole(file, &path, schema)?);
         replaced.push((version, name));
     }
-    let mut rows = latest(together(frames, directory)?, schema)?;
+    let mut rows = latest(together(frames, place.directory.path())?, schema)?;
     let parts: Vec<String> =
         replaced.iter().map(|(version, name)| format!("{version} {name}")).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let made = format!("{COMPACTED}{}.parquet", fingerprint(&parts));
-    let part = directory.join(part_of(&made));
-    let file = File::create(&part).map_err(FleetError::file(&part))?;
+    // Nothing has this name, which the journal implies: those that were left are removed.
+    let part = place.path(&part_of(&made));
+    let file = place.directory.create_new(part_of(&made), Access::Umask);
+    let file = file.map_err(FleetError::file(&part))?;
     // Some hundred pieces of a few bytes each.
     let mut buffered = BufWriter::new(&file);
     ParquetWriter::new(&mut buffered)
@@ -132,7 +202,7 @@ fn put_together(
     drop(buffered);
     file.sync_all().map_err(FleetError::file(&part))?;
     // Its name is on disk before the journal is, which has others removed in its favour.
-    sync(directory)?;
+    place.sync()?;
     Ok((Journal { made, replaced }, rows.height()))
 }
 
@@ -140,8 +210,11 @@ fn part_of(made: &str) -> String {
     format!(".{made}.part")
 }
 
-/// Whether a file is a compacted one that is not finished.
+/// Whether a file is a compacted one that is not finished, or a journal.
 fn is_part(name: &str) -> bool {
+    if is_part_of(name.as_ref(), JOURNAL.as_ref()) {
+        return true;
+    }
     name.strip_prefix('.').is_some_and(|name| name.starts_with(COMPACTED))
         && name.ends_with(".part")
 }
@@ -217,12 +290,14 @@ struct Journal {
 
 impl Journal {
     /// The journal of a directory, if there is one. It is written by a rename, so it is whole.
-    fn read(directory: &Path) -> Result<Option<Self>, FleetError> {
-        let path = directory.join(JOURNAL);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(FleetError::File { path, source: error }),
+    fn read(directory: &Directory) -> Result<Option<Self>, FleetError> {
+        let path = directory.path().join(JOURNAL);
+        let unusable = |why: &str| FleetError::Unusable { path: path.clone(), why: why.to_owned() };
+        let text = match directory.read_text(JOURNAL, JOURNAL_BYTES_MAX) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(None),
+            Err(OutputError::NoFile(what)) => return Err(unusable(&format!("it is a {what}"))),
+            Err(error) => return Err(FleetError::file(&path)(error)),
         };
         let is_name = |name: &str| is_table(name) && !name.contains('/');
         let mut lines = text.lines();
@@ -233,77 +308,67 @@ impl Journal {
         });
         match (made, replaced.collect()) {
             (Some(made), Some(replaced)) => Ok(Some(Self { made: made.to_owned(), replaced })),
-            _ => Err(FleetError::Unusable { path, why: "it is no journal of compact".to_owned() }),
+            _ => Err(unusable("it is no journal of compact")),
         }
     }
 
-    fn write(&self, directory: &Path) -> Result<(), FleetError> {
-        let path = directory.join(JOURNAL);
-        let part = directory.join(format!("{JOURNAL}.part"));
+    fn write(&self, place: &Place) -> Result<(), FleetError> {
         let mut text = format!("{}\n", self.made);
         for (version, name) in &self.replaced {
             text.push_str(&format!("{version} {name}\n"));
         }
-        let written = File::create(&part)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&part, &path));
-        written.map_err(FleetError::file(&path))?;
-        sync(directory)
+        let written = place.directory.write(JOURNAL, Access::Umask, text.as_bytes());
+        written.map_err(FleetError::file(place.path(JOURNAL)))?;
+        place.sync()
     }
 
     /// Can be repeated from any point at which it was interrupted.
-    fn carry_out(&self, directory: &Path) -> Result<(), FleetError> {
-        let (part, made) = (directory.join(part_of(&self.made)), directory.join(&self.made));
-        if part.exists() {
-            fs::rename(&part, &made).map_err(FleetError::file(&part))?;
-            sync(directory)?;
+    fn carry_out(&self, place: &Place) -> Result<(), FleetError> {
+        let part = part_of(&self.made);
+        if let Some(found) = place.look(&part)? {
+            place.refuse_others(&part, &found)?;
+            place.rename(&part, &self.made)?;
+            place.sync()?;
         }
-        if !made.exists() {
-            let why = format!("it names {}, which does not exist; remove it", self.made);
-            return Err(FleetError::Unusable { path: directory.join(JOURNAL), why });
+        match place.look(&self.made)? {
+            Some(found) => place.refuse_others(&self.made, &found)?,
+            None => {
+                let why = format!("it names {}, which does not exist; remove it", self.made);
+                return Err(FleetError::Unusable { path: place.path(JOURNAL), why });
+            }
         }
         for (version, name) in &self.replaced {
-            retire(directory, name, version)?;
+            retire(place, name, version)?;
         }
-        sync(directory)?;
-        let path = directory.join(JOURNAL);
-        fs::remove_file(&path).map_err(FleetError::file(&path))?;
-        sync(directory)
+        place.sync()?;
+        place.remove(JOURNAL)?;
+        place.sync()
     }
 }
 
 /// What tells a file from a later one of the same name: numbers of inodes are used again.
-fn version(file: &fs::Metadata) -> String {
-    format!("{}-{}-{}", file.ino(), file.mtime(), file.mtime_nsec())
+fn version(file: &Found) -> String {
+    format!("{}-{}-{}", file.inode, file.modified.0, file.modified.1)
 }
 
 /// Removes a file, unless a writer has put a later one in its place.
-fn retire(directory: &Path, name: &str, is: &str) -> Result<(), FleetError> {
-    let (path, aside) = (directory.join(name), directory.join(format!(".{name}.retired")));
-    if !aside.exists() && fs::metadata(&path).is_ok_and(|found| version(&found) != is) {
+fn retire(place: &Place, name: &str, is: &str) -> Result<(), FleetError> {
+    let aside = format!(".{name}.retired");
+    let is_other = |found: Option<Found>| found.is_some_and(|found| version(&found) != is);
+    if place.look(&aside)?.is_none() && is_other(place.look(name)?) {
         return Ok(());
     }
     // Moved away first: a writer can replace a file between the look at it and its removal.
-    match fs::rename(&path, &aside) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(FleetError::File { path, source: error }),
-        Ok(()) => {}
+    match place.directory.rename(name, &aside) {
+        Err(OutputError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+        moved => moved.map_err(FleetError::file(place.path(name)))?,
     }
-    let found = match fs::metadata(&aside) {
-        Ok(found) => version(&found),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(FleetError::File { path: aside, source: error }),
-    };
-    if found != is {
+    let Some(found) = place.look(&aside)? else { return Ok(()) };
+    if version(&found) != is {
         // Fails if there is a still later one, which is then the one to keep.
-        let _ = fs::hard_link(&aside, &path);
+        let _ = place.directory.hard_link(&aside, name);
     }
-    fs::remove_file(&aside).map_err(FleetError::file(&aside))
-}
-
-fn sync(directory: &Path) -> Result<(), FleetError> {
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(FleetError::file(directory))
+    place.remove(&aside)
 }
 
 /// Names of the files in a directory that hold rows, each row in one of them: without those that are
@@ -318,7 +383,10 @@ pub(crate) fn current(directory: &Path) -> Result<Option<Vec<String>>, FleetErro
         Ok(names(directory)?.into_iter().filter(|name| is_table(name)).collect())
     };
     let mut found = tables()?;
-    let journal = Journal::read(directory)?;
+    // Whoever has written it: it only says which rows are there twice.
+    let open = Directory::to_read(directory);
+    let open = open.map_err(FleetError::file(directory))?;
+    let journal = Journal::read(&open)?;
     let again = tables()?;
     let compacted = |name: &&String| name.starts_with(COMPACTED);
     if !found.iter().filter(compacted).eq(again.iter().filter(compacted)) {
@@ -326,9 +394,7 @@ pub(crate) fn current(directory: &Path) -> Result<Option<Vec<String>>, FleetErro
     }
     if let Some(journal) = journal.filter(|journal| found.contains(&journal.made)) {
         // A file that was put there since then is none of those that are replaced.
-        let is_same = |(is, name): &(String, String)| {
-            fs::metadata(directory.join(name)).is_ok_and(|found| version(&found) == *is)
-        };
+        let is_same = |(is, name): &(String, String)| matches!(open.look(name), Ok(Some(found)) if version(&found) == *is);
         let replaced = journal.replaced.into_iter().filter(is_same).map(|(_, name)| name);
         let replaced: BTreeSet<String> = replaced.collect();
         found.retain(|name| !replaced.contains(name));

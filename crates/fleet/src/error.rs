@@ -40,8 +40,8 @@ pub enum FleetError {
 
 impl FleetError {
     /// A file that cannot be read or written.
-    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn file<E: Into<io::Error>>(path: impl Into<PathBuf>) -> impl FnOnce(E) -> Self {
         let path = path.into();
-        |source| Self::File { path, source }
+        |source| Self::File { path, source: source.into() }
     }
 }

@@ -4,9 +4,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use proctrace_outputs::{Access, Outputs};
+
 use crate::error::FleetError;
 use crate::summary::Summary;
-use crate::write::{encode, put};
+use crate::write::encode;
 
 /// What engines take for a partition of which the value is null.
 const NO_DAY: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -110,7 +112,7 @@ impl Layout {
         Ok(found)
     }
 
-    /// Writes the files of a summary: returns their paths and sizes.
+    /// Writes the files of a summary for whom `outputs` says: returns their paths and sizes.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -118,13 +120,16 @@ impl Layout {
         &self,
         root: &Path,
         summary: &Summary,
+        outputs: &Outputs,
     ) -> Result<Vec<(PathBuf, usize)>, FleetError> {
         let mut written = Vec::new();
         for (table, bytes) in encode(summary) {
             let directory = self.directory(root, table, summary.day.as_deref());
-            std::fs::create_dir_all(&directory).map_err(FleetError::file(&directory))?;
-            let path = directory.join(format!("{}.parquet", summary.job));
-            put(&path, &bytes)?;
+            let name = format!("{}.parquet", summary.job);
+            let path = directory.join(&name);
+            let place = outputs.create_directory(&directory, Access::Umask);
+            let place = place.map_err(FleetError::file(&directory))?;
+            place.write(&name, Access::Umask, &bytes).map_err(FleetError::file(&path))?;
             written.push((path, bytes.len()));
         }
         Ok(written)

@@ -3,6 +3,8 @@
 //! [`summarize`] is a function from a loaded recording to the rows of [`FLEET_TABLES`]; a
 //! [`Layout`] says where their files are. docs/fleet.md describes both.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod columns;
 mod compact;
 mod cut;

@@ -1,12 +1,8 @@
 //! The files of one job, which are small.
 
-use std::io::Write;
-use std::path::Path;
-
 use proctrace_analysis::TableSchema;
 use proctrace_findings::Rows;
 
-use crate::error::FleetError;
 use crate::parquet;
 use crate::summary::Summary;
 
@@ -33,19 +29,4 @@ pub fn encode(summary: &Summary) -> Vec<(&'static str, Vec<u8>)> {
         files[at].1 = parquet::file(schema, rows);
     }
     files
-}
-
-/// Writes a file that is there whole or not at all.
-pub(crate) fn put(path: &Path, bytes: &[u8]) -> Result<(), FleetError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // Of several writers, each has a file of its own.
-    let part = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written = std::fs::File::create(&part)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&part, path));
-    written.map_err(|error| {
-        // The cause of the failure is reported.
-        let _ = std::fs::remove_file(&part);
-        FleetError::File { path: path.to_owned(), source: error }
-    })
 }

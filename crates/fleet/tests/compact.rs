@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proctrace_findings::{Rows, RowsColumn, RowsValues};
 use proctrace_fleet::{Compacted, FleetError, Layout, Summary, ask, compact, table_named};
+use proctrace_outputs::Outputs;
 
 const DAY: &str = "2026-11-23";
 
@@ -31,7 +32,7 @@ fn misses(job: &str, count: i64) -> Rows {
 fn write(root: &Path, job: &str, rows: Rows) {
     let tables = vec![(table_named("misses").unwrap(), rows)];
     let summary = Summary { job: job.into(), day: Some(DAY.into()), tables };
-    Layout::default().write(root, &summary).unwrap();
+    Layout::default().write(root, &summary, &Outputs::of_this_process()).unwrap();
 }
 
 fn put(root: &Path, job: &str, count: i64) {
@@ -69,7 +70,7 @@ fn all_files(root: &Path) -> Vec<String> {
 }
 
 fn squeeze(root: &Path) -> Compacted {
-    compact(root, &Layout::default()).unwrap()
+    compact(root, &Layout::default(), &Outputs::of_this_process()).unwrap()
 }
 
 #[test]
@@ -193,11 +194,11 @@ fn a_file_that_cannot_be_read_stops_it_and_loses_nothing() {
     put(root.path(), "a", 1);
     fs::write(directory(root.path()).join("b.parquet"), "no table").unwrap();
     let before = all_files(root.path());
-    let failed = compact(root.path(), &Layout::default());
+    let failed = compact(root.path(), &Layout::default(), &Outputs::of_this_process());
     assert!(matches!(failed, Err(FleetError::Unusable { .. })), "{failed:?}");
     assert_eq!(all_files(root.path()), before);
     fs::write(directory(root.path()).join(".compact.journal"), "../../etc\n1 x\n").unwrap();
-    assert!(compact(root.path(), &Layout::default()).is_err());
+    assert!(compact(root.path(), &Layout::default(), &Outputs::of_this_process()).is_err());
     assert!(directory(root.path()).join("a.parquet").exists());
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use proctrace_findings::{Rows, RowsColumn, RowsValues};
 use proctrace_fleet::{FleetError, Layout, Summary, ask, compact, table_named};
+use proctrace_outputs::Outputs;
 
 const DAMAGES: u64 = 300;
 
@@ -43,10 +44,10 @@ fn lake(jobs: &[&str]) -> (tempfile::TempDir, PathBuf) {
     for job in jobs {
         let tables = vec![(table_named("misses").unwrap(), misses(job))];
         let summary = Summary { job: (*job).to_owned(), day: None, tables };
-        Layout::default().write(root.path(), &summary).unwrap();
+        Layout::default().write(root.path(), &summary, &Outputs::of_this_process()).unwrap();
     }
     if jobs.len() > 1 {
-        compact(root.path(), &Layout::default()).unwrap();
+        compact(root.path(), &Layout::default(), &Outputs::of_this_process()).unwrap();
     }
     let directory = Layout::default().directory(root.path(), "misses", None);
     let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -76,7 +77,7 @@ fn is_noticed(root: &Path, file: &Path, bytes: &[u8], what: &str) -> bool {
     let (spare, sound) = lake(&["z"]);
     fs::copy(sound, &other).unwrap();
     drop(spare);
-    let compacted = compact(root, &Layout::default());
+    let compacted = compact(root, &Layout::default(), &Outputs::of_this_process());
     let stopped = names_it(compacted.err());
     assert!(stopped || !noticed, "{what}: compacted what cannot be read");
     if stopped {

@@ -8,6 +8,7 @@ use proctrace_findings::{Rows, RowsColumn, RowsValues};
 use proctrace_fleet::{
     FLEET_QUERIES, FleetError, FleetQuery, Layout, Summary, ask, encode, table_named,
 };
+use proctrace_outputs::Outputs;
 
 /// A row of a table: values by column; all others are null.
 fn rows(table: &str, rows: &[&[(&str, &str)]]) -> Rows {
@@ -35,7 +36,7 @@ fn put(root: &Path, job: &str, day: &str, tables: &[(&str, Rows)]) {
     let tables =
         tables.iter().map(|(name, rows)| (table_named(name).unwrap(), rows.clone())).collect();
     let summary = Summary { job: job.to_owned(), day: Some(day.to_owned()), tables };
-    Layout::default().write(root, &summary).unwrap();
+    Layout::default().write(root, &summary, &Outputs::of_this_process()).unwrap();
 }
 
 /// The rows of an answer as lines of text.

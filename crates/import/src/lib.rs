@@ -5,6 +5,8 @@
 //! end, because only then it is known what the log knows. They read any input, in memory that is bounded
 //! by the tasks that are alive at a time; what they do not understand they count.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod call;
 mod clock;
 mod doubts;

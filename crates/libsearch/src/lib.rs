@@ -14,6 +14,8 @@
 //! other permissions than those of the process that asks, and set-user-ID libraries that a secure start
 //! preloads.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod cache;
 mod capabilities;
 mod elf;

@@ -5,6 +5,8 @@
 //! the recording. [`Screen`] is what the user has chosen to see; [`Screen::draw`] draws both into a
 //! buffer of ratatui. Nothing here reads a file, a clock or a terminal.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod screen;
 mod state;
 

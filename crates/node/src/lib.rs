@@ -5,6 +5,8 @@
 //! the first task of a job, gives its tasks serials of their own, and ends the trace when the cgroup is
 //! gone. What it remembers is bounded by the tasks that are alive, not by what has happened.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod births;
 mod ends;
 mod job;

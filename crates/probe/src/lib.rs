@@ -24,6 +24,7 @@
 //! them, each with its reason. It needs CAP_BPF and CAP_PERFMON, or root; without CAP_SYS_PTRACE it
 //! records only what its user could trace.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![expect(unsafe_code, reason = "system calls that no crate wraps; each says why it is sound")]
 
 mod btf_extract;

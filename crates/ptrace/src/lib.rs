@@ -26,6 +26,7 @@
 //! # }
 //! ```
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![expect(unsafe_code, reason = "system calls that no crate wraps; each says why it is sound")]
 
 mod arch;

@@ -26,6 +26,7 @@
 //! Nothing here knows where records come from. It has `unsafe` code, each with its reason: starting a
 //! process and waiting for it as a recorder must is beyond the crates that wrap system calls.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![expect(unsafe_code, reason = "system calls that no crate wraps; each says why it is sound")]
 
 mod alarm;

@@ -15,6 +15,8 @@
 //! Where order does not matter, as for counting, [`records`] is faster, and [`lookups()`] for
 //! failed look-ups, which are the most frequent records.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod assemble;
 mod cputime;
 mod cursor;

@@ -3,6 +3,8 @@
 //! Names of programs and files come from the recorded payload, which is untrusted: everything
 //! rendered here passes through [`escape`] first.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod advice;
 mod alive;
 mod data;

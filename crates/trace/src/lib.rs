@@ -17,6 +17,8 @@
 //! This crate treats records as counted bytes with a time, split into fields of known width; their
 //! meaning is defined in `proctrace-wire`.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod block;
 mod columns;
 mod error;

@@ -3,6 +3,8 @@
 //! A [`Viewer`] takes one item at a time and writes what it can at once, so the memory it needs does
 //! not grow with arguments and samples. What is not known is left out of the files.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod chrome;
 mod compile;
 mod folded;

@@ -5,6 +5,8 @@
 //! title and in the text for browsers without scripts. The page's Content-Security-Policy admits this
 //! script and this style by their hashes, and otherwise nothing but images in `data:` URLs.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod blob;
 mod payload;
 mod visible;

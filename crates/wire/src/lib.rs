@@ -18,6 +18,8 @@
 //! # Ok::<(), proctrace_wire::DecodeError>(())
 //! ```
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod call;
 mod decode;
 pub mod escape;

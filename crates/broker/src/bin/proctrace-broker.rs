@@ -1,5 +1,7 @@
 //! `proctrace-broker`: the service on its own, for sites whose nodes have the recorder from elsewhere.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 use anyhow::Result;
 use clap::Parser;
 use proctrace_broker::{Arguments, serve};

@@ -1,18 +1,18 @@
 //! `proctrace export --format prmon`: the files that prmon would have written.
 
-use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use proctrace_outputs::Access;
 use proctrace_report::number::counted;
 use proctrace_report::{prmon_json, prmon_text};
 
 use crate::args::RulesArgs;
 use crate::exit_code::Misuse;
-use crate::query::{private, refuse_traces};
-use crate::{check, rules, say};
+use crate::query::refuse_traces;
+use crate::{check, invoker, rules, say, whole};
 
 pub(super) fn write(to: &Path, traces: &[PathBuf], with: &RulesArgs) -> Result<ExitCode> {
     let [trace] = traces else {
@@ -24,11 +24,13 @@ pub(super) fn write(to: &Path, traces: &[PathBuf], with: &RulesArgs) -> Result<E
     let (text, json) = paths(to)?;
     refuse_traces(&text)?;
     let context = || format!("cannot write {}", text.display());
-    let mut out = BufWriter::new(private(&text).with_context(context)?);
-    prmon_text(&prmon, &mut out).and_then(|()| out.flush()).with_context(context)?;
+    let mut out = whole::private(&text)?;
+    prmon_text(&prmon, &mut out).with_context(context)?;
+    whole::commit(out).with_context(context)?;
     let context = || format!("cannot write {}", json.display());
-    let mut out = private(&json).with_context(context)?;
+    let mut out = whole::private(&json)?;
     out.write_all(prmon_json(&prmon)?.as_bytes()).with_context(context)?;
+    whole::commit(out).with_context(context)?;
     let rows = prmon.columns.first().map_or(0, |column| column.values.len() as u64);
     let shown = |path: &Path| path.display().to_string();
     say::note(&format!(
@@ -48,6 +50,8 @@ fn paths(to: &Path) -> Result<(PathBuf, PathBuf)> {
     if to.extension().is_some_and(|ending| ending == "txt") && !to.is_dir() {
         return Ok((to.to_owned(), to.with_extension("json")));
     }
-    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
+    invoker::outputs()
+        .create_directory(to, Access::Umask)
+        .with_context(|| format!("cannot create {}", to.display()))?;
     Ok((to.join("prmon.txt"), to.join("prmon.json")))
 }

@@ -1,6 +1,6 @@
 //! `proctrace export` in the formats of other viewers and tools: one file of one recording.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,11 +11,10 @@ use proctrace_findings::TimelineParts;
 use proctrace_report::number::{bytes, count};
 use proctrace_viewers::{Format, Weight, Written};
 
-use super::Part;
 use crate::args::{ExportArgs, StackValue, TablesFormat};
 use crate::exit_code::Misuse;
-use crate::query::{names, private, refuse_traces, without_repetitions};
-use crate::{check, rules, say};
+use crate::query::{names, refuse_traces, without_repetitions};
+use crate::{check, rules, say, whole};
 
 /// The format; `None` for those of tables.
 pub(super) fn format_of(args: &ExportArgs) -> Result<Option<Format>> {
@@ -103,21 +102,9 @@ fn write_file(
     path: &Path,
 ) -> Result<Written> {
     let context = || format!("cannot write {}", path.display());
-    let create = |path: &Path| -> Result<BufWriter<File>> {
-        Ok(BufWriter::with_capacity(1 << 18, private(path).with_context(context)?))
-    };
-    if path.exists() && !path.is_file() {
-        return write(recording, trace, what, create(path)?).with_context(context);
-    }
-    // The target of a link is replaced, not the link.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".part");
-    let mut part = Part { path: path.with_file_name(name), whole: false };
-    let written = write(recording, trace, what, create(&part.path)?).with_context(context)?;
-    fs::rename(&part.path, &path).with_context(context)?;
-    part.whole = true;
+    let mut out = whole::private(path)?;
+    let written = write(recording, trace, what, &mut out).with_context(context)?;
+    whole::commit(out).with_context(context)?;
     Ok(written)
 }
 

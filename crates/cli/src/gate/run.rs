@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_gate::RunMetrics;
+use proctrace_outputs::Access;
 use proctrace_record::Options;
 use proctrace_trace::Outcome;
 
@@ -32,7 +33,8 @@ pub(super) fn run(args: &GateRunArgs) -> Result<ExitCode> {
     let scratch = tempfile::tempdir().context("cannot create a directory for traces")?;
     let directory = match &args.keep {
         Some(directory) => {
-            std::fs::create_dir_all(directory)
+            invoker::outputs()
+                .create_directory(directory, Access::Umask)
                 .with_context(|| format!("cannot create {}", directory.display()))?;
             directory.as_path()
         }

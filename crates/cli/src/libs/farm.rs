@@ -2,27 +2,31 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use proctrace_analysis::{Candidate, FarmPlan, Kept};
 use proctrace_findings::{DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink, KeptEntry};
+use proctrace_outputs::{Access, Directory, OutputError, is_part};
 use proctrace_report::shell;
 use proctrace_wire::escape::{to_bytes, to_text};
 
 use crate::exit_code::Misuse;
+use crate::invoker;
 
 /// The list of the links in a directory, which shows that it is one of ours.
 const MARKER: &str = ".proctrace-farm";
 
+/// Longer than any list.
+const MARKER_BYTES_MAX: u64 = 64 << 20;
+
 /// The first line of that list.
 const MARKER_HEAD: &str = "Links made by `proctrace libs --farm`, which renews or removes them:";
 
-/// The name under which everything is created before it is renamed.
+/// The name under which earlier versions created everything before it was renamed.
 const NEW: &str = ".proctrace-farm.new";
 
 /// The file for shells.
@@ -41,9 +45,16 @@ pub(crate) fn make(directory: &Path, remedy: &'static str, plan: &FarmPlan) -> R
             "no program of the recording finds a library by LD_LIBRARY_PATH: there is nothing to link to"
         );
     }
-    fs::create_dir_all(&directory)
-        .with_context(|| format!("cannot create {}", directory.display()))?;
-    let place = Place { directory };
+    let open = invoker::outputs().create_directory(&directory, Access::Umask);
+    let open = open.with_context(|| format!("cannot create {}", directory.display()))?;
+    let uid = open.owner().with_context(|| format!("cannot read {}", directory.display()))?;
+    if !open.outputs().trusts(uid) && rustix::process::geteuid().is_root() {
+        bail!(
+            "{} belongs to user {uid}, who could replace the links: choose another directory",
+            directory.display()
+        );
+    }
+    let place = Place { directory, open };
     place.refuse_itself(plan)?;
     let before = place.own()?;
     let mut farm = Farm {
@@ -128,6 +139,11 @@ fn is_name(name: &[u8]) -> bool {
     !reserved.contains(&name) && name.len() <= 255 && !name.iter().any(foreign)
 }
 
+/// Whether this was to become that.
+fn is_part_of(name: &[u8], of: &[u8]) -> bool {
+    is_part(OsStr::from_bytes(name), OsStr::from_bytes(of))
+}
+
 fn text(bytes: &[u8]) -> String {
     to_text(bytes).into_owned()
 }
@@ -185,6 +201,7 @@ unset proctrace_farm proctrace_entry proctrace_rest
 /// The directory.
 struct Place {
     directory: PathBuf,
+    open: Directory,
 }
 
 impl Place {
@@ -201,20 +218,22 @@ impl Place {
     /// Fails if anything else is in the directory.
     fn own(&self) -> Result<BTreeSet<Vec<u8>>> {
         let shown = self.directory.display();
-        let listed: Option<BTreeSet<Vec<u8>>> = match fs::read_to_string(self.at(MARKER)) {
-            Ok(list) => {
+        let listed: Option<BTreeSet<Vec<u8>>> = match self.open.read_text(MARKER, MARKER_BYTES_MAX)
+        {
+            Ok(Some(list)) => {
                 let mut lines = list.lines();
                 if lines.next() != Some(MARKER_HEAD) {
                     bail!("{shown}/{MARKER} is no list of links: choose another directory");
                 }
                 Some(lines.map(to_bytes).filter(|name| is_name(name)).collect())
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Ok(None) => None,
             Err(error) => {
                 return Err(error).with_context(|| format!("cannot read {shown}/{MARKER}"));
             }
         };
         let mut own = BTreeSet::new();
+        let mut left: Vec<Vec<u8>> = Vec::new();
         for entry in
             fs::read_dir(&self.directory).with_context(|| format!("cannot read {shown}"))?
         {
@@ -226,9 +245,16 @@ impl Place {
                 own.insert(name);
                 continue;
             }
-            let helper = name == NEW.as_bytes()
-                || (listed.is_some()
-                    && (name == MARKER.as_bytes() || name == ENVIRONMENT.as_bytes()));
+            let is_left = name == NEW.as_bytes()
+                || is_part_of(&name, MARKER.as_bytes())
+                || is_part_of(&name, ENVIRONMENT.as_bytes())
+                || listed.iter().flatten().any(|of| is_part_of(&name, of));
+            if is_left && !kind.is_dir() {
+                left.push(name);
+                continue;
+            }
+            let helper =
+                listed.is_some() && (name == MARKER.as_bytes() || name == ENVIRONMENT.as_bytes());
             if !helper || kind.is_dir() {
                 bail!(
                     "{shown} contains {}, which `proctrace libs --farm` has not made: choose another \
@@ -236,6 +262,9 @@ impl Place {
                     to_text(&name)
                 );
             }
+        }
+        for name in left {
+            self.clear(OsStr::from_bytes(&name))?;
         }
         Ok(own)
     }
@@ -289,15 +318,14 @@ impl Place {
             return Ok(false);
         }
         let failed = || format!("cannot create {}", link.display());
-        self.clear_new().with_context(failed)?;
-        symlink(target, self.at(NEW)).with_context(failed)?;
-        fs::rename(self.at(NEW), &link).with_context(failed)?;
+        self.open.symlink(target, OsStr::from_bytes(name)).with_context(failed)?;
         Ok(true)
     }
 
     fn remove(&self, name: &[u8]) -> Result<()> {
         let link = self.link_at(name);
-        fs::remove_file(&link).with_context(|| format!("cannot remove {}", link.display()))
+        let removed = self.open.remove(OsStr::from_bytes(name));
+        removed.with_context(|| format!("cannot remove {}", link.display()))
     }
 
     /// Writes the list of links.
@@ -314,18 +342,16 @@ impl Place {
             return Ok(());
         }
         let failed = || format!("cannot write {}", path.display());
-        self.clear_new().with_context(failed)?;
-        let mut file = File::create_new(self.at(NEW)).with_context(failed)?;
-        file.write_all(content).with_context(failed)?;
-        drop(file);
-        fs::rename(self.at(NEW), &path).with_context(failed)
+        self.open.write(name, Access::Umask, content).with_context(failed)
     }
 
     /// Removes what an interrupted attempt left.
-    fn clear_new(&self) -> std::io::Result<()> {
-        match fs::remove_file(self.at(NEW)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+    fn clear(&self, left: &OsStr) -> Result<()> {
+        match self.open.remove(left) {
+            Err(OutputError::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => {
+                removed.with_context(|| format!("cannot remove {}", self.at(left).display()))
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ mod shell;
 mod tables;
 
 use std::io::{Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use proctrace_replay::MountTable;
 use proctrace_wire::Family;
 
 use crate::args::{LibsAction, LibsArgs};
+use crate::confine::Needs;
 use crate::{check, exit_code, print, rules};
 
 pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
@@ -103,12 +104,31 @@ fn raw(text: &[u8]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// This machine's dynamic linker, which describes itself.
-fn linker() -> Result<Linker> {
+/// What the command needs: it looks at files as the dynamic linker did, wherever that was, and asks this machine's.
+/// None for a trial, which runs a command.
+pub(crate) fn needs(args: &LibsArgs) -> Option<Needs> {
+    if args.action.is_some() {
+        return None;
+    }
+    Some(Needs {
+        reads: vec![args.trace.clone()],
+        reads_all: true,
+        trees: args.farm.iter().cloned().collect(),
+        executes: path_of_linker().map(PathBuf::from).into_iter().collect(),
+        ..Needs::default()
+    })
+}
+
+fn path_of_linker() -> Result<String> {
     let own = std::fs::File::open("/proc/self/exe").context("cannot read our own executable")?;
     let elf = Elf::read(own).context("cannot read our own executable")?;
     let path = elf.interpreter.context("proctrace is linked statically: which linker to ask?")?;
-    let path = String::from_utf8(path).context("the path of the dynamic linker is not UTF-8")?;
+    String::from_utf8(path).context("the path of the dynamic linker is not UTF-8")
+}
+
+/// This machine's dynamic linker, which describes itself.
+fn linker() -> Result<Linker> {
+    let path = path_of_linker()?;
     let output = Command::new(Path::new(&path))
         .arg("--help")
         .output()

@@ -1,14 +1,14 @@
 //! The traces of the jobs of a node: where they are, and what becomes of them.
 
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use proctrace_node::{Ended, JobCgroup, NodeError, Outputs, file_name};
+use proctrace_outputs::{Access, OutputError, Outputs as Writing};
 use proctrace_record::{boot_ns, unix_ns};
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::Header;
@@ -59,11 +59,8 @@ impl Done {
 impl Files {
     /// Prepares the directory: traces can be read by their owner only, because arguments contain secrets.
     pub(super) fn create(directory: &Path, base: Header, args: &RecordArgs) -> Result<Self> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .with_context(|| format!("cannot create {}", directory.display()))?;
+        let made = of_root().create_directory(directory, Access::Owner);
+        made.with_context(|| format!("cannot create {}", directory.display()))?;
         let lock = lock(directory)?;
         Ok(Self {
             directory: directory.to_owned(),
@@ -137,21 +134,23 @@ impl Outputs for Files {
 
     fn create(&mut self, cgroup: &JobCgroup, header: &Header) -> io::Result<(PathBuf, File)> {
         const TRIES: u64 = 100;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
+        // Opened for each job: it may be another one meanwhile, on a disk that was mounted anew.
+        let directory = of_root().directory(&self.directory)?;
         let mut nth = 0;
         loop {
             let started_unix_ns = header.started_unix_ns + nth * 1_000_000;
-            let path = self.directory.join(file_name(&cgroup.name, started_unix_ns));
-            match options.open(&path) {
+            let name = file_name(&cgroup.name, started_unix_ns);
+            match directory.create_new(&name, Access::Owner) {
                 Ok(file) => {
                     live::hold(&file);
-                    return Ok((path, file));
+                    return Ok((self.directory.join(name), file));
                 }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && nth < TRIES => {
+                Err(OutputError::Io(error))
+                    if error.kind() == io::ErrorKind::AlreadyExists && nth < TRIES =>
+                {
                     nth += 1
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -188,6 +187,11 @@ impl Outputs for Files {
         };
         say::error(&anyhow::Error::new(error).context(what));
     }
+}
+
+/// Traces of the jobs of all users are for root alone, whoever called sudo.
+fn of_root() -> Writing {
+    Writing::of_this_process()
 }
 
 /// Two recorders with one directory would both summarize what is left in it.

@@ -1,15 +1,16 @@
 //! `proctrace report --out`: the complete report as files.
 
-use std::fs;
+use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use proctrace_analysis::{Analysis, Content, Options, Section};
 use proctrace_findings::{Chart, ChartBody, Gantt};
+use proctrace_outputs::{Access, Directory, NewFile};
 use proctrace_report::{Style, chart_svg, escape, full, table_csv, table_json, table_text};
 use serde::Serialize;
 
-use crate::whole;
+use crate::invoker;
 
 const STYLE: Style = Style { width: 100, rows: usize::MAX, colour: false };
 
@@ -23,12 +24,12 @@ pub(crate) fn write(
     analysis: &Analysis<'_>,
     options: &Options,
     gantt: Gantt,
-) -> Result<()> {
-    make_directories(path)?;
+) -> Result<Place> {
+    let place = Place::create(path)?;
     let findings = analysis.findings()?;
     let shown = analysis.report_tables(options)?;
-    whole::write(&path.join("report.txt"), full(&findings, &shown, STYLE).as_bytes())?;
-    put_json(&path.join("findings.json"), &findings)?;
+    place.put("report.txt", full(&findings, &shown, STYLE).as_bytes())?;
+    place.put_json("findings.json", &findings)?;
 
     let command = escape::markdown(&findings.run.command.join(" "));
     let mut index = format!(
@@ -41,61 +42,97 @@ pub(crate) fn write(
         );
     }
     let life = Chart::new("gantt", "All processes", ChartBody::Gantt(Box::new(gantt)));
-    put_chart(path, &life, &mut index)?;
+    place.put_chart(&life, &mut index)?;
     for section in Section::ALL {
         let content = analysis.section(section, options)?;
         index.push_str(&format!("\n## {}: {}\n", section.name, section.help));
-        put_content(path, &content, &mut index)?;
+        place.put_content(&content, &mut index)?;
     }
-    whole::write(&path.join("index.md"), index.as_bytes())
+    place.put("index.md", index.as_bytes())?;
+    Ok(place)
 }
 
 /// The same for tables and figures that do not belong to a report.
 pub(crate) fn write_content(path: &Path, title: &str, content: &Content) -> Result<()> {
-    make_directories(path)?;
+    let place = Place::create(path)?;
     let mut index = format!("# {}\n", escape::markdown(title));
-    put_content(path, content, &mut index)?;
-    whole::write(&path.join("index.md"), index.as_bytes())
+    place.put_content(content, &mut index)?;
+    place.put("index.md", index.as_bytes())
 }
 
-fn make_directories(path: &Path) -> Result<()> {
-    for directory in [path.to_owned(), path.join("tables"), path.join("figures")] {
-        fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot create {}", directory.display()))?;
+/// The directories of a report. All files are written by their descriptors: nobody who may rename things there
+/// leads them elsewhere.
+pub(crate) struct Place {
+    root: Directory,
+    tables: Directory,
+    figures: Directory,
+}
+
+impl Place {
+    fn create(path: &Path) -> Result<Self> {
+        let cannot = || format!("cannot create {}", path.display());
+        let root = invoker::outputs().create_directory(path, Access::Umask).with_context(cannot)?;
+        let below = |name: &str| {
+            let failed = || format!("cannot create {}", path.join(name).display());
+            root.create_below(name.as_ref(), Access::Umask).with_context(failed)
+        };
+        Ok(Self { tables: below("tables")?, figures: below("figures")?, root })
     }
-    Ok(())
-}
 
-fn put_content(path: &Path, content: &Content, index: &mut String) -> Result<()> {
-    for chart in &content.charts {
-        put_chart(path, chart, index)?;
+    /// Begins the interactive page, which only its owner may read.
+    pub(crate) fn begin_page(&self) -> Result<BufWriter<NewFile>> {
+        let failed = || format!("cannot write {}", self.root.path().join(PAGE).display());
+        let file = self.root.create(PAGE, Access::Owner).with_context(failed)?;
+        Ok(BufWriter::with_capacity(1 << 18, file))
     }
-    for table in &content.tables {
-        let file = |ending: &str| format!("tables/{}.{ending}", table.name);
-        whole::write(&path.join(file("txt")), table_text(table, STYLE).as_bytes())?;
-        put_json(&path.join(file("json")), &table_json(table))?;
-        let mut csv = Vec::new();
-        table_csv(table, &mut csv)?;
-        whole::write(&path.join(file("csv")), &csv)?;
-        index.push_str(&format!(
-            "\n{}: [text]({}), [JSON]({}), [CSV]({})\n",
-            escape::markdown_paragraph(&table.title),
-            file("txt"),
-            file("json"),
-            file("csv")
-        ));
+
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        write_in(&self.root, name, bytes)
     }
-    Ok(())
+
+    fn put_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
+        self.put(name, json(value)?.as_bytes())
+    }
+
+    fn put_content(&self, content: &Content, index: &mut String) -> Result<()> {
+        for chart in &content.charts {
+            self.put_chart(chart, index)?;
+        }
+        for table in &content.tables {
+            let put = |ending: &str, bytes: &[u8]| {
+                write_in(&self.tables, &format!("{}.{ending}", table.name), bytes)
+            };
+            put("txt", table_text(table, STYLE).as_bytes())?;
+            put("json", json(&table_json(table))?.as_bytes())?;
+            let mut csv = Vec::new();
+            table_csv(table, &mut csv)?;
+            put("csv", &csv)?;
+            let file = |ending: &str| format!("tables/{}.{ending}", table.name);
+            index.push_str(&format!(
+                "\n{}: [text]({}), [JSON]({}), [CSV]({})\n",
+                escape::markdown_paragraph(&table.title),
+                file("txt"),
+                file("json"),
+                file("csv")
+            ));
+        }
+        Ok(())
+    }
+
+    fn put_chart(&self, chart: &Chart, index: &mut String) -> Result<()> {
+        let name = format!("{}.svg", chart.name);
+        write_in(&self.figures, &name, chart_svg(chart).as_bytes())?;
+        let title = escape::markdown(&chart.title);
+        index.push_str(&format!("\n![{title}](figures/{name})\n"));
+        Ok(())
+    }
 }
 
-fn put_chart(path: &Path, chart: &Chart, index: &mut String) -> Result<()> {
-    let file = format!("figures/{}.svg", chart.name);
-    whole::write(&path.join(&file), chart_svg(chart).as_bytes())?;
-    let title = escape::markdown(&chart.title);
-    index.push_str(&format!("\n![{title}]({file})\n"));
-    Ok(())
+fn write_in(directory: &Directory, name: &str, bytes: &[u8]) -> Result<()> {
+    let failed = || format!("cannot write {}", directory.path().join(name).display());
+    directory.write(name, Access::Umask, bytes).with_context(failed)
 }
 
-fn put_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    whole::write(path, escape::json(&serde_json::to_string_pretty(value)?).as_bytes())
+fn json(value: &impl Serialize) -> Result<String> {
+    Ok(escape::json(&serde_json::to_string_pretty(value)?).to_string())
 }

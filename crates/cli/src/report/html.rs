@@ -1,14 +1,15 @@
 //! `proctrace report --html`: the report as an interactive page.
 
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use proctrace_analysis::{AdviceRules, Analysis, Options, Recording, Section, advise, page};
+use proctrace_outputs::NewFile;
 use proctrace_report::{Style, full};
 use proctrace_web::{Page, PageSection, render};
 
-use crate::query::{private, refuse_traces};
+use crate::query::refuse_traces;
 use crate::whole;
 
 /// The text for browsers without scripts.
@@ -16,8 +17,10 @@ const STYLE: Style = Style { width: 100, rows: 20, colour: false };
 /// Advice that gains less is left out.
 const ADVICE_MIN_PERCENT: f64 = 1.0;
 
+/// Writes the page to the file that `begin` makes: what cannot be computed makes none.
 pub(crate) fn write(
     path: &Path,
+    begin: impl FnOnce() -> Result<BufWriter<NewFile>>,
     trace: &Path,
     analysis: &Analysis<'_>,
     recording: &Recording,
@@ -46,9 +49,9 @@ pub(crate) fn write(
         text: &text,
     };
     let context = || format!("cannot write {}", path.display());
-    let mut out = BufWriter::new(private(path).with_context(context)?);
+    let mut out = begin()?;
     render(&shown, &mut out)
-        .and_then(|()| out.flush())
-        .inspect_err(|_| whole::discard(path))
+        .map_err(Into::into)
+        .and_then(|()| whole::commit(out))
         .with_context(context)
 }

@@ -19,6 +19,7 @@ use ratatui::crossterm::event::{self, Event};
 use self::feed::Feed;
 use self::signals::Ends;
 use self::terminal::Held;
+pub(crate) use self::terminal::terminal;
 use crate::args::TopArgs;
 use crate::say;
 

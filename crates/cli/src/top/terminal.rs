@@ -1,6 +1,6 @@
 //! The terminal while the view has it: no echo, no lines, another screen; restored whatever happens.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Held {
     pub(super) fn enter() -> io::Result<Self> {
         let input = match stdin().is_terminal() {
             true => File::from(stdin().as_fd().try_clone_to_owned()?),
-            false => OpenOptions::new().read(true).write(true).open("/dev/tty")?,
+            false => terminal()?,
         };
         let modes = tcgetattr(&input)?;
         let held =
@@ -102,6 +102,12 @@ impl Drop for Held {
             drop(std::panic::take_hook());
         }
     }
+}
+
+/// The terminal of this session. Nothing is created.
+#[expect(clippy::disallowed_methods, reason = "a terminal is no file")]
+pub(crate) fn terminal() -> io::Result<File> {
+    File::options().read(true).write(true).open("/dev/tty")
 }
 
 #[cfg(test)]

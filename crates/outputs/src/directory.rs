@@ -1,0 +1,601 @@
+//! A directory by its descriptor: whoever renames directories meanwhile does not lead elsewhere.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, fstat, linkat, mkdirat, openat, readlinkat, renameat,
+    statat, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::error::OutputError;
+use crate::named::LINKS_MAX;
+use crate::new_file::{NewFile, part_name};
+use crate::outputs::{Access, Outputs};
+
+const PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+/// What something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A named pipe.
+    Fifo,
+    /// Such as /dev/null or a terminal.
+    CharacterDevice,
+    /// Such as a disk.
+    BlockDevice,
+    /// A socket, or what this version does not know.
+    Other,
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Directory => "directory",
+            Self::Link => "symbolic link",
+            Self::Fifo => "FIFO",
+            Self::CharacterDevice => "character device",
+            Self::BlockDevice => "block device",
+            Self::Other => "socket",
+        }
+    }
+}
+
+/// What was found under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// What it is; links are not followed.
+    pub kind: Kind,
+    /// Its owner.
+    pub uid: u32,
+    /// Its size; only of files it means something.
+    pub len_bytes: u64,
+    /// Number of its names.
+    pub links: u64,
+    /// Time of its last modification: seconds and nanoseconds.
+    pub modified: (i64, i64),
+    /// Its number in the file system.
+    pub inode: u64,
+    device: u64,
+}
+
+impl Found {
+    pub(crate) fn of(file: impl AsFd) -> Result<Self, OutputError> {
+        Ok(Self::from(&fstat(file)?))
+    }
+
+    /// What an open file is.
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    pub fn of_file(file: &File) -> Result<Self, OutputError> {
+        Self::of(file)
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        (self.inode, self.device) == (other.inode, other.device)
+    }
+
+    fn from(stat: &rustix::fs::Stat) -> Self {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Directory,
+            FileType::Symlink => Kind::Link,
+            FileType::Fifo => Kind::Fifo,
+            FileType::CharacterDevice => Kind::CharacterDevice,
+            FileType::BlockDevice => Kind::BlockDevice,
+            _ => Kind::Other,
+        };
+        // The types of these fields differ between architectures.
+        #[allow(
+            clippy::useless_conversion,
+            clippy::unnecessary_cast,
+            clippy::allow_attributes,
+            reason = "needed on some"
+        )]
+        Self {
+            kind,
+            uid: stat.st_uid,
+            len_bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            links: u64::from(stat.st_nlink),
+            modified: (stat.st_mtime as i64, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)),
+            inode: stat.st_ino,
+            device: stat.st_dev,
+        }
+    }
+}
+
+/// An open directory, and for whom files are written there.
+#[derive(Debug)]
+pub struct Directory {
+    pub(crate) fd: OwnedFd,
+    path: PathBuf,
+    outputs: Outputs,
+}
+
+impl Directory {
+    /// Its path, as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// For whom files are written there.
+    pub fn outputs(&self) -> &Outputs {
+        &self.outputs
+    }
+
+    /// The same directory once more.
+    ///
+    /// # Errors
+    /// Without descriptors left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        let (path, outputs) = (self.path.clone(), self.outputs.clone());
+        Ok(Self { fd: self.fd.try_clone()?, path, outputs })
+    }
+
+    /// Opens a path. The kernel follows links for ordinary users. Root goes from directory to directory, and follows
+    /// only links that are its own or those of users that it trusts, wherever they are.
+    pub(crate) fn walk(
+        outputs: &Outputs,
+        path: &Path,
+        creates: Option<Access>,
+    ) -> Result<Self, OutputError> {
+        let fd = walk(outputs, start(path)?, path, creates)?;
+        Ok(Self { fd, path: path.to_owned(), outputs: outputs.clone() })
+    }
+    /// Opens a directory in which nothing is written: links are followed, as by any reader.
+    ///
+    /// # Errors
+    /// If it does not exist.
+    pub fn to_read(path: &Path) -> Result<Self, OutputError> {
+        let fd = openat(CWD, path, PATH | OFlags::DIRECTORY, Mode::empty())?;
+        Ok(Self { fd, path: path.to_owned(), outputs: Outputs::of_this_process() })
+    }
+
+    /// A directory below this one, which is created if it does not exist.
+    ///
+    /// # Errors
+    /// If there is none; if it is a link of somebody else, for root.
+    pub fn create_below(&self, path: &Path, access: Access) -> Result<Self, OutputError> {
+        let fd = walk(&self.outputs, self.fd.try_clone()?, path, Some(access))?;
+        Ok(Self { fd, path: self.path.join(path), outputs: self.outputs.clone() })
+    }
+
+    /// What has a name; None if nothing has.
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    pub fn look(&self, name: impl AsRef<OsStr>) -> Result<Option<Found>, OutputError> {
+        match statat(&self.fd, one(name.as_ref())?, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(Found::from(&stat))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// If something has the name that must not be replaced.
+    pub fn create(&self, name: impl AsRef<OsStr>, access: Access) -> Result<NewFile, OutputError> {
+        let name = name.as_ref();
+        let earlier = self.replaceable(name)?;
+        let (file, part) = self.part(name, access)?;
+        let is_kept = earlier.is_some_and(|earlier| earlier.len_bytes > 0);
+        Ok(NewFile::beside(file, self.try_clone()?, name, part, is_kept))
+    }
+
+    /// Writes a whole file.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn write(
+        &self,
+        name: impl AsRef<OsStr>,
+        access: Access,
+        bytes: &[u8],
+    ) -> Result<(), OutputError> {
+        let mut file = self.create(name, access)?;
+        file.write_all(bytes)?;
+        file.commit()?;
+        Ok(())
+    }
+
+    /// Creates a file under its name, which nothing must have.
+    ///
+    /// # Errors
+    /// If something has it.
+    pub fn create_new(&self, name: impl AsRef<OsStr>, access: Access) -> Result<File, OutputError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let mode = match access {
+            Access::Owner => Mode::from_raw_mode(0o600),
+            Access::Umask => Mode::from_raw_mode(0o666),
+        };
+        let file = openat(&self.fd, one(name.as_ref())?, flags | OFlags::CLOEXEC, mode)?;
+        let file = File::from(file);
+        let given = || -> Result<(), OutputError> {
+            if access == Access::Owner {
+                // Whatever the umask says.
+                rustix::fs::fchmod(&file, mode)?;
+            }
+            if let Some(owner) = self.outputs.owner {
+                std::os::unix::fs::fchown(&file, Some(owner.uid), Some(owner.gid))?;
+            }
+            Ok(())
+        };
+        given().inspect_err(|_| self.try_to_remove(name.as_ref()))?;
+        Ok(file)
+    }
+
+    /// Opens or creates a file that stays, such as one that is locked: never a link, a pipe or a device.
+    ///
+    /// # Errors
+    /// If something else has the name.
+    pub fn open_or_create(
+        &self,
+        name: impl AsRef<OsStr>,
+        access: Access,
+    ) -> Result<File, OutputError> {
+        let name = name.as_ref();
+        loop {
+            match self.create_new(name, access) {
+                Err(OutputError::Io(error)) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return created,
+            }
+            match self.open_file(name, OFlags::RDWR) {
+                // It was removed in between.
+                Err(OutputError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => return opened,
+            }
+        }
+    }
+
+    /// Opens a file to add to its end, or creates it. Root adds to files of other users only if `others` says so.
+    pub(crate) fn append(
+        &self,
+        name: &OsStr,
+        access: Access,
+        others: bool,
+    ) -> Result<File, OutputError> {
+        let file = match self.open_file(name, OFlags::WRONLY) {
+            Err(OutputError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                self.create_new(name, access)?
+            }
+            opened => {
+                let opened = opened?;
+                let found = Found::of(&opened)?;
+                if self.outputs.is_root() && found.links > 1 {
+                    return Err(OutputError::Linked);
+                }
+                if self.outputs.is_root() && !others && !self.outputs.trusts(found.uid) {
+                    return Err(OutputError::Foreign { what: "file", uid: found.uid });
+                }
+                opened
+            }
+        };
+        append_only(&file)?;
+        Ok(file)
+    }
+
+    /// Opens a file for reading: never a link, a pipe or a device.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn open_to_read(&self, name: impl AsRef<OsStr>) -> Result<File, OutputError> {
+        self.open_file(name.as_ref(), OFlags::RDONLY)
+    }
+
+    /// The text of a file of at most `bytes_max`; None if there is none.
+    ///
+    /// # Errors
+    /// If it is no file, longer, or no text.
+    pub fn read_text(
+        &self,
+        name: impl AsRef<OsStr>,
+        bytes_max: u64,
+    ) -> Result<Option<String>, OutputError> {
+        let file = match self.open_to_read(name) {
+            Err(OutputError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            opened => opened?,
+        };
+        let mut text = String::new();
+        file.take(bytes_max.saturating_add(1)).read_to_string(&mut text)?;
+        if text.len() as u64 > bytes_max {
+            return Err(Errno::FBIG.into());
+        }
+        Ok(Some(text))
+    }
+
+    /// Without waiting for anybody at the other end of a pipe.
+    fn open_file(&self, name: &OsStr, how: OFlags) -> Result<File, OutputError> {
+        let file = match self.open(name, how | OFlags::NOFOLLOW | OFlags::NONBLOCK) {
+            Err(Errno::LOOP | Errno::NXIO) => {
+                let found = self.look(name)?;
+                return Err(OutputError::NoFile(found.map_or("link", |found| found.kind.name())));
+            }
+            opened => opened?,
+        };
+        match Found::of(&file)?.kind {
+            Kind::File => Ok(file),
+            other => Err(OutputError::NoFile(other.name())),
+        }
+    }
+
+    pub(crate) fn open(&self, name: &OsStr, flags: OFlags) -> Result<File, Errno> {
+        let name = one(name).map_err(|_| Errno::INVAL)?;
+        openat(&self.fd, name, flags | OFlags::CLOEXEC, Mode::empty()).map(File::from)
+    }
+
+    /// A file without a name.
+    pub(crate) fn unnamed(&self, like: &OsStr) -> Result<File, OutputError> {
+        let (file, part) = self.part(like, Access::Owner)?;
+        unlinkat(&self.fd, &part, AtFlags::empty())?;
+        Ok(file)
+    }
+
+    /// Makes or replaces a symbolic link.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn symlink(&self, target: &Path, name: impl AsRef<OsStr>) -> Result<(), OutputError> {
+        let name = one(name.as_ref())?;
+        let part = loop {
+            let part = part_name(name);
+            match symlinkat(target, &self.fd, &part) {
+                Err(Errno::EXIST) => {}
+                made => {
+                    made?;
+                    break part;
+                }
+            }
+        };
+        let renamed = self.rename(&part, name);
+        renamed.inspect_err(|_| self.try_to_remove(&part))
+    }
+
+    /// Renames within the directory; what has the new name is replaced.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn rename(
+        &self,
+        from: impl AsRef<OsStr>,
+        to: impl AsRef<OsStr>,
+    ) -> Result<(), OutputError> {
+        Ok(renameat(&self.fd, one(from.as_ref())?, &self.fd, one(to.as_ref())?)?)
+    }
+
+    /// Gives a file a second name, which nothing must have.
+    ///
+    /// # Errors
+    /// If something has it.
+    pub fn hard_link(
+        &self,
+        from: impl AsRef<OsStr>,
+        to: impl AsRef<OsStr>,
+    ) -> Result<(), OutputError> {
+        let (from, to) = (one(from.as_ref())?, one(to.as_ref())?);
+        Ok(linkat(&self.fd, from, &self.fd, to, AtFlags::empty())?)
+    }
+
+    /// Removes a name, that of a link itself.
+    ///
+    /// # Errors
+    /// If there is nothing to remove, or a directory.
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> Result<(), OutputError> {
+        Ok(unlinkat(&self.fd, one(name.as_ref())?, AtFlags::empty())?)
+    }
+
+    /// After a failure, which is reported.
+    pub(crate) fn try_to_remove(&self, name: &OsStr) {
+        let _ = unlinkat(&self.fd, name, AtFlags::empty());
+    }
+
+    /// All names.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn names(&self) -> Result<Vec<OsString>, OutputError> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::new(self.readable()?)? {
+            let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Puts the names on disk.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn sync(&self) -> Result<(), OutputError> {
+        File::from(self.readable()?).sync_all()?;
+        Ok(())
+    }
+
+    /// A descriptor by which names can be listed: the other serves for looking up only.
+    fn readable(&self) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(&self.fd, ".", flags, Mode::empty())
+    }
+
+    /// Who owns the directory.
+    ///
+    /// # Errors
+    /// If that cannot be told.
+    pub fn owner(&self) -> Result<u32, OutputError> {
+        Ok(Found::of(&self.fd)?.uid)
+    }
+
+    /// What is there, if it may be replaced by a new file.
+    pub(crate) fn replaceable(&self, name: &OsStr) -> Result<Option<Found>, OutputError> {
+        let Some(found) = self.look(name)? else { return Ok(None) };
+        let is_foreign = match self.outputs.is_root() {
+            true => !self.outputs.trusts(found.uid),
+            false => self.is_protected(&found)?,
+        };
+        match found.kind {
+            Kind::File | Kind::Link if is_foreign && !self.outputs.is_root() => {
+                Err(OutputError::Foreign { what: found.kind.name(), uid: found.uid })
+            }
+            Kind::File if is_foreign => Err(OutputError::Foreign { what: "file", uid: found.uid }),
+            Kind::File => Ok(Some(found)),
+            // It is not followed but replaced, for ordinary users.
+            Kind::Link if !self.outputs.is_root() => Ok(None),
+            Kind::Link => Err(OutputError::Link { uid: found.uid }),
+            other => Err(OutputError::NoFile(other.name())),
+        }
+    }
+
+    /// Whether an ordinary user cannot replace something because the directory is like /tmp (S_ISVTX). It is known
+    /// before a file is written that could not get its name.
+    fn is_protected(&self, found: &Found) -> Result<bool, OutputError> {
+        let directory = fstat(&self.fd)?;
+        let is_sticky = directory.st_mode & 0o1000 != 0;
+        Ok(is_sticky && ![found.uid, directory.st_uid].contains(&self.outputs.uid))
+    }
+
+    /// A new file beside a name.
+    fn part(&self, name: &OsStr, access: Access) -> Result<(File, OsString), OutputError> {
+        one(name)?;
+        loop {
+            let part = part_name(name);
+            match self.create_new(&part, access) {
+                Err(OutputError::Io(error)) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return Ok((created?, part)),
+            }
+        }
+    }
+
+    /// Whether a name is still that of this file.
+    pub(crate) fn is_name_of(&self, name: &OsStr, file: &File) -> Result<bool, OutputError> {
+        let of_file = Found::of(file)?;
+        Ok(self.look(name)?.is_some_and(|found| found.is(&of_file)))
+    }
+}
+
+impl Outputs {
+    /// Gives a new directory to the owner of files.
+    fn give(&self, directory: &OwnedFd, name: &OsStr) -> Result<(), OutputError> {
+        let Some(owner) = self.owner else { return Ok(()) };
+        let made = openat(
+            directory,
+            name,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        // Made by us and not by somebody who was faster.
+        if Found::of(&made)?.uid == self.uid {
+            std::os::unix::fs::fchown(made, Some(owner.uid), Some(owner.gid))?;
+        }
+        Ok(())
+    }
+}
+
+/// Goes along a path from an open directory.
+fn walk(
+    outputs: &Outputs,
+    from: OwnedFd,
+    path: &Path,
+    creates: Option<Access>,
+) -> Result<OwnedFd, OutputError> {
+    let follows = !outputs.is_root();
+    let mode = Mode::from_raw_mode(if creates == Some(Access::Owner) { 0o700 } else { 0o777 });
+    let mut rest = parts(path);
+    let mut at = from;
+    // For messages.
+    let mut shown = PathBuf::new();
+    let mut links = 0;
+    while let Some(part) = rest.pop_front() {
+        shown.push(&part);
+        let flags = PATH | OFlags::DIRECTORY;
+        let flags = if follows { flags } else { flags | OFlags::NOFOLLOW };
+        let opened = match openat(&at, &part, flags, Mode::empty()) {
+            Err(Errno::NOENT) if creates.is_some() => {
+                match mkdirat(&at, &part, mode) {
+                    Ok(()) => outputs.give(&at, &part)?,
+                    Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                // A link that leads nowhere exists, too: then this fails.
+                openat(&at, &part, flags, Mode::empty())
+            }
+            opened => opened,
+        };
+        match opened {
+            Ok(fd) => at = fd,
+            // A link with O_DIRECTORY and O_NOFOLLOW.
+            Err(Errno::NOTDIR | Errno::LOOP) if !follows => {
+                let link = openat(&at, &part, PATH | OFlags::NOFOLLOW, Mode::empty())?;
+                let found = Found::of(&link)?;
+                if found.kind != Kind::Link {
+                    return Err(Errno::NOTDIR.into());
+                }
+                if !outputs.trusts(found.uid) {
+                    return Err(OutputError::Component { path: shown, uid: found.uid });
+                }
+                links += 1;
+                if links > LINKS_MAX {
+                    return Err(Errno::LOOP.into());
+                }
+                let target = readlinkat(&link, "", Vec::new())?.into_bytes();
+                let target = PathBuf::from(OsString::from_vec(target));
+                for part in parts(&target).into_iter().rev() {
+                    rest.push_front(part);
+                }
+                if target.is_absolute() {
+                    at = start(&target)?;
+                }
+                shown.pop();
+                shown.push(target);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(at)
+}
+
+/// Only single names are looked up: what a journal or a table names must not lead elsewhere.
+fn one(name: &OsStr) -> Result<&OsStr, OutputError> {
+    let mut components = Path::new(name).components();
+    match (components.next(), components.next()) {
+        (Some(Component::Normal(only)), None) if only == name => Ok(name),
+        _ => Err(Errno::INVAL.into()),
+    }
+}
+
+fn start(path: &Path) -> Result<OwnedFd, Errno> {
+    let start = if path.is_absolute() { "/" } else { "." };
+    openat(CWD, start, PATH | OFlags::DIRECTORY, Mode::empty())
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    let parts = path.components().filter_map(|component| match component {
+        Component::Normal(part) => Some(part.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    });
+    parts.collect()
+}
+
+pub(crate) fn append_only(file: &File) -> Result<(), OutputError> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    Ok(rustix::fs::fcntl_setfl(file, flags | OFlags::APPEND)?)
+}
