@@ -11,7 +11,7 @@ use proctrace_probe::{Loaded, TaskRecords, is_in_initial_pid_namespace};
 use proctrace_wire::escape::to_text;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit, geteuid, getuid, setrlimit};
+use rustix::process::{Resource, geteuid, getrlimit, getuid, setrlimit};
 
 use crate::error::BrokerError;
 use crate::keeper::Keeper;

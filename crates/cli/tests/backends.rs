@@ -338,6 +338,36 @@ fn a_payload_that_traces_is_refused_by_the_kernel() {
 }
 
 #[test]
+fn children_that_want_no_tracer_are_recorded_and_work() {
+    for how in ["clone", "clone3"] {
+        let recorded = fixture_by_ptrace(&[], "untraced", &[how]);
+        assert_eq!(recorded.output.stdout, b"cat\n", "{how}: {}", recorded.stderr());
+        let events = recorded.sound(0);
+        assert_eq!(events.forks(false).len(), 1, "{how}");
+        assert_eq!(events.count("exec"), 2, "{how}");
+    }
+}
+
+#[test]
+fn a_program_that_looks_for_leaks_ends_as_without_a_tracer() {
+    let stage = Stage::new();
+    let (source, program) = (stage.path("leak.c"), stage.path("leak"));
+    fs::write(&source, "#include <stdlib.h>\n#include <stdio.h>\nint main(void) { free(malloc(3)); puts(\"done\"); return 7; }\n").unwrap();
+    let mut cc = std::process::Command::new("cc");
+    let built = cc.args(["-fsanitize=address", "-o"]).args([&program, &source]).status().unwrap();
+    assert!(built.success(), "the test needs a compiler with AddressSanitizer");
+    for options in [&[][..], &["--misses", "none"]] {
+        let mut command = stage.recorder("ptrace", options);
+        // Options of the user's are kept.
+        let output = command.arg(&program).env("LSAN_OPTIONS", "verbosity=0").output().unwrap();
+        assert_eq!(output.status.code(), Some(7), "{output:?}");
+        assert_eq!(output.stdout, b"done\n");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("no leak checks (LSan)"), "{said}");
+    }
+}
+
+#[test]
 fn set_user_id_programs_get_no_privileges_and_that_is_said() {
     let stage = Stage::new();
     let id = stage.copy(Path::new("/usr/bin/id"), "id", 0o4755);

@@ -130,6 +130,14 @@ impl Tracer<'_> {
         }
     }
 
+    /// Returns true if the process that has created a task is not traced any more.
+    pub(super) fn has_lost_its_creator(&self, child: Tid) -> bool {
+        procfs::kin(child).is_none_or(|kin| {
+            let creator = if kin.tgid == child { kin.parent_tgid } else { kin.tgid };
+            !self.tasks.contains_key(&creator)
+        })
+    }
+
     fn add(&mut self, forker_tid: Tid, child: Tid, is_thread: bool, way: Way, now: u64) {
         let Some(forker) = self.tasks.get(&forker_tid) else { return };
         let (forker_serial, founder, tgid, comm) =

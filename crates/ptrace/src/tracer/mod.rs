@@ -27,9 +27,13 @@ use crate::sys::{self, Go, Report, SYSCALL_STOP, Tid};
 use execs::Environments;
 use lookups::Numbers;
 
-/// A new task whose parent has not reported it is traced without that report after this time: the parent
-/// was killed between the two.
+/// A new task whose parent has not reported it is traced without that report after this time if the parent is
+/// gone: it was killed between the two.
 const PARENT_PATIENCE: Duration = Duration::from_millis(20);
+
+/// The same if it is there: on a busy machine it may not have had a CPU since, or it was a thread that has been killed
+/// by an exec.
+const PATIENCE_MAX: Duration = Duration::from_secs(1);
 
 /// Pause while the report of a parent is awaited.
 const PARENT_POLL: Duration = Duration::from_micros(200);
@@ -156,8 +160,11 @@ impl Tracer<'_> {
 
     /// Nothing has been reported while the reports of parents are awaited.
     fn wait_for_parents(&mut self) {
-        let overdue = |(_, since): &(Tid, Instant)| since.elapsed() > PARENT_PATIENCE;
-        let (late, early) = std::mem::take(&mut self.early).into_iter().partition(overdue);
+        let early = std::mem::take(&mut self.early);
+        let (late, early) = early.into_iter().partition(|(tid, since)| {
+            let waited = since.elapsed();
+            waited > PATIENCE_MAX || (waited > PARENT_PATIENCE && self.has_lost_its_creator(*tid))
+        });
         self.early = early;
         let late: Vec<(Tid, Instant)> = late;
         for (tid, _) in &late {
