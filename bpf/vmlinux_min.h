@@ -314,13 +314,8 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
-typedef struct {
-	__s64 counter;
-} atomic64_t;
-
 struct bpf_map {
 	__u32 id;
-	atomic64_t refcnt;
 };
 
 struct bpf_iter__bpf_map {

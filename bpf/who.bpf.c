@@ -96,8 +96,8 @@ int on_who(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Adds up the references to the maps of a recording: a map that nobody but the broker refers to is all that is
- * left of it. */
+/* Counts which maps of a recording there are still: one exists as long as a descriptor, a mapping, a pin or a program
+ * refers to it. */
 SEC("iter/bpf_map")
 int on_map(struct bpf_iter__bpf_map *ctx)
 {
@@ -115,10 +115,8 @@ int on_map(struct bpf_iter__bpf_map *ctx)
 		return 0;
 	id = map->id;
 	for (i = 0; i < WHO_MAPS_MAX; i++)
-		if (question->maps[i] && question->maps[i] == id) {
-			answer->references += map->refcnt.counter;
+		if (question->maps[i] && question->maps[i] == id)
 			answer->maps_found++;
-		}
 	return 0;
 }
 

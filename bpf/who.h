@@ -21,13 +21,12 @@ struct who_told {
 	__u64 pid_ns;		/* address */
 	__u64 cgroup;		/* id, in the hierarchy of version 2 */
 	__u64 started_ns;	/* CLOCK_BOOTTIME */
-	__s64 references;	/* to the maps that were asked for, with one of the pass itself to each */
 	__u32 ids[6];		/* uid, euid, suid, gid, egid, sgid in the initial user namespace */
 	__u32 user_ns_level;
 	__u32 owner;		/* uid in the initial user namespace; see owner_of() */
 	__u32 pid_level;
 	__u32 found;
-	__u32 maps_found;
+	__u32 maps_found;	/* of those that were asked for */
 	__u32 pad;
 };
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use proctrace_probe::{Loaded, TaskRecords, is_in_initial_pid_namespace};
+use proctrace_probe::{Loaded, MapId, TaskRecords, is_in_initial_pid_namespace};
 use proctrace_wire::escape::to_text;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -182,8 +182,8 @@ impl Drop for Share<'_> {
 /// A recording in progress.
 struct InProgress<'a> {
     share: Share<'a>,
-    /// Copies of its maps, by which the kernel is asked who else has them.
-    maps: Vec<OwnedFd>,
+    /// The numbers of its maps, by which the kernel is asked whether they are in use. Descriptors would keep them.
+    maps: Vec<MapId>,
 }
 
 impl Service {
@@ -243,7 +243,6 @@ impl Service {
                     format_args!("{peer} has ended after {}", humantime::format_duration(lasted)),
                 );
                 self.wait_until_unused(peer, charged, &maps);
-                drop(maps);
                 drop(share);
             }
             Err(why) => {
@@ -303,17 +302,18 @@ impl Service {
             .keep(connection, client.peer.process.as_fd(), &attached)
             .map_err(|error| format!("its programs cannot be kept attached: {error}"))?;
         self.say_of(charged, format_args!("{} records {}", client.peer, Subject(&request)));
-        Ok(InProgress { share, maps: readable.maps.into_iter().chain(internal).collect() })
+        let maps = readable.maps.iter().chain(&internal);
+        let maps: Result<_, _> = maps.map(|map| MapId::of(map.as_fd())).collect();
+        Ok(InProgress { share, maps: maps.map_err(|error| error.to_string())? })
     }
 
     /// Waits until nothing is left of a recording whose recorder has ended. Whoever has passed its descriptors on, has
     /// mapped or pinned them, still uses its share.
-    fn wait_until_unused(&self, peer: &Peer, charged: u32, maps: &[OwnedFd]) {
-        let maps: Vec<BorrowedFd<'_>> = maps.iter().map(AsFd::as_fd).collect();
+    fn wait_until_unused(&self, peer: &Peer, charged: u32, maps: &[MapId]) {
         let begun = Instant::now();
         let mut is_told = false;
         // If the kernel cannot be asked, the share is given back.
-        while lock(&self.records).are_in_use(&maps).unwrap_or(false) {
+        while lock(&self.records).are_in_use(maps).unwrap_or(false) {
             let waited = begun.elapsed();
             if waited > LEFT_OVER && !is_told {
                 let what = "its buffers are still in use, and count as a recording";

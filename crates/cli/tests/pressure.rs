@@ -6,17 +6,6 @@ mod common;
 
 use common::{Events, Recorded, Recorder, fixture, header, proctrace, report, u64_of};
 
-/// A fork storm whose payload stops its recorder with SIGSTOP for this time. Records
-/// are complete however much of the storm falls into them.
-fn fork_storm_under_a_stopped_recorder(options: &[&str], forks: u32, seconds: &str) -> Recorded {
-    let script = format!(
-        "(sleep 0.2; kill -STOP $PPID; sleep {seconds}; kill -CONT $PPID) & {} {forks}; wait",
-        fixture("fork_only").display()
-    );
-    // An intermediate shell, so that $PPID is the recorder even in a subshell.
-    Recorder::new().option(options).run(["sh", "-c", &script])
-}
-
 #[test]
 fn a_stopped_recorder_loses_what_it_counts() {
     // Stopped before the storm and continued after it, however long that takes.
@@ -51,8 +40,12 @@ fn a_stopped_recorder_loses_what_it_counts() {
 
 #[test]
 fn a_payload_can_be_made_to_wait_instead() {
+    // Three quarters of the buffer, which nobody empties meanwhile; then all that it can hold several times over.
+    let fork_only = fixture("fork_only");
+    let script =
+        format!("kill -STOP $PPID; {0} 2000; kill -CONT $PPID; {0} 18000", fork_only.display());
     let options = ["--ring-size", "1MiB", "--on-full", "block"];
-    let recorded = fork_storm_under_a_stopped_recorder(&options, 20_000, "0.5");
+    let recorded = Recorder::new().option(options).run(["sh", "-c", &script]);
     let events = recorded.sound(0);
     assert_eq!(events.forks(false).len(), 20_004);
     assert_eq!(events.count("exit"), 20_005);

@@ -60,4 +60,4 @@ pub use loader::cgroup_id;
 pub use object::{Probe, check_own_pids};
 pub use options::{ENV_NAME_MAX, ENV_NAMES_MAX, EbpfOptions, LookupHook, OnFull, PIDS_MAX};
 pub use program_info::{ProgramStatistics, program_statistics};
-pub use who::{Credentials, TaskRecords};
+pub use who::{Credentials, MapId, TaskRecords};

@@ -40,7 +40,6 @@ struct Told {
     pid_ns: u64,
     cgroup: u64,
     started_ns: u64,
-    references: i64,
     ids: [u32; 6],
     user_ns_level: u32,
     owner: u32,
@@ -89,6 +88,20 @@ impl Credentials {
     pub fn is_one_user(&self) -> bool {
         let same = |ids: [u32; 3]| ids.iter().all(|id| *id == ids[0]);
         same(self.uids) && same(self.gids)
+    }
+}
+
+/// The number by which the kernel knows a map. It gives a number again only after it has given all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MapId(u32);
+
+impl MapId {
+    /// The number of the map with this descriptor.
+    ///
+    /// # Errors
+    /// When it is not one of a map.
+    pub fn of(map: BorrowedFd<'_>) -> std::io::Result<Self> {
+        program_info::map_id(map).map(Self)
     }
 }
 
@@ -166,19 +179,17 @@ impl TaskRecords {
         }))
     }
 
-    /// Whether anything but `maps` themselves, one descriptor each, refers to these maps: a descriptor in another
-    /// process, memory that is mapped, a pin, or a loaded program. At most 8 are looked at.
+    /// Returns true if one of these maps exists still, because something refers to it: a descriptor, memory that is
+    /// mapped, a pin, or a loaded program. At most 8 are looked for.
     ///
     /// # Errors
     /// When the kernel cannot be asked.
-    pub fn are_in_use(&mut self, maps: &[BorrowedFd<'_>]) -> Result<bool, ProbeError> {
+    pub fn are_in_use(&mut self, maps: &[MapId]) -> Result<bool, ProbeError> {
         let mut asked = Asked::default();
         for (map, id) in maps.iter().zip(&mut asked.maps) {
-            *id = program_info::map_id(*map).map_err(ProbeError::system("ask about a map"))?;
+            *id = map.0;
         }
-        let told = self.ask(asked, |records| &records.maps)?;
-        // One by the descriptor, and one by the pass, which holds the map that it visits.
-        Ok(told.references > 2 * i64::from(told.maps_found))
+        Ok(self.ask(asked, |records| &records.maps)?.maps_found > 0)
     }
 
     fn ask(
@@ -216,5 +227,8 @@ mod tests {
             assert_eq!(me.cgroup, directory.ino());
         }
         assert_eq!(records.credentials(u32::MAX).unwrap(), None);
+        let is_in_use = |records: &mut TaskRecords, id| records.are_in_use(&[id]).unwrap();
+        let id = MapId::of(records.told.map().fd().as_fd()).unwrap();
+        assert!(is_in_use(&mut records, id) && !is_in_use(&mut records, MapId(u32::MAX)));
     }
 }
