@@ -519,6 +519,7 @@ impl Scene {
             recorder: RecorderUsage::default(),
             programs: Vec::new(),
             job: std::collections::BTreeMap::new(),
+            of_node: None,
         };
         let mut writer = Writer::new(Vec::new(), &self.header).unwrap();
         for (stream, (bytes, records)) in Stream::ALL.into_iter().zip(&self.streams) {

@@ -46,7 +46,8 @@ pub(crate) use self::parse::parse_duration;
 pub(crate) use self::record::{RecordArgs, WaitFor, WhenFull, WhichBackend, WhichHook};
 #[cfg(feature = "analyse")]
 pub(crate) use self::report::{
-    CheckArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs, StartupArgs,
+    CeilingArgs, CheckArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs,
+    StartupArgs, TimeArgs,
 };
 
 #[cfg(feature = "analyse")]

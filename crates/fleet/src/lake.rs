@@ -1,6 +1,9 @@
 //! Where the files of a fleet are: a tree of directories, by table and by day.
 
 use std::fmt;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -122,13 +125,38 @@ impl Layout {
         let mut written = Vec::new();
         for (table, bytes) in encode(summary) {
             let directory = self.directory(root, table, summary.day.as_deref());
-            std::fs::create_dir_all(&directory).map_err(FleetError::file(&directory))?;
+            create_below(root, &directory).map_err(FleetError::file(&directory))?;
             let path = directory.join(format!("{}.parquet", summary.job));
             put(&path, &bytes)?;
             written.push((path, bytes.len()));
         }
         Ok(written)
     }
+}
+
+/// Creates the directory of a fleet, unless it exists: only its owner may look into it.
+///
+/// # Errors
+/// If it cannot be created.
+pub fn create_lake(root: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(root)
+}
+
+/// Creates a directory in a fleet, and those above it. New ones may be used by whom the fleet itself may be.
+fn create_below(root: &Path, directory: &Path) -> io::Result<()> {
+    create_lake(root)?;
+    let permissions = root.metadata()?.permissions();
+    let mut path = root.to_owned();
+    for component in directory.strip_prefix(root).unwrap_or(directory).components() {
+        path.push(component);
+        match DirBuilder::new().mode(0o700).create(&path) {
+            // Not as the umask says, which is that of whoever is the first to write.
+            Ok(()) => std::fs::set_permissions(&path, permissions.clone())?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The entries of a directory that a component with placeholders stands for.

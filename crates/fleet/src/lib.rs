@@ -3,6 +3,7 @@
 //! [`summarize`] is a function from a loaded recording to the rows of [`FLEET_TABLES`]; a
 //! [`Layout`] says where their files are. docs/fleet.md describes both.
 
+mod claims;
 mod columns;
 mod compact;
 mod cut;
@@ -31,7 +32,7 @@ pub use engine::{ask, files};
 pub use engines::{ENGINES_SCRIPT, handed_back, handed_over};
 pub use error::FleetError;
 pub use identity::Identity;
-pub use lake::{Layout, LayoutError};
+pub use lake::{Layout, LayoutError, create_lake};
 pub use privacy::{PRIVACY, Redacted, Statement, kept_names_markdown, privacy_markdown};
 pub use programs::PROGRAMS_MAX;
 pub use queries::{FLEET_QUERIES, FleetQuery};

@@ -169,6 +169,7 @@ pub(crate) fn trailer(written: Written, root: Option<&Root>) -> Trailer {
         recorder: RecorderUsage::default(),
         programs: Vec::new(),
         job: std::collections::BTreeMap::new(),
+        of_node: None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! the first task of a job, gives its tasks serials of their own, and ends the trace when the cgroup is
 //! gone. What it remembers is bounded by the tasks that are alive, not by what has happened.
 
+mod before;
 mod births;
 mod ends;
 mod job;
@@ -12,6 +13,7 @@ mod jobs;
 mod mounts;
 mod naming;
 mod outputs;
+mod owner;
 mod serials;
 mod tasks;
 mod usage;

@@ -74,6 +74,7 @@ impl Finished {
             recorder,
             programs: self.programs.clone(),
             job: BTreeMap::new(),
+            of_node: None,
         }
     }
 }

@@ -67,6 +67,7 @@ fn trailer() -> Trailer {
         recorder: RecorderUsage::default(),
         programs: Vec::new(),
         job: std::collections::BTreeMap::new(),
+        of_node: None,
     }
 }
 
