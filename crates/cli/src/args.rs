@@ -159,6 +159,10 @@ pub(crate) struct DumpArgs {
     /// Print the trace's header and trailer instead of its events.
     #[arg(long, conflicts_with = "kind")]
     pub(crate) header: bool,
+
+    #[cfg(feature = "analyse")]
+    #[command(flatten)]
+    pub(crate) ceiling: CeilingArgs,
 }
 
 /// Name this moment in the recording that is running.

@@ -1,6 +1,7 @@
 //! Assembling events from records: argv from its parts, environments from their ids.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::mem::size_of;
 use std::sync::Arc;
 
 use proctrace_wire::layout::{EXEC_ARGV_CAPPED, EXEC_ARGV_FAULT, ExecArgsFixed};
@@ -12,10 +13,45 @@ use crate::mounts::Parts;
 /// Assembles the events of the lifecycle stream, except exits.
 #[derive(Debug, Default)]
 pub struct Assembler {
-    environments: HashMap<u64, Arc<Environment>>,
+    environments: Environments,
     /// Execs whose argv is still incomplete, by task.
     pending: HashMap<u32, Pending>,
     mounts: Parts,
+}
+
+/// What all environments together may take. A job of a hundred thousand processes with one each takes less; but a block
+/// of the file can hold a thousand times its size of them.
+const ENVIRONMENTS_BYTES_MAX: usize = 256 << 20;
+
+/// The latest environments, by their ids; of an earlier one, no more is known than of one that was lost.
+#[derive(Debug, Default)]
+struct Environments {
+    known: HashMap<u64, Arc<Environment>>,
+    /// Ids, and what their environments take, the oldest first.
+    order: VecDeque<(u64, usize)>,
+    bytes: usize,
+}
+
+impl Environments {
+    fn insert(&mut self, id: u64, environment: Environment) {
+        let of = |(name, value): &(Vec<u8>, Vec<u8>)| {
+            size_of::<(Vec<u8>, Vec<u8>)>() + name.capacity() + value.capacity()
+        };
+        let bytes = environment.iter().map(of).sum::<usize>() + size_of::<(u64, usize)>();
+        self.known.insert(id, Arc::new(environment));
+        self.order.push_back((id, bytes));
+        self.bytes += bytes;
+        while self.bytes > ENVIRONMENTS_BYTES_MAX
+            && let Some((oldest, bytes)) = self.order.pop_front()
+        {
+            self.bytes -= bytes;
+            self.known.remove(&oldest);
+        }
+    }
+
+    fn get(&self, id: u64) -> Option<Arc<Environment>> {
+        self.known.get(&id).cloned()
+    }
 }
 
 #[derive(Debug)]
@@ -29,7 +65,7 @@ impl Assembler {
     pub fn take(&mut self, record: Record<'_>, emit: &mut impl FnMut(Event)) {
         match record {
             Record::Env(env, bytes) => {
-                self.environments.insert(env.env_id, Arc::new(variables(bytes)));
+                self.environments.insert(env.env_id, variables(bytes));
             }
             Record::Exec(exec) => {
                 self.give_up_on(exec.fixed.head.task, emit);
@@ -110,7 +146,7 @@ impl Assembler {
             cwd: record.cwd.to_vec(),
             argv: Vec::new(),
             argv_truncated: fixed.bits & (EXEC_ARGV_CAPPED | EXEC_ARGV_FAULT) != 0,
-            environment: self.environments.get(&fixed.env_id).cloned(),
+            environment: self.environments.get(fixed.env_id),
         });
         let pending = Pending { exec, argv: record.argv.to_vec() };
         if record.argv.len() < expected_argv_bytes(&pending) {
