@@ -24,8 +24,15 @@ pub struct JobRoot {
 
 /// Batch systems' and container engines' own processes, which are in the cgroup before the job is: slurmstepd(8),
 /// the first process of runc and crun, and the monitors of containers.
-const NOT_THE_JOB: &[&str] =
-    &["slurmstepd", "runc", "crun", "youki", "conmon", "containerd-shim", "containerd-shim-runc-v2"];
+const NOT_THE_JOB: &[&str] = &[
+    "slurmstepd",
+    "runc",
+    "crun",
+    "youki",
+    "conmon",
+    "containerd-shim",
+    "containerd-shim-runc-v2",
+];
 /// The file to which slurmd copies the script of a job.
 const BATCH_SCRIPT: &str = "slurm_script";
 /// What slurmstepd runs in the step of a job's own processes (`PrologFlags=Contain`).

@@ -75,7 +75,9 @@ mod tests {
         let sum = |terms: usize| format!("SELECT {} FROM t", vec!["1"; terms].join("+"));
         assert_eq!(check(&sum(900)), Ok(()));
         assert!(check(&sum(50_000)).unwrap_err().contains("at most 2000 are read"));
-        let list = |element: &str| format!("SELECT 1 FROM t WHERE a IN ({})", [element; 90_000].join(", "));
+        let list = |element: &str| {
+            format!("SELECT 1 FROM t WHERE a IN ({})", [element; 90_000].join(", "))
+        };
         for element in ["17", "'x'", "b"] {
             assert_eq!(check(&list(element)), Ok(()), "{element}");
         }

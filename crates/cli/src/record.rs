@@ -197,8 +197,7 @@ fn job_variables(environment: &[(OsString, OsString)]) -> BTreeMap<String, Strin
         let fits = !value.is_empty() && value.len() <= JOB_VALUE_BYTES_MAX;
         fits.then(|| ((*name).to_owned(), to_text(value.as_bytes()).into_owned()))
     };
-    let mut found: BTreeMap<String, String> =
-        trace::JOB_VARIABLES.iter().filter_map(of).collect();
+    let mut found: BTreeMap<String, String> = trace::JOB_VARIABLES.iter().filter_map(of).collect();
     if let Some(ad) = found.get(condor::JOB_AD)
         && !found.contains_key(condor::JOB_ID)
         && let Some(id) = condor::job_id(std::path::Path::new(OsStr::from_bytes(&to_bytes(ad))))

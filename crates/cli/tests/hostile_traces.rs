@@ -13,8 +13,8 @@ use std::process::Output;
 use common::proctrace;
 use nix::sys::resource::{UsageWho, getrusage};
 use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
-use proctrace_wire::{Frames, IntoBytes, Kind, Stream};
 use proctrace_wire::layout::{Again, EnvFixed, Head, Named};
+use proctrace_wire::{Frames, IntoBytes, Kind, Stream};
 
 const TRACES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/traces");
 
@@ -159,12 +159,20 @@ fn no_command_panics_on_times_and_figures_at_the_end_of_their_range() {
 }
 
 /// A trace with many blocks of the same records, which take some hundred bytes each.
-fn bomb(name: &str, directory: &Path, stream: Stream, records: &[u8], blocks: usize) -> (PathBuf, u64) {
+fn bomb(
+    name: &str,
+    directory: &Path,
+    stream: Stream,
+    records: &[u8],
+    blocks: usize,
+) -> (PathBuf, u64) {
     let (header, trailer, first) = parts("tour-6.ptrace");
     let mut writer = Writer::new(Vec::new(), &header).unwrap();
     for block in first {
         let info = block.info;
-        writer.append(info.stream, info.records, info.first_ns, info.last_ns, &block.bytes).unwrap();
+        writer
+            .append(info.stream, info.records, info.first_ns, info.last_ns, &block.bytes)
+            .unwrap();
     }
     let number = u32::try_from(Frames::new(records).count()).unwrap();
     for _ in 0..blocks {

@@ -414,7 +414,8 @@ fn a_job_is_who_its_cgroup_and_its_processes_say_and_not_its_environment() {
     );
     node.start(&[&pattern, "--summary", "lake", "--site-key", "key"]);
     // As slurmstepd does: a process of root in the cgroup starts one of the user.
-    let lies = ["SLURM_JOB_ID=999", "SLURM_JOB_USER=victim", "SLURM_JOB_NAME=simulate", "USER=victim"];
+    let lies =
+        ["SLURM_JOB_ID=999", "SLURM_JOB_USER=victim", "SLURM_JOB_NAME=simulate", "USER=victim"];
     let script = "/bin/true; sleep 0.2; exit 7";
     let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env"];
     let shell = ["sh", "-c", script];
@@ -431,17 +432,23 @@ fn a_job_is_who_its_cgroup_and_its_processes_say_and_not_its_environment() {
          FROM jobs ORDER BY started_unix_us",
     );
     assert_eq!(rows.len(), 2, "{rows:?}");
-    let hash = |user: &str| {
-        proctrace_fleet::user_hash(b"a key of sixteen or more bytes", user)
-    };
+    let hash = |user: &str| proctrace_fleet::user_hash(b"a key of sixteen or more bytes", user);
     // Without a number from Slurm there is only the claim, and it is said that it is one.
     for (row, (id, from)) in rows.iter().zip([("17", "cgroup"), ("999", "environment")]) {
-        assert_eq!((&row["batch_system"], &row["batch_id"]), (&"slurm".into(), &id.into()), "{row}");
+        assert_eq!(
+            (&row["batch_system"], &row["batch_id"]),
+            (&"slurm".into(), &id.into()),
+            "{row}"
+        );
         assert_eq!(row["batch_id_from"], from, "{row}");
-        let name = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(65534)).unwrap().unwrap().name;
+        let name =
+            nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(65534)).unwrap().unwrap().name;
         assert_eq!(row["user_hash"], hash(&name), "{row}");
         assert_eq!(row["claimed_user_hash"], hash("victim"), "{row}");
-        assert_eq!((&row["claimed_batch_system"], &row["claimed_batch_id"]), (&"slurm".into(), &"999".into()));
+        assert_eq!(
+            (&row["claimed_batch_system"], &row["claimed_batch_id"]),
+            (&"slurm".into(), &"999".into())
+        );
         assert_eq!(row["claimed_job_name"], "simulate", "{row}");
         assert_eq!((&row["exit_code"], &row["partial"]), (&7.into(), &false.into()), "{row}");
         assert_eq!(row["before_cpu_us"], 0, "{row}");
@@ -451,7 +458,33 @@ fn a_job_is_who_its_cgroup_and_its_processes_say_and_not_its_environment() {
     let rows = node.rows("efficiency");
     assert_eq!((&rows[0]["failed_jobs"], &rows[0]["jobs_without_status"]), (&2.into(), &0.into()));
     let mode = fs::metadata(node.path("lake/table=jobs")).unwrap().mode();
-    assert_eq!([fs::metadata(node.path("lake")).unwrap().mode() & 0o7777, mode & 0o7777], [0o700; 2]);
+    assert_eq!(
+        [fs::metadata(node.path("lake")).unwrap().mode() & 0o7777, mode & 0o7777],
+        [0o700; 2]
+    );
+}
+
+#[test]
+fn a_user_is_the_same_in_a_namespace_and_with_other_effective_rights() {
+    let mut node = Node::new("users");
+    fs::write(node.path("key"), "a key of sixteen or more bytes").unwrap();
+    node.start(&["--summary", "lake", "--site-key", "key"]);
+    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    // Root in a user namespace of its own; and a program that runs with root's effective rights, as a set-user-ID one.
+    let in_namespace = [&user[..], &["unshare", "-Ur", "sleep", "0.3"]].concat();
+    let effective = ["setpriv", "--ruid=65534", "--clear-groups", "sleep", "0.3"];
+    for (name, command) in [("job_1", &in_namespace[..]), ("job_2", &effective)] {
+        assert!(node.job(name, command).status().unwrap().success());
+        node.remove(name);
+        node.wait_for("written to lake");
+    }
+    node.finish();
+    let name =
+        nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(65534)).unwrap().unwrap().name;
+    let expected = proctrace_fleet::user_hash(b"a key of sixteen or more bytes", &name);
+    let rows = node.rows("SELECT user_hash, command FROM jobs");
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert!(rows.iter().all(|row| row["user_hash"] == expected), "{rows:?}");
 }
 
 #[test]
@@ -479,8 +512,12 @@ fn systemd_is_told_when_the_recorder_is_ready() {
     let path = node.path("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let mut recorder =
-        node.command(&["--quiet"]).env("NOTIFY_SOCKET", &path).stderr(Stdio::null()).spawn().unwrap();
+    let mut recorder = node
+        .command(&["--quiet"])
+        .env("NOTIFY_SOCKET", &path)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut message = [0; 256];
     let length = socket.recv(&mut message).unwrap();
     let message = std::str::from_utf8(&message[..length]).unwrap();

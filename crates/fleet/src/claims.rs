@@ -52,9 +52,8 @@ impl Who {
         let Some(cgroup) = cgroup_of_job(recording) else { return who };
         // The name of a user can be chosen, too: without the user of the processes it is not known.
         let of_node = trailer.and_then(|trailer| trailer.of_node.as_ref());
-        who.identity.user = of_node.and_then(|node| {
-            node.user.clone().or_else(|| node.uid.map(|uid| uid.to_string()))
-        });
+        who.identity.user = of_node
+            .and_then(|node| node.user.clone().or_else(|| node.uid.map(|uid| uid.to_string())));
         if let Some(number) = slurm_job(cgroup) {
             who.identity.batch_system = Some("slurm".to_owned());
             who.identity.batch_id = Some(number);
@@ -97,7 +96,14 @@ mod tests {
     #[test]
     fn a_cgroup_of_slurm_tells_the_number() {
         assert_eq!(slurm_job("/c/system.slice/n1_slurmstepd.scope/job_17").as_deref(), Some("17"));
-        for other in ["/c/slurmstepd.scope/job_x", "/c/jobs/job_17", "job_17", "", "/", "/c/slurmstepd.scope/job_"] {
+        for other in [
+            "/c/slurmstepd.scope/job_x",
+            "/c/jobs/job_17",
+            "job_17",
+            "",
+            "/",
+            "/c/slurmstepd.scope/job_",
+        ] {
             assert_eq!(slurm_job(other), None, "{other}");
         }
     }

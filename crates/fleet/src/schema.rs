@@ -110,7 +110,11 @@ pub(crate) const JOBS: TableSchema = TableSchema {
             Text,
             "Keyed hash of the user, as the job's environment says; null without a key.",
         ),
-        column("claimed_job_name", Text, "The job's name, as its environment says: SLURM_JOB_NAME."),
+        column(
+            "claimed_job_name",
+            Text,
+            "The job's name, as its environment says: SLURM_JOB_NAME.",
+        ),
     ],
 };
 

@@ -48,9 +48,11 @@ impl<O: Outputs> Jobs<O> {
         let since = (time_ns, self.moment());
         let mut job = Job::new(cgroup, path, spool, since, self.losses.clone());
         job.earlier = earlier;
-        job.below_root = job.cgroup.path.as_ref().and_then(|path| {
-            Some(path.strip_prefix(&self.root).ok()?.to_owned())
-        });
+        job.below_root = job
+            .cgroup
+            .path
+            .as_ref()
+            .and_then(|path| Some(path.strip_prefix(&self.root).ok()?.to_owned()));
         if let Some((own, table)) = self.mounts.table() {
             job.namespaces.insert(own, 0);
             for record in table {

@@ -100,8 +100,7 @@ mod tests {
         assert_eq!(find(number("job_2"), Some(b"job_2")), found);
         assert_eq!(find(number("job_2"), None), found);
         assert_eq!(find(number("other"), Some(b"other")), Found::Other);
-        let gone =
-            |name: &str, was| Found::Job(JobCgroup { path: None, name: name.into(), was });
+        let gone = |name: &str, was| Found::Job(JobCgroup { path: None, name: name.into(), was });
         assert_eq!(find(1, Some(b"job_9")), gone("job_9", Some(root.path().join("jobs/job_9"))));
         assert_eq!(find(1, None), gone("cgroup-1", None));
     }

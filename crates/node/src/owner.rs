@@ -41,7 +41,8 @@ impl Owner {
 /// The real user of a process in a cgroup: another process may have got its number meanwhile.
 fn uid_in(process: &str, cgroup: &Path) -> Option<u32> {
     // Files below it are those of this process, or none.
-    let directory = openat(rustix::fs::CWD, process, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let directory =
+        openat(rustix::fs::CWD, process, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let directory = directory.ok()?;
     let read = |name: &str| {
         let file = openat(&directory, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
@@ -84,7 +85,10 @@ mod tests {
     #[test]
     fn a_process_elsewhere_is_none_of_the_jobs() {
         let of = |cgroup: &str| is_below(b"4:pids:/x\n0::/a/job_1/step_0\n", Path::new(cgroup));
-        assert_eq!([of("a/job_1"), of("a/job_1/step_0"), of("a/job"), of("b")], [true, true, false, false]);
+        assert_eq!(
+            [of("a/job_1"), of("a/job_1/step_0"), of("a/job"), of("b")],
+            [true, true, false, false]
+        );
         let mut owner = Owner::default();
         let pid = i32::try_from(std::process::id()).unwrap();
         owner.look_at(pid, Some(Path::new("no/such/job")));

@@ -19,9 +19,11 @@ pub struct Assembler {
     mounts: Parts,
 }
 
-/// What all environments together may take. A job of a hundred thousand processes with one each takes less; but a block
-/// of the file can hold a thousand times its size of them.
-const ENVIRONMENTS_BYTES_MAX: usize = 256 << 20;
+/// What all environments together may take: that of some tens of thousands, which a job with as many different ones has
+/// at most at a time. A block of the file can hold a thousand times its size of them.
+const ENVIRONMENTS_BYTES_MAX: usize = 64 << 20;
+/// What an allocation takes at least, besides the bytes in it: malloc(3) rounds up, and has a header.
+const ALLOCATION_BYTES: usize = 24;
 
 /// The latest environments, by their ids; of an earlier one, no more is known than of one that was lost.
 #[derive(Debug, Default)]
@@ -35,7 +37,8 @@ struct Environments {
 impl Environments {
     fn insert(&mut self, id: u64, environment: Environment) {
         let of = |(name, value): &(Vec<u8>, Vec<u8>)| {
-            size_of::<(Vec<u8>, Vec<u8>)>() + name.capacity() + value.capacity()
+            let allocated = name.capacity() + value.capacity() + 2 * ALLOCATION_BYTES;
+            size_of::<(Vec<u8>, Vec<u8>)>() + allocated
         };
         let bytes = environment.iter().map(of).sum::<usize>() + size_of::<(u64, usize)>();
         self.known.insert(id, Arc::new(environment));
@@ -285,6 +288,25 @@ mod tests {
         assert_eq!(missing_middle, [(1, cut.clone(), true)]);
         let missing_end = run(&[Record::Exec(exec(1, 9, b"ab\0c"))]);
         assert_eq!(missing_end, [(1, cut, true)]);
+    }
+
+    #[test]
+    fn environments_take_no_more_memory_than_they_may() {
+        let mut environments = Environments::default();
+        let block = b"A=1\0".repeat(16_000);
+        for id in 1..=200 {
+            environments.insert(id, variables(&block));
+            assert!(environments.bytes <= ENVIRONMENTS_BYTES_MAX);
+            assert!(environments.get(id).is_some());
+        }
+        // The latest are known.
+        let known: Vec<u64> = (1..=200).filter(|id| environments.get(*id).is_some()).collect();
+        assert_eq!(known.first().map(|first| first + known.len() as u64), Some(201));
+        assert!(known.len() < 100, "{}", known.len());
+        assert_eq!(
+            (environments.known.len(), environments.order.len()),
+            (known.len(), known.len())
+        );
     }
 
     #[test]

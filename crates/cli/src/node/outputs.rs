@@ -16,9 +16,9 @@ use proctrace_wire::escape::to_text;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use super::notify;
 #[cfg(feature = "analyse")]
 use super::summaries::{Summaries, Summarized};
-use super::notify;
 use crate::args::RecordArgs;
 use crate::record::usage::usage;
 use crate::{live, say};

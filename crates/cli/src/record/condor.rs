@@ -49,7 +49,9 @@ mod tests {
         };
         let text = "Owner = \"alice\"\nClusterId = 4711\nprocid=3\nGlobalJobId = \"s#4711.3#17\"\n";
         assert_eq!(id(text).as_deref(), Some("4711.3"));
-        for wrong in ["", "ClusterId = 4711\n", "ClusterId = x\nProcId = 1\n", "ClusterId = -1\nProcId = 0"] {
+        for wrong in
+            ["", "ClusterId = 4711\n", "ClusterId = x\nProcId = 1\n", "ClusterId = -1\nProcId = 0"]
+        {
             assert_eq!(id(wrong), None, "{wrong}");
         }
         assert_eq!(job_id(directory.path()), None);

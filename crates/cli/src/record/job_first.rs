@@ -23,7 +23,10 @@ const NODE_LOG: &str = "/dev/log";
 const USER_WARNING: u32 = 8 + 4;
 
 /// Records, or else runs the command without.
-pub(super) fn run(args: &RecordArgs, record: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
+pub(super) fn run(
+    args: &RecordArgs,
+    record: impl FnOnce() -> Result<ExitCode>,
+) -> Result<ExitCode> {
     // The recorder blocks signals, which the command would inherit.
     let mask = SigSet::thread_get_mask();
     let error = match record() {
