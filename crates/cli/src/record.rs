@@ -222,6 +222,9 @@ pub(crate) fn cannot_execute(error: &anyhow::Error) -> ExitCode {
 /// Completes the trace, reports the result, and passes the command's exit status on.
 fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     let outcome = recorded.finished.payload.as_ref().map(|payload| payload.outcome);
+    if args.job_first {
+        job_first::outlive_file_limit();
+    }
     match complete(args, recorded, outcome) {
         Err(error) if args.job_first && outcome.is_some() => job_first::lost(&error),
         completed => completed?,

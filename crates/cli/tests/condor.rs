@@ -107,27 +107,24 @@ fn a_job_runs_and_keeps_its_status_whatever_cannot_be_written() {
     });
     assert!(said(&output).contains("there is no proctrace"), "{}", said(&output));
 
-    // Nothing can be loaded: one descriptor more than the standard ones.
-    let few = Slot::new();
-    let mut command = few.wrapper();
-    let ran = few.path("ran");
-    let inner = format!("echo ran >> {}; exit 3", ran.display());
-    let arguments: Vec<_> = command.get_args().map(std::ffi::OsStr::to_owned).collect();
-    command = {
+    // No file may grow, not even the trace; and one descriptor more than the job needs is too many.
+    for limit in ["ulimit -f 0", "ulimit -n 12"] {
+        let slot = Slot::new();
+        let wrapper = slot.wrapper();
         let mut limited = Command::new("sh");
-        limited.args(["-c", "ulimit -n 12; exec sh \"$@\"", "sh"]).args(arguments);
-        limited.args(["sh", "-c", &inner]).current_dir(few.scratch.path());
-        for (name, value) in command.get_envs() {
+        limited.args(["-c", &format!("{limit}; exec sh \"$@\""), "sh"]).args(wrapper.get_args());
+        limited.args(["sh", "-c", "mkdir ran && exit 3"]).current_dir(slot.scratch.path());
+        for (name, value) in wrapper.get_envs() {
             match value {
                 Some(value) => limited.env(name, value),
                 None => limited.env_remove(name),
             };
         }
-        limited
-    };
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
-    assert_eq!(fs::read_to_string(&ran).unwrap(), "ran\n");
+        let output = limited.output().unwrap();
+        // A directory that is there already cannot be made again.
+        assert_eq!(output.status.code(), Some(3), "{limit}: {}", said(&output));
+        assert!(slot.path("ran").is_dir());
+    }
 }
 
 #[test]

@@ -9,12 +9,13 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Error, Result};
 use nix::errno::Errno;
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{WaitStatus, waitpid};
 
 use super::status_of;
 use crate::args::RecordArgs;
 use crate::say;
+use proctrace_record::forget_file_limit;
 use proctrace_trace::Outcome;
 
 /// Where syslog(3) writes to; journald reads there, too.
@@ -38,6 +39,7 @@ pub(super) fn run(
     if let Some(outcome) = outcome_of_child() {
         return Ok(status_of(outcome));
     }
+    forget_file_limit();
     if let Ok(mask) = mask {
         // A job with blocked signals is better than none.
         let _ = mask.thread_set_mask();
@@ -47,6 +49,14 @@ pub(super) fn run(
     let program: &OsString = program;
     let error = Error::new(failed).context(format!("cannot execute {}", program.display()));
     Ok(super::cannot_execute(&error))
+}
+
+/// Lets writes beyond the job's limit of file sizes fail, instead of ending the recorder that has the job's status.
+pub(super) fn outlive_file_limit() {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGXFSZ);
+    // Failing that, the limit acts as on any program.
+    let _ = signals.thread_block();
 }
 
 /// Says on stderr and in the node's log that a recording is lost.
