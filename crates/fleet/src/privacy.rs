@@ -90,7 +90,6 @@ pub const PRIVACY: &[Statement] = &[
     ("jobs", "partial", Kept, FIGURE),
     ("jobs", "before_cpu_us", Kept, FIGURE),
     ("jobs", "batch_id_from", Kept, "One of three words."),
-    ("jobs", "claimed_batch_system", Kept, "One of nine names."),
     ("jobs", "claimed_batch_id", Hashed, "As batch_id."),
     ("jobs", "claimed_user_hash", HashedAlways, "As user_hash."),
     ("jobs", "claimed_job_name", Hashed, "Names of jobs tell what is worked on."),

@@ -88,33 +88,12 @@ pub(crate) const JOBS: TableSchema = TableSchema {
             "Whether it was finished, can be read, breaks no conservation law, and is not partial.",
         ),
         column("not_known", Text, "Quantities that the recording lacks, separated by spaces."),
-        column(
-            "partial",
-            Flag,
-            "Whether a part of the job may be missing: it ran before its recorder did, or the recorder was killed.",
-        ),
-        column(
-            "before_cpu_us",
-            I64,
-            "CPU time that the job's cgroup had used before it was recorded, which is missing in all figures.",
-        ),
-        column(
-            "batch_id_from",
-            Text,
-            "By what batch_id is known: label, cgroup, or environment, which the job can choose.",
-        ),
-        column("claimed_batch_system", Text, "The batch system, as the job's environment says."),
-        column("claimed_batch_id", Text, "The identifier, as the job's environment says."),
-        column(
-            "claimed_user_hash",
-            Text,
-            "Keyed hash of the user, as the job's environment says; null without a key.",
-        ),
-        column(
-            "claimed_job_name",
-            Text,
-            "The job's name, as its environment says: SLURM_JOB_NAME.",
-        ),
+        column("partial", Flag, "Whether a part of the job may be missing: docs/node.md."),
+        column("before_cpu_us", I64, "CPU time of its cgroup before it was recorded."),
+        column("batch_id_from", Text, "label, cgroup, or environment, which the job can choose."),
+        column("claimed_batch_id", Text, "batch_id by its environment."),
+        column("claimed_user_hash", Text, "user_hash by its environment."),
+        column("claimed_job_name", Text, "SLURM_JOB_NAME."),
     ],
 };
 

@@ -131,7 +131,6 @@ fn job(
         ("command", none_if_empty(cut(&redaction.command(&run.command), COMMAND_CHARS_MAX))),
         ("not_known", none_if_empty(absent.join(" "))),
         ("batch_id_from", who.batch_id_from.map(|by| by.name().to_owned())),
-        ("claimed_batch_system", who.claimed.batch_system.clone()),
         ("claimed_batch_id", secret(&who.claimed.batch_id)),
         ("claimed_user_hash", hash(who.claimed.user.as_deref())),
         ("claimed_job_name", secret(&who.claimed_job_name)),
