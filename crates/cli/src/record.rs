@@ -225,7 +225,11 @@ fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     if args.job_first {
         job_first::outlive_file_limit();
     }
-    match complete(args, recorded, outcome) {
+    let completed = match args.job_first {
+        true => job_first::guarded(|| complete(args, recorded, outcome)),
+        false => complete(args, recorded, outcome),
+    };
+    match completed {
         Err(error) if args.job_first && outcome.is_some() => job_first::lost(&error),
         completed => completed?,
     }

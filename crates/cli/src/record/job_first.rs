@@ -5,9 +5,10 @@
 use std::ffi::OsString;
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, anyhow};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -30,7 +31,7 @@ pub(super) fn run(
 ) -> Result<ExitCode> {
     // The recorder blocks signals, which the command would inherit.
     let mask = SigSet::thread_get_mask();
-    let error = match record() {
+    let error = match guarded(record) {
         Ok(code) => return Ok(code),
         Err(error) => error,
     };
@@ -49,6 +50,13 @@ pub(super) fn run(
     let program: &OsString = program;
     let error = Error::new(failed).context(format!("cannot execute {}", program.display()));
     Ok(super::cannot_execute(&error))
+}
+
+/// Does something of which a failure must not be that of the job, not even a panic: libraries panic where no thread can
+/// be started.
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.unwrap_or_else(|_| Err(anyhow!("proctrace failed; its message is above")))
 }
 
 /// Lets writes beyond the job's limit of file sizes fail, instead of ending the recorder that has the job's status.
