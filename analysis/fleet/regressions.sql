@@ -6,7 +6,8 @@ WITH tenths AS (
   SELECT command, coalesce(release, '-') AS release, day,
     CAST(round(CAST(cpu_us - cpu_us % 100000 AS DOUBLE) / 100000) AS BIGINT) AS cpu
   FROM jobs
-  WHERE cpu_us IS NOT NULL AND day IS NOT NULL AND command IS NOT NULL
+  -- The CPU time of a part of a job is not that of the job.
+  WHERE cpu_us IS NOT NULL AND day IS NOT NULL AND command IS NOT NULL AND NOT coalesce(partial, false)
 ),
 days AS (
   SELECT command, release, day, CAST(count(*) AS BIGINT) AS jobs,

@@ -23,6 +23,9 @@ pub enum AnalysisError {
     /// A table could not be computed.
     #[error("cannot compute a table")]
     Table(#[from] polars::error::PolarsError),
+    /// No memory for the stack on which a query is answered.
+    #[error("cannot start a thread for the query")]
+    Stack(#[source] std::io::Error),
     /// A view of something that the recording does not contain.
     #[error("cannot show {what}: {why}")]
     View {

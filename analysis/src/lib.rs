@@ -46,6 +46,7 @@ pub use analysis::Analysis;
 pub use classify::{LiveClassifier, Program, Rules};
 pub use compare::environments::{StartRun, environments};
 pub use compare::series::{self, SeriesOptions, SeriesRun, series};
+pub use details::{JobRoot, job_root};
 pub use error::AnalysisError;
 pub use events::{ATHENA_EVENTS, EventLog, EventPattern, Events, PatternError};
 pub use gantt::gantt;

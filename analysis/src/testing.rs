@@ -520,6 +520,7 @@ impl Scene {
             programs: Vec::new(),
             job: std::collections::BTreeMap::new(),
             held_up: None,
+            of_node: None,
         };
         let mut writer = Writer::new(Vec::new(), &self.header).unwrap();
         for (stream, (bytes, records)) in Stream::ALL.into_iter().zip(&self.streams) {

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use common::waits::{WAITS_MIN_NS, waits_of};
 use proctrace_analysis::{
     AliveSort, AliveView, Analysis, AnalysisError, Machine, Options, Recording, Rules, Section,
-    TreeView, Wanted, alive, analyse, classification, gantt, libs, show, timeline, timeline_items,
-    tree,
+    TreeView, Wanted, alive, analyse, classification, gantt, job_root, libs, page, show, timeline,
+    timeline_items, tree,
 };
 use proctrace_findings::{Cell, GanttOrder, GanttView, Shown, TimelineParts};
 use proctrace_libsearch::{Cache, Files, Found, Linker};
 use proctrace_replay::{MountTable, Replay};
+use proctrace_report::{Style, full};
 use proctrace_trace::{Block, Header, Reader, Trailer, Writer};
 use proctrace_viewers::{Format, Weight};
 use proctrace_wire::{Frames, Stream};
@@ -95,6 +96,11 @@ fn read_all(path: &Path) {
         .unwrap();
         viewer.finish().unwrap();
     }
+    let style = Style { width: 80, rows: 10, colour: false };
+    let tables = Analysis::of(&recording).report_tables(&Options::default()).unwrap();
+    assert!(!full(&findings, &tables, style).is_empty());
+    let page = page(&recording, path, &Options::default()).unwrap();
+    assert!(page.tables.iter().all(|table| table.columns.len() < 100));
     for section in Section::ALL {
         let content = section.of(&recording, &Options::default()).unwrap();
         for table in &content.tables {
@@ -118,6 +124,7 @@ fn read_all(path: &Path) {
             .all(|metric| metric.value.is_finite())
     );
     inspect(&recording, path);
+    job_root(&recording, path).unwrap();
     let mut replay = Replay::open(path).unwrap();
     for event in replay.by_ref() {
         let json = event.to_json();

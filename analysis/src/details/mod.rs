@@ -1,4 +1,7 @@
-//! Details of processes that both the interactive page and the questions about single processes show.
+//! Details of processes that the interactive page, the questions about single processes and summaries show.
 
 pub(crate) mod calls;
+mod root;
 pub(crate) mod waited;
+
+pub use root::{JobRoot, job_root};

@@ -1,6 +1,6 @@
 //! What each process executed: file, arguments, directory and environment, from the trace.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use proctrace_findings::{LeftOut, PackedColumn, PackedTable};
@@ -9,7 +9,9 @@ use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 
 use super::strings::Strings;
-use super::{ARGUMENTS_BYTES_MAX, EXECS_MAX, known, since, wide};
+use super::{
+    ARGUMENTS_BYTES_MAX, ENVIRONMENTS_BYTES_MAX, EXECS_MAX, VARIABLES_MAX, known, since, wide,
+};
 use crate::details::calls::each_exec;
 use crate::error::AnalysisError;
 use crate::recording::Recording;
@@ -24,6 +26,8 @@ pub(super) struct Execs {
     left_out: u64,
     /// Name and value of each variable, by environment.
     variables: Vec<(u64, Option<u64>, Option<u64>)>,
+    environments: u64,
+    environments_left_out: u64,
 }
 
 #[derive(Debug)]
@@ -46,20 +50,38 @@ impl Execs {
     ) -> Result<Self, AnalysisError> {
         let mut made = Self::default();
         let mut environments: HashMap<u64, u64> = HashMap::new();
-        let mut blocks: Vec<(u64, Vec<u8>)> = Vec::new();
+        let mut blocks: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+        let (mut blocks_bytes, mut without) = (0, 0);
         let take = |process: usize, run: Option<u32>, exec: &Exec| {
             let id = exec.record.env_id;
             let next = environments.len() as u64;
             let environment = (id != 0).then(|| *environments.entry(id).or_insert(next));
             made.add(recording, exec, (process, run, environment), strings);
         };
-        each_exec(recording, path, take, |id, block| blocks.push((id, block.to_vec())))?;
+        each_exec(recording, path, take, |id, block| {
+            if blocks.contains_key(&id) {
+            } else if blocks_bytes + block.len() > ENVIRONMENTS_BYTES_MAX {
+                without += 1;
+            } else {
+                blocks_bytes += block.len();
+                blocks.insert(id, block.to_vec());
+            }
+        })?;
         made.rows.sort_by_key(|row| (row.process, row.since_ns));
-        blocks.sort_by_key(|(id, _)| environments.get(id).copied());
-        blocks.dedup_by_key(|(id, _)| *id);
-        for (id, block) in blocks {
-            let Some(environment) = environments.get(&id).copied() else { continue };
-            for (name, value) in variables(&block) {
+        made.environments_left_out = without;
+        let mut blocks: Vec<(u64, Vec<u8>)> = blocks
+            .into_iter()
+            .filter_map(|(id, block)| Some((environments.get(&id).copied()?, block)))
+            .collect();
+        blocks.sort_by_key(|(environment, _)| *environment);
+        for (environment, block) in blocks {
+            let variables = variables(&block);
+            if made.variables.len() + variables.len() > VARIABLES_MAX {
+                made.environments_left_out += 1;
+                continue;
+            }
+            made.environments += 1;
+            for (name, value) in variables {
                 let (name, value) =
                     (strings.number_of_bytes(&name), strings.number_of_bytes(&value));
                 made.variables.push((environment, name, value));
@@ -101,6 +123,10 @@ impl Execs {
         let shown = rows.len() as u64;
         if self.left_out > 0 {
             left_out.push(LeftOut { what: "execs", shown, of: shown + self.left_out });
+        }
+        if self.environments_left_out > 0 {
+            let (what, shown) = ("environments", self.environments);
+            left_out.push(LeftOut { what, shown, of: shown + self.environments_left_out });
         }
         let run = |row: &Row| recording.runs.get(row.run? as usize);
         let mut execs = PackedTable::new("execs", rows.len());

@@ -24,6 +24,9 @@ const EXECS_MAX: usize = 600_000;
 const WAITS_MAX: usize = 400_000;
 const MISSES_MAX: usize = 400_000;
 const SIGNALS_MAX: usize = 20_000;
+/// Size of all environments, and most variables in them.
+const ENVIRONMENTS_BYTES_MAX: usize = 32 << 20;
+const VARIABLES_MAX: usize = 1_000_000;
 /// Most failed look-ups by directory of one process.
 const MISSES_OF_PROCESS_MAX: usize = 20;
 /// Longest argument vector, and size of all strings.

@@ -17,6 +17,7 @@ use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::{Parser, ParserOptions};
 
 use super::names::name_columns;
+use super::size;
 
 /// Aggregate functions.
 const AGGREGATES: [&str; 24] = [
@@ -60,6 +61,11 @@ const UNSIGNED: [&str; 8] = [
 
 /// The SQL with signed counts, or an error message that suggests what to write instead.
 pub(crate) fn guarded(sql: &str) -> Result<String, String> {
+    size::check(sql)?;
+    size::on_large_stack(|| read(sql)).unwrap_or_else(|error| Err(error.to_string()))
+}
+
+fn read(sql: &str) -> Result<String, String> {
     // With the same options as the engine.
     let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
     let parser = Parser::new(&GenericDialect).with_options(options).try_with_sql(sql);

@@ -17,6 +17,7 @@ mod other;
 mod query;
 mod rows;
 mod schema;
+mod size;
 mod waiting;
 mod words;
 

@@ -3,10 +3,12 @@
 use polars::prelude::{DataFrame, IntoLazy, PolarsError};
 use polars::sql::SQLContext;
 
+use crate::error::AnalysisError;
 use crate::tables::answer::Answer;
 use crate::tables::frame::Wanted;
 use crate::tables::guard::guarded;
 use crate::tables::query::QueryError;
+use crate::tables::size::{check, on_large_stack};
 use crate::tables::words::{Mentioned, with_plain_numbers};
 
 /// A query on given tables, under the same rules as queries on recordings.
@@ -23,6 +25,7 @@ impl TablesQuery {
     /// # Errors
     /// If it is not one query, or one that the engine would answer incorrectly.
     pub fn new(sql: &str) -> Result<Self, QueryError> {
+        check(sql).map_err(QueryError::Sql)?;
         let sql = with_plain_numbers(sql.trim().trim_end_matches(';'));
         let sql = guarded(&sql).map_err(QueryError::Sql)?;
         let mentioned = Mentioned::of(&sql);
@@ -48,6 +51,10 @@ impl TablesQuery {
     /// # Errors
     /// If the SQL is invalid, or refers to something that does not exist.
     pub fn answer(self, frames: Vec<(&str, DataFrame)>) -> Result<Answer, QueryError> {
+        on_large_stack(|| self.evaluate(frames)).map_err(AnalysisError::Stack)?
+    }
+
+    fn evaluate(self, frames: Vec<(&str, DataFrame)>) -> Result<Answer, QueryError> {
         let mut context = SQLContext::new();
         for (name, frame) in frames {
             // By its names in the query: SQL is case-insensitive.

@@ -1,10 +1,13 @@
 //! SQL over the tables of one or several recordings.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use polars::prelude::{DataFrame, DataType, Expr, IntoLazy, PolarsError, col};
+use polars::prelude::{Column, DataFrame, DataType, Expr, IntoLazy, PolarsError, col};
 use polars::sql::SQLContext;
+use proctrace_trace::{BlockInfo, Reader};
+use proctrace_wire::Stream;
 
 use crate::error::AnalysisError;
 use crate::recording::Recording;
@@ -13,6 +16,7 @@ use crate::tables::frame::{RECORDING, Wanted, named};
 use crate::tables::guard::guarded;
 use crate::tables::nearest::nearest;
 use crate::tables::schema::{TABLES, TableSchema};
+use crate::tables::size::{check, on_large_stack};
 use crate::tables::stream;
 use crate::tables::words::{Mentioned, with_plain_numbers};
 
@@ -64,6 +68,7 @@ impl Query {
     /// # Errors
     /// If it does not query any table of a recording.
     pub fn new(sql: &str) -> Result<Self, QueryError> {
+        check(sql).map_err(QueryError::Sql)?;
         let sql = with_plain_numbers(sql.trim().trim_end_matches(';'));
         if sql.is_empty() {
             return Err(QueryError::Sql("the SQL is empty".to_owned()));
@@ -104,6 +109,29 @@ impl Query {
         Ok(Self { sql, wanted, tables, frames: BTreeMap::new() })
     }
 
+    /// How much memory the rows of a trace take at least that are not bounded by its processes: its failed
+    /// look-ups, by what its blocks say of themselves.
+    ///
+    /// # Errors
+    /// If it is not a trace.
+    pub fn least_bytes(&self, path: &Path) -> Result<u64, QueryError> {
+        let Some(table) = self.tables.values().find(|table| table.name == "lookups") else {
+            return Ok(0);
+        };
+        let rows = Cell::new(0u64);
+        let mut reader = Reader::open(path).map_err(AnalysisError::from)?;
+        let skip = |info: &BlockInfo| {
+            if info.stream == Stream::Lookups {
+                rows.set(rows.get().saturating_add(info.records.into()));
+            }
+            false
+        };
+        while reader.next_block_where(skip).is_some() {}
+        let bits = table.columns.iter().filter(|column| self.wanted.has(column.name));
+        let bits: u64 = bits.map(|column| column.kind.least_bits()).sum();
+        Ok(rows.get().saturating_mul(bits) / 8)
+    }
+
     /// Adds the rows of a recording, whose trace is at `path`, under a name.
     ///
     /// # Errors
@@ -116,10 +144,15 @@ impl Query {
     ) -> Result<(), QueryError> {
         let Self { frames, tables, wanted, .. } = self;
         let mut take = |schema: &'static TableSchema, batch: DataFrame| {
-            // A query that counts rows may need no columns at all.
-            let batch = match wanted.has(RECORDING) || batch.width() == 0 {
-                true => named(batch, name)?,
-                false => batch,
+            let batch = match (wanted.has(RECORDING), batch.width()) {
+                (true, _) => named(batch, name)?,
+                // A query that counts rows may need no columns at all: a bit for each row will do.
+                (false, 0) => {
+                    let rows = batch.height();
+                    let bits = Column::full_null(RECORDING.into(), rows, &DataType::Boolean);
+                    DataFrame::new(rows, vec![bits])?
+                }
+                (false, _) => batch,
             };
             match frames.get_mut(schema.name) {
                 Some(frame) => {
@@ -141,6 +174,10 @@ impl Query {
     /// # Errors
     /// If the SQL is invalid, or refers to something that does not exist.
     pub fn answer(self) -> Result<Answer, QueryError> {
+        on_large_stack(|| self.evaluate()).map_err(AnalysisError::Stack)?
+    }
+
+    fn evaluate(self) -> Result<Answer, QueryError> {
         let Self { sql, tables, frames, .. } = self;
         let mut context = SQLContext::new();
         for (name, table) in &tables {

@@ -64,6 +64,16 @@ impl ColumnKind {
         }
     }
 
+    /// Bits that a value takes at least in a data frame: of text, the reference to it.
+    pub(crate) fn least_bits(self) -> u64 {
+        match self {
+            Self::Flag => 1,
+            Self::U32 | Self::I32 => 32,
+            Self::U64 | Self::I64 | Self::F64 | Self::Texts => 64,
+            Self::Text => 128,
+        }
+    }
+
     /// Its type in a data frame.
     pub fn dtype(self) -> DataType {
         match self {

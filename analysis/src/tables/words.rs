@@ -16,8 +16,9 @@ pub(crate) struct Mentioned {
     pub(crate) all_columns: bool,
 }
 
+/// A part of an SQL text; texts in single quotes and comments are left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+pub(super) enum Token {
     /// A name, or a keyword.
     Word(String),
     /// A quoted name, which is never a keyword.
@@ -83,7 +84,8 @@ fn is_product(tokens: &[Token], at: usize) -> bool {
     }
 }
 
-fn tokens(sql: &str) -> Vec<Token> {
+/// The parts of an SQL text, in order.
+pub(super) fn tokens(sql: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut rest = sql;
     while let Some(first) = rest.chars().next() {

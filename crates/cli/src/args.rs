@@ -46,7 +46,8 @@ pub(crate) use self::parse::parse_duration;
 pub(crate) use self::record::{RecordArgs, WaitFor, WhenFull, WhichBackend, WhichHook};
 #[cfg(feature = "analyse")]
 pub(crate) use self::report::{
-    CheckArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs, StartupArgs,
+    CeilingArgs, CheckArgs, ClassifyArgs, ReportArgs, RulesArgs, SectionFormat, SeriesArgs,
+    StartupArgs, TimeArgs,
 };
 
 #[cfg(feature = "analyse")]
@@ -158,6 +159,10 @@ pub(crate) struct DumpArgs {
     /// Print the trace's header and trailer instead of its events.
     #[arg(long, conflicts_with = "kind")]
     pub(crate) header: bool,
+
+    #[cfg(feature = "analyse")]
+    #[command(flatten)]
+    pub(crate) ceiling: CeilingArgs,
 }
 
 /// Name this moment in the recording that is running.

@@ -7,6 +7,8 @@ mod advise;
 mod args;
 mod broker;
 #[cfg(feature = "analyse")]
+mod ceiling;
+#[cfg(feature = "analyse")]
 mod check;
 #[cfg(feature = "analyse")]
 mod classify;
@@ -92,6 +94,10 @@ fn main() -> ExitCode {
     #[cfg(all(feature = "analyse", target_env = "gnu"))]
     if !matches!(cli.command, Command::Record(_) | Command::Broker(_)) {
         heap::map_large_allocations();
+    }
+    #[cfg(feature = "analyse")]
+    if let Some(ceiling) = ceiling::Ceiling::of(&cli.command) {
+        ceiling.hold(exit_code::FAILED);
     }
     let (own_failure, result) = match cli.command {
         Command::Record(args) => (exit_code::RECORDING_FAILED, record::run(&args)),

@@ -1,5 +1,6 @@
 //! `proctrace record -a --per-cgroup`: one recorder for all jobs of a node.
 
+mod notify;
 mod outputs;
 #[cfg(feature = "analyse")]
 mod summaries;

@@ -13,6 +13,7 @@ use proctrace_report::{Style, rows_csv, rows_csv_names, rows_json, rows_ndjson, 
 use proctrace_trace::MAGIC;
 
 use crate::args::{DEFAULT_TRACE, QueryArgs, RowsFormat};
+use crate::ceiling::Ceiling;
 use crate::exit_code::Misuse;
 use crate::{check, print, rules, whole};
 
@@ -32,6 +33,10 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
         refuse_traces(path)?;
     }
     let mut query = Query::new(&sql).map_err(misuse)?;
+    let least_bytes = traces.iter().try_fold(0u64, |sum, trace| -> Result<u64> {
+        Ok(sum.saturating_add(query.least_bytes(trace).map_err(misuse)?))
+    })?;
+    Ceiling::check(&args.rules.ceiling, &traces, least_bytes)?;
     for (trace, name) in traces.iter().zip(names(&traces)) {
         let recording = rules::load(trace, &args.rules)?;
         check::warn(trace, &recording);

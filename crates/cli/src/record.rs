@@ -1,11 +1,13 @@
 //! `proctrace record`: writes the activity of a command, or of running processes, to a trace.
 
 pub(crate) mod closing;
+mod condor;
+mod job_first;
 pub(crate) mod settings;
 pub(crate) mod usage;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,7 +19,7 @@ use proctrace_record::{
     find_program, record,
 };
 use proctrace_trace::{self as trace, Outcome};
-use proctrace_wire::escape::to_text;
+use proctrace_wire::escape::{to_bytes, to_text};
 
 use crate::args::RecordArgs;
 use crate::output::Output;
@@ -29,6 +31,14 @@ use settings::{backend, header, options};
 use usage::usage;
 
 pub(crate) fn run(args: &RecordArgs) -> Result<ExitCode> {
+    // Without the recorder, nobody would make the command one of another user.
+    if args.job_first && matches!(invoker::find(args.user.as_deref()), Ok(None)) {
+        return job_first::run(args, || run_or_fail(args));
+    }
+    run_or_fail(args)
+}
+
+fn run_or_fail(args: &RecordArgs) -> Result<ExitCode> {
     #[cfg(feature = "analyse")]
     crate::summarize::about(&args.summary.about)?;
     if let Some(patterns) = &args.per_cgroup {
@@ -187,7 +197,14 @@ fn job_variables(environment: &[(OsString, OsString)]) -> BTreeMap<String, Strin
         let fits = !value.is_empty() && value.len() <= JOB_VALUE_BYTES_MAX;
         fits.then(|| ((*name).to_owned(), to_text(value.as_bytes()).into_owned()))
     };
-    trace::JOB_VARIABLES.iter().filter_map(of).collect()
+    let mut found: BTreeMap<String, String> = trace::JOB_VARIABLES.iter().filter_map(of).collect();
+    if let Some(ad) = found.get(condor::JOB_AD)
+        && !found.contains_key(condor::JOB_ID)
+        && let Some(id) = condor::job_id(std::path::Path::new(OsStr::from_bytes(&to_bytes(ad))))
+    {
+        found.insert(condor::JOB_ID.to_owned(), id);
+    }
+    found
 }
 
 /// Reports the reason, and selects one of a shell's two exit codes for it.
@@ -204,10 +221,30 @@ pub(crate) fn cannot_execute(error: &anyhow::Error) -> ExitCode {
 
 /// Completes the trace, reports the result, and passes the command's exit status on.
 fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
+    let outcome = recorded.finished.payload.as_ref().map(|payload| payload.outcome);
+    if args.job_first {
+        job_first::outlive_file_limit();
+    }
+    let completed = match args.job_first {
+        true => job_first::guarded(|| complete(args, recorded, outcome)),
+        false => complete(args, recorded, outcome),
+    };
+    match completed {
+        Err(error) if args.job_first && outcome.is_some() => job_first::lost(&error),
+        completed => completed?,
+    }
+    Ok(match outcome {
+        Some(outcome) => status_of(outcome),
+        None if args.command.is_empty() => ExitCode::SUCCESS,
+        None => exit_code::RECORDING_FAILED.into(),
+    })
+}
+
+/// Completes the trace, and makes the summary.
+fn complete(args: &RecordArgs, recorded: Recorded, outcome: Option<Outcome>) -> Result<()> {
     let Recorded { header, output, mut finished, loading_ns } = recorded;
     let sink_error = finished.sink_error.take();
     let written = output.finish(&finished.trailer(usage(loading_ns)));
-    let outcome = finished.payload.as_ref().map(|payload| payload.outcome);
     if sink_error.is_some() || written.is_err() {
         let how = match outcome {
             Some(Outcome::Code(code)) => format!("the command continued and exited with {code}"),
@@ -229,11 +266,7 @@ fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
     tell(args, &header, &finished, &written);
     #[cfg(feature = "analyse")]
     crate::summarize::recorded(&written.path, &args.summary, args.quiet)?;
-    Ok(match outcome {
-        Some(outcome) => status_of(outcome),
-        None if args.command.is_empty() => ExitCode::SUCCESS,
-        None => exit_code::RECORDING_FAILED.into(),
-    })
+    Ok(())
 }
 
 /// The exit status by which a command's own is passed on.

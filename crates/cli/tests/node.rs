@@ -8,6 +8,8 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -151,6 +153,9 @@ impl Drop for Node {
             let _ = recorder.wait();
         }
         for entry in fs::read_dir(&self.cgroup).into_iter().flatten().flatten() {
+            for below in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
+                let _ = fs::remove_dir(below.path());
+            }
             let _ = fs::remove_dir(entry.path());
         }
         let _ = fs::remove_dir(&self.cgroup);
@@ -382,12 +387,144 @@ fn a_recorder_that_was_killed_is_followed_by_one_that_completes_its_work() {
     wait_until("both summaries", || is_done(&node));
     let said = node.finish();
     assert!(said.contains("1 job recorded in jobs, 2 summarized"), "{said}");
-    let rows = node.rows("SELECT sound, processes FROM jobs ORDER BY started_unix_us");
-    let told: Vec<_> = rows.iter().map(|row| (&row["sound"], &row["processes"])).collect();
-    assert_eq!(told.len(), 2, "{rows:?}");
-    assert_eq!([told[0].0, told[1].0], [&Value::from(false), &Value::from(true)], "{rows:?}");
+    let rows = node.rows(
+        "SELECT sound, partial, processes, exit_code, command, labels FROM jobs ORDER BY started_unix_us",
+    );
+    assert_eq!(rows.len(), 2, "{rows:?}");
     // The first was cut off; the second has seen the process, and what it has started since.
-    assert!(u64_of(told[0].1) >= 1 && u64_of(told[1].1) > 1, "{rows:?}");
+    assert!(u64_of(&rows[0]["processes"]) >= 1 && u64_of(&rows[1]["processes"]) > 1, "{rows:?}");
+    for row in &rows {
+        assert_eq!((&row["sound"], &row["partial"]), (&false.into(), &true.into()), "{row}");
+        assert_eq!(row["labels"], "cgroup=job_1", "{row}");
+        let command = row["command"].as_str().unwrap();
+        assert!(command.contains("phases 10 10"), "{row}");
+    }
+    assert_eq!([&rows[0]["exit_code"], &rows[1]["exit_code"]], [&Value::Null, &Value::from(0)]);
+}
+
+#[test]
+fn a_job_is_who_its_cgroup_and_its_processes_say_and_not_its_environment() {
+    let mut node = Node::new("claims");
+    let scope = "n1_slurmstepd.scope";
+    fs::create_dir(node.cgroup.join(scope)).unwrap();
+    fs::write(node.path("key"), "a key of sixteen or more bytes").unwrap();
+    let pattern = format!(
+        "--per-cgroup={}/*slurmstepd.scope/job_*",
+        node.cgroup.file_name().unwrap().to_str().unwrap()
+    );
+    node.start(&[&pattern, "--summary", "lake", "--site-key", "key"]);
+    // As slurmstepd does: a process of root in the cgroup starts one of the user.
+    let lies =
+        ["SLURM_JOB_ID=999", "SLURM_JOB_USER=victim", "SLURM_JOB_NAME=simulate", "USER=victim"];
+    let script = "/bin/true; sleep 0.2; exit 7";
+    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env"];
+    let shell = ["sh", "-c", script];
+    let command: Vec<&str> = user.into_iter().chain(lies).chain(shell).collect();
+    for name in ["n1_slurmstepd.scope/job_17", "job_18"] {
+        assert_eq!(node.job(name, &command).status().unwrap().code(), Some(7));
+        node.remove(name);
+        node.wait_for("written to lake");
+    }
+    node.finish();
+    let rows = node.rows(
+        "SELECT batch_system, batch_id, batch_id_from, user_hash, claimed_batch_id, \
+         claimed_user_hash, claimed_job_name, exit_code, command, partial, before_cpu_us \
+         FROM jobs ORDER BY started_unix_us",
+    );
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    let hash = |user: &str| proctrace_fleet::user_hash(b"a key of sixteen or more bytes", user);
+    // Without a number from Slurm there is only the claim, and it is said that it is one.
+    for (row, (id, from)) in rows.iter().zip([("17", "cgroup"), ("999", "environment")]) {
+        assert_eq!(
+            (&row["batch_system"], &row["batch_id"]),
+            (&"slurm".into(), &id.into()),
+            "{row}"
+        );
+        assert_eq!(row["batch_id_from"], from, "{row}");
+        let name =
+            nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(65534)).unwrap().unwrap().name;
+        assert_eq!(row["user_hash"], hash(&name), "{row}");
+        assert_eq!(row["claimed_user_hash"], hash("victim"), "{row}");
+        assert_eq!(row["claimed_batch_id"], "999", "{row}");
+        assert_eq!(row["claimed_job_name"], "simulate", "{row}");
+        assert_eq!((&row["exit_code"], &row["partial"]), (&7.into(), &false.into()), "{row}");
+        assert_eq!(row["before_cpu_us"], 0, "{row}");
+        assert!(row["command"].as_str().unwrap().starts_with("setpriv --reuid=65534"), "{row}");
+    }
+    // The question about failures counts them.
+    let rows = node.rows("efficiency");
+    assert_eq!((&rows[0]["failed_jobs"], &rows[0]["jobs_without_status"]), (&2.into(), &0.into()));
+    let mode = fs::metadata(node.path("lake/table=jobs")).unwrap().mode();
+    assert_eq!(
+        [fs::metadata(node.path("lake")).unwrap().mode() & 0o7777, mode & 0o7777],
+        [0o700; 2]
+    );
+}
+
+#[test]
+fn a_user_is_the_same_in_a_namespace_and_with_other_effective_rights() {
+    let mut node = Node::new("users");
+    fs::write(node.path("key"), "a key of sixteen or more bytes").unwrap();
+    node.start(&["--summary", "lake", "--site-key", "key"]);
+    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    // Root in a user namespace of its own; and a program that runs with root's effective rights, as a set-user-ID one.
+    let in_namespace = [&user[..], &["unshare", "-Ur", "sleep", "0.3"]].concat();
+    let effective = ["setpriv", "--ruid=65534", "--clear-groups", "sleep", "0.3"];
+    for (name, command) in [("job_1", &in_namespace[..]), ("job_2", &effective)] {
+        assert!(node.job(name, command).status().unwrap().success());
+        node.remove(name);
+        node.wait_for("written to lake");
+    }
+    node.finish();
+    let name =
+        nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(65534)).unwrap().unwrap().name;
+    let expected = proctrace_fleet::user_hash(b"a key of sixteen or more bytes", &name);
+    let rows = node.rows("SELECT user_hash, command FROM jobs");
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert!(rows.iter().all(|row| row["user_hash"] == expected), "{rows:?}");
+}
+
+#[test]
+fn what_a_cgroup_had_used_before_is_said_to_be_missing() {
+    let mut node = Node::new("before");
+    let burn = fixture("burn");
+    assert!(node.job("job_1", &[burn.to_str().unwrap(), "60"]).status().unwrap().success());
+    let stat = fs::read_to_string(node.cgroup.join("job_1/cpu.stat")).unwrap();
+    let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec ")).unwrap();
+    node.start(&["--summary", "lake"]);
+    // Nothing of it runs when the recorder starts, and yet a part is missing.
+    assert!(node.job("job_1", &["/bin/true"]).status().unwrap().success());
+    node.remove("job_1");
+    node.wait_for("written to lake");
+    node.finish();
+    let rows = node.rows("SELECT before_cpu_us, partial, sound FROM jobs");
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(rows[0]["before_cpu_us"], used.trim().parse::<u64>().unwrap());
+    assert_eq!((&rows[0]["partial"], &rows[0]["sound"]), (&true.into(), &false.into()));
+}
+
+#[test]
+fn systemd_is_told_when_the_recorder_is_ready() {
+    let node = Node::new("notify");
+    let path = node.path("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut recorder = node
+        .command(&["--quiet"])
+        .env("NOTIFY_SOCKET", &path)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut message = [0; 256];
+    let length = socket.recv(&mut message).unwrap();
+    let message = std::str::from_utf8(&message[..length]).unwrap();
+    assert!(message.lines().any(|line| line == "READY=1"), "{message}");
+    // From now on nothing is missed.
+    assert!(node.job("job_1", &["/bin/true"]).status().unwrap().success());
+    node.remove("job_1");
+    kill(Pid::from_raw(i32::try_from(recorder.id()).unwrap()), Signal::SIGTERM).unwrap();
+    assert!(recorder.wait().unwrap().success());
+    assert_sound(&node.trace("job_1"));
 }
 
 #[test]

@@ -87,7 +87,8 @@ const SYSTEMS: &[System] = &[
     },
     System {
         name: "condor",
-        id: &["CONDOR_ID", "_CONDOR_JOB_AD"],
+        // HTCondor itself only names the file that has the number: `record` reads it.
+        id: &["CONDOR_ID"],
         site: &[],
         queue: &["_CONDOR_SLOT"],
         user: &[],
@@ -126,6 +127,9 @@ const SYSTEMS: &[System] = &[
 /// Variables that exist elsewhere too, and the one that must be there for a system to be meant.
 const ONLY_WITH: &[(&str, &str)] = &[("dirac", "DIRAC"), ("jenkins", "JENKINS_URL")];
 
+/// Variables that show a system which does not tell a job its number.
+const MEANT_BY: &[(&str, &[&str])] = &[("condor", &["_CONDOR_JOB_AD", "_CONDOR_SLOT"])];
+
 impl Identity {
     /// From variables of the environment. `None` in all fields if there is no batch system, except
     /// for the user.
@@ -135,7 +139,10 @@ impl Identity {
         let is_meant = |system: &&System| {
             let needs = ONLY_WITH.iter().find(|(name, _)| *name == system.name);
             let named = |prefix: &str| variables.keys().any(|name| name.starts_with(prefix));
-            first(system.id).is_some() && needs.is_none_or(|(_, prefix)| named(prefix))
+            let shown = MEANT_BY.iter().find(|(name, _)| *name == system.name);
+            let is_shown = shown.is_some_and(|(_, names)| first(names).is_some());
+            (first(system.id).is_some() || is_shown)
+                && needs.is_none_or(|(_, prefix)| named(prefix))
         };
         let Some(system) = SYSTEMS.iter().find(is_meant) else { return found };
         found.batch_system = Some(system.name.to_owned());
@@ -270,7 +277,9 @@ mod tests {
         assert_eq!(told(&of(&pbs)), ["pbs", "12.head", "-", "batch", "eve"]);
         let condor = [("_CONDOR_JOB_AD", "/scratch/dir_7/.job.ad"), ("_CONDOR_SLOT", "slot1_1")];
         let found = of(&condor);
-        assert_eq!(told(&found)[..4], ["condor", "/scratch/dir_7/.job.ad", "-", "slot1_1"]);
+        assert_eq!(told(&found)[..4], ["condor", "-", "-", "slot1_1"]);
+        let numbered = [condor.as_slice(), &[("CONDOR_ID", "4711.3")]].concat();
+        assert_eq!(told(&of(&numbered))[1], "4711.3");
         let github = [("GITHUB_RUN_ID", "1"), ("GITHUB_JOB", "test"), ("GITHUB_ACTOR", "bob")];
         assert_eq!(told(&of(&github)), ["github", "1.1/test", "-", "-", "bob"]);
         let gitlab = [("CI_JOB_ID", "8"), ("CI_JOB_NAME", "t"), ("CI_COMMIT_SHA", "abc")];

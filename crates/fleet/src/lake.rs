@@ -1,10 +1,13 @@
 //! Where the files of a fleet are: a tree of directories, by table and by day.
 
 use std::fmt;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use proctrace_outputs::{Access, Outputs};
+use proctrace_outputs::{Access, Directory, OutputError, Outputs};
 
 use crate::error::FleetError;
 use crate::summary::Summary;
@@ -127,13 +130,28 @@ impl Layout {
             let directory = self.directory(root, table, summary.day.as_deref());
             let name = format!("{}.parquet", summary.job);
             let path = directory.join(&name);
-            let place = outputs.create_directory(&directory, Access::Umask);
-            let place = place.map_err(FleetError::file(&directory))?;
+            let place = below(root, &directory, outputs).map_err(FleetError::file(&directory))?;
             place.write(&name, Access::Umask, &bytes).map_err(FleetError::file(&path))?;
             written.push((path, bytes.len()));
         }
         Ok(written)
     }
+}
+
+/// Creates the directory of a fleet, unless it exists: only its owner may look into it.
+///
+/// # Errors
+/// If it cannot be created.
+pub fn create_lake(root: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(root)
+}
+
+/// A directory in a fleet, which is created with those above it. New ones may be used by whom the fleet itself may be, not
+/// as the umask says, which is that of whoever is the first to write.
+fn below(root: &Path, directory: &Path, outputs: &Outputs) -> Result<Directory, OutputError> {
+    let lake = outputs.create_directory(root, Access::Owner)?;
+    let mode = lake.mode()?;
+    lake.create_below(directory.strip_prefix(root).unwrap_or(directory), Access::Mode(mode))
 }
 
 /// The entries of a directory that a component with placeholders stands for.

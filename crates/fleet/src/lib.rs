@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod claims;
 mod columns;
 mod compact;
 mod cut;
@@ -33,7 +34,7 @@ pub use engine::{ask, files};
 pub use engines::{ENGINES_SCRIPT, handed_back, handed_over};
 pub use error::FleetError;
 pub use identity::Identity;
-pub use lake::{Layout, LayoutError};
+pub use lake::{Layout, LayoutError, create_lake};
 pub use privacy::{PRIVACY, Redacted, Statement, kept_names_markdown, privacy_markdown};
 pub use programs::PROGRAMS_MAX;
 pub use queries::{FLEET_QUERIES, FleetQuery};

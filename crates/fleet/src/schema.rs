@@ -85,9 +85,15 @@ pub(crate) const JOBS: TableSchema = TableSchema {
         column(
             "sound",
             Flag,
-            "Whether it was finished, can be read, and breaks no conservation law.",
+            "Whether it was finished, can be read, breaks no conservation law, and is not partial.",
         ),
         column("not_known", Text, "Quantities that the recording lacks, separated by spaces."),
+        column("partial", Flag, "Whether a part of the job may be missing: docs/node.md."),
+        column("before_cpu_us", I64, "CPU time of its cgroup before it was recorded."),
+        column("batch_id_from", Text, "label, cgroup, or environment, which the job can choose."),
+        column("claimed_batch_id", Text, "batch_id by its environment."),
+        column("claimed_user_hash", Text, "user_hash by its environment."),
+        column("claimed_job_name", Text, "SLURM_JOB_NAME."),
     ],
 };
 

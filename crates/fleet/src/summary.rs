@@ -4,9 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use proctrace_analysis::{AdviceRules, Analysis, Options, Recording, Section, TableSchema, advise};
+use proctrace_analysis::{
+    AdviceRules, Analysis, Options, Recording, Section, TableSchema, advise, job_root,
+};
 use proctrace_findings::{Advice, Cell, Findings, Gain, Knowledge, Outcome, Rows, Table};
 
+use crate::claims::{KnownBy, Who, cgroup_of_job};
 use crate::columns::us;
 use crate::error::FleetError;
 use crate::identity::Identity;
@@ -65,14 +68,22 @@ pub fn summarize(recording: &Recording, path: &Path, about: &About) -> Result<Su
         (true, Some(key)) => Redaction::by(key),
         (true, None) => return Err(FleetError::NoKey),
     };
-    let identity =
-        Identity::of(&variables_of(recording)).redacted(redaction).labelled(&about.labels);
+    let mut who = Who::of(recording);
     let analysis = Analysis::of(recording);
-    let findings = analysis.without_advice()?;
+    let mut findings = analysis.without_advice()?;
+    if cgroup_of_job(recording).is_some() {
+        let root = job_root(recording, path)?;
+        findings.run.outcome = root.outcome.or(findings.run.outcome);
+        findings.run.command = named(root.command, who.claimed_job_name.as_deref());
+    }
+    let identity = std::mem::take(&mut who.identity).redacted(redaction).labelled(&about.labels);
+    if about.labels.iter().any(|(name, _)| name == "batch_id") {
+        who.batch_id_from = Some(KnownBy::Label);
+    }
     let key = Key::of(&findings, &identity, redaction);
     let sampled = Sampled::of(&analysis)?;
     let tables = vec![
-        (&JOBS, job(&key, &findings, &identity, about, &sampled, redaction)),
+        (&JOBS, job(&key, &findings, (&identity, &who), about, &sampled, redaction, recording)),
         (&PROGRAMS, programs::rows(&key, recording, path, redaction)?),
         (&MISSES, misses(&key, &findings, redaction)),
         (&ADVICE, advice(&key, recording, redaction)),
@@ -83,13 +94,20 @@ pub fn summarize(recording: &Recording, path: &Path, about: &About) -> Result<Su
 fn job(
     key: &Key,
     findings: &Findings,
-    identity: &Identity,
+    (identity, who): (&Identity, &Who),
     about: &About,
     sampled: &Sampled,
     redaction: Redaction<'_>,
+    recording: &Recording,
 ) -> Rows {
     let Findings { run, summary, health, .. } = findings;
-    let user = about.site_key.as_deref().zip(identity.user.as_deref());
+    let hash = |user: Option<&str>| {
+        let (key, user) = about.site_key.as_deref().zip(user)?;
+        Some(user_hash(key, user))
+    };
+    let secret = |text: &Option<String>| text.clone().map(|text| redaction.text(text));
+    let of_node = recording.trailer.as_ref().and_then(|trailer| trailer.of_node.as_ref());
+    let partial = !health.complete || of_node.is_some_and(|node| node.began_before);
     let labels: Vec<String> =
         identity.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let started = (run.started_unix_ns > 0).then(|| redaction.start_ns(run.started_unix_ns));
@@ -107,11 +125,15 @@ fn job(
         ("queue", identity.queue.clone()),
         ("batch_system", identity.batch_system.clone()),
         ("batch_id", identity.batch_id.clone().map(|id| redaction.text(id))),
-        ("user_hash", user.map(|(key, user)| user_hash(key, user))),
+        ("user_hash", hash(identity.user.as_deref())),
         ("release", identity.release.clone()),
         ("labels", none_if_empty(labels.join(" "))),
         ("command", none_if_empty(cut(&redaction.command(&run.command), COMMAND_CHARS_MAX))),
         ("not_known", none_if_empty(absent.join(" "))),
+        ("batch_id_from", who.batch_id_from.map(|by| by.name().to_owned())),
+        ("claimed_batch_id", secret(&who.claimed.batch_id)),
+        ("claimed_user_hash", hash(who.claimed.user.as_deref())),
+        ("claimed_job_name", secret(&who.claimed_job_name)),
     ];
     for (name, value) in texts {
         row.text(name, vec![value]);
@@ -130,6 +152,7 @@ fn job(
         ("outside_cpu_us", sampled.outside_ns),
         ("hidden_cpu_us", sampled.hidden_ns),
         ("run_delay_us", summary.run_delay_ns),
+        ("before_cpu_us", of_node.and_then(|node| node.before_cpu_ns)),
     ];
     for (name, value_ns) in times_ns {
         row.whole(name, vec![value_ns.map(us)]);
@@ -150,18 +173,21 @@ fn job(
     for (name, value) in figures {
         row.whole(name, vec![value]);
     }
-    let sound = health.complete && health.damage.is_empty() && health.laws_hold();
+    let sound = !partial && health.damage.is_empty() && health.laws_hold();
     row.flag("sound", vec![Some(sound)]);
+    row.flag("partial", vec![Some(partial)]);
     row.finish()
 }
 
-/// The variables by which a job knows its batch system: those of the command, or else those that were found
-/// while it was recorded.
-fn variables_of(recording: &Recording) -> BTreeMap<String, String> {
-    let found = recording.trailer.as_ref().map(|trailer| trailer.job.clone());
-    let mut variables = found.unwrap_or_default();
-    variables.extend(recording.header.job.clone());
-    variables
+/// Slurm copies the script of a job to a path with the job's number, by which no two jobs would be the same command:
+/// the name of the job stands for it, or that of the copy.
+fn named(mut command: Vec<String>, job_name: Option<&str>) -> Vec<String> {
+    for argument in command.iter_mut().take(2) {
+        if argument.ends_with("/slurm_script") {
+            *argument = job_name.unwrap_or("slurm_script").to_owned();
+        }
+    }
+    command
 }
 
 fn none_if_empty(text: String) -> Option<String> {

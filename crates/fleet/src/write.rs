@@ -8,7 +8,7 @@ use crate::summary::Summary;
 
 /// All files of a job are at most this large: rows of `programs` and `misses` that do not fit are
 /// added to the remainder.
-pub const JOB_BYTES_MAX: usize = 8_000;
+pub const JOB_BYTES_MAX: usize = 8_500;
 
 /// A summary as files: name of the table and contents.
 pub fn encode(summary: &Summary) -> Vec<(&'static str, Vec<u8>)> {

@@ -206,6 +206,7 @@ fn redaction_does_with_each_column_what_is_said() {
             ("GITHUB_WORKFLOW", "flow"),
             ("GITHUB_SHA", "c0ffee"),
             ("USER", "ann"),
+            ("SLURM_JOB_NAME", "higgs"),
         ] {
             recording.header.job.insert(name.to_owned(), value.to_owned());
         }

@@ -170,6 +170,7 @@ pub(crate) fn trailer(written: Written, root: Option<&Root>) -> Trailer {
         programs: Vec::new(),
         job: std::collections::BTreeMap::new(),
         held_up: None,
+        of_node: None,
     }
 }
 

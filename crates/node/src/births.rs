@@ -27,6 +27,7 @@ impl<O: Outputs> Jobs<O> {
     }
 
     fn begin(&mut self, cgroup: JobCgroup, time_ns: u64) -> Option<Job> {
+        let earlier = self.before.of(cgroup.path.as_deref());
         let header = self.outputs.header(&cgroup, time_ns);
         let (path, file) = match self.outputs.create(&cgroup, &header) {
             Ok(created) => created,
@@ -46,6 +47,12 @@ impl<O: Outputs> Jobs<O> {
         };
         let since = (time_ns, self.moment());
         let mut job = Job::new(cgroup, path, spool, since, self.losses.clone());
+        job.earlier = earlier;
+        job.below_root = job
+            .cgroup
+            .path
+            .as_ref()
+            .and_then(|path| Some(path.strip_prefix(&self.root).ok()?.to_owned()));
         if let Some((own, table)) = self.mounts.table() {
             job.namespaces.insert(own, 0);
             for record in table {
@@ -132,11 +139,12 @@ impl<O: Outputs> Jobs<O> {
         }
     }
 
-    /// Looks for the variables of the batch system in the environment of a process.
+    /// Looks for the user of a process, and for the variables of the batch system in its environment.
     pub(crate) fn look_at(&mut self, serial: u32, tgid: i32) {
-        if self.reads_variables
-            && let Some(job) = self.job_of(serial)
-        {
+        let reads_variables = self.reads_variables;
+        let Some(job) = self.job_of(serial) else { return };
+        job.owner.look_at(tgid, job.below_root.as_deref());
+        if reads_variables {
             job.variables.look_at(tgid);
         }
     }

@@ -42,7 +42,7 @@ impl<O: Outputs> Jobs<O> {
             wall_ns: job.last_ns.saturating_sub(job.started_ns),
             lost: job.losses(&self.losses).iter().map(|loss| loss.count).sum(),
         };
-        match job.finish(ended, &self.losses, recorder) {
+        match job.finish(ended, &self.losses, recorder, |uid| self.outputs.user_name(uid)) {
             Ok(bytes) => {
                 told.bytes = bytes;
                 self.outputs.ended(told);
@@ -62,7 +62,7 @@ impl<O: Outputs> Jobs<O> {
         let path = job.path.clone();
         // The writing thread knows the reason.
         let source = job
-            .finish(TraceEnded::Interrupted, &self.losses, Default::default())
+            .finish(TraceEnded::Interrupted, &self.losses, Default::default(), |_| None)
             .err()
             .unwrap_or(error);
         self.outputs.failed(&cgroup, NodeError::Write { path, source });

@@ -5,11 +5,13 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use proctrace_record::Counts;
-use proctrace_trace::{Ended, LossCount, RecorderUsage, Spool, Trailer, WriteError};
+use proctrace_trace::{Ended, LossCount, OfNode, RecorderUsage, Spool, Trailer, WriteError};
 use proctrace_wire::layout::{Head, LOSS_ANY_CPU, Loss, Tick};
 use proctrace_wire::{Frames, IntoBytes, Kind, Stream};
 
+use crate::before::Earlier;
 use crate::naming::JobCgroup;
+use crate::owner::Owner;
 use crate::usage::Moment;
 use crate::variables::Variables;
 
@@ -42,6 +44,10 @@ pub(crate) struct Job {
     /// Its mount namespaces, each with a process in it.
     pub(crate) namespaces: BTreeMap<u32, u32>,
     pub(crate) variables: Variables,
+    pub(crate) owner: Owner,
+    /// Its cgroup below the mount point.
+    pub(crate) below_root: Option<PathBuf>,
+    pub(crate) earlier: Earlier,
     /// How many flushes ago its last task ended.
     pub(crate) idle_flushes: u32,
     /// Samples since its last tick.
@@ -94,6 +100,9 @@ impl Job {
             before,
             namespaces: BTreeMap::new(),
             variables: Variables::default(),
+            owner: Owner::default(),
+            below_root: None,
+            earlier: Earlier::default(),
             idle_flushes: 0,
             sampled: 0,
         }
@@ -153,12 +162,13 @@ impl Job {
             .collect()
     }
 
-    /// Ends the trace; returns its size.
+    /// Ends the trace; returns its size. `name_of` knows the names of users.
     pub(crate) fn finish(
         mut self,
         ended: Ended,
         now: &Losses,
         recorder: RecorderUsage,
+        name_of: impl FnOnce(u32) -> Option<String>,
     ) -> Result<u64, WriteError> {
         let losses = self.losses(now);
         for loss in &losses {
@@ -181,8 +191,14 @@ impl Job {
             cgroup: None,
             recorder,
             programs: Vec::new(),
-            job: self.variables.of(self.cgroup.path.as_deref()),
             held_up: None,
+            job: self.variables.of(),
+            of_node: Some(OfNode {
+                uid: self.owner.uid(),
+                user: self.owner.uid().and_then(name_of),
+                began_before: self.earlier.began_before,
+                before_cpu_ns: self.earlier.cpu_ns,
+            }),
         };
         let (_, bytes) = self.spool.finish(&trailer)?;
         Ok(bytes)

@@ -10,6 +10,7 @@ use proctrace_trace::LossCount;
 use proctrace_wire::layout::{LOSS_ANY_CPU, Loss, Tick, WORKDIR_JOB};
 use proctrace_wire::{Frames, Kind, LossReason, Record, Stream};
 
+use crate::before::Before;
 use crate::job::{FLUSHES_AT_LEAST, Job, Losses, States};
 use crate::mounts::{OwnMounts, through};
 use crate::outputs::Outputs;
@@ -41,6 +42,7 @@ pub struct Jobs<O> {
     pub(crate) jobs: BTreeMap<u32, Option<Job>>,
     pub(crate) tasks: Tasks,
     pub(crate) mounts: OwnMounts,
+    pub(crate) before: Before,
     pub(crate) losses: Losses,
     /// The names of the cgroups of tasks that are attached next, by serial.
     pub(crate) named: HashMap<u32, Vec<u8>>,
@@ -56,6 +58,7 @@ impl<O: Outputs> Jobs<O> {
     pub fn new(outputs: O, patterns: Vec<CgroupPattern>, root: &Path, grace_s: u32) -> Self {
         Self {
             outputs,
+            before: Before::now(&patterns, root),
             patterns,
             root: root.to_owned(),
             idle_flushes_max: grace_s.max(FLUSHES_AT_LEAST),
@@ -295,6 +298,7 @@ impl<O: Outputs> Sink for Jobs<O> {
     }
 
     fn ready(&mut self, _processes: u64) {
+        self.before.ready();
         let running = self.running();
         self.outputs.ready(running);
     }
@@ -311,6 +315,7 @@ impl<O: Outputs> Sink for Jobs<O> {
         self.tasks.forget_ended();
         self.end_jobs();
         self.named.clear();
+        self.before.watched(&self.patterns, &self.root);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod before;
 mod births;
 mod ends;
 mod job;
@@ -14,6 +15,7 @@ mod jobs;
 mod mounts;
 mod naming;
 mod outputs;
+mod owner;
 mod serials;
 mod tasks;
 mod usage;

@@ -14,6 +14,8 @@ pub struct JobCgroup {
     pub path: Option<PathBuf>,
     /// Its name: the last component of the path.
     pub name: String,
+    /// Where it must have been, if it has gone and only one place is possible.
+    pub was: Option<PathBuf>,
 }
 
 /// What a number of the programs stands for.
@@ -48,17 +50,23 @@ pub(crate) fn find(
                     && entry.metadata().is_ok_and(|it| it.is_dir() && it.ino() as u32 == group)
                 {
                     let name = found.to_string_lossy().into_owned();
-                    return Found::Job(JobCgroup { path: Some(entry.path()), name });
+                    return Found::Job(JobCgroup { path: Some(entry.path()), name, was: None });
                 }
             }
         }
     }
     // Gone already.
-    let name = match name {
-        Some(name) => String::from_utf8_lossy(name).into_owned(),
-        None => format!("cgroup-{group}"),
+    let Some(name) = name else {
+        let name = format!("cgroup-{group}");
+        return Found::Job(JobCgroup { path: None, name, was: None });
     };
-    Found::Job(JobCgroup { path: None, name })
+    let fitting = patterns.iter().filter(|pattern| pattern.names(name));
+    let mut places: Vec<PathBuf> =
+        fitting.flat_map(|it| it.directories(root)).map(|directory| directory.path).collect();
+    places.dedup();
+    let name = String::from_utf8_lossy(name).into_owned();
+    let was = (places.len() == 1).then(|| places[0].join(&name));
+    Found::Job(JobCgroup { path: None, name, was })
 }
 
 /// The name of the trace of a job that began at this time: what is special in names of files is replaced.
@@ -88,13 +96,13 @@ mod tests {
             |name: &str| fs::metadata(root.path().join("jobs").join(name)).unwrap().ino() as u32;
         let find = |group, name| find(&patterns, root.path(), group, name);
         let path = root.path().join("jobs/job_2");
-        let found = Found::Job(JobCgroup { path: Some(path), name: "job_2".into() });
+        let found = Found::Job(JobCgroup { path: Some(path), name: "job_2".into(), was: None });
         assert_eq!(find(number("job_2"), Some(b"job_2")), found);
         assert_eq!(find(number("job_2"), None), found);
         assert_eq!(find(number("other"), Some(b"other")), Found::Other);
-        let gone = |name: &str| Found::Job(JobCgroup { path: None, name: name.into() });
-        assert_eq!(find(1, Some(b"job_9")), gone("job_9"));
-        assert_eq!(find(1, None), gone("cgroup-1"));
+        let gone = |name: &str, was| Found::Job(JobCgroup { path: None, name: name.into(), was });
+        assert_eq!(find(1, Some(b"job_9")), gone("job_9", Some(root.path().join("jobs/job_9"))));
+        assert_eq!(find(1, None), gone("cgroup-1", None));
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub trait Outputs {
     /// The recording has begun, with so many jobs that were there already.
     fn ready(&mut self, jobs: usize);
 
+    /// The name of a user, if the node knows one.
+    fn user_name(&self, uid: u32) -> Option<String>;
+
     /// User and system time that the recorder has used so far, and its peak RSS in bytes.
     fn used(&self) -> (u64, u64, u64);
 

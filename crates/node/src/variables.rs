@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 
 use proctrace_trace::JOB_VARIABLES;
 use proctrace_wire::escape::to_text;
@@ -19,6 +18,7 @@ const TRIES_MAX: u32 = 256;
 /// some milliseconds has ended before its environment can be read. All would be more than they can look for.
 pub const RECORDED_VARIABLES: &[&str] = &[
     "SLURM_JOB_ID",
+    "SLURM_JOB_NAME",
     "SLURM_ARRAY_JOB_ID",
     "SLURM_ARRAY_TASK_ID",
     "SLURM_JOB_PARTITION",
@@ -82,15 +82,10 @@ impl Variables {
         }
     }
 
-    /// All that was found; for a job of Slurm whose processes could not be read, its number from the cgroup.
-    pub(crate) fn of(&self, cgroup: Option<&Path>) -> BTreeMap<String, String> {
+    /// All that was found: what the job says of itself, which it can choose.
+    pub(crate) fn of(&self) -> BTreeMap<String, String> {
         let mut found = self.recorded.clone();
         found.extend(self.found.clone());
-        if let Some(number) = cgroup.and_then(slurm_job)
-            && !found.contains_key("SLURM_JOB_ID")
-        {
-            found.insert("SLURM_JOB_ID".to_owned(), number);
-        }
         found
     }
 }
@@ -109,14 +104,6 @@ fn variables_in(environment: &[u8]) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The number of a job of Slurm by its cgroup: `slurmstepd.scope/job_17`.
-fn slurm_job(cgroup: &Path) -> Option<String> {
-    let above = cgroup.parent()?.file_name()?.to_str()?;
-    let number = cgroup.file_name()?.to_str()?.strip_prefix("job_")?;
-    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    (above.ends_with("slurmstepd.scope") && is_number).then(|| number.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,11 +113,11 @@ mod tests {
         let mut variables = Variables::default();
         variables.take(b"USER=condor\0PATH=/bin\0");
         variables.take(b"USER=alice\0SLURM_JOB_ID=17\0SLURM_JOB_PARTITION=\0junk\0");
-        let found = variables.of(None);
+        let found = variables.of();
         let pairs: Vec<_> = found.iter().map(|(name, value)| (&name[..], &value[..])).collect();
         assert_eq!(pairs, [("SLURM_JOB_ID", "17"), ("USER", "alice")]);
         variables.look_at(i32::try_from(std::process::id()).unwrap());
-        assert_eq!(variables.of(None), found);
+        assert_eq!(variables.of(), found);
     }
 
     #[test]
@@ -139,26 +126,18 @@ mod tests {
         variables.take_recorded(b"PATH=/bin\0");
         variables.take_recorded(b"SLURM_JOB_ID=17\0SLURM_JOB_PARTITION=long\0");
         variables.take_recorded(b"SLURM_JOB_ID=18\0");
-        assert_eq!(variables.of(None)["SLURM_JOB_ID"], "17");
+        assert_eq!(variables.of()["SLURM_JOB_ID"], "17");
         // The rest is read where it can be.
         variables.take(b"SLURM_JOB_ID=17\0SLURM_JOB_USER=alice\0");
-        assert_eq!(variables.of(None).len(), 3);
+        assert_eq!(variables.of().len(), 3);
         assert!(RECORDED_VARIABLES.iter().all(|name| JOB_VARIABLES.contains(name)));
-    }
-
-    #[test]
-    fn a_cgroup_of_slurm_is_enough() {
-        let found = |path: &str| Variables::default().of(Some(Path::new(path)));
-        assert_eq!(found("/c/system.slice/n1_slurmstepd.scope/job_17")["SLURM_JOB_ID"], "17");
-        assert_eq!(found("/c/system.slice/slurmstepd.scope/job_x"), BTreeMap::new());
-        assert_eq!(found("/c/jobs/job_17"), BTreeMap::new());
     }
 
     #[test]
     fn a_process_is_read() {
         let mut variables = Variables::default();
         variables.look_at(-1);
-        assert_eq!(variables.of(None), BTreeMap::new());
+        assert_eq!(variables.of(), BTreeMap::new());
         for _ in 0..1000 {
             variables.look_at(-1);
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -174,6 +174,14 @@ impl Directory {
         Ok(Self { fd, path: self.path.join(path), outputs: self.outputs.clone() })
     }
 
+    /// Its permissions.
+    ///
+    /// # Errors
+    /// If they cannot be told.
+    pub fn mode(&self) -> Result<u32, OutputError> {
+        Ok(fstat(&self.fd)?.st_mode & 0o7777)
+    }
+
     /// What has a name; None if nothing has.
     ///
     /// # Errors
@@ -223,11 +231,12 @@ impl Directory {
         let mode = match access {
             Access::Owner => Mode::from_raw_mode(0o600),
             Access::Umask => Mode::from_raw_mode(0o666),
+            Access::Mode(mode) => Mode::from_raw_mode(mode),
         };
         let file = openat(&self.fd, one(name.as_ref())?, flags | OFlags::CLOEXEC, mode)?;
         let file = File::from(file);
         let given = || -> Result<(), OutputError> {
-            if access == Access::Owner {
+            if access != Access::Umask {
                 // Whatever the umask says.
                 rustix::fs::fchmod(&file, mode)?;
             }
@@ -517,7 +526,7 @@ fn walk(
     creates: Option<Access>,
 ) -> Result<OwnedFd, OutputError> {
     let follows = !outputs.is_root();
-    let mode = Mode::from_raw_mode(if creates == Some(Access::Owner) { 0o700 } else { 0o777 });
+    let mode = Mode::from_raw_mode(if creates == Some(Access::Umask) { 0o777 } else { 0o700 });
     let mut rest = parts(path);
     let mut at = from;
     // For messages.
@@ -530,7 +539,15 @@ fn walk(
         let opened = match openat(&at, &part, flags, Mode::empty()) {
             Err(Errno::NOENT) if creates.is_some() => {
                 match mkdirat(&at, &part, mode) {
-                    Ok(()) => outputs.give(&at, &part)?,
+                    Ok(()) => {
+                        outputs.give(&at, &part)?;
+                        if let Some(Access::Mode(mode)) = creates {
+                            let made = openat(&at, &part, flags | OFlags::NOFOLLOW, Mode::empty())?;
+                            // By what was made: fchmod(2) takes no descriptor that was opened by O_PATH.
+                            let by_descriptor = format!("/proc/self/fd/{}", made.as_raw_fd());
+                            rustix::fs::chmod(by_descriptor, Mode::from_raw_mode(mode))?;
+                        }
+                    }
                     Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }

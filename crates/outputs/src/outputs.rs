@@ -25,6 +25,8 @@ pub enum Access {
     Owner,
     /// Mode 0666 without what the umask says.
     Umask,
+    /// This mode, whatever the umask says.
+    Mode(u32),
 }
 
 /// Whether a name may be that of something else than a file.

@@ -21,6 +21,7 @@ pub const JOB_CGROUPS: &[&str] = &[
     "system.slice/docker-*.scope",
     "docker/*",
     "machine.slice/libpod-*.scope",
+    "user.slice/user-*.slice/user@*.service/user.slice/libpod-*.scope",
     "kubepods.slice/kubepods-pod*.slice",
     "kubepods.slice/kubepods-*.slice/kubepods-*-pod*.slice",
     "kubepods/pod*",

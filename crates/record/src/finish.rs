@@ -77,6 +77,7 @@ impl Finished {
             programs: self.programs.clone(),
             job: BTreeMap::new(),
             held_up: self.held_up,
+            of_node: None,
         }
     }
 }

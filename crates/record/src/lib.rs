@@ -70,6 +70,6 @@ pub use pace::Interval;
 pub use processor::processor;
 pub use reap::reap;
 pub use recording::record;
-pub use signals::Signals;
+pub use signals::{Signals, forget_file_limit};
 pub use sink::Sink;
 pub use source::{Hold, Pass, Preparation, Source, SourceError, TaskCounts, Waker};

@@ -131,8 +131,11 @@ impl Signals {
         };
         let numbers = passed_on().filter(|number| !is_left(number)).chain([libc::SIGCHLD]);
         let handled = set_of(numbers);
+        // A limit of file sizes that is the command's must not end its recorder: write(2) fails instead.
+        let mut blocked = handled;
+        blocked.add(Signal::SIGXFSZ);
         // Threads started from here on inherit the mask.
-        let mask = handled.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let mask = blocked.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let descriptor = SignalFd::with_flags(&handled, flags)?;
         Ok(Self { descriptor, before: Before { mask, dispositions } })
@@ -170,6 +173,17 @@ fn set_of(numbers: impl Iterator<Item = libc::c_int>) -> SigSet {
     }
 }
 
+/// Takes back a SIGXFSZ that is pending for this thread, and so would end the process when it is no longer blocked.
+pub fn forget_file_limit() {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGXFSZ);
+    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+    // Without a descriptor, the signal does what it would have done.
+    if let Ok(descriptor) = SignalFd::with_flags(&signals, flags) {
+        let _ = descriptor.read_signal();
+    }
+}
+
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
@@ -178,6 +192,7 @@ impl AsFd for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
+        forget_file_limit();
         // A failure cannot be handled and does no harm: the process is about to end.
         let _ = self.before.mask.thread_set_mask();
         dispose(Signal::SIGCHLD, self.before.dispositions.ignores_children);

@@ -1,6 +1,7 @@
 //! Assembling events from records: argv from its parts, environments from their ids.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::mem::size_of;
 use std::sync::Arc;
 
 use proctrace_wire::layout::{EXEC_ARGV_CAPPED, EXEC_ARGV_FAULT, ExecArgsFixed};
@@ -12,10 +13,48 @@ use crate::mounts::Parts;
 /// Assembles the events of the lifecycle stream, except exits.
 #[derive(Debug, Default)]
 pub struct Assembler {
-    environments: HashMap<u64, Arc<Environment>>,
+    environments: Environments,
     /// Execs whose argv is still incomplete, by task.
     pending: HashMap<u32, Pending>,
     mounts: Parts,
+}
+
+/// What all environments together may take: that of some tens of thousands, which a job with as many different ones has
+/// at most at a time. A block of the file can hold a thousand times its size of them.
+const ENVIRONMENTS_BYTES_MAX: usize = 64 << 20;
+/// What an allocation takes at least, besides the bytes in it: malloc(3) rounds up, and has a header.
+const ALLOCATION_BYTES: usize = 24;
+
+/// The latest environments, by their ids; of an earlier one, no more is known than of one that was lost.
+#[derive(Debug, Default)]
+struct Environments {
+    known: HashMap<u64, Arc<Environment>>,
+    /// Ids, and what their environments take, the oldest first.
+    order: VecDeque<(u64, usize)>,
+    bytes: usize,
+}
+
+impl Environments {
+    fn insert(&mut self, id: u64, environment: Environment) {
+        let of = |(name, value): &(Vec<u8>, Vec<u8>)| {
+            let allocated = name.capacity() + value.capacity() + 2 * ALLOCATION_BYTES;
+            size_of::<(Vec<u8>, Vec<u8>)>() + allocated
+        };
+        let bytes = environment.iter().map(of).sum::<usize>() + size_of::<(u64, usize)>();
+        self.known.insert(id, Arc::new(environment));
+        self.order.push_back((id, bytes));
+        self.bytes += bytes;
+        while self.bytes > ENVIRONMENTS_BYTES_MAX
+            && let Some((oldest, bytes)) = self.order.pop_front()
+        {
+            self.bytes -= bytes;
+            self.known.remove(&oldest);
+        }
+    }
+
+    fn get(&self, id: u64) -> Option<Arc<Environment>> {
+        self.known.get(&id).cloned()
+    }
 }
 
 #[derive(Debug)]
@@ -29,7 +68,7 @@ impl Assembler {
     pub fn take(&mut self, record: Record<'_>, emit: &mut impl FnMut(Event)) {
         match record {
             Record::Env(env, bytes) => {
-                self.environments.insert(env.env_id, Arc::new(variables(bytes)));
+                self.environments.insert(env.env_id, variables(bytes));
             }
             Record::Exec(exec) => {
                 self.give_up_on(exec.fixed.head.task, emit);
@@ -110,7 +149,7 @@ impl Assembler {
             cwd: record.cwd.to_vec(),
             argv: Vec::new(),
             argv_truncated: fixed.bits & (EXEC_ARGV_CAPPED | EXEC_ARGV_FAULT) != 0,
-            environment: self.environments.get(&fixed.env_id).cloned(),
+            environment: self.environments.get(fixed.env_id),
         });
         let pending = Pending { exec, argv: record.argv.to_vec() };
         if record.argv.len() < expected_argv_bytes(&pending) {
@@ -249,6 +288,25 @@ mod tests {
         assert_eq!(missing_middle, [(1, cut.clone(), true)]);
         let missing_end = run(&[Record::Exec(exec(1, 9, b"ab\0c"))]);
         assert_eq!(missing_end, [(1, cut, true)]);
+    }
+
+    #[test]
+    fn environments_take_no_more_memory_than_they_may() {
+        let mut environments = Environments::default();
+        let block = b"A=1\0".repeat(16_000);
+        for id in 1..=200 {
+            environments.insert(id, variables(&block));
+            assert!(environments.bytes <= ENVIRONMENTS_BYTES_MAX);
+            assert!(environments.get(id).is_some());
+        }
+        // The latest are known.
+        let known: Vec<u64> = (1..=200).filter(|id| environments.get(*id).is_some()).collect();
+        assert_eq!(known.first().map(|first| first + known.len() as u64), Some(201));
+        assert!(known.len() < 100, "{}", known.len());
+        assert_eq!(
+            (environments.known.len(), environments.order.len()),
+            (known.len(), known.len())
+        );
     }
 
     #[test]

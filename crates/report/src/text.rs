@@ -225,7 +225,8 @@ fn subject(run: &Run) -> String {
 
 /// How long the command ran, and its descendants if they ran noticeably longer.
 fn duration(run: &Run) -> String {
-    if run.recorded_ns > run.wall_ns + run.wall_ns / 50 + 20_000_000 {
+    let noticeable_ns = run.wall_ns.saturating_add(run.wall_ns / 50).saturating_add(20_000_000);
+    if run.recorded_ns > noticeable_ns {
         format!("{} wall ({} with descendants)", time(run.wall_ns), time(run.recorded_ns))
     } else {
         format!("{} wall", time(run.wall_ns))

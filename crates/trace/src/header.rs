@@ -16,6 +16,7 @@ pub(crate) const HEADER_BYTES_MAX: usize = 16 << 20;
 pub const JOB_VARIABLES: &[&str] = &[
     // Slurm: sbatch(1), OUTPUT ENVIRONMENT VARIABLES.
     "SLURM_JOB_ID",
+    "SLURM_JOB_NAME",
     "SLURM_ARRAY_JOB_ID",
     "SLURM_ARRAY_TASK_ID",
     "SLURM_JOB_PARTITION",
@@ -275,6 +276,9 @@ pub struct Trailer {
     /// How long tasks waited for the recorder, if they were made to (`on_full`); none if they never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_up: Option<HeldUp>,
+    /// What a job of a node cannot choose itself; None for other recordings, and in older traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_node: Option<OfNode>,
 }
 
 /// Waits of tasks for the recorder, while its buffers were nearly full.
@@ -284,6 +288,20 @@ pub struct HeldUp {
     pub times: u64,
     /// Their sum: part of the system time of those tasks.
     pub total_ns: u64,
+}
+
+/// What the recorder of a node found out about a job, other than from what the job says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OfNode {
+    /// The user of its processes: the first real user other than root, or root if there was no other.
+    pub uid: Option<u32>,
+    /// That user's name, where the node knows one.
+    pub user: Option<String>,
+    /// Whether it may have run before it was recorded.
+    pub began_before: bool,
+    /// CPU time that its cgroup had used by then.
+    pub before_cpu_ns: Option<u64>,
 }
 
 /// A program in the kernel.

@@ -37,7 +37,7 @@ pub use block::{Block, BlockInfo, RAW_BYTES_MAX};
 pub use error::{Damage, DamageKind, ReadError, WriteError};
 pub use follow::{FollowError, Follower, Skipped};
 pub use header::{
-    CgroupUsage, Ended, Header, HeldUp, Hook, JOB_VARIABLES, LossCount, PayloadUsage, Processor,
+    CgroupUsage, Ended, Header, HeldUp, Hook, JOB_VARIABLES, LossCount, OfNode, PayloadUsage, Processor,
     Program, RecorderUsage, Trailer,
 };
 pub use knowledge::{Knowledge, Quantity};

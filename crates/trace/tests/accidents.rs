@@ -68,6 +68,7 @@ fn trailer() -> Trailer {
         programs: Vec::new(),
         job: std::collections::BTreeMap::new(),
         held_up: None,
+        of_node: None,
     }
 }
 

@@ -7,7 +7,7 @@ use proctrace_fleet::Layout;
 
 use super::DEFAULT_TRACE;
 use super::parse::parse_label;
-use super::report::RulesArgs;
+use super::report::{CeilingArgs, RulesArgs, TimeArgs};
 use super::tables::RowsFormat;
 
 /// Summarize recordings for a fleet: small Parquet files, of which thousands can be queried together.
@@ -131,6 +131,12 @@ pub(crate) struct FleetArgs {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: RowsFormat,
+
+    #[command(flatten)]
+    pub(crate) ceiling: CeilingArgs,
+
+    #[command(flatten)]
+    pub(crate) time: TimeArgs,
 }
 
 /// What answers questions.

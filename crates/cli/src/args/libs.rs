@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::DEFAULT_TRACE;
-use super::report::SectionFormat;
+use super::report::{CeilingArgs, SectionFormat};
 
 /// Show which lists of directories cause failed look-ups, and what would avoid them.
 #[derive(Debug, Args)]
@@ -77,6 +77,9 @@ pub(crate) struct LibsArgs {
     /// Print all rows of each table.
     #[arg(long, conflicts_with = "top")]
     pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) ceiling: CeilingArgs,
 }
 
 /// What else `libs` does.

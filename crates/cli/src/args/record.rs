@@ -185,6 +185,12 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) summary: super::fleet::RecordSummaryArgs,
 
+    /// The command comes first: if it cannot be recorded, it runs without; if its recording or summary
+    /// cannot be written, its exit status is passed on all the same. What is lost is said on stderr and
+    /// in the node's log.
+    #[arg(long, requires = "command", conflicts_with_all = ["live", "user"])]
+    pub(crate) job_first: bool,
+
     /// Print only warnings and errors on stderr.
     #[arg(short, long)]
     pub(crate) quiet: bool,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::DEFAULT_TRACE;
-use super::parse::parse_wall;
+use super::parse::{parse_memory, parse_wall};
 
 /// Check that a recording is complete and consistent.
 #[derive(Debug, Args)]
@@ -24,6 +24,9 @@ pub(crate) struct CheckArgs {
     /// Print nothing; report only by the exit status.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) ceiling: CeilingArgs,
 }
 
 /// Show what ran, what it cost and what was wasted.
@@ -137,6 +140,26 @@ pub(crate) struct RulesArgs {
     /// given several times.
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) rules: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) ceiling: CeilingArgs,
+}
+
+/// How much memory the analysis may take.
+#[derive(Debug, Args)]
+pub(crate) struct CeilingArgs {
+    /// Stop if more memory is taken. The default is 512 MiB and 64 times the size of the recordings,
+    /// and at most three quarters of the machine's memory.
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
+    pub(crate) max_memory: Option<u64>,
+}
+
+/// How long the answer to a query may take.
+#[derive(Debug, Args)]
+pub(crate) struct TimeArgs {
+    /// Stop if it takes longer.
+    #[arg(long, value_name = "TIME", value_parser = parse_wall, default_value = "10m", hide_short_help = true)]
+    pub(crate) max_time: Duration,
 }
 
 /// Show which rule matched which program.
@@ -232,6 +255,9 @@ pub(crate) struct SeriesArgs {
     /// an index.md.
     #[arg(long, value_name = "DIR", conflicts_with = "format")]
     pub(crate) out: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) ceiling: CeilingArgs,
 }
 
 /// Measure the start-up cost of a command in this environment and in a clean one.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::DEFAULT_TRACE;
-use super::report::RulesArgs;
+use super::report::{RulesArgs, TimeArgs};
 
 /// Query recordings with SQL.
 #[derive(Debug, Args)]
@@ -53,6 +53,9 @@ pub(crate) struct QueryArgs {
 
     #[command(flatten)]
     pub(crate) rules: RulesArgs,
+
+    #[command(flatten)]
+    pub(crate) time: TimeArgs,
 }
 
 /// How rows are printed.

@@ -16,6 +16,7 @@ use proctrace_wire::escape::to_text;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use super::notify;
 #[cfg(feature = "analyse")]
 use super::summaries::{Summaries, Summarized};
 use crate::args::RecordArgs;
@@ -118,8 +119,8 @@ impl fmt::Display for Done {
 
 impl Outputs for Files {
     fn header(&mut self, cgroup: &JobCgroup, started_ns: u64) -> Header {
-        let path =
-            cgroup.path.as_ref().map(|path| to_text(path.as_os_str().as_bytes()).into_owned());
+        let path = cgroup.path.as_ref().or(cgroup.was.as_ref());
+        let path = path.map(|path| to_text(path.as_os_str().as_bytes()).into_owned());
         let cpus = cgroup.path.as_deref().and_then(cpus_of).unwrap_or(u32::MAX);
         Header {
             // As that of a recording with --cgroup.
@@ -156,10 +157,19 @@ impl Outputs for Files {
     }
 
     fn ready(&mut self, jobs: usize) {
+        let running = counted(jobs as u64, "running job", "running jobs");
+        let status = format!("recording {running} and those to come");
         if !self.quiet {
-            let running = counted(jobs as u64, "running job", "running jobs");
-            say::note(&format!("recording {running} and those to come; press Ctrl-C to stop"));
+            say::note(&format!("{status}; press Ctrl-C to stop"));
         }
+        if let Err(error) = notify::ready(&status) {
+            say::error(&anyhow::Error::new(error).context("cannot tell systemd"));
+        }
+    }
+
+    fn user_name(&self, uid: u32) -> Option<String> {
+        let user = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
+        user.map(|user| user.name)
     }
 
     fn used(&self) -> (u64, u64, u64) {

@@ -7,8 +7,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
+use proctrace_fleet::create_lake;
+use proctrace_trace::Reader;
 use rustix::fs::{Access, access};
 
+use super::notify;
 use crate::args::RecordSummaryArgs;
 use crate::{live, say};
 
@@ -42,7 +45,7 @@ impl Summaries {
     ) -> Result<Option<Self>> {
         let Some(lake) = &args.summary else { return Ok(None) };
         // Now, not when the first job has ended and nobody looks any more.
-        std::fs::create_dir_all(lake)
+        create_lake(lake)
             .and_then(|()| Ok(access(lake, Access::WRITE_OK | Access::EXEC_OK)?))
             .with_context(|| format!("cannot write summaries to {}", lake.display()))?;
         let (queue, ended) = channel();
@@ -60,7 +63,8 @@ impl Summaries {
         // Traces that are kept may have been summarized.
         if args.discard_trace {
             for trace in left_in(directory) {
-                summaries.add(trace, None);
+                let cgroup = cgroup_of(&trace);
+                summaries.add(trace, cgroup);
             }
         }
         Ok(Some(summaries))
@@ -117,6 +121,7 @@ impl Work {
             command.arg("--label").arg(format!("cgroup={cgroup}"));
         }
         command.arg("--").arg(trace).stdin(Stdio::null()).stdout(Stdio::null());
+        command.env_remove(notify::SOCKET);
         let child = command.stderr(Stdio::piped()).spawn().with_context(context)?;
         if let Ok(pid) = i32::try_from(child.id()) {
             let pid = rustix::process::Pid::from_raw(pid);
@@ -163,4 +168,11 @@ fn left_in(directory: &Path) -> Vec<PathBuf> {
         .collect();
     left.sort();
     left
+}
+
+/// The name of the cgroup of a job, from the header of its trace.
+fn cgroup_of(trace: &Path) -> Option<String> {
+    let reader = Reader::open(trace).ok()?;
+    let path = reader.header().cgroup.as_deref()?;
+    path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
 }

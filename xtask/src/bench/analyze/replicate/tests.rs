@@ -138,6 +138,7 @@ fn template(records: Vec<(Stream, Vec<u8>)>, pid_max: i32) -> Result<Template> {
         programs: Vec::new(),
         job: std::collections::BTreeMap::new(),
         held_up: None,
+        of_node: None,
     };
     Template::new(serde_json::from_value(header)?, trailer, records, pid_max)
 }

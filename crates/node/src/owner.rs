@@ -1,0 +1,101 @@
+//! Whose job it is: the user of its processes, whom a job cannot choose as it can choose its environment.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, openat};
+
+/// After so many programs, a job without another user is one of root's.
+const TRIES_MAX: u32 = 256;
+/// /proc/PID/status has 1.5 kB, and a path of a cgroup at most PATH_MAX.
+const FILE_BYTES_MAX: u64 = 16 << 10;
+
+/// What is known of the user so far.
+#[derive(Debug, Default)]
+pub(crate) struct Owner {
+    uid: Option<u32>,
+    tries: u32,
+}
+
+impl Owner {
+    /// Looks at a process of the job in a cgroup (its path below the mount point), unless the user is known. Batch
+    /// systems and container engines start jobs as root: the first other user counts. It is the real one, which only
+    /// root's programs change.
+    pub(crate) fn look_at(&mut self, pid: i32, cgroup: Option<&Path>) {
+        let is_known = self.uid.is_some_and(|uid| uid != 0) || self.tries >= TRIES_MAX;
+        let Some(cgroup) = cgroup.filter(|_| !is_known) else { return };
+        self.tries += 1;
+        if let Some(uid) = uid_in(&format!("/proc/{pid}"), cgroup) {
+            self.uid = Some(uid);
+        }
+    }
+
+    /// The user.
+    pub(crate) fn uid(&self) -> Option<u32> {
+        self.uid
+    }
+}
+
+/// The real user of a process in a cgroup: another process may have got its number meanwhile.
+fn uid_in(process: &str, cgroup: &Path) -> Option<u32> {
+    // Files below it are those of this process, or none.
+    let directory =
+        openat(rustix::fs::CWD, process, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let directory = directory.ok()?;
+    let read = |name: &str| {
+        let file = openat(&directory, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let mut text = Vec::new();
+        File::from(file.ok()?).take(FILE_BYTES_MAX).read_to_end(&mut text).ok()?;
+        Some(text)
+    };
+    let uid = real_uid(&read("status")?)?;
+    is_below(&read("cgroup")?, cgroup).then_some(uid)
+}
+
+/// The first number after `Uid:` of proc_pid_status(5).
+fn real_uid(status: &[u8]) -> Option<u32> {
+    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"))?;
+    std::str::from_utf8(line).ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// Whether the line of cgroup v2 in proc_pid_cgroup(5) names this cgroup or one below it.
+fn is_below(membership: &[u8], cgroup: &Path) -> bool {
+    let mut lines = membership.split(|byte| *byte == b'\n');
+    let Some(of) = lines.find_map(|line| line.strip_prefix(b"0::/")) else { return false };
+    Path::new(std::ffi::OsStr::from_bytes(of)).starts_with(cgroup)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_of_a_process_is_the_real_one() {
+        let status = b"Name:\tsh\nUmask:\t0022\nUid:\t1007\t0\t0\t0\nGid:\t1\t1\t1\t1\n";
+        assert_eq!(real_uid(status), Some(1007));
+        assert_eq!(real_uid(b"Uid:\n"), None);
+        assert_eq!(real_uid(b"Name:\tUid: 0\n"), None);
+        let own = rustix::process::getuid().as_raw();
+        let mine = std::fs::read("/proc/self/status").unwrap();
+        assert_eq!(real_uid(&mine), Some(own));
+    }
+
+    #[test]
+    fn a_process_elsewhere_is_none_of_the_jobs() {
+        let of = |cgroup: &str| is_below(b"4:pids:/x\n0::/a/job_1/step_0\n", Path::new(cgroup));
+        assert_eq!(
+            [of("a/job_1"), of("a/job_1/step_0"), of("a/job"), of("b")],
+            [true, true, false, false]
+        );
+        let mut owner = Owner::default();
+        let pid = i32::try_from(std::process::id()).unwrap();
+        owner.look_at(pid, Some(Path::new("no/such/job")));
+        owner.look_at(-1, Some(Path::new("")));
+        owner.look_at(pid, None);
+        assert_eq!(owner.uid(), None);
+        owner.look_at(pid, Some(Path::new("")));
+        assert_eq!(owner.uid(), Some(rustix::process::getuid().as_raw()));
+    }
+}
