@@ -30,6 +30,17 @@ pub enum ImportError {
         /// The log.
         name: String,
     },
+    /// Arguments are addresses.
+    #[error(
+        "{name}, line {line}: the arguments are addresses (strace -e raw=…, -e verbose=…): run strace \
+         without that option"
+    )]
+    Raw {
+        /// The log.
+        name: String,
+        /// The line, from 1.
+        line: u64,
+    },
     /// Nothing in it was understood.
     #[error("{name} is not a log of {tool}")]
     NotALog {

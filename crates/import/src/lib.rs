@@ -5,6 +5,7 @@
 //! end, because only then it is known what the log knows. They read any input, in memory that is bounded
 //! by the tasks that are alive at a time; what they do not understand they count.
 
+mod body;
 mod call;
 mod clock;
 mod doubts;
@@ -17,8 +18,12 @@ mod line;
 mod log;
 mod names;
 mod prmon;
+mod reading;
+mod remark;
 mod seen;
 mod strace;
+mod style;
+mod syscalls;
 mod text;
 mod totals;
 mod world;

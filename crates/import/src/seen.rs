@@ -23,6 +23,7 @@ impl Seen {
                 None if is_of_files(name) => Self::OF_FILES,
                 None => 0,
             },
+            Role::Whereabouts => Self::OF_FILES,
             Role::Directory | Role::Name | Role::End | Role::Id => 0,
         };
     }
@@ -53,8 +54,7 @@ fn family_bit(call: Call) -> u32 {
 fn is_of_files(name: &[u8]) -> bool {
     matches!(
         name,
-        b"getcwd"
-            | b"statfs"
+        b"statfs"
             | b"unlink"
             | b"unlinkat"
             | b"mkdir"

@@ -1,27 +1,31 @@
 //! From the lines of strace to records: calls that end on a later line, tasks that are seen before the
 //! call that created them returns, times.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use proctrace_trace::{Header, Trailer};
 use proctrace_wire::layout::{LOSS_ANY_CPU, Loss};
 use proctrace_wire::{Call, Family, Kind, Stream};
 
-use crate::call::{Forked, Parsed, Role, beginning, exit_code, failure};
+use crate::call::{Forked, Parsed, Role, beginning, changed_pid, exit_code, failure};
 use crate::clock::Clock;
 use crate::doubts::Doubts;
 use crate::emit::{Emitter, Push, head};
 use crate::error::ImportError;
 use crate::header::{self, Written};
 use crate::held::{Held, Waiting};
-use crate::line::{Body, Line, decimal, id};
-use crate::log::{Log, Reading, read_all};
+use crate::body::Body;
+use crate::line::{decimal, id};
+use crate::log::{Log, read_all};
+use crate::reading::{Reading, Written as By};
 use crate::seen::Seen;
 use crate::text::{Returned, find};
 use crate::world::{Begun, World};
 
 /// Bytes kept of the current line, to be shown.
 const BEGINNING: usize = 256;
+/// Threads in a call to exec at a time that are remembered.
+const CHANGING_MAX: usize = 1 << 12;
 /// After this many calls without a time there will be none.
 const CALLS_WITHOUT_TIME: u64 = 100;
 
@@ -70,6 +74,12 @@ struct Importer<'a> {
     lines: u64,
     calls: u64,
     with_pid: bool,
+    /// Processes to which strace attached, with the number of their threads that have not appeared yet.
+    with_threads: Vec<(i32, u64)>,
+    /// Threads that have called exec, by the pid that they take over.
+    changing: HashMap<i32, i32>,
+    /// Whether a call was not decoded.
+    is_raw: bool,
     /// The place of the current line.
     log: String,
     number: u64,
@@ -93,6 +103,9 @@ impl<'a> Importer<'a> {
             lines: 0,
             calls: 0,
             with_pid: false,
+            with_threads: Vec::new(),
+            changing: HashMap::new(),
+            is_raw: false,
             log: String::new(),
             number: 0,
             beginning: Vec::new(),
@@ -108,18 +121,22 @@ impl<'a> Importer<'a> {
         if self.log != reading.name {
             self.log.clone_from(&reading.name);
         }
-        let Line { pid, stamp, body } = reading.line();
-        let said = Body::of(body);
-        if said == Body::Other || reading.is_too_long {
-            // Without a time it is not strace's: output of the program, or the rest of a cut line.
-            let lost = stamp.map(|_| match said {
-                Body::Call { name, .. } | Body::Resumed { name, .. } => Role::of(name).kind(),
-                _ => Some(Kind::Fork),
-            });
-            let lost = lost.flatten().filter(|_| !reading.is_cut);
+        if let By::Otherwise(lost) = reading.written {
             self.doubts.note(&self.log, self.number, reading.raw(), lost);
             return Ok(());
         }
+        let line = reading.line();
+        let (said, body) = (line.says(), line.body);
+        if let Body::Attached { pid, tasks } = said
+            && tasks > 1
+            && self.with_threads.len() < 2
+        {
+            self.with_threads.push((pid, tasks - 1));
+        }
+        if !said.is_of_a_task() {
+            return Ok(());
+        }
+        let (pid, stamp) = (line.pid, line.stamp);
         let time_ns = self.clock.at(stamp, reading.moment_ns);
         if matches!(said, Body::Call { .. } | Body::Resumed { .. }) {
             self.calls += 1;
@@ -132,6 +149,9 @@ impl<'a> Importer<'a> {
         self.take(pid, time_ns, body);
         while let Some((pid, held)) = self.queue.pop_front() {
             self.take(pid, held.time_ns, &held.body);
+        }
+        if self.is_raw {
+            return Err(ImportError::Raw { name: self.log.clone(), line: self.number });
         }
         match self.world.emit.take_error() {
             Some(error) => Err(ImportError::Write(error)),
@@ -150,7 +170,7 @@ impl<'a> Importer<'a> {
 
     fn take(&mut self, pid: i32, time_ns: u64, body: &[u8]) {
         let said = Body::of(body);
-        if matches!(said, Body::Attached { .. } | Body::Detached | Body::Remark | Body::Other) {
+        if !said.is_of_a_task() {
             return;
         }
         if !self.world.tasks.contains_key(&pid) {
@@ -171,6 +191,19 @@ impl<'a> Importer<'a> {
         let executes = |name: &[u8]| matches!(Role::of(name), Role::Exec(_));
         let is_launched = matches!(said, Body::Call { name, .. } if executes(name));
         let is_first = self.world.totals.processes == 0;
+        // `Process 7 attached with 3 threads`: 7 and the next two, unless there are several such processes.
+        if let [(leader, threads)] = &mut self.with_threads[..]
+            && *leader != pid
+            && *threads > 0
+        {
+            *threads -= 1;
+            let leader = *leader;
+            if !self.world.tasks.contains_key(&leader) {
+                self.world.attach(leader, time_ns, false);
+            }
+            self.world.attach_thread(pid, leader, time_ns);
+            return;
+        }
         self.world.attach(pid, time_ns, is_launched && is_first);
     }
 
@@ -196,8 +229,15 @@ impl<'a> Importer<'a> {
                 self.stop_forking(pid);
                 self.world.end(pid, time_ns, status);
             }
-            Body::Superseded { by } => self.world.supersede(pid, by, time_ns),
-            Body::Attached { .. } | Body::Detached | Body::Remark | Body::Other => {}
+            Body::Superseded { by } => {
+                self.changing.remove(&pid);
+                self.world.supersede(pid, by, time_ns);
+            }
+            Body::Attached { .. }
+            | Body::Detached
+            | Body::Remark
+            | Body::Cut { .. }
+            | Body::Other => {}
         }
     }
 
@@ -207,10 +247,16 @@ impl<'a> Importer<'a> {
         if role == Role::Other || role == Role::Id {
             return;
         }
+        let returns_as = changed_pid(text);
         let Some(text) = beginning(text) else {
-            self.complete(pid, time_ns, role, text);
+            self.complete(pid, time_ns, role, text, true);
             return;
         };
+        if let (Some(to), Role::Exec(_)) = (returns_as, role)
+            && self.changing.len() < CHANGING_MAX
+        {
+            self.changing.insert(to, pid);
+        }
         if let Some(task) = self.world.tasks.get_mut(&pid) {
             if role == Role::End {
                 task.ending = exit_code(text).map(|code| code << 8);
@@ -228,11 +274,19 @@ impl<'a> Importer<'a> {
         if role == Role::Other || role == Role::Id {
             return;
         }
+        // With -e quiet=superseded, nothing else says so.
+        if let Role::Exec(_) = role
+            && let Some(by) = self.changing.remove(&pid)
+        {
+            self.world.supersede(pid, by, time_ns);
+        }
         let begun = self.world.tasks.get_mut(&pid).and_then(|task| task.begun.take());
         // If the log begins between the two, the arguments are missing.
-        let mut whole = begun.filter(|begun| begun.role == role).map_or(Vec::new(), |it| it.text);
+        let begun = begun.filter(|begun| begun.role == role);
+        let has_begun = begun.is_some();
+        let mut whole = begun.map_or(Vec::new(), |it| it.text);
         whole.extend_from_slice(text);
-        self.complete(pid, time_ns, role, &whole);
+        self.complete(pid, time_ns, role, &whole, has_begun);
         self.stop_forking(pid);
     }
 
@@ -256,7 +310,8 @@ impl<'a> Importer<'a> {
         }
     }
 
-    fn complete(&mut self, pid: i32, time_ns: u64, role: Role, text: &[u8]) {
+    /// A call has returned; `has_begun`: its arguments are in the log.
+    fn complete(&mut self, pid: i32, time_ns: u64, role: Role, text: &[u8], has_begun: bool) {
         if role == Role::End {
             if let (Some(task), Some(code)) = (self.world.tasks.get_mut(&pid), exit_code(text)) {
                 task.ending = Some(code << 8);
@@ -264,28 +319,31 @@ impl<'a> Importer<'a> {
             return;
         }
         let Some(parsed) = Parsed::of(text) else {
-            // A call that the end of the log cuts has not returned.
-            let lost = if self.is_cut { None } else { role.kind() };
-            self.doubts.note(&self.log, self.number, &self.beginning, lost);
+            self.doubt(role.kind());
             return;
         };
+        self.is_raw |= parsed.is_raw(role);
         match role {
             Role::Fork(call) => {
                 if let Some(forked) = parsed.forked(call) {
                     self.fork(pid, time_ns, forked);
                 }
             }
-            Role::Exec(call) => match parsed.returned {
-                Returned::Value(..) => self.world.exec(pid, time_ns, &parsed.executed(call)),
-                Returned::Error(error) => {
-                    self.world.exec_failed(pid, time_ns, &parsed.asked(call), error);
+            Role::Exec(call) => self.exec(pid, time_ns, call, &parsed),
+            Role::Lookup(call) => {
+                if has_begun && parsed.lacks_its_path(call) {
+                    self.doubt(None);
                 }
-                Returned::Nothing => {}
-            },
-            Role::Lookup(call) => self.lookup(pid, time_ns, call, &parsed),
+                self.lookup(pid, time_ns, call, &parsed);
+            }
             Role::Directory => {
-                if failure(parsed.returned).is_none() {
+                if let Returned::Value(..) = parsed.returned {
                     self.world.directory(pid, parsed.directory().as_deref());
+                }
+            }
+            Role::Whereabouts => {
+                if let Returned::Value(..) = parsed.returned {
+                    self.world.stays_in(pid, parsed.whereabouts().as_deref());
                 }
             }
             Role::Name => {
@@ -297,9 +355,35 @@ impl<'a> Importer<'a> {
         }
     }
 
+    /// Notes the current line, and what is lost with it.
+    fn doubt(&mut self, lost: Option<Kind>) {
+        // A call that the end of the log cuts has not returned.
+        let lost = lost.filter(|_| !self.is_cut);
+        self.doubts.note(&self.log, self.number, &self.beginning, lost);
+    }
+
+    fn exec(&mut self, pid: i32, time_ns: u64, call: Call, parsed: &Parsed<'_>) {
+        // strace 6.8 misreads what the exec of a thread returns.
+        let took_over = self.world.tasks.get(&pid).is_some_and(|task| task.took_over);
+        match parsed.returned {
+            Returned::Error(error) if !took_over => {
+                self.world.exec_failed(pid, time_ns, parsed.asked(call), error);
+            }
+            Returned::Unclear if !took_over => self.doubt(Some(Kind::Exec)),
+            Returned::Nothing if !took_over => {}
+            _ => {
+                let executed = parsed.executed(call);
+                if executed.asked.path.is_none() && executed.argv.is_none() {
+                    self.doubt(None);
+                }
+                self.world.exec(pid, time_ns, &executed);
+            }
+        }
+    }
+
     fn lookup(&mut self, pid: i32, time_ns: u64, call: Call, parsed: &Parsed<'_>) {
         if let Some(error) = failure(parsed.returned) {
-            self.world.lookup_failed(pid, time_ns, &parsed.asked(call), error);
+            self.world.lookup_failed(pid, time_ns, parsed.asked(call), error);
             return;
         }
         match (parsed.returned, Family::of(call)) {
