@@ -99,11 +99,21 @@ fn knowledge(quantity: Quantity, read: &Read<'_>) -> Option<Knowledge> {
         false => absent(reason),
     };
     const NOT_LOGGED: &str = "the log of strace has no such calls";
+    const ONLY_SUCCESSES: &str = "no call in the log failed: strace ran with -z?";
     if let Some(family) = quantity.family() {
         let family = Family::from_name(family)?;
+        if seen.lacks_failures() {
+            return Some(absent(ONLY_SUCCESSES));
+        }
         return Some(exact_if(seen.has(family), NOT_LOGGED));
     }
+    const ONLY_FAILURES: &str = "no call in the log succeeded: strace ran with -Z?";
     Some(match quantity {
+        Quantity::Forks | Quantity::Execs | Quantity::Argv | Quantity::OpenedFiles
+            if seen.lacks_successes() =>
+        {
+            absent(ONLY_FAILURES)
+        }
         Quantity::Forks if !seen.has_forks() && !seen.is_everything() && totals.processes > 1 => {
             absent(NOT_LOGGED)
         }

@@ -189,7 +189,7 @@ fn first_stamp(log: &mut Log) -> Result<Option<Stamp>, ImportError> {
         line.stamp.filter(|_| style.is_none_or(|style| style == line.style))
     });
     if stamp.is_none() && !beginning.is_empty() {
-        return Err(ImportError::NoTimes { name: log.name.clone() });
+        return Err(ImportError::NoTimesToMerge { name: log.name.clone() });
     }
     Ok(stamp)
 }
@@ -247,7 +247,8 @@ mod tests {
         let error = read(vec![relative("a"), relative("b")]).unwrap_err();
         assert!(matches!(error, ImportError::Relative { .. }));
         let none = vec![log("a", None, "pause() = 0\n"), log("b", None, "pause() = 0\n")];
-        assert!(matches!(read(none).unwrap_err(), ImportError::NoTimes { .. }));
+        assert!(matches!(read(none).unwrap_err(), ImportError::NoTimesToMerge { .. }));
+        assert!(read(vec![log("a", None, "pause() = 0\n")]).is_ok());
         assert!(read(vec![relative("a")]).is_ok());
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct Reading {
     line: Vec<u8>,
     held: Option<Held>,
     /// A line that was read before its time.
-    next: Option<(Vec<u8>, u64)>,
+    next: Option<(Vec<u8>, u64, bool)>,
     pub(crate) number: u64,
     read: u64,
     moments: Moments,
@@ -135,10 +135,11 @@ impl Reading {
         let is_cut_call = matches!(said, Body::Cut { .. });
         let fits = self.style.is_none_or(|known| known == style);
         if let Some(held) = &mut self.held {
-            if is_of_a_task && fits && has_leader | self.style.is_some_and(|it| !it.has_time()) {
+            let begins = has_leader || self.style.is_some_and(|style| !style.has_time());
+            if (is_of_a_task || is_cut_call) && fits && begins {
                 // It is not going to be continued.
                 let line = std::mem::take(&mut self.line);
-                self.next = Some((line, self.number));
+                self.next = Some((line, self.number, self.is_cut));
                 return self.give_up(Some(()));
             }
             if !has_leader && continues(&held.line, &self.line) {
@@ -151,7 +152,7 @@ impl Reading {
             held.between += 1;
             if held.between > BETWEEN_MAX {
                 let line = std::mem::take(&mut self.line);
-                self.next = Some((line, self.number));
+                self.next = Some((line, self.number, self.is_cut));
                 return self.give_up(Some(()));
             }
         }
@@ -225,8 +226,8 @@ impl Reading {
     fn next_raw(&mut self) -> Result<bool, ImportError> {
         self.line.clear();
         self.is_too_long = false;
-        if let Some((line, number)) = self.next.take() {
-            (self.line, self.number, self.is_cut) = (line, number, false);
+        if let Some((line, number, is_cut)) = self.next.take() {
+            (self.line, self.number, self.is_cut) = (line, number, is_cut);
             return Ok(true);
         }
         let fail = |source| ImportError::Read { name: self.name.clone(), source };
@@ -299,11 +300,13 @@ pub(crate) fn interrupted(line: &[u8]) -> Option<(&[u8], i32)> {
     // The path by which strace was called: `vfork(/usr/bin/strace: Process 7 attached`.
     let ends = |byte: &u8| b" (,".contains(byte);
     let from = line[..at].iter().rposition(ends).map_or(0, |end| end + 1);
-    let path = find(&line[..at], from, b"/").map(|slash| {
+    // The end of a comment of -X verbose is none.
+    let from = if line[from..at].starts_with(b"*/") { from + 2 } else { from };
+    let path = find(&line[..at], from, b"/").filter(|_| line[..at].ends_with(b"/")).map(|slash| {
         let dots = line[from..slash].iter().rev().take_while(|byte| **byte == b'.').count();
         slash - dots
     });
-    let at = if line[..at].ends_with(b"/") { path.unwrap_or(at) } else { at };
+    let at = path.unwrap_or(at);
     // Between lines it is a line of its own.
     (at > 0).then_some((&line[..at], id(pid)?))
 }
@@ -444,6 +447,10 @@ mod tests {
         assert_eq!(interrupted(line), Some((&b"clone(flags=SIGCHLD"[..], 12)));
         let line = b"clone(flags=SIGCHLD../b/strace: Process 12 attached";
         assert_eq!(interrupted(line), Some((&b"clone(flags=SIGCHLD"[..], 12)));
+        let line = b"clone(flags=17 /* SIGCHLD */strace: Process 12 attached";
+        assert_eq!(interrupted(line), Some((&b"clone(flags=17 /* SIGCHLD */"[..], 12)));
+        let line = b"clone(flags=17 /* SIGCHLD *//b/strace: Process 12 attached";
+        assert_eq!(interrupted(line), Some((&b"clone(flags=17 /* SIGCHLD */"[..], 12)));
         assert_eq!(interrupted(b"strace: Process 12 attached"), None);
         assert_eq!(interrupted(b"/usr/bin/strace: Process 12 attached"), None);
         assert_eq!(interrupted(b"x"), None);

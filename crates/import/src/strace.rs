@@ -26,8 +26,6 @@ use crate::world::{Begun, World};
 const BEGINNING: usize = 256;
 /// Threads in a call to exec at a time that are remembered.
 const CHANGING_MAX: usize = 1 << 12;
-/// After this many calls without a time there will be none.
-const CALLS_WITHOUT_TIME: u64 = 100;
 
 /// The result of an import.
 #[derive(Debug)]
@@ -80,6 +78,8 @@ struct Importer<'a> {
     changing: HashMap<i32, i32>,
     /// Whether a call was not decoded.
     is_raw: bool,
+    /// Whether a task was born that was known before.
+    is_disordered: bool,
     /// The place of the current line.
     log: String,
     number: u64,
@@ -106,6 +106,7 @@ impl<'a> Importer<'a> {
             with_threads: Vec::new(),
             changing: HashMap::new(),
             is_raw: false,
+            is_disordered: false,
             log: String::new(),
             number: 0,
             beginning: Vec::new(),
@@ -139,16 +140,16 @@ impl<'a> Importer<'a> {
         let (pid, stamp) = (line.pid, line.stamp);
         let time_ns = self.clock.at(stamp, reading.moment_ns);
         if matches!(said, Body::Call { .. } | Body::Resumed { .. }) {
-            self.calls += 1;
-            if self.clock.origin.is_none() && self.calls >= CALLS_WITHOUT_TIME {
-                return Err(ImportError::NoTimes { name: self.log.clone() });
-            }
+            self.calls = self.calls.saturating_add(1);
         }
         self.with_pid |= pid.is_some() || reading.is_of_one;
         let pid = pid.unwrap_or_else(|| self.anonymous(reading));
         self.take(pid, time_ns, body);
         while let Some((pid, held)) = self.queue.pop_front() {
             self.take(pid, held.time_ns, &held.body);
+        }
+        if self.is_disordered {
+            return Err(ImportError::NoOrder { name: self.log.clone(), line: self.number });
         }
         if self.is_raw {
             return Err(ImportError::Raw { name: self.log.clone(), line: self.number });
@@ -244,6 +245,7 @@ impl<'a> Importer<'a> {
     fn call(&mut self, pid: i32, time_ns: u64, name: &[u8], text: &[u8]) {
         let role = Role::of(name);
         self.seen.note(name, role);
+        self.seen.note_end(text);
         if role == Role::Other || role == Role::Id {
             return;
         }
@@ -271,6 +273,7 @@ impl<'a> Importer<'a> {
     fn resumed(&mut self, pid: i32, time_ns: u64, name: &[u8], text: &[u8]) {
         let role = Role::of(name);
         self.seen.note(name, role);
+        self.seen.note_end(text);
         if role == Role::Other || role == Role::Id {
             return;
         }
@@ -406,10 +409,42 @@ impl<'a> Importer<'a> {
         {
             forked.child = only;
         }
+        let known = self.world.tasks.get(&forked.child);
+        self.is_disordered |= known.is_some_and(|it| it.unborn && it.ending.is_none());
         let held = self.held.take(forked.child);
         let born_ns = held.first().map_or(time_ns, |first| first.time_ns.saturating_sub(1));
         self.world.fork(pid, born_ns, &forked);
         self.queue.extend(held.into_iter().map(|line| (forked.child, line)));
+    }
+
+    /// What can be said of a log without times. What is not known is left out.
+    fn counted(&self) -> String {
+        let World { totals, emit, .. } = &self.world;
+        let mut counts = Vec::new();
+        if totals.unborn == 0 {
+            counts.push((totals.processes, "process", "processes"));
+            counts.push((totals.threads, "thread", "threads"));
+        }
+        let records = |kinds: &[Kind]| kinds.iter().map(|kind| emit.records(*kind)).sum::<u64>();
+        let families = [
+            (Family::Exec, &[Kind::Exec][..], "exec", "execs"),
+            (Family::Exec, &[Kind::ExecFailed], "failed exec", "failed execs"),
+            (Family::Open, &[Kind::OpenedNamed, Kind::OpenedAgain], "open", "opens"),
+        ];
+        for (family, kinds, one, several) in families {
+            if self.seen.has(family) {
+                counts.push((records(kinds), one, several));
+            }
+        }
+        if Family::ALL.into_iter().any(|family| self.seen.has(family)) {
+            let missed = records(&[Kind::LookupNamed, Kind::LookupAgain]);
+            counts.push((missed, "failed look-up", "failed look-ups"));
+        }
+        let says = counts.into_iter().map(|(count, one, several)| match count {
+            1 => format!("1 {one}"),
+            count => format!("{count} {several}"),
+        });
+        says.collect::<Vec<_>>().join(", ")
     }
 
     fn finish(mut self, name: String) -> Result<Imported, ImportError> {
@@ -423,7 +458,7 @@ impl<'a> Importer<'a> {
             return Err(ImportError::NotALog { name, tool: "strace" });
         }
         if self.clock.origin.is_none() {
-            return Err(ImportError::NoTimes { name });
+            return Err(ImportError::NoTimes { name, counted: self.counted() });
         }
         let ended_ns = self.clock.next();
         self.world.end_those_that_said_so(ended_ns);

@@ -47,6 +47,8 @@ pub(crate) struct Task {
     pub(crate) ending: Option<u32>,
     /// It took over the pid of its process, as only a thread does whose exec has succeeded.
     pub(crate) took_over: bool,
+    /// Its birth is not in the log so far.
+    pub(crate) unborn: bool,
 }
 
 /// A process with at least one live task.
@@ -101,6 +103,7 @@ impl<'a> World<'a> {
             begun: None,
             ending: None,
             took_over: false,
+            unborn: false,
         };
         self.tasks.insert(tid, task);
         if serial == process {
@@ -117,6 +120,9 @@ impl<'a> World<'a> {
         self.add(serial, serial, pid, time_ns, [0; 16]);
         let process = Process { tgid: pid, parent: 0, alive: 1, cwd: None, has_moved: false };
         self.processes.insert(serial, process);
+        if let Some(task) = self.tasks.get_mut(&pid).filter(|_| !is_launched) {
+            task.unborn = true;
+        }
         self.totals.unborn += u64::from(self.serials > 1);
         let is_root = is_launched && self.root.is_none();
         if is_root {
