@@ -130,7 +130,7 @@ impl Columns<'_> {
     }
 
     fn transferred(&self) -> Vec<PrmonColumn> {
-        if !self.knows(&[Forks, Io, Samples]) {
+        if !self.recording.knows.sums(&[Forks, Io, Samples]) {
             return Vec::new();
         }
         let used = &self.recording.totals.used;
@@ -151,7 +151,7 @@ impl Columns<'_> {
     }
 
     fn cpu(&self) -> Vec<PrmonColumn> {
-        if !self.knows(&[Forks, Cpu, Split, Samples]) {
+        if !self.recording.knows.sums(&[Forks, Cpu, Split, Samples]) {
             return Vec::new();
         }
         let cpu: proctrace_replay::CpuTime =

@@ -150,6 +150,9 @@ fn warn(imported: &Imported) {
             say::note(&format!("  {}:{}: {text}", doubt.log, doubt.line));
         }
     }
+    for remark in &imported.remarks {
+        say::note(remark);
+    }
     let lost = imported.trailer.losses.iter().fold(0_u64, |lost, it| lost.saturating_add(it.count));
     if lost > 0 {
         say::note(&format!("{} missing: see `proctrace check`", {

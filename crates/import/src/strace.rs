@@ -42,6 +42,8 @@ pub struct Imported {
     pub lines: u64,
     /// Lines that were not understood.
     pub doubts: Doubts,
+    /// What else is to be known of the figures.
+    pub remarks: Vec<String>,
 }
 
 /// Imports logs of strace: passes their records to `push`. The header is known only at the end.
@@ -495,6 +497,7 @@ impl<'a> Importer<'a> {
             threads: totals.threads,
             lines: self.lines,
             doubts: self.doubts,
+            remarks: Vec::new(),
         })
     }
 }

@@ -35,6 +35,7 @@ pub use block::{Block, BlockInfo, RAW_BYTES_MAX};
 pub use error::{Damage, DamageKind, ReadError, WriteError};
 pub use follow::{FollowError, Follower, Skipped};
 pub use header::{
+    SCOPE_TREE,
     CgroupUsage, Ended, Header, Hook, JOB_VARIABLES, LossCount, PayloadUsage, Processor, Program,
     RecorderUsage, Trailer,
 };
