@@ -179,14 +179,20 @@ fn odd_logs_are_understood() {
     let paths: Vec<&str> = events.kind("exec").map(|it| text(&it["path"])).collect();
     assert_eq!(paths, ["/usr/bin/python3", "/usr/bin/env", "/usr/bin/id"]);
     assert_eq!(head["header"]["cwd"], "/home/a");
-    assert_eq!((&found["summary"]["processes"], &found["summary"]["threads"]), (&1.into(), &2.into()));
+    assert_eq!(
+        (&found["summary"]["processes"], &found["summary"]["threads"]),
+        (&1.into(), &2.into())
+    );
 
     let (_, found, head) = of("noise-tt-6.1.log");
     assert_eq!(u64_of(&found["run"]["wall_ns"]) / 1_000, 17_500);
     assert_eq!(head["trailer"]["losses"], serde_json::json!([]));
 
     let (_, found, _) = of("attached-6.1.log");
-    assert_eq!((&found["summary"]["processes"], &found["summary"]["threads"]), (&2.into(), &2.into()));
+    assert_eq!(
+        (&found["summary"]["processes"], &found["summary"]["threads"]),
+        (&2.into(), &2.into())
+    );
 
     for name in ["names-verbose-7.2.log", "color-C-7.2.log"] {
         let (events, _, head) = of(name);
@@ -413,10 +419,14 @@ fn what_prmon_wrote_is_reported_and_written_again() {
     assert!(page.contains("CPU         3 min 20 s") || page.contains("3 min 20 s"), "{page}");
     assert!(!shown(&["show", "0"]).contains("USS"), "a column without any value is left out");
     let metrics = shown(&["metrics"]);
-    assert!(metrics.contains("total_cpu_seconds 200") || metrics.contains("total_cpu_seconds{"), "{metrics}");
+    assert!(
+        metrics.contains("total_cpu_seconds 200") || metrics.contains("total_cpu_seconds{"),
+        "{metrics}"
+    );
     assert!(!metrics.contains("detached_cpu_seconds{") && !metrics.contains("total_processes{"));
     let out = directory.path().join("again");
-    let output = proctrace().args(["export", "--format", "prmon"]).arg(&out).arg(&trace).output().unwrap();
+    let output =
+        proctrace().args(["export", "--format", "prmon"]).arg(&out).arg(&trace).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let again = fs::read_to_string(out.join("prmon.txt")).unwrap();
     let rows = |text: &str| -> Vec<std::collections::BTreeMap<String, String>> {
@@ -427,7 +437,9 @@ fn what_prmon_wrote_is_reported_and_written_again() {
     assert_eq!(rows(&again), rows(text));
     let json: Value =
         serde_json::from_str(&fs::read_to_string(out.join("prmon.json")).unwrap()).unwrap();
-    for (name, most) in [("pss", 9000), ("rss", 9500), ("utime", 170), ("stime", 30), ("wtime", 130)] {
+    for (name, most) in
+        [("pss", 9000), ("rss", 9500), ("utime", 170), ("stime", 30), ("wtime", 130)]
+    {
         assert_eq!(json["Max"][name], most, "{name}: {json}");
     }
 }
@@ -441,7 +453,10 @@ fn counters_of_prmon_that_fall_are_lower_bounds_and_it_is_said() {
                 1700000120\t120\t50\t200\t50\t60\t0\t1\t8192\t1\t0\n\
                 1700000180\t180\t0\t0\t0\t0\t0\t0\t0\t0\t0\n";
     let (trace, said) = import_prmon(&directory, text);
-    assert!(said.contains("counters are below an earlier row") && said.contains("line 4"), "{said}");
+    assert!(
+        said.contains("counters are below an earlier row") && said.contains("line 4"),
+        "{said}"
+    );
     let found = report(&trace);
     assert_eq!(u64_of(&found["summary"]["cpu_ns"]), 350_000_000_000);
     assert_eq!(u64_of(&found["summary"]["read_bytes"]), 8192);

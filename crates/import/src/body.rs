@@ -152,7 +152,8 @@ fn is_signal(body: &[u8]) -> bool {
 }
 
 fn is_signal_name(name: &[u8]) -> bool {
-    let is_of_name = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
+    let is_of_name =
+        |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
     name.strip_prefix(b"SIG").is_some_and(|rest| !rest.is_empty() && rest.iter().all(is_of_name))
 }
 

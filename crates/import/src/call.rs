@@ -2,10 +2,10 @@
 
 use proctrace_wire::{Call, Kind};
 
+use crate::names::number_in;
 use crate::names::{
     AT_FDCWD, CLONE_THREAD, CREAT_FLAGS, SIGCHLD, VFORK_FLAGS, call_flags, clone_flags,
 };
-use crate::names::number_in;
 use crate::text::{
     Returned, Strings, arguments, descriptor, find, quoted, returned, strings, unescape,
 };
@@ -267,7 +267,8 @@ pub(crate) fn exit_code(text: &[u8]) -> Option<u32> {
 
 /// What follows the name of an argument: `dirfd=AT_FDCWD`.
 fn without_name(argument: &[u8]) -> &[u8] {
-    let is_of_name = |byte: &&u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || **byte == b'_';
+    let is_of_name =
+        |byte: &&u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || **byte == b'_';
     let name = argument.iter().take_while(is_of_name).count();
     match argument.get(name) {
         Some(b'=') if argument[0].is_ascii_lowercase() => &argument[name + 1..],

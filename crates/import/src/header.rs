@@ -124,9 +124,10 @@ fn knowledge(quantity: Quantity, read: &Read<'_>) -> Option<Knowledge> {
         Quantity::Forks if read.root.is_none() && totals.unborn > 0 => absent(
             "strace attached to several tasks, and which are threads of one process is not in the log",
         ),
-        Quantity::Forks if totals.unborn > 0 => {
-            estimate(format!("{} tasks whose births are not in the log count as processes", totals.unborn))
-        }
+        Quantity::Forks if totals.unborn > 0 => estimate(format!(
+            "{} tasks whose births are not in the log count as processes",
+            totals.unborn
+        )),
         Quantity::Forks => Knowledge::Exact,
         Quantity::Execs if seen.has_forks() && !read.follows => {
             absent("strace ran without -f: what children executed is not in the log")
@@ -136,9 +137,10 @@ fn knowledge(quantity: Quantity, read: &Read<'_>) -> Option<Knowledge> {
         Quantity::Argv if totals.execs > 0 && totals.without_arguments == totals.execs => {
             absent("the log has no arguments of execs")
         }
-        Quantity::Argv if totals.argv_cut > 0 => {
-            estimate(format!("strace cut the arguments of {} execs (-s), or has only their address", totals.argv_cut))
-        }
+        Quantity::Argv if totals.argv_cut > 0 => estimate(format!(
+            "strace cut the arguments of {} execs (-s), or has only their address",
+            totals.argv_cut
+        )),
         Quantity::Argv => Knowledge::Exact,
         Quantity::Environment if totals.with_environment == 0 => absent("strace ran without -v"),
         Quantity::Environment if totals.environments_cut + totals.without_environment > 0 => {

@@ -223,7 +223,8 @@ mod tests {
             log("empty", Some(4), ""),
         ]);
         let descriptors: Vec<&str> = got.iter().map(|line| &line[..10]).collect();
-        let wanted = ["1 close(11", "2 close(21", "3 close(31", "2 close(22", "3 close(32", "1 close(12"];
+        let wanted =
+            ["1 close(11", "2 close(21", "3 close(31", "2 close(22", "3 close(32", "1 close(12"];
         assert_eq!(descriptors, wanted);
     }
 
@@ -232,7 +233,10 @@ mod tests {
         for (text, pid) in [
             (&b"pause() = 0\nset_tid_address(0x7) = 31\n"[..], 31),
             (b"clone(flags=SIGCHLD) = 7\n[pid 7] pause() = 0\n[pid 6] pause() = 0\n", 6),
-            (b"clone( <unfinished ...>\n[pid 7] pause() = 0\n[pid 6] <... clone resumed>) = 7\n", 6),
+            (
+                b"clone( <unfinished ...>\n[pid 7] pause() = 0\n[pid 6] <... clone resumed>) = 7\n",
+                6,
+            ),
             (b"strace: Process 7 attached\n[pid 7] pause() = 0\n[pid 6] pause() = 0\n", 6),
             (b"pause() = 0\n", 0),
         ] {

@@ -383,7 +383,10 @@ impl SoFar {
             says.push(format!("{} of zeros left out: no process was found", rows(self.blank)));
         }
         if self.empty > 0 {
-            says.push(format!("{} with empty cells, for which the values before stand", rows(self.empty)));
+            says.push(format!(
+                "{} with empty cells, for which the values before stand",
+                rows(self.empty)
+            ));
         }
         says
     }

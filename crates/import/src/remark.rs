@@ -31,7 +31,8 @@ pub(crate) fn is_known(line: &[u8]) -> bool {
 
 /// `[ Process PID=12079 runs in 32 bit mode. ]`
 fn is_personality(line: &[u8]) -> bool {
-    let inside = line.strip_prefix(b"[ Process PID=").and_then(|rest| rest.strip_suffix(b" mode. ]"));
+    let inside =
+        line.strip_prefix(b"[ Process PID=").and_then(|rest| rest.strip_suffix(b" mode. ]"));
     let after = inside.and_then(decimal).map(|(rest, _)| after_comm(rest));
     after.is_some_and(|rest| rest.starts_with(b" runs in "))
 }
@@ -56,7 +57,8 @@ fn is_dump(line: &[u8]) -> bool {
     if let Some(rest) = line.strip_prefix(b"* ") {
         return decimal(rest).is_some_and(|(rest, _)| rest.starts_with(b" bytes in "));
     }
-    if line.starts_with(b"| <Cannot fetch ") || line.starts_with(b"= ") && line.ends_with(b"bytes") {
+    if line.starts_with(b"| <Cannot fetch ") || line.starts_with(b"= ") && line.ends_with(b"bytes")
+    {
         return true;
     }
     let inside = line.strip_prefix(b"| ").and_then(|rest| rest.strip_suffix(b" |"));
@@ -77,8 +79,10 @@ fn is_of_table(line: &[u8]) -> bool {
     }
     let is_number = |word: &[u8]| word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
     let is_name = |word: &[u8]| word == b"total" || is_a_call(word);
-    let (numbers, names) =
-        (words().filter(|word| is_number(word)).count(), words().filter(|word| is_name(word)).count());
+    let (numbers, names) = (
+        words().filter(|word| is_number(word)).count(),
+        words().filter(|word| is_name(word)).count(),
+    );
     let count = words().count();
     // In the table, names are in the last column or, with -U, in any.
     if names == 1 && numbers + 1 == count && numbers >= 1 {
@@ -87,8 +91,18 @@ fn is_of_table(line: &[u8]) -> bool {
     let is_head = |word: &[u8]| {
         matches!(
             word,
-            b"%" | b"time" | b"seconds" | b"usecs/call" | b"calls" | b"errors" | b"syscall"
-                | b"shortest" | b"longest" | b"wall-total" | b"wall-min" | b"wall-max" | b"wall-avg"
+            b"%" | b"time"
+                | b"seconds"
+                | b"usecs/call"
+                | b"calls"
+                | b"errors"
+                | b"syscall"
+                | b"shortest"
+                | b"longest"
+                | b"wall-total"
+                | b"wall-min"
+                | b"wall-max"
+                | b"wall-avg"
         )
     };
     count >= 2 && words().all(is_head) && words().any(|word| word == b"syscall")

@@ -7,6 +7,7 @@ use proctrace_trace::{Header, Trailer};
 use proctrace_wire::layout::{LOSS_ANY_CPU, Loss};
 use proctrace_wire::{Call, Family, Kind, Stream};
 
+use crate::body::Body;
 use crate::call::{Forked, Parsed, Role, beginning, changed_pid, exit_code, failure};
 use crate::clock::Clock;
 use crate::doubts::Doubts;
@@ -14,7 +15,6 @@ use crate::emit::{Emitter, Push, head};
 use crate::error::ImportError;
 use crate::header::{self, Written};
 use crate::held::{Held, Waiting};
-use crate::body::Body;
 use crate::line::{decimal, id};
 use crate::log::{Log, read_all};
 use crate::reading::{Reading, Written as By};

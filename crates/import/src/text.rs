@@ -88,8 +88,7 @@ fn is_after_descriptor(text: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| text.get(before));
     let is_number = before.is_some_and(|byte| byte.is_ascii_digit() || *byte == b'D');
     // -X verbose: `-100 /* AT_FDCWD */</home>`
-    (is_number || text[..at].ends_with(b"*/"))
-        && text.get(at + 1).is_some_and(|byte| *byte != b'<')
+    (is_number || text[..at].ends_with(b"*/")) && text.get(at + 1).is_some_and(|byte| *byte != b'<')
 }
 
 /// Devices have angles inside: `0</dev/pts/0<char 136:0>>`.
@@ -295,10 +294,7 @@ mod tests {
                 vec!["{flags=A|B, x=1} => {parent_tid=[7]}", "88"],
             ),
             ("3</a,b)<char 1:3>>, \"x\") = 0", vec!["3</a,b)<char 1:3>>", "\"x\""]),
-            (
-                "-100 /* AT_FDCWD */</a,b)>, \"x\") = 0",
-                vec!["-100 /* AT_FDCWD */</a,b)>", "\"x\""],
-            ),
+            ("-100 /* AT_FDCWD */</a,b)>, \"x\") = 0", vec!["-100 /* AT_FDCWD */</a,b)>", "\"x\""]),
             ("AT_FDCWD</a b>, \"x\", 1<<3) = 0", vec!["AT_FDCWD</a b>", "\"x\"", "1<<3"]),
         ] {
             let (arguments, rest) = split(text);

@@ -400,7 +400,10 @@ fn memory(findings: &Findings) -> String {
     // Of the sums over a tree, no process's own is known.
     if let (None, Some(all)) = (s.maxrss_bytes, &findings.memory) {
         let (pss, rss) = (bytes(all.peak_pss_bytes), bytes(all.rss_bytes_then));
-        return format!("largest PSS of all together {pss} (RSS {rss}) at {}", time(all.peak_pss_at_ns));
+        return format!(
+            "largest PSS of all together {pss} (RSS {rss}) at {}",
+            time(all.peak_pss_at_ns)
+        );
     }
     parts.push(match (s.maxrss_bytes, &s.maxrss_program) {
         (Some(peak), Some(program)) => {

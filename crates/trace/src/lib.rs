@@ -35,9 +35,8 @@ pub use block::{Block, BlockInfo, RAW_BYTES_MAX};
 pub use error::{Damage, DamageKind, ReadError, WriteError};
 pub use follow::{FollowError, Follower, Skipped};
 pub use header::{
-    SCOPE_TREE,
     CgroupUsage, Ended, Header, Hook, JOB_VARIABLES, LossCount, PayloadUsage, Processor, Program,
-    RecorderUsage, Trailer,
+    RecorderUsage, SCOPE_TREE, Trailer,
 };
 pub use knowledge::{Knowledge, Quantity};
 pub use proctrace_wire::Outcome;

@@ -4,8 +4,8 @@ use proctrace_trace::Quantity;
 use proctrace_wire::layout::{Memory, Sample};
 
 use super::{Scan, Sink};
-use crate::overview::passes::is_divided;
 use crate::error::AnalysisError;
+use crate::overview::passes::is_divided;
 use crate::tables::frame::{Frame, Words};
 use crate::tables::rows::number;
 use crate::tables::schema::TableSchema;
