@@ -208,7 +208,8 @@ impl Columns<'_> {
             let bin = usize::try_from(since_ns / width_ns).unwrap_or(usize::MAX);
             let Some(value) = values.get(bin) else { return most };
             let part = (since_ns % width_ns) as f64 / width_ns as f64;
-            (((sums[bin] + value * part) / unit) as u64).min(most)
+            // Sums of parts may be less than a whole number by a rounding error.
+            (((sums[bin] + value * part) / unit + 1e-6) as u64).min(most)
         };
         self.rows.iter().map(until).collect()
     }

@@ -451,7 +451,8 @@ struct Found {
 fn imported(emit: &Emitter<'_>, found: Found) -> Imported {
     let begin_ns = found.begin_s.saturating_mul(SECOND_NS);
     let mut header = header::blank("prmon", SCOPE_TREE, begin_ns);
-    header.interval_ns = found.interval_ns;
+    // Rows are at whole seconds.
+    header.interval_ns = SECOND_NS;
     header.tick_ns = Some(TICK_NS);
     let has = |columns: &[usize]| columns.iter().all(|at| found.known[*at]);
     let has_memory = has(&[RSS, PSS]);
@@ -573,8 +574,10 @@ mod tests {
         }
     }
 
-    /// CPU seconds, bytes read, PSS and the time of each reading.
-    fn samples(records: &[Vec<u8>]) -> (Vec<(u64, u64, u64)>, Vec<(u64, u64, u64)>) {
+    type Triples = Vec<(u64, u64, u64)>;
+
+    /// Of samples the time, CPU seconds and bytes read; of memory readings the time, PSS and virtual memory.
+    fn samples(records: &[Vec<u8>]) -> (Triples, Triples) {
         let (mut samples, mut memory) = (Vec::new(), Vec::new());
         let since = |time_ns: u64| (time_ns - START_NS) / SECOND_NS;
         for bytes in records {

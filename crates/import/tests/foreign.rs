@@ -10,15 +10,22 @@ use common::{Counts, import_one, strace_of};
 use proctrace_fixtures::program;
 use proptest::prelude::*;
 
-/// Lines of a log of each kind of time, and what it holds.
-fn logs() -> &'static Vec<(Vec<Vec<u8>>, Counts, u64)> {
-    static LOGS: OnceLock<Vec<(Vec<Vec<u8>>, Counts, u64)>> = OnceLock::new();
+/// A log without output of programs.
+struct Pure {
+    lines: Vec<Vec<u8>>,
+    counts: Counts,
+    ended_ns: u64,
+}
+
+/// A log with each kind of time.
+fn logs() -> &'static [Pure] {
+    static LOGS: OnceLock<Vec<Pure>> = OnceLock::new();
     LOGS.get_or_init(|| {
         let of = |options: &[&str]| {
             let log = strace_of(options, false, &program("mixed"), &["2"]).unwrap();
             let (counts, imported) = import_one(&log);
             let lines = log.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
-            (lines, counts, imported.trailer.ended_ns)
+            Pure { lines, counts, ended_ns: imported.trailer.ended_ns }
         };
         vec![
             of(&["-f", "-q", "-t", "-s", "200"]),
@@ -68,7 +75,7 @@ proptest! {
         log in 0_usize..4,
         outputs in proptest::collection::vec((any::<proptest::sample::Index>(), output()), 1..12),
     ) {
-        let (lines, counts, ended_ns) = &logs()[log];
+        let Pure { lines, counts, ended_ns } = &logs()[log];
         let mut noisy = lines.clone();
         for (at, text) in &outputs {
             noisy.insert(at.index(noisy.len()), text.clone().into_bytes());
@@ -87,7 +94,7 @@ proptest! {
         inside in proptest::collection::vec((any::<proptest::sample::Index>(), "[a-z:,.% ]{0,20}\n"), 0..6),
         before in proptest::collection::vec((any::<proptest::sample::Index>(), "[a-z:,% ]{0,9}[a-z:,%]"), 0..6),
     ) {
-        let (lines, counts, _) = &logs()[log];
+        let Pure { lines, counts, .. } = &logs()[log];
         let mut noisy = lines.clone();
         let ends: Vec<(usize, usize)> = lines
             .iter()

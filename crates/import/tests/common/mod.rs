@@ -1,7 +1,7 @@
 //! What an imported log holds, counted record by record.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "each test program uses a part")]
+#![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Read};
