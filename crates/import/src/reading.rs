@@ -19,6 +19,8 @@ use crate::text::find;
 const LINE_MAX: u64 = 32 << 20;
 /// Lines that a program may write while a call is waiting for its end.
 const BETWEEN_MAX: u32 = 1 << 12;
+/// Bytes that are compared with such a call, whose arguments may be long.
+const COMPARED_MAX: usize = 64 << 20;
 /// Places in a line at which strace may begin to write.
 const PLACES_MAX: usize = 16;
 /// Longer lines are not searched for such places.
@@ -39,6 +41,8 @@ struct Held {
     number: u64,
     /// Lines of others since.
     between: u32,
+    /// Bytes that were compared with it.
+    compared: usize,
 }
 
 /// The current line of a log.
@@ -122,7 +126,12 @@ impl Reading {
         self.skip_what_precedes();
         if let Some((before, pid)) = interrupted(&self.line) {
             if self.held.is_none() {
-                self.held = Some(Held { line: before.to_vec(), number: self.number, between: 0 });
+                self.held = Some(Held {
+                    line: before.to_vec(),
+                    number: self.number,
+                    between: 0,
+                    compared: 0,
+                });
             }
             self.line = format!("strace: Process {pid} attached").into_bytes();
             self.written = Written::ByStrace;
@@ -150,7 +159,8 @@ impl Reading {
                 return self.decide();
             }
             held.between += 1;
-            if held.between > BETWEEN_MAX {
+            held.compared = held.compared.saturating_add(held.line.len() + self.line.len());
+            if held.between > BETWEEN_MAX || held.compared > COMPARED_MAX {
                 let line = std::mem::take(&mut self.line);
                 self.next = Some((line, self.number, self.is_cut));
                 return self.give_up(Some(()));
@@ -170,7 +180,7 @@ impl Reading {
             self.written = Written::ByStrace;
         } else if is_cut_call && fits && !self.is_cut && self.held.is_none() {
             let line = std::mem::take(&mut self.line);
-            self.held = Some(Held { line, number: self.number, between: 0 });
+            self.held = Some(Held { line, number: self.number, between: 0, compared: 0 });
             return false;
         } else {
             self.written = Written::Otherwise(None);
