@@ -8,7 +8,7 @@ use crate::body::Body;
 use crate::call::{Parsed, Role};
 use crate::error::ImportError;
 use crate::line::{DAY_NS, Line, Stamp};
-use crate::reading::{Reading, interrupted};
+use crate::reading::{Reading, Written};
 use crate::style::{style_of, without_colours};
 use crate::text::Returned;
 
@@ -48,21 +48,16 @@ pub fn is_without_pids(beginning: &[u8]) -> bool {
 pub(crate) fn first_pid(beginning: &[u8]) -> i32 {
     let mut candidates: Vec<i32> = Vec::new();
     let mut born: Vec<i32> = Vec::new();
-    let style = style_of(beginning);
-    let lines = beginning.split(|byte| *byte == b'\n').take(1 << 14);
-    for line in lines {
-        if let Some((_, pid)) = interrupted(line) {
-            born.push(pid);
+    let mut reading = Reading::of_beginning(beginning.to_vec());
+    let mut left = 1 << 14;
+    while left > 0 && reading.advance().unwrap_or(false) {
+        left -= 1;
+        if reading.written != Written::ByStrace {
             continue;
         }
-        let mut line = line.to_vec();
-        without_colours(&mut line);
-        let line = Line::of(&line);
-        let (pid, said) = (line.pid, line.says());
-        if said.is_of_a_task() && style.is_some_and(|style| style != line.style) {
-            continue;
-        }
-        match (pid, said) {
+        let line = reading.line();
+        let said = line.says();
+        match (line.pid, said) {
             // Several are those of a process that was there before.
             (_, Body::Attached { pid, tasks: 1 }) => born.push(pid),
             (None, Body::Call { name: b"set_tid_address", text }) if born.is_empty() => {
@@ -81,7 +76,7 @@ pub(crate) fn first_pid(beginning: &[u8]) -> i32 {
             _ => {}
         }
         if said.is_of_a_task() {
-            candidates.extend(pid.filter(|pid| candidates.last() != Some(pid)));
+            candidates.extend(line.pid.filter(|pid| candidates.last() != Some(pid)));
         }
     }
     candidates.into_iter().find(|pid| !born.contains(pid)).unwrap_or(0)

@@ -84,11 +84,23 @@ impl Reading {
         };
         let style = style_of(&beginning);
         let rest = BufReader::with_capacity(buffer_bytes, file);
-        Ok(Self {
-            name: log.name.clone(),
-            anonymous,
-            is_of_one: log.pid.is_some(),
-            reader: Box::new(Cursor::new(beginning).chain(rest)),
+        let reader = Box::new(Cursor::new(beginning).chain(rest));
+        let reading = Self::new(log.name.clone(), reader, style, day_ns);
+        Ok(Self { anonymous, is_of_one: log.pid.is_some(), ..reading })
+    }
+
+    /// The beginning of a log by itself.
+    pub(crate) fn of_beginning(beginning: Vec<u8>) -> Self {
+        let style = style_of(&beginning);
+        Self::new(String::new(), Box::new(Cursor::new(beginning)), style, 0)
+    }
+
+    fn new(name: String, reader: Box<dyn BufRead>, style: Option<Style>, day_ns: u64) -> Self {
+        Self {
+            name,
+            anonymous: 0,
+            is_of_one: false,
+            reader,
             style,
             line: Vec::new(),
             held: None,
@@ -100,7 +112,7 @@ impl Reading {
             is_too_long: false,
             is_cut: false,
             written: Written::ByStrace,
-        })
+        }
     }
 
     /// Reads the next line; false at the end.
@@ -300,7 +312,7 @@ fn begins_as_a_call(text: &[u8]) -> bool {
 }
 
 /// A line that strace's message about a new task interrupts: what precedes the message, and the task.
-pub(crate) fn interrupted(line: &[u8]) -> Option<(&[u8], i32)> {
+fn interrupted(line: &[u8]) -> Option<(&[u8], i32)> {
     const MESSAGE: &[u8] = b"strace: Process ";
     if !line.ends_with(b" attached") {
         return None;
