@@ -184,7 +184,9 @@ fn threads_that_were_there_before_do_not_count_as_processes() {
         let mut child = std::process::Command::new("python3")
             .args([
                 "-c",
-                "import sys, threading\n\
+                // PR_SET_PTRACER: Yama lets only ancestors attach otherwise.
+                "import ctypes, sys, threading\n\
+                 ctypes.CDLL(None).prctl(0x59616d61, ctypes.c_ulong(-1), 0, 0, 0)\n\
                  threads = [threading.Thread(target=sys.stdin.readline) for _ in range(3)]\n\
                  [thread.start() for thread in threads]\n\
                  print('ready', flush=True)\n\
