@@ -24,6 +24,8 @@ use crate::world::{Begun, World};
 
 /// Bytes kept of the current line, to be shown.
 const BEGINNING: usize = 256;
+/// Processes to which strace attached that are remembered.
+const ANNOUNCED_MAX: usize = 1 << 12;
 /// Threads in a call to exec at a time that are remembered.
 const CHANGING_MAX: usize = 1 << 12;
 
@@ -76,6 +78,8 @@ struct Importer<'a> {
     with_pid: bool,
     /// Processes to which strace attached, with the number of their threads that have not appeared yet.
     with_threads: Vec<(i32, u64)>,
+    /// Processes with one task to which strace attached.
+    announced: HashSet<i32>,
     /// Threads that have called exec, by the pid that they take over.
     changing: HashMap<i32, i32>,
     /// Whether a call was not decoded.
@@ -106,6 +110,7 @@ impl<'a> Importer<'a> {
             calls: 0,
             with_pid: false,
             with_threads: Vec::new(),
+            announced: HashSet::new(),
             changing: HashMap::new(),
             is_raw: false,
             is_disordered: false,
@@ -130,6 +135,13 @@ impl<'a> Importer<'a> {
         }
         let line = reading.line();
         let (said, body) = (line.says(), line.body);
+        // Later it says the same of each new task.
+        if let Body::Attached { pid, tasks: 1 } = said
+            && self.calls == 0
+            && self.announced.len() < ANNOUNCED_MAX
+        {
+            self.announced.insert(pid);
+        }
         if let Body::Attached { pid, tasks } = said
             && tasks > 1
             && self.with_threads.len() < 2
@@ -208,6 +220,11 @@ impl<'a> Importer<'a> {
             return;
         }
         self.world.attach(pid, time_ns, is_launched && is_first);
+        // A process that had one task then.
+        if self.announced.remove(&pid) && !is_first {
+            let unborn = &mut self.world.totals.unborn;
+            *unborn = unborn.saturating_sub(1);
+        }
     }
 
     fn hold(&mut self, pid: i32, time_ns: u64, body: &[u8]) {

@@ -229,3 +229,15 @@ fn threads_that_were_there_before_do_not_count_as_processes() {
         }
     }
 }
+
+#[test]
+fn processes_to_which_strace_attached_are_told_from_tasks_of_which_it_says_nothing() {
+    let lines = "[pid 8] 1700000000.1 pause() = 0\n[pid 9] 1700000000.2 fork() = 10\n";
+    let said = "strace: Process 8 attached\nstrace: Process 9 attached\n";
+    let knows = |text: String| import_one(text.as_bytes()).1.header.knows(Quantity::Forks);
+    assert_eq!(knows(format!("{said}{lines}")), Knowledge::Exact);
+    assert!(matches!(knows(lines.to_owned()), Knowledge::Absent { .. }));
+    // One whose birth was lost counts as a process, and may be a thread.
+    let launched = "[pid 7] 1700000000.0 execve(\"/x\", [\"x\"], 0x7 /* 0 vars */) = 0\n";
+    assert!(matches!(knows(format!("{launched}{lines}")), Knowledge::Estimate { .. }));
+}
