@@ -18,7 +18,8 @@ pub enum ImportError {
     Write(#[source] io::Error),
     /// The log has no times, without which there is no recording.
     #[error(
-        "{name}: the lines have no times, which a recording must have; run strace with -ttt. The log has {counted}"
+        "{name}: the lines have no times, which a recording must have;\n  run strace with -ttt. This \
+         log has {counted}"
     )]
     NoTimes {
         /// The log.
@@ -42,7 +43,7 @@ pub enum ImportError {
     },
     /// Arguments are addresses.
     #[error(
-        "{name}, line {line}: the arguments are addresses (strace -e raw=…, -e verbose=…): run strace \
+        "{name}, line {line}: the arguments are addresses\n  (strace -e raw=…, -e verbose=…): run strace \
          without that option"
     )]
     Raw {
@@ -53,8 +54,8 @@ pub enum ImportError {
     },
     /// Calls are not in order.
     #[error(
-        "{name}, line {line}: a task is born after its own calls, as strace -z, -Z and -e status=… write it: \
-         run strace without these"
+        "{name}, line {line}: a task is born after its own calls,\n  as strace -z, -Z and -e status=… \
+         write it: run strace without these"
     )]
     NoOrder {
         /// The log.

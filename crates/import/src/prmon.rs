@@ -245,7 +245,7 @@ fn series(
     let mut method = "of the whole process tree, as prmon read it from time to time".to_owned();
     for says in so_far.says() {
         method.push_str("; ");
-        method.push_str(&says);
+        method.push_str(&says.replace("\n  ", " "));
         remarks.push(says);
     }
     let found = Found {
@@ -373,7 +373,7 @@ impl SoFar {
         let mut says = Vec::new();
         if self.fallen > 0 {
             says.push(format!(
-                "in {} (the first in line {}) counters are below an earlier row, so the largest values count: at least \
+                "in {} (the first in line {}) counters are below an earlier row:\n  the largest values count, so at least \
                  this much was used",
                 rows(self.fallen),
                 self.first_fallen

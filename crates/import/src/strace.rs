@@ -463,7 +463,13 @@ impl<'a> Importer<'a> {
             1 => format!("1 {one}"),
             count => format!("{count} {several}"),
         });
-        says.collect::<Vec<_>>().join(", ")
+        let says: Vec<String> = says.collect();
+        // The second line of a message.
+        let (first, rest) = says.split_at(says.len().min(3));
+        match rest {
+            [] => first.join(", "),
+            rest => format!("{},\n  {}", first.join(", "), rest.join(", ")),
+        }
     }
 
     fn finish(mut self, name: String) -> Result<Imported, ImportError> {

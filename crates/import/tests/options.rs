@@ -154,6 +154,7 @@ fn what_cannot_be_read_is_refused_by_name() {
     let late = import(&[(late.into(), None)]).err().unwrap();
     assert!(matches!(late, ImportError::NoOrder { line: 3, .. }), "{late}");
     let ImportError::NoTimes { counted, .. } = refused(&["-f"]) else { panic!("no times") };
+    let counted = counted.replace("\n ", "");
     assert!(
         counted.starts_with("19 processes, 8 threads, 11 execs, 4 failed execs, "),
         "{counted}"
