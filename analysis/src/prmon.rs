@@ -209,7 +209,8 @@ impl Columns<'_> {
             let Some(value) = values.get(bin) else { return most };
             let part = (since_ns % width_ns) as f64 / width_ns as f64;
             // Sums of parts may be less than a whole number by a rounding error.
-            (((sums[bin] + value * part) / unit + 1e-6) as u64).min(most)
+            let sum = (sums[bin] + value * part) / unit;
+            ((sum + sum * 1e-13 + 1e-6) as u64).min(most)
         };
         self.rows.iter().map(until).collect()
     }
