@@ -130,7 +130,7 @@ impl Columns<'_> {
     }
 
     fn transferred(&self) -> Vec<PrmonColumn> {
-        if !self.knows(&[Forks, Io, Samples]) {
+        if !self.recording.knows.sums(&[Forks, Io, Samples]) {
             return Vec::new();
         }
         let used = &self.recording.totals.used;
@@ -151,7 +151,7 @@ impl Columns<'_> {
     }
 
     fn cpu(&self) -> Vec<PrmonColumn> {
-        if !self.knows(&[Forks, Cpu, Split, Samples]) {
+        if !self.recording.knows.sums(&[Forks, Cpu, Split, Samples]) {
             return Vec::new();
         }
         let cpu: proctrace_replay::CpuTime =
@@ -208,7 +208,9 @@ impl Columns<'_> {
             let bin = usize::try_from(since_ns / width_ns).unwrap_or(usize::MAX);
             let Some(value) = values.get(bin) else { return most };
             let part = (since_ns % width_ns) as f64 / width_ns as f64;
-            (((sums[bin] + value * part) / unit) as u64).min(most)
+            // Sums of parts may be less than a whole number by a rounding error.
+            let sum = (sums[bin] + value * part) / unit;
+            ((sum + sum * 1e-13 + 1e-6) as u64).min(most)
         };
         self.rows.iter().map(until).collect()
     }

@@ -17,6 +17,7 @@ use crate::details::calls::each_call;
 use crate::error::AnalysisError;
 use crate::overview::blame::{sender, sender_of};
 use crate::overview::ends::known_status;
+use crate::overview::passes::is_divided;
 use crate::recording::Recording;
 use crate::recording::names::text;
 use crate::recording::process::Process;
@@ -181,7 +182,7 @@ fn memory(recording: &Recording, at: usize) -> Vec<MemoryAt> {
         time_ns: since(recording, reading.record.head.time_ns),
         rss_bytes: reading.record.rss_bytes,
         pss_bytes: reading.record.pss_bytes,
-        uss_bytes: reading.record.uss_bytes,
+        uss_bytes: is_divided(&reading.record).then_some(reading.record.uss_bytes),
         swap_bytes: reading.record.swap_bytes,
     })
     .collect()

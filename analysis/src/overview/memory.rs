@@ -6,12 +6,14 @@ use proctrace_findings::{Memory, ProcessMemory};
 use proctrace_trace::Quantity;
 use proctrace_wire::layout;
 
-use crate::overview::passes::passes;
+use crate::overview::passes::{is_divided, passes};
 use crate::recording::Recording;
 use crate::recording::process::Process;
 
 pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
-    if !recording.knows.all(&[Quantity::Forks, Quantity::Execs, Quantity::Memory]) {
+    let knows = &recording.knows;
+    let who = knows.is_of_a_tree() || knows.all(&[Quantity::Forks, Quantity::Execs]);
+    if !who || !knows.all(&[Quantity::Memory]) {
         return None;
     }
     let interval_ns = recording.header.memory_interval_ns?;
@@ -43,8 +45,8 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
                 peak_rss_bytes: exact(process),
                 rss_bytes: peak.rss_bytes,
                 pss_bytes: peak.pss_bytes,
-                uss_bytes: peak.uss_bytes,
-                shared_bytes: peak.shared_bytes,
+                uss_bytes: is_divided(&peak).then_some(peak.uss_bytes),
+                shared_bytes: is_divided(&peak).then_some(peak.shared_bytes),
                 swap_bytes: peak.swap_bytes,
             }
         })
@@ -56,7 +58,7 @@ pub(crate) fn memory(recording: &Recording) -> Option<Memory> {
         peak_pss_bytes: largest.pss_bytes,
         peak_pss_at_ns: largest.time_ns.saturating_sub(recording.first_ns),
         rss_bytes_then: largest.rss_bytes,
-        uss_bytes_then: largest.uss_bytes,
+        uss_bytes_then: largest.known_uss_bytes(),
         processes_then: largest.processes,
         processes,
         processes_not_looked_at,

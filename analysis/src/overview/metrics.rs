@@ -75,7 +75,9 @@ fn unknown(analysis: &Analysis<'_>) -> Vec<Unknown> {
                     unknown.push(Unknown { kind, ..Unknown::family(name, why) });
                 }
             }
-        } else if let Some(why) = knows.why_not(metric_needs(name).unwrap_or(&[])) {
+        } else if !knows.knows_metric(name)
+            && let Some(why) = knows.why_not(metric_needs(name).unwrap_or(&[]))
+        {
             unknown.push(Unknown::family(name, why));
         } else if name == "total_opens" && analysis.summary().opens.is_none() {
             let why = "live tasks have not reported their successful opens".to_owned();
@@ -104,7 +106,7 @@ impl<'a> Figures<'a> {
     fn in_order(self, knows: &Knows) -> Vec<Metric> {
         let mut metrics = Vec::new();
         for family in FAMILIES {
-            if !metric_needs(family.name).is_none_or(|needs| knows.all(needs)) {
+            if !knows.knows_metric(family.name) {
                 continue;
             }
             let Some(members) = self.0.get(family.name) else { continue };

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use proctrace_wire::layout::Memory;
+
 use crate::recording::Recording;
 use crate::recording::process::MemoryReading;
 
@@ -15,6 +17,21 @@ pub(crate) struct Pass {
     /// What they shared counts once, also where one of them left during the pass.
     pub(crate) pss_bytes: u64,
     pub(crate) uss_bytes: u64,
+    /// Whether there is a reading of which USS is not known.
+    lacks_uss: bool,
+}
+
+impl Pass {
+    /// The sum of USS; `None` if that of a process is not known.
+    pub(crate) fn known_uss_bytes(&self) -> Option<u64> {
+        (!self.lacks_uss).then_some(self.uss_bytes)
+    }
+}
+
+/// Whether a reading says which pages are shared. Every resident page is or is not, so one of the two is not 0, unless
+/// the source does not know.
+pub(crate) fn is_divided(memory: &Memory) -> bool {
+    memory.rss_bytes == 0 || memory.uss_bytes != 0 || memory.shared_bytes != 0
 }
 
 /// Passes over the processes (indices) that are wanted.
@@ -119,6 +136,7 @@ fn total(readings: &[&MemoryReading], departs_ns: impl Fn(usize, u64) -> Option<
         pass.rss_bytes = pass.rss_bytes.saturating_add(memory.rss_bytes);
         pass.pss_bytes = pass.pss_bytes.saturating_add(part_bytes);
         pass.uss_bytes = pass.uss_bytes.saturating_add(memory.uss_bytes);
+        pass.lacks_uss |= !is_divided(memory);
     }
     pass
 }

@@ -66,9 +66,9 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
     let counts = &recording.counts;
     let in_vain = counts.in_vain();
     Summary {
-        cpu_ns: knows.some(&CPU, accounting.total_ns),
-        user_ns: knows.some(&SPLIT, cpu.user_ns),
-        system_ns: knows.some(&SPLIT, cpu.system_ns),
+        cpu_ns: knows.sum(&CPU, accounting.total_ns),
+        user_ns: knows.sum(&SPLIT, cpu.user_ns),
+        system_ns: knows.sum(&SPLIT, cpu.system_ns),
         ticks: knows.some(&SPLIT, certain.ticks),
         system_low_percent: interval.map(|interval| interval.0),
         system_high_percent: interval.map(|interval| interval.1),
@@ -110,8 +110,8 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
         switches_involuntary: knows.some(&[Forks, Switches], used.nivcsw),
         faults_minor: knows.some(&[Forks, Faults], used.minflt),
         faults_major: knows.some(&[Forks, Faults], used.majflt),
-        read_bytes: knows.some(&[Forks, Io], used.read_bytes),
-        write_bytes: knows.some(&[Forks, Io], used.write_bytes),
+        read_bytes: knows.sum(&[Forks, Io], used.read_bytes),
+        write_bytes: knows.sum(&[Forks, Io], used.write_bytes),
         run_delay_ns: knows.some(&[Forks, RunDelay], used.run_delay_ns),
         maxrss_bytes: largest
             .and_then(|process| recording.known_peak_rss_bytes(process))

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Knowledge as State, Known, Loss};
-use proctrace_trace::{Header, Knowledge, Quantity};
+use proctrace_trace::{Header, Knowledge, Quantity, SCOPE_TREE};
 use proctrace_wire::Kind;
 
 use Quantity::{
@@ -23,12 +23,23 @@ pub(crate) struct Knows {
     absent: BTreeMap<Quantity, String>,
     estimates: BTreeMap<Quantity, String>,
     bounds: BTreeMap<Quantity, String>,
+    /// Whether the source read sums over a whole tree of processes.
+    sums_tree: bool,
 }
+
+/// Metrics that are sums over all tasks.
+const SUMS: [&str; 5] = [
+    "total_cpu_seconds",
+    "total_cpu_user_seconds",
+    "total_cpu_system_seconds",
+    "read_bytes",
+    "write_bytes",
+];
 
 impl Knows {
     /// The initial state, as declared in the header.
     pub(crate) fn of(header: &Header) -> Self {
-        let mut knows = Self::default();
+        let mut knows = Self { sums_tree: header.scope == SCOPE_TREE, ..Self::default() };
         for quantity in Quantity::ALL {
             match header.knows(quantity) {
                 Knowledge::Exact => {}
@@ -70,6 +81,29 @@ impl Knows {
     /// The value, if every quantity it needs is known.
     pub(crate) fn some<T>(&self, needs: &[Quantity], figure: T) -> Option<T> {
         self.all(needs).then_some(figure)
+    }
+
+    /// Whether sums over all tasks are known. They lack those whose births are not known, unless the source read the
+    /// sums themselves.
+    pub(crate) fn sums(&self, needs: &[Quantity]) -> bool {
+        let is_needed = |need: &&Quantity| **need != Forks || !self.sums_tree;
+        !needs.iter().filter(is_needed).any(|quantity| self.absent.contains_key(quantity))
+    }
+
+    /// The sum over all tasks, if it is known.
+    pub(crate) fn sum<T>(&self, needs: &[Quantity], figure: T) -> Option<T> {
+        self.sums(needs).then_some(figure)
+    }
+
+    /// Whether the source read sums over a whole tree, of which one process in the recording has all.
+    pub(crate) fn is_of_a_tree(&self) -> bool {
+        self.sums_tree
+    }
+
+    /// Whether what a metric needs is known.
+    pub(crate) fn knows_metric(&self, family: &str) -> bool {
+        let needs = metric_needs(family).unwrap_or(&[]);
+        if SUMS.contains(&family) { self.sums(needs) } else { self.all(needs) }
     }
 
     /// Whether the failures of a family of calls, given by name, are known.
@@ -372,7 +406,14 @@ mod tests {
             )
         );
         assert_eq!(knows.why_not(&[Forks]), None);
-        assert_eq!((knows.some(&[Forks], 1), knows.some(&[Forks, Memory], 1)), (Some(1), None));
+        assert!(knows.knows_metric("total_cpu_seconds"));
+        knows.lacks(Forks, "not in a log of prmon".into());
+        assert!(!knows.knows_metric("total_cpu_seconds") && !knows.sums(&[Forks, Cpu]));
+        knows.sums_tree = true;
+        assert!(knows.knows_metric("total_cpu_seconds") && knows.sums(&[Forks, Cpu]));
+        assert!(!knows.knows_metric("detached_cpu_seconds") && !knows.all(&[Forks, Cpu]));
+        assert!(!knows.sums(&[Forks, Memory]));
+        assert_eq!((knows.some(&[Cpu], 1), knows.some(&[Cpu, Memory], 1)), (Some(1), None));
     }
 
     #[test]

@@ -47,14 +47,13 @@ fn processes(memory: Option<&Memory>) -> Table {
     // A single note, so that a report that shows only the first one is complete.
     let mut says = format!(
         "peak RSS: of the last program, from its exit record; others: at the reading with the \
-         largest PSS, of one every {}. Largest total at one reading: {} PSS at {} in {} (RSS {}, \
-         USS {}).",
+         largest PSS, of one every {}. Largest total at one reading: {} PSS at {} in {} (RSS {}{}).",
         time(memory.interval_ns),
         bytes(memory.peak_pss_bytes),
         time(memory.peak_pss_at_ns),
         counted(memory.processes_then, "process", "processes"),
         bytes(memory.rss_bytes_then),
-        bytes(memory.uss_bytes_then),
+        memory.uss_bytes_then.map_or_else(String::new, |uss| format!(", USS {}", bytes(uss))),
     );
     if let Some(peak) = memory.peak_rss_bytes_not_looked_at {
         says.push_str(&format!(
@@ -116,7 +115,7 @@ fn over_time(passes: &[Pass], first_ns: u64) -> Table {
         )
         .whole("processes", "processes", Unit::Count, of().map(|pass| pass.processes))
         .whole("pss_bytes", "PSS", Unit::Bytes, of().map(|pass| pass.pss_bytes))
-        .whole("uss_bytes", "USS", Unit::Bytes, of().map(|pass| pass.uss_bytes))
+        .whole("uss_bytes", "USS", Unit::Bytes, of().map(Pass::known_uss_bytes))
         .whole("rss_bytes", "RSS", Unit::Bytes, of().map(|pass| pass.rss_bytes))
         .note(
             "Sums over the processes found at a reading. A page shared by several of them counts \

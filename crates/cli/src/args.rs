@@ -51,7 +51,9 @@ pub(crate) use self::report::{
 };
 
 #[cfg(feature = "analyse")]
-pub(crate) use self::tables::{ExportArgs, QueryArgs, RowsFormat, StackValue, TablesFormat};
+pub(crate) use self::tables::{
+    Dialect, ExportArgs, QueryArgs, RowsFormat, StackValue, TablesFormat,
+};
 pub(crate) use self::top::TopArgs;
 
 /// The default trace file of all commands.

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use proctrace_analysis::{AnalysisError, Batch, Columnar, ColumnarFile, TableSchema, batches};
 use proctrace_outputs::{Access, Directory, NewFile};
 use proctrace_report::number::{bytes, count, counted};
-use proctrace_report::{rows_csv, rows_csv_names, rows_ndjson};
+use proctrace_report::{CsvDialect, rows_csv, rows_csv_names, rows_ndjson};
 
 use crate::args::{ExportArgs, TablesFormat};
 use crate::query::{names, without_repetitions};
@@ -139,7 +139,9 @@ impl Export {
         file.rows += batch.height() as u64;
         match &mut file.body {
             Body::Columnar(body) => body.write(batch).with_context(context)?,
-            Body::Csv(body) => rows_csv(&batch.rows()?, body).with_context(context)?,
+            Body::Csv(body) => {
+                rows_csv(&batch.rows()?, CsvDialect::Rfc4180, body).with_context(context)?
+            }
             Body::Ndjson(body) => rows_ndjson(&batch.rows()?, body).with_context(context)?,
         }
         Ok(())
@@ -183,7 +185,8 @@ impl TableFile {
                 Body::Columnar(Box::new(ColumnarFile::begin(out, columnar, table, like)?))
             }
             Format::Csv => {
-                rows_csv_names(&like.rows()?, &mut out).with_context(context)?;
+                rows_csv_names(&like.rows()?, CsvDialect::Rfc4180, &mut out)
+                    .with_context(context)?;
                 Body::Csv(out)
             }
             Format::Ndjson => Body::Ndjson(out),

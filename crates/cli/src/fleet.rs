@@ -11,7 +11,7 @@ use proctrace_findings::Rows;
 use proctrace_fleet::{
     ENGINES_SCRIPT, FLEET_QUERIES, FleetError, FleetQuery, ask, handed_back, handed_over,
 };
-use proctrace_report::{rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
+use proctrace_report::{CsvDialect, rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
 
 use crate::args::{Engine, FleetArgs, RowsFormat};
 use crate::exit_code::Misuse;
@@ -130,8 +130,8 @@ fn put(rows: &Rows, format: RowsFormat, out: &mut impl Write) -> Result<()> {
             out.write_all(text.as_bytes())?;
         }
         RowsFormat::Csv => {
-            rows_csv_names(rows, out)?;
-            rows_csv(rows, out)?;
+            rows_csv_names(rows, CsvDialect::Rfc4180, out)?;
+            rows_csv(rows, CsvDialect::Rfc4180, out)?;
         }
         RowsFormat::Ndjson => rows_ndjson(rows, out)?,
         RowsFormat::Json => {

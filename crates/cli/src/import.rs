@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use proctrace_import::{Doubts, ImportError, Imported, Log, Push, is_without_pids};
 use proctrace_record::Sink;
 use proctrace_report::number::{bytes, count, counted, time};
-use proctrace_trace::{Reader, Spool, Writer};
+use proctrace_trace::{Knowledge, Quantity, Reader, Spool, Writer};
 use proctrace_wire::Frames;
 
 use crate::args::{ImportArgs, ImportLog, ImportOutput};
@@ -125,6 +125,12 @@ fn tell(imported: &Imported, path: &Path, written_bytes: u64) {
     let took_ns = imported.trailer.ended_ns.saturating_sub(imported.header.started_ns);
     let tasks = match &*imported.header.backend {
         "prmon" => counted(imported.lines, "row", "rows"),
+        // Which of them are threads is not known.
+        _ if matches!(imported.header.knows(Quantity::Forks), Knowledge::Absent { .. }) => format!(
+            "{}, {}",
+            counted(imported.lines, "line", "lines"),
+            counted(imported.trailer.tasks, "task", "tasks")
+        ),
         _ => format!(
             "{}, {}, {}",
             counted(imported.lines, "line", "lines"),
@@ -149,6 +155,9 @@ fn warn(imported: &Imported) {
             let text = proctrace_report::escape::terminal(&doubt.text).into_owned();
             say::note(&format!("  {}:{}: {text}", doubt.log, doubt.line));
         }
+    }
+    for remark in &imported.remarks {
+        say::note(remark);
     }
     let lost = imported.trailer.losses.iter().fold(0_u64, |lost, it| lost.saturating_add(it.count));
     if lost > 0 {

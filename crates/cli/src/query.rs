@@ -8,11 +8,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_analysis::{Answer, Query, QueryError, TABLES, TableSchema};
-use proctrace_report::{Style, rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
+use proctrace_report::{
+    CsvDialect, Style, rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text,
+};
 
 use proctrace_trace::MAGIC;
 
-use crate::args::{DEFAULT_TRACE, QueryArgs, RowsFormat};
+use crate::args::{DEFAULT_TRACE, Dialect, QueryArgs, RowsFormat};
 use crate::ceiling::Ceiling;
 use crate::exit_code::Misuse;
 use crate::{check, print, rules, whole};
@@ -43,18 +45,19 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
         query.add(&name, &recording, trace).map_err(misuse)?;
     }
     let answer = query.answer().map_err(misuse)?;
+    let dialect = dialect_of(args);
     match &args.output {
         Some(path) => {
             let context = || format!("cannot write {}", path.display());
             let mut out = whole::private(path)?;
-            put(&answer, format, print::style(None), &mut out)
+            put(&answer, (format, dialect), print::style(None), &mut out)
                 .and_then(|()| whole::commit(out))
                 .with_context(context)?;
         }
         None => {
             let mut out = BufWriter::new(stdout().lock());
             let style = print::style((!args.all).then_some(args.top));
-            put(&answer, format, style, &mut out)?;
+            put(&answer, (format, dialect), style, &mut out)?;
             out.flush()?;
         }
     }
@@ -83,6 +86,13 @@ fn format_of(args: &QueryArgs) -> RowsFormat {
         Some("parquet") => RowsFormat::Parquet,
         _ => RowsFormat::Text,
     })
+}
+
+fn dialect_of(args: &QueryArgs) -> CsvDialect {
+    match args.csv_dialect {
+        Dialect::Unix => CsvDialect::Unix,
+        Dialect::Rfc4180 => CsvDialect::Rfc4180,
+    }
 }
 
 /// The tables that a text asks to describe, in the common notations: a name, `DESCRIBE processes`,
@@ -165,7 +175,12 @@ pub(crate) fn names(traces: &[PathBuf]) -> Vec<String> {
         .collect()
 }
 
-fn put(answer: &Answer, format: RowsFormat, style: Style, out: &mut impl Write) -> Result<()> {
+fn put(
+    answer: &Answer,
+    (format, dialect): (RowsFormat, CsvDialect),
+    style: Style,
+    out: &mut impl Write,
+) -> Result<()> {
     let all = answer.height();
     match format {
         RowsFormat::Text => {
@@ -180,9 +195,9 @@ fn put(answer: &Answer, format: RowsFormat, style: Style, out: &mut impl Write) 
             out.write_all(&file)?;
         }
         RowsFormat::Csv => {
-            rows_csv_names(&answer.rows(0, 0)?, out)?;
+            rows_csv_names(&answer.rows(0, 0)?, dialect, out)?;
             for from in (0..all).step_by(ROWS_AT_A_TIME) {
-                rows_csv(&answer.rows(from, ROWS_AT_A_TIME)?, out)?;
+                rows_csv(&answer.rows(from, ROWS_AT_A_TIME)?, dialect, out)?;
             }
         }
         RowsFormat::Ndjson => {

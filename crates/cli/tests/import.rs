@@ -88,6 +88,11 @@ const EXPECTED: &[(&str, [usize; 8], u64, &str)] = &[
     ("qq-6.1.log", [4, 0, 1, 0, 4, 0, 0, 0], 0, ""),
     ("pid-reuse-6.8.log", [4, 1, 3, 0, 4, 1, 0, 0], 1, ""),
     ("y-v-xx-6.17.log", [2, 0, 1, 0, 2, 3, 2, 0], 1, "1 line was not understood"),
+    ("misread-exec-6.8.log", [1, 2, 3, 0, 3, 1, 0, 0], 0, ""),
+    ("noise-tt-6.1.log", [2, 0, 2, 0, 2, 1, 0, 0], 0, "6 lines were not understood"),
+    ("attached-6.1.log", [4, 0, 1, 0, 4, 0, 0, 0], 0, ""),
+    ("names-verbose-7.2.log", [4, 0, 3, 0, 4, 4, 7, 0], 0, ""),
+    ("color-C-7.2.log", [4, 0, 3, 0, 4, 4, 7, 0], 0, ""),
 ];
 
 #[test]
@@ -167,6 +172,36 @@ fn odd_logs_are_understood() {
     assert_eq!(opened, ["/home/a/lib", "/dev/null"]);
     assert_eq!(events.forks(false)[0]["child_pid"], 601);
     assert_eq!(head["header"]["knowledge"]["opened_files"], "exact");
+    let missed: Vec<&str> = events.kind("lookup_failed").map(|it| text(&it["path"])).collect();
+    assert_eq!(missed, ["/home/a/lib/x", "/home/a/y", "/home/a/z"]);
+
+    let (events, found, head) = of("misread-exec-6.8.log");
+    let paths: Vec<&str> = events.kind("exec").map(|it| text(&it["path"])).collect();
+    assert_eq!(paths, ["/usr/bin/python3", "/usr/bin/env", "/usr/bin/id"]);
+    assert_eq!(head["header"]["cwd"], "/home/a");
+    assert_eq!(
+        (&found["summary"]["processes"], &found["summary"]["threads"]),
+        (&1.into(), &2.into())
+    );
+
+    let (_, found, head) = of("noise-tt-6.1.log");
+    assert_eq!(u64_of(&found["run"]["wall_ns"]) / 1_000_000, 17);
+    assert_eq!(head["trailer"]["losses"], serde_json::json!([]));
+
+    let (_, found, _) = of("attached-6.1.log");
+    assert_eq!(
+        (&found["summary"]["processes"], &found["summary"]["threads"]),
+        (&2.into(), &2.into())
+    );
+
+    for name in ["names-verbose-7.2.log", "color-C-7.2.log"] {
+        let (events, _, head) = of(name);
+        let argv: Vec<&Value> = events.kind("exec").map(|it| &it["argv"]).collect();
+        assert_eq!(argv[0], &serde_json::json!(["/bin/sh", "j.sh"]), "{name}");
+        assert_eq!(argv[2], &serde_json::json!(["cat", "/nonexistent-7.2"]), "{name}");
+        assert_eq!(events.codes().into_iter().collect::<Vec<_>>(), [(0, 1), (1, 1), (3, 2)]);
+        assert_eq!(head["header"]["cwd"], "/home/a", "{name}");
+    }
 }
 
 /// Rounds of `mixed`, which declares in its source what it does.
@@ -286,6 +321,8 @@ fn what_is_not_a_log_is_refused() {
         (&b""[..], "- is not a log of strace"),
         (b"hello\nworld\n\xff\xfe\n", "- is not a log of strace"),
         (b"7 openat(AT_FDCWD, \"x\", O_RDONLY) = 3\n", "run strace with -ttt"),
+        (b"7 1700000000.1 execve(0x7ffc, 0x7ffd, 0x7ffe) = 0\n", "-e raw="),
+        (b"7 1700000000.1 fork() = 8\n7 1700000000.1 clone3(0x7ffc, 0x58) = 0x9\n", "line 2"),
     ] {
         let said = refused(&["import", "strace", "-"], input);
         assert!(said.contains(wanted), "{said}");
@@ -303,14 +340,17 @@ fn lines_that_are_not_understood_are_named_with_their_number() {
     let path = directory.path().join("bad.log");
     let mut bad = String::from("7 1700000000.1 execve(\"/x\", [\"x\"], 0x7f /* 0 vars */) = 0\n");
     for at in 0..7 {
-        bad.push_str(&format!("7 1700000000.2 \x1b[31m{at}\n"));
+        bad.push_str(&format!("7 1700000000.2 \x1b]31;{at}\n"));
     }
+    bad.push_str("7 1700000000.3 execve(\"/y\", [\"y\"], 0x7\n7 1700000000.4 pause() = 0\n");
     fs::write(&path, bad).unwrap();
     let (trace, said) = import(&directory, &[path]);
-    assert!(said.contains("7 lines were not understood; the first:"), "{said}");
+    assert!(said.contains("8 lines were not understood; the first:"), "{said}");
     assert!(said.contains("bad.log:2:") && said.contains("bad.log:6:") && !said.contains(":7:"));
     assert!(!said.contains('\x1b'), "{said}");
-    assert_eq!(report(&trace)["health"]["losses"][0]["reason"], "unreadable");
+    let losses = &report(&trace)["health"]["losses"];
+    assert_eq!((&losses[0]["reason"], &losses[0]["kind"]), (&"unreadable".into(), &"exec".into()));
+    assert_eq!((losses.as_array().unwrap().len(), &losses[0]["count"]), (1, &1.into()));
 }
 
 #[test]
@@ -337,4 +377,91 @@ fn prmon_is_one_process_with_memory() {
     assert_eq!(found["summary"]["processes"], Value::Null);
     assert_eq!(u64_of(&found["run"]["wall_ns"]), 20_000_000_000);
     assert_eq!(check(&trace).status.code(), Some(0));
+}
+
+/// Imports rows of prmon; returns the trace and what was said.
+fn import_prmon(directory: &TempDir, text: &str) -> (PathBuf, String) {
+    let (rows, trace) = (directory.path().join("in.txt"), directory.path().join("in.ptrace"));
+    fs::write(&rows, text).unwrap();
+    let _ = fs::remove_file(&trace);
+    let output =
+        proctrace().args(["import", "prmon", "-o"]).arg(&trace).arg(&rows).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    (trace, said)
+}
+
+#[test]
+fn what_prmon_wrote_is_reported_and_written_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "Time\twtime\tpss\trss\tswap\tvmem\trchar\tread_bytes\twchar\twrite_bytes\tstime\tutime\n\
+                1700000010\t10\t1000\t2000\t0\t9000\t500\t4096\t70\t0\t1\t6\n\
+                1700000070\t70\t9000\t9500\t10\t9900\t5000\t8192\t700\t4096\t20\t70\n\
+                1700000130\t130\t4000\t5000\t0\t9800\t50000\t40960\t7000\t8192\t30\t170\n";
+    let (trace, said) = import_prmon(&directory, text);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let found = report(&trace);
+    let summary = &found["summary"];
+    let seconds = |key: &str| u64_of(&summary[key]) / 1_000_000_000;
+    assert_eq!((seconds("cpu_ns"), seconds("user_ns"), seconds("system_ns")), (200, 170, 30));
+    assert_eq!((u64_of(&summary["read_bytes"]), u64_of(&summary["write_bytes"])), (40960, 8192));
+    assert_eq!(u64_of(&found["memory"]["peak_pss_bytes"]), 9000 << 10);
+    assert_eq!(found["memory"]["uss_bytes_then"], Value::Null);
+    for key in ["processes", "threads", "execs", "unwaited_cpu_ns", "efficiency_percent"] {
+        assert_eq!(summary[key], Value::Null, "{key}");
+    }
+    let shown = |arguments: &[&str]| {
+        let output = proctrace().args(arguments).arg(&trace).env("COLUMNS", "80").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let page = shown(&["report"]);
+    assert!(page.contains("3 min 20 s") && page.contains("largest PSS of all together"), "{page}");
+    let details = shown(&["show", "0"]);
+    assert!(details.contains("9.2 MB    -"), "no USS: {details}");
+    let metrics = shown(&["metrics"]);
+    assert!(
+        metrics.contains("total_cpu_seconds") && metrics.contains("peak_pss_bytes"),
+        "{metrics}"
+    );
+    assert!(
+        !metrics.contains("  detached_cpu_seconds ") && !metrics.contains("  total_processes ")
+    );
+    let out = directory.path().join("again");
+    let output =
+        proctrace().args(["export", "--format", "prmon"]).arg(&out).arg(&trace).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let again = fs::read_to_string(out.join("prmon.txt")).unwrap();
+    let rows = |text: &str| -> Vec<std::collections::BTreeMap<String, String>> {
+        let mut lines = text.lines().map(|line| line.split('\t').map(str::to_owned));
+        let names: Vec<String> = lines.next().unwrap().collect();
+        lines.map(|cells| names.iter().cloned().zip(cells).collect()).collect()
+    };
+    assert_eq!(rows(&again), rows(text));
+    let json: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("prmon.json")).unwrap()).unwrap();
+    for (name, most) in
+        [("pss", 9000), ("rss", 9500), ("utime", 170), ("stime", 30), ("wtime", 130)]
+    {
+        assert_eq!(json["Max"][name], most, "{name}: {json}");
+    }
+}
+
+#[test]
+fn counters_of_prmon_that_fall_are_lower_bounds_and_it_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "Time\twtime\tstime\tutime\tpss\trss\tswap\trchar\tread_bytes\twchar\twrite_bytes\n\
+                1700000000\t0\t0\t0\t50\t60\t0\t1\t4096\t1\t0\n\
+                1700000060\t60\t40\t300\t50\t60\t0\t1\t8192\t1\t0\n\
+                1700000120\t120\t50\t200\t50\t60\t0\t1\t8192\t1\t0\n\
+                1700000180\t180\t0\t0\t0\t0\t0\t0\t0\t0\t0\n";
+    let (trace, said) = import_prmon(&directory, text);
+    assert!(
+        said.contains("counters are below an earlier row") && said.contains("line 4"),
+        "{said}"
+    );
+    let found = report(&trace);
+    assert_eq!(u64_of(&found["summary"]["cpu_ns"]), 350_000_000_000);
+    assert_eq!(u64_of(&found["summary"]["read_bytes"]), 8192);
+    assert_eq!(u64_of(&found["run"]["wall_ns"]), 180_000_000_000);
 }

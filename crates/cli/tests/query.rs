@@ -351,18 +351,21 @@ fn sql_comes_from_a_file_and_goes_into_one() {
     let directory = tempfile::tempdir().unwrap();
     let (sql, out) = (directory.path().join("q.sql"), directory.path().join("a.csv"));
     std::fs::write(&sql, "-- how many\nSELECT count(*) AS n FROM processes;\n").unwrap();
-    let status = proctrace()
-        .args(["query", "--format", "csv", "-f"])
-        .arg(&sql)
-        .arg("-o")
-        .arg(&out)
-        .arg(trace("tour-1.ptrace"))
-        .status()
-        .unwrap();
-    assert!(status.success());
-    let csv = std::fs::read_to_string(&out).unwrap();
     let n = rows("SELECT count(*) AS n FROM processes", &[trace("tour-1.ptrace")]);
-    assert_eq!(csv, format!("n\r\n{}\r\n", n[0]["n"]));
+    for (dialect, end) in [(&[][..], "\n"), (&["--csv-dialect", "rfc4180"], "\r\n")] {
+        let status = proctrace()
+            .args(["query", "--format", "csv", "-f"])
+            .arg(&sql)
+            .args(dialect)
+            .arg("-o")
+            .arg(&out)
+            .arg(trace("tour-1.ptrace"))
+            .status()
+            .unwrap();
+        assert!(status.success());
+        let csv = std::fs::read_to_string(&out).unwrap();
+        assert_eq!(csv, format!("n{end}{}{end}", n[0]["n"]));
+    }
 }
 
 #[test]

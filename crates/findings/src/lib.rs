@@ -105,7 +105,7 @@ pub struct Findings {
 pub struct Run {
     /// The command and its arguments; empty if no command was launched.
     pub command: Vec<String>,
-    /// The scope of the recording: "command", "pids" or "system".
+    /// The scope of the recording: "command", "pids", "system", or "tree" (see the header of traces).
     pub scope: String,
     /// The cgroup whose members were recorded in addition.
     pub cgroup: Option<String>,
@@ -440,8 +440,8 @@ pub struct Memory {
     pub peak_pss_at_ns: u64,
     /// Total RSS at that time, which counts shared pages once per process.
     pub rss_bytes_then: u64,
-    /// Total USS at that time.
-    pub uss_bytes_then: u64,
+    /// Total USS at that time; None if the source does not know it.
+    pub uss_bytes_then: Option<u64>,
     /// Number of processes at that time.
     pub processes_then: u64,
     /// One sample per process, at its largest PSS; the largest first.
@@ -471,10 +471,10 @@ pub struct ProcessMemory {
     pub rss_bytes: u64,
     /// PSS: a page shared by n processes counts for 1/n.
     pub pss_bytes: u64,
-    /// USS: memory not shared with any other process.
-    pub uss_bytes: u64,
-    /// Shared resident memory.
-    pub shared_bytes: u64,
+    /// USS: memory not shared with any other process; None if the source does not know it.
+    pub uss_bytes: Option<u64>,
+    /// Shared resident memory; None likewise.
+    pub shared_bytes: Option<u64>,
     /// Swapped-out memory.
     pub swap_bytes: u64,
 }

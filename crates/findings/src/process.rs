@@ -264,8 +264,8 @@ pub struct MemoryAt {
     pub rss_bytes: u64,
     /// Resident memory; a page shared by n processes counts for 1/n.
     pub pss_bytes: u64,
-    /// Memory that is not shared.
-    pub uss_bytes: u64,
+    /// Memory that is not shared; None if the source does not know it.
+    pub uss_bytes: Option<u64>,
     /// Swapped-out memory.
     pub swap_bytes: u64,
 }

@@ -2,6 +2,7 @@
 
 use proctrace_wire::{Call, Kind};
 
+use crate::names::number_in;
 use crate::names::{
     AT_FDCWD, CLONE_THREAD, CREAT_FLAGS, SIGCHLD, VFORK_FLAGS, call_flags, clone_flags,
 };
@@ -20,6 +21,8 @@ pub(crate) enum Role {
     Lookup(Call),
     /// fchdir(2)
     Directory,
+    /// getcwd(2)
+    Whereabouts,
     /// prctl(2), which names a task.
     Name,
     /// It ends the caller.
@@ -48,6 +51,7 @@ impl Role {
             b"readlinkat" => Self::Lookup(Call::Readlinkat),
             b"chdir" => Self::Lookup(Call::Chdir),
             b"fchdir" => Self::Directory,
+            b"getcwd" => Self::Whereabouts,
             b"execve" => Self::Exec(Call::Execve),
             b"execveat" => Self::Exec(Call::Execveat),
             b"fork" => Self::Fork(Call::Fork),
@@ -68,7 +72,7 @@ impl Role {
             Self::Exec(_) => Some(Kind::Exec),
             Self::Lookup(_) => Some(Kind::LookupNamed),
             Self::Name => Some(Kind::Rename),
-            Self::Directory | Self::End | Self::Id | Self::Other => None,
+            Self::Directory | Self::Whereabouts | Self::End | Self::Id | Self::Other => None,
         }
     }
 }
@@ -122,23 +126,39 @@ impl<'a> Parsed<'a> {
         Some(Self { arguments, returned: returned(after)?, after, text })
     }
 
+    /// An argument without its name (`-N`).
     fn argument(&self, at: usize) -> &'a [u8] {
-        self.arguments.get(at).copied().unwrap_or_default()
+        without_name(self.arguments.get(at).copied().unwrap_or_default())
+    }
+
+    /// Whether strace was told not to decode arguments of this call that the kernel could read: with `-e raw=…`
+    /// there are addresses.
+    pub(crate) fn is_raw(&self, role: Role) -> bool {
+        let address = |at: usize| self.argument(at).starts_with(b"0x");
+        let is_done = matches!(self.returned, Returned::Value(..));
+        is_done
+            && match role {
+                Role::Fork(Call::Clone3) => address(0),
+                Role::Exec(call) => {
+                    let path = usize::from(call == Call::Execveat);
+                    address(path) && address(path + 1)
+                }
+                _ => false,
+            }
+    }
+
+    /// Whether the path of a look-up that did not fault is not in the log.
+    pub(crate) fn lacks_its_path(&self, call: Call) -> bool {
+        const EFAULT: u16 = 14;
+        let path = self.argument(usize::from(has_directory(call)));
+        let is_asked = !matches!(self.returned, Returned::Error(EFAULT) | Returned::Nothing);
+        // Linux takes NULL for an empty path where AT_EMPTY_PATH is given.
+        is_asked && !self.arguments.is_empty() && quoted(path).is_none() && path != b"NULL"
     }
 
     /// The path of a look-up or an exec.
     pub(crate) fn asked(&self, call: Call) -> Asked {
-        let has_directory = matches!(
-            call,
-            Call::Openat
-                | Call::Openat2
-                | Call::Newfstatat
-                | Call::Statx
-                | Call::Faccessat
-                | Call::Faccessat2
-                | Call::Readlinkat
-                | Call::Execveat
-        );
+        let has_directory = has_directory(call);
         let (dirfd, directory) = match has_directory {
             true => descriptor(self.argument(0)).unwrap_or((AT_FDCWD, None)),
             false => (AT_FDCWD, None),
@@ -180,10 +200,18 @@ impl<'a> Parsed<'a> {
         let (flags, signal) = match call {
             Call::Fork => (0, SIGCHLD),
             Call::Vfork => (VFORK_FLAGS, SIGCHLD),
-            _ => field(self.text, b"flags=").map_or((0, 0), clone_flags),
+            _ => match flags(self.text) {
+                Some(flags) => clone_flags(&flags),
+                // -e raw=clone
+                None if call == Call::Clone => clone_flags(self.argument(0)),
+                None => (0, 0),
+            },
         };
         let signal = match field(self.text, b"exit_signal=") {
-            Some(name) if call == Call::Clone3 => crate::names::signal(name).unwrap_or(0),
+            Some(name) if call == Call::Clone3 => {
+                let number = || i32::try_from(number_in(name)?).ok();
+                crate::names::signal(name).or_else(number).unwrap_or(0)
+            }
             _ => signal,
         };
         // As the kernel has it: a thread sends none.
@@ -206,9 +234,15 @@ impl<'a> Parsed<'a> {
 
     /// The name that a task gave itself.
     pub(crate) fn new_name(&self) -> Option<Vec<u8>> {
-        let set = self.argument(0).starts_with(b"PR_SET_NAME") || self.argument(0) == b"0xf";
+        let option = self.argument(0).split(|byte| *byte == b' ').next().unwrap_or_default();
+        let set = matches!(option, b"PR_SET_NAME" | b"0xf" | b"15");
         let done = matches!(self.returned, Returned::Value(0, _));
         (set && done).then(|| quoted(self.argument(1))).flatten().map(|name| name.bytes)
+    }
+
+    /// What getcwd(2) found.
+    pub(crate) fn whereabouts(&self) -> Option<Vec<u8>> {
+        quoted(self.argument(0)).filter(|path| !path.is_cut).map(|path| path.bytes)
     }
 
     /// The path of the directory in fchdir(2), if the log has it.
@@ -219,11 +253,60 @@ impl<'a> Parsed<'a> {
 
 /// The exit code in `0) = ?`.
 pub(crate) fn exit_code(text: &[u8]) -> Option<u32> {
+    let text = without_name(text);
     let negative = text.strip_prefix(b"-");
-    let (_, code) = crate::line::decimal(negative.unwrap_or(text))?;
+    let end = text.iter().position(|byte| b") ".contains(byte)).unwrap_or(text.len());
+    let code = match text.starts_with(b"0x") {
+        true => number_in(&text[..end])?,
+        false => crate::line::decimal(negative.unwrap_or(text))?.1,
+    };
     let code = u32::try_from(code & 0xff).ok()?;
     // exit(-1) is exit(255)
     Some(if negative.is_none() { code } else { code.wrapping_neg() & 0xff })
+}
+
+/// What follows the name of an argument: `dirfd=AT_FDCWD`.
+fn without_name(argument: &[u8]) -> &[u8] {
+    let is_of_name =
+        |byte: &&u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || **byte == b'_';
+    let name = argument.iter().take_while(is_of_name).count();
+    match argument.get(name) {
+        Some(b'=') if argument[0].is_ascii_lowercase() => &argument[name + 1..],
+        _ => argument,
+    }
+}
+
+fn has_directory(call: Call) -> bool {
+    matches!(
+        call,
+        Call::Openat
+            | Call::Openat2
+            | Call::Newfstatat
+            | Call::Statx
+            | Call::Faccessat
+            | Call::Faccessat2
+            | Call::Readlinkat
+            | Call::Execveat
+    )
+}
+
+/// The flags of clone(2) without the comments of `-X verbose`: `0x1200000 /* CLONE_FS */|17 /* SIGCHLD */`.
+fn flags(text: &[u8]) -> Option<Vec<u8>> {
+    let from = find(text, 0, b"flags=")? + b"flags=".len();
+    let mut rest = text.get(from..)?;
+    let mut flags = Vec::new();
+    while let Some((first, after)) = rest.split_first() {
+        if let Some(comment) = rest.strip_prefix(b" /*") {
+            rest = comment.get(find(comment, 0, b"*/")? + 2..)?;
+            continue;
+        }
+        if b",)} ".contains(first) {
+            break;
+        }
+        flags.push(*first);
+        rest = after;
+    }
+    Some(flags)
 }
 
 /// What follows `name=` up to the next separator.
@@ -238,7 +321,7 @@ fn field<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 pub(crate) fn failure(returned: Returned<'_>) -> Option<u16> {
     match returned {
         Returned::Error(error) => Some(error),
-        Returned::Value(..) | Returned::Nothing => None,
+        Returned::Value(..) | Returned::Nothing | Returned::Unclear => None,
     }
 }
 
@@ -250,9 +333,18 @@ pub(crate) fn beginning(text: &[u8]) -> Option<&[u8]> {
     if let Some(text) = text.strip_suffix(b"<detached ...>") {
         return Some(text);
     }
-    // The task took over the pid of its process (strace 4).
-    let at = text.strip_suffix(b" ...>").and_then(|_| find(text, 0, b"<pid changed to "))?;
+    // The task takes over the pid of its process.
+    let at = text.strip_suffix(b" ...>").and_then(|_| find(text, 0, PID_CHANGED))?;
     text.get(..at)
+}
+
+const PID_CHANGED: &[u8] = b"<pid changed to ";
+
+/// The pid that a thread takes over which has called exec.
+pub(crate) fn changed_pid(text: &[u8]) -> Option<i32> {
+    let at = find(text, 0, PID_CHANGED)? + PID_CHANGED.len();
+    let (rest, number) = crate::line::decimal(text.get(at..)?)?;
+    rest.ends_with(b" ...>").then(|| crate::line::id(number)).flatten()
 }
 
 #[cfg(test)]
@@ -290,6 +382,36 @@ mod tests {
     }
 
     #[test]
+    fn arguments_may_have_names() {
+        let named = parsed(r#"pathname="./a", argv=["a", "b=c"], envp=0x7f /* 2 vars */) = 0"#);
+        let executed = named.executed(Call::Execve);
+        assert_eq!(executed.asked.path.as_deref(), Some(&b"./a"[..]));
+        assert_eq!(executed.argv.unwrap().strings[1].bytes, b"b=c");
+        let asked = parsed(r#"dirfd=-100 /* AT_FDCWD */</d>, pathname="x", flags=0x1) = 3"#);
+        let asked = asked.asked(Call::Openat);
+        assert_eq!((asked.dirfd, asked.directory, asked.flags), (-100, Some(b"/d".to_vec()), 1));
+        let name = parsed(r#"op=PR_SET_NAME, name="helper") = 0"#).new_name();
+        assert_eq!(name.as_deref(), Some(&b"helper"[..]));
+        assert_eq!(without_name(b"\"a=b\""), b"\"a=b\"");
+        assert_eq!(without_name(b"O_RDONLY"), b"O_RDONLY");
+    }
+
+    #[test]
+    fn what_is_not_decoded_is_told_from_what_the_kernel_could_not_read() {
+        let raw = |role, text| parsed(text).is_raw(role);
+        assert!(raw(Role::Exec(Call::Execve), "0x7ffc, 0x7ffd, 0x7ffe) = 0"));
+        assert!(!raw(Role::Exec(Call::Execve), "0x7ffc, 0x7ffd, 0x7ffe) = -1 EFAULT (Bad)"));
+        assert!(!raw(Role::Exec(Call::Execve), "\"/x\", 0x7ffd, 0x7ffe) = 0"));
+        assert!(raw(Role::Fork(Call::Clone3), "0x7ffc, 0x58) = 0x7"));
+        let lacks = |text| parsed(text).lacks_its_path(Call::Openat);
+        assert!(lacks("0xffffff9c, 0x7ffc, 0x80000, 0) = 0x3"));
+        assert!(!lacks("AT_FDCWD, 0x7ffc, O_RDONLY) = -1 EFAULT (Bad address)"));
+        assert!(!lacks("AT_FDCWD, \"x\", O_RDONLY) = 3"));
+        // Its beginning is missing.
+        assert!(!lacks(") = 3"));
+    }
+
+    #[test]
     fn forks_have_flags_and_a_child() {
         let of = |call, text: &str| parsed(text).forked(call);
         let thread = "child_stack=0x7f, flags=CLONE_VM|CLONE_THREAD, parent_tid=[7], tls=0x7f) = 7";
@@ -302,6 +424,16 @@ mod tests {
         let inner = "child_stack=NULL, flags=SIGCHLD) = 2 /* 4711 in strace's PID NS */";
         let forked = of(Call::Clone, inner).unwrap();
         assert_eq!((forked.child, forked.child_ns, forked.exit_signal), (4711, 2, 17));
+        let verbose = "child_stack=NULL, flags=0x1200000 /* CLONE_CHILD_CLEARTID|CLONE_X */|17 \
+                       /* SIGCHLD */, child_tidptr=0x7f) = 7";
+        let forked = of(Call::Clone, verbose).unwrap();
+        assert_eq!((forked.flags, forked.exit_signal), (0x120_0000, 17));
+        let named = "cl_args={flags=0x10100, exit_signal=17 /* SIGCHLD */}, size=88) = 7";
+        let forked = of(Call::Clone3, named).unwrap();
+        assert_eq!((forked.flags, forked.exit_signal), (0x1_0100, -1));
+        let raw = "0x1200011, 0, 0, 0x7f013102f290, 0) = 0x5c55";
+        let forked = of(Call::Clone, raw).unwrap();
+        assert_eq!((forked.child, forked.flags, forked.exit_signal), (0x5c55, 0x120_0000, 17));
         assert_eq!(of(Call::Fork, ") = -1 EAGAIN (Resource)"), None);
         assert_eq!(of(Call::Clone, "flags=SIGCHLD) = ? ERESTARTNOINTR (To be restarted)"), None);
     }
@@ -311,6 +443,8 @@ mod tests {
         assert_eq!(exit_code(b"3) = ?"), Some(3));
         assert_eq!(exit_code(b"-1) = ?"), Some(255));
         assert_eq!(exit_code(b"256) = ?"), Some(0));
+        assert_eq!(exit_code(b"status=3) = ?"), Some(3));
+        assert_eq!(exit_code(b"0x7) = ?"), Some(7));
         assert_eq!(exit_code(b"x"), None);
     }
 }

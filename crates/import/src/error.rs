@@ -16,9 +16,20 @@ pub enum ImportError {
     /// A record cannot be written.
     #[error("cannot write the records")]
     Write(#[source] io::Error),
-    /// The log has no times.
-    #[error("{name}: the lines have no times; run strace with -ttt")]
+    /// The log has no times, without which there is no recording.
+    #[error(
+        "{name}: the lines have no times, which a recording must have;\n  run strace with -ttt. This \
+         log has {counted}"
+    )]
     NoTimes {
+        /// The log.
+        name: String,
+        /// What it holds: processes, execs.
+        counted: String,
+    },
+    /// Several logs without times cannot be merged.
+    #[error("{name}: without times, several logs have no order; run strace with -ttt")]
+    NoTimesToMerge {
         /// The log.
         name: String,
     },
@@ -29,6 +40,28 @@ pub enum ImportError {
     Relative {
         /// The log.
         name: String,
+    },
+    /// Arguments are addresses.
+    #[error(
+        "{name}, line {line}: the arguments are addresses\n  (strace -e raw=…, -e verbose=…): run strace \
+         without that option"
+    )]
+    Raw {
+        /// The log.
+        name: String,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// Calls are not in order.
+    #[error(
+        "{name}, line {line}: a task is born after its own calls,\n  as strace -z, -Z and -e status=… \
+         write it: run strace without these"
+    )]
+    NoOrder {
+        /// The log.
+        name: String,
+        /// The line, from 1.
+        line: u64,
     },
     /// Nothing in it was understood.
     #[error("{name} is not a log of {tool}")]

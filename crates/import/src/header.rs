@@ -71,6 +71,8 @@ pub(crate) fn of_strace(read: &Read<'_>) -> Header {
     let scope = if read.root.is_some() { "command" } else { "pids" };
     let mut header = blank("strace", scope, read.started_unix_ns);
     let argv = read.root.map(|root| &root.argv[..]).unwrap_or_default();
+    let cwd = read.root.and_then(|root| root.cwd.as_deref()).unwrap_or_default();
+    header.cwd = to_text(cwd).into_owned();
     header.command = argv.iter().map(|argument| to_text(argument).into_owned()).collect();
     for family in Family::ALL.into_iter().filter(|family| read.seen.has(*family)) {
         header.misses.push(family.name().to_owned());
@@ -97,26 +99,48 @@ fn knowledge(quantity: Quantity, read: &Read<'_>) -> Option<Knowledge> {
         false => absent(reason),
     };
     const NOT_LOGGED: &str = "the log of strace has no such calls";
+    const ONLY_SUCCESSES: &str = "no call in the log failed: strace ran with -z?";
     if let Some(family) = quantity.family() {
         let family = Family::from_name(family)?;
+        if seen.lacks_failures() {
+            return Some(absent(ONLY_SUCCESSES));
+        }
         return Some(exact_if(seen.has(family), NOT_LOGGED));
     }
+    const ONLY_FAILURES: &str = "no call in the log succeeded: strace ran with -Z?";
     Some(match quantity {
+        Quantity::Forks | Quantity::Execs | Quantity::Argv | Quantity::OpenedFiles
+            if seen.lacks_successes() =>
+        {
+            absent(ONLY_FAILURES)
+        }
         Quantity::Forks if !seen.has_forks() && !seen.is_everything() && totals.processes > 1 => {
             absent(NOT_LOGGED)
         }
         Quantity::Forks if seen.has_forks() && !read.follows => {
             estimate("strace ran without -f: only the children of one process".to_owned())
         }
+        // Threads to which it attached have no births either.
+        Quantity::Forks if read.root.is_none() && totals.unborn > 0 => absent(
+            "strace attached to several tasks, and which are threads of one process is not in the log",
+        ),
+        Quantity::Forks if totals.unborn > 0 => estimate(format!(
+            "{} tasks whose births are not in the log count as processes",
+            totals.unborn
+        )),
         Quantity::Forks => Knowledge::Exact,
         Quantity::Execs if seen.has_forks() && !read.follows => {
             absent("strace ran without -f: what children executed is not in the log")
         }
         Quantity::Execs => exact_if(seen.has(Family::Exec), NOT_LOGGED),
         Quantity::Argv if !seen.has(Family::Exec) => absent(NOT_LOGGED),
-        Quantity::Argv if totals.argv_cut > 0 => {
-            estimate(format!("strace cut the arguments of {} execs (-s)", totals.argv_cut))
+        Quantity::Argv if totals.execs > 0 && totals.without_arguments == totals.execs => {
+            absent("the log has no arguments of execs")
         }
+        Quantity::Argv if totals.argv_cut > 0 => estimate(format!(
+            "strace cut the arguments of {} execs (-s), or has only their address",
+            totals.argv_cut
+        )),
         Quantity::Argv => Knowledge::Exact,
         Quantity::Environment if totals.with_environment == 0 => absent("strace ran without -v"),
         Quantity::Environment if totals.environments_cut + totals.without_environment > 0 => {

@@ -7,6 +7,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod body;
 mod call;
 mod clock;
 mod doubts;
@@ -19,8 +20,12 @@ mod line;
 mod log;
 mod names;
 mod prmon;
+mod reading;
+mod remark;
 mod seen;
 mod strace;
+mod style;
+mod syscalls;
 mod text;
 mod totals;
 mod world;

@@ -1,7 +1,6 @@
-//! One line of a log of strace: the task, the time, and what it says.
+//! The beginning of a line of strace: the task, the time, and what further options put before the call.
 
-use crate::names::signal;
-use crate::text::find;
+use crate::body::Body;
 
 /// pids are smaller: PID_MAX_LIMIT of the kernel.
 const PID_MAX: u64 = 1 << 22;
@@ -21,118 +20,69 @@ pub(crate) enum Stamp {
     SinceLast(u64),
 }
 
+/// Which kind of time a line has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    None,
+    Unix,
+    OfDay,
+    SinceLast,
+}
+
+/// What precedes the call: the same on all lines that one strace writes, except the pid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Style {
+    kind: Kind,
+    /// Digits after the point of the time.
+    digits: u8,
+    /// A difference beside an absolute time (`-r` with `-t`).
+    difference: bool,
+    /// The number of the call (`-n`).
+    number: bool,
+    /// The instruction pointer (`-i`).
+    pointer: bool,
+}
+
+impl Style {
+    pub(crate) fn has_time(self) -> bool {
+        self.kind != Kind::None
+    }
+}
+
 /// A line taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
     pub(crate) pid: Option<i32>,
     pub(crate) stamp: Option<Stamp>,
+    pub(crate) style: Style,
     pub(crate) body: &'a [u8],
 }
 
 impl<'a> Line<'a> {
     pub(crate) fn of(line: &'a [u8]) -> Self {
         let (pid, rest) = pid(line);
-        let (stamp, body) = stamp(rest.trim_ascii_start());
-        Line { pid, stamp, body }
+        let rest = without_context(rest.trim_ascii_start());
+        let (stamp, digits, rest) = stamp(rest, pid.is_some() || line.first() == Some(&b' '));
+        let kind = match stamp {
+            None => Kind::None,
+            Some(Stamp::Unix(_)) => Kind::Unix,
+            Some(Stamp::OfDay(_)) => Kind::OfDay,
+            Some(Stamp::SinceLast(_)) => Kind::SinceLast,
+        };
+        let (difference, rest) = without_difference(rest);
+        let (number, rest) = without_brackets(rest, is_number);
+        let (pointer, body) = without_brackets(rest, is_pointer);
+        Line { pid, stamp, style: Style { kind, digits, difference, number, pointer }, body }
     }
-}
 
-/// What a line says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Body<'a> {
-    /// A call, with what follows its parenthesis, complete or without its end.
-    Call { name: &'a [u8], text: &'a [u8] },
-    /// The end of a call that began on an earlier line.
-    Resumed { name: &'a [u8], text: &'a [u8] },
-    /// A signal arrived.
-    Signal { text: &'a [u8] },
-    /// The task ended, with this status of wait(2).
-    Ended { status: u32 },
-    /// Another thread of the process called exec and takes over this pid.
-    Superseded { by: i32 },
-    /// strace began to follow a task.
-    Attached { pid: i32 },
-    /// strace stopped following a task.
-    Detached,
-    /// Something else that strace says, and that matters to nobody.
-    Remark,
-    /// Not understood.
-    Other,
-}
-
-impl<'a> Body<'a> {
-    pub(crate) fn of(body: &'a [u8]) -> Self {
-        match body.first() {
-            Some(b'+') => ended(body).unwrap_or(Self::Other),
-            Some(b'-') if body.starts_with(b"--- ") && body.ends_with(b" ---") => {
-                Self::Signal { text: body }
-            }
-            Some(b'<') => resumed(body).unwrap_or(Self::Other),
-            Some(b'a'..=b'z' | b'_' | b'?') => call(body).unwrap_or_else(|| message(body)),
-            None => Self::Remark,
-            _ => message(body),
-        }
+    /// Whether strace wrote this before the body: a pid, a time, or both.
+    pub(crate) fn has_leader(&self) -> bool {
+        self.pid.is_some() || self.stamp.is_some()
     }
-}
 
-fn call(body: &[u8]) -> Option<Body<'_>> {
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'?';
-    let end = body.iter().position(|byte| !is_name(byte))?;
-    let text = body[end..].strip_prefix(b"(")?;
-    Some(Body::Call { name: &body[..end], text })
-}
-
-fn resumed(body: &[u8]) -> Option<Body<'_>> {
-    let rest = body.strip_prefix(b"<... ")?;
-    let end = rest.iter().position(|byte| *byte == b' ')?;
-    let text = rest[end..].strip_prefix(b" resumed>")?;
-    Some(Body::Resumed { name: &rest[..end], text })
-}
-
-fn ended(body: &[u8]) -> Option<Body<'_>> {
-    let said = body.strip_prefix(b"+++ ")?;
-    let said = said.get(..find(said, 0, b" +++")?)?;
-    if let Some(code) = said.strip_prefix(b"exited with ") {
-        let code = decimal(code)?.1;
-        return Some(Body::Ended { status: u32::try_from(code & 0xff).ok()? << 8 });
+    pub(crate) fn says(&self) -> Body<'a> {
+        Body::of(self.body)
     }
-    if let Some(killed) = said.strip_prefix(b"killed by ") {
-        let end = killed.iter().position(|byte| *byte == b' ').unwrap_or(killed.len());
-        let core = if killed[end..].starts_with(b" (core dumped)") { 0x80 } else { 0 };
-        return Some(Body::Ended { status: u32::try_from(signal(&killed[..end])?).ok()? | core });
-    }
-    let by = said.strip_prefix(b"superseded by execve in pid ")?;
-    Some(Body::Superseded { by: id(decimal(by)?.1)? })
-}
-
-/// What strace itself says.
-fn message(body: &[u8]) -> Body<'_> {
-    let own = body.strip_prefix(b"strace: ");
-    let said = own.unwrap_or(body);
-    if let Some(rest) = said.strip_prefix(b"Process ")
-        && let Some((rest, pid)) = decimal(rest)
-        && let Some(pid) = id(pid)
-    {
-        if after_comm(rest).starts_with(b" attached") {
-            return Body::Attached { pid };
-        }
-        if after_comm(rest).starts_with(b" detached") {
-            return Body::Detached;
-        }
-    }
-    if own.is_some() { Body::Remark } else { Body::Other }
-}
-
-/// A line that strace's message about a new task interrupts: what precedes the message, and the task.
-pub(crate) fn interrupted(line: &[u8]) -> Option<(&[u8], i32)> {
-    const MESSAGE: &[u8] = b"strace: Process ";
-    if !line.ends_with(b" attached") {
-        return None;
-    }
-    let at = (1..line.len()).rev().find(|at| line[*at..].starts_with(MESSAGE))?;
-    let (_, pid) = decimal(&line[at + MESSAGE.len()..])?;
-    // Between lines it is a line of its own.
-    (!line[at..].is_empty()).then_some((&line[..at], id(pid)?))
 }
 
 fn pid(line: &[u8]) -> (Option<i32>, &[u8]) {
@@ -154,7 +104,7 @@ fn pid(line: &[u8]) -> (Option<i32>, &[u8]) {
 }
 
 /// `--decode-pids=comm` prints names after pids: `123<sh>`.
-fn after_comm(rest: &[u8]) -> &[u8] {
+pub(crate) fn after_comm(rest: &[u8]) -> &[u8] {
     if !rest.starts_with(b"<") {
         return rest;
     }
@@ -167,32 +117,81 @@ pub(crate) fn id(number: u64) -> Option<i32> {
     i32::try_from(number).ok().filter(|pid| *pid > 0 && number <= PID_MAX)
 }
 
-fn stamp(rest: &[u8]) -> (Option<Stamp>, &[u8]) {
-    let Some((after, first)) = decimal(rest) else { return (None, rest) };
-    let (stamp, after) = match after.first() {
+/// `--secontext` prints the context of the task before the time: `[unconfined_t] `.
+fn without_context(rest: &[u8]) -> &[u8] {
+    let is_of_context = |byte: &u8| byte.is_ascii_alphanumeric() || b"_:.,!-".contains(byte);
+    let is_context = |inside: &[u8]| {
+        inside.iter().all(is_of_context) && inside.iter().any(u8::is_ascii_alphabetic)
+    };
+    without_brackets(rest, |inside| is_context(inside) && !is_pointer(inside)).1
+}
+
+/// The time, the digits after its point, and what follows. Seconds without a fraction are told from a pid where
+/// they are `second` or behind a space.
+fn stamp(rest: &[u8], second: bool) -> (Option<Stamp>, u8, &[u8]) {
+    let none = (None, 0, rest);
+    let Some((after, first)) = decimal(rest) else { return none };
+    let (stamp, digits, after) = match after.first() {
         Some(b':') => match of_day(first, after) {
             Some(found) => found,
-            None => return (None, rest),
+            None => return none,
         },
         Some(b'.') => match fraction_ns(&after[1..]) {
-            Some((after, ns)) => (seconds(first, ns), after),
-            None => return (None, rest),
+            Some((after, digits, ns)) => (seconds(first, ns), digits, after),
+            None => return none,
         },
-        // Seconds without a fraction: larger than any pid.
-        Some(b' ') if first >= UNIX_MIN_S => (seconds(first, 0), after),
-        _ => return (None, rest),
+        // Seconds without a fraction: larger than any pid, or `-r`.
+        Some(b' ') if first >= UNIX_MIN_S || second => (seconds(first, 0), 0, after),
+        _ => return none,
     };
-    let Some(body) = after.strip_prefix(b" ") else { return (None, rest) };
-    (Some(stamp), without_difference(body.trim_ascii_start()))
+    match after.strip_prefix(b" ") {
+        Some(body) => (Some(stamp), digits, body.trim_ascii_start()),
+        None => none,
+    }
 }
 
 /// `-r` beside an absolute time: `12:00:00.000000 (+     0.000123) `.
-fn without_difference(body: &[u8]) -> &[u8] {
-    if !body.starts_with(b"(+") {
-        return body;
+fn without_difference(body: &[u8]) -> (bool, &[u8]) {
+    let difference = || {
+        let rest = body.strip_prefix(b"(+")?.trim_ascii_start();
+        let (rest, _) = decimal(rest)?;
+        let rest = match rest.strip_prefix(b".") {
+            Some(rest) => fraction_ns(rest)?.0,
+            None => rest,
+        };
+        rest.strip_prefix(b")")
+    };
+    match difference() {
+        Some(rest) => (true, rest.trim_ascii_start()),
+        None => (false, body),
     }
-    let end = body.iter().position(|byte| *byte == b')');
-    end.and_then(|end| body.get(end + 1..)).unwrap_or(body).trim_ascii_start()
+}
+
+/// What follows `[…] `, if what is inside is as wanted.
+fn without_brackets(rest: &[u8], wanted: impl Fn(&[u8]) -> bool) -> (bool, &[u8]) {
+    let inside = || {
+        let inside = rest.strip_prefix(b"[")?;
+        let end = inside.iter().take(256).position(|byte| *byte == b']')?;
+        let after = inside[end + 1..].strip_prefix(b" ")?;
+        wanted(inside[..end].trim_ascii_start()).then_some(after)
+    };
+    match inside() {
+        Some(after) => (true, after.trim_ascii_start()),
+        None => (false, rest),
+    }
+}
+
+/// Four or more digits for the number of a call, or question marks.
+fn is_number(inside: &[u8]) -> bool {
+    let is_unknown = !inside.is_empty() && inside.len() < 8 && inside.iter().all(|it| *it == b'?');
+    let is_number = (1..8).contains(&inside.len()) || inside.len() == 10;
+    is_unknown || is_number && inside.iter().all(u8::is_ascii_digit)
+}
+
+/// 8 or 16 digits, fewer in old versions, which pad them with spaces.
+fn is_pointer(inside: &[u8]) -> bool {
+    let is_unknown = inside.len() >= 8 && inside.iter().all(|byte| *byte == b'?');
+    is_unknown || (4..=16).contains(&inside.len()) && inside.iter().all(u8::is_ascii_hexdigit)
 }
 
 fn seconds(seconds: u64, ns: u64) -> Stamp {
@@ -201,7 +200,7 @@ fn seconds(seconds: u64, ns: u64) -> Stamp {
 }
 
 /// The rest of `12:34:56.123456`.
-fn of_day(hours: u64, after_hours: &[u8]) -> Option<(Stamp, &[u8])> {
+fn of_day(hours: u64, after_hours: &[u8]) -> Option<(Stamp, u8, &[u8])> {
     let (rest, minutes) = decimal(after_hours.strip_prefix(b":")?)?;
     let (rest, seconds) = decimal(rest.strip_prefix(b":")?)?;
     if hours > 23 || minutes > 59 || seconds > 60 {
@@ -210,21 +209,22 @@ fn of_day(hours: u64, after_hours: &[u8]) -> Option<(Stamp, &[u8])> {
     let whole = (hours * 3600 + minutes * 60 + seconds) * SECOND_NS;
     match rest.strip_prefix(b".") {
         Some(rest) => {
-            let (rest, ns) = fraction_ns(rest)?;
-            Some((Stamp::OfDay(whole + ns), rest))
+            let (rest, digits, ns) = fraction_ns(rest)?;
+            Some((Stamp::OfDay(whole + ns), digits, rest))
         }
-        None => Some((Stamp::OfDay(whole), rest)),
+        None => Some((Stamp::OfDay(whole), 0, rest)),
     }
 }
 
-fn fraction_ns(text: &[u8]) -> Option<(&[u8], u64)> {
+/// What follows the fraction, the number of its digits, and nanoseconds.
+fn fraction_ns(text: &[u8]) -> Option<(&[u8], u8, u64)> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if !(1..=9).contains(&digits) {
         return None;
     }
     let (rest, number) = decimal(text)?;
     let scale = u32::try_from(9 - digits).ok()?;
-    Some((rest, number * 10_u64.pow(scale)))
+    Some((rest, u8::try_from(digits).ok()?, number * 10_u64.pow(scale)))
 }
 
 /// The number at the start, and what follows.
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> (Option<i32>, Option<Stamp>, &str) {
-        let Line { pid, stamp, body } = Line::of(line.as_bytes());
+        let Line { pid, stamp, body, .. } = Line::of(line.as_bytes());
         (pid, stamp, std::str::from_utf8(body).unwrap())
     }
 
@@ -263,7 +263,18 @@ mod tests {
             ("1700000000 x(", (None, Some(Stamp::Unix(1_700_000_000 * SECOND_NS)), "x(")),
             ("7     0.000005 x(", (Some(7), Some(Stamp::SinceLast(5_000)), "x(")),
             ("     0.000005 x(", (None, Some(Stamp::SinceLast(5_000)), "x(")),
+            ("     2 x(", (None, Some(Stamp::SinceLast(2 * SECOND_NS)), "x(")),
+            ("7          2 x(", (Some(7), Some(Stamp::SinceLast(2 * SECOND_NS)), "x(")),
             ("12:00:00.000123 (+     0.1) x(", (None, Some(noon), "x(")),
+            ("12:00:00.000123 (+     3) x(", (None, Some(noon), "x(")),
+            ("12:00:00.000123 (+ x) x(", (None, Some(noon), "(+ x) x(")),
+            ("7 12:00:00.000123 [  59] x(", (Some(7), Some(noon), "x(")),
+            ("7 12:00:00.000123 [00007fec8ad7d49b] x(", (Some(7), Some(noon), "x(")),
+            ("7 12:00:00.000123 [????????????????] x(", (Some(7), Some(noon), "x(")),
+            ("7 12:00:00.000123 [ 257] [00007fec8ad7d49b] x(", (Some(7), Some(noon), "x(")),
+            ("[    7fec8ad7d49b] x(", (None, None, "x(")),
+            ("7 [unconfined_t] 12:00:00.000123 x(", (Some(7), Some(noon), "x(")),
+            ("7 [u:r:t:s0-s0:c0.c1] x(", (Some(7), None, "x(")),
             ("25:00:00 x(", (None, None, "25:00:00 x(")),
             ("99999999999 x(", (None, Some(Stamp::Unix(u64::MAX)), "x(")),
             ("[pid x] y", (None, None, "[pid x] y")),
@@ -274,32 +285,20 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_told_apart() {
-        let of = |text: &'static str| Body::of(text.as_bytes());
-        assert_eq!(of("a_1(2) = 3"), Body::Call { name: b"a_1", text: b"2) = 3" });
-        assert_eq!(of("<... a resumed>) = 3"), Body::Resumed { name: b"a", text: b") = 3" });
-        assert_eq!(of("+++ exited with 3 +++"), Body::Ended { status: 0x300 });
-        assert_eq!(of("+++ killed by SIGSEGV (core dumped) +++"), Body::Ended { status: 0x8b });
-        assert_eq!(of("+++ killed by SIGKILL +++"), Body::Ended { status: 9 });
-        assert_eq!(of("+++ superseded by execve in pid 7 +++"), Body::Superseded { by: 7 });
-        assert_eq!(
-            of("--- SIGCHLD {si_pid=3} ---"),
-            Body::Signal { text: b"--- SIGCHLD {si_pid=3} ---" }
-        );
-        assert_eq!(of("strace: Process 9 attached"), Body::Attached { pid: 9 });
-        assert_eq!(of("Process 9 attached (waiting for parent)"), Body::Attached { pid: 9 });
-        assert_eq!(of("strace: Process 9 detached"), Body::Detached);
-        assert_eq!(of("strace: attach: ptrace"), Body::Remark);
-        for other in ["hello world", "+++ exited", "<... x", "12", "Hello (world)", "+++ x +++"] {
-            assert_eq!(of(other), Body::Other, "{other}");
+    fn lines_of_one_strace_begin_alike() {
+        let style = |line: &str| Line::of(line.as_bytes()).style;
+        let first = style("[pid 7] 12:00:00.000123 x(");
+        assert_eq!(first, style("13:00:00.000000 y("));
+        for other in [
+            "13:00:00 x(",
+            "13:00:00.123 x(",
+            "1700000000.000005 x(",
+            "13:00:00.000000 (+     0.000001) x(",
+            "13:00:00.000000 [  59] x(",
+            "13:00:00.000000 [00007fec8ad7d49b] x(",
+            "x(",
+        ] {
+            assert_ne!(first, style(other), "{other}");
         }
-    }
-
-    #[test]
-    fn a_message_may_interrupt_a_line() {
-        let line = b"clone(flags=SIGCHLDstrace: Process 12 attached";
-        assert_eq!(interrupted(line), Some((&b"clone(flags=SIGCHLD"[..], 12)));
-        assert_eq!(interrupted(b"strace: Process 12 attached"), None);
-        assert_eq!(interrupted(b"x"), None);
     }
 }

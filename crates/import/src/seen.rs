@@ -3,6 +3,7 @@
 use proctrace_wire::{Call, Family};
 
 use crate::call::Role;
+use crate::text::find;
 
 /// The families of calls, and others that show what strace was asked to log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub(crate) struct Seen(u32);
 impl Seen {
     const FORK: u32 = 1 << 8;
     const OF_FILES: u32 = 1 << 9;
+    const SUCCESS: u32 = 1 << 10;
+    const FAILURE: u32 = 1 << 11;
     /// Every start of a program makes these calls, so logs of all calls have them.
     const EVERYWHERE: [&'static [u8]; 4] = [b"read", b"mmap", b"close", b"brk"];
 
@@ -23,8 +26,33 @@ impl Seen {
                 None if is_of_files(name) => Self::OF_FILES,
                 None => 0,
             },
+            Role::Whereabouts => Self::OF_FILES,
             Role::Directory | Role::Name | Role::End | Role::Id => 0,
         };
+    }
+
+    /// Notes how a call ended.
+    pub(crate) fn note_end(&mut self, text: &[u8]) {
+        const BOTH: u32 = Seen::SUCCESS | Seen::FAILURE;
+        if self.0 & BOTH == BOTH || text.ends_with(b"...>") {
+            return;
+        }
+        if find(text, 0, b"= -1 ").is_some() {
+            self.0 |= Self::FAILURE;
+        } else if find(text, 0, b"= ?").is_none() {
+            self.0 |= Self::SUCCESS;
+        }
+    }
+
+    /// Whether only successful calls seem to have been logged (`-z`): of all calls or all of files, some fail.
+    pub(crate) fn lacks_failures(self) -> bool {
+        let all = self.is_everything() || self.has(Family::Open) && self.has(Family::Access);
+        self.0 & (Self::FAILURE | Self::SUCCESS) == Self::SUCCESS && all
+    }
+
+    /// Whether only failed calls seem to have been logged (`-Z`).
+    pub(crate) fn lacks_successes(self) -> bool {
+        self.0 & (Self::FAILURE | Self::SUCCESS) == Self::FAILURE
     }
 
     /// Whether calls were not limited by `-e`, as far as the log shows.
@@ -53,8 +81,7 @@ fn family_bit(call: Call) -> u32 {
 fn is_of_files(name: &[u8]) -> bool {
     matches!(
         name,
-        b"getcwd"
-            | b"statfs"
+        b"statfs"
             | b"unlink"
             | b"unlinkat"
             | b"mkdir"
@@ -93,5 +120,14 @@ mod tests {
         let files = of(&[b"openat", b"getcwd"]);
         assert!(files.has(Family::Chdir) && !files.is_everything());
         assert!(of(&[b"read", b"mmap", b"close", b"brk"]).is_everything());
+        let mut all = of(&[b"read", b"mmap", b"close", b"brk"]);
+        assert!(!all.lacks_failures() && !all.lacks_successes());
+        all.note_end(b"3) = 0");
+        assert!(all.lacks_failures());
+        all.note_end(b"3) = -1 EBADF (Bad file descriptor)");
+        assert!(!all.lacks_failures() && !all.lacks_successes());
+        let mut failed = files;
+        failed.note_end(b"3) = -1 EBADF (Bad file descriptor)");
+        assert!(failed.lacks_successes());
     }
 }

@@ -1,29 +1,33 @@
 //! From the lines of strace to records: calls that end on a later line, tasks that are seen before the
 //! call that created them returns, times.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use proctrace_trace::{Header, Trailer};
 use proctrace_wire::layout::{LOSS_ANY_CPU, Loss};
 use proctrace_wire::{Call, Family, Kind, Stream};
 
-use crate::call::{Forked, Parsed, Role, beginning, exit_code, failure};
+use crate::body::Body;
+use crate::call::{Forked, Parsed, Role, beginning, changed_pid, exit_code, failure};
 use crate::clock::Clock;
 use crate::doubts::Doubts;
 use crate::emit::{Emitter, Push, head};
 use crate::error::ImportError;
 use crate::header::{self, Written};
 use crate::held::{Held, Waiting};
-use crate::line::{Body, Line, decimal, id};
-use crate::log::{Log, Reading, read_all};
+use crate::line::{decimal, id};
+use crate::log::{Log, read_all};
+use crate::reading::{Reading, Written as By};
 use crate::seen::Seen;
 use crate::text::{Returned, find};
 use crate::world::{Begun, World};
 
 /// Bytes kept of the current line, to be shown.
 const BEGINNING: usize = 256;
-/// After this many calls without a time there will be none.
-const CALLS_WITHOUT_TIME: u64 = 100;
+/// Processes to which strace attached that are remembered.
+const ANNOUNCED_MAX: usize = 1 << 12;
+/// Threads in a call to exec at a time that are remembered.
+const CHANGING_MAX: usize = 1 << 12;
 
 /// The result of an import.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ pub struct Imported {
     pub lines: u64,
     /// Lines that were not understood.
     pub doubts: Doubts,
+    /// What else is to be known of the figures.
+    pub remarks: Vec<String>,
 }
 
 /// Imports logs of strace: passes their records to `push`. The header is known only at the end.
@@ -70,6 +76,16 @@ struct Importer<'a> {
     lines: u64,
     calls: u64,
     with_pid: bool,
+    /// Processes to which strace attached, with the number of their threads that have not appeared yet.
+    with_threads: Vec<(i32, u64)>,
+    /// Processes with one task to which strace attached.
+    announced: HashSet<i32>,
+    /// Threads that have called exec, by the pid that they take over.
+    changing: HashMap<i32, i32>,
+    /// Whether a call was not decoded.
+    is_raw: bool,
+    /// Whether a task was born that was known before.
+    is_disordered: bool,
     /// The place of the current line.
     log: String,
     number: u64,
@@ -93,6 +109,11 @@ impl<'a> Importer<'a> {
             lines: 0,
             calls: 0,
             with_pid: false,
+            with_threads: Vec::new(),
+            announced: HashSet::new(),
+            changing: HashMap::new(),
+            is_raw: false,
+            is_disordered: false,
             log: String::new(),
             number: 0,
             beginning: Vec::new(),
@@ -108,30 +129,44 @@ impl<'a> Importer<'a> {
         if self.log != reading.name {
             self.log.clone_from(&reading.name);
         }
-        let Line { pid, stamp, body } = reading.line();
-        let said = Body::of(body);
-        if said == Body::Other || reading.is_too_long {
-            // Without a time it is not strace's: output of the program, or the rest of a cut line.
-            let lost = stamp.map(|_| match said {
-                Body::Call { name, .. } | Body::Resumed { name, .. } => Role::of(name).kind(),
-                _ => Some(Kind::Fork),
-            });
-            let lost = lost.flatten().filter(|_| !reading.is_cut);
+        if let By::Otherwise(lost) = reading.written {
             self.doubts.note(&self.log, self.number, reading.raw(), lost);
             return Ok(());
         }
+        let line = reading.line();
+        let (said, body) = (line.says(), line.body);
+        // Later it says the same of each new task.
+        if let Body::Attached { pid, tasks: 1 } = said
+            && self.calls == 0
+            && self.announced.len() < ANNOUNCED_MAX
+        {
+            self.announced.insert(pid);
+        }
+        if let Body::Attached { pid, tasks } = said
+            && tasks > 1
+            && self.with_threads.len() < 2
+        {
+            self.with_threads.push((pid, tasks - 1));
+        }
+        if !said.is_of_a_task() {
+            return Ok(());
+        }
+        let (pid, stamp) = (line.pid, line.stamp);
         let time_ns = self.clock.at(stamp, reading.moment_ns);
         if matches!(said, Body::Call { .. } | Body::Resumed { .. }) {
-            self.calls += 1;
-            if self.clock.origin.is_none() && self.calls >= CALLS_WITHOUT_TIME {
-                return Err(ImportError::NoTimes { name: self.log.clone() });
-            }
+            self.calls = self.calls.saturating_add(1);
         }
         self.with_pid |= pid.is_some() || reading.is_of_one;
         let pid = pid.unwrap_or_else(|| self.anonymous(reading));
         self.take(pid, time_ns, body);
         while let Some((pid, held)) = self.queue.pop_front() {
             self.take(pid, held.time_ns, &held.body);
+        }
+        if self.is_disordered {
+            return Err(ImportError::NoOrder { name: self.log.clone(), line: self.number });
+        }
+        if self.is_raw {
+            return Err(ImportError::Raw { name: self.log.clone(), line: self.number });
         }
         match self.world.emit.take_error() {
             Some(error) => Err(ImportError::Write(error)),
@@ -150,7 +185,7 @@ impl<'a> Importer<'a> {
 
     fn take(&mut self, pid: i32, time_ns: u64, body: &[u8]) {
         let said = Body::of(body);
-        if matches!(said, Body::Attached { .. } | Body::Detached | Body::Remark | Body::Other) {
+        if !said.is_of_a_task() {
             return;
         }
         if !self.world.tasks.contains_key(&pid) {
@@ -171,7 +206,25 @@ impl<'a> Importer<'a> {
         let executes = |name: &[u8]| matches!(Role::of(name), Role::Exec(_));
         let is_launched = matches!(said, Body::Call { name, .. } if executes(name));
         let is_first = self.world.totals.processes == 0;
+        // `Process 7 attached with 3 threads`: 7 and the next two, unless there are several such processes.
+        if let [(leader, threads)] = &mut self.with_threads[..]
+            && *leader != pid
+            && *threads > 0
+        {
+            *threads -= 1;
+            let leader = *leader;
+            if !self.world.tasks.contains_key(&leader) {
+                self.world.attach(leader, time_ns, false);
+            }
+            self.world.attach_thread(pid, leader, time_ns);
+            return;
+        }
         self.world.attach(pid, time_ns, is_launched && is_first);
+        // A process that had one task then.
+        if self.announced.remove(&pid) && !is_first {
+            let unborn = &mut self.world.totals.unborn;
+            *unborn = unborn.saturating_sub(1);
+        }
     }
 
     fn hold(&mut self, pid: i32, time_ns: u64, body: &[u8]) {
@@ -196,21 +249,35 @@ impl<'a> Importer<'a> {
                 self.stop_forking(pid);
                 self.world.end(pid, time_ns, status);
             }
-            Body::Superseded { by } => self.world.supersede(pid, by, time_ns),
-            Body::Attached { .. } | Body::Detached | Body::Remark | Body::Other => {}
+            Body::Superseded { by } => {
+                self.changing.remove(&pid);
+                self.world.supersede(pid, by, time_ns);
+            }
+            Body::Attached { .. }
+            | Body::Detached
+            | Body::Remark
+            | Body::Cut { .. }
+            | Body::Other => {}
         }
     }
 
     fn call(&mut self, pid: i32, time_ns: u64, name: &[u8], text: &[u8]) {
         let role = Role::of(name);
         self.seen.note(name, role);
+        self.seen.note_end(text);
         if role == Role::Other || role == Role::Id {
             return;
         }
+        let returns_as = changed_pid(text);
         let Some(text) = beginning(text) else {
-            self.complete(pid, time_ns, role, text);
+            self.complete(pid, time_ns, role, text, true);
             return;
         };
+        if let (Some(to), Role::Exec(_)) = (returns_as, role)
+            && self.changing.len() < CHANGING_MAX
+        {
+            self.changing.insert(to, pid);
+        }
         if let Some(task) = self.world.tasks.get_mut(&pid) {
             if role == Role::End {
                 task.ending = exit_code(text).map(|code| code << 8);
@@ -225,14 +292,23 @@ impl<'a> Importer<'a> {
     fn resumed(&mut self, pid: i32, time_ns: u64, name: &[u8], text: &[u8]) {
         let role = Role::of(name);
         self.seen.note(name, role);
+        self.seen.note_end(text);
         if role == Role::Other || role == Role::Id {
             return;
         }
+        // With -e quiet=superseded, nothing else says so.
+        if let Role::Exec(_) = role
+            && let Some(by) = self.changing.remove(&pid)
+        {
+            self.world.supersede(pid, by, time_ns);
+        }
         let begun = self.world.tasks.get_mut(&pid).and_then(|task| task.begun.take());
         // If the log begins between the two, the arguments are missing.
-        let mut whole = begun.filter(|begun| begun.role == role).map_or(Vec::new(), |it| it.text);
+        let begun = begun.filter(|begun| begun.role == role);
+        let has_begun = begun.is_some();
+        let mut whole = begun.map_or(Vec::new(), |it| it.text);
         whole.extend_from_slice(text);
-        self.complete(pid, time_ns, role, &whole);
+        self.complete(pid, time_ns, role, &whole, has_begun);
         self.stop_forking(pid);
     }
 
@@ -256,7 +332,8 @@ impl<'a> Importer<'a> {
         }
     }
 
-    fn complete(&mut self, pid: i32, time_ns: u64, role: Role, text: &[u8]) {
+    /// A call has returned; `has_begun`: its arguments are in the log.
+    fn complete(&mut self, pid: i32, time_ns: u64, role: Role, text: &[u8], has_begun: bool) {
         if role == Role::End {
             if let (Some(task), Some(code)) = (self.world.tasks.get_mut(&pid), exit_code(text)) {
                 task.ending = Some(code << 8);
@@ -264,28 +341,31 @@ impl<'a> Importer<'a> {
             return;
         }
         let Some(parsed) = Parsed::of(text) else {
-            // A call that the end of the log cuts has not returned.
-            let lost = if self.is_cut { None } else { role.kind() };
-            self.doubts.note(&self.log, self.number, &self.beginning, lost);
+            self.doubt(role.kind());
             return;
         };
+        self.is_raw |= parsed.is_raw(role);
         match role {
             Role::Fork(call) => {
                 if let Some(forked) = parsed.forked(call) {
                     self.fork(pid, time_ns, forked);
                 }
             }
-            Role::Exec(call) => match parsed.returned {
-                Returned::Value(..) => self.world.exec(pid, time_ns, &parsed.executed(call)),
-                Returned::Error(error) => {
-                    self.world.exec_failed(pid, time_ns, &parsed.asked(call), error);
+            Role::Exec(call) => self.exec(pid, time_ns, call, &parsed),
+            Role::Lookup(call) => {
+                if has_begun && parsed.lacks_its_path(call) {
+                    self.doubt(None);
                 }
-                Returned::Nothing => {}
-            },
-            Role::Lookup(call) => self.lookup(pid, time_ns, call, &parsed),
+                self.lookup(pid, time_ns, call, &parsed);
+            }
             Role::Directory => {
-                if failure(parsed.returned).is_none() {
+                if let Returned::Value(..) = parsed.returned {
                     self.world.directory(pid, parsed.directory().as_deref());
+                }
+            }
+            Role::Whereabouts => {
+                if let Returned::Value(..) = parsed.returned {
+                    self.world.stays_in(pid, parsed.whereabouts().as_deref());
                 }
             }
             Role::Name => {
@@ -297,9 +377,35 @@ impl<'a> Importer<'a> {
         }
     }
 
+    /// Notes the current line, and what is lost with it.
+    fn doubt(&mut self, lost: Option<Kind>) {
+        // A call that the end of the log cuts has not returned.
+        let lost = lost.filter(|_| !self.is_cut);
+        self.doubts.note(&self.log, self.number, &self.beginning, lost);
+    }
+
+    fn exec(&mut self, pid: i32, time_ns: u64, call: Call, parsed: &Parsed<'_>) {
+        // strace 6.8 misreads what the exec of a thread returns.
+        let took_over = self.world.tasks.get(&pid).is_some_and(|task| task.took_over);
+        match parsed.returned {
+            Returned::Error(error) if !took_over => {
+                self.world.exec_failed(pid, time_ns, parsed.asked(call), error);
+            }
+            Returned::Unclear if !took_over => self.doubt(Some(Kind::Exec)),
+            Returned::Nothing if !took_over => {}
+            _ => {
+                let executed = parsed.executed(call);
+                if executed.asked.path.is_none() && executed.argv.is_none() {
+                    self.doubt(None);
+                }
+                self.world.exec(pid, time_ns, &executed);
+            }
+        }
+    }
+
     fn lookup(&mut self, pid: i32, time_ns: u64, call: Call, parsed: &Parsed<'_>) {
         if let Some(error) = failure(parsed.returned) {
-            self.world.lookup_failed(pid, time_ns, &parsed.asked(call), error);
+            self.world.lookup_failed(pid, time_ns, parsed.asked(call), error);
             return;
         }
         match (parsed.returned, Family::of(call)) {
@@ -322,10 +428,48 @@ impl<'a> Importer<'a> {
         {
             forked.child = only;
         }
+        let known = self.world.tasks.get(&forked.child);
+        self.is_disordered |= known.is_some_and(|it| it.unborn && it.ending.is_none());
         let held = self.held.take(forked.child);
         let born_ns = held.first().map_or(time_ns, |first| first.time_ns.saturating_sub(1));
         self.world.fork(pid, born_ns, &forked);
         self.queue.extend(held.into_iter().map(|line| (forked.child, line)));
+    }
+
+    /// What can be said of a log without times. What is not known is left out.
+    fn counted(&self) -> String {
+        let World { totals, emit, .. } = &self.world;
+        let mut counts = Vec::new();
+        if totals.unborn == 0 {
+            counts.push((totals.processes, "process", "processes"));
+            counts.push((totals.threads, "thread", "threads"));
+        }
+        let records = |kinds: &[Kind]| kinds.iter().map(|kind| emit.records(*kind)).sum::<u64>();
+        let families = [
+            (Family::Exec, &[Kind::Exec][..], "exec", "execs"),
+            (Family::Exec, &[Kind::ExecFailed], "failed exec", "failed execs"),
+            (Family::Open, &[Kind::OpenedNamed, Kind::OpenedAgain], "open", "opens"),
+        ];
+        for (family, kinds, one, several) in families {
+            if self.seen.has(family) {
+                counts.push((records(kinds), one, several));
+            }
+        }
+        if Family::ALL.into_iter().any(|family| self.seen.has(family)) {
+            let missed = records(&[Kind::LookupNamed, Kind::LookupAgain]);
+            counts.push((missed, "failed look-up", "failed look-ups"));
+        }
+        let says = counts.into_iter().map(|(count, one, several)| match count {
+            1 => format!("1 {one}"),
+            count => format!("{count} {several}"),
+        });
+        let says: Vec<String> = says.collect();
+        // The second line of a message.
+        let (first, rest) = says.split_at(says.len().min(3));
+        match rest {
+            [] => first.join(", "),
+            rest => format!("{},\n  {}", first.join(", "), rest.join(", ")),
+        }
     }
 
     fn finish(mut self, name: String) -> Result<Imported, ImportError> {
@@ -339,7 +483,7 @@ impl<'a> Importer<'a> {
             return Err(ImportError::NotALog { name, tool: "strace" });
         }
         if self.clock.origin.is_none() {
-            return Err(ImportError::NoTimes { name });
+            return Err(ImportError::NoTimes { name, counted: self.counted() });
         }
         let ended_ns = self.clock.next();
         self.world.end_those_that_said_so(ended_ns);
@@ -376,6 +520,7 @@ impl<'a> Importer<'a> {
             threads: totals.threads,
             lines: self.lines,
             doubts: self.doubts,
+            remarks: Vec::new(),
         })
     }
 }

@@ -2,6 +2,9 @@
 
 use crate::names::{error, number_in};
 
+/// MAX_ERRNO of the kernel.
+const ERROR_MAX: u16 = 4095;
+
 /// A string in quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Quoted {
@@ -34,6 +37,8 @@ pub(crate) enum Returned<'a> {
     Error(u16),
     /// `?`: it did not return.
     Nothing,
+    /// An error that no kernel returns: strace misread it.
+    Unclear,
 }
 
 /// Splits `a, b) = 0` into the arguments and what follows the parenthesis.
@@ -81,8 +86,9 @@ fn push<'a>(arguments: &mut Vec<&'a [u8]>, argument: &'a [u8]) {
 /// `-y` prints paths after descriptors: `3</etc>`, `AT_FDCWD</home>`.
 fn is_after_descriptor(text: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|before| text.get(before));
-    before.is_some_and(|byte| byte.is_ascii_digit() || *byte == b'D')
-        && text.get(at + 1).is_some_and(|byte| *byte != b'<')
+    let is_number = before.is_some_and(|byte| byte.is_ascii_digit() || *byte == b'D');
+    // -X verbose: `-100 /* AT_FDCWD */</home>`
+    (is_number || text[..at].ends_with(b"*/")) && text.get(at + 1).is_some_and(|byte| *byte != b'<')
 }
 
 /// Devices have angles inside: `0</dev/pts/0<char 136:0>>`.
@@ -120,7 +126,10 @@ pub(crate) fn find(text: &[u8], from: usize, wanted: &[u8]) -> Option<usize> {
 /// A whole argument that is a string.
 pub(crate) fn quoted(argument: &[u8]) -> Option<Quoted> {
     let (string, rest) = quoted_first(argument)?;
-    rest.trim_ascii().is_empty().then_some(string)
+    let rest = rest.trim_ascii();
+    // --secontext prints the context of the file.
+    let is_context = rest.starts_with(b"[") && rest.ends_with(b"]");
+    (rest.is_empty() || is_context).then_some(string)
 }
 
 fn quoted_first(text: &[u8]) -> Option<(Quoted, &[u8])> {
@@ -225,7 +234,8 @@ pub(crate) fn returned(text: &[u8]) -> Option<Returned<'_>> {
         // An error without a name: `-1 (errno 530)`.
         if let Some(unnamed) = after.strip_prefix(b"(errno ") {
             let digits = unnamed.split(|byte| *byte == b')').next()?;
-            return Some(Returned::Error(u16::try_from(number_in(digits)?).ok()?));
+            let error = u16::try_from(number_in(digits)?).ok().filter(|it| *it <= ERROR_MAX);
+            return Some(error.map_or(Returned::Unclear, Returned::Error));
         }
         let name = after.split(|byte| *byte == b' ').next().unwrap_or_default();
         return if name.is_empty() { None } else { error(name).map(Returned::Error) };
@@ -247,6 +257,8 @@ fn path_of_descriptor(text: &[u8]) -> Option<&[u8]> {
 pub(crate) fn descriptor(argument: &[u8]) -> Option<(i32, Option<&[u8]>)> {
     let end = argument.iter().position(|byte| *byte == b'<' || *byte == b' ');
     let (number, after) = argument.split_at(end.unwrap_or(argument.len()));
+    let comment = after.strip_prefix(b" /*");
+    let after = comment.and_then(|it| it.get(find(it, 0, b"*/")? + 2..)).unwrap_or(after);
     let path = after.starts_with(b"<").then(|| path_of_descriptor(after)).flatten();
     let number = match number {
         b"AT_FDCWD" => crate::names::AT_FDCWD,
@@ -282,6 +294,7 @@ mod tests {
                 vec!["{flags=A|B, x=1} => {parent_tid=[7]}", "88"],
             ),
             ("3</a,b)<char 1:3>>, \"x\") = 0", vec!["3</a,b)<char 1:3>>", "\"x\""]),
+            ("-100 /* AT_FDCWD */</a,b)>, \"x\") = 0", vec!["-100 /* AT_FDCWD */</a,b)>", "\"x\""]),
             ("AT_FDCWD</a b>, \"x\", 1<<3) = 0", vec!["AT_FDCWD</a b>", "\"x\"", "1<<3"]),
         ] {
             let (arguments, rest) = split(text);
@@ -301,6 +314,7 @@ mod tests {
         assert_eq!(bytes(r#""\1\0012\377\08""#), Some((b"\x01\x012\xff\x008".to_vec(), false)));
         assert_eq!(bytes(r#""\x41\x0aB"..."#), Some((b"A\nB".to_vec(), true)));
         assert_eq!(bytes(r#""\x4""#), Some((b"\x04".to_vec(), false)));
+        assert_eq!(bytes("\"a\" [u:r]"), Some((b"a".to_vec(), false)));
         assert_eq!(bytes("NULL"), None);
         assert_eq!(bytes("\"a\"b"), None);
     }
@@ -336,6 +350,7 @@ mod tests {
             (" = -1 ENOENT (No such file or directory) <0.000008>", Returned::Error(2)),
             (" = -1 EACCES (Permission denied) (INJECTED)", Returned::Error(13)),
             (" = -1 (errno 530)", Returned::Error(530)),
+            (" = -1 (errno 18446744073709551595)", Returned::Unclear),
             (" = ? ERESTARTSYS (To be restarted if SA_RESTART is set)", Returned::Error(512)),
             (" = ?", Returned::Nothing),
             (" = ? <unavailable>", Returned::Nothing),
@@ -354,6 +369,9 @@ mod tests {
         assert_eq!(descriptor(b"AT_FDCWD"), Some((-100, None)));
         assert_eq!(descriptor(b"AT_FDCWD</home>"), Some((-100, Some(&b"/home"[..]))));
         assert_eq!(descriptor(b"-100 /* AT_FDCWD */"), Some((-100, None)));
+        let home = Some((-100, Some(&b"/home"[..])));
+        assert_eq!(descriptor(b"-100 /* AT_FDCWD */</home>"), home);
+        assert_eq!(descriptor(b"AT_FDCWD</home> [u:r:t]"), home);
         assert_eq!(descriptor(b"5</tmp>"), Some((5, Some(&b"/tmp"[..]))));
         assert_eq!(descriptor(b"\"x\""), None);
     }

@@ -10,7 +10,7 @@ use zerocopy::FromZeros;
 use crate::call::{Asked, Executed, Forked, Role};
 use crate::emit::{Emitter, Environment, head};
 use crate::kept::{block_of, comm_of, whole};
-use crate::names::{CLONE_PARENT, CLONE_THREAD};
+use crate::names::{AT_FDCWD, CLONE_PARENT, CLONE_THREAD};
 use crate::text::{Quoted, Strings, unescape};
 use crate::totals::{Root, Totals};
 
@@ -45,6 +45,10 @@ pub(crate) struct Task {
     pub(crate) begun: Option<Begun>,
     /// The wait(2) status with which it has said that it ends.
     pub(crate) ending: Option<u32>,
+    /// It took over the pid of its process, as only a thread does whose exec has succeeded.
+    pub(crate) took_over: bool,
+    /// Its birth is not in the log so far.
+    pub(crate) unborn: bool,
 }
 
 /// A process with at least one live task.
@@ -55,6 +59,8 @@ struct Process {
     alive: u32,
     /// None if it is not known.
     cwd: Option<Vec<u8>>,
+    /// Whether it has been in another directory before.
+    has_moved: bool,
 }
 
 /// All live tasks, and where their records go.
@@ -96,6 +102,8 @@ impl<'a> World<'a> {
             execs_failed: 0,
             begun: None,
             ending: None,
+            took_over: false,
+            unborn: false,
         };
         self.tasks.insert(tid, task);
         if serial == process {
@@ -110,7 +118,12 @@ impl<'a> World<'a> {
         self.make_room(pid, time_ns);
         let serial = self.next_serial();
         self.add(serial, serial, pid, time_ns, [0; 16]);
-        self.processes.insert(serial, Process { tgid: pid, parent: 0, alive: 1, cwd: None });
+        let process = Process { tgid: pid, parent: 0, alive: 1, cwd: None, has_moved: false };
+        self.processes.insert(serial, process);
+        if let Some(task) = self.tasks.get_mut(&pid).filter(|_| !is_launched) {
+            task.unborn = true;
+        }
+        self.totals.unborn += u64::from(self.serials > 1);
         let is_root = is_launched && self.root.is_none();
         if is_root {
             self.root = Some(Root { serial, ..Root::default() });
@@ -120,6 +133,23 @@ impl<'a> World<'a> {
         attach.process = serial;
         (attach.tgid, attach.tid, attach.tgid_ns, attach.tid_ns) = (pid, pid, pid, pid);
         attach.bits = if is_root { ATTACH_ROOT } else { 0 };
+        attach.start_ns = time_ns;
+        self.emit.put(Stream::Lifecycle, attach.head, &attach, &[]);
+    }
+
+    /// A thread of a process to which strace attached, as it says.
+    pub(crate) fn attach_thread(&mut self, tid: i32, leader: i32, time_ns: u64) {
+        self.make_room(tid, time_ns);
+        let Some(process) = self.tasks.get(&leader).map(|task| task.process) else { return };
+        let Some(known) = self.processes.get_mut(&process) else { return };
+        known.alive = known.alive.saturating_add(1);
+        let tgid = known.tgid;
+        let serial = self.next_serial();
+        self.add(serial, process, tid, time_ns, [0; 16]);
+        let mut attach = Attach::new_zeroed();
+        attach.head = head(Kind::Attach, serial, time_ns);
+        attach.process = process;
+        (attach.tgid, attach.tid, attach.tgid_ns, attach.tid_ns) = (tgid, tid, tgid, tid);
         attach.start_ns = time_ns;
         self.emit.put(Stream::Lifecycle, attach.head, &attach, &[]);
     }
@@ -171,7 +201,7 @@ impl<'a> World<'a> {
         match self.processes.get_mut(&process) {
             Some(process) if is_thread => process.alive = process.alive.saturating_add(1),
             _ => {
-                let born = Process { tgid: child_tgid, parent, alive: 1, cwd };
+                let born = Process { tgid: child_tgid, parent, alive: 1, cwd, has_moved: true };
                 self.processes.insert(child, born);
             }
         }
@@ -200,13 +230,12 @@ impl<'a> World<'a> {
 
     /// A successful exec.
     pub(crate) fn exec(&mut self, pid: i32, time_ns: u64, executed: &Executed) {
+        self.is_in(pid, &executed.asked);
         let env_id = self.environment(time_ns, executed.environment.as_ref());
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         let Some(process) = self.processes.get_mut(&task.process) else { return };
+        task.took_over = false;
         let path = executed.asked.path.as_deref().unwrap_or_default();
-        if let (Some(directory), false) = (&executed.asked.directory, path.starts_with(b"/")) {
-            process.cwd = Some(directory.clone());
-        }
         let cwd = process.cwd.clone().unwrap_or_default();
         let (argv, bits) = block_of(executed.argv.as_ref());
         task.comm = comm_of(path.rsplit(|byte| *byte == b'/').next().unwrap_or_default());
@@ -220,7 +249,9 @@ impl<'a> World<'a> {
         fixed.argc = u32::try_from(strings).unwrap_or(u32::MAX);
         let exe = whole(path, executed.asked.directory.as_deref().unwrap_or(&cwd));
         self.emit.exec(fixed, [path, &exe, &cwd], &argv);
+        self.totals.execs += 1;
         self.totals.argv_cut += u64::from(bits != 0);
+        self.totals.without_arguments += u64::from(executed.argv.is_none());
         let root = self.root.as_mut().filter(|root| root.serial == fixed.head.task);
         if let Some(root) = root.filter(|root| root.argv.is_empty()) {
             let strings = executed.argv.iter().flat_map(|argv| &argv.strings);
@@ -258,20 +289,42 @@ impl<'a> World<'a> {
         self.emit.environment(time_ns, &environment)
     }
 
-    pub(crate) fn exec_failed(&mut self, pid: i32, time_ns: u64, asked: &Asked, error: u16) {
+    pub(crate) fn exec_failed(&mut self, pid: i32, time_ns: u64, asked: Asked, error: u16) {
+        let asked = self.found(pid, asked);
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         task.execs_failed = task.execs_failed.saturating_add(1);
-        self.emit.exec_failed(task.serial, time_ns, asked, error);
+        self.emit.exec_failed(task.serial, time_ns, &asked, error);
     }
 
-    pub(crate) fn lookup_failed(&mut self, pid: i32, time_ns: u64, asked: &Asked, error: u16) {
+    pub(crate) fn lookup_failed(&mut self, pid: i32, time_ns: u64, asked: Asked, error: u16) {
+        let asked = self.found(pid, asked);
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         task.lookups_failed = task.lookups_failed.saturating_add(1);
-        self.emit.lookup(task.serial, time_ns, asked, error);
+        self.emit.lookup(task.serial, time_ns, &asked, error);
+    }
+
+    /// The directory in which a process is, as `-y` shows it beside AT_FDCWD.
+    fn is_in(&mut self, pid: i32, asked: &Asked) {
+        if asked.dirfd == AT_FDCWD && asked.directory.is_some() {
+            self.stays_in(pid, asked.directory.as_deref());
+        }
+    }
+
+    /// A path together with the directory that `-y` shows.
+    fn found(&mut self, pid: i32, mut asked: Asked) -> Asked {
+        self.is_in(pid, &asked);
+        if let (Some(directory), Some(path)) = (&asked.directory, &asked.path)
+            && !path.is_empty()
+        {
+            asked.path = Some(whole(path, directory));
+            asked.dirfd = AT_FDCWD;
+        }
+        asked
     }
 
     /// A successful open; `file` is the file's own path, if the log has it.
     pub(crate) fn opened(&mut self, pid: i32, time_ns: u64, asked: Asked, file: Option<&[u8]>) {
+        self.is_in(pid, &asked);
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         task.opens = task.opens.saturating_add(1);
         let cwd = self.processes.get(&task.process).and_then(|process| process.cwd.as_deref());
@@ -280,11 +333,12 @@ impl<'a> World<'a> {
             Some(file) => asked.path = Some(unescape(file)),
             None => {
                 self.totals.opens_as_given += 1;
+                let cwd = cwd.filter(|_| asked.dirfd == AT_FDCWD);
                 let from = asked.directory.as_deref().or(cwd).unwrap_or_default();
                 asked.path = asked.path.map(|path| whole(&path, from));
             }
         }
-        asked.dirfd = crate::names::AT_FDCWD;
+        asked.dirfd = AT_FDCWD;
         self.emit.lookup(task.serial, time_ns, &asked, 0);
     }
 
@@ -296,6 +350,21 @@ impl<'a> World<'a> {
             let path = whole(path, process.cwd.as_deref().unwrap_or_default());
             path.starts_with(b"/").then_some(path)
         });
+        process.has_moved = true;
+    }
+
+    /// A process is in this directory, and has been since it went to another one.
+    pub(crate) fn stays_in(&mut self, pid: i32, path: Option<&[u8]>) {
+        let Some(path) = path.filter(|path| path.starts_with(b"/")) else { return };
+        let Some(task) = self.tasks.get(&pid) else { return };
+        let Some(process) = self.processes.get_mut(&task.process) else { return };
+        let root = self.root.as_mut().filter(|root| root.serial == task.process);
+        if let Some(root) = root.filter(|root| root.cwd.is_none() && !process.has_moved) {
+            root.cwd = Some(path.to_vec());
+        }
+        if process.cwd.as_deref() != Some(path) {
+            process.cwd = Some(path.to_vec());
+        }
     }
 
     pub(crate) fn rename(&mut self, pid: i32, time_ns: u64, name: &[u8]) {
@@ -339,7 +408,8 @@ impl<'a> World<'a> {
             return;
         }
         self.end(pid, time_ns, 0);
-        if let Some(thread) = self.tasks.remove(&by) {
+        if let Some(mut thread) = self.tasks.remove(&by) {
+            thread.took_over = true;
             // Its thread id stays the old one until the exec is recorded.
             self.tasks.insert(pid, thread);
         }

@@ -33,7 +33,7 @@ pub use figures::{PictureFormat, PngError, chart_svg, gantt_svg};
 pub use prmon::{prmon_json, prmon_text};
 pub use process::{candidates_text, process_text};
 pub use program::program_text;
-pub use rows::{rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
+pub use rows::{CsvDialect, rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
 pub use style::Style;
 pub use text::{full, summary};
 pub use tree::tree_text;

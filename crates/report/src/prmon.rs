@@ -42,9 +42,14 @@ pub fn prmon_json(prmon: &Prmon) -> Result<String, serde_json::Error> {
     ];
     let cpu: Map<String, Value> =
         cpu.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    // Of an imported log the machine is not known.
+    let memory = match machine.memory_bytes {
+        0 => json!({}),
+        bytes => json!({"MemTotal": bytes / 1024}),
+    };
     let all = json!({
         "Avg": of(|column| column.average.map(|average| json!((average * 1e3).round() / 1e3))),
-        "HW": {"cpu": cpu, "mem": {"MemTotal": machine.memory_bytes / 1024}},
+        "HW": {"cpu": cpu, "mem": memory},
         "Max": of(|column| column.max.map(Value::from)),
         // Readers show it; it says what the file is not from.
         "prmon": {"Version": format!("proctrace {}", prmon.recorder)},

@@ -145,20 +145,38 @@ fn rows_objects(rows: &Rows, mut each: impl FnMut(&str) -> io::Result<()>) -> io
     Ok(())
 }
 
+/// How lines of CSV end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CsvDialect {
+    /// With LF, as other programs of Unix read and write lines: sort(1), comm(1), `read`.
+    Unix,
+    /// With CR LF, as in RFC 4180.
+    Rfc4180,
+}
+
+impl CsvDialect {
+    fn end(self) -> &'static str {
+        match self {
+            Self::Unix => "\n",
+            Self::Rfc4180 => "\r\n",
+        }
+    }
+}
+
 /// Writes the column names as a CSV header.
 ///
 /// # Errors
 /// When `out` cannot be written.
-pub fn rows_csv_names(rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
+pub fn rows_csv_names(rows: &Rows, dialect: CsvDialect, out: &mut dyn Write) -> io::Result<()> {
     let names: Vec<String> = rows.columns.iter().map(|column| csv(&column.name)).collect();
-    write!(out, "{}\r\n", names.join(","))
+    write!(out, "{}{}", names.join(","), dialect.end())
 }
 
 /// Writes rows as CSV, like [`crate::table_csv`]; lists are written as JSON.
 ///
 /// # Errors
 /// When `out` cannot be written.
-pub fn rows_csv(rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
+pub fn rows_csv(rows: &Rows, dialect: CsvDialect, out: &mut dyn Write) -> io::Result<()> {
     for row in 0..rows.height() {
         for (at, column) in rows.columns.iter().enumerate() {
             if at > 0 {
@@ -171,7 +189,7 @@ pub fn rows_csv(rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
                 plain => write!(out, "{plain}")?,
             }
         }
-        out.write_all(b"\r\n")?;
+        out.write_all(dialect.end().as_bytes())?;
     }
     Ok(())
 }
@@ -234,11 +252,15 @@ mod tests {
 
     #[test]
     fn csv_has_no_formula() {
-        let mut out = Vec::new();
-        rows_csv_names(&rows(), &mut out).unwrap();
-        rows_csv(&rows(), &mut out).unwrap();
+        let text = |dialect| {
+            let mut out = Vec::new();
+            rows_csv_names(&rows(), dialect, &mut out).unwrap();
+            rows_csv(&rows(), dialect, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(text(CsvDialect::Unix), text(CsvDialect::Rfc4180).replace('\r', ""));
         assert_eq!(
-            String::from_utf8(out).unwrap(),
+            text(CsvDialect::Rfc4180),
             "name,n,share,argv\r\n'=a\\x1b[1m,18446744073709551615,0.123456,\"[\"\"a\"\",\"\"b c\"\"]\"\r\n,2,,\r\n"
         );
     }

@@ -210,6 +210,7 @@ fn subject(run: &Run) -> String {
         _ if !run.command.is_empty() => terminal(&run.command.join(" ")).into_owned(),
         "system" => "the whole machine".to_owned(),
         "pids" => "processes that were already running".to_owned(),
+        "tree" => "a tree of processes as one".to_owned(),
         _ => String::new(),
     };
     if let Some(cgroup) = run.cgroup.as_ref().filter(|_| run.command.is_empty()) {
@@ -314,7 +315,7 @@ fn figures(findings: &Findings, width: usize) -> Vec<(&'static str, String)> {
     let cause = findings.ends.as_ref().and_then(ends::cause);
     rows.extend(cause.map(|text| ("Cause", text)));
     rows.extend(phases(findings, width).map(|text| ("Phases", text)));
-    rows.push(("Memory", memory(s)));
+    rows.push(("Memory", memory(findings)));
     rows.push((
         "Storage",
         match s.read_bytes.zip(s.write_bytes) {
@@ -394,8 +395,17 @@ fn cpu(findings: &Findings) -> String {
     text
 }
 
-fn memory(s: &Summary) -> String {
+fn memory(findings: &Findings) -> String {
+    let s = &findings.summary;
     let mut parts = Vec::new();
+    // Of the sums over a tree, no process's own is known.
+    if let (None, Some(all)) = (s.maxrss_bytes, &findings.memory) {
+        let (pss, rss) = (bytes(all.peak_pss_bytes), bytes(all.rss_bytes_then));
+        return format!(
+            "largest PSS of all together {pss} (RSS {rss}) at {}",
+            time(all.peak_pss_at_ns)
+        );
+    }
     parts.push(match (s.maxrss_bytes, &s.maxrss_program) {
         (Some(peak), Some(program)) => {
             format!("largest peak RSS {} ({})", bytes(peak), shorten(&terminal(program), 24))

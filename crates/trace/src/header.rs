@@ -79,6 +79,9 @@ pub const JOB_VARIABLES: &[&str] = &[
     "USER",
 ];
 
+/// A scope in which one process stands for a whole tree: its source read sums over all processes, as prmon does.
+pub const SCOPE_TREE: &str = "tree";
+
 /// Where and how a recording was made. Strings that are really bytes (arguments, paths) are escaped
 /// by `proctrace_wire::escape`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,7 +94,7 @@ pub struct Header {
     pub backend: String,
     /// The launched command and its arguments; empty if none was launched.
     pub command: Vec<String>,
-    /// The requested scope: "command", "pids" or "system".
+    /// The requested scope: "command", "pids" or "system"; of some imported logs [`SCOPE_TREE`].
     pub scope: String,
     /// Whether recording was limited to processes that the recording user could trace. False in
     /// older traces, whose recorders did not check.

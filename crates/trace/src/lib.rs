@@ -38,7 +38,7 @@ pub use error::{Damage, DamageKind, ReadError, WriteError};
 pub use follow::{FollowError, Follower, Skipped};
 pub use header::{
     CgroupUsage, Ended, Header, HeldUp, Hook, JOB_VARIABLES, LossCount, OfNode, PayloadUsage, Processor,
-    Program, RecorderUsage, Trailer,
+    Program, RecorderUsage, SCOPE_TREE, Trailer,
 };
 pub use knowledge::{Knowledge, Quantity};
 pub use proctrace_wire::Outcome;

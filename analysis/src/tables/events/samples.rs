@@ -5,6 +5,7 @@ use proctrace_wire::layout::{Memory, Sample};
 
 use super::{Scan, Sink};
 use crate::error::AnalysisError;
+use crate::overview::passes::is_divided;
 use crate::tables::frame::{Frame, Words};
 use crate::tables::rows::number;
 use crate::tables::schema::TableSchema;
@@ -108,14 +109,11 @@ impl<'s> MemoryReadings<'s> {
         });
         frame.values("rss_bytes", || rows.iter().map(|row| row.rss_bytes).collect());
         frame.values("pss_bytes", || rows.iter().map(|row| row.pss_bytes).collect());
-        // Every resident page is one or the other, unless the source does not know which.
-        let divided =
-            |row: &Memory| row.rss_bytes == 0 || row.uss_bytes != 0 || row.shared_bytes != 0;
         frame.options("uss_bytes", || {
-            rows.iter().map(|row| divided(row).then_some(row.uss_bytes)).collect()
+            rows.iter().map(|row| is_divided(row).then_some(row.uss_bytes)).collect()
         });
         frame.options("shared_bytes", || {
-            rows.iter().map(|row| divided(row).then_some(row.shared_bytes)).collect()
+            rows.iter().map(|row| is_divided(row).then_some(row.shared_bytes)).collect()
         });
         frame.values("swap_bytes", || rows.iter().map(|row| row.swap_bytes).collect());
         frame.options("vmem_bytes", || {

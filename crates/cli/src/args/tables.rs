@@ -39,6 +39,10 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_enum)]
     pub(crate) format: Option<RowsFormat>,
 
+    /// How lines of CSV end.
+    #[arg(long, value_enum, value_name = "DIALECT", default_value = "unix")]
+    pub(crate) csv_dialect: Dialect,
+
     /// Write the whole result to this file; .csv, .json, .ndjson and .parquet select the format.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -71,6 +75,15 @@ pub(crate) enum RowsFormat {
     Ndjson,
     /// Apache Parquet.
     Parquet,
+}
+
+/// How lines of CSV end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dialect {
+    /// With LF.
+    Unix,
+    /// With CR LF.
+    Rfc4180,
 }
 
 /// Export recordings to files for other tools.

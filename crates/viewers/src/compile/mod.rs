@@ -45,6 +45,8 @@ struct LeftOut {
     no_directory: u64,
     not_utf8: u64,
     repeated: u64,
+    assembler: u64,
+    fortran: u64,
 }
 
 /// An entry of the database.
@@ -87,7 +89,18 @@ impl<W: Write> CompileCommands<W> {
         if let Some(process) = self.processes.get_mut(run.process as usize) {
             process.compiles_from_ns.get_or_insert(run.begin_ns);
         }
-        let Some(call) = Call::of(arguments) else { return Ok(()) };
+        let Some(mut call) = Call::of(arguments, names::is_of_clang(&arguments[0])) else {
+            return Ok(());
+        };
+        if names::is_of_fortran(&arguments[0]) {
+            let sources: Vec<usize> = call.sources.drain(..).map(|(at, _)| at).collect();
+            call.fortran.extend(sources);
+        }
+        self.left_out.assembler += call.assembler.len() as u64;
+        self.left_out.fortran += call.fortran.len() as u64;
+        if call.sources.is_empty() {
+            return Ok(());
+        }
         if run.arguments_cut {
             self.left_out.cut += 1;
         } else if run.cwd.is_empty() {
@@ -112,12 +125,14 @@ impl<W: Write> CompileCommands<W> {
         false
     }
 
-    /// One entry for each source file.
+    /// One entry for each source file, without the others: tools expect one compilation in each.
     fn entries(&mut self, cwd: &[u8], arguments: &[Vec<u8>], call: &Call<'_>) -> io::Result<()> {
-        for source in &call.sources {
+        for (at, source) in &call.sources {
             let file = absolute(cwd, source);
+            let is_other = |place: usize| place != *at && call.files().any(|other| other == place);
+            let own = arguments.iter().enumerate().filter(|(place, _)| !is_other(*place));
             let words: Option<Vec<&str>> =
-                arguments.iter().map(|word| std::str::from_utf8(word).ok()).collect();
+                own.map(|(_, word)| std::str::from_utf8(word).ok()).collect();
             let texts = (words, std::str::from_utf8(cwd).ok(), std::str::from_utf8(&file).ok());
             let (Some(words), Some(directory), Some(file)) = texts else {
                 self.left_out.not_utf8 += 1;
@@ -154,6 +169,8 @@ impl LeftOut {
             (self.no_directory, "their directory is not known"),
             (self.not_utf8, "their arguments or directory are not UTF-8"),
             (self.repeated, "they repeat another one"),
+            (self.assembler, "they are in assembler"),
+            (self.fortran, "they are in Fortran"),
         ];
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);
         counts.map(|(count, why)| format!("{count} left out because {why}")).collect()

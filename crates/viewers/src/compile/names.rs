@@ -6,6 +6,22 @@ const COMPILERS: &[&[u8]] = &[
     b"icpc", b"icx", b"icpx",
 ];
 
+/// Compilers of Fortran, whose compilations are counted.
+const FORTRAN: &[&[u8]] = &[
+    b"gfortran",
+    b"f77",
+    b"f95",
+    b"flang",
+    b"flang-new",
+    b"ifort",
+    b"ifx",
+    b"nvfortran",
+    b"pgfortran",
+];
+
+/// Compilers with the front end of clang.
+const OF_CLANG: &[&[u8]] = &[b"clang", b"clang++", b"hipcc", b"icx", b"icpx"];
+
 /// Programs that run the compiler which follows them on their command line.
 const WRAPPERS: &[&[u8]] = &[b"ccache", b"distcc", b"icecc", b"sccache", b"colorgcc"];
 
@@ -31,9 +47,21 @@ pub(super) fn compiler_call<'a>(arguments: &'a [Vec<u8>], exe: &[u8]) -> Option<
 }
 
 pub(super) fn is_compiler(path: &[u8]) -> bool {
+    is_among(COMPILERS, path) || is_of_fortran(path)
+}
+
+pub(super) fn is_of_fortran(path: &[u8]) -> bool {
+    is_among(FORTRAN, path)
+}
+
+pub(super) fn is_of_clang(path: &[u8]) -> bool {
+    is_among(OF_CLANG, path)
+}
+
+fn is_among(compilers: &[&[u8]], path: &[u8]) -> bool {
     let name = without_version(base(path));
     // A cross compiler has its target in front: x86_64-linux-gnu-gcc.
-    COMPILERS.iter().any(|compiler| {
+    compilers.iter().any(|compiler| {
         name.strip_suffix(*compiler)
             .is_some_and(|target| target.is_empty() || target.ends_with(b"-"))
     })
@@ -83,6 +111,7 @@ mod tests {
             "clang-19.1",
             "/opt/x/bin/aarch64-linux-gnu-g++-4.9.2",
             "nvcc",
+            "gfortran-12",
         ] {
             assert!(is_compiler(name.as_bytes()), "{name}");
         }

@@ -137,3 +137,41 @@ fn what_a_tool_could_not_use_is_counted() {
     assert_eq!(database.as_array().unwrap().len(), 1);
     assert_eq!(written.notes.len(), 5, "{:?}", written.notes);
 }
+
+#[test]
+fn an_entry_has_only_its_own_source() {
+    let (several, linked) = (words("gcc -c -O2 one.c two.c -Dx"), words("gcc a.c b.o c.c -o prog"));
+    let (assembler, fortran) = (words("gcc -c x.S y.c"), words("gfortran -c z.f90"));
+    let items = [
+        process(0, None, 0),
+        process(1, None, 0),
+        process(2, None, 0),
+        process(3, None, 0),
+        TimelineItem::Run(run(0, 0, &several)),
+        TimelineItem::Run(run(1, 0, &linked)),
+        TimelineItem::Run(run(2, 0, &assembler)),
+        TimelineItem::Run(run(3, 0, &fortran)),
+    ];
+    let (database, written) = database(&items);
+    let entries: Vec<(&str, String)> = database
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| {
+            let words = entry["arguments"].as_array().unwrap().iter();
+            let words: Vec<&str> = words.map(|word| word.as_str().unwrap()).collect();
+            (entry["file"].as_str().unwrap(), words.join(" "))
+        })
+        .collect();
+    let expected = [
+        ("/src/one.c", "gcc -c -O2 one.c -Dx"),
+        ("/src/two.c", "gcc -c -O2 two.c -Dx"),
+        ("/src/a.c", "gcc a.c b.o -o prog"),
+        ("/src/c.c", "gcc b.o c.c -o prog"),
+        ("/src/y.c", "gcc -c y.c"),
+    ];
+    assert_eq!(entries, expected.map(|(file, words)| (file, words.to_owned())));
+    let notes =
+        ["1 left out because they are in assembler", "1 left out because they are in Fortran"];
+    assert_eq!(written.notes, notes);
+}
