@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Events, Recorded, Recorder, fixture, header, proctrace, report, u64_of};
+use common::{Events, Recorder, fixture, header, proctrace, report, u64_of};
 
 #[test]
 fn a_stopped_recorder_loses_what_it_counts() {
