@@ -148,11 +148,31 @@ fn iterators_work_in_their_recorder_only() {
     scene.records(USER).unwrap();
 }
 
+/// A file system for pins, which all may use; unmounted when it is dropped.
+struct Pins(PathBuf);
+
+impl Pins {
+    fn mount(path: PathBuf) -> Self {
+        fs::create_dir(&path).unwrap();
+        let mounted = Command::new("mount").args(["-t", "bpf", "bpf"]).arg(&path).status();
+        assert!(mounted.unwrap().success());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
 #[test]
 fn what_outlives_a_recorder_is_detached_and_counts() {
     for how in ["hand-on", "map", "pin"] {
         let mut scene = Scene::new(&["--recordings-per-user", "1"]);
         let before = scene.kept();
+        let pins = Pins::mount(scene.stage.path("pins"));
         let said = scene.run(&Scene::request(|_| ()), Path::new(NONE), how);
         let heir: i32 = said.lines().last().unwrap().parse().unwrap_or_else(|_| panic!("{said}"));
         scene.broker.wait_for("has ended after");
@@ -161,7 +181,10 @@ fn what_outlives_a_recorder_is_detached_and_counts() {
         let refusal = scene.records(USER).unwrap_err();
         assert!(refusal.contains("has 1 recordings, the limit"), "{how}: {refusal}");
         scene.records(USER - 1).unwrap();
-        kill(Pid::from_raw(heir), Signal::SIGKILL).unwrap();
+        if heir != 0 {
+            kill(Pid::from_raw(heir), Signal::SIGKILL).unwrap();
+        }
+        drop(pins);
         eventually("given back", || scene.records(USER).is_ok());
     }
 }

@@ -131,7 +131,7 @@ fn directories_accounting_and_efficiency_are_of_sites() {
             "j 2026-11-23 CERN - - 3000000 1000000 wait 2000000 1900000 - processes that nobody waited for"
         ]
     );
-    assert_eq!(named(root.path(), "efficiency"), ["CERN v1 1 1 3000000 8000000 37.5"]);
+    assert_eq!(named(root.path(), "efficiency"), ["CERN v1 1 1 0 3000000 8000000 37.5"]);
 }
 
 #[test]
