@@ -103,7 +103,7 @@ pub fn job_root(recording: &Recording, path: &Path) -> Result<JobRoot, AnalysisE
         }
         match first.get(&process) {
             // What it has become in the cgroup says more than what it was before.
-            Some(known) if !(known.before && !ran.before) => {}
+            Some(known) if !known.before || ran.before => {}
             _ => {
                 first.insert(process, ran);
             }

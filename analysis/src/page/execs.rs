@@ -1,5 +1,6 @@
 //! What each process executed: file, arguments, directory and environment, from the trace.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -59,12 +60,12 @@ impl Execs {
             made.add(recording, exec, (process, run, environment), strings);
         };
         each_exec(recording, path, take, |id, block| {
-            if blocks.contains_key(&id) {
-            } else if blocks_bytes + block.len() > ENVIRONMENTS_BYTES_MAX {
+            let Entry::Vacant(entry) = blocks.entry(id) else { return };
+            if blocks_bytes + block.len() > ENVIRONMENTS_BYTES_MAX {
                 without += 1;
             } else {
                 blocks_bytes += block.len();
-                blocks.insert(id, block.to_vec());
+                entry.insert(block.to_vec());
             }
         })?;
         made.rows.sort_by_key(|row| (row.process, row.since_ns));

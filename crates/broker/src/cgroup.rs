@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 64;
 pub(crate) fn check(client: &Client, id: u64, directory: &OwnedFd) -> Result<(), String> {
     let unreadable = |error: rustix::io::Errno| format!("the cgroup cannot be read: {error}");
     // Asked first: of other file systems, which a client may serve itself, nothing else is read.
-    if i64::try_from(fstatfs(directory).map_err(unreadable)?.f_type) != Ok(CGROUP2) {
+    if fstatfs(directory).map_err(unreadable)?.f_type as i64 != CGROUP2 {
         return Err("the descriptor is not that of a cgroup of version 2".to_owned());
     }
     let here = fstat(directory).map_err(unreadable)?;

@@ -162,7 +162,7 @@ fn length<'a>(paths: impl Iterator<Item = &'a Path>) -> u64 {
 /// Memory of the machine.
 fn machine_bytes() -> u64 {
     let info = rustix::system::sysinfo();
-    u64::from(info.totalram).saturating_mul(u64::from(info.mem_unit))
+    info.totalram.saturating_mul(u64::from(info.mem_unit))
 }
 
 /// Resident memory of this process.

@@ -19,6 +19,7 @@ pub(super) fn job_id(ad: &Path) -> Option<String> {
     // Opening or reading a FIFO would not end.
     let mut options = OpenOptions::new();
     let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).ok()?;
+    #[expect(clippy::disallowed_methods, reason = "it is read, and may be a FIFO of the job's")]
     let file = options.read(true).custom_flags(nonblocking).open(ad).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
