@@ -26,7 +26,7 @@ use crate::output::Output;
 use crate::source::Backend;
 use crate::watch::Watch;
 use crate::{exit_code, invoker, say};
-use closing::{tell, tell_kept};
+use closing::tell;
 use settings::{backend, header, options};
 use usage::usage;
 
@@ -168,7 +168,7 @@ impl Job<'_> {
         let sink_error = finished.sink_error.take();
         let written = output.finish(&finished.trailer(usage(loading_ns)))?;
         if !self.quiet {
-            tell_kept(&written);
+            closing::tell_kept(&written);
         }
         if let Some(error) = sink_error {
             return Err(error).with_context(|| format!("cannot write {}", self.output.display()));
