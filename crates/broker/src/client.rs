@@ -68,7 +68,7 @@ impl Connection {
         self.send(turn)?;
         let (text, _) = passing::receive(self.socket.as_fd(), STATISTICS_BYTES_MAX)?;
         if text.is_empty() {
-            return Err(std::io::Error::other("it has ended, and with it the recording"));
+            return Err(std::io::Error::other("it has ended"));
         }
         let statistics: Vec<Statistics> = serde_json::from_slice(&text)?;
         Ok(statistics.into_iter().map(Into::into).collect())

@@ -96,6 +96,11 @@ impl Keeper {
         passing::send(self.socket.as_fd(), &serde_json::to_vec(&trust)?, &descriptors)
     }
 
+    /// Becomes ready with POLLHUP when the process has ended.
+    pub(crate) fn end(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
     /// Whether the process has ended: then nothing can be recorded any more.
     pub(crate) fn has_ended(&self) -> bool {
         let mut polled = [PollFd::new(&self.socket, PollFlags::HUP)];

@@ -118,6 +118,7 @@ fn allowed(role: Role) -> Result<BpfProgram, seccompiler::BackendError> {
             libc::SYS_perf_event_open,
             libc::SYS_ioctl,
             libc::SYS_accept4,
+            libc::SYS_shutdown,
             libc::SYS_getsockopt,
             libc::SYS_setsockopt,
             libc::SYS_pidfd_open,

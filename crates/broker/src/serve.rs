@@ -11,6 +11,7 @@ use proctrace_probe::{Loaded, MapId, TaskRecords, is_in_initial_pid_namespace};
 use proctrace_wire::escape::to_text;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Resource, geteuid, getrlimit, getuid, setrlimit};
 
 use crate::error::BrokerError;
@@ -121,6 +122,8 @@ pub fn serve(
         };
         if service.keeper.has_ended() {
             let why = "the process that keeps programs attached has ended; start the broker anew";
+            // If its request were not read, the client would be told of that instead (ECONNRESET).
+            let _ = passing::receive(connection.as_fd(), REQUEST_BYTES_MAX);
             let _ = refuse(connection.as_fd(), why.to_owned());
             return Err(BrokerError::Unfit(why.to_owned()));
         }
@@ -234,7 +237,7 @@ impl Service {
         let peer = &client.peer;
         match self.hand_over(connection, client, charged) {
             Ok(InProgress { share, maps }) => {
-                wait_for_end(connection, peer.process.as_fd());
+                self.wait_for_end(connection, peer.process.as_fd());
                 let lasted = Duration::from_millis(
                     u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
                 );
@@ -307,6 +310,21 @@ impl Service {
         Ok(InProgress { share, maps: maps.map_err(|error| error.to_string())? })
     }
 
+    /// Waits until a recorder has closed its connection or ended, or until nobody keeps its programs attached any more.
+    /// What it has passed on may still be in use.
+    fn wait_for_end(&self, connection: BorrowedFd<'_>, process: BorrowedFd<'_>) {
+        let mut polled = [
+            PollFd::from_borrowed_fd(connection, PollFlags::empty()),
+            PollFd::from_borrowed_fd(process, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.keeper.end(), PollFlags::empty()),
+        ];
+        while let Err(Errno::INTR) | Ok(0) = poll(&mut polled, None) {}
+        if self.keeper.has_ended() {
+            // The recorder would wait for the answers of a process that has ended.
+            let _ = shutdown(connection, Shutdown::Both);
+        }
+    }
+
     /// Waits until nothing is left of a recording whose recorder has ended. Whoever has passed its descriptors on, has
     /// mapped or pinned them, still uses its share.
     fn wait_until_unused(&self, peer: &Peer, charged: u32, maps: &[MapId]) {
@@ -331,15 +349,6 @@ impl Service {
     fn say_of(&self, user: u32, what: fmt::Arguments<'_>) {
         lock(&self.log).say_of(user, what);
     }
-}
-
-/// Waits until a recorder has closed its connection or ended. What it has passed on may still be in use.
-fn wait_for_end(connection: BorrowedFd<'_>, process: BorrowedFd<'_>) {
-    let mut polled = [
-        PollFd::from_borrowed_fd(connection, PollFlags::empty()),
-        PollFd::from_borrowed_fd(process, PollFlags::IN),
-    ];
-    while let Err(Errno::INTR) | Ok(0) = poll(&mut polled, None) {}
 }
 
 /// A reason that may quote what the client has sent.

@@ -22,6 +22,9 @@ const WAITING: i32 = 64;
 /// For the client to send a request, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// For the broker to answer: it loads programs for one client after the other.
+const PATIENCE_WITH_BROKER: Duration = Duration::from_secs(60);
+
 fn unix_socket() -> Result<OwnedFd, BrokerError> {
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .map_err(BrokerError::system("create a socket"))
@@ -36,6 +39,8 @@ pub(crate) fn connect(path: &Path) -> Result<OwnedFd, BrokerError> {
     let socket = unix_socket()?;
     connect_to(&socket, &address(path)?)
         .map_err(|error| BrokerError::Absent { path: path.to_owned(), source: error.into() })?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE_WITH_BROKER))
+        .map_err(BrokerError::system("limit the time for an answer"))?;
     Ok(socket)
 }
 

@@ -90,6 +90,7 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     confine::begin(&cli.command);
+    let is_recording = matches!(cli.command, Command::Record(_));
     // A recorder takes its buffers once.
     #[cfg(all(feature = "analyse", target_env = "gnu"))]
     if !matches!(cli.command, Command::Record(_) | Command::Broker(_)) {
@@ -148,8 +149,9 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        // The reader of our output closed the pipe.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        // The reader of our output closed the pipe. A recording that has not come to its end is no success, whatever
+        // it was written to.
+        Err(error) if !is_recording && is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let code = if is_misuse(&error) { exit_code::USAGE } else { own_failure };
             say::error(&with_place(error));

@@ -21,6 +21,21 @@ fn wait_until(what: &str, done: impl Fn() -> bool) {
 }
 
 #[test]
+fn a_reader_that_leaves_a_recording_is_an_error() {
+    let recorder = Recorder::new();
+    let fifo = recorder.trace();
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut reader = Command::new("head");
+    let mut reader = reader.args(["-c", "1"]).arg(&fifo).stdout(Stdio::null()).spawn().unwrap();
+    // More than the reader takes, and later than that.
+    let recorded =
+        recorder.run(["sh", "-c", "for i in 1 2 3; do sleep 0.7; /bin/true; done; exit 3"]);
+    reader.wait().unwrap();
+    assert_eq!(recorded.code(), 125, "{}", recorded.stderr());
+    assert!(recorded.stderr().contains("Broken pipe"), "{}", recorded.stderr());
+}
+
+#[test]
 fn a_killed_recorder_leaves_a_readable_trace_and_an_unharmed_command() {
     let mut recorder = Recorder::new();
     let finished = recorder.directory.path().join("finished");

@@ -110,6 +110,25 @@ fn recordings_go_on_when_the_broker_is_killed() {
 }
 
 #[test]
+fn a_recording_whose_programs_are_detached_ends_with_its_command_and_says_so() {
+    let (stage, mut broker) = stage(&[]);
+    let recorder = start(&stage, USER, "cut.ptrace");
+    let children = format!("/proc/{0}/task/{0}/children", broker.pid());
+    let keeper = fs::read_to_string(children).unwrap();
+    assert!(Command::new("kill").args(["-9", keeper.trim()]).status().unwrap().success());
+    broker.wait_for("has ended after");
+    fs::write(stage.path("go"), "").unwrap();
+    let output = recorder.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{}", said(&output));
+    assert!(said(&output).contains("the recording is incomplete"), "{}", said(&output));
+    let check = common::proctrace().arg("check").arg(stage.path("cut.ptrace")).output().unwrap();
+    assert!(!check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+    // Nobody is served any more, until the broker is started anew.
+    let output = self::recorder(&stage, USER, "late.ptrace", &[], &["true"]).output().unwrap();
+    assert!(said(&output).contains("start the broker anew"), "{}", said(&output));
+}
+
+#[test]
 fn a_recorder_that_is_killed_leaves_nothing_behind() {
     let (stage, mut broker) = stage(&["--recordings-per-user", "1"]);
     let mut first = start(&stage, USER, "first.ptrace");

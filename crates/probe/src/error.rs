@@ -28,6 +28,11 @@ pub enum ProbeError {
         #[source]
         source: io::Error,
     },
+    /// The programs were detached before the end.
+    #[error(
+        "the recording is incomplete: the process that kept its programs attached cannot be reached ({0})"
+    )]
+    Detached(#[source] io::Error),
     /// No type information: the programs cannot be relocated for this kernel.
     #[error(
         "this kernel has no BTF (/sys/kernel/btf/vmlinux: {0}): proctrace needs Linux 5.15 or later, \

@@ -13,7 +13,7 @@ pub trait Keeper: Send {
     /// The kernel's statistics of each program, sorted by name.
     ///
     /// # Errors
-    /// When they cannot be had; the recording is incomplete then, because the programs may be detached.
+    /// When they cannot be had; the recording is incomplete then, because the programs have been detached.
     fn statistics(&mut self) -> io::Result<Vec<ProgramStatistics>>;
 
     /// Detaches the programs, and returns their last statistics. No record is created after this, except by tasks that

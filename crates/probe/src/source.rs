@@ -133,7 +133,9 @@ impl Source for Probe {
     fn losses(&mut self) -> Result<Vec<LossCount>, SourceError> {
         let mut losses = self.maps.losses()?;
         let skipped = match &self.skipped {
-            None => skipped(&self.keeper.statistics().map_err(kept)?).collect(),
+            // If they cannot be had, the end of the recording says so: until then the command is followed, whose
+            // status is not to be lost.
+            None => skipped(&self.keeper.statistics().unwrap_or_default()).collect(),
             Some(skipped) => skipped.clone(),
         };
         for loss in skipped {
@@ -156,9 +158,9 @@ impl Source for Probe {
     }
 }
 
-/// The error of a keeper that has ended, and with it the recording.
+/// The error of a keeper that has ended before the recording has.
 fn kept(source: io::Error) -> ProbeError {
-    ProbeError::System { what: "reach who keeps the programs attached", source }
+    ProbeError::Detached(source)
 }
 
 impl Probe {
