@@ -1,122 +1,22 @@
 //! A directory by its descriptor: whoever renames directories meanwhile does not lead elsewhere.
 
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Component, Path, PathBuf};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, fstat, linkat, mkdirat, openat, readlinkat, renameat,
-    statat, symlinkat, unlinkat,
+    AtFlags, CWD, Mode, OFlags, fstat, linkat, openat, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
 use crate::error::OutputError;
-use crate::named::LINKS_MAX;
-use crate::new_file::{NewFile, part_name};
-use crate::outputs::{Access, Outputs};
-
-const PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-
-/// What something is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Link,
-    /// A named pipe.
-    Fifo,
-    /// Such as /dev/null or a terminal.
-    CharacterDevice,
-    /// Such as a disk.
-    BlockDevice,
-    /// A socket, or what this version does not know.
-    Other,
-}
-
-impl Kind {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Directory => "directory",
-            Self::Link => "symbolic link",
-            Self::Fifo => "FIFO",
-            Self::CharacterDevice => "character device",
-            Self::BlockDevice => "block device",
-            Self::Other => "socket",
-        }
-    }
-}
-
-/// What was found under a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
-    /// What it is; links are not followed.
-    pub kind: Kind,
-    /// Its owner.
-    pub uid: u32,
-    /// Its size; only of files it means something.
-    pub len_bytes: u64,
-    /// Number of its names.
-    pub links: u64,
-    /// Time of its last modification: seconds and nanoseconds.
-    pub modified: (i64, i64),
-    /// Its number in the file system.
-    pub inode: u64,
-    device: u64,
-}
-
-impl Found {
-    pub(crate) fn of(file: impl AsFd) -> Result<Self, OutputError> {
-        Ok(Self::from(&fstat(file)?))
-    }
-
-    /// What an open file is.
-    ///
-    /// # Errors
-    /// If that cannot be told.
-    pub fn of_file(file: &File) -> Result<Self, OutputError> {
-        Self::of(file)
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        (self.inode, self.device) == (other.inode, other.device)
-    }
-
-    fn from(stat: &rustix::fs::Stat) -> Self {
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Directory,
-            FileType::Symlink => Kind::Link,
-            FileType::Fifo => Kind::Fifo,
-            FileType::CharacterDevice => Kind::CharacterDevice,
-            FileType::BlockDevice => Kind::BlockDevice,
-            _ => Kind::Other,
-        };
-        // The types of these fields differ between architectures.
-        #[allow(
-            clippy::useless_conversion,
-            clippy::unnecessary_cast,
-            clippy::allow_attributes,
-            reason = "needed on some"
-        )]
-        Self {
-            kind,
-            uid: stat.st_uid,
-            len_bytes: u64::try_from(stat.st_size).unwrap_or(0),
-            links: u64::from(stat.st_nlink),
-            modified: (stat.st_mtime as i64, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)),
-            inode: stat.st_ino,
-            device: stat.st_dev,
-        }
-    }
-}
+use crate::found::{Found, Kind};
+use crate::part::part_name;
+use crate::policy::{Access, Outputs};
+use crate::walk::{PATH, one, start, walk};
 
 /// An open directory, and for whom files are written there.
 #[derive(Debug)]
@@ -156,6 +56,7 @@ impl Directory {
         let fd = walk(outputs, start(path)?, path, creates)?;
         Ok(Self { fd, path: path.to_owned(), outputs: outputs.clone() })
     }
+
     /// Opens a directory in which nothing is written: links are followed, as by any reader.
     ///
     /// # Errors
@@ -192,34 +93,6 @@ impl Directory {
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Begins a file.
-    ///
-    /// # Errors
-    /// If something has the name that must not be replaced.
-    pub fn create(&self, name: impl AsRef<OsStr>, access: Access) -> Result<NewFile, OutputError> {
-        let name = name.as_ref();
-        let earlier = self.replaceable(name)?;
-        let (file, part) = self.part(name, access)?;
-        let is_kept = earlier.is_some_and(|earlier| earlier.len_bytes > 0);
-        Ok(NewFile::beside(file, self.try_clone()?, name, part, is_kept))
-    }
-
-    /// Writes a whole file.
-    ///
-    /// # Errors
-    /// As [`Self::create`].
-    pub fn write(
-        &self,
-        name: impl AsRef<OsStr>,
-        access: Access,
-        bytes: &[u8],
-    ) -> Result<(), OutputError> {
-        let mut file = self.create(name, access)?;
-        file.write_all(bytes)?;
-        file.commit()?;
-        Ok(())
     }
 
     /// Creates a file under its name, which nothing must have.
@@ -482,7 +355,11 @@ impl Directory {
     }
 
     /// A new file beside a name.
-    fn part(&self, name: &OsStr, access: Access) -> Result<(File, OsString), OutputError> {
+    pub(crate) fn part(
+        &self,
+        name: &OsStr,
+        access: Access,
+    ) -> Result<(File, OsString), OutputError> {
         one(name)?;
         loop {
             let part = part_name(name);
@@ -498,118 +375,6 @@ impl Directory {
         let of_file = Found::of(file)?;
         Ok(self.look(name)?.is_some_and(|found| found.is(&of_file)))
     }
-}
-
-impl Outputs {
-    /// Gives a new directory to the owner of files.
-    fn give(&self, directory: &OwnedFd, name: &OsStr) -> Result<(), OutputError> {
-        let Some(owner) = self.owner else { return Ok(()) };
-        let made = openat(
-            directory,
-            name,
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
-        // Made by us and not by somebody who was faster.
-        if Found::of(&made)?.uid == self.uid {
-            std::os::unix::fs::fchown(made, Some(owner.uid), Some(owner.gid))?;
-        }
-        Ok(())
-    }
-}
-
-/// Goes along a path from an open directory.
-fn walk(
-    outputs: &Outputs,
-    from: OwnedFd,
-    path: &Path,
-    creates: Option<Access>,
-) -> Result<OwnedFd, OutputError> {
-    let follows = !outputs.is_root();
-    let mode = Mode::from_raw_mode(if creates == Some(Access::Umask) { 0o777 } else { 0o700 });
-    let mut rest = parts(path);
-    let mut at = from;
-    // For messages.
-    let mut shown = PathBuf::new();
-    let mut links = 0;
-    while let Some(part) = rest.pop_front() {
-        shown.push(&part);
-        let flags = PATH | OFlags::DIRECTORY;
-        let flags = if follows { flags } else { flags | OFlags::NOFOLLOW };
-        let opened = match openat(&at, &part, flags, Mode::empty()) {
-            Err(Errno::NOENT) if creates.is_some() => {
-                match mkdirat(&at, &part, mode) {
-                    Ok(()) => {
-                        outputs.give(&at, &part)?;
-                        if let Some(Access::Mode(mode)) = creates {
-                            let made = openat(&at, &part, flags | OFlags::NOFOLLOW, Mode::empty())?;
-                            // By what was made: fchmod(2) takes no descriptor that was opened by O_PATH.
-                            let by_descriptor = format!("/proc/self/fd/{}", made.as_raw_fd());
-                            rustix::fs::chmod(by_descriptor, Mode::from_raw_mode(mode))?;
-                        }
-                    }
-                    Err(Errno::EXIST) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                // A link that leads nowhere exists, too: then this fails.
-                openat(&at, &part, flags, Mode::empty())
-            }
-            opened => opened,
-        };
-        match opened {
-            Ok(fd) => at = fd,
-            // A link with O_DIRECTORY and O_NOFOLLOW.
-            Err(Errno::NOTDIR | Errno::LOOP) if !follows => {
-                let link = openat(&at, &part, PATH | OFlags::NOFOLLOW, Mode::empty())?;
-                let found = Found::of(&link)?;
-                if found.kind != Kind::Link {
-                    return Err(Errno::NOTDIR.into());
-                }
-                if !outputs.trusts(found.uid) {
-                    return Err(OutputError::Component { path: shown, uid: found.uid });
-                }
-                links += 1;
-                if links > LINKS_MAX {
-                    return Err(Errno::LOOP.into());
-                }
-                let target = readlinkat(&link, "", Vec::new())?.into_bytes();
-                let target = PathBuf::from(OsString::from_vec(target));
-                for part in parts(&target).into_iter().rev() {
-                    rest.push_front(part);
-                }
-                if target.is_absolute() {
-                    at = start(&target)?;
-                }
-                shown.pop();
-                shown.push(target);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(at)
-}
-
-/// Only single names are looked up: what a journal or a table names must not lead elsewhere.
-fn one(name: &OsStr) -> Result<&OsStr, OutputError> {
-    let mut components = Path::new(name).components();
-    match (components.next(), components.next()) {
-        (Some(Component::Normal(only)), None) if only == name => Ok(name),
-        _ => Err(Errno::INVAL.into()),
-    }
-}
-
-fn start(path: &Path) -> Result<OwnedFd, Errno> {
-    let start = if path.is_absolute() { "/" } else { "." };
-    openat(CWD, start, PATH | OFlags::DIRECTORY, Mode::empty())
-}
-
-fn parts(path: &Path) -> VecDeque<OsString> {
-    let parts = path.components().filter_map(|component| match component {
-        Component::Normal(part) => Some(part.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
-    });
-    parts.collect()
 }
 
 pub(crate) fn append_only(file: &File) -> Result<(), OutputError> {

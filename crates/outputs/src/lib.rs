@@ -13,11 +13,17 @@
 
 mod directory;
 mod error;
+mod found;
 mod named;
 mod new_file;
 mod outputs;
+mod part;
+mod policy;
+mod walk;
 
-pub use directory::{Directory, Found, Kind};
+pub use directory::Directory;
 pub use error::OutputError;
-pub use new_file::{NewFile, is_part};
-pub use outputs::{Access, Outputs, Owner, Specials};
+pub use found::{Found, Kind};
+pub use new_file::NewFile;
+pub use part::is_part;
+pub use policy::{Access, Outputs, Owner, Specials};

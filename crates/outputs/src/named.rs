@@ -10,12 +10,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{OFlags, readlinkat};
 use rustix::io::Errno;
 
-use crate::directory::{Directory, Found, Kind};
+use crate::directory::Directory;
 use crate::error::OutputError;
-use crate::outputs::{Outputs, Specials};
-
-/// As many links as the kernel follows.
-pub(crate) const LINKS_MAX: u32 = 40;
+use crate::found::{Found, Kind};
+use crate::policy::{Outputs, Specials};
+use crate::walk::LINKS_MAX;
 
 /// Where a file is to be written.
 pub(crate) enum Place {

@@ -4,9 +4,9 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::thread::CapabilitySet;
 
+use crate::credentials::Credentials;
 use crate::error::ProbeError;
 use crate::rights::Rights;
-use crate::who::Credentials;
 
 /// PROC_PID_INIT_INO of linux/proc_ns.h.
 pub(crate) const INITIAL_PID_NAMESPACE: u64 = 0xefff_fffc;

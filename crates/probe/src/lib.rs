@@ -29,6 +29,7 @@
 
 mod btf_extract;
 mod caller;
+mod credentials;
 mod detach;
 pub mod doctor;
 
@@ -53,6 +54,7 @@ mod tracefs;
 mod who;
 
 pub use caller::{Caller, is_in_initial_pid_namespace};
+pub use credentials::Credentials;
 pub use error::ProbeError;
 pub use keeper::Keeper;
 pub use loaded::{Attachments, Loaded, MAPS, Readable};
@@ -60,4 +62,4 @@ pub use loader::cgroup_id;
 pub use object::{Probe, check_own_pids};
 pub use options::{ENV_NAME_MAX, ENV_NAMES_MAX, EbpfOptions, LookupHook, OnFull, PIDS_MAX};
 pub use program_info::{ProgramStatistics, program_statistics};
-pub use who::{Credentials, MapId, TaskRecords};
+pub use who::{MapId, TaskRecords};
