@@ -10,8 +10,9 @@ use crate::recording::fast::FastMap;
 use crate::recording::process::Process;
 use crate::recording::waits::{SentSignal, Waker};
 
-use super::ends::FAULTS;
-
+/// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
+/// SIGQUIT is not included, as it comes from a terminal.
+pub(super) const FAULTS: [i32; 9] = [4, 5, 6, 7, 8, 11, 24, 25, 31];
 /// A shell exits with this plus the signal's number if a signal ended the command it waited for.
 const SHELL_SIGNAL: i32 = 128;
 /// Statuses with which programs fail whatever has failed.

@@ -6,13 +6,10 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Ends, ProgramEnd};
 use proctrace_wire::{Outcome, dumped_core};
 
-use crate::overview::blame::{cause, fatal_signals};
+use crate::overview::blame::{FAULTS, cause, fatal_signals};
 use crate::recording::Recording;
 use crate::recording::process::Process;
 
-/// Signals whose default action is a core dump: the program made an error, or aborted (signal(7)).
-/// SIGQUIT is not included, as it comes from a terminal.
-pub(super) const FAULTS: [i32; 9] = [4, 5, 6, 7, 8, 11, 24, 25, 31];
 const SIGKILL: i32 = 9;
 
 /// Programs whose exit status 1 is a result: their manuals say "no", "not found" or "they differ".

@@ -14,6 +14,7 @@ mod marking;
 mod names;
 pub(crate) mod nearest;
 mod other;
+mod parts;
 mod query;
 mod rows;
 mod schema;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use sqlparser::ast::{Expr, Ident, OrderByKind, Query, SelectItem, SetExpr};
 
-use super::guard::aggregates;
+use super::parts::aggregates;
 
 /// Functions that make several columns or rows.
 const UNNAMED: [&str; 2] = ["unnest", "columns"];

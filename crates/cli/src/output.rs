@@ -12,7 +12,7 @@ use proctrace_report::number::counted;
 use proctrace_trace::{Header, Spool, Trailer, Writer};
 use proctrace_wire::Stream;
 
-use crate::watch::Watch;
+use crate::watch::{KEPT, Watch};
 use crate::{live, say};
 
 /// A trace being written.
@@ -37,9 +37,6 @@ pub(crate) struct Written {
     /// Where the existing file of this name was moved.
     pub(crate) kept: Option<PathBuf>,
 }
-
-/// The ending of an earlier trace, as chosen by `perf record`.
-pub(crate) const KEPT: &str = ".old";
 
 impl Output {
     /// Creates the file: readable only by its owner, because arguments and environments contain secrets. It gets its

@@ -20,8 +20,10 @@ use proctrace_report::number::bytes;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::args::RecordArgs;
-use crate::output::KEPT;
 use crate::{invoker, say, top};
+
+/// The ending of an earlier trace, as chosen by `perf record`.
+pub(crate) const KEPT: &str = ".old";
 
 /// How the recording is shown.
 #[derive(Debug, Clone, Copy)]

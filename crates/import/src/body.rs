@@ -1,8 +1,8 @@
 //! What a line of strace says after its time: a call, the rest of one, a signal, an end, or a remark. A line counts
 //! only as a whole: what merely begins like one of these was written by somebody else, or is not all there.
 
-use crate::line::{after_comm, decimal, id};
 use crate::names::signal;
+use crate::numbers::{after_comm, decimal, id};
 use crate::remark;
 use crate::syscalls::is_a_call;
 use crate::text::find;

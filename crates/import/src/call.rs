@@ -228,8 +228,8 @@ impl<'a> Parsed<'a> {
     /// `--pidns-translation` prints `2 /* 4711 in strace's PID NS */`.
     fn translated(&self) -> Option<i32> {
         let at = find(self.after, 0, b"/* ")? + 3;
-        let (rest, number) = crate::line::decimal(self.after.get(at..)?)?;
-        rest.starts_with(b" in strace's PID NS").then(|| crate::line::id(number)).flatten()
+        let (rest, number) = crate::numbers::decimal(self.after.get(at..)?)?;
+        rest.starts_with(b" in strace's PID NS").then(|| crate::numbers::id(number)).flatten()
     }
 
     /// The name that a task gave itself.
@@ -258,7 +258,7 @@ pub(crate) fn exit_code(text: &[u8]) -> Option<u32> {
     let end = text.iter().position(|byte| b") ".contains(byte)).unwrap_or(text.len());
     let code = match text.starts_with(b"0x") {
         true => number_in(&text[..end])?,
-        false => crate::line::decimal(negative.unwrap_or(text))?.1,
+        false => crate::numbers::decimal(negative.unwrap_or(text))?.1,
     };
     let code = u32::try_from(code & 0xff).ok()?;
     // exit(-1) is exit(255)
@@ -343,8 +343,8 @@ const PID_CHANGED: &[u8] = b"<pid changed to ";
 /// The pid that a thread takes over which has called exec.
 pub(crate) fn changed_pid(text: &[u8]) -> Option<i32> {
     let at = find(text, 0, PID_CHANGED)? + PID_CHANGED.len();
-    let (rest, number) = crate::line::decimal(text.get(at..)?)?;
-    rest.ends_with(b" ...>").then(|| crate::line::id(number)).flatten()
+    let (rest, number) = crate::numbers::decimal(text.get(at..)?)?;
+    rest.ends_with(b" ...>").then(|| crate::numbers::id(number)).flatten()
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod kept;
 mod line;
 mod log;
 mod names;
+mod numbers;
 mod prmon;
 mod reading;
 mod remark;

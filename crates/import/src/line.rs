@@ -1,9 +1,8 @@
 //! The beginning of a line of strace: the task, the time, and what further options put before the call.
 
 use crate::body::Body;
+use crate::numbers::{after_comm, decimal, id};
 
-/// pids are smaller: PID_MAX_LIMIT of the kernel.
-const PID_MAX: u64 = 1 << 22;
 /// A time in seconds below this is a difference (`-r`): it would be in 1973.
 const UNIX_MIN_S: u64 = 100_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -101,20 +100,6 @@ fn pid(line: &[u8]) -> (Option<i32>, &[u8]) {
         return (Some(pid), rest);
     }
     (None, line)
-}
-
-/// `--decode-pids=comm` prints names after pids: `123<sh>`.
-pub(crate) fn after_comm(rest: &[u8]) -> &[u8] {
-    if !rest.starts_with(b"<") {
-        return rest;
-    }
-    let end = rest.iter().position(|byte| *byte == b'>');
-    end.and_then(|end| rest.get(end + 1..)).unwrap_or(rest)
-}
-
-/// A number as a pid.
-pub(crate) fn id(number: u64) -> Option<i32> {
-    i32::try_from(number).ok().filter(|pid| *pid > 0 && number <= PID_MAX)
 }
 
 /// `--secontext` prints the context of the task before the time: `[unconfined_t] `.
@@ -225,16 +210,6 @@ fn fraction_ns(text: &[u8]) -> Option<(&[u8], u8, u64)> {
     let (rest, number) = decimal(text)?;
     let scale = u32::try_from(9 - digits).ok()?;
     Some((rest, u8::try_from(digits).ok()?, number * 10_u64.pow(scale)))
-}
-
-/// The number at the start, and what follows.
-pub(crate) fn decimal(text: &[u8]) -> Option<(&[u8], u64)> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    if !(1..=18).contains(&digits) {
-        return None;
-    }
-    let (number, rest) = text.split_at(digits);
-    Some((rest, number.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'))))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 
 use crate::body::Body;
 use crate::call::{Parsed, Role};
@@ -13,7 +13,7 @@ use crate::style::{style_of, without_colours};
 use crate::text::Returned;
 
 /// The beginning of a log, in which the pid of its first task is sought, and how its lines begin.
-pub(crate) const BEGINNING: u64 = 1 << 20;
+const BEGINNING: u64 = 1 << 20;
 
 /// Opens a log. Called twice if there are several.
 pub type Open = Box<dyn FnMut() -> io::Result<Box<dyn Read>>>;
@@ -43,9 +43,27 @@ pub fn is_without_pids(beginning: &[u8]) -> bool {
     })
 }
 
+/// Begins to read a log.
+fn open(log: &mut Log, day_ns: u64) -> Result<Reading, ImportError> {
+    let fail = |source| ImportError::Read { name: log.name.clone(), source };
+    let mut file = (log.open)().map_err(fail)?;
+    let mut beginning = Vec::new();
+    let (anonymous, buffer_bytes) = match log.pid {
+        // There may be thousands of these.
+        Some(pid) => (pid, 1 << 13),
+        None => {
+            file.by_ref().take(BEGINNING).read_to_end(&mut beginning).map_err(fail)?;
+            (first_pid(&beginning), 1 << 18)
+        }
+    };
+    let rest = Box::new(BufReader::with_capacity(buffer_bytes, file));
+    let one = (anonymous, log.pid.is_some());
+    Ok(Reading::of(log.name.clone(), (beginning, rest), day_ns, one))
+}
+
 /// The pid of the task whose lines have none at the beginning of a log: strace prints pids only while
 /// it follows more than one. 0 if it does not show.
-pub(crate) fn first_pid(beginning: &[u8]) -> i32 {
+fn first_pid(beginning: &[u8]) -> i32 {
     let mut candidates: Vec<i32> = Vec::new();
     let mut born: Vec<i32> = Vec::new();
     let mut reading = Reading::of_beginning(beginning.to_vec());
@@ -88,7 +106,7 @@ pub(crate) fn read_all(
     take: &mut dyn FnMut(&Reading) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
     if let [log] = &mut logs[..] {
-        let mut reading = Reading::open(log, 0)?;
+        let mut reading = open(log, 0)?;
         while reading.advance()? {
             take(&reading)?;
         }
@@ -97,7 +115,7 @@ pub(crate) fn read_all(
     let mut waiting = in_order(logs)?;
     // Latest first.
     waiting.reverse();
-    let mut open: Vec<Option<Reading>> = Vec::new();
+    let mut opened: Vec<Option<Reading>> = Vec::new();
     let mut free: Vec<usize> = Vec::new();
     let mut heap = BinaryHeap::new();
     loop {
@@ -106,23 +124,23 @@ pub(crate) fn read_all(
             && heap.peek().is_none_or(|Reverse((next_ns, _))| moment_ns <= next_ns)
             && let Some((_, day_ns, mut log)) = waiting.pop()
         {
-            let mut reading = Reading::open(&mut log, day_ns)?;
+            let mut reading = open(&mut log, day_ns)?;
             if reading.advance()? {
                 let at = free.pop().unwrap_or_else(|| {
-                    open.push(None);
-                    open.len() - 1
+                    opened.push(None);
+                    opened.len() - 1
                 });
                 heap.push(Reverse((reading.moment_ns, at)));
-                open[at] = Some(reading);
+                opened[at] = Some(reading);
             }
         }
         let Some(Reverse((_, at))) = heap.pop() else { return Ok(()) };
-        let Some(reading) = open[at].as_mut() else { continue };
+        let Some(reading) = opened[at].as_mut() else { continue };
         take(reading)?;
         if reading.advance()? {
             heap.push(Reverse((reading.moment_ns, at)));
         } else {
-            open[at] = None;
+            opened[at] = None;
             free.push(at);
         }
     }

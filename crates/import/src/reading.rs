@@ -1,15 +1,15 @@
 //! Reading one log line by line: what strace wrote as lines, and what programs wrote between them. If strace writes to
 //! stderr, messages and output of programs may stand within a line as well as before it.
 
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, Cursor, Read};
 
 use proctrace_wire::Kind;
 
 use crate::body::Body;
 use crate::call::Role;
 use crate::error::ImportError;
-use crate::line::{DAY_NS, Line, Stamp, Style, decimal, id};
-use crate::log::{BEGINNING, Log, first_pid};
+use crate::line::{DAY_NS, Line, Stamp, Style};
+use crate::numbers::{decimal, id};
 use crate::remark;
 use crate::style::{style_of, without_colours};
 use crate::text::find;
@@ -70,29 +70,21 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) fn open(log: &mut Log, day_ns: u64) -> Result<Self, ImportError> {
-        let fail = |source| ImportError::Read { name: log.name.clone(), source };
-        let mut file = (log.open)().map_err(fail)?;
-        let mut beginning = Vec::new();
-        let (anonymous, buffer_bytes) = match log.pid {
-            // There may be thousands of these.
-            Some(pid) => (pid, 1 << 13),
-            None => {
-                file.by_ref().take(BEGINNING).read_to_end(&mut beginning).map_err(fail)?;
-                (first_pid(&beginning), 1 << 18)
-            }
-        };
+    /// A log by its beginning and what follows, with the task of lines without pid; `is_of_one` if it is that of all.
+    pub(crate) fn of(
+        name: String,
+        (beginning, rest): (Vec<u8>, Box<dyn BufRead>),
+        day_ns: u64,
+        (anonymous, is_of_one): (i32, bool),
+    ) -> Self {
         let style = style_of(&beginning);
-        let rest = BufReader::with_capacity(buffer_bytes, file);
         let reader = Box::new(Cursor::new(beginning).chain(rest));
-        let reading = Self::new(log.name.clone(), reader, style, day_ns);
-        Ok(Self { anonymous, is_of_one: log.pid.is_some(), ..reading })
+        Self { anonymous, is_of_one, ..Self::new(name, reader, style, day_ns) }
     }
 
     /// The beginning of a log by itself.
     pub(crate) fn of_beginning(beginning: Vec<u8>) -> Self {
-        let style = style_of(&beginning);
-        Self::new(String::new(), Box::new(Cursor::new(beginning)), style, 0)
+        Self::of(String::new(), (beginning, Box::new(io::empty())), 0, (0, false))
     }
 
     fn new(name: String, reader: Box<dyn BufRead>, style: Option<Style>, day_ns: u64) -> Self {
@@ -381,10 +373,7 @@ mod tests {
 
     /// The lines of a log: those of strace, and the others with the kind that is lost.
     fn read(text: &str) -> (Vec<String>, Vec<(u64, Option<Kind>)>) {
-        let text = text.to_owned();
-        let open = move || Ok(Box::new(Cursor::new(text.clone())) as Box<dyn Read>);
-        let mut log = Log { name: "x".to_owned(), pid: None, open: Box::new(open) };
-        let mut reading = Reading::open(&mut log, 0).unwrap();
+        let mut reading = Reading::of_beginning(text.as_bytes().to_vec());
         let (mut lines, mut others) = (Vec::new(), Vec::new());
         while reading.advance().unwrap() {
             let body = String::from_utf8_lossy(reading.line().body).into_owned();

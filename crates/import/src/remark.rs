@@ -1,7 +1,7 @@
 //! What strace writes besides calls, and what nothing follows from: messages, stack traces (`-k`), dumps of data
 //! (`-e read=…`), and the table of `-C`.
 
-use crate::line::{after_comm, decimal};
+use crate::numbers::{after_comm, decimal};
 use crate::syscalls::is_a_call;
 use crate::text::find;
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use crate::args::{Command, ImportArgs, ImportLog, TopArgs};
 #[cfg(feature = "analyse")]
 use crate::args::{
-    DEFAULT_TRACE, DiffArgs, Engine, ExportArgs, FleetArgs, GateAction, GateArgs, QueryArgs,
-    ReportArgs, RulesArgs, SeriesArgs, ShowArgs, SummarizeArgs,
+    DEFAULT_TRACE, DiffArgs, Engine, ExportArgs, FleetArgs, GateAction, GateArgs, LibsArgs,
+    QueryArgs, ReportArgs, RulesArgs, SeriesArgs, ShowArgs, SummarizeArgs,
 };
 
 /// What a command needs beyond what all do.
@@ -64,7 +64,7 @@ pub(super) fn of(command: &Command) -> Option<Needs> {
         #[cfg(feature = "analyse")]
         Command::Series(args) => series(args),
         #[cfg(feature = "analyse")]
-        Command::Libs(args) => return crate::libs::needs(args),
+        Command::Libs(args) => return libs(args),
         #[cfg(feature = "analyse")]
         Command::Advise(args) => {
             let more = args.cures.iter().chain(&args.against).cloned();
@@ -92,6 +92,22 @@ fn trace(path: &Path, rules: &RulesArgs) -> Needs {
 fn reading(paths: impl IntoIterator<Item = PathBuf>, rules: &RulesArgs) -> Needs {
     let rules = rules.rules.iter().map(PathBuf::from);
     Needs { reads: paths.into_iter().chain(rules).collect(), ..Needs::default() }
+}
+
+/// `libs` looks at files as the dynamic linker did, wherever that was, and asks this machine's.
+/// None for a trial, which runs a command.
+#[cfg(feature = "analyse")]
+fn libs(args: &LibsArgs) -> Option<Needs> {
+    if args.action.is_some() {
+        return None;
+    }
+    Some(Needs {
+        reads: vec![args.trace.clone()],
+        reads_all: true,
+        trees: args.farm.iter().cloned().collect(),
+        executes: crate::libs::path_of_linker().map(PathBuf::from).into_iter().collect(),
+        ..Needs::default()
+    })
 }
 
 #[cfg(feature = "analyse")]

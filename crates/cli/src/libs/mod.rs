@@ -6,7 +6,7 @@ mod shell;
 mod tables;
 
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
@@ -18,7 +18,6 @@ use proctrace_replay::MountTable;
 use proctrace_wire::Family;
 
 use crate::args::{LibsAction, LibsArgs};
-use crate::confine::Needs;
 use crate::{check, exit_code, print, rules};
 
 pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
@@ -104,22 +103,8 @@ fn raw(text: &[u8]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the command needs: it looks at files as the dynamic linker did, wherever that was, and asks this machine's.
-/// None for a trial, which runs a command.
-pub(crate) fn needs(args: &LibsArgs) -> Option<Needs> {
-    if args.action.is_some() {
-        return None;
-    }
-    Some(Needs {
-        reads: vec![args.trace.clone()],
-        reads_all: true,
-        trees: args.farm.iter().cloned().collect(),
-        executes: path_of_linker().map(PathBuf::from).into_iter().collect(),
-        ..Needs::default()
-    })
-}
-
-fn path_of_linker() -> Result<String> {
+/// The dynamic linker that this program was linked for.
+pub(crate) fn path_of_linker() -> Result<String> {
     let own = std::fs::File::open("/proc/self/exe").context("cannot read our own executable")?;
     let elf = Elf::read(own).context("cannot read our own executable")?;
     let path = elf.interpreter.context("proctrace is linked statically: which linker to ask?")?;
