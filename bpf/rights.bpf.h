@@ -121,7 +121,10 @@ STEP int has_mapping(__u64 address, __u32 id)
 	return false;
 }
 
-/* The kernel's id of 0 by this map; 0 if it has none. */
+/* INVALID_UID: the id of nobody. */
+#define NO_ID (~0U)
+
+/* The kernel's id of 0 by this map; 0 if it has none, and nobody's if that is not known. */
 STEP __u32 root_by(__u64 address)
 {
 	struct uid_gid_map *map = (void *)address;
@@ -129,7 +132,7 @@ STEP __u32 root_by(__u64 address)
 	int i;
 
 	if (len > RANGES_MAX)
-		return 0;
+		return NO_ID;
 	for (i = 0; i < RANGES_MAX; i++)
 		if (i < len && !BPF_CORE_READ(map, extent[i].first) &&
 		    BPF_CORE_READ(map, extent[i].count))

@@ -24,12 +24,13 @@ struct Target {
     most_bytes: u32,
 }
 
-const TARGETS: [Target; 8] = [
+const TARGETS: [Target; 9] = [
     Target { name: "trace-reader", most_bytes: 64 << 10 },
     Target { name: "record-decoder", most_bytes: 8 << 10 },
     Target { name: "replay", most_bytes: 32 << 10 },
     Target { name: "import", most_bytes: 16 << 10 },
     Target { name: "broker", most_bytes: 8 << 10 },
+    Target { name: "rights", most_bytes: 512 },
     Target { name: "rules", most_bytes: 8 << 10 },
     Target { name: "budget", most_bytes: 8 << 10 },
     Target { name: "escapes", most_bytes: 512 },

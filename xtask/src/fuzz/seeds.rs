@@ -17,7 +17,7 @@ pub(super) fn write(target: &str, corpus: &Path) -> Result<()> {
         "record-decoder" => blocks()?,
         "replay" => blocks()?.iter().map(|block| as_replayed(block)).collect(),
         "import" => logs()?,
-        "broker" => regressions("broker")?,
+        "broker" | "rights" => regressions(target)?,
         "rules" => texts("analysis/rules", "toml")?,
         "budget" => [texts("fixtures/gates", "toml")?, texts("fixtures/gates", "json")?].concat(),
         // A byte of 0xff and a number denote each known attack string.

@@ -1,0 +1,8 @@
+//! See the harness of the same name.
+
+#![no_main]
+
+#[path = "../harness/rights.rs"]
+mod harness;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| harness::run(data));
