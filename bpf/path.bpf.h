@@ -12,6 +12,19 @@
 #define PATH_COMPONENTS_MAX 48
 #define NAME_MAX 255
 
+/* What the kernel appends to the name of a file that has none any more: d_path() in fs/d_path.c. */
+#define GONE " (deleted)"
+#define GONE_BYTES (sizeof(GONE) - 1)
+
+/* Whether it does: for a file that was removed, and for one that never had a directory, as by memfd_create(2), whose
+ * dentry is its own parent and not the root of its mount (simple_dname()). */
+static __always_inline bool is_gone(struct dentry *dentry, struct vfsmount *mnt)
+{
+	if (BPF_CORE_READ(dentry, d_parent) == dentry)
+		return dentry != BPF_CORE_READ(mnt, mnt_root) && BPF_CORE_READ(dentry, d_name.len);
+	return !BPF_CORE_READ(dentry, d_hash.pprev);
+}
+
 static __always_inline struct mount *mount_of(struct vfsmount *mnt)
 {
 	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
@@ -32,6 +45,7 @@ STEP int walk_up(__u32 slot)
 	__u64 at, end;
 	__u32 len;
 	__u16 after;
+	bool alone;
 	long got;
 
 	if (!w)
@@ -51,10 +65,12 @@ STEP int walk_up(__u32 slot)
 		return STEP_ON;
 	}
 	parent = BPF_CORE_READ(dentry, d_parent);
-	if (parent == dentry || !parent)
+	at = w->walk_at;
+	/* the root of a file system; or a file of no directory, which is_gone() has marked */
+	alone = parent == dentry;
+	if ((alone && at != PT_PATH_MAX - GONE_BYTES) || !parent)
 		return STEP_DONE;
 	len = BPF_CORE_READ(dentry, d_name.len) & NAME_MAX;
-	at = w->walk_at;
 	if (at > PT_PATH_MAX || at < len + 1)
 		return STEP_FAILED;
 	name = BPF_CORE_READ(dentry, d_name.name);
@@ -75,7 +91,7 @@ STEP int walk_up(__u32 slot)
 	w->walk[at & (PT_PATH_MAX - 1)] = '/';
 	w->walk_at = at;
 	w->dentry = parent;
-	return STEP_ON;
+	return alone ? STEP_DONE : STEP_ON;
 }
 
 STEP int walk_to_root(__u32 slot)
@@ -95,6 +111,10 @@ static __always_inline void walk_path(const struct path *path, const struct path
 	w->root_dentry = BPF_CORE_READ(root, dentry);
 	w->root_mnt = BPF_CORE_READ(root, mnt);
 	w->walk_at = PT_PATH_MAX;
+	if (is_gone(w->dentry, w->mnt)) {
+		w->walk_at = PT_PATH_MAX - GONE_BYTES;
+		__builtin_memcpy(&w->walk[PT_PATH_MAX - GONE_BYTES], GONE, GONE_BYTES);
+	}
 	step = walk_to_root(slot);
 	if (step != STEP_DONE) {
 		*cut = true;

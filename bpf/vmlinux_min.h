@@ -79,7 +79,12 @@ struct inode {
 	__u32 i_generation;
 };
 
+struct hlist_bl_node {
+	struct hlist_bl_node *next, **pprev;
+};
+
 struct dentry {
+	struct hlist_bl_node d_hash;
 	struct dentry *d_parent;
 	struct qstr d_name;
 	struct inode *d_inode;

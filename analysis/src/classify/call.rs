@@ -34,7 +34,7 @@ pub(crate) struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// What this exec ran, given the names of interpreters.
-    pub(crate) fn of(exec: &Exec<'a>, interpreters: &HashSet<Vec<u8>>) -> Self {
+    pub(crate) fn of(exec: &'a Exec<'_>, interpreters: &HashSet<Vec<u8>>) -> Self {
         if exec.fixed.bits & EXEC_WITHHELD != 0 {
             return Self {
                 name: WITHHELD,
@@ -45,9 +45,7 @@ impl<'a> Call<'a> {
                 text: None,
             };
         }
-        // For an exec by descriptor (fexecve), the path carries no information.
-        let by_descriptor = exec.path.starts_with(b"/dev/fd/") || exec.path.is_empty();
-        let given = if by_descriptor { exec.exe } else { exec.path };
+        let given = exec.known_as();
         let called = base(given);
         if !exec.interp.is_empty() {
             // A script with #! is identified by its own name and location.

@@ -112,6 +112,28 @@ pub struct Exec<'a> {
     pub argv: &'a [u8],
 }
 
+impl Exec<'_> {
+    /// The path of the program by which people know it: as it was given, or that of the file where it was given by a
+    /// descriptor (fexecve(3)), whose number says nothing. A file without a name, as by memfd_create(2) or
+    /// open_tree(2), has the name that the kernel gave the task.
+    pub fn known_as(&self) -> &[u8] {
+        let by_descriptor = [&b"/dev/fd/"[..], b"/proc/self/fd/", b"/proc/thread-self/fd/"];
+        if !self.path.is_empty() && !by_descriptor.iter().any(|way| self.path.starts_with(way)) {
+            return self.path;
+        }
+        match self.exe.strip_suffix(GONE).unwrap_or(self.exe) {
+            b"" | b"/" => {
+                let comm = &self.fixed.comm;
+                &comm[..comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len())]
+            }
+            named => named,
+        }
+    }
+}
+
+/// What the kernel appends to the path of a file that has no name any more: d_path() in fs/d_path.c.
+const GONE: &[u8] = b" (deleted)";
+
 /// A decoded record. The fixed parts are copies, because blocks are not aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record<'a> {

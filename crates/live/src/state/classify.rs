@@ -28,9 +28,7 @@ impl Classify for ByFile {
         if exec.fixed.bits & EXEC_WITHHELD != 0 {
             return ProgramName { category: None, name: "(withheld)".to_owned() };
         }
-        // For an exec by descriptor (fexecve), the path says nothing.
-        let by_descriptor = exec.path.starts_with(b"/dev/fd/") || exec.path.is_empty();
-        let path = if by_descriptor { exec.exe } else { exec.path };
+        let path = exec.known_as();
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
         ProgramName { category: None, name: to_text(name).into_owned() }
     }
