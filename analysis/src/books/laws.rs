@@ -10,6 +10,7 @@ use crate::books::waits::Accounting;
 use crate::recording::Recording;
 use crate::recording::counts::Totals;
 use crate::recording::knowledge::law_needs;
+use crate::recording::process::Task;
 
 /// The kernel's CPU times are as exact as ours, except for the last time slices of tasks that were
 /// released early; these are accounted separately (`EXIT_RELEASED`). What remains is microseconds
@@ -80,10 +81,11 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
         0 => Ok(told as f64),
         _ => Err("live tasks have not reported their counts yet".to_owned()),
     };
-    let laws = vec![
+    let laws = [
         law("births", Ok((counts.attaches + counts.forks) as f64), (counts.exits + alive) as f64),
         law("parents", Ok(0.0), counts.orphans as f64),
         law("starts", Ok(0.0), counts.orphan_exits as f64),
+        law("clock", Ok(0.0), outside(recording) as f64),
         law("waits", Ok(0.0), accounting.overdrawn as f64),
         law("lookups", told(lookups_failed), counts.lookups_failed as f64),
         law("failed execs", told(execs_failed), counts.execs_failed as f64),
@@ -123,6 +125,7 @@ fn text_of(name: &str) -> (&'static str, &'static str) {
         "births" => ("every task that was created has exited or is still alive", "tasks"),
         "parents" => ("every exec and look-up belongs to a known task", "records"),
         "starts" => ("every exit has a matching start", "exits"),
+        "clock" => ("every task lived between the start and the end of the recording", "tasks"),
         "waits" => {
             ("no parent was credited with more CPU time than its children used", "processes")
         }
@@ -185,6 +188,24 @@ fn all_ended(recording: &Recording) -> Result<(), String> {
     }
 }
 
+/// The recorder reads its clock before the first and after the last record.
+const CLOCK_ROUNDING_NS: u64 = 1_000_000_000;
+
+/// Tasks that were created before the recording began or ended after its end. The recorder's clock and that of the
+/// records are not the same one then: in a time namespace, CLOCK_BOOTTIME differs (time_namespaces(7)).
+fn outside(recording: &Recording) -> usize {
+    let from_ns = recording.header.started_ns.saturating_sub(CLOCK_ROUNDING_NS);
+    let to_ns = recording
+        .trailer
+        .as_ref()
+        .map_or(u64::MAX, |trailer| trailer.ended_ns.saturating_add(CLOCK_ROUNDING_NS));
+    let is_outside = |task: &&Task| {
+        let began = task.before().is_none() && task.born_ns < from_ns;
+        began || task.ended_ns().is_some_and(|ended_ns| ended_ns > to_ns)
+    };
+    recording.tasks.iter().filter(is_outside).count()
+}
+
 /// Sum of CPU time over all tasks = what the kernel counted for the recording's own cgroup.
 fn cgroup_law(recording: &Recording, accounting: &Accounting) -> Option<Law> {
     let cgroup = recording.trailer.as_ref()?.cgroup.as_ref()?;
@@ -212,4 +233,26 @@ fn cpu_law(recording: &Recording, accounting: &Accounting) -> Law {
         }
     });
     within("cpu", expected, accounting.total_ns as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MS, S, Scene};
+
+    /// As by a recorder in a time namespace whose clock is ahead.
+    #[test]
+    fn clocks_that_differ_are_noticed() {
+        let broken = |ahead_ns: u64| {
+            let mut scene = Scene::new(1, 100 * MS);
+            scene.fork(MS, 1, 2).exit(100 * MS, 2, (MS, 0)).exit(S, 1, (MS, 0));
+            scene.header().started_ns += ahead_ns;
+            let recording = scene.load(None);
+            let health = health(&recording, &Accounting::of(&recording));
+            let law = health.laws.into_iter().find(|law| law.name == "clock").unwrap();
+            (law.is_broken(), law.found)
+        };
+        assert_eq!(broken(0), (false, Some(0.0)));
+        assert_eq!(broken(1000 * S), (true, Some(1.0)));
+    }
 }

@@ -5,6 +5,7 @@ use proctrace_trace::Ended;
 use crate::books::detached::is_detached;
 use crate::recording::Recording;
 use crate::recording::fast::{FastMap, counters};
+use crate::recording::process::Process;
 
 /// The CPU accounting of a recording.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -29,6 +30,8 @@ pub(crate) struct Accounting {
 
 /// The kernel scales a process's user and system time separately: tolerance per child.
 const ROUNDING_NS: u64 = 10_000;
+/// Subreapers further above are not asked.
+const ANCESTORS_MAX: usize = 1000;
 
 /// Children's totals that their parent should have collected.
 #[derive(Debug, Default, Clone, Copy)]
@@ -39,6 +42,76 @@ struct Due {
     children: u64,
     /// CPU time that the kernel may have left out, see `EXIT_RELEASED`.
     tail_ns: u64,
+}
+
+impl Due {
+    fn rounding_ns(&self) -> u64 {
+        self.children.saturating_mul(ROUNDING_NS)
+    }
+}
+
+/// CPU time of the children that a process waited for; None while it is alive.
+fn waited_while_recorded(process: &Process) -> Option<u64> {
+    Some(process.waited_ns()?.saturating_sub(process.waits().waited_before_ns))
+}
+
+/// What others have waited for: a child that has ended, and for which its parent does not wait before it ends, goes to
+/// the next subreaper above, or to init (forget_original_parent() in kernel/exit.c). That is seen by nothing but its
+/// CPU time, in what the subreaper waited for.
+#[derive(Debug, Default)]
+struct Inherited {
+    /// For processes that did not wait: the CPU time for which somebody above them did.
+    from: FastMap<usize, u64>,
+    /// Processes that waited for more than there was.
+    overdrawn: u64,
+}
+
+impl Inherited {
+    /// `due_of` gives what a process would have collected from its own children; None if it may have others.
+    fn of(recording: &Recording, due_of: impl Fn(usize) -> Option<Due>) -> Self {
+        let processes = &recording.processes;
+        let mut excess = FastMap::default();
+        for (at, process) in processes.iter().enumerate() {
+            // One that was running before, or came from another cgroup, may have children that are not recorded:
+            // they were dead, and not yet waited for, or are in other cgroups.
+            let was_there = || process.tasks().any(|task| recording.tasks[task].before().is_some());
+            if let (Some(waited_ns), Some(due)) = (waited_while_recorded(process), due_of(at))
+                && waited_ns > due.ns.saturating_add(due.rounding_ns())
+                && !was_there()
+            {
+                excess.insert(at, (waited_ns - due.ns, due.rounding_ns()));
+            }
+        }
+        let mut inherited = Self::default();
+        if excess.is_empty() {
+            return inherited;
+        }
+        for (at, process) in processes.iter().enumerate() {
+            let (Some(waited_ns), Some(due)) = (waited_while_recorded(process), due_of(at)) else {
+                continue;
+            };
+            let mut missing_ns = due.ns.saturating_sub(waited_ns);
+            let mut above = process.reaper();
+            // A damaged trace may contain a circle.
+            for _ in 0..ANCESTORS_MAX {
+                let Some(ancestor) = above.filter(|_| missing_ns > 0) else { break };
+                if let Some((left_ns, _)) = excess.get_mut(&ancestor) {
+                    let taken_ns = missing_ns.min(*left_ns);
+                    *left_ns -= taken_ns;
+                    missing_ns -= taken_ns;
+                    *inherited.from.entry(at).or_default() += taken_ns;
+                }
+                above = processes[ancestor].reaper();
+            }
+        }
+        inherited.overdrawn =
+            excess.values().filter(|(left_ns, rounding_ns)| left_ns > rounding_ns).count() as u64;
+        inherited
+    }
+
+    fn from(&self, at: usize) -> u64 {
+        self.from.get(&at).copied().unwrap_or(0)
+    }
 }
 
 impl Accounting {
@@ -95,21 +168,17 @@ impl Accounting {
             .filter_map(|process| process.parent())
             .collect();
         with_unended.sort_unstable();
+        let inherited = Inherited::of(recording, |at| {
+            let due = due[due_of[at] as usize];
+            (with_unended.binary_search(&at).is_err()).then_some(due)
+        });
+        books.overdrawn = inherited.overdrawn;
         for (at, (process, due_at)) in processes.iter().zip(due_of).enumerate() {
             let due = due[due_at as usize];
             // For a process that is still alive, the children it waited for are not known yet.
-            let Some(waited_ns) = process.waited_ns() else { continue };
-            let waited_ns = waited_ns.saturating_sub(process.waits().waited_before_ns);
-            let rounding_ns = due.children.saturating_mul(ROUNDING_NS);
-            // One that was running before, or came from another cgroup, may have children that are not recorded:
-            // they were dead, and not yet waited for, or are in other cgroups.
-            let was_there = process.tasks().any(|task| recording.tasks[task].before().is_some());
-            let is_known = !was_there && with_unended.binary_search(&at).is_err();
-            if is_known && waited_ns > due.ns.saturating_add(rounding_ns) {
-                books.overdrawn += 1;
-            }
-            let missing_ns = due.ns.saturating_sub(waited_ns);
-            if missing_ns > rounding_ns.saturating_add(due.tail_ns) {
+            let Some(waited_ns) = waited_while_recorded(process) else { continue };
+            let missing_ns = due.ns.saturating_sub(waited_ns).saturating_sub(inherited.from(at));
+            if missing_ns > due.rounding_ns().saturating_add(due.tail_ns) {
                 let missing_ns = missing_ns.min(due.recorded_ns);
                 books.unwaited_ns = books.unwaited_ns.saturating_add(missing_ns);
                 books.negligent.push((at, missing_ns));
@@ -187,6 +256,29 @@ mod tests {
         });
         let books = Accounting::of(&scene.load(None));
         assert_eq!((books.detached, books.detached_ns, books.unwaited_ns), (1, 3 * MS, 3 * MS));
+    }
+
+    /// A child has ended when its parent is killed, which has not waited for it: the subreaper above does.
+    #[test]
+    fn what_a_subreaper_waits_for_is_neither_missing_nor_too_much() {
+        let scene = |waited_ns: u64| {
+            let mut scene = Scene::new(1, 100 * MS);
+            scene.fork(0, 1, 2).fork(MS, 2, 3).fork(2 * MS, 3, 4);
+            scene.exit(10 * MS, 4, (40 * MS, 0)).exit(20 * MS, 3, (3 * MS, 0)).exit(
+                30 * MS,
+                2,
+                (2 * MS, 0),
+            );
+            scene.exit_with(S, 1, (MS, 0), |exit| exit.waited_utime_ns = waited_ns);
+            Accounting::of(&scene.load(None))
+        };
+        let all = scene(45 * MS);
+        assert_eq!((all.overdrawn, all.unwaited_ns, all.negligent), (0, 0, Vec::new()));
+        // Of nobody: init has waited for it, outside.
+        let lost = scene(2 * MS);
+        assert_eq!((lost.overdrawn, lost.unwaited_ns), (0, 43 * MS));
+        let too_much = scene(46 * MS);
+        assert_eq!((too_much.overdrawn, too_much.unwaited_ns), (1, 0));
     }
 
     #[test]
