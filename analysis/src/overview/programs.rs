@@ -51,7 +51,9 @@ fn category(recording: &Recording, row: ProgramSum) -> Category {
         system_low_percent: interval.map(|interval| interval.0),
         system_high_percent: interval.map(|interval| interval.1),
         ticks: divided.then_some(certain.ticks),
-        lookups_failed: knows.some(&Quantity::LOOKUPS, sum.failed_lookups).filter(|_| ran),
+        lookups_failed: knows
+            .some(&Quantity::LOOKUPS, sum.failed_lookups)
+            .filter(|_| ran && (sum.failed_lookups > 0 || sum.lookups_unseen < sum.processes)),
         median_life_ns: row.life_median_ns,
         maxrss_bytes: row.peak_rss_bytes.filter(|_| knows.all(&[PeakRss])),
         main_spawner: row

@@ -65,6 +65,9 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
     let interval = certain.interval_percent.filter(|_| knows.all(&SPLIT));
     let counts = &recording.counts;
     let in_vain = counts.in_vain();
+    // 0 of none that were seen is no count.
+    let sees = counts.lookups_failed > 0 || recording.blind.compat.len() < processes.len();
+    let lookups = |count| knows.some(&Quantity::LOOKUPS, count).filter(|_| sees);
     Summary {
         cpu_ns: knows.sum(&CPU, accounting.total_ns),
         user_ns: knows.sum(&SPLIT, cpu.user_ns),
@@ -91,10 +94,9 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
             .peak_running
             .filter(|running| *running > 0 && knows.all(&[Samples])),
         median_life_ns: None,
-        lookups_failed: knows
-            .some(&Quantity::LOOKUPS, counts.lookups_failed.saturating_sub(counts.marks)),
+        lookups_failed: lookups(counts.lookups_failed.saturating_sub(counts.marks)),
         lookups_of_no_link: knows.some(&[LookupsReadlink], counts.not_links),
-        lookups_in_vain: knows.some(&Quantity::LOOKUPS, in_vain),
+        lookups_in_vain: lookups(in_vain),
         lookups_failed_by_family: Family::ALL
             .into_iter()
             .zip(counts.by_family)

@@ -11,7 +11,7 @@ use crate::recording::Recording;
 use crate::recording::split::{Divided, Ticks};
 
 /// The summed columns, whatever they are grouped by.
-const SUMMED: [&str; 10] = [
+const SUMMED: [&str; 11] = [
     "processes",
     "there_before",
     "forked",
@@ -22,6 +22,7 @@ const SUMMED: [&str; 10] = [
     "user_ticks_ns",
     "system_ticks_ns",
     "failed_lookups",
+    "lookups_unseen",
 ];
 
 /// The sums of one group of processes.
@@ -41,6 +42,8 @@ pub(crate) struct Sum {
     pub(crate) execs: u64,
     pub(crate) used: Divided,
     pub(crate) failed_lookups: u64,
+    /// Processes whose look-ups are not seen.
+    pub(crate) lookups_unseen: u64,
 }
 
 impl Sum {
@@ -207,6 +210,7 @@ fn programs(
         sum("user_ticks_ns"),
         sum("system_ticks_ns"),
         sum("failed_lookups"),
+        sum("lookups_unseen"),
         col("peak_rss_bytes").max(),
     ]);
     let main_spawners = edges()
@@ -250,6 +254,7 @@ struct GroupSum {
     threads: u64,
     used: Divided,
     failed_lookups: u64,
+    lookups_unseen: u64,
     peak_rss_bytes: Option<u64>,
 }
 
@@ -260,7 +265,7 @@ fn of_groups(recording: &Recording, groups: &Groups) -> Vec<GroupSum> {
     let (processes, count) = (&recording.processes, recording.processes.len());
     for from in (0..count).step_by(PASS_PROCESSES) {
         let range = from..count.min(from + PASS_PROCESSES);
-        let failed_lookups = recording.misses.by_process(range.clone());
+        let failed_lookups = recording.failed_lookups_of(range.clone());
         let of_process = &groups.of_process[range.clone()];
         let rows = processes[range].iter().zip(of_process).zip(failed_lookups);
         for ((process, group), failed_lookups) in rows {
@@ -270,7 +275,8 @@ fn of_groups(recording: &Recording, groups: &Groups) -> Vec<GroupSum> {
             sum.there_before += u64::from(process.was_there());
             sum.threads = sum.threads.saturating_add(threads);
             sum.used.add(&recording.divided_of(process));
-            sum.failed_lookups = sum.failed_lookups.saturating_add(failed_lookups);
+            sum.failed_lookups = sum.failed_lookups.saturating_add(failed_lookups.unwrap_or(0));
+            sum.lookups_unseen += u64::from(failed_lookups.is_none());
             sum.peak_rss_bytes = sum.peak_rss_bytes.max(recording.known_peak_rss_bytes(process));
         }
     }
@@ -295,6 +301,7 @@ fn frame(groups: &Groups, sums: &[GroupSum], lives: &Medians) -> Result<DataFram
         "user_ticks_ns" => sum(|sum| sum.used.ticks.user_ns),
         "system_ticks_ns" => sum(|sum| sum.used.ticks.system_ns),
         "failed_lookups" => sum(|sum| sum.failed_lookups),
+        "lookups_unseen" => sum(|sum| sum.lookups_unseen),
         "peak_rss_bytes" => sums.iter().map(|sum| sum.peak_rss_bytes).collect::<Vec<_>>(),
     )?)
 }
@@ -353,6 +360,7 @@ fn sums(table: &DataFrame, labels: &[&str]) -> Result<Vec<Sum>, AnalysisError> {
     let there_before = counts(table, "there_before")?;
     let (threads, execs) = (counts(table, "threads")?, counts(table, "execs")?);
     let (used, failed_lookups) = (divided(table)?, counts(table, "failed_lookups")?);
+    let lookups_unseen = counts(table, "lookups_unseen")?;
     let text = |row: usize, label: &StringChunked| label.get(row).unwrap_or_default().to_owned();
     Ok((0..table.height())
         .map(|row| Sum {
@@ -364,6 +372,7 @@ fn sums(table: &DataFrame, labels: &[&str]) -> Result<Vec<Sum>, AnalysisError> {
             execs: execs[row],
             used: used[row],
             failed_lookups: failed_lookups[row],
+            lookups_unseen: lookups_unseen[row],
         })
         .collect())
 }

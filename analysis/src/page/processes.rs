@@ -48,7 +48,7 @@ pub(super) fn processes(
         known(recording, &[Quantity::Execs], "execs", || rows.iter().map(|p| Some(p.execs.into()))),
         PackedColumn::of("misses", list_of.iter().copied()),
         known(recording, &Quantity::LOOKUPS, "failed_lookups", || {
-            recording.misses.by_process(0..rows.len()).into_iter().map(Some)
+            recording.failed_lookups_of(0..rows.len())
         }),
     ];
     cost(recording, &mut table);

@@ -18,6 +18,8 @@ pub(crate) mod tracks;
 pub(crate) mod usage;
 pub(crate) mod waits;
 
+use std::ops::Range;
+
 use proctrace_replay::{CpuTime, scale};
 use proctrace_trace::{Damage, Header, Knowledge, Quantity, Trailer};
 
@@ -181,6 +183,17 @@ impl Recording {
     pub(crate) fn known_peak_rss_bytes(&self, process: &Process) -> Option<u64> {
         let peak_bytes = self.peak_rss_bytes(process);
         (process.status().is_some() || peak_bytes > 0).then_some(peak_bytes)
+    }
+
+    /// Failed look-ups of these processes; none of those whose look-ups are not seen: 32-bit programs make other system
+    /// calls, which no hook records.
+    pub(crate) fn failed_lookups_of(&self, range: Range<usize>) -> Vec<Option<u64>> {
+        let counts = self.misses.by_process(range.clone());
+        let unseen = &self.blind.compat;
+        // What it ran before may be of 64 bits, and was seen.
+        let known =
+            |(at, count): (usize, u64)| (count > 0 || !unseen.contains(&at)).then_some(count);
+        range.zip(counts).map(known).collect()
     }
 
     /// The sum over its tasks of what they count and tell at their end; `None` if one has not ended.

@@ -150,7 +150,7 @@ pub const TABLES: &[TableSchema] = &[
                 "failed_lookups",
                 I64,
                 "Recorded failed look-ups, excluding readlink of existing paths that are not \
-                 links; null if a family of calls is not known.",
+                 links; null if a family of calls is not known, and for 32-bit programs.",
             ),
         ],
     },

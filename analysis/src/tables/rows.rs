@@ -91,7 +91,7 @@ pub(crate) fn processes(
     lives_of_processes(&mut frame, recording, rows);
     cost_of_processes(&mut frame, recording, rows);
     frame.known("failed_lookups", recording.knows.all(&Quantity::LOOKUPS), || {
-        recording.misses.by_process(range)
+        recording.failed_lookups_of(range)
     });
     frame.finish()
 }

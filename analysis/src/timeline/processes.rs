@@ -15,9 +15,9 @@ pub(super) fn processes<E>(
     take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let failed = recording.knows.all(&Quantity::LOOKUPS);
-    let failed = failed.then(|| recording.misses.by_process(0..recording.processes.len()));
+    let failed = failed.then(|| recording.failed_lookups_of(0..recording.processes.len()));
     for (at, process) in recording.processes.iter().enumerate() {
-        let failed_lookups = failed.as_ref().and_then(|failed| failed.get(at).copied());
+        let failed_lookups = failed.as_ref().and_then(|failed| failed.get(at).copied().flatten());
         take(TimelineItem::Process(TimelineProcess {
             failed_lookups,
             ..item(recording, at, process)
