@@ -457,6 +457,7 @@ struct pt_tick {
 
 enum pt_blind_spot {
 	PT_BLIND_IO_URING = 1,	/* created an io_uring: opens through it are not traced */
+	PT_BLIND_TRACER = 2,	/* was refused to trace a task that --backend ptrace traces */
 };
 
 struct pt_blind {

@@ -38,6 +38,8 @@ pub(crate) const EVERYTHING: &[Tool] = &[
     BUILD[3],
     Tool { there: || exists("bpftool"), debian: "bpftool", rhel: "bpftool" },
     Tool { there: || exists("strace"), debian: "strace", rhel: "strace" },
+    // a debugger below the recorder
+    Tool { there: || exists("gdb"), debian: "gdb", rhel: "gdb" },
     // for tests of the model of musl's dynamic linker
     Tool { there: || exists("musl-gcc"), debian: "musl-tools", rhel: "musl-gcc" },
     Tool { there: || exists("patchelf"), debian: "patchelf", rhel: "patchelf" },

@@ -30,6 +30,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("proctrace", "planted"),
     ("proctrace", "rights"),
     ("proctrace", "rights_races"),
+    ("proctrace", "unharmed"),
     ("proctrace", "withheld"),
     ("proctrace-outputs", "planted"),
     // a Python package index

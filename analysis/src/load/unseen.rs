@@ -10,6 +10,7 @@ use proctrace_wire::layout::{EXEC_COMPAT, EXEC_WITHHELD, EXIT_WITHHELD};
 pub(crate) struct Blindness {
     pub(crate) compat: BTreeSet<usize>,
     pub(crate) io_uring: BTreeSet<usize>,
+    pub(crate) refused_tracer: BTreeSet<usize>,
     pub(crate) systemd_run: BTreeSet<usize>,
     pub(crate) withheld: BTreeSet<usize>,
 }
@@ -34,9 +35,11 @@ impl Blindness {
     }
 
     pub(crate) fn note(&mut self, process: usize, what: u32) {
-        if BlindSpot::from_number(what) == Some(BlindSpot::IoUring) {
-            self.io_uring.insert(process);
-        }
+        match BlindSpot::from_number(what) {
+            Some(BlindSpot::IoUring) => self.io_uring.insert(process),
+            Some(BlindSpot::RefusedTracer) => self.refused_tracer.insert(process),
+            None => false,
+        };
     }
 }
 

@@ -27,6 +27,11 @@ pub(crate) fn spots(recording: &Recording) -> Vec<BlindSpot> {
     add("compat", &blind.compat, "failed look-ups of 32-bit programs are not recorded");
     add("io_uring", &blind.io_uring, "files opened through io_uring are not recorded");
     add(
+        "refused_tracer",
+        &blind.refused_tracer,
+        "their calls of ptrace(2) failed because the recorder traced the processes itself (--backend ptrace)",
+    );
+    add(
         "systemd_run",
         &blind.systemd_run,
         "processes started by systemd-run run outside the tree and are not recorded",

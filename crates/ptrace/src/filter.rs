@@ -18,7 +18,7 @@ const ARCHITECTURE: u32 = 4;
 const FIRST_ARGUMENT: u32 = 16;
 
 /// A filter that stops a task at the calls in `calls`, and where it changes its name or creates an
-/// io_uring, through which files are opened unseen. Everything else is allowed, as are the calls of
+/// io_uring, through which files are opened unseen, or wants to trace. Everything else is allowed, as are the calls of
 /// 32-bit programs, whose numbers have other meanings.
 ///
 /// It also stops where a task may be created with CLONE_UNTRACED: such a child would have the filter but no
@@ -35,7 +35,7 @@ pub(crate) fn filter(calls: Misses) -> Vec<sock_filter> {
         instruction(LOAD_WORD, NUMBER, 0, 0),
     ];
     let wanted = LOOKUPS.iter().filter(|(_, call)| calls.contains(*call)).map(|(nr, _)| *nr);
-    for number in wanted.chain([libc::SYS_io_uring_setup, libc::SYS_clone3]) {
+    for number in wanted.chain([libc::SYS_io_uring_setup, libc::SYS_ptrace, libc::SYS_clone3]) {
         // A return for each, because a jump to a common one would have to be computed.
         filter.push(instruction(JUMP_IF_EQUAL, number as u32, 0, 1));
         filter.push(stop);
@@ -88,6 +88,7 @@ mod tests {
         assert_eq!(call(libc::SYS_statx, 0), allow);
         assert_eq!(call(libc::SYS_getpid, 0), allow);
         assert_eq!(call(libc::SYS_io_uring_setup, 0), stop);
+        assert_eq!(call(libc::SYS_ptrace, 0), stop);
         assert_eq!(call(libc::SYS_prctl, libc::PR_SET_NAME as u32), stop);
         assert_eq!(call(libc::SYS_prctl, libc::PR_GET_NAME as u32), allow);
         assert_eq!(call(libc::SYS_clone, libc::SIGCHLD as u32), allow);

@@ -37,6 +37,8 @@ pub(crate) struct Board {
     pub(crate) ended: AtomicU64,
     /// Lost records by kind.
     lost: [AtomicU64; Kind::ALL.len() + 1],
+    /// Calls of ptrace(2) that failed because the tracer traces the tasks.
+    pub(crate) refused: AtomicU64,
     /// Not 0 once the recorder needs no more records.
     pub(crate) stop: AtomicU32,
     /// Not 0 once no more records will be written.

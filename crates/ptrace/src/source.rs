@@ -227,6 +227,16 @@ impl Source for Traced {
         Ok(losses.map(|(kind, count)| LossCount { kind, reason, cpu: None, count }).collect())
     }
 
+    fn restraints(&self) -> Vec<String> {
+        let refused = self.shared.board().refused.load(Ordering::Relaxed);
+        let times = if refused == 1 { "once" } else { "several times" };
+        let says = format!(
+            "the command's own use of ptrace(2), as by a debugger, was refused {times}: a process has one tracer, which \
+             was this recorder; record as root or through a broker, or without the debugger"
+        );
+        (refused > 0).then_some(says).into_iter().collect()
+    }
+
     fn detach(&mut self) -> Result<Vec<Program>, SourceError> {
         self.stop();
         Ok(Vec::new())

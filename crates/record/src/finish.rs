@@ -46,6 +46,8 @@ pub struct Finished {
     pub helper_cpu_ns: (u64, u64),
     /// Waits of tasks for the recorder.
     pub held_up: Option<HeldUp>,
+    /// What the source has kept the command from doing, a sentence each.
+    pub restraints: Vec<String>,
     /// The error after which records were no longer stored, if any.
     pub sink_error: Option<io::Error>,
 }
@@ -118,6 +120,7 @@ impl Session<'_> {
             cgroup,
             helper_cpu_ns,
             held_up,
+            restraints: self.source.restraints(),
             sink_error: self.intake.error,
         })
     }

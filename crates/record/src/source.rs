@@ -117,6 +117,11 @@ pub trait Source {
     /// When they cannot be read.
     fn losses(&mut self) -> Result<Vec<LossCount>, SourceError>;
 
+    /// What the source has kept the command from doing, a sentence each; nothing if it changes nothing.
+    fn restraints(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// How long tasks have waited because buffers were nearly full; none if none has.
     fn held_up(&mut self) -> Option<HeldUp> {
         None

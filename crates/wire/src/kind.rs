@@ -128,6 +128,16 @@ impl Kind {
         }
     }
 
+    /// Says of a kind, by its name, what else is missing where its records were lost; empty where nothing is. A task
+    /// whose birth is not known is not followed, and neither is what it starts.
+    pub fn missing_with(name: &str) -> &'static str {
+        if [Self::Fork.name(), Self::Attach.name()].contains(&name) {
+            ", and all descendants"
+        } else {
+            ""
+        }
+    }
+
     /// The name used in `dump` and in reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -206,18 +216,22 @@ impl LossReason {
 pub enum BlindSpot {
     /// The task created an io_uring: opens through it involve no system call.
     IoUring = 1,
+    /// The task was refused to trace another one, or to be traced, because the recorder does that by ptrace(2): a
+    /// debugger does not work then.
+    RefusedTracer = 2,
 }
 
 impl BlindSpot {
     /// The blind spot with this number, if this version knows it.
     pub fn from_number(number: u32) -> Option<Self> {
-        (number == 1).then_some(Self::IoUring)
+        [Self::IoUring, Self::RefusedTracer].into_iter().find(|spot| *spot as u32 == number)
     }
 
     /// The name used in `dump` and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::IoUring => "io_uring",
+            Self::RefusedTracer => "refused_tracer",
         }
     }
 }

@@ -3,8 +3,8 @@
 use proctrace_record::Finished;
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::{self as trace, LossCount};
-use proctrace_wire::LossReason;
 use proctrace_wire::escape::to_text;
+use proctrace_wire::{Kind, LossReason};
 
 use crate::args::RecordArgs;
 use crate::output::Written;
@@ -40,6 +40,8 @@ pub(super) fn tell(
             time(held_up.total_ns),
         ));
     }
+    // A job that went wrong by being recorded is told from one that would have gone wrong anyway.
+    finished.restraints.iter().for_each(|restraint| say::note(restraint));
     for loss in totals(&finished.losses) {
         say::note(&loss);
     }
@@ -71,8 +73,9 @@ pub(crate) fn totals(losses: &[LossCount]) -> Vec<String> {
         .into_iter()
         .map(|((kind, reason), number)| {
             format!(
-                "lost {} of kind {kind} ({})",
+                "lost {} of kind {kind}{} ({})",
                 counted(number, "record", "records"),
+                Kind::missing_with(kind.name()),
                 reason.name()
             )
         })

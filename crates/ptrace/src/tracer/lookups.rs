@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::Ordering;
 
 use proctrace_wire::layout::{
     Again, Blind, MISS_PATH_CUT, MISS_PATH_FAULT, MissFixed, NAMED_SLOTS, Named, Rename,
@@ -118,7 +119,9 @@ impl Tracer<'_> {
             return;
         }
         let Some(call) = registers.lookup() else {
-            if result >= 0 {
+            if registers.number() == libc::SYS_ptrace {
+                self.returns_from_ptrace(tid, &registers);
+            } else if result >= 0 {
                 self.returns_from_other(tid, &registers);
             }
             return;
@@ -217,21 +220,46 @@ impl Tracer<'_> {
         self.tell_named(&miss, path, Kind::OpenedAgain);
     }
 
+    /// A task wanted to be traced, or to trace another one: a task has one tracer only, ptrace(2).
+    fn returns_from_ptrace(&mut self, tid: Tid, registers: &Registers) {
+        let Some(task) = self.tasks.get(&tid) else { return };
+        let request =
+            if FIRST_ARGUMENT_IS_LOST { task.first_argument } else { registers.argument(0) };
+        let wants = match u32::try_from(request) {
+            Ok(libc::PTRACE_TRACEME) => true,
+            Ok(libc::PTRACE_ATTACH | libc::PTRACE_SEIZE) => Tid::try_from(registers.argument(1))
+                .is_ok_and(|other| self.tasks.contains_key(&other)),
+            _ => false,
+        };
+        if wants && registers.result() == -i64::from(libc::EPERM) {
+            self.shared.board().refused.fetch_add(1, Ordering::Relaxed);
+            self.tell_blind(tid, BlindSpot::RefusedTracer);
+        }
+    }
+
+    fn tell_blind(&mut self, tid: Tid, what: BlindSpot) {
+        let now = self.now();
+        let Some(task) = self.tasks.get(&tid) else { return };
+        let blind = Blind {
+            head: head(Kind::Blind, task.serial, now),
+            process: task.process,
+            tgid: task.tgid,
+            tid,
+            what: what as u32,
+        };
+        assemble(&mut self.record, &blind, &[]);
+        self.write(Stream::Lifecycle);
+    }
+
     /// A task has changed its name, or created an io_uring.
     fn returns_from_other(&mut self, tid: Tid, registers: &Registers) {
+        if registers.number() == libc::SYS_io_uring_setup {
+            return self.tell_blind(tid, BlindSpot::IoUring);
+        }
         let now = self.now();
         let Some(task) = self.tasks.get_mut(&tid) else { return };
         let (serial, process, tgid) = (task.serial, task.process, task.tgid);
-        if registers.number() == libc::SYS_io_uring_setup {
-            let blind = Blind {
-                head: head(Kind::Blind, serial, now),
-                process,
-                tgid,
-                tid,
-                what: BlindSpot::IoUring as u32,
-            };
-            assemble(&mut self.record, &blind, &[]);
-        } else if registers.number() == libc::SYS_prctl {
+        if registers.number() == libc::SYS_prctl {
             let mut name = [0; 16];
             let len = sys::read_string(tid, registers.argument(1), &mut name).unwrap_or(0);
             task.comm = comm_of(&name[..len]);
