@@ -87,8 +87,7 @@ fn case(bytes: &mut Bytes<'_>) -> Case {
     }
     for at in 1..NAMESPACES {
         let (parent, owner) = (bytes.below(at) as u32, bytes.id());
-        case.namespaces[at] =
-            Namespace { parent, owner, users: bytes.map(), groups: bytes.map() };
+        case.namespaces[at] = Namespace { parent, owner, users: bytes.map(), groups: bytes.map() };
     }
     case
 }

@@ -7,6 +7,7 @@ use proctrace_findings::{
     Unknown,
 };
 use proctrace_trace::Quantity;
+use proctrace_wire::Kind;
 
 use crate::analysis::Analysis;
 use crate::classify::labels::class_name;
@@ -285,7 +286,10 @@ fn doubts(health: &Health) -> Vec<String> {
         let losses: Vec<String> = health
             .losses
             .iter()
-            .map(|loss| format!("{} of {} ({})", loss.count, loss.kind, loss.reason))
+            .map(|loss| {
+                let with = Kind::missing_with(&loss.kind);
+                format!("{} of {}{with} ({})", loss.count, loss.kind, loss.reason)
+            })
             .collect();
         doubts.push(format!("{} records were lost: {}", health.lost, losses.join(", ")));
     }

@@ -2,6 +2,7 @@
 //! be seen.
 
 use proctrace_findings::{BlindSpot, Health, Knowledge, Known, Table, Unit, Values, figure};
+use proctrace_wire::Kind;
 
 use crate::analysis::Analysis;
 use crate::error::AnalysisError;
@@ -82,6 +83,10 @@ fn losses(health: &Health) -> Table {
         .text("kind", "kind", of().map(|loss| &*loss.kind))
         .text("reason", "reason", of().map(|loss| &*loss.reason))
         .whole("records", "records", Unit::Count, of().map(|loss| loss.count));
+    for loss in of().filter(|loss| !Kind::missing_with(&loss.kind).is_empty()) {
+        let (kind, with) = (&loss.kind, Kind::missing_with(&loss.kind));
+        table = table.note(format!("Missing: the tasks of kind {kind}{with}."));
+    }
     for damage in &health.damage {
         table = table.note(format!("Damaged: {damage}."));
     }

@@ -8,6 +8,7 @@ use proctrace_analysis::{Recording, Rules, health};
 use proctrace_findings::Health;
 use proctrace_report::escape::terminal;
 use proctrace_report::number::counted;
+use proctrace_wire::Kind;
 
 use crate::args::CheckArgs;
 use crate::{exit_code, print, rules, say};
@@ -50,7 +51,8 @@ fn lines(health: &Health) -> Vec<String> {
         format!("{} {} lost", verdict(health.lost == 0), counted(health.lost, "record", "records")),
     ];
     for loss in &health.losses {
-        lines.push(format!("      {} of kind {} ({})", loss.count, loss.kind, loss.reason));
+        let with = Kind::missing_with(&loss.kind);
+        lines.push(format!("      {} of kind {}{with} ({})", loss.count, loss.kind, loss.reason));
     }
     if health.damage.is_empty() {
         lines.push(format!("{} no damage", verdict(true)));

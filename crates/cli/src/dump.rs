@@ -109,10 +109,11 @@ fn warn(summary: &Summary, recording_now: bool) {
     if summary.decoded.undecodable > 0 {
         say::note(&format!("{} records could not be decoded", summary.decoded.undecodable));
     }
-    let losses = summary.trailer.iter().flat_map(|trailer| &trailer.losses);
-    let lost: u64 = losses.map(|loss| loss.count).sum();
+    let losses = || summary.trailer.iter().flat_map(|trailer| &trailer.losses);
+    let lost: u64 = losses().map(|loss| loss.count).sum();
     if lost > 0 {
-        say::note(&format!("{lost} records were lost during the recording"));
+        let with = losses().map(|loss| Kind::missing_with(loss.kind.name())).max().unwrap_or("");
+        say::note(&format!("{lost} records were lost during the recording{with}"));
     }
 }
 

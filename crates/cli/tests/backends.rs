@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use common::records::exits;
 use common::stage::{Broker, Stage, USER};
-use common::{Events, Recorded, header, text, u64_of};
+use common::{Events, Recorded, Recorder, header, text, u64_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proctrace_wire::layout::Exit;
@@ -234,6 +234,14 @@ fn tasks_that_are_killed_while_they_are_born_are_all_accounted_for() {
         let events = complete(&recorded, 0);
         let killed = events.kind("exit").filter(|exit| exit["signal"] == 9);
         assert!(killed.filter(|exit| exit["process"] == true).count() >= 300);
+    }
+}
+
+/// A process that is killed leaves children that have ended, and for which the subreaper waits.
+#[test]
+fn children_that_a_subreaper_waits_for_break_no_law() {
+    for _ in 0..5 {
+        Recorder::new().fixture("killed_births", &["20"]).sound(0);
     }
 }
 

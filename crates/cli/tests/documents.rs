@@ -185,7 +185,7 @@ impl Page {
             "" => self.path.clone(),
             file => self.path.parent().unwrap().join(file),
         };
-        if !target.exists() {
+        if !file.is_empty() && !target.exists() {
             return Some(format!("{link}: there is no such file"));
         }
         let anchor = anchor?;

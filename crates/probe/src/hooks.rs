@@ -217,9 +217,10 @@ impl Event {
     /// The best hook first. On fully preemptible kernels, functions come last: they are cheaper
     /// than tracepoints, but some runs would be skipped.
     fn ways_in_order(&self) -> impl Iterator<Item = &Way> {
+        let is_function = |way: &Way| matches!(way, Way::Functions | Way::Entries);
         let mut ways: Vec<&Way> = self.ways.iter().collect();
-        if self.ways.iter().any(|way| matches!(way, Way::Functions)) && preemption::is_full() {
-            ways.sort_by_key(|way| matches!(way, Way::Functions));
+        if self.ways.iter().any(is_function) && preemption::is_full() {
+            ways.sort_by_key(|way| is_function(way));
         }
         ways.into_iter()
     }

@@ -1,6 +1,7 @@
 //! The lists: processes, programs, directories, losses.
 
 use proctrace_report::number::{bytes, count, or_dash, percent, time};
+use proctrace_wire::Kind;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -257,7 +258,10 @@ impl Screen {
             .losses
             .by_kind()
             .into_iter()
-            .map(|(kind, reason, lost)| (format!("{kind}: not recorded ({reason})"), lost))
+            .map(|(kind, reason, lost)| {
+                let with = Kind::missing_with(&kind);
+                (format!("{kind}{with}: not recorded ({reason})"), lost)
+            })
             .collect();
         let skipped = view.skipped;
         for (what, number) in [
