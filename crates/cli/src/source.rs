@@ -129,7 +129,7 @@ fn brokered(
     // It would load programs whose buffers cannot be read here.
     if forbids_bpf() {
         listens(socket)?;
-        return Err(ProbeError::Forbidden { call: "reading the buffers of the broker" }.into());
+        return Err(ProbeError::Forbidden { call: "buffers of the broker" }.into());
     }
     let asked = Request::of(wanted, options, cgroup, command);
     let (readable, connection) = request(socket, &asked, directory.as_ref().map(AsFd::as_fd))?;

@@ -216,7 +216,7 @@ fn lines_of_csv_end_with_lf_unless_rfc_4180_is_asked_for() {
         .join("../../fixtures/traces/tour-2.ptrace");
     let lake = place.path().join("lake");
     let summarized =
-        proctrace().arg("summarize").arg(&trace).arg("--into").arg(&lake).output().unwrap();
+        proctrace().arg("summarize").arg(&trace).arg("-o").arg(&lake).output().unwrap();
     let mut commands = vec![
         vec!["classify", "--format", "csv"],
         vec!["report", "--section", "ends", "--format", "csv"],
@@ -259,7 +259,7 @@ fn lines_of_csv_end_with_lf_unless_rfc_4180_is_asked_for() {
     let unix = written("a/processes.csv", &["export", "--format", "csv", "a"]);
     let with_rfc = [&["export", "--format", "csv", "b"][..], &rfc].concat();
     assert_eq!(written("b/processes.csv", &with_rfc), unix.replace('\n', "\r\n"));
-    let table = "tables/programs.csv";
+    let table = "tables/ends.csv";
     let unix = written(&format!("c/{table}"), &["report", "--out", "c"]);
     assert!(unix.contains('\n') && !unix.contains('\r'), "{unix:?}");
 }

@@ -33,9 +33,10 @@ pub enum ProbeError {
     },
     /// A seccomp filter refuses, before the kernel looks at privileges.
     #[error(
-        "a seccomp filter forbids bpf(2) to this process, whatever else it may do ({call}).\n\
-         Container engines install one: start the container with a profile that allows bpf(2),\n\
-         --security-opt seccomp=PROFILE (docs/broker.md says how), or record from outside of it"
+        "a seccomp filter forbids bpf(2) to this process ({call}).\n\
+         Container engines install it, whatever rights a container has. Start it with a\n\
+         profile that allows bpf(2), --security-opt seccomp=PROFILE (docs/broker.md),\n\
+         or record from outside of it"
     )]
     Forbidden {
         /// Which step.
