@@ -85,7 +85,10 @@ pub(crate) fn random_part(directory: &[u8], name: &[u8]) -> Option<Range<usize>>
     }
     uuid(name)
         .or_else(|| long_number(name))
-        .or_else(|| is_temporary.then(|| of_template(name)).flatten())
+        // Whole projects are built below such a directory, by programs that have names.
+        .or_else(|| {
+            parts().next_back().is_some_and(self::is_temporary).then(|| of_template(name))?
+        })
 }
 
 /// Whether a directory holds nothing but files that come and go.
@@ -274,6 +277,8 @@ mod tests {
             "/tmp/runJob.sh",
             "/tmp/MyTool",
             "/tmp/XrView",
+            "/tmp/build/bin/testH5Read",
+            "/tmp/build/libQt5Core",
             "/tmp/OBJCXX",
             "/tmp/msgfmt",
             "/tmp/libxcb",

@@ -160,7 +160,8 @@ fn a_recording_without_lookups_is_refused() {
     assert_eq!((&found["starts"], &found["starts_not_modelled"]), (&0.into(), &1.into()));
 }
 
-/// Four headers in two of five directories, one of which does not exist: each is missed in all before its own.
+/// Four headers in two of five directories, one of which does not exist: each is missed in all before its own. GCC
+/// includes a fifth by itself, which the C library has: stdc-predef.h.
 #[test]
 fn the_order_of_directories_of_headers_is_a_cause() {
     let place = tempfile::tempdir().unwrap();
@@ -186,17 +187,17 @@ fn the_order_of_directories_of_headers_is_a_cause() {
     };
     // GCC asks once for a precompiled header as well.
     let misses = |kind: &str, entry: &str| u64_of(&row(kind, entry)["misses"]);
-    assert!((4..=8).contains(&misses("-I", "none")), "{found:#}");
-    assert!((1..=2).contains(&misses("-I", "empty")), "{found:#}");
+    assert!((5..=10).contains(&misses("-I", "none")), "{found:#}");
+    assert!((2..=4).contains(&misses("-I", "empty")), "{found:#}");
     assert!(misses("-I", "gone") >= 1);
     let figures = |kind: &str, entry: &str| {
         let row = row(kind, entry);
         (row["probes"].as_u64(), row["hits"].as_u64())
     };
     assert_eq!(figures("-I", "none"), (None, None));
-    assert_eq!(figures("-I", "three"), (Some(4), Some(3)));
-    assert_eq!(figures("-I", "empty"), (Some(1), Some(0)));
-    assert_eq!(figures("-isystem", "one"), (Some(1), Some(1)));
+    assert_eq!(figures("-I", "three"), (Some(5), Some(3)));
+    assert_eq!(figures("-I", "empty"), (Some(2), Some(0)));
+    assert_eq!(figures("-isystem", "one"), (Some(2), Some(1)));
     let others =
         found["causes"].as_array().unwrap().iter().filter(|cause| cause["kind"] == "other");
     let of_headers = others.filter(|cause| cause["entry"].as_str().unwrap().contains("three"));

@@ -33,7 +33,7 @@ pub enum ProbeError {
     },
     /// A seccomp filter refuses, before the kernel looks at privileges.
     #[error(
-        "a seccomp filter forbids bpf(2) to this process ({call}).\n\
+        "a seccomp filter forbids bpf(2) ({call}).\n\
          Container engines install it, whatever rights a container has. Start it with a\n\
          profile that allows bpf(2), --security-opt seccomp=PROFILE (docs/broker.md),\n\
          or record from outside of it"
