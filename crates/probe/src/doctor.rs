@@ -123,7 +123,7 @@ fn seccomp() -> Option<Check> {
     forbids_bpf().then(|| {
         Check::bad(
             "seccomp",
-            "a filter forbids bpf(2) to this process, as the default\nprofiles of container engines do",
+            "a filter forbids bpf(2), as the default profiles\nof container engines do",
             "start the container with a profile that allows bpf(2):\n\
              --security-opt seccomp=PROFILE (docs/broker.md)",
         )
