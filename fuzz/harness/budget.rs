@@ -35,7 +35,7 @@ fn figures(text: &str, budget: &Budget) {
     assert!(openmetrics(&metrics).ends_with("# EOF\n"));
     let runs = [RunMetrics { name: "fuzz.json".into(), metrics }];
     let _ = gate(budget, &runs, &runs, Options { allow_doubts: true });
-    let first = init(&runs);
+    let (first, _) = init(&runs);
     let first = Budget::parse("init", &first).unwrap_or_else(|error| panic!("{error}\n{first}"));
     if let Ok(report) = gate(&first, &[], &runs, Options { allow_doubts: true }) {
         let failed = report.findings.iter().find(|finding| finding.rule.is_some());

@@ -7,7 +7,8 @@ use proctrace_findings::{
 };
 use proctrace_fixtures::hostile;
 use proctrace_report::{
-    Style, chart_svg, escape, rows_ndjson, table_csv, table_json, table_markdown, table_text,
+    CsvDialect, Style, chart_svg, escape, rows_ndjson, table_csv, table_json, table_markdown,
+    table_text,
 };
 use proctrace_wire::escape::{to_bytes, to_text};
 
@@ -27,7 +28,7 @@ pub(crate) fn run(data: &[u8]) {
     }
     hostile::markdown(&what, &table_markdown(&table, usize::MAX), &[]);
     let mut csv = Vec::new();
-    table_csv(&table, &mut csv).expect("memory takes it");
+    table_csv(&table, CsvDialect::Unix, &mut csv).expect("memory takes it");
     let rows = hostile::csv(&what, &String::from_utf8(csv).expect("it is text"));
     let cell = &rows[1][0];
     let same = |cell: &str| to_bytes(cell) == bytes;

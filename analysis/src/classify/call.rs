@@ -8,6 +8,7 @@ use proctrace_wire::layout::EXEC_WITHHELD;
 
 use crate::classify::interpreters::{Task, task};
 use crate::recording::names::base;
+use crate::recording::random::stable_name;
 
 /// The name of programs whose identity is withheld in the recording.
 const WITHHELD: &[u8] = b"(withheld)";
@@ -82,6 +83,14 @@ impl<'a> Call<'a> {
             Task::Text(text) => Self { interpreter: Some(called), text: Some(text), ..own },
             Task::None => Self { interpreter: Some(called), ..own },
         }
+    }
+}
+
+impl<'a> Call<'a> {
+    /// What the program is called: its name, without the characters that are drawn anew in every run. Rules match the
+    /// name itself.
+    pub(crate) fn called(&self) -> Cow<'a, [u8]> {
+        stable_name(self.given)
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct RuleNumber {
 #[derive(Debug)]
 pub(crate) struct KnownProgram {
     pub(crate) name: Vec<u8>,
+    /// The same without what is random in it: what the program is called.
+    pub(crate) called: Vec<u8>,
     /// Rules that hold except for conditions on arguments, in order of precedence.
     candidates: Vec<RuleNumber>,
     /// The verdict, if arguments do not matter.
@@ -147,7 +149,8 @@ impl<'a> Examiner<'a> {
             candidates.iter().any(|number| self.rules.rule(*number).reads_arguments());
         let verdict = (!reads_arguments)
             .then(|| self.verdict(Verdict { known: number, rules: candidates.clone() }));
-        self.known.push(KnownProgram { name: call.name.to_vec(), candidates, verdict });
+        let called = call.called().into_owned();
+        self.known.push(KnownProgram { name: call.name.to_vec(), called, candidates, verdict });
         self.known_of.insert(self.key.clone(), number);
         number
     }

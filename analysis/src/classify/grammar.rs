@@ -35,6 +35,10 @@ pub(super) struct Grammar {
     pub(super) is_shell: bool,
     /// Whether a script can follow a program text.
     pub(super) goes_on: bool,
+    /// Whether long options that are not in the table take no value.
+    pub(super) knows_long: bool,
+    /// Whether `@FILE` stands for the arguments in a file.
+    pub(super) argument_files: bool,
 }
 
 const NOTHING: Grammar = Grammar {
@@ -54,6 +58,8 @@ const NOTHING: Grammar = Grammar {
     endings: &[],
     is_shell: false,
     goes_on: false,
+    knows_long: false,
+    argument_files: false,
 };
 
 /// Interpreters with known options: sh(1p), bash(1), python(1), perlrun(1), ruby(1), lua(1),
@@ -159,8 +165,11 @@ pub(super) const GRAMMARS: &[Grammar] = &[
             "-d",
             "--source",
         ],
-        file_words: &["-jar", "-m", "--module"],
+        // What follows -jar may be another option: it only says what the operand is.
+        file_words: &["-m", "--module"],
         endings: &["java", "jar"],
+        knows_long: true,
+        argument_files: true,
         ..NOTHING
     },
     // The first argument is the command to run as.

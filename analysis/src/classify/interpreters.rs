@@ -46,6 +46,8 @@ impl<'a> Reader<'a> {
                 b"-" if is_shell => return self.operand(),
                 // Its standard input.
                 b"-" => return self.none(),
+                // What the file contains is not known.
+                [b'@', ..] if self.grammar.argument_files => return self.none(),
                 [b'-', ..] => match self.word(argument) {
                     Some(found) => found,
                     None => self.option(argument),
@@ -91,7 +93,13 @@ impl<'a> Reader<'a> {
         if !is_text && !is_file && !is(self.grammar.value_words) {
             return None;
         }
-        let value = value.or_else(|| self.rest.next());
+        let value = match value {
+            None => match self.rest.next() {
+                Some([b'@', ..]) if self.grammar.argument_files => return Some(Some(Task::None)),
+                next => next,
+            },
+            attached => attached,
+        };
         Some(match (is_text, is_file) {
             (true, _) => Some(given(value, Task::Text)),
             (_, true) => Some(given(value, Task::Script)),
@@ -103,7 +111,7 @@ impl<'a> Reader<'a> {
     fn option(&mut self, argument: &'a [u8]) -> Option<Task<'a>> {
         match argument {
             [b'-', b'-', name @ ..] => {
-                if !name.contains(&b'=') {
+                if !name.contains(&b'=') && !self.grammar.knows_long {
                     self.pass_value();
                 }
                 None
@@ -254,8 +262,33 @@ mod tests {
             "tclsh -encoding utf-8 build.js",
             "java -cp a.jar:b.jar -Xmx4g --add-modules java.sql -Dx=y -jar build.js z",
             "java --module-path mods -m build.js",
+            "java -jar -Xmx1g build.js data.jar",
+            "java --enable-preview -XX:+UseSerialGC -ea build.js data.jar",
+            "java --source 21 -p mods --add-opens=java.base/java.lang=ALL-UNNAMED build.js",
         ] {
             script(line, "build.js");
+        }
+    }
+
+    #[test]
+    fn java_goes_by_its_main_class_or_archive() {
+        for (line, expected) in [
+            ("java -cp a.jar:b.jar org.apache.Main -jar x.jar", "org.apache.Main"),
+            ("java -classpath a.jar --add-modules ALL-SYSTEM org.apache.Main", "org.apache.Main"),
+            ("java --class-path=a.jar org.apache.Main @arguments", "org.apache.Main"),
+            ("java -javaagent:agent.jar=x -Dname=value -jar /opt/lib/x.jar -v", "/opt/lib/x.jar"),
+            ("java -p mods -m org.apache/org.apache.Main", "org.apache/org.apache.Main"),
+            ("java --module=org.apache/org.apache.Main", "org.apache/org.apache.Main"),
+            ("java --module-path mods --module org.apache", "org.apache"),
+            ("java Hello.java", "Hello.java"),
+        ] {
+            script(line, expected);
+        }
+        // What an argument file contains is not known; what is behind it may be an argument of the program.
+        for line in
+            ["java @/tmp/arguments Worker", "java -cp @path org.apache.Main", "java -version"]
+        {
+            check(&line.split(' ').collect::<Vec<_>>(), Task::None);
         }
     }
 

@@ -60,7 +60,7 @@ impl LiveClassifier {
                         })
                     }))
         });
-        let own_name = || text(call.name);
+        let own_name = || text(&call.called());
         match rule.map(|number| self.rules.rule(*number)) {
             Some(rule) => Program {
                 class: rule.class.unwrap_or(Class::Program),

@@ -200,7 +200,7 @@ impl<'a> Resolver<'a> {
             let rules = verdict.rules.iter().filter(generic).filter(holds);
             rules.into_iter().find_map(|number| self.rules.rule(*number).class)
         };
-        let own_name = || text(&self.examiner.known[verdict.known as usize].name);
+        let own_name = || text(&self.examiner.known[verdict.known as usize].called);
         let program = match rule.map(|number| self.rules.rule(number)) {
             Some(rule) => Program {
                 class: rule.class.or_else(generic_class).unwrap_or(Class::Program),

@@ -134,6 +134,78 @@ fn scripts_go_by_their_own_name() {
     assert_eq!(ldd, command("info", "ldd"));
 }
 
+/// Whoever draws other characters in every run is one program, and matches rules by the name that it has.
+#[test]
+fn scripts_with_a_random_name_are_one_program() {
+    let python = ("/usr/bin/python3", "", "/usr/bin/python3.11");
+    for copy in ["tmp7r8eesgm", "tmp_x0vjk2d", "tmpqwertyui"] {
+        let script = format!("/w/.snakemake/scripts/{copy}.plot.py");
+        let program = generic(python.0, python.1, python.2, &["python3", &script]);
+        assert_eq!(program, Program::unknown("tmp#.plot.py"));
+    }
+    let (own, dash) = ("/tmp/tmp.aB3xQ9zzT1", "/usr/bin/dash");
+    assert_eq!(generic(own, "/bin/sh", dash, &[own]), Program::unknown("tmp.#"));
+    let mine = "[[rule]]\ngroup = \"plots\"\nname = [\"tmp*.plot.py\"]\n";
+    let rules = Rules::built_in().with("mine.toml", mine).unwrap();
+    let argv = ["python3", "/w/.snakemake/scripts/tmp7r8eesgm.plot.py"];
+    let got = classify(&rules, &[((python.0, python.1, python.2, &argv), None)]);
+    assert_eq!(got[0].0, of(Class::Program, "plots", "tmp#.plot.py"));
+    let own = generic(python.0, python.1, python.2, &["python3", "/w/tmp_plot.py"]);
+    assert_eq!(own, Program::unknown("tmp_plot.py"));
+}
+
+#[test]
+fn java_is_what_it_runs() {
+    let java = "/usr/lib/jvm/java-17-openjdk-amd64/bin/java";
+    for (arguments, name) in [
+        (&["java", "-Xmx1g", "-jar", "/opt/lib/x.jar", "a"][..], "x.jar"),
+        (&["java", "-cp", "a.jar:b.jar", "org.apache.Main"], "org.apache.Main"),
+        (&["java", "-p", "mods", "-m", "org.apache/org.apache.Main"], "org.apache.Main"),
+        (&["java", "@arguments"], "java"),
+        (&["java", "-version"], "java"),
+    ] {
+        assert_eq!(generic(java, "", java, arguments), Program::unknown(name), "{arguments:?}");
+    }
+    let helper = "/usr/lib/jvm/java-17-openjdk-amd64/lib/jspawnhelper";
+    assert_eq!(
+        generic(helper, "", helper, &[helper, "17:19"]),
+        command("launcher", "jspawnhelper")
+    );
+}
+
+#[test]
+fn tools_that_build_and_test_have_a_group_wherever_they_lie() {
+    let of_group = |group: &str, name: &str| of(Class::Program, group, name);
+    for (file, expected) in [
+        ("/root/.rustup/toolchains/stable/bin/rustc", of_group("compiler", "rustc")),
+        ("/root/.cargo/bin/cargo", of_group("compiler", "cargo")),
+        ("/root/.cargo/bin/cargo-nextest", of_group("compiler", "cargo-nextest")),
+        ("/opt/venv/bin/ninja", of_group("compiler", "ninja")),
+        ("/opt/cmake/bin/cmake", of_group("compiler", "cmake")),
+        ("/opt/cmake/bin/ctest", of_group("test", "ctest")),
+        ("/usr/bin/ctest", command("test", "ctest")),
+        ("/usr/bin/ninja", command("compiler", "ninja")),
+        ("/w/node_modules/@esbuild/linux-x64/bin/esbuild", of_group("javascript", "esbuild")),
+        ("/w/bin/cargonaut", Program::unknown("cargonaut")),
+    ] {
+        assert_eq!(generic(file, "", file, &[file]), expected);
+    }
+    let node = "/usr/bin/node";
+    for (script, expected) in [
+        ("/usr/lib/node_modules/npm/bin/npm-cli.js", of_group("javascript", "npm-cli.js")),
+        ("/usr/bin/npx", of_group("javascript", "npx")),
+        ("node_modules/.bin/tsc", of_group("javascript", "tsc")),
+        ("node_modules/.bin/eslint", of_group("javascript", "eslint")),
+        ("node_modules/vite/bin/vite.js", of_group("javascript", "vite.js")),
+        ("node_modules/.bin/webpack", of_group("javascript", "webpack")),
+        ("/usr/share/yarn/bin/yarn.js", of_group("javascript", "yarn.js")),
+        ("build.js", Program::unknown("build.js")),
+    ] {
+        assert_eq!(generic(node, "", node, &["node", script]), expected);
+    }
+    assert_eq!(generic(node, "", node, &["node", "-e", "1"]), of_group("javascript", "node"));
+}
+
 #[test]
 fn text_given_to_a_shell_is_the_shell() {
     for arguments in [&["sh", "-c", "sed x"][..], &["sh", "-ec", "x"], &["sh"], &["sh", "-"]] {
@@ -252,11 +324,12 @@ fn generators_are_known_wherever_they_lie() {
 fn a_pack_applies_only_where_a_program_of_it_occurs() {
     let java = (("/usr/bin/java", "", "/usr/bin/java", &["java", "alien.JobAgent"][..]), None);
     let sim = (("/o2/o2-sim", "", "/o2/o2-sim", &["o2-sim"][..]), None);
-    assert_eq!(classify(&Rules::built_in(), &[java])[0].0, Program::unknown("java"));
+    let agent = "alien.JobAgent";
+    assert_eq!(classify(&Rules::built_in(), &[java])[0].0, Program::unknown(agent));
     let asked = Rules::built_in().with_pack("alice-o2").unwrap();
-    assert_eq!(classify(&asked, &[java])[0].0, framework("jalien", "java"));
+    assert_eq!(classify(&asked, &[java])[0].0, framework("jalien", agent));
     // Even if that program runs later.
-    assert_eq!(classify(&Rules::built_in(), &[java, sim])[0].0, framework("jalien", "java"));
+    assert_eq!(classify(&Rules::built_in(), &[java, sim])[0].0, framework("jalien", agent));
 }
 
 #[test]

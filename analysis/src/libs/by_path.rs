@@ -4,6 +4,7 @@ use proctrace_libsearch::Linker;
 use proctrace_wire::{Call, Family};
 
 use crate::libs::files::is_library;
+use crate::libs::own_lists::Lists;
 use crate::libs::starts::Start;
 
 /// The kind of a failed look-up of a library that neither the model nor a list explains.
@@ -14,6 +15,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) environment: &'a [(Vec<u8>, Vec<u8>)],
     pub(crate) start: Option<&'a Start>,
     pub(crate) linker: &'a Linker,
+    pub(crate) lists: Option<&'a Lists>,
 }
 
 impl Surroundings<'_> {
@@ -35,6 +37,9 @@ impl Surroundings<'_> {
         let asks = matches!(family, Some(Family::Exec | Family::Stat | Family::Access));
         if asks && let Some(entry) = entry_of(self.variable(b"PATH"), directory) {
             return ("PATH", entry);
+        }
+        if let Some(cause) = self.lists.and_then(|lists| lists.cause_of(path)) {
+            return cause;
         }
         if let Some(entry) = self.python(path) {
             return entry;
@@ -155,7 +160,8 @@ mod tests {
             default_directories: vec![b"/usr/lib".to_vec()],
             ..Linker::default()
         };
-        let surroundings = Surroundings { environment: &environment, start: None, linker: &linker };
+        let surroundings =
+            Surroundings { environment: &environment, start: None, linker: &linker, lists: None };
         let (kind, entry) = surroundings.cause_of(path.as_bytes(), call);
         (kind, String::from_utf8(entry).expect("UTF-8"))
     }

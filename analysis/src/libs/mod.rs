@@ -18,6 +18,7 @@ mod merge;
 mod merge_tests;
 mod mounts;
 mod needed;
+mod own_lists;
 mod places;
 mod remedies;
 mod searches;
@@ -48,6 +49,7 @@ use crate::libs::costs::Durations;
 use crate::libs::file_systems::FileSystems;
 use crate::libs::files::Inferred;
 use crate::libs::mounts::{Mounts, Root};
+use crate::libs::own_lists::{Headers, Lists};
 use crate::libs::remedies::Evidence;
 use crate::libs::starts::{Start, Starts};
 pub use crate::libs::views::{MakeView, SeenMount};
@@ -113,6 +115,9 @@ struct Process {
     environment: Option<Arc<Environment>>,
     root: Option<Arc<Root>>,
     cwd: Vec<u8>,
+    /// The lists by which its program searches, and what it did not find by them.
+    lists: Option<Arc<Lists>>,
+    headers: Headers,
     /// The causes of its failed look-ups.
     causes: Vec<usize>,
     /// The file systems on which they were made.
@@ -161,6 +166,7 @@ impl Walk<'_> {
                         environment: parent.environment.clone(),
                         root: parent.root.clone(),
                         cwd: parent.cwd.clone(),
+                        lists: parent.lists.clone(),
                         ..Process::default()
                     });
                     self.processes.insert(process, inherited.unwrap_or_default());
@@ -221,6 +227,10 @@ impl Walk<'_> {
         process.start = start;
         process.environment.clone_from(&exec.environment);
         process.cwd.clone_from(&exec.cwd);
+        let lists = Lists::of(&exec.exe, &exec.argv).map(Arc::new);
+        let before = std::mem::replace(&mut process.lists, lists);
+        let headers = std::mem::take(&mut process.headers);
+        self.searched(before.as_deref(), &headers);
     }
 
     fn miss(&mut self, task: u32, miss: &Miss) {
@@ -251,6 +261,7 @@ impl Walk<'_> {
                 environment: process.environment.as_deref().map(Vec::as_slice).unwrap_or_default(),
                 start: process.start.as_deref(),
                 linker: self.starts.linker(),
+                lists: process.lists.as_deref(),
             };
             let (kind, entry) = surroundings.cause_of(&miss.path, call);
             if kind == by_path::UNEXPLAINED {
@@ -260,6 +271,9 @@ impl Walk<'_> {
                 && let Some(start) = &process.start
             {
                 self.evidence.dlopened.take(start, &miss.path);
+            }
+            if let Some(lists) = &process.lists {
+                process.headers.miss(lists, &miss.path);
             }
             self.causes.number_of(kind, &entry)
         };
@@ -290,7 +304,18 @@ impl Walk<'_> {
         }
     }
 
+    /// Counts the headers that a compiler found by each of its options, once it has read all.
+    fn searched(&mut self, lists: Option<&Lists>, headers: &Headers) {
+        let Some(lists) = lists else { return };
+        for (kind, directory, probes, hits) in headers.finish(lists) {
+            let cause = self.causes.number_of(kind, directory);
+            self.causes.probe(cause, probes - hits, false);
+            self.causes.probe(cause, hits, true);
+        }
+    }
+
     fn end(&mut self, process: &Process) {
+        self.searched(process.lists.as_deref(), &process.headers);
         self.causes.end(&process.causes);
         self.file_systems.end(&process.file_systems);
     }

@@ -5,6 +5,7 @@ use std::hash::BuildHasher;
 use proctrace_wire::escape::to_text;
 
 use crate::recording::names::Names;
+use crate::recording::random::random_part;
 
 /// Numbers of templates, with a cache of the last few command lines by their bytes: most are run
 /// again soon, and deriving a template is the most expensive part of handling an exec.
@@ -56,8 +57,9 @@ const TEMPLATE_BYTES_MAX: usize = 160;
 /// Bytes of an argv that are examined.
 const LOOKED_AT_MAX: usize = 1024;
 
-/// The arguments separated by single spaces, with numbers replaced by `#`, and likewise the six or
-/// more random characters that mktemp(1) generates. White space of any length becomes one space.
+/// The arguments separated by single spaces, with numbers replaced by `#`, and likewise random characters: those of
+/// temporary files ([`random_part`]), and six or more that nobody writes by hand. White space of any length becomes
+/// one space.
 pub(crate) fn template(argv: &[u8]) -> String {
     let looked_at = &argv[..argv.len().min(LOOKED_AT_MAX)];
     let spaced: Vec<u8> =
@@ -70,8 +72,8 @@ pub(crate) fn template(argv: &[u8]) -> String {
             out.push(' ');
         }
         // Digits in a program's name are part of it, and its directory carries little information.
-        let word = if at == 0 { word.rsplit('/').next().unwrap_or(word) } else { word };
-        shape(word, at > 0, &mut out);
+        let start = if at == 0 { word.rfind('/').map_or(0, |slash| slash + 1) } else { 0 };
+        shape(word, start, at > 0, &mut out);
         if out.len() > TEMPLATE_BYTES_MAX {
             cut = true;
             break;
@@ -87,9 +89,34 @@ pub(crate) fn template(argv: &[u8]) -> String {
     out
 }
 
-/// Normalizes one word: runs of letters and digits are examined, everything else is kept.
-fn shape(word: &str, without_digits: bool, out: &mut String) {
-    let mut rest = word;
+/// Normalizes a word from `start` on, name by name of the paths in it.
+fn shape(word: &str, start: usize, without_digits: bool, out: &mut String) {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
+    // Where the path begins that the next name belongs to.
+    let (mut path, mut at) = (0, start);
+    while at < word.len() {
+        let end = word[at..].find(|c| !is_of_name(c)).map_or(word.len(), |length| at + length);
+        let name = &word[at..end];
+        match random_part(&word.as_bytes()[path..at], name.as_bytes()) {
+            Some(part) => {
+                shape_name(&name[..part.start], without_digits, out);
+                out.push('#');
+                shape_name(&name[part.end..], without_digits, out);
+            }
+            None => shape_name(name, without_digits, out),
+        }
+        let Some(next) = word[end..].chars().next() else { break };
+        out.push(next);
+        at = end + next.len_utf8();
+        if next != '/' {
+            path = at;
+        }
+    }
+}
+
+/// Normalizes a name: runs of letters and digits are examined, everything else is kept.
+fn shape_name(name: &str, without_digits: bool, out: &mut String) {
+    let mut rest = name;
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
         if end == 0 {
@@ -143,6 +170,13 @@ mod tests {
             (&b"ps\0-o\0command\x00-p\x001234\0"[..], "ps -o command -p #"),
             (b"sed\0-n\x003,17p\0log.7\0", "sed -n #,#p log.#"),
             (b"cat\0/tmp/tmp.aB3xQ9zzT1\0", "cat /tmp/tmp.#"),
+            (b"as\0-o\0/tmp/ccHq7bXz.o\0", "as -o /tmp/cc#.o"),
+            (
+                b"python3\0.snakemake/scripts/tmp7r8eesgm.plot.py\0",
+                "python3 .snakemake/scripts/tmp#.plot.py",
+            ),
+            (b"/w/.snakemake/scripts/tmp7r8eesgm.plot.py\0", "tmp#.plot.py"),
+            (b"x\0--out=/tmp/pytest-of-me/pytest-3/log\0", "x --out=/tmp/pytest-of-#/pytest-#/log"),
             (b"git\0show\x009fceb02d0ae5\0", "git show #"),
             (b"/usr/bin/env7\0x\0", "env7 x"),
             (b"sh\0-c\0 a  &&\n b \0", "sh -c a && b"),

@@ -12,6 +12,7 @@ pub(crate) mod names;
 pub(crate) mod opened;
 pub(crate) mod order;
 pub(crate) mod process;
+pub(crate) mod random;
 pub(crate) mod split;
 pub(crate) mod stored_usage;
 pub(crate) mod tracks;

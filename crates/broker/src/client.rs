@@ -21,6 +21,14 @@ pub fn socket_path(named: Option<&Path>, variable: Option<OsString>) -> PathBuf 
     named.map(Path::to_owned).or(variable.map(PathBuf::from)).unwrap_or_else(|| SOCKET.into())
 }
 
+/// Whether somebody listens at `path`.
+///
+/// # Errors
+/// [`BrokerError::Absent`] if not.
+pub fn listens(path: &Path) -> Result<(), BrokerError> {
+    socket::connect(path).map(drop)
+}
+
 /// Asks the broker at `path` to load the programs. `cgroup` is the directory of the requested cgroup. The broker keeps
 /// the programs attached until the [`Connection`] is dropped or this process ends.
 ///

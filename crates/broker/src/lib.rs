@@ -26,7 +26,7 @@ mod sandbox;
 mod serve;
 mod socket;
 
-pub use client::{Connection, SOCKET, request, socket_path};
+pub use client::{Connection, SOCKET, listens, request, socket_path};
 pub use error::BrokerError;
 pub use id_map::is_root_by;
 pub use limits::Limits;

@@ -5,6 +5,8 @@ mod advise;
 #[cfg(feature = "analyse")]
 mod compare;
 #[cfg(feature = "analyse")]
+mod csv;
+#[cfg(feature = "analyse")]
 mod fleet;
 mod import;
 #[cfg(feature = "analyse")]
@@ -51,10 +53,20 @@ pub(crate) use self::report::{
 };
 
 #[cfg(feature = "analyse")]
-pub(crate) use self::tables::{
-    Dialect, ExportArgs, QueryArgs, RowsFormat, StackValue, TablesFormat,
-};
+pub(crate) use self::tables::{ExportArgs, QueryArgs, RowsFormat, StackValue, TablesFormat};
 pub(crate) use self::top::TopArgs;
+
+/// Check whether this kernel and user can record, and suggest remedies.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print everything as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The socket of the broker, instead of that in PROCTRACE_BROKER or /run/proctrace/broker.sock.
+    #[arg(long, value_name = "SOCKET", hide_short_help = true)]
+    pub(crate) broker: Option<PathBuf>,
+}
 
 /// The default trace file of all commands.
 pub(crate) const DEFAULT_TRACE: &str = "proctrace.ptrace";
@@ -122,8 +134,7 @@ pub(crate) enum Command {
     Dump(DumpArgs),
     Mark(MarkArgs),
     Broker(BrokerArgs),
-    /// Check whether this kernel and user can record, and suggest remedies.
-    Doctor,
+    Doctor(DoctorArgs),
     /// Print shell completions.
     #[command(hide = true)]
     Completions {

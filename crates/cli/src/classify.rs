@@ -14,7 +14,8 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<ExitCode> {
     check::warn(&args.trace, &recording);
     let style = print::style((!args.all).then_some(args.top));
     let mut out = stdout().lock();
-    print::tables(&mut out, &[classification(&recording)], args.format, style)?;
+    let tables = [classification(&recording)];
+    print::tables(&mut out, &tables, args.format, args.csv.dialect(), style)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

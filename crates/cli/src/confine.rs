@@ -42,7 +42,7 @@ const ALWAYS: [&str; 9] = [
 /// of their own.
 pub(crate) fn begin(command: &Command) {
     // These load programs into the kernel, or find out whether they could; they give up themselves what is left over.
-    if matches!(command, Command::Record(_) | Command::Broker(_) | Command::Doctor) {
+    if matches!(command, Command::Record(_) | Command::Broker(_) | Command::Doctor(_)) {
         return;
     }
     // Without the right to drop capabilities there would be none; and Landlock is a second line.

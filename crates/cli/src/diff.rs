@@ -45,17 +45,19 @@ pub(crate) fn run(args: &DiffArgs) -> Result<ExitCode> {
         }
         DiffFormat::Csv => {
             let tables = diff.tables_of_numbers();
-            print::tables(&mut out, &tables, SectionFormat::Csv, print::style(None))?;
+            let (format, dialect) = (SectionFormat::Csv, args.csv.dialect());
+            print::tables(&mut out, &tables, format, dialect, print::style(None))?;
         }
         DiffFormat::Text => {
-            let format = SectionFormat::Text;
             let tables = diff.tables();
+            let (format, dialect) = (SectionFormat::Text, args.csv.dialect());
             if let Some((whole, parts)) = tables.split_first() {
-                print::tables(&mut out, std::slice::from_ref(whole), format, print::style(None))?;
+                let whole = std::slice::from_ref(whole);
+                print::tables(&mut out, whole, format, dialect, print::style(None))?;
                 if !parts.is_empty() {
                     out.write_all(b"\n")?;
                 }
-                print::tables(&mut out, parts, format, print::style(rows))?;
+                print::tables(&mut out, parts, format, dialect, print::style(rows))?;
             }
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
     }
     let mut traces = args.traces.clone();
     without_repetitions(&mut traces);
-    let Some(format) = Format::of(args.format) else {
+    let Some(format) = Format::of(args) else {
         return prmon::write(&args.output, &traces, &args.rules);
     };
     let mut export = Export::new(format);
@@ -51,16 +51,16 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
 #[derive(Debug, Clone, Copy)]
 enum Format {
     Columnar(Columnar),
-    Csv,
+    Csv(CsvDialect),
     Ndjson,
 }
 
 impl Format {
-    fn of(format: TablesFormat) -> Option<Self> {
-        Some(match format {
+    fn of(args: &ExportArgs) -> Option<Self> {
+        Some(match args.format {
             TablesFormat::Parquet => Self::Columnar(Columnar::Parquet),
             TablesFormat::Arrow => Self::Columnar(Columnar::Arrow),
-            TablesFormat::Csv => Self::Csv,
+            TablesFormat::Csv => Self::Csv(args.csv.dialect()),
             TablesFormat::Ndjson => Self::Ndjson,
             _ => return None,
         })
@@ -70,7 +70,7 @@ impl Format {
         match self {
             Self::Columnar(Columnar::Parquet) => "parquet",
             Self::Columnar(Columnar::Arrow) => "arrow",
-            Self::Csv => "csv",
+            Self::Csv(_) => "csv",
             Self::Ndjson => "ndjson",
         }
     }
@@ -108,7 +108,7 @@ struct TableFile {
 
 enum Body {
     Columnar(Box<ColumnarFile<BufWriter<File>>>),
-    Csv(BufWriter<File>),
+    Csv(BufWriter<File>, CsvDialect),
     Ndjson(BufWriter<File>),
 }
 
@@ -139,8 +139,8 @@ impl Export {
         file.rows += batch.height() as u64;
         match &mut file.body {
             Body::Columnar(body) => body.write(batch).with_context(context)?,
-            Body::Csv(body) => {
-                rows_csv(&batch.rows()?, CsvDialect::Rfc4180, body).with_context(context)?
+            Body::Csv(body, dialect) => {
+                rows_csv(&batch.rows()?, *dialect, body).with_context(context)?
             }
             Body::Ndjson(body) => rows_ndjson(&batch.rows()?, body).with_context(context)?,
         }
@@ -155,7 +155,7 @@ impl Export {
             let context = || format!("cannot write {}", path.display());
             match body {
                 Body::Columnar(body) => body.finish().with_context(context)?,
-                Body::Csv(mut body) | Body::Ndjson(mut body) => {
+                Body::Csv(mut body, _) | Body::Ndjson(mut body) => {
                     body.flush().with_context(context)?;
                 }
             }
@@ -184,10 +184,9 @@ impl TableFile {
             Format::Columnar(columnar) => {
                 Body::Columnar(Box::new(ColumnarFile::begin(out, columnar, table, like)?))
             }
-            Format::Csv => {
-                rows_csv_names(&like.rows()?, CsvDialect::Rfc4180, &mut out)
-                    .with_context(context)?;
-                Body::Csv(out)
+            Format::Csv(dialect) => {
+                rows_csv_names(&like.rows()?, dialect, &mut out).with_context(context)?;
+                Body::Csv(out, dialect)
             }
             Format::Ndjson => Body::Ndjson(out),
         };

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &FleetArgs) -> Result<ExitCode> {
         Engine::Duckdb => elsewhere(args, directory, sql, "duckdb")?,
         Engine::Spark => elsewhere(args, directory, sql, "spark")?,
     };
-    put(&rows, args.format, &mut out)?;
+    put(&rows, (args.format, args.csv.dialect()), &mut out)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
@@ -123,15 +123,19 @@ fn elsewhere(args: &FleetArgs, directory: &Path, sql: &str, engine: &str) -> Res
     handed_back(&printed).with_context(|| format!("{engine} printed something else than rows"))
 }
 
-fn put(rows: &Rows, format: RowsFormat, out: &mut impl Write) -> Result<()> {
+fn put(
+    rows: &Rows,
+    (format, dialect): (RowsFormat, CsvDialect),
+    out: &mut impl Write,
+) -> Result<()> {
     match format {
         RowsFormat::Text | RowsFormat::Parquet => {
             let text = rows_text(rows, rows.height(), print::style(None));
             out.write_all(text.as_bytes())?;
         }
         RowsFormat::Csv => {
-            rows_csv_names(rows, CsvDialect::Rfc4180, out)?;
-            rows_csv(rows, CsvDialect::Rfc4180, out)?;
+            rows_csv_names(rows, dialect, out)?;
+            rows_csv(rows, dialect, out)?;
         }
         RowsFormat::Ndjson => rows_ndjson(rows, out)?,
         RowsFormat::Json => {

@@ -154,7 +154,11 @@ fn write_budget(files: &[PathBuf], rules: &RulesArgs) -> Result<ExitCode> {
     if let Some(run) = runs.iter().find(|run| !run.metrics.doubts.is_empty()) {
         bail!("{} cannot be trusted: {}; record it again", run.name, run.metrics.doubts.join("; "));
     }
-    stdout().lock().write_all(init(&runs).as_bytes())?;
+    let (budget, finding) = init(&runs);
+    stdout().lock().write_all(budget.as_bytes())?;
+    if let Some(advice) = finding.advice() {
+        say::note(&advice);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

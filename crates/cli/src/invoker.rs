@@ -61,12 +61,14 @@ pub(crate) fn outputs() -> Outputs {
     of_sudo().map_or(own.clone(), |owner| own.owned_by(owner))
 }
 
-/// The same for files of a user who may be another one; None: of our own user.
+/// The same for what a command of this user did; None: of our own user. Without sudo, the files belong to that user.
 pub(crate) fn outputs_for(identity: Option<&Identity>) -> Outputs {
+    let of_command = |user: &Identity| Owner { uid: user.uid.as_raw(), gid: user.gid.as_raw() };
     let own = Outputs::of_this_process();
-    let own = of_sudo().map_or(own.clone(), |owner| own.trusting(owner.uid));
-    match identity {
-        Some(user) => own.owned_by(Owner { uid: user.uid.as_raw(), gid: user.gid.as_raw() }),
+    // What the user of the command has put there may be replaced either way.
+    let own = identity.map_or(own.clone(), |user| own.trusting(user.uid.as_raw()));
+    match of_sudo().or(identity.map(of_command)) {
+        Some(owner) => own.owned_by(owner),
         None => own,
     }
 }

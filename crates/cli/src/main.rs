@@ -143,7 +143,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => (exit_code::FAILED, dump::run(&args)),
         Command::Mark(args) => (exit_code::USAGE, mark::refuse(&args)),
         Command::Broker(args) => (exit_code::FAILED, broker::run(&args)),
-        Command::Doctor => (exit_code::FAILED, doctor::run()),
+        Command::Doctor(args) => (exit_code::FAILED, doctor::run(&args)),
         Command::Completions { shell } => (exit_code::FAILED, manual::completions(shell)),
         Command::Man { directory } => (exit_code::FAILED, manual::pages(&directory)),
     };

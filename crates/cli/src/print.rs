@@ -4,7 +4,7 @@ use std::io::{ErrorKind, IsTerminal, Write, stdout};
 
 use anyhow::{Context, Result};
 use proctrace_findings::Table;
-use proctrace_report::{Style, escape, table_csv, table_json, table_text};
+use proctrace_report::{CsvDialect, Style, escape, table_csv, table_json, table_text};
 use serde::Serialize;
 
 use crate::args::SectionFormat;
@@ -61,6 +61,7 @@ pub(crate) fn tables(
     out: &mut impl Write,
     tables: &[Table],
     format: SectionFormat,
+    dialect: CsvDialect,
     style: Style,
 ) -> Result<()> {
     match format {
@@ -71,9 +72,9 @@ pub(crate) fn tables(
         SectionFormat::Csv => {
             for (at, table) in tables.iter().enumerate() {
                 if at > 0 {
-                    out.write_all(b"\r\n")?;
+                    out.write_all(dialect.end().as_bytes())?;
                 }
-                table_csv(table, out)?;
+                table_csv(table, dialect, out)?;
             }
         }
         SectionFormat::Text => {

@@ -14,7 +14,7 @@ use proctrace_report::{
 
 use proctrace_trace::MAGIC;
 
-use crate::args::{DEFAULT_TRACE, Dialect, QueryArgs, RowsFormat};
+use crate::args::{DEFAULT_TRACE, QueryArgs, RowsFormat};
 use crate::ceiling::Ceiling;
 use crate::exit_code::Misuse;
 use crate::{check, print, rules, whole};
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
         query.add(&name, &recording, trace).map_err(misuse)?;
     }
     let answer = query.answer().map_err(misuse)?;
-    let dialect = dialect_of(args);
+    let dialect = args.csv.dialect();
     match &args.output {
         Some(path) => {
             let context = || format!("cannot write {}", path.display());
@@ -86,13 +86,6 @@ fn format_of(args: &QueryArgs) -> RowsFormat {
         Some("parquet") => RowsFormat::Parquet,
         _ => RowsFormat::Text,
     })
-}
-
-fn dialect_of(args: &QueryArgs) -> CsvDialect {
-    match args.csv_dialect {
-        Dialect::Unix => CsvDialect::Unix,
-        Dialect::Rfc4180 => CsvDialect::Rfc4180,
-    }
 }
 
 /// The tables that a text asks to describe, in the common notations: a name, `DESCRIBE processes`,

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     }
     if let Some(path) = &args.out {
         let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
-        let place = directory::write(path, &analysis, &options, chart)?;
+        let place = directory::write(path, &analysis, &options, chart, args.csv.dialect())?;
         let page = path.join(directory::PAGE);
         let begin = || place.begin_page();
         html::write(&page, begin, &args.trace, &analysis, &recording, &options)?;
@@ -79,13 +79,13 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let style = print::style((!args.all).then_some(args.top));
     if let Some(phase) = &args.phase {
         let tables = analysis.phase(phase, &options)?.tables;
-        print::tables(&mut out, &tables, args.format(), style)?;
+        print::tables(&mut out, &tables, args.format(), args.csv.dialect(), style)?;
     } else if !sections.is_empty() {
         let mut tables = Vec::new();
         for section in sections {
             tables.extend(analysis.section(section, &options)?.tables);
         }
-        print::tables(&mut out, &tables, args.format(), style)?;
+        print::tables(&mut out, &tables, args.format(), args.csv.dialect(), style)?;
     } else {
         let findings = analysis.findings()?;
         if args.json {

@@ -59,12 +59,13 @@ pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
         &SeriesOptions { knee_percent: args.knee, against_first: args.against.is_some() },
     );
     if let Some(path) = &args.out {
-        directory::write_content(path, "Series of recordings", &content)?;
+        directory::write_content(path, "Series of recordings", &content, args.csv.dialect())?;
         say::note(&format!("series written to {}; start with index.md", path.display()));
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = stdout().lock();
-    print::tables(&mut out, &content.tables, args.format, print::style(None))?;
+    let style = print::style(None);
+    print::tables(&mut out, &content.tables, args.format, args.csv.dialect(), style)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,8 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use proctrace_broker::{BrokerError, Request, request, socket_path};
-use proctrace_probe::{EbpfOptions, LookupHook, Probe, ProbeError, cgroup_id, check_own_pids};
+use proctrace_broker::{BrokerError, Request, listens, request, socket_path};
+use proctrace_probe::{
+    EbpfOptions, LookupHook, Probe, ProbeError, cgroup_id, check_own_pids, forbids_bpf,
+};
 use proctrace_ptrace::{PtraceOptions, Traced};
 use proctrace_record::{Options, Scope, Source};
 use proctrace_wire::escape::to_text;
@@ -92,7 +94,11 @@ impl Backend {
         if !needs_no_ebpf(wanted, ebpf) {
             return Err(refusal.unwrap_or_else(|| error.into()));
         }
-        if let Some(refusal) = refusal {
+        let is_said = |refusal: &anyhow::Error| {
+            matches!(refusal.downcast_ref(), Some(ProbeError::Forbidden { .. }))
+                && matches!(error, ProbeError::Forbidden { .. })
+        };
+        if let Some(refusal) = refusal.filter(|refusal| !is_said(refusal)) {
             say::note(&format!("{refusal:#}"));
         }
         // Who may load programs wants to know why they do not load.
@@ -120,6 +126,11 @@ fn brokered(
         None => None,
     };
     check_own_pids(wanted)?;
+    // It would load programs whose buffers cannot be read here.
+    if forbids_bpf() {
+        listens(socket)?;
+        return Err(ProbeError::Forbidden { call: "buffers of the broker" }.into());
+    }
     let asked = Request::of(wanted, options, cgroup, command);
     let (readable, connection) = request(socket, &asked, directory.as_ref().map(AsFd::as_fd))?;
     Ok(Probe::of_other(readable, wanted, options, ("broker", Box::new(connection)))?)
@@ -142,8 +153,16 @@ fn traced(wanted: &Options, options: &PtraceOptions, quiet: bool) -> Result<Trac
 
 /// Whether this user or this kernel cannot use eBPF at all.
 fn is_refused(error: &ProbeError) -> bool {
-    use ProbeError::{Load, NoBtf, NoHook, NoTaskStorage, NotPermitted};
-    matches!(error, NotPermitted { .. } | NoBtf(_) | NoTaskStorage(_) | NoHook { .. } | Load(_))
+    use ProbeError::{Forbidden, Load, NoBtf, NoHook, NoTaskStorage, NotPermitted};
+    matches!(
+        error,
+        NotPermitted { .. }
+            | Forbidden { .. }
+            | NoBtf(_)
+            | NoTaskStorage(_)
+            | NoHook { .. }
+            | Load(_)
+    )
 }
 
 /// Whether no option requests what only eBPF can do.
@@ -152,6 +171,16 @@ fn needs_no_ebpf(wanted: &Options, ebpf: &EbpfOptions) -> bool {
         && wanted.cgroup.is_none()
         && ebpf.lookup_hook == LookupHook::Auto
         && !ebpf.empty_programs
+}
+
+/// Asks a broker for the smallest recording, and gives it back at once.
+///
+/// # Errors
+/// Why this user gets none, or cannot use it.
+pub(crate) fn try_broker(socket: &Path) -> Result<()> {
+    let smallest = EbpfOptions { ring_bytes: 4096, ..EbpfOptions::default() };
+    let name = ["proctrace", "doctor"].map(OsString::from);
+    brokered(&Options::default(), &smallest, socket, &name).map(drop)
 }
 
 /// The socket to ask: the one named on the command line, or that of the environment, or the usual one.

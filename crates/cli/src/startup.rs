@@ -74,7 +74,8 @@ pub(crate) fn run(args: &StartupArgs) -> Result<ExitCode> {
     drop(silence);
     let tables = environments(&of_job, &of_clean, tick_ns());
     let mut out = stdout().lock();
-    print::tables(&mut out, &tables, args.format, print::style(None))?;
+    let style = print::style(None);
+    print::tables(&mut out, &tables, args.format, args.csv.dialect(), style)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

@@ -305,3 +305,109 @@ fn what_a_broker_cannot_do_is_refused() {
     assert!(!output.status.success());
     assert_eq!(fs::read(&file).unwrap(), b"mine");
 }
+
+/// proctrace as this user, in a container whose seccomp profile forbids bpf(2).
+fn without_bpf(stage: &Stage, user: u32, arguments: &[&str]) -> Command {
+    let mut command = stage.as_user(stage.fixture("without_bpf"));
+    command.uid(user).gid(user).arg(stage.path("proctrace")).args(arguments);
+    command
+}
+
+#[test]
+fn a_container_that_forbids_bpf_is_told_so() {
+    let (stage, mut broker) = stage(&[]);
+    let advised = |said: &str| {
+        assert!(said.contains("a seccomp filter forbids bpf(2)"), "{said}");
+        assert!(said.contains("--security-opt seccomp=PROFILE (docs/broker.md"), "{said}");
+        let mut message = said.lines().take_while(|line| !line.contains("by ptrace"));
+        assert!(message.all(|line| line.chars().count() <= 80), "{said}");
+    };
+    // The client of a broker.
+    let only = ["record", "--backend", "broker", "--output", "only.ptrace", "--", "true"];
+    let output = without_bpf(&stage, USER, &only).output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{}", said(&output));
+    advised(&said(&output));
+    // By default, the command is recorded by ptrace, and the reason is said.
+    let any = ["record", "--output", "any.ptrace", "--", "true"];
+    let output = without_bpf(&stage, USER, &any).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    advised(&said(&output));
+    assert_eq!(header(&stage.path("any.ptrace"))["header"]["backend"], "ptrace");
+    // Root, with all capabilities.
+    let root = ["record", "--backend", "ebpf", "--output", "root.ptrace", "--", "true"];
+    let output = without_bpf(&stage, 0, &root).output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{}", said(&output));
+    advised(&said(&output));
+    assert!(!said(&output).contains("sudo"), "{}", said(&output));
+    // Nobody made the broker load anything.
+    broker.kill();
+    assert!(!broker.log().contains("records the command"), "{}", broker.log());
+}
+
+/// What `doctor` says to a user, as text and as JSON.
+fn examined(stage: &Stage, may_use_bpf: bool) -> (String, serde_json::Value) {
+    let run = |arguments: &[&str]| {
+        let mut doctor = match may_use_bpf {
+            true => stage.as_user(stage.path("proctrace")),
+            false => without_bpf(stage, USER, &[]),
+        };
+        let said = String::from_utf8(doctor.args(arguments).output().unwrap().stdout).unwrap();
+        // Sentences go over several lines.
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    (run(&["doctor"]), serde_json::from_str(&run(&["doctor", "--json"])).unwrap())
+}
+
+#[test]
+fn the_doctor_asks_the_broker() {
+    let (mut stage, mut broker) = stage(&[]);
+    let state = |json: &serde_json::Value| text(&json["broker"]["state"]).to_owned();
+    let (said, json) = examined(&stage, true);
+    assert!(said.contains("ok broker"), "{said}");
+    assert!(said.contains(&format!("grants user {USER}")), "{said}");
+    assert!(said.contains("everybody may connect"), "{said}");
+    assert!(said.contains("Recording is possible by the broker"), "{said}");
+    assert_eq!(state(&json), "grants");
+    assert_eq!(json["can_record"]["ebpf"], false);
+    assert_eq!(json["can_record"]["broker"], true);
+    let checks = json["checks"].as_array().unwrap();
+    let verdict = |name: &str| {
+        let check = checks.iter().find(|check| check["name"] == name);
+        check.map(|check| text(&check["verdict"]).to_owned())
+    };
+    assert_eq!(verdict("broker").as_deref(), Some("good"));
+    assert_eq!(verdict("privileges").as_deref(), Some("bad"));
+    broker.wait_for("records the command proctrace doctor");
+    let (said, json) = examined(&stage, false);
+    assert!(said.contains("BAD seccomp"), "{said}");
+    assert!(said.contains("--security-opt seccomp=PROFILE"), "{said}");
+    assert_eq!(state(&json), "forbidden by seccomp");
+    assert_eq!(json["can_record"]["broker"], false);
+    // Only its group may connect.
+    fs::set_permissions(&broker.socket, fs::Permissions::from_mode(0o660)).unwrap();
+    let (said, json) = examined(&stage, true);
+    assert!(said.contains("group 0 may connect"), "{said}");
+    assert_eq!(state(&json), "silent");
+    fs::set_permissions(&broker.socket, fs::Permissions::from_mode(0o666)).unwrap();
+    broker.kill();
+    let (said, json) = examined(&stage, true);
+    assert!(said.contains("does not answer (Connection refused"), "{said}");
+    assert!(said.contains("systemctl enable --now proctrace-broker.socket"), "{said}");
+    assert_eq!(state(&json), "silent");
+    stage.socket = stage.path("no.sock");
+    let (said, json) = examined(&stage, true);
+    assert!(
+        said.contains("none: there is no socket") && said.contains("proctrace broker"),
+        "{said}"
+    );
+    assert_eq!((state(&json).as_str(), &json["can_record"]["broker"]), ("absent", &false.into()));
+}
+
+#[test]
+fn the_doctor_says_why_a_broker_refuses() {
+    let (stage, _broker) = stage(&["--recordings", "0"]);
+    let (said, json) = examined(&stage, true);
+    assert!(said.contains("note broker") && said.contains("refuses user"), "{said}");
+    assert_eq!(json["broker"]["state"], "refuses");
+    assert!(text(&json["broker"]["why"]).contains("recordings"), "{json}");
+}

@@ -208,6 +208,62 @@ fn readers_of_others_find_what_the_report_says() {
     }
 }
 
+/// sort(1), comm(1) and `read` take a CR for a part of the last cell.
+#[test]
+fn lines_of_csv_end_with_lf_unless_rfc_4180_is_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let trace = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../fixtures/traces/tour-2.ptrace");
+    let lake = place.path().join("lake");
+    let summarized =
+        proctrace().arg("summarize").arg(&trace).arg("-o").arg(&lake).output().unwrap();
+    let mut commands = vec![
+        vec!["classify", "--format", "csv"],
+        vec!["report", "--section", "ends", "--format", "csv"],
+        vec!["diff", "tour-2.ptrace", "--format", "csv"],
+        vec!["series", "--events", "10", "--format", "csv"],
+        vec!["query", "SELECT program FROM processes", "--format", "csv"],
+    ];
+    commands.push(vec!["fleet", "SELECT count(*) AS jobs FROM jobs", "lake", "--format", "csv"]);
+    std::fs::copy(&trace, place.path().join("tour-2.ptrace")).unwrap();
+    assert!(summarized.status.success(), "{}", String::from_utf8_lossy(&summarized.stderr));
+    let printed = |arguments: &[&str], dialect: &[&str]| {
+        let mut command = proctrace();
+        command.args(arguments).args(dialect).current_dir(place.path());
+        if arguments[0] != "fleet" {
+            command.arg("tour-2.ptrace");
+        }
+        let output = command.output().unwrap();
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for arguments in &commands {
+        let unix = printed(arguments, &[]);
+        assert!(unix.lines().count() > 1 && unix.ends_with('\n'), "{arguments:?}: {unix}");
+        assert!(!unix.contains('\r'), "{arguments:?}: {unix:?}");
+        let rfc = printed(arguments, &["--csv-dialect", "rfc4180"]);
+        assert_eq!(rfc, unix.replace('\n', "\r\n"), "{arguments:?}");
+    }
+    // In files, too.
+    let written = |name: &str, arguments: &[&str]| {
+        let mut command = proctrace();
+        command.args(arguments).args(["tour-2.ptrace"]).current_dir(place.path());
+        assert!(command.output().unwrap().status.success(), "{arguments:?}");
+        std::fs::read_to_string(place.path().join(name)).unwrap()
+    };
+    let rfc = ["--csv-dialect", "rfc4180"];
+    let unix = written("a/processes.csv", &["export", "--format", "csv", "a"]);
+    let with_rfc = [&["export", "--format", "csv", "b"][..], &rfc].concat();
+    assert_eq!(written("b/processes.csv", &with_rfc), unix.replace('\n', "\r\n"));
+    let table = "tables/ends.csv";
+    let unix = written(&format!("c/{table}"), &["report", "--out", "c"]);
+    assert!(unix.contains('\n') && !unix.contains('\r'), "{unix:?}");
+}
+
 #[test]
 fn csv_and_ndjson_have_the_rows_of_several_recordings() {
     let traces: Vec<PathBuf> = ["tour-1.ptrace", "tour-2.ptrace"]
@@ -222,7 +278,7 @@ fn csv_and_ndjson_have_the_rows_of_several_recordings() {
     let processes = std::fs::read_to_string(directory.path().join("processes.csv")).unwrap();
     let expected: u64 =
         traces.iter().map(|trace| report(trace)["summary"]["processes"].as_u64().unwrap()).sum();
-    let (heading, rows) = processes.split_once("\r\n").unwrap();
+    let (heading, rows) = processes.split_once('\n').unwrap();
     assert!(heading.starts_with("recording,process_id,pid,parent_id,"), "{heading}");
     assert_eq!(rows.lines().count() as u64, expected);
     assert!(rows.contains("tour-1,") && rows.contains("tour-2,"));

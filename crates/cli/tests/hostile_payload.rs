@@ -90,8 +90,7 @@ fn printed(arguments: &[&str], trace: &Path) -> String {
     let arguments: Vec<&OsStr> =
         arguments.iter().map(OsStr::new).chain([trace.as_os_str()]).collect();
     let stdout = text(&run(&arguments, &[0, 3]).stdout);
-    // Lines of CSV end in CR LF.
-    hostile::terminal(&format!("{arguments:?}"), &stdout.replace("\r\n", "\n"));
+    hostile::terminal(&format!("{arguments:?}"), &stdout);
     stdout
 }
 

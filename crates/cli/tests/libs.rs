@@ -159,3 +159,70 @@ fn a_recording_without_lookups_is_refused() {
     let found = libs(&recorded.trace());
     assert_eq!((&found["starts"], &found["starts_not_modelled"]), (&0.into(), &1.into()));
 }
+
+/// Four headers in two of five directories, one of which does not exist: each is missed in all before its own. GCC
+/// includes a fifth by itself, which the C library has: stdc-predef.h.
+#[test]
+fn the_order_of_directories_of_headers_is_a_cause() {
+    let place = tempfile::tempdir().unwrap();
+    for directory in ["none", "three", "empty", "one"] {
+        fs::create_dir(place.path().join(directory)).unwrap();
+    }
+    let put = |name: &str, text: &str| fs::write(place.path().join(name), text).unwrap();
+    for name in ["three/a.h", "three/b.h", "three/c.h", "one/d.h"] {
+        put(name, "int declared;\n");
+    }
+    put("x.c", "#include <a.h>\n#include <b.h>\n#include <c.h>\n#include <d.h>\n");
+    let script = format!(
+        "cd {} && gcc -I none -I gone -I three -I empty -isystem one -c x.c",
+        place.path().display()
+    );
+    let recorded = Recorder::new().run(["sh", "-c", &script]);
+    recorded.sound(0);
+    let found = libs(&recorded.trace());
+    let row = |kind: &str, entry: &str| {
+        let mut causes = found["causes"].as_array().unwrap().iter();
+        let is = |cause: &&Value| cause["kind"] == kind && cause["entry"] == entry;
+        causes.find(is).unwrap_or_else(|| panic!("{kind} {entry}: {found:#}")).clone()
+    };
+    // GCC asks once for a precompiled header as well.
+    let misses = |kind: &str, entry: &str| u64_of(&row(kind, entry)["misses"]);
+    assert!((5..=10).contains(&misses("-I", "none")), "{found:#}");
+    assert!((2..=4).contains(&misses("-I", "empty")), "{found:#}");
+    assert!(misses("-I", "gone") >= 1);
+    let figures = |kind: &str, entry: &str| {
+        let row = row(kind, entry);
+        (row["probes"].as_u64(), row["hits"].as_u64())
+    };
+    assert_eq!(figures("-I", "none"), (None, None));
+    assert_eq!(figures("-I", "three"), (Some(5), Some(3)));
+    assert_eq!(figures("-I", "empty"), (Some(2), Some(0)));
+    assert_eq!(figures("-isystem", "one"), (Some(2), Some(1)));
+    let others =
+        found["causes"].as_array().unwrap().iter().filter(|cause| cause["kind"] == "other");
+    let of_headers = others.filter(|cause| cause["entry"].as_str().unwrap().contains("three"));
+    assert_eq!(of_headers.count(), 0, "{found:#}");
+}
+
+/// A module that is nowhere is searched in node_modules of each directory above the script.
+#[test]
+fn node_modules_are_a_cause() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().canonicalize().unwrap().join("a/b/c");
+    fs::create_dir_all(&directory).unwrap();
+    let script = directory.join("x.js");
+    fs::write(&script, "try { require('nothing-has-this-name') } catch (error) { }\n").unwrap();
+    let recorded = Recorder::new().run([Path::new("node"), &script]);
+    recorded.sound(0);
+    let found = libs(&recorded.trace());
+    let entries = |kind: &str| -> Vec<String> {
+        let causes = found["causes"].as_array().unwrap().iter();
+        let of_kind = causes.filter(|cause| cause["kind"] == kind);
+        of_kind.map(|cause| cause["entry"].as_str().unwrap().to_owned()).collect()
+    };
+    for above in directory.ancestors() {
+        let modules = above.join("node_modules").display().to_string();
+        assert!(entries("node_modules").contains(&modules), "{modules}: {found:#}");
+    }
+    assert!(entries("package.json").contains(&directory.display().to_string()), "{found:#}");
+}

@@ -504,6 +504,37 @@ fn under_sudo_files_belong_to_who_asked_for_them() {
     }
 }
 
+/// Whoever runs a gate under sudo uploads its recordings without it, whichever user the command was run as.
+#[test]
+fn kept_runs_belong_to_who_called_sudo() {
+    let scene = Scene::new();
+    for (user, directory) in
+        [(None, "kept"), (Some("root"), "kept-root"), (Some("daemon"), "kept-daemon")]
+    {
+        let mut command = proctrace();
+        command.args([
+            "gate",
+            "run",
+            "--runs",
+            "1",
+            "--limit",
+            "total_execs=|9",
+            "--keep",
+            directory,
+        ]);
+        command.args(user.into_iter().flat_map(|user| ["--user", user])).args(["--", "true"]);
+        command.env("SUDO_UID", "65534").env("SUDO_GID", "65534").current_dir(scene.at("shared"));
+        let output = limited(command);
+        assert!(output.status.success(), "{user:?}: {}", said(&output));
+        for name in [directory.to_owned(), format!("{directory}/run-1.ptrace")] {
+            let file = fs::metadata(scene.shared(&name)).unwrap();
+            assert_eq!((file.uid(), file.gid()), (OTHER, OTHER), "{name}");
+        }
+        let trace = fs::metadata(scene.shared(&format!("{directory}/run-1.ptrace"))).unwrap();
+        assert_eq!(trace.mode() & 0o777, 0o600);
+    }
+}
+
 #[test]
 fn the_summary_of_a_step_is_added_to_the_file_of_the_runner() {
     let scene = Scene::new();

@@ -39,16 +39,17 @@ pub struct Libs {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LookupCause {
     /// "LD_LIBRARY_PATH", "RPATH", "RUNPATH", "cache", "default", "ld-musl.path", "path", "dlopen",
-    /// "dlopen by path", "ld.so.preload", "PATH", "PYTHONPATH", "python", "locale", "not modelled",
-    /// "unexplained" or "other".
+    /// "dlopen by path", "ld.so.preload", "PATH", "PYTHONPATH", "python", "locale", "-I", "-isystem", "-iquote",
+    /// "-idirafter", "include", "node_modules", "package.json", "not modelled", "unexplained" or "other".
     pub kind: &'static str,
     /// The directory, or the entry of a list as it was written.
     pub entry: String,
     /// The executable or library that contains the list; `None` for other kinds than RPATH and RUNPATH.
     pub object: Option<String>,
-    /// Look-ups there by the dynamic linker, in modelled starts; `None` for other causes.
+    /// Look-ups there by the dynamic linker, in modelled starts; headers that compilers looked for there, if that can be
+    /// inferred; `None` for other causes.
     pub probes: Option<u64>,
-    /// Libraries that it found there; `None` likewise.
+    /// Libraries or headers that were found there; `None` likewise.
     pub hits: Option<u64>,
     /// Failed look-ups there.
     pub misses: u64,

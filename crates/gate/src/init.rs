@@ -1,5 +1,6 @@
 //! Generates a first budget from recordings: counts tight, CPU time loose, with the reasons.
 
+mod counts;
 mod cpu;
 
 use std::borrow::Cow;
@@ -7,10 +8,13 @@ use std::fmt::Write as _;
 
 use proctrace_findings::{Kind, MetricFamily};
 use proctrace_report::escape::{is_unseen, terminal};
+use proctrace_report::wrap;
 
 use crate::numbers::Sample;
 use crate::side::{Key, RunMetrics, Side};
 use crate::words;
+pub use counts::Variation;
+use counts::{Counts, Slack};
 
 /// Maximum number of commands with a rule of their own.
 const COMMANDS: usize = 20;
@@ -33,37 +37,51 @@ const MEMORY_FACTOR: f64 = 1.25;
 const COUNTS: &[&str] =
     &["total_processes", "total_execs", "total_execs_failed", "total_threads", "total_detached"];
 
-/// Tolerance for failed look-ups, relative and absolute: commands such as ps read /proc, whose
-/// entries change with other load on the machine.
-const LOOKUPS_FACTOR: f64 = 1.05;
-const LOOKUPS: f64 = 10.0;
+/// Characters of a line of comment behind `# `.
+const COMMENT_WIDTH: usize = 96;
 
-/// Writes a commented budget that these recordings satisfy. It works without baselines; the
-/// comments explain how to compare with a baseline.
-pub fn init(runs: &[RunMetrics]) -> String {
+/// Writes a commented budget that these recordings satisfy, and says whether more of them are advisable. It works
+/// without baselines; the comments explain how to compare with a baseline.
+pub fn init(runs: &[RunMetrics]) -> (String, Variation) {
     let side = Side::of(runs.iter().map(|run| &run.metrics));
-    let mut out = head(runs);
-    out.push_str(COUNTS_COMMENT);
-    if runs.len() == 1 {
-        out.push_str("# A single recording does not show whether they vary between runs.\n");
-    }
+    let mut counts = Counts::default();
     for name in COUNTS {
         if let Some(key) = Key::new(name, &[]) {
-            push_count(&mut out, &side, key, Slack::None);
+            counts.push(&side, key, Slack::None);
         }
     }
     let kinds: Vec<Key<'_>> = side.family("failed_lookups").collect();
-    out.push_str(LOOKUPS_COMMENT);
+    counts.text.push_str(LOOKUPS_COMMENT);
     for key in Key::new("total_failed_lookups", &[]).into_iter().chain(kinds) {
-        push_count(&mut out, &side, key, Slack::Lookups);
+        counts.push(&side, key, Slack::Lookups);
     }
-    push_commands(&mut out, &side);
-    push_forks(&mut out, &side);
-    push_threads(&mut out, &side);
+    push_commands(&mut counts, &side);
+    push_forks(&mut counts, &side);
+    push_threads(&mut counts, &side);
+    let variation = counts.variation(runs.len());
+    let mut out = head(runs);
+    out.push_str(COUNTS_COMMENT);
+    push_variation(&mut out, &variation);
+    out.push_str(&counts.text);
     push_times(&mut out, &side);
     cpu::push(&mut out, &side, runs.len());
     push_others(&mut out, &side);
-    out
+    (out, variation)
+}
+
+/// Says whether counts varied, and how many more recordings would tell.
+fn push_variation(out: &mut String, variation: &Variation) {
+    let sentence = |text: String| {
+        let mut letters = text.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        format!("{}{}.", first.map(String::from).unwrap_or_default(), letters.as_str())
+    };
+    let said: Vec<String> =
+        variation.advice().map(sentence).into_iter().chain(variation.how()).collect();
+    for line in wrap(&said.join(" "), COMMENT_WIDTH).iter().filter(|line| !line.is_empty()) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "# {line}");
+    }
 }
 
 fn head(runs: &[RunMetrics]) -> String {
@@ -102,33 +120,7 @@ const LOOKUPS_COMMENT: &str = "
 # more are allowed, because commands such as ps read /proc, which depends on other processes.
 ";
 
-/// How far a count may exceed the recorded maximum, in addition to its variation.
-#[derive(Clone, Copy, PartialEq)]
-enum Slack {
-    None,
-    Lookups,
-}
-
-/// Writes the ceiling of a count: the largest value, plus the range over which it varied.
-fn push_count(out: &mut String, side: &Side<'_>, key: Key<'_>, slack: Slack) {
-    let Some(sample) = sample(side, key) else { return };
-    let spread = sample.greatest - sample.least;
-    let ceiling = match slack {
-        Slack::None => sample.greatest + spread,
-        Slack::Lookups => {
-            (sample.greatest + spread).max((sample.greatest * LOOKUPS_FACTOR).ceil() + LOOKUPS)
-        }
-    };
-    let ceiling = written(ceiling);
-    let comment = if sample.is_constant() {
-        String::new()
-    } else {
-        format!("  # {} to {} in {} runs", sample.least, sample.greatest, sample.n)
-    };
-    let _ = writeln!(out, "{} = \"|{ceiling}\"{comment}", toml_key(&key.to_string()));
-}
-
-fn push_commands(out: &mut String, side: &Side<'_>) {
+fn push_commands(counts: &mut Counts, side: &Side<'_>) {
     let mut commands: Vec<(f64, Key<'_>)> =
         side.family("execs").filter_map(|key| Some((sample(side, key)?.greatest, key))).collect();
     commands.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -138,17 +130,17 @@ fn push_commands(out: &mut String, side: &Side<'_>) {
     let unlisted =
         commands.get(COMMANDS).map_or(UNLISTED, |(most, _)| written(most.max(UNLISTED) * 2.0));
     let _ = write!(
-        out,
+        counts.text,
         "\n# Any command, so that a new one that runs often is noticed. The rules below are exceptions.\n\
          'execs{{command=\"*\"}}' = {{ absolute = {unlisted}, unmatched = \"allow\" }}\n"
     );
     for (_, key) in commands.iter().take(COMMANDS) {
-        push_count(out, side, *key, Slack::None);
+        counts.push(side, *key, Slack::None);
     }
 }
 
 /// Processes that never execute anything count for the program of their parent, and not as execs.
-fn push_forks(out: &mut String, side: &Side<'_>) {
+fn push_forks(counts: &mut Counts, side: &Side<'_>) {
     let greatest = |key: Key<'_>| sample(side, key).map_or(0.0, |sample| sample.greatest);
     let forks = |key: Key<'_>| {
         let execs = Key::new("execs", key.labels).map_or(0.0, greatest);
@@ -156,13 +148,13 @@ fn push_forks(out: &mut String, side: &Side<'_>) {
     };
     let comment =
         "\n# Processes of programs that fork without executing anything: subshells, workers.\n";
-    push_most(out, side, "command_processes", comment, forks);
+    push_most(counts, side, "command_processes", comment, forks);
 }
 
-fn push_threads(out: &mut String, side: &Side<'_>) {
+fn push_threads(counts: &mut Counts, side: &Side<'_>) {
     let threads = |key: Key<'_>| sample(side, key).map_or(0.0, |sample| sample.greatest);
     push_most(
-        out,
+        counts,
         side,
         "command_threads",
         "\n# Threads by program, except the first of each process.\n",
@@ -172,7 +164,7 @@ fn push_threads(out: &mut String, side: &Side<'_>) {
 
 /// Writes ceilings of those metrics of a family that are largest by some measure.
 fn push_most<'a>(
-    out: &mut String,
+    counts: &mut Counts,
     side: &Side<'a>,
     family: &str,
     comment: &str,
@@ -187,9 +179,9 @@ fn push_most<'a>(
     if keys.is_empty() {
         return;
     }
-    out.push_str(comment);
+    counts.text.push_str(comment);
     for (_, key) in keys.into_iter().take(PROGRAMS) {
-        push_count(out, side, key, Slack::None);
+        counts.push(side, key, Slack::None);
     }
 }
 

@@ -82,7 +82,7 @@ pub use diff::{
     CommandChange, Diff, DiffError, DirectoryChange, Fate, PhaseChange, Row, SpawnChange,
 };
 pub use explain::explain;
-pub use init::init;
+pub use init::{Variation, init};
 pub use limit::{ArgumentError, Limit, LimitError};
 pub use numbers::{Numbers, Sample};
 pub use openmetrics::{PREFIX, openmetrics};

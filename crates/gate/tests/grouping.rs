@@ -236,7 +236,7 @@ fn cpu_time_and_directories_name_theirs() {
 /// Without a baseline, the excess over the limits takes the place of the change.
 #[test]
 fn a_first_budget_finds_the_cause_without_a_baseline() {
-    let budget = init(&[Job::of(12.0).run()]);
+    let budget = init(&[Job::of(12.0).run()]).0;
     let report = judged(&budget, None, &Job::of(24.0));
     assert_eq!(
         causes(&report),

@@ -10,7 +10,9 @@ use proctrace_gate::{
     Budget, Diff, Options, Report, RunMetrics, Verdict, gate, init, metrics_file, openmetrics,
     render,
 };
-use proctrace_report::{Style, chart_svg, escape, table_csv, table_markdown, table_text};
+use proctrace_report::{
+    CsvDialect, Style, chart_svg, escape, table_csv, table_markdown, table_text,
+};
 
 /// A run of this name with one command, also of this name.
 fn named(name: &str, count: f64) -> RunMetrics {
@@ -86,7 +88,7 @@ fn a_difference_is_only_a_difference() {
         }
         for table in diff.tables_of_numbers() {
             let mut out = Vec::new();
-            table_csv(&table, &mut out).expect("memory takes it");
+            table_csv(&table, CsvDialect::Unix, &mut out).expect("memory takes it");
             hostile::csv(&what, &String::from_utf8(out).expect("it is text"));
         }
     }
@@ -113,7 +115,7 @@ fn a_first_budget_names_them_and_means_them() {
     for name in hostile::texts() {
         let what = format!("{name:?}");
         let runs = [named(&name, 100.0)];
-        let text = init(&runs);
+        let (text, _) = init(&runs);
         hostile::terminal(&what, &text);
         let budget = Budget::parse("gate.toml", &text)
             .unwrap_or_else(|error| panic!("{what}: {error}\n{text}"));

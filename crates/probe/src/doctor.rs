@@ -11,6 +11,7 @@ use crate::hooks::{EVENTS, Need, attach};
 use crate::loader::{OBJECT, kernel_btf, load_object};
 use crate::options::{EbpfOptions, Settings};
 use crate::rights::Rights;
+use crate::seccomp::forbids_bpf;
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,7 @@ pub enum Verdict {
 /// Checks everything that recording depends on, and tries every hook.
 pub fn examine() -> Vec<Check> {
     let mut checks = vec![kernel(), btf(), privileges()];
+    checks.extend(seccomp());
     checks.extend(who_is_recorded());
     checks.extend(who_records());
     checks.extend([lockdown(), tracepoints(), preemption()]);
@@ -114,6 +116,18 @@ fn privileges() -> Check {
             format!("run with sudo, or {ADVICE}"),
         )
     }
+}
+
+/// Only where there is something to say.
+fn seccomp() -> Option<Check> {
+    forbids_bpf().then(|| {
+        Check::bad(
+            "seccomp",
+            "a filter forbids bpf(2), as the default profiles\nof container engines do",
+            "start the container with a profile that allows bpf(2):\n\
+             --security-opt seccomp=PROFILE (docs/broker.md)",
+        )
+    })
 }
 
 fn who_is_recorded() -> Option<Check> {

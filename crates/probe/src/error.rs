@@ -4,6 +4,9 @@ use std::io;
 
 use aya::programs::ProgramError;
 
+use crate::rights::may_use_bpf;
+use crate::seccomp::forbids_bpf;
+
 /// How to allow some users to record.
 pub(crate) const ADVICE: &str = "let a group record what its members run, as root:\n\
     groupadd -r proctrace\n\
@@ -27,6 +30,17 @@ pub enum ProbeError {
         /// The kernel's error.
         #[source]
         source: io::Error,
+    },
+    /// A seccomp filter refuses, before the kernel looks at privileges.
+    #[error(
+        "a seccomp filter forbids bpf(2) ({call}).\n\
+         Container engines install it, whatever rights a container has. Start it with a\n\
+         profile that allows bpf(2), --security-opt seccomp=PROFILE (docs/broker.md),\n\
+         or record from outside of it"
+    )]
+    Forbidden {
+        /// Which step.
+        call: &'static str,
     },
     /// The programs were detached before the end.
     #[error(
@@ -84,6 +98,14 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
+    /// That the kernel refuses a step; of those who otherwise could do it, that a seccomp filter does.
+    pub(crate) fn not_permitted(call: &'static str, source: io::Error) -> Self {
+        match may_use_bpf() && forbids_bpf() {
+            true => Self::Forbidden { call },
+            false => Self::NotPermitted { call, source },
+        }
+    }
+
     pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { what, source }
     }

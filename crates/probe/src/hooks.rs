@@ -250,7 +250,7 @@ pub(crate) fn attach(
     // If a specific hook was requested, report why it is unavailable instead of a general refusal.
     let refused = refused.filter(|_| settings.ebpf.lookup_hook == LookupHook::Auto);
     Err(match refused {
-        Some(source) => ProbeError::NotPermitted { call: event.name, source },
+        Some(source) => ProbeError::not_permitted(event.name, source),
         None => ProbeError::NoHook { event: event.name, tried: tried.join("; ") },
     })
 }

@@ -240,7 +240,7 @@ pub(crate) fn load_object(
     let loaded = loader.load(OBJECT);
     let _ = rustix::process::setrlimit(rustix::process::Resource::Memlock, memlock);
     loaded.map_err(|error| match (not_permitted(&error), error) {
-        (Some(source), _) => ProbeError::NotPermitted { call: "loading", source },
+        (Some(source), _) => ProbeError::not_permitted("loading", source),
         (None, EbpfError::MapError(MapError::CreateError { name, io_error }))
             if name == "tasks" && io_error.raw_os_error() == Some(libc::EINVAL) =>
         {

@@ -20,6 +20,15 @@ use crate::error::ProbeError;
 /// PROC_USER_INIT_INO of linux/proc_ns.h.
 const INITIAL_USER_NAMESPACE: u64 = 0xefff_fffd;
 
+/// Whether this process has the capabilities that loading and attaching take, where they count: in the initial user
+/// namespace.
+pub(crate) fn may_use_bpf() -> bool {
+    let Ok(CapabilitySets { effective, .. }) = capabilities(None) else { return false };
+    let has = effective.contains(CapabilitySet::SYS_ADMIN)
+        || effective.contains(CapabilitySet::BPF | CapabilitySet::PERFMON);
+    has && fs::metadata("/proc/self/ns/user").is_ok_and(|it| it.ino() == INITIAL_USER_NAMESPACE)
+}
+
 /// The rights of the recording user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rights {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::escape::{csv, markdown, markdown_paragraph, terminal};
 use crate::number::{bytes, count, counted, share, time};
+use crate::rows::CsvDialect;
 use crate::style::Style;
 use crate::table::{Align, Table as Columns};
 
@@ -137,14 +138,14 @@ pub fn table_json(table: &Table) -> Value {
     })
 }
 
-/// CSV as in RFC 4180, with a header row; missing values are empty. [`csv`] and docs/formats.md
+/// CSV with a header row; missing values are empty. [`csv`] and docs/formats.md
 /// describe how control characters and formulas in names are escaped.
 ///
 /// # Errors
 /// When `out` cannot be written.
-pub fn table_csv(table: &Table, out: &mut dyn io::Write) -> io::Result<()> {
+pub fn table_csv(table: &Table, dialect: CsvDialect, out: &mut dyn io::Write) -> io::Result<()> {
     let names: Vec<String> = table.columns.iter().map(|column| csv(column.name)).collect();
-    write!(out, "{}\r\n", names.join(","))?;
+    write!(out, "{}{}", names.join(","), dialect.end())?;
     for row in 0..table.height() {
         let cells: Vec<String> = table
             .columns
@@ -157,7 +158,7 @@ pub fn table_csv(table: &Table, out: &mut dyn io::Write) -> io::Result<()> {
                 Cell::Flag(yes) => yes.to_string(),
             })
             .collect();
-        write!(out, "{}\r\n", cells.join(","))?;
+        write!(out, "{}{}", cells.join(","), dialect.end())?;
     }
     Ok(())
 }
@@ -236,8 +237,11 @@ mod tests {
     #[test]
     fn csv_is_quoted_and_no_formula() {
         let mut out = Vec::new();
-        table_csv(&example(), &mut out).unwrap();
+        table_csv(&example(), CsvDialect::Rfc4180, &mut out).unwrap();
         let csv = String::from_utf8(out).unwrap();
+        let mut unix = Vec::new();
+        table_csv(&example(), CsvDialect::Unix, &mut unix).unwrap();
+        assert_eq!(String::from_utf8(unix).unwrap(), csv.replace('\r', ""));
         assert_eq!(
             csv,
             "command,life_ns,share_percent\r\nsed,1500000,12.5\r\n\"'=cmd(\"\"x\"\"),\\x0a\\x1b[31m\",,\r\n"

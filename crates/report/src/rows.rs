@@ -155,7 +155,8 @@ pub enum CsvDialect {
 }
 
 impl CsvDialect {
-    fn end(self) -> &'static str {
+    /// The end of a line.
+    pub fn end(self) -> &'static str {
         match self {
             Self::Unix => "\n",
             Self::Rfc4180 => "\r\n",

@@ -3,7 +3,7 @@
 use proctrace_findings::{Rows, RowsColumn, RowsValues, Table, Unit};
 use proctrace_fixtures::hostile;
 use proctrace_report::{
-    Style, escape, rows_ndjson, table_csv, table_json, table_markdown, table_text,
+    CsvDialect, Style, escape, rows_ndjson, table_csv, table_json, table_markdown, table_text,
 };
 use proctrace_wire::escape::to_bytes;
 
@@ -44,7 +44,7 @@ fn markdown_has_no_markup_of_others() {
 #[test]
 fn csv_has_no_formulas_and_loses_nothing() {
     let mut out = Vec::new();
-    table_csv(&table("x"), &mut out).expect("memory takes it");
+    table_csv(&table("x"), CsvDialect::Unix, &mut out).expect("memory takes it");
     let text = String::from_utf8(out).expect("it is text");
     let rows = hostile::csv("a table", &text);
     let texts = hostile::texts();
@@ -67,7 +67,7 @@ fn numbers_in_csv_stay_as_they_are() {
         [Some(-0.5), Some(-1e300), None],
     );
     let mut out = Vec::new();
-    table_csv(&table, &mut out).expect("memory takes it");
+    table_csv(&table, CsvDialect::Unix, &mut out).expect("memory takes it");
     let text = String::from_utf8(out).expect("it is text");
     let rows = hostile::csv("numbers", &text);
     assert_eq!(rows[1], ["-5", "-0.5"]);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::RulesArgs;
+use super::csv::CsvArgs;
 
 /// Compare two runs, or several runs before and after a change.
 #[derive(Debug, Args)]
@@ -52,6 +53,9 @@ pub(crate) struct DiffArgs {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DiffFormat,
+
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
 
     /// Draw the difference in the number of processes, by command, as a waterfall chart: as SVG,
     /// or as PNG if the file's name ends in .png.

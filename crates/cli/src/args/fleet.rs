@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use proctrace_fleet::Layout;
 
 use super::DEFAULT_TRACE;
+use super::csv::CsvArgs;
 use super::parse::parse_label;
 use super::report::{CeilingArgs, RulesArgs, TimeArgs};
 use super::tables::RowsFormat;
@@ -131,6 +132,9 @@ pub(crate) struct FleetArgs {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: RowsFormat,
+
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
 
     #[command(flatten)]
     pub(crate) ceiling: CeilingArgs,

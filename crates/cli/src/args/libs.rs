@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::DEFAULT_TRACE;
+use super::csv::CsvArgs;
 use super::report::{CeilingArgs, SectionFormat};
 
 /// Show which lists of directories cause failed look-ups, and what would avoid them.
@@ -70,6 +71,9 @@ pub(crate) struct LibsArgs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = SectionFormat::Text)]
     pub(crate) format: SectionFormat,
 
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
+
     /// Maximum number of rows printed per table.
     #[arg(long, value_name = "ROWS", default_value_t = 10)]
     pub(crate) top: usize,
@@ -126,6 +130,9 @@ pub(crate) struct TryArgs {
     /// Format of the table.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = SectionFormat::Text)]
     pub(crate) format: SectionFormat,
+
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
 
     /// The command to run, and its arguments.
     #[arg(

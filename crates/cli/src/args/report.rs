@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::DEFAULT_TRACE;
+use super::csv::CsvArgs;
 use super::parse::{parse_memory, parse_wall};
 
 /// Check that a recording is complete and consistent.
@@ -72,6 +73,9 @@ pub(crate) struct ReportArgs {
     /// Output format of sections and of a phase.
     #[arg(long, value_enum, default_value = "text", requires = "tables")]
     pub(crate) format: SectionFormat,
+
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
 
     /// Write every section as text, JSON and CSV, every figure as SVG, and the page of --html as
     /// report.html to this directory, with an index.md.
@@ -188,6 +192,9 @@ pub(crate) struct ClassifyArgs {
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: SectionFormat,
 
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
+
     /// Maximum number of rows printed.
     #[arg(long, value_name = "ROWS", default_value_t = 40)]
     pub(crate) top: usize,
@@ -251,6 +258,9 @@ pub(crate) struct SeriesArgs {
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: SectionFormat,
 
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
+
     /// Write every table as text, JSON and CSV, and every figure as SVG, to this directory, with
     /// an index.md.
     #[arg(long, value_name = "DIR", conflicts_with = "format")]
@@ -295,6 +305,9 @@ pub(crate) struct StartupArgs {
     /// Output format of tables.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: SectionFormat,
+
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
 
     /// The command to run, and its arguments.
     #[arg(

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::DEFAULT_TRACE;
+use super::csv::CsvArgs;
 use super::report::{RulesArgs, TimeArgs};
 
 /// Query recordings with SQL.
@@ -39,9 +40,8 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_enum)]
     pub(crate) format: Option<RowsFormat>,
 
-    /// How lines of CSV end.
-    #[arg(long, value_enum, value_name = "DIALECT", default_value = "unix")]
-    pub(crate) csv_dialect: Dialect,
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
 
     /// Write the whole result to this file; .csv, .json, .ndjson and .parquet select the format.
     #[arg(short, long, value_name = "FILE")]
@@ -75,15 +75,6 @@ pub(crate) enum RowsFormat {
     Ndjson,
     /// Apache Parquet.
     Parquet,
-}
-
-/// How lines of CSV end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Dialect {
-    /// With LF.
-    Unix,
-    /// With CR LF.
-    Rfc4180,
 }
 
 /// Export recordings to files for other tools.
@@ -120,6 +111,9 @@ pub(crate) struct ExportArgs {
     /// Format.
     #[arg(long, value_enum, default_value = "parquet")]
     pub(crate) format: TablesFormat,
+
+    #[command(flatten)]
+    pub(crate) csv: CsvArgs,
 
     /// The value of each stack of --format folded; by default cpu.
     #[arg(long, value_enum)]

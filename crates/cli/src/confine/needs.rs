@@ -31,7 +31,7 @@ pub(crate) struct Needs {
 /// None for commands that run others, which may do anything.
 pub(super) fn of(command: &Command) -> Option<Needs> {
     Some(match command {
-        Command::Record(_) | Command::Broker(_) | Command::Doctor => return None,
+        Command::Record(_) | Command::Broker(_) | Command::Doctor(_) => return None,
         #[cfg(feature = "analyse")]
         Command::Startup(_) => return None,
         #[cfg(feature = "analyse")]

@@ -38,7 +38,9 @@ pub(crate) fn run(args: &TryArgs) -> Result<ExitCode> {
     if args.json {
         print::json(&mut out, &trial)?;
     } else {
-        print::tables(&mut out, &[tables::trial(&trial)], args.format, print::style(None))?;
+        let dialect = args.csv.dialect();
+        let tables = [tables::trial(&trial)];
+        print::tables(&mut out, &tables, args.format, dialect, print::style(None))?;
     }
     out.flush()?;
     Ok(record::status_of(trial.after.outcome))

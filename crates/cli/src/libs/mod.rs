@@ -90,7 +90,7 @@ fn read(trace: &Path) -> Result<(Libs, Fixes)> {
 fn put(tables: &[Table], args: &LibsArgs) -> Result<ExitCode> {
     let mut out = stdout().lock();
     let style = print::style((!args.all).then_some(args.top));
-    print::tables(&mut out, tables, args.format, style)?;
+    print::tables(&mut out, tables, args.format, args.csv.dialect(), style)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

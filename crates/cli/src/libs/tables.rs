@@ -148,7 +148,7 @@ fn by_place(found: &Libs) -> Table {
             count(found.starts_not_modelled),
             reasons(found)
         ))
-        .note("hits: libraries that the dynamic linker found there.")
+        .note("hits: libraries that the dynamic linker found there, headers that compilers did.")
 }
 
 /// Why starts are not modelled: " (libraries are gone: 3; the program is gone: 1)".

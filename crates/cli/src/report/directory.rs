@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 use proctrace_analysis::{Analysis, Content, Options, Section};
 use proctrace_findings::{Chart, ChartBody, Gantt};
 use proctrace_outputs::{Access, Directory, NewFile};
-use proctrace_report::{Style, chart_svg, escape, full, table_csv, table_json, table_text};
+use proctrace_report::{
+    CsvDialect, Style, chart_svg, escape, full, table_csv, table_json, table_text,
+};
 use serde::Serialize;
 
 use crate::invoker;
@@ -24,8 +26,9 @@ pub(crate) fn write(
     analysis: &Analysis<'_>,
     options: &Options,
     gantt: Gantt,
+    dialect: CsvDialect,
 ) -> Result<Place> {
-    let place = Place::create(path)?;
+    let place = Place::create(path, dialect)?;
     let findings = analysis.findings()?;
     let shown = analysis.report_tables(options)?;
     place.put("report.txt", full(&findings, &shown, STYLE).as_bytes())?;
@@ -53,8 +56,13 @@ pub(crate) fn write(
 }
 
 /// The same for tables and figures that do not belong to a report.
-pub(crate) fn write_content(path: &Path, title: &str, content: &Content) -> Result<()> {
-    let place = Place::create(path)?;
+pub(crate) fn write_content(
+    path: &Path,
+    title: &str,
+    content: &Content,
+    dialect: CsvDialect,
+) -> Result<()> {
+    let place = Place::create(path, dialect)?;
     let mut index = format!("# {}\n", escape::markdown(title));
     place.put_content(content, &mut index)?;
     place.put("index.md", index.as_bytes())
@@ -66,17 +74,18 @@ pub(crate) struct Place {
     root: Directory,
     tables: Directory,
     figures: Directory,
+    dialect: CsvDialect,
 }
 
 impl Place {
-    fn create(path: &Path) -> Result<Self> {
+    fn create(path: &Path, dialect: CsvDialect) -> Result<Self> {
         let cannot = || format!("cannot create {}", path.display());
         let root = invoker::outputs().create_directory(path, Access::Umask).with_context(cannot)?;
         let below = |name: &str| {
             let failed = || format!("cannot create {}", path.join(name).display());
             root.create_below(name.as_ref(), Access::Umask).with_context(failed)
         };
-        Ok(Self { tables: below("tables")?, figures: below("figures")?, root })
+        Ok(Self { tables: below("tables")?, figures: below("figures")?, root, dialect })
     }
 
     /// Begins the interactive page, which only its owner may read.
@@ -105,7 +114,7 @@ impl Place {
             put("txt", table_text(table, STYLE).as_bytes())?;
             put("json", json(&table_json(table))?.as_bytes())?;
             let mut csv = Vec::new();
-            table_csv(table, &mut csv)?;
+            table_csv(table, self.dialect, &mut csv)?;
             put("csv", &csv)?;
             let file = |ending: &str| format!("tables/{}.{ending}", table.name);
             index.push_str(&format!(

@@ -10,6 +10,8 @@ pub(super) struct Call<'a> {
     /// The places of files in assembler, and in Fortran, which tools that read the database do not read.
     pub(super) assembler: Vec<usize>,
     pub(super) fortran: Vec<usize>,
+    /// Whether arguments are in a file (`@FILE`), whose contents are not known.
+    pub(super) has_response_file: bool,
 }
 
 /// Endings of source files. Preprocessed files are left out: tools that read the database do not read them.
@@ -149,15 +151,22 @@ const NOT_LINKING: &[&[u8]] =
 impl<'a> Call<'a> {
     /// `None` if it only preprocesses, links or prints something.
     pub(super) fn of(arguments: &'a [Vec<u8>], is_of_clang: bool) -> Option<Self> {
-        let mut call =
-            Self { sources: Vec::new(), output: None, assembler: Vec::new(), fortran: Vec::new() };
+        let mut call = Self {
+            sources: Vec::new(),
+            output: None,
+            assembler: Vec::new(),
+            fortran: Vec::new(),
+            has_response_file: false,
+        };
         let (mut links, mut no_more_options) = (true, false);
         let mut language = Language::ByEnding;
         let mut words = arguments.iter().map(Vec::as_slice).enumerate().skip(1);
         while let Some((at, word)) = words.next() {
             if no_more_options || !word.starts_with(b"-") || word == b"-" {
-                // Standard input is no file, and what a response file contains is not known.
-                if word != b"-" && !word.starts_with(b"@") && !word.is_empty() {
+                if word.len() > 1 && word.starts_with(b"@") {
+                    call.has_response_file = true;
+                // Standard input is no file.
+                } else if word != b"-" && !word.is_empty() {
                     call.file(at, word, language, is_of_clang);
                 }
             } else if word == b"--" {
@@ -186,7 +195,7 @@ impl<'a> Call<'a> {
             call.output = None;
         }
         let compiles = call.files().next().is_some();
-        compiles.then_some(call)
+        (compiles || call.has_response_file).then_some(call)
     }
 
     /// The places of all files that are compiled.

@@ -47,6 +47,7 @@ struct LeftOut {
     repeated: u64,
     assembler: u64,
     fortran: u64,
+    response_files: u64,
 }
 
 /// An entry of the database.
@@ -99,6 +100,9 @@ impl<W: Write> CompileCommands<W> {
         self.left_out.assembler += call.assembler.len() as u64;
         self.left_out.fortran += call.fortran.len() as u64;
         if call.sources.is_empty() {
+            // It may only link. Which files it compiles, if any, is known to nobody but the compiler.
+            let is_of_file = call.has_response_file && call.files().next().is_none();
+            self.left_out.response_files += u64::from(is_of_file);
             return Ok(());
         }
         if run.arguments_cut {
@@ -171,6 +175,7 @@ impl LeftOut {
             (self.repeated, "they repeat another one"),
             (self.assembler, "they are in assembler"),
             (self.fortran, "they are in Fortran"),
+            (self.response_files, "their arguments are in response files (@FILE)"),
         ];
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);
         counts.map(|(count, why)| format!("{count} left out because {why}")).collect()

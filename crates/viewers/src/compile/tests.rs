@@ -175,3 +175,51 @@ fn an_entry_has_only_its_own_source() {
         ["1 left out because they are in assembler", "1 left out because they are in Fortran"];
     assert_eq!(written.notes, notes);
 }
+
+#[test]
+fn what_is_in_response_files_is_said_to_be_left_out() {
+    let (with, all) = (words("gcc @flags -c a.c"), words("gcc @everything"));
+    let link = words("g++ -o prog a.o @objects");
+    let items = [
+        process(0, None, 0),
+        process(1, None, 0),
+        process(2, None, 0),
+        TimelineItem::Run(run(0, 0, &with)),
+        TimelineItem::Run(run(1, 0, &all)),
+        TimelineItem::Run(run(2, 0, &link)),
+    ];
+    let (database, written) = database(&items);
+    assert_eq!(database.as_array().unwrap().len(), 1);
+    assert_eq!(database[0]["arguments"], json!(["gcc", "@flags", "-c", "a.c"]));
+    assert_eq!(written.notes, ["2 left out because their arguments are in response files (@FILE)"]);
+}
+
+#[test]
+fn arguments_stay_as_they_are() {
+    let all = [
+        "clang -Xclang -load -Xclang plugin.c -fplugin=x.so -c a.c",
+        "gcc -Wl,-rpath,/x -L/y -lz -DQ=\"a\" -I. -c -MMD -MF a.d a.c",
+        "gcc -std=c11 -O0 -O2 -O0 -include b.c -c a.c -o a.o",
+    ];
+    let calls = all.map(words);
+    let items = calls.iter().enumerate().flat_map(|(at, call)| {
+        let number = u32::try_from(at).unwrap();
+        [process(number, None, 0), TimelineItem::Run(run(number, 0, call))]
+    });
+    let (mut processes, mut runs) = (Vec::new(), Vec::new());
+    for item in items {
+        match item {
+            TimelineItem::Run(_) => runs.push(item),
+            _ => processes.push(item),
+        }
+    }
+    processes.extend(runs);
+    let (database, written) = database(&processes);
+    assert!(written.notes.is_empty(), "{:?}", written.notes);
+    for (entry, line) in database.as_array().unwrap().iter().zip(all) {
+        assert_eq!(entry["file"], "/src/a.c");
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(entry["arguments"], json!(words));
+    }
+    assert_eq!(database.as_array().unwrap().len(), all.len());
+}
