@@ -223,6 +223,10 @@ static __always_inline void note_on(struct task_struct *task, __u64 now)
 	if (!now)
 		now = bpf_ktime_get_boot_ns();
 	was_asleep = state->off_state != 'R';
+	/* a look-up takes no longer because somebody else had the CPU: see time.bpf.h */
+	if (state->entered_ns)
+		state->entered_ns += now - (was_asleep && state->woken_ns > off_ns ? state->woken_ns :
+					    was_asleep ? now : off_ns);
 	if (now - off_ns >= waits_min_ns || (was_asleep && state->waker_bits & PT_WAIT_BY_END))
 		write_wait(task, state, off_ns, now);
 	state->off_ns = 0;

@@ -14,6 +14,7 @@ mod inspect;
 #[cfg(feature = "analyse")]
 mod libs;
 mod parse;
+mod questions;
 mod record;
 #[cfg(feature = "analyse")]
 mod report;
@@ -45,6 +46,7 @@ pub(crate) use self::libs::{LibsAction, LibsArgs, Tried, TryArgs};
 pub(crate) use self::parse::JobCgroups;
 #[cfg(feature = "analyse")]
 pub(crate) use self::parse::parse_duration;
+pub(crate) use self::questions::screen;
 pub(crate) use self::record::{RecordArgs, WaitFor, WhenFull, WhichBackend, WhichHook};
 #[cfg(feature = "analyse")]
 pub(crate) use self::report::{

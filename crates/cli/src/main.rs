@@ -39,6 +39,7 @@ mod manual;
 mod mark;
 #[cfg(feature = "analyse")]
 mod metrics;
+mod misspelt;
 mod node;
 mod output;
 #[cfg(feature = "analyse")]
@@ -74,21 +75,29 @@ mod watch;
 mod whole;
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, DEFAULT_TRACE, screen};
 
 fn main() -> ExitCode {
     // A payload may set many marks: parsing by the full definition takes longer than all else.
     if mark::is_set() {
         return ExitCode::SUCCESS;
     }
+    if let Some(all) = asks_for_commands() {
+        let _ = std::io::stdout().write_all(screen(all).as_bytes());
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    if let Some(error) = misspelt::option(&cli.command) {
+        return usage(&error);
+    }
     confine::begin(&cli.command);
     let is_recording = matches!(cli.command, Command::Record(_));
     // A recorder takes its buffers once.
@@ -154,9 +163,26 @@ fn main() -> ExitCode {
         Err(error) if !is_recording && is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let code = if is_misuse(&error) { exit_code::USAGE } else { own_failure };
+            let has_no_trace = is_default_trace_missing(&error);
             say::error(&with_place(error));
+            if has_no_trace {
+                say::note("record first: sudo proctrace record -- COMMAND");
+            }
             code.into()
         }
+    }
+}
+
+/// Whether nothing is asked but which commands there are, and then whether all of them are.
+fn asks_for_commands() -> Option<bool> {
+    let mut words = std::env::args_os().skip(1);
+    let word = words.next();
+    let is_alone = words.next().is_none();
+    match word.as_deref().and_then(OsStr::to_str) {
+        None => word.is_none().then_some(false),
+        Some("-h") if is_alone => Some(false),
+        Some("--help" | "help") if is_alone => Some(true),
+        Some(_) => None,
     }
 }
 
@@ -166,6 +192,9 @@ fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || say::is_printable(&plain) {
         // There is nowhere to report a failure to print.
         let _ = error.print();
+        if let Some(tip) = misspelt::command(error) {
+            say::raw(&tip);
+        }
     } else {
         // An argument may be a file name chosen by someone else.
         say::raw(&plain);
@@ -184,6 +213,17 @@ fn usage(error: &clap::Error) -> ExitCode {
         _ => false,
     };
     if runs_command { exit_code::RECORDING_FAILED.into() } else { exit_code::USAGE.into() }
+}
+
+/// Whether there is no trace of the name that is used where none is given.
+fn is_default_trace_missing(error: &anyhow::Error) -> bool {
+    let is_missing = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref().map(std::io::Error::kind) == Some(std::io::ErrorKind::NotFound)
+    };
+    let names = |cause: &(dyn std::error::Error + 'static)| {
+        cause.to_string().contains(&format!("cannot read {DEFAULT_TRACE}"))
+    };
+    error.chain().any(is_missing) && error.chain().any(names)
 }
 
 /// Errors of files name the file where they occur. An I/O error without any context comes from

@@ -22,7 +22,8 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode> {
 
 pub(crate) fn pages(directory: &Path) -> Result<ExitCode> {
     let context = || format!("cannot write to {}", directory.display());
-    let directory = invoker::outputs().directory(directory).with_context(context)?;
+    let directory =
+        invoker::outputs().create_directory(directory, Access::Umask).with_context(context)?;
     let mut cli = Cli::command().disable_help_subcommand(true);
     cli.build();
     page(cli, &directory).with_context(context)?;

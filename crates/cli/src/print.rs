@@ -25,7 +25,7 @@ const WIDTHS: std::ops::RangeInclusive<u16> = 80..=200;
 
 /// The width of the terminal; otherwise the minimum width, so that output to a file is the same
 /// everywhere.
-fn width() -> usize {
+pub(crate) fn width() -> usize {
     let (least, most) = (*WIDTHS.start(), *WIDTHS.end());
     let columns = Some(stdout())
         .filter(IsTerminal::is_terminal)

@@ -23,9 +23,11 @@ use crate::{check, print, rules, whole};
 const ROWS_AT_A_TIME: usize = 1 << 14;
 
 pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
-    let Some((sql, traces)) = asked(args)? else { return list_tables(TABLES) };
-    if let Some(tables) = described(&sql) {
-        return list_tables(&tables);
+    let Some((sql, traces)) = asked(args)? else { return list_tables() };
+    match described(&sql) {
+        Some(Described::All) => return list_tables(),
+        Some(Described::Columns(tables)) => return list_columns(&tables),
+        None => {}
     }
     let format = format_of(args);
     if format == RowsFormat::Parquet && args.output.is_none() && stdout().is_terminal() {
@@ -88,15 +90,23 @@ fn format_of(args: &QueryArgs) -> RowsFormat {
     })
 }
 
-/// The tables that a text asks to describe, in the common notations: a name, `DESCRIBE processes`,
-/// `SHOW TABLES`.
-fn described(sql: &str) -> Option<Vec<TableSchema>> {
+/// What a text asks to describe.
+enum Described {
+    /// Which tables there are.
+    All,
+    /// The columns of these.
+    Columns(Vec<TableSchema>),
+}
+
+/// What a text asks to describe, in the common notations: a name, `DESCRIBE processes`, `SHOW TABLES`, `SHOW COLUMNS`.
+fn described(sql: &str) -> Option<Described> {
     let sql = sql.trim().trim_end_matches(';').to_ascii_lowercase();
     let words: Vec<&str> = sql.split_whitespace().collect();
     match words[..] {
-        ["show", "tables"] => Some(TABLES.to_vec()),
+        ["show", "tables"] => Some(Described::All),
+        ["show", "columns"] => Some(Described::Columns(TABLES.to_vec())),
         ["describe" | "desc", name] | ["show", "columns", "from", name] | [name] => {
-            TableSchema::named(name).map(|table| vec![*table])
+            TableSchema::named(name).map(|table| Described::Columns(vec![*table]))
         }
         _ => None,
     }
@@ -210,7 +220,36 @@ fn put(
     Ok(())
 }
 
-fn list_tables(tables: &[TableSchema]) -> Result<ExitCode> {
+/// One screen: the tables, and how to learn more.
+fn list_tables() -> Result<ExitCode> {
+    let mut out = stdout().lock();
+    let widest = TABLES.iter().map(|table| table.name.len()).max().unwrap_or(0) + 2;
+    for table in TABLES {
+        let says = table.says.split_inclusive(". ").next().unwrap_or(table.says);
+        let room = print::width().saturating_sub(widest);
+        writeln!(out, "{:widest$}{}", table.name, cut(says.trim_end_matches(['.', ' ']), room))?;
+    }
+    writeln!(out, "\nproctrace query TABLE: its columns; 'show columns': those of all tables")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A sentence, cut between words where it is too long.
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let mut cut = String::new();
+    for word in text.split(' ') {
+        if cut.chars().count() + word.chars().count() + 2 > columns {
+            break;
+        }
+        cut.push_str(if cut.is_empty() { "" } else { " " });
+        cut.push_str(word);
+    }
+    format!("{}…", cut.trim_end_matches([',', ';', ':']))
+}
+
+fn list_columns(tables: &[TableSchema]) -> Result<ExitCode> {
     let mut out = stdout().lock();
     for (at, table) in tables.iter().enumerate() {
         if at > 0 {

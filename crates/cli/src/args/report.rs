@@ -1,10 +1,12 @@
 //! The arguments of `report` and of the other commands that analyse recordings.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
+use proctrace_analysis::Section;
 
 use super::DEFAULT_TRACE;
 use super::csv::CsvArgs;
@@ -62,7 +64,13 @@ pub(crate) struct ReportArgs {
     pub(crate) html: Option<PathBuf>,
 
     /// Print only this section. Can be given several times; `list` prints all names.
-    #[arg(long, value_name = "NAME", conflicts_with = "summary")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with = "summary",
+        value_parser = section_names(),
+        hide_possible_values = true
+    )]
     pub(crate) section: Vec<String>,
 
     /// Print only what happened in this phase of the payload: from the mark of that name (proctrace
@@ -317,6 +325,33 @@ pub(crate) struct StartupArgs {
         value_name = "COMMAND"
     )]
     pub(crate) command: Vec<OsString>,
+}
+
+/// The names of sections, for completions; others are refused with a proposal by what prints sections.
+fn section_names() -> impl TypedValueParser<Value = String> {
+    NamedSection
+}
+
+/// Takes any text, and knows which are meant.
+#[derive(Clone)]
+struct NamedSection;
+
+impl TypedValueParser for NamedSection {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        clap::builder::StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = Section::ALL.iter().map(|section| section.name).chain(["list"]);
+        Some(Box::new(names.map(PossibleValue::new)))
+    }
 }
 
 /// How to print a section.

@@ -1,12 +1,14 @@
 //! What `record` says on stderr when a recording is over.
 
+use std::path::Path;
+
 use proctrace_record::Finished;
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::{self as trace, LossCount};
 use proctrace_wire::escape::to_text;
-use proctrace_wire::{Kind, LossReason};
+use proctrace_wire::{Kind, LossReason, Outcome};
 
-use crate::args::RecordArgs;
+use crate::args::{DEFAULT_TRACE, RecordArgs};
 use crate::output::Written;
 use crate::say;
 
@@ -54,6 +56,22 @@ pub(super) fn tell(
     if !finished.alive.is_empty() && !args.command.is_empty() {
         say::note(&alive(finished));
     }
+    if !args.quiet {
+        say::note(&next(finished, &written.path));
+    }
+}
+
+/// How the command ended, and what to do next: the last line.
+fn next(finished: &Finished, trace: &Path) -> String {
+    let ended = match finished.payload.as_ref().map(|payload| payload.outcome) {
+        Some(Outcome::Code(code)) => format!("exit {code}; "),
+        Some(Outcome::Signal(signal)) => format!("killed by signal {signal}; "),
+        None => String::new(),
+    };
+    let trace = trace.display();
+    let named =
+        if trace.to_string() == DEFAULT_TRACE { String::new() } else { format!(" {trace}") };
+    format!("{ended}next: proctrace report{named}")
 }
 
 pub(super) fn tell_kept(written: &Written) {
