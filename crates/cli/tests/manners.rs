@@ -86,6 +86,41 @@ fn wrong_usage_has_its_own_codes() {
 }
 
 #[test]
+fn who_does_not_know_the_words_is_told_them() {
+    let asked = |arguments: &[&str]| {
+        let directory = tempfile::tempdir().unwrap();
+        let output = proctrace().args(arguments).current_dir(&directory).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+    };
+    // A misspelt option is no command: what was meant to be the command would not have been run.
+    let (code, said) = asked(&["record", "--ouput", "x", "--", "ls"]);
+    assert_eq!(code, 125);
+    assert!(said.contains("'--output'") && said.contains("record -- --ouput"), "{said}");
+    assert_eq!(asked(&["record", "--", "--no-such-command"]).0, 127);
+    let (code, said) = asked(&["ls", "-l"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("proctrace record -- ls -l"), "{said}");
+    let (code, said) = asked(&["report"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("record first: sudo proctrace record -- COMMAND"), "{said}");
+    // The last line says how it ended and what to do next.
+    let (code, said) = asked(&["record", "-o", "job.ptrace", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(code, 3);
+    let last = said.lines().last().unwrap();
+    assert_eq!(last, "proctrace: exit 3; next: proctrace report job.ptrace");
+    for arguments in [&[][..], &["-h"], &["--help"], &["help"]] {
+        let (code, said) = asked(arguments);
+        assert_eq!(code, 0);
+        assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+        // Those that are seldom needed are in the long one only.
+        assert!(said.contains("\n  record ") && said.contains("\n  broker "), "{said}");
+        let is_long = arguments.first().is_some_and(|word| word.ends_with("help"));
+        assert_eq!(said.contains("\n  completions "), is_long, "{said}");
+    }
+}
+
+#[test]
 fn input_and_output_are_the_commands_own() {
     let recorder = Recorder::new();
     let mut command = recorder.command;

@@ -82,9 +82,9 @@ pub(crate) fn screen(all: bool) -> String {
     let mut text = String::from("What did this job really run, and what did it cost?\n");
     if all {
         text.push_str(
-            "\nproctrace records every fork, exec, exit and failed look-up of a path by a command\n\
-             and all its descendants, with exact CPU accounting, and shows what ran, what it\n\
-             cost and what was wasted.\n",
+            "\nproctrace records every fork, exec, exit and failed look-up of a path by a\n\
+             command and all its descendants, with exact CPU accounting, and shows what ran,\n\
+             what it cost and what was wasted.\n",
         );
     }
     text.push_str("\nUsage: proctrace COMMAND [OPTIONS]\n");
@@ -92,7 +92,7 @@ pub(crate) fn screen(all: bool) -> String {
     for (group, answers) in GROUPS.iter().copied().chain(set_up) {
         let _ = writeln!(text, "\n{group}");
         for (command, question) in answers.iter().filter(|(command, _)| is_built(command)) {
-            let _ = writeln!(text, "  {command:<12}{question}");
+            let _ = writeln!(text, "  {command:<13}{question}");
         }
     }
     text.push_str("\nExamples\n");
@@ -101,8 +101,12 @@ pub(crate) fn screen(all: bool) -> String {
     {
         let _ = writeln!(text, "  {command:<37}{does}");
     }
+    if all {
+        text.push_str("\nOptions\n  -h, --help     the short list of commands, or this one\n");
+        text.push_str("  -V, --version  this version\n");
+    }
     text.push_str(match all {
-        true => "\nproctrace COMMAND --help: its options. proctrace --version: this version.\n",
+        true => "\nproctrace COMMAND --help: the options of a command.\n",
         false => "\nproctrace COMMAND --help: its options. proctrace --help: all commands.\n",
     });
     text

@@ -18,7 +18,7 @@ const WHAT: &str = "What is recorded";
 const LONG: &str = "How long";
 const ELSE: &str = "What else is recorded";
 const HOW: &str = "How, and with which rights";
-const NODES: &str = "Nodes and batch jobs";
+pub(super) const NODES: &str = "Nodes and batch jobs";
 
 /// Run a command and record it and all its descendants.
 #[derive(Debug, Args)]
@@ -113,11 +113,11 @@ pub(crate) struct RecordArgs {
     pub(crate) cgroup: Option<PathBuf>,
 
     /// Record every process on the machine; without root, every process that you may trace.
-    #[arg(short, long, conflicts_with_all = ["pid", "cgroup"])]
+    #[arg(short, long, conflicts_with_all = ["pid", "cgroup"], help_heading = WHAT)]
     pub(crate) all: bool,
 
     /// Run the command in a new cgroup, and also record processes that others move into it.
-    #[arg(long, conflicts_with_all = ["pid", "cgroup", "all"])]
+    #[arg(long, conflicts_with_all = ["pid", "cgroup", "all"], help_heading = WHAT)]
     pub(crate) own_cgroup: bool,
 
     /// What to wait for after the command has exited.
@@ -192,16 +192,17 @@ pub(crate) struct RecordArgs {
     /// The command comes first: if it cannot be recorded, it runs without; if its recording or summary
     /// cannot be written, its exit status is passed on all the same. What is lost is said on stderr and
     /// in the node's log.
-    #[arg(long, requires = "command", conflicts_with_all = ["live", "user"])]
+    #[arg(
+        long,
+        requires = "command",
+        conflicts_with_all = ["live", "user"],
+        help_heading = NODES
+    )]
     pub(crate) job_first: bool,
 
     /// Attach programs that record nothing, to measure the overhead of the hooks.
     #[arg(long, hide = true)]
     pub(crate) empty_programs: bool,
-
-    #[cfg(feature = "analyse")]
-    #[command(flatten)]
-    pub(crate) summary: super::fleet::RecordSummaryArgs,
 
     /// The command to run, and its arguments.
     #[arg(
@@ -212,6 +213,11 @@ pub(crate) struct RecordArgs {
         value_name = "COMMAND"
     )]
     pub(crate) command: Vec<OsString>,
+
+    // Last, because its heading would be that of what follows.
+    #[cfg(feature = "analyse")]
+    #[command(flatten)]
+    pub(crate) summary: super::fleet::RecordSummaryArgs,
 }
 
 /// How to record.
