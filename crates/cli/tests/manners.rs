@@ -139,7 +139,8 @@ fn input_and_output_are_the_commands_own() {
     assert_eq!(lines[0], "error");
     assert!(lines[1].starts_with("proctrace: 2 processes, 0 threads, "), "{stderr}");
     assert!(lines[1].contains(" · 0 lost · "), "{stderr}");
-    assert_eq!(lines.len(), 2);
+    assert!(lines[2].starts_with("proctrace: exit 0; next: proctrace report "), "{stderr}");
+    assert_eq!(lines.len(), 3);
 
     let quiet = Recorder::new().option(["--quiet"]).run(["true"]);
     assert_eq!(quiet.stderr(), "");
