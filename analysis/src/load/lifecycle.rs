@@ -14,6 +14,7 @@ use super::Loader;
 use super::serials::Serials;
 use crate::classify::{Classification, Examiner, Program};
 use crate::recording::bins::Point;
+use crate::recording::last::LastExec;
 use crate::recording::marks::MarkedBy;
 use crate::recording::names::{Names, comm};
 use crate::recording::process::{Before, Process, ProgramRun, Task};
@@ -45,10 +46,16 @@ impl Loader<'_> {
             Record::Fork(fork) => self.fork(&fork),
             Record::Exec(exec) => self.exec(&exec),
             Record::Exit(exit) => self.exit(&exit),
-            Record::ExecFailed(miss, _) => {
+            Record::ExecFailed(miss, path) => {
                 self.made.counts.execs_failed += 1;
-                if self.task_of_serial.get(miss.head.task).is_none() {
-                    self.made.counts.orphans += 1;
+                match self.task_of_serial.get(miss.head.task) {
+                    Some(task) => {
+                        let process = self.made.tasks[task].process();
+                        let (time_ns, errno) = (miss.head.time_ns, miss.error);
+                        let last = LastExec { time_ns, path: path.into(), errno };
+                        self.made.last_execs.insert(process, last);
+                    }
+                    None => self.made.counts.orphans += 1,
                 }
             }
             Record::Blind(blind) => {

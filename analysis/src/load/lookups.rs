@@ -11,15 +11,16 @@ use proctrace_wire::{Call, Family, mark_of_path};
 
 use super::Loader;
 use crate::load::serials::Serials;
-use crate::load::starts::{Missed, Sought, Start, StartFinder};
+use crate::load::starts::{Missed, Sought, Start, StartFinder, is_library};
 use crate::recording::bins::{Bins, Quantity};
 use crate::recording::counts::Counts;
 use crate::recording::fast::FastMap;
+use crate::recording::last::{LastMisses, is_telling};
 use crate::recording::marks::{MarkedBy, Marks};
 use crate::recording::misses::{
     LookupTimes, MissCounter, MissKind, MissedPaths, Misses, PathCounter, found_no_link,
 };
-use crate::recording::names::directory;
+use crate::recording::names::{base, directory};
 
 /// Position of opens in `Family::ALL`.
 const OPEN: u8 = 0;
@@ -37,6 +38,8 @@ struct Place {
     /// Number of its kind: directory, errno and family.
     kind: u32,
     sought: Sought,
+    /// Whether it may be why a program gives up.
+    tells: bool,
 }
 
 /// What a look-up is, of which the kernel reported a failure.
@@ -46,6 +49,12 @@ enum Is {
     /// The path exists: the look-up only showed that it is not a symbolic link.
     NoLink,
     Mark,
+}
+
+impl Place {
+    fn of_no_failure(is: Is, family: u8, sought: Sought) -> Self {
+        Self { is, family, path: u32::MAX, kind: u32::MAX, sought, tells: false }
+    }
 }
 
 /// Assigns look-ups their keys.
@@ -64,11 +73,11 @@ impl Places {
         let family = family.and_then(|family| u8::try_from(family).ok()).unwrap_or(u8::MAX);
         let sought = Sought::new(known, path, u32::MAX);
         if found_no_link(miss) {
-            return Place { is: Is::NoLink, family, path: u32::MAX, kind: u32::MAX, sought };
+            return Place::of_no_failure(Is::NoLink, family, sought);
         }
         let unread = miss.bits & MISS_PATH_FAULT != 0;
         if !unread && mark_of_path(path).is_some() {
-            return Place { is: Is::Mark, family, path: u32::MAX, kind: u32::MAX, sought };
+            return Place::of_no_failure(Is::Mark, family, sought);
         }
         let name: &[u8] = if unread { b"?" } else { directory(path) };
         let number = match self.numbers.get(name) {
@@ -87,6 +96,7 @@ impl Places {
             path: self.paths.number_of(if unread { b"?" } else { path }, miss.error, family),
             kind: self.misses.number_of(kind),
             sought: Sought::new(known, path, number),
+            tells: !unread && !is_library(base(path)) && is_telling(path),
         }
     }
 }
@@ -109,6 +119,7 @@ pub(super) struct Found {
     directories: Vec<Vec<u8>>,
     misses: Misses,
     missed_paths: MissedPaths,
+    last_misses: LastMisses,
     times: LookupTimes,
     undecodable: u64,
 }
@@ -124,6 +135,7 @@ impl Who {
         // A task usually makes many look-ups in a row.
         let mut last = (0, None);
         let mut times = LookupTimes::default();
+        let mut last_misses = LastMisses::default();
         let decoded = timed_lookups(
             reader,
             |miss, path| places.borrow_mut().of(miss, path),
@@ -164,6 +176,9 @@ impl Who {
                 let missed =
                     Missed { time_ns: head.time_ns, sought: place.sought, path: lookup.path };
                 finder.add(process, missed, &places.directories);
+                if place.tells {
+                    last_misses.note(process, head.time_ns, place.path);
+                }
                 places.misses.add(u32::try_from(process).unwrap_or(u32::MAX), place.kind);
             },
             |duration_ns, place| {
@@ -189,6 +204,7 @@ impl Who {
             directories,
             misses: misses.finish(),
             missed_paths: paths.finish(),
+            last_misses,
             times,
             undecodable: decoded.undecodable,
         }
@@ -219,6 +235,7 @@ impl Loader<'_> {
             directories,
             misses,
             missed_paths,
+            last_misses,
             times,
             undecodable,
         } = found;
@@ -232,6 +249,7 @@ impl Loader<'_> {
         self.made.undecodable += undecodable;
         (self.made.starts, self.made.directories) = (starts, directories);
         (self.made.misses, self.made.missed_paths) = (misses, missed_paths);
+        self.made.last_misses = last_misses;
         self.made.lookup_times = times;
     }
 }

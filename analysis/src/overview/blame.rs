@@ -2,11 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use proctrace_findings::{EndStep, FatalSignal};
-use proctrace_wire::{Outcome, signal_name};
+use proctrace_findings::{EndStep, FatalSignal, LastFailed};
+use proctrace_wire::escape::to_text;
+use proctrace_wire::{Family, Outcome, signal_name};
 
 use crate::recording::Recording;
 use crate::recording::fast::FastMap;
+use crate::recording::names::errno;
 use crate::recording::process::Process;
 use crate::recording::waits::{SentSignal, Waker};
 
@@ -50,7 +52,34 @@ pub(crate) fn cause(recording: &Recording) -> Vec<EndStep> {
         }
         chain.push((next, true));
     }
-    chain.iter().rev().map(|(at, is_certain)| step(recording, *at, *is_certain)).collect()
+    let mut steps: Vec<EndStep> =
+        chain.iter().rev().map(|(at, is_certain)| step(recording, *at, *is_certain)).collect();
+    if let (Some(first), Some((at, _))) = (steps.first_mut(), chain.last())
+        && first.sent_by.is_none()
+    {
+        first.last_failed = last_failed(recording, *at);
+    }
+    steps
+}
+
+/// What a process looked for last and did not find, if it ended at once.
+fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
+    let ended_ns = recording.processes[at].ended_ns()?;
+    let miss = recording.last_misses.of(at);
+    let exec = recording.last_execs.get(&at);
+    let exec_ns = exec.map_or(0, |exec| exec.time_ns);
+    let (time_ns, call, path, errno_number) = match (miss, exec) {
+        (Some(miss), _) if miss.time_ns > exec_ns => {
+            let missed = recording.missed_paths.paths.get(miss.path as usize)?;
+            let family = Family::ALL.get(usize::from(missed.family))?;
+            (miss.time_ns, family.name(), &missed.path, missed.errno)
+        }
+        (_, Some(exec)) => (exec.time_ns, Family::Exec.name(), &exec.path, exec.errno),
+        (_, None) => return None,
+    };
+    let before_ns = ended_ns.checked_sub(time_ns).filter(|before_ns| *before_ns <= AT_ONCE_NS)?;
+    let error = errno(errno_number);
+    Some(LastFailed { call, path: to_text(path).into_owned(), error, before_ns })
 }
 
 /// Every process that a signal ended, in order of time, with the sender.
@@ -99,6 +128,7 @@ fn step(recording: &Recording, at: usize, is_certain: bool) -> EndStep {
         how: outcome.name().into_owned(),
         is_certain,
         sent_by: signal.and_then(|signal| sender_of(recording, at, signal)),
+        last_failed: None,
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod counts;
 pub(crate) mod exit;
 pub(crate) mod fast;
 pub(crate) mod knowledge;
+pub(crate) mod last;
 pub(crate) mod marks;
 
 pub(crate) mod misses;
@@ -32,6 +33,7 @@ use crate::recording::counts::{Counts, Totals};
 use crate::recording::exit::Exit;
 use crate::recording::fast::Bits;
 use crate::recording::knowledge::Knows;
+use crate::recording::last::{LastExecs, LastMisses};
 use crate::recording::marks::{Marks, Phases};
 use crate::recording::misses::{LookupTimes, MissedPaths, Misses};
 use crate::recording::opened::OpenedFiles;
@@ -86,6 +88,10 @@ pub struct Recording {
     pub(crate) misses: Misses,
     /// The same by path, over all processes.
     pub(crate) missed_paths: MissedPaths,
+    /// The last of each process that may be why it failed.
+    pub(crate) last_misses: LastMisses,
+    /// The last failed exec of each process that has one.
+    pub(crate) last_execs: LastExecs,
     /// How long they took, as far as they were timed.
     pub(crate) lookup_times: LookupTimes,
     /// Opened files; empty unless recorded with --opens.
@@ -151,6 +157,8 @@ impl Recording {
             directories: Vec::new(),
             misses: Misses::default(),
             missed_paths: MissedPaths::default(),
+            last_misses: LastMisses::default(),
+            last_execs: LastExecs::default(),
             lookup_times: LookupTimes::default(),
             opened: OpenedFiles::default(),
             marks: Marks::default(),

@@ -106,6 +106,37 @@ impl Drop for LimitedMemory {
     }
 }
 
+/// What a failing job looked for last is often why it failed, and stands with the cause, which comes first.
+#[test]
+fn the_cause_says_what_was_looked_for_last() {
+    let cause = |script: &str| {
+        let recorder = Recorder::new();
+        let recorded = recorder.env("LC_ALL", "C.UTF-8").run(["sh", "-ec", script]);
+        assert_ne!(recorded.code(), 0);
+        let findings = report(&recorded.trace());
+        let shown = proctrace().arg("report").arg(recorded.trace()).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        let place = |label: &str| shown.find(&format!("\n  {label} ")).unwrap();
+        assert!(place("Ends") < place("CPU") && place("Cause") < place("CPU"), "{shown}");
+        findings["ends"]["cause"][0].clone()
+    };
+    // It says so in words, for which it looks for a translation: that is not why.
+    let missing = cause("true; cat /etc/no-such-slowtool.conf; true");
+    assert_eq!((&missing["program"], &missing["how"]), (&"cat".into(), &"exit 1".into()));
+    let last = &missing["last_failed"];
+    assert_eq!(
+        (&last["call"], &last["path"], &last["error"]),
+        (&"open".into(), &"/etc/no-such-slowtool.conf".into(), &"ENOENT".into())
+    );
+    // A program that is not there: the shell's child has none of its own.
+    let not_found = cause("env no-such-aclocal-1.14 --version; true");
+    let last = &not_found["last_failed"];
+    assert_eq!(last["call"], "exec", "{not_found}");
+    assert!(text(&last["path"]).ends_with("/no-such-aclocal-1.14"), "{not_found}");
+    // By its own decision.
+    assert_eq!(cause("true; sh -c 'exit 3'")["last_failed"], serde_json::Value::Null);
+}
+
 #[test]
 fn the_out_of_memory_killer_is_named_as_the_cause() {
     let cgroup = LimitedMemory::of_bytes(20_000_000);

@@ -43,6 +43,21 @@ pub struct EndStep {
     pub is_certain: bool,
     /// Who sent the signal that ended it, in words; `None` if there was none or it is not known.
     pub sent_by: Option<String>,
+    /// Of the first in the chain: what it looked for last and did not find, shortly before.
+    pub last_failed: Option<LastFailed>,
+}
+
+/// A failed look-up or exec, shortly before the end of a process that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LastFailed {
+    /// "open", "stat", "exec" and so on.
+    pub call: &'static str,
+    /// As it was given to the call.
+    pub path: String,
+    /// The name of the error: "ENOENT".
+    pub error: String,
+    /// How long before the end.
+    pub before_ns: u64,
 }
 
 /// A process that a signal ended.

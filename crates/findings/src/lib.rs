@@ -31,7 +31,7 @@ pub use chart::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
     Lines, Point, Scatter, Step, Waterfall,
 };
-pub use ends::{EndStep, Ends, FatalSignal, ProgramEnd};
+pub use ends::{EndStep, Ends, FatalSignal, LastFailed, ProgramEnd};
 pub use farm::{
     DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink, KeptEntry, Trial, TrialRun,
 };

@@ -33,7 +33,7 @@ pub(crate) fn summary(ends: &Ends, width: usize) -> Option<String> {
 /// Why the command failed, in one sentence; None if it did not, or alone and by its own decision.
 pub(crate) fn cause(ends: &Ends) -> Option<String> {
     let (first, rest) = ends.cause.split_first()?;
-    if rest.is_empty() && first.sent_by.is_none() {
+    if rest.is_empty() && first.sent_by.is_none() && first.last_failed.is_none() {
         return None;
     }
     let name = |step: &EndStep| terminal(&step.program).into_owned();
@@ -56,6 +56,12 @@ pub(crate) fn cause(ends: &Ends) -> Option<String> {
             format!("{likely}{} ({})", name(step), step.how)
         });
         let _ = write!(text, "; because of it {}", followed.collect::<Vec<_>>().join(", "));
+    }
+    if let Some(last) = &first.last_failed {
+        let (call, path) = (last.call, terminal(&last.path));
+        let before = time(last.before_ns);
+        let what = if call == "exec" { "tried last" } else { "last failed look-up" };
+        let _ = write!(text, "; {what}: {call} {path} ({}), {before} before", last.error);
     }
     Some(text)
 }
@@ -178,6 +184,7 @@ pub(crate) mod tests {
             how: how.into(),
             is_certain: program != "job",
             sent_by: sent_by.map(str::to_owned),
+            last_failed: None,
         }
     }
 

@@ -295,11 +295,17 @@ fn balanced(health: &Health, style: Style) -> Vec<String> {
 /// The rows of the summary: a label and the known values.
 fn figures(findings: &Findings, width: usize) -> Vec<(&'static str, String)> {
     let s = &findings.summary;
-    let mut rows = vec![("CPU", cpu(findings))];
+    // How it ended comes first: who has a job that failed asks nothing else.
+    let mut rows = Vec::new();
+    let ends = findings.ends.as_ref().and_then(|ends| ends::summary(ends, width));
+    rows.extend(ends.map(|text| ("Ends", text)));
+    let cause = findings.ends.as_ref().and_then(ends::cause);
+    rows.extend(cause.map(|text| ("Cause", text)));
+    rows.push(("CPU", cpu(findings)));
     rows.extend(unseen(s).map(|text| ("", text)));
     let mut execs = known(s.execs, |n| counted(n, "exec", "execs"), "execs");
     if let Some(failed) = s.execs_failed.filter(|failed| *failed > 0) {
-        let _ = write!(execs, " ({} failed)", count(failed));
+        let _ = write!(execs, " ({} tried in vain along PATH)", count(failed));
     }
     rows.push((
         "Tasks",
@@ -310,10 +316,6 @@ fn figures(findings: &Findings, width: usize) -> Vec<(&'static str, String)> {
         ),
     ));
     rows.push(("", concurrency(s)));
-    let ends = findings.ends.as_ref().and_then(|ends| ends::summary(ends, width));
-    rows.extend(ends.map(|text| ("Ends", text)));
-    let cause = findings.ends.as_ref().and_then(ends::cause);
-    rows.extend(cause.map(|text| ("Cause", text)));
     rows.extend(phases(findings, width).map(|text| ("Phases", text)));
     rows.push(("Memory", memory(findings)));
     rows.push((

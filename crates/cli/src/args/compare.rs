@@ -42,12 +42,12 @@ pub(crate) struct DiffArgs {
     )]
     pub(crate) after_file: Option<PathBuf>,
 
-    /// A run before the change. Can be given several times.
-    #[arg(long, value_name = "FILE", requires = "after")]
+    /// Runs before the change. Can be given several times.
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "after")]
     pub(crate) before: Vec<PathBuf>,
 
-    /// A run after the change. Can be given several times.
-    #[arg(long, value_name = "FILE", requires = "before")]
+    /// Runs after the change. Can be given several times.
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "before")]
     pub(crate) after: Vec<PathBuf>,
 
     /// Output format.

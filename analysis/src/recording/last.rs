@@ -1,0 +1,84 @@
+//! The last failed look-up of each process: a hint why it failed.
+
+use crate::recording::fast::FastMap;
+use crate::recording::misses::OTHERS;
+
+/// A failed look-up of a process, after which it has made no other that tells something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LastMiss {
+    /// CLOCK_BOOTTIME.
+    pub(crate) time_ns: u64,
+    /// Its number among the missed paths.
+    pub(crate) path: u32,
+}
+
+/// A failed exec.
+#[derive(Debug, Clone)]
+pub(crate) struct LastExec {
+    /// CLOCK_BOOTTIME.
+    pub(crate) time_ns: u64,
+    pub(crate) path: Box<[u8]>,
+    pub(crate) errno: u16,
+}
+
+/// Those of all processes.
+#[derive(Debug, Default)]
+pub(crate) struct LastMisses {
+    /// By process; shorter than the processes where the last ones have none.
+    misses: Vec<LastMiss>,
+}
+
+impl LastMisses {
+    pub(crate) fn note(&mut self, process: usize, time_ns: u64, path: u32) {
+        if self.misses.len() <= process {
+            self.misses.resize(process + 1, LastMiss { time_ns: 0, path: OTHERS });
+        }
+        self.misses[process] = LastMiss { time_ns, path };
+    }
+
+    pub(crate) fn of(&self, process: usize) -> Option<LastMiss> {
+        self.misses.get(process).copied().filter(|miss| miss.path != OTHERS)
+    }
+}
+
+/// The last failed exec of each process that has one.
+pub(crate) type LastExecs = FastMap<usize, LastExec>;
+
+/// Whether a failed look-up may be why a program gives up. Every program that starts, or prints a message, looks for
+/// files that are seldom there: ld.so(8), catalogs of translations (gettext(3)), modules of character sets.
+pub(crate) fn is_telling(path: &[u8]) -> bool {
+    let has = |part: &[u8]| path.windows(part.len()).any(|window| window == part);
+    !path.starts_with(b"/etc/ld.so.")
+        && !has(b"/glibc-hwcaps/")
+        && !has(b"/locale/")
+        && !has(b"/locale-langpack/")
+        && !has(b"/gconv/")
+        && !path.ends_with(b".mo")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_program_looks_for_tells_nothing() {
+        for path in [
+            &b"/etc/ld.so.preload"[..],
+            b"/usr/share/locale/C.UTF-8/LC_MESSAGES/libc.mo",
+            b"/usr/lib/locale/C.UTF-8/LC_IDENTIFICATION",
+            b"/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3/libc.so.6",
+        ] {
+            assert!(!is_telling(path), "{}", String::from_utf8_lossy(path));
+        }
+        assert!(is_telling(b"/etc/slowtool.conf") && is_telling(b"ld.so.conf.d/x"));
+    }
+
+    #[test]
+    fn the_last_one_counts() {
+        let mut last = LastMisses::default();
+        last.note(2, 10, 0);
+        last.note(2, 20, 5);
+        assert_eq!(last.of(2).map(|miss| (miss.time_ns, miss.path)), Some((20, 5)));
+        assert!(last.of(0).is_none() && last.of(7).is_none());
+    }
+}
