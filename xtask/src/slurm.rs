@@ -50,16 +50,17 @@ pub(crate) fn run(args: &SlurmArgs) -> Result<()> {
     };
     let site = Site::new()?;
     let cleaner = Cleaner::new(&site)?;
-    let result = compared(&site, &proctrace);
-    if result.is_err() {
+    let ran = ran(&site, &proctrace);
+    if ran.is_err() {
         println!("{}", site.logs());
     }
-    let cleaned = cleaner.clean();
-    result.and(cleaned)
+    cleaner.clean()?;
+    let (jobs, rows) = ran?;
+    judge(&jobs, &rows)
 }
 
-/// Runs the jobs, and compares.
-fn compared(site: &Site, proctrace: &Path) -> Result<()> {
+/// Runs the jobs; returns what Slurm and what the lake say of them.
+fn ran(site: &Site, proctrace: &Path) -> Result<(Vec<Job>, Vec<Row>)> {
     site.configure(false)?;
     let cluster = Cluster::new(site)?;
     cluster.start()?;
@@ -94,7 +95,7 @@ fn compared(site: &Site, proctrace: &Path) -> Result<()> {
 
     let jobs = jobs(&cluster)?;
     node.check_prologs(&jobs)?;
-    judge(&jobs, &rows(site, proctrace)?)
+    Ok((jobs, rows(site, proctrace)?))
 }
 
 /// Where jobs are submitted.
@@ -256,11 +257,14 @@ fn judge(jobs: &[Job], rows: &[Row]) -> Result<()> {
         "job", "known", "name", "user", "by Slurm", "exit", "processes"
     );
     for job in jobs {
-        let expected = Expected { job, planned: planned(job)? };
+        let mut expected = Expected { job, planned: planned(job)?, is_earlier: false };
         let found = of_job.remove(job.id.as_str()).unwrap_or_default();
-        let state = format!("{} {}:{}", job.state, job.exit.0, job.exit.1);
         let (number, is_partial) = expected.rows();
-        let line = |exit: &str, processes: &str, verdict: &str| {
+        let line = |is_earlier: bool, exit: &str, processes: &str, verdict: &str| {
+            let state = match is_earlier {
+                true => "REQUEUED".to_owned(),
+                false => format!("{} {}:{}", job.state, job.exit.0, job.exit.1),
+            };
             println!(
                 "{:<5} {:<5} {:<13} {:<6} {:<15} {exit:<4} {processes:<11} {verdict}",
                 job.id,
@@ -271,9 +275,10 @@ fn judge(jobs: &[Job], rows: &[Row]) -> Result<()> {
             );
         };
         if found.is_empty() {
-            line("", "", if number == 0 { "no row" } else { "WRONG: no row" });
+            line(false, "", "", if number == 0 { "no row" } else { "WRONG: no row" });
         }
-        for row in &found {
+        for (nth, row) in found.iter().enumerate() {
+            expected.is_earlier = nth == 0 && expected.planned.earlier.is_some();
             let faults = expected.faults(row);
             let exit = row.exit_code.map_or("-".to_owned(), |code| code.to_string());
             let count = row.processes.map_or("-".to_owned(), |count| count.to_string());
@@ -282,7 +287,12 @@ fn judge(jobs: &[Job], rows: &[Row]) -> Result<()> {
                 (true, true) => "partial",
                 (false, _) => "WRONG",
             };
-            line(&exit, &format!("{count} of {}", expected.processes()), verdict);
+            line(
+                expected.is_earlier,
+                &exit,
+                &format!("{count} of {}", expected.processes()),
+                verdict,
+            );
             for fault in &faults {
                 println!("      {fault}");
             }

@@ -67,6 +67,8 @@ pub(super) struct Planned {
     /// Whether the second user submits it.
     pub(super) is_of_second_user: bool,
     pub(super) then: Then,
+    /// The status of an earlier run, and its processes other than slurmstepd(8), if the job has Slurm run it again.
+    pub(super) earlier: Option<(i64, u64)>,
     /// Steps, and so processes of slurmstepd(8), except for that of `PrologFlags=Contain`.
     pub(super) steps: u64,
     /// All other processes: of an element of an array by its number in it.
@@ -84,6 +86,7 @@ const JOB: Planned = Planned {
     elements: None,
     is_of_second_user: false,
     then: Then::Nothing,
+    earlier: None,
     steps: 1,
     others: |_| 1,
 };
@@ -200,6 +203,16 @@ export SLURM_JOB_ID SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID SLURM_JOB_NAME USER S
         name: "leaves-one",
         how: How::Batch("setsid /bin/sleep 60 & exit 0", &[]),
         others: |_| 2,
+        ..JOB
+    },
+    Planned {
+        // The same number, and the same cgroup, twice. What of Slurm ends the first run sends SIGTERM.
+        name: "runs-again",
+        how: How::Batch(
+            "[ -n \"$SLURM_RESTART_COUNT\" ] && exit 8; scontrol requeue $SLURM_JOB_ID; read -r never < never; exit 0",
+            &[],
+        ),
+        earlier: Some((128 + 15, 2)),
         ..JOB
     },
     Planned {

@@ -100,7 +100,7 @@ SlurmctldHost={NODE}(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={at}/run/munge.socket
+AuthInfo=socket={at}/run/munge.socket,cred_expire=5
 CredType=cred/munge
 StateSaveLocation={at}/state
 SlurmdSpoolDir={at}/spool
@@ -134,6 +134,9 @@ PartitionName={PARTITION} Nodes={NODE} Default=YES MaxTime=10 State=UP
     /// A pipe on which the script of a job waits.
     pub(super) fn make_fifo(&self, name: &str) -> Result<PathBuf> {
         let path = self.path("jobs").join(name);
+        if path.exists() {
+            return Ok(path);
+        }
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::empty())?;
         set_mode(&path, 0o666)?;
         Ok(path)

@@ -12,15 +12,20 @@ use super::truth::Job;
 pub(super) struct Expected<'a> {
     pub(super) job: &'a Job,
     pub(super) planned: &'a Planned,
+    /// Whether it is about the run before Slurm ran it again.
+    pub(super) is_earlier: bool,
 }
 
 impl Expected<'_> {
     /// Processes, those of Slurm in the job's cgroup included.
     pub(super) fn processes(&self) -> u64 {
-        let others = (self.planned.others)(self.job.element.as_ref().map_or(0, |it| it.1));
+        let element = self.job.element.as_ref().map_or(0, |it| it.1);
+        let others = match self.planned.earlier {
+            Some((_, others)) if self.is_earlier => others,
+            _ => (self.planned.others)(element),
+        };
         // PrologFlags=Contain: slurmstepd(8), and a sleep(1).
         let outside_steps = if self.planned.when == When::Second { 2 } else { 0 };
-        // Without a script there is no step for it.
         self.planned.steps + others + outside_steps
     }
 
@@ -34,9 +39,22 @@ impl Expected<'_> {
         }
     }
 
+    /// Its status as a shell has it.
+    pub(super) fn exit_code(&self) -> i64 {
+        match self.planned.earlier {
+            Some((status, _)) if self.is_earlier => status,
+            _ => self.job.exit_code(),
+        }
+    }
+
     /// How many rows there must be, and whether they must be marked as partial.
     pub(super) fn rows(&self) -> (usize, bool) {
-        if self.job.ran { self.planned.when.rows() } else { (0, false) }
+        let (number, is_partial) = self.planned.when.rows();
+        if self.job.ran {
+            (number + usize::from(self.planned.earlier.is_some()), is_partial)
+        } else {
+            (0, false)
+        }
     }
 
     /// What is wrong with a row of it.
@@ -66,7 +84,7 @@ impl Expected<'_> {
         let command = row.command.clone().filter(|it| !is_partial || *it != nameless);
         compare("command", command, self.command(), is_partial);
         let exit_code = row.exit_code.map(|code| code.to_string());
-        compare("exit_code", exit_code, self.job.exit_code().to_string(), is_partial);
+        compare("exit_code", exit_code, self.exit_code().to_string(), is_partial);
         let marked = row.partial.map(|partial| partial.to_string());
         compare("partial", marked, is_partial.to_string(), false);
         let sound = row.sound.map(|sound| sound.to_string());
