@@ -21,7 +21,7 @@ use crate::run::{cargo, is_root, run as execute, target_dir};
 use crate::setup;
 use cluster::{Cleaner, Cluster, text_of, wait_until};
 use plan::{How, JOBS, Planned, Then, When};
-use recorder::{Recorder, Row, rows, traces};
+use recorder::{Recorder, Row, rows, summaries};
 use site::Site;
 use truth::{Job, jobs};
 use verdict::Expected;
@@ -70,8 +70,7 @@ fn ran(site: &Site, proctrace: &Path) -> Result<(Vec<Job>, Vec<Row>)> {
     let first = Recorder::new(site, proctrace, "first")?;
     let submitted = node.submit(When::First)?;
     node.wait_for_end(submitted)?;
-    let none_is_open = || wait_until("summaries of all jobs", LIMIT, || Ok(traces(site)? == 0));
-    none_is_open()?;
+    node.wait_for_summaries()?;
     let waiting = node.submit(When::Across)?;
     node.wait_for_begin(&waiting)?;
     // What is younger than a second may not be in the trace of a recorder that is killed.
@@ -90,7 +89,7 @@ fn ran(site: &Site, proctrace: &Path) -> Result<(Vec<Job>, Vec<Row>)> {
     cluster.restart_slurm()?;
     let submitted = node.submit(When::Second)?;
     node.wait_for_end(submitted)?;
-    none_is_open()?;
+    node.wait_for_summaries()?;
     second.stop()?;
 
     let jobs = jobs(&cluster)?;
@@ -213,6 +212,20 @@ impl Node<'_> {
         // They end as their jobs do; what that is, Slurm says.
         for direct in &mut submitted.direct {
             direct.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the lake has as many rows as it must have. If it never has, the table shows which are missing.
+    fn wait_for_summaries(&self) -> Result<()> {
+        let mut number = 0;
+        for job in &jobs(self.cluster)? {
+            number += Expected { job, planned: planned(job)?, is_earlier: false }.rows().0;
+        }
+        let mut tries = LIMIT.as_secs() * 10;
+        while summaries(self.site)? < number && tries > 0 {
+            std::thread::sleep(Duration::from_millis(100));
+            tries -= 1;
         }
         Ok(())
     }

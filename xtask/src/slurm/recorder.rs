@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::cluster::{in_cgroup, text_of, wait_until};
 use super::site::Site;
 
-/// Who reads the names of users in the lake knows this.
+/// The secret under which the lake has the names of users.
 pub(super) const SITE_KEY: &[u8] = b"a key of sixteen or more bytes";
 
 /// Something that records the jobs of the node.
@@ -33,7 +33,7 @@ impl Recorder {
         // sd_notify(3), as systemd does it for a unit of Type=notify.
         let socket_path = site.path(name);
         let socket = UnixDatagram::bind(&socket_path)?;
-        socket.set_read_timeout(Some(Duration::from_secs(60)))?;
+        socket.set_nonblocking(true)?;
         let log = site.path(&format!("{name}.log"));
         let child = in_cgroup(&cgroup)
             .arg(proctrace)
@@ -50,12 +50,19 @@ impl Recorder {
             .stderr(fs::File::create(&log)?)
             .spawn()
             .with_context(|| format!("cannot run {}", proctrace.display()))?;
-        let recorder = Self { child, log };
+        let mut recorder = Self { child, log };
         let mut message = [0; 256];
-        let length = socket.recv(&mut message).map_err(|error| {
-            anyhow::anyhow!("the recorder is not ready ({error}): {}", recorder.said())
+        let mut length = None;
+        wait_until("the recorder to be ready", Duration::from_secs(60), || {
+            length = socket.recv(&mut message).ok();
+            ensure!(
+                recorder.child.try_wait()?.is_none(),
+                "the recorder ended: {}",
+                recorder.said()
+            );
+            Ok(length.is_some())
         })?;
-        let message = String::from_utf8_lossy(&message[..length]).into_owned();
+        let message = String::from_utf8_lossy(&message[..length.unwrap_or_default()]).into_owned();
         ensure!(message.contains("READY=1"), "the recorder says {message}");
         Ok(recorder)
     }
@@ -120,12 +127,15 @@ pub(super) fn rows(site: &Site, proctrace: &Path) -> Result<Vec<Row>> {
     serde_json::from_str(&text).context("cannot read the rows of the lake")
 }
 
-/// Traces that are not summarized yet, that is, of jobs that have not ended for the recorder.
-pub(super) fn traces(site: &Site) -> Result<usize> {
-    let Ok(entries) = fs::read_dir(site.path("out")) else { return Ok(0) };
-    let mut traces = 0;
-    for entry in entries {
-        traces += usize::from(entry?.path().extension().is_some_and(|it| it == "ptrace"));
+/// The number of jobs of which a summary was written.
+pub(super) fn summaries(site: &Site) -> Result<usize> {
+    let mut summaries = 0;
+    let Ok(days) = fs::read_dir(lake(site).join("table=jobs")) else { return Ok(0) };
+    for day in days {
+        for entry in fs::read_dir(day?.path())? {
+            // A file that is being written has another name.
+            summaries += usize::from(!entry?.file_name().to_string_lossy().starts_with('.'));
+        }
     }
-    Ok(traces)
+    Ok(summaries)
 }
