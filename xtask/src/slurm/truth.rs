@@ -56,8 +56,9 @@ fn job(line: &str) -> Result<Job> {
     for word in line.split(' ') {
         match word.split_once('=') {
             Some((key, value)) => {
+                // A user's text may look like a key; what Slurm says of a job comes before such text.
+                last = (!fields.contains_key(key)).then_some(key);
                 fields.entry(key).or_insert_with(|| value.to_owned());
-                last = Some(key);
             }
             None => {
                 if let Some(value) = last.and_then(|key| fields.get_mut(key)) {
