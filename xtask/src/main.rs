@@ -1,5 +1,5 @@
 //! Development tasks of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `soak`, `bpf`,
-//! `dist`, `fixtures`, `fuzz`, `payloads`, `setup`, `web`.
+//! `dist`, `fixtures`, `fuzz`, `payloads`, `setup`, `slurm`, `web`.
 
 #![expect(clippy::print_stdout, reason = "it is for people to watch")]
 
@@ -16,6 +16,7 @@ mod prmon;
 mod python;
 mod run;
 mod setup;
+mod slurm;
 mod soak;
 mod test;
 mod unprivileged;
@@ -67,6 +68,9 @@ enum Chore {
     Fuzz(fuzz::FuzzArgs),
     /// Prepare a payload of third-party software.
     Payloads(payloads::PayloadsArgs),
+    /// Run jobs of a real Slurm, in namespaces, under the recorder of a node, and compare each row that they
+    /// leave with what Slurm says; needs root.
+    Slurm(slurm::SlurmArgs),
     /// Stress test: record processes, threads, failed look-ups and daemons, and compare with the
     /// declared counts.
     Soak(soak::SoakArgs),
@@ -88,6 +92,7 @@ fn main() -> ExitCode {
         Chore::Fixtures => fixtures::run(),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Payloads(args) => payloads::run(&args),
+        Chore::Slurm(args) => slurm::run(&args),
         Chore::Soak(args) => soak::run(&args),
         Chore::Setup => setup::run(setup::EVERYTHING).and_then(|()| setup::run(setup::SPARK)),
         Chore::Web => web::run(),

@@ -72,6 +72,14 @@ pub(crate) const SPARK: &[Tool] = &[Tool {
     rhel: "java-17-openjdk-headless",
 }];
 
+/// A batch system of one node.
+pub(crate) const SLURM: &[Tool] = &[
+    Tool { there: || exists("slurmctld"), debian: "slurm-wlm", rhel: "slurm-slurmctld" },
+    Tool { there: || exists("slurmd"), debian: "slurm-wlm", rhel: "slurm-slurmd" },
+    Tool { there: || exists("munged"), debian: "munge", rhel: "munge" },
+    Tool { there: || exists("ip"), debian: "iproute2", rhel: "iproute" },
+];
+
 /// For the script of `report --html`.
 pub(crate) const WEB: &[Tool] = &[
     Tool { there: || exists("node"), debian: "nodejs", rhel: "nodejs" },

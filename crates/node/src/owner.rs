@@ -1,9 +1,10 @@
 //! Whose job it is: the user of its processes, whom a job cannot choose as it can choose its environment.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, openat};
 
@@ -11,6 +12,13 @@ use rustix::fs::{Mode, OFlags, openat};
 const TRIES_MAX: u32 = 256;
 /// /proc/PID/status has 1.5 kB, and a path of a cgroup at most PATH_MAX.
 const FILE_BYTES_MAX: u64 = 16 << 10;
+
+/// How the names of processes of batch systems and container engines begin that are in the cgroup of a job and run as
+/// root: slurmstepd(8), also before it becomes a task of the job, and those that start containers.
+const NOT_THE_JOB: [&[u8]; 4] = [b"slurmstepd", b"runc", b"crun", b"conmon"];
+/// Slurm's own cgroups in that of a job (cgroup_v2.c): of slurmstepd(8), and of the step for what is outside of steps
+/// (`PrologFlags=Contain`), in which root's sleep(1) waits.
+const SLURMS_OWN: [(&str, Option<&str>); 2] = [("step_", Some("slurm")), ("step_extern", None)];
 
 /// What is known of the user so far.
 #[derive(Debug, Default)]
@@ -21,8 +29,8 @@ pub(crate) struct Owner {
 
 impl Owner {
     /// Looks at a process of the job in a cgroup (its path below the mount point), unless the user is known. Batch
-    /// systems and container engines start jobs as root: the first other user counts. It is the real one, which only
-    /// root's programs change.
+    /// systems and container engines start jobs as root: the first other user counts, and root only for a process that
+    /// is not theirs. It is the real one, which only root's programs change.
     pub(crate) fn look_at(&mut self, pid: i32, cgroup: Option<&Path>) {
         let is_known = self.uid.is_some_and(|uid| uid != 0) || self.tries >= TRIES_MAX;
         let Some(cgroup) = cgroup.filter(|_| !is_known) else { return };
@@ -50,8 +58,29 @@ fn uid_in(process: &str, cgroup: &Path) -> Option<u32> {
         File::from(file.ok()?).take(FILE_BYTES_MAX).read_to_end(&mut text).ok()?;
         Some(text)
     };
-    let uid = real_uid(&read("status")?)?;
-    is_below(&read("cgroup")?, cgroup).then_some(uid)
+    let status = read("status")?;
+    let uid = real_uid(&status)?;
+    let below = below(&read("cgroup")?, cgroup)?;
+    // The task of the job's own user may have ended before anybody looked, while slurmstepd(8) is still there.
+    let is_the_jobs = uid != 0 || !(is_not_the_job(&status) || is_slurms_own(&below));
+    is_the_jobs.then_some(uid)
+}
+
+/// By `Name:` of proc_pid_status(5).
+fn is_not_the_job(status: &[u8]) -> bool {
+    let mut lines = status.split(|byte| *byte == b'\n');
+    let name = lines.find_map(|line| line.strip_prefix(b"Name:"));
+    let name = name.map(<[u8]>::trim_ascii_start).unwrap_or_default();
+    NOT_THE_JOB.iter().any(|of| name.starts_with(of))
+}
+
+/// By the path of the cgroup below that of the job.
+fn is_slurms_own(below: &Path) -> bool {
+    let mut parts = below.iter().map(|part| part.to_str().unwrap_or_default());
+    let (step, next) = (parts.next().unwrap_or_default(), parts.next());
+    SLURMS_OWN
+        .iter()
+        .any(|(begins, then)| step.starts_with(begins) && (then.is_none() || *then == next))
 }
 
 /// The first number after `Uid:` of proc_pid_status(5).
@@ -60,11 +89,11 @@ fn real_uid(status: &[u8]) -> Option<u32> {
     std::str::from_utf8(line).ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether the line of cgroup v2 in proc_pid_cgroup(5) names this cgroup or one below it.
-fn is_below(membership: &[u8], cgroup: &Path) -> bool {
+/// The path below this cgroup of the one in the line of cgroup v2 in proc_pid_cgroup(5).
+fn below(membership: &[u8], cgroup: &Path) -> Option<PathBuf> {
     let mut lines = membership.split(|byte| *byte == b'\n');
-    let Some(of) = lines.find_map(|line| line.strip_prefix(b"0::/")) else { return false };
-    Path::new(std::ffi::OsStr::from_bytes(of)).starts_with(cgroup)
+    let of = lines.find_map(|line| line.strip_prefix(b"0::/"))?;
+    Path::new(OsStr::from_bytes(of)).strip_prefix(cgroup).ok().map(Path::to_owned)
 }
 
 #[cfg(test)]
@@ -83,11 +112,22 @@ mod tests {
     }
 
     #[test]
+    fn root_of_the_batch_system_is_not_the_user() {
+        let own = |below: &str| is_slurms_own(Path::new(below));
+        assert!(own("step_batch/slurm") && own("step_0/slurm"));
+        assert!(own("step_extern/user/task_special") && own("step_extern/slurm"));
+        assert!(!own("") && !own("step_batch/user/task_special") && !own("other/slurm"));
+        let name = |name: &str| is_not_the_job(format!("Name:\t{name}\nUid:\t0\n").as_bytes());
+        assert!(name("slurmstepd") && name("runc:[2:INIT]") && name("conmon"));
+        assert!(!name("sleep") && !name("") && !is_not_the_job(b"Uid:\t0\n"));
+    }
+
+    #[test]
     fn a_process_elsewhere_is_none_of_the_jobs() {
-        let of = |cgroup: &str| is_below(b"4:pids:/x\n0::/a/job_1/step_0\n", Path::new(cgroup));
+        let of = |cgroup: &str| below(b"4:pids:/x\n0::/a/job_1/step_0\n", Path::new(cgroup));
         assert_eq!(
             [of("a/job_1"), of("a/job_1/step_0"), of("a/job"), of("b")],
-            [true, true, false, false]
+            [Some("step_0".into()), Some(PathBuf::new()), None, None]
         );
         let mut owner = Owner::default();
         let pid = i32::try_from(std::process::id()).unwrap();
