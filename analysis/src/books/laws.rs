@@ -253,6 +253,6 @@ mod tests {
             (law.is_broken(), law.found)
         };
         assert_eq!(broken(0), (false, Some(0.0)));
-        assert_eq!(broken(1000 * S), (true, Some(1.0)));
+        assert_eq!(broken(1000 * S), (true, Some(2.0)));
     }
 }

@@ -79,7 +79,8 @@ fn name_of(argument: &str) -> String {
 }
 
 fn is_not_the_job(name: &str) -> bool {
-    NOT_THE_JOB.contains(&name)
+    // Debian's is slurmstepd-wlm.
+    NOT_THE_JOB.contains(&name) || name.starts_with("slurmstepd-")
 }
 
 /// Finds it: the script of a batch job, if there is one; or else the first program that ran in the cgroup, of those
@@ -132,6 +133,63 @@ pub fn job_root(recording: &Recording, path: &Path) -> Result<JobRoot, AnalysisE
             }
         }
     };
-    let status = recording.processes[process].status();
-    Ok(JobRoot { command, outcome: status.map(Outcome::of_status) })
+    let of = |process: usize| recording.processes[process].status().map(Outcome::of_status);
+    let outcome = match &script {
+        Some(_) => of(process),
+        None => {
+            let batch_systems = |at: &usize| {
+                let program = recording.programs.get(recording.processes[*at].program());
+                program.is_some_and(|program| is_not_the_job(&name_of(&program.name)))
+            };
+            let parent =
+                |process: usize| recording.processes[process].parent().filter(batch_systems);
+            outcome_of_tasks(process, first.keys().copied(), parent, of)
+        }
+    };
+    Ok(JobRoot { command, outcome })
+}
+
+/// How a job without a script ended. Its tasks are the children of one process of the batch system, for each step
+/// another one; srun(1) has the status of the worst task, and of several steps nobody has one.
+fn outcome_of_tasks(
+    process: usize,
+    all: impl Iterator<Item = usize>,
+    parent: impl Fn(usize) -> Option<usize>,
+    outcome: impl Fn(usize) -> Option<Outcome>,
+) -> Option<Outcome> {
+    let Some(step) = parent(process) else { return outcome(process) };
+    let mut worst = outcome(process)?;
+    for (other, its_step) in all.filter_map(|other| Some((other, parent(other)?))) {
+        if its_step != step {
+            return None;
+        }
+        worst = match (worst, outcome(other)?) {
+            (Outcome::Signal(one), Outcome::Signal(other)) => Outcome::Signal(one.max(other)),
+            (signal @ Outcome::Signal(_), _) | (_, signal @ Outcome::Signal(_)) => signal,
+            (Outcome::Code(one), Outcome::Code(other)) => Outcome::Code(one.max(other)),
+        };
+    }
+    Some(worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_without_a_script_ends_as_its_worst_task() {
+        // Processes 10 and 20 are of the batch system.
+        let parent = |process: usize| (process < 9).then_some(if process < 5 { 10 } else { 20 });
+        let of = |outcomes: &[(usize, Option<Outcome>)]| {
+            let outcome = |process: usize| outcomes.iter().find(|(at, _)| *at == process)?.1;
+            outcome_of_tasks(outcomes[0].0, outcomes.iter().map(|(at, _)| *at), parent, outcome)
+        };
+        let code = |code| Some(Outcome::Code(code));
+        assert_eq!(of(&[(1, code(0)), (2, code(4))]), code(4));
+        assert_eq!(of(&[(1, code(4)), (2, Some(Outcome::Signal(9)))]), Some(Outcome::Signal(9)));
+        assert_eq!(of(&[(1, code(0)), (2, None)]), None);
+        assert_eq!(of(&[(1, code(0)), (6, code(0))]), None, "two steps");
+        // Its own process, whatever it starts.
+        assert_eq!(of(&[(9, code(3)), (1, code(7))]), code(3));
+    }
 }
