@@ -52,7 +52,7 @@ fn lines(health: &Health) -> Vec<String> {
     ];
     for loss in &health.losses {
         let with = Kind::missing_with(&loss.kind);
-        lines.push(format!("      {} of kind {}{with} ({})", loss.count, loss.kind, loss.reason));
+        lines.push(format!("      {} of kind {} ({}){with}", loss.count, loss.kind, loss.reason));
     }
     if health.damage.is_empty() {
         lines.push(format!("{} no damage", verdict(true)));

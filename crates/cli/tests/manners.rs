@@ -289,7 +289,10 @@ fn a_command_that_handles_a_signal_is_left_to_it() {
     killpg(pid_of(&child), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(5));
-    assert_eq!(output.stdout, b"caught\n");
+    // Whoever sends it to the group and is not the terminal sends it to the recorder as well, which passes it on: the
+    // second one may come before the trap is over.
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(!said.is_empty() && said.lines().all(|line| line == "caught"), "{said:?}");
     assert_eq!(header(&recorder.trace())["trailer"]["ended"], "tree_exited");
 }
 

@@ -319,13 +319,17 @@ fn errors_name_what_was_probably_meant() {
 
 #[test]
 fn without_sql_it_lists_tables_and_columns() {
-    let list = asked(&[], &[]);
+    // One screen, and all of it.
+    let (list, columns) = (asked(&[], &[]), asked(&["show columns"], &[]));
+    assert!(list.lines().count() <= 24, "{list}");
     for table in proctrace_analysis::TABLES {
-        assert!(list.contains(&format!("{}: ", table.name)), "{}", table.name);
+        assert!(list.lines().any(|line| line.starts_with(table.name)), "{}", table.name);
+        assert!(columns.contains(&format!("{}: ", table.name)), "{}", table.name);
         for column in table.columns {
-            assert!(list.contains(&format!("  {} ", column.name)), "{}", column.name);
+            assert!(columns.contains(&format!("  {} ", column.name)), "{}", column.name);
         }
     }
+    assert!(columns.lines().all(|line| line.chars().count() <= 80), "{columns}");
     assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
 }
 

@@ -91,10 +91,10 @@ pub(crate) fn totals(losses: &[LossCount]) -> Vec<String> {
         .into_iter()
         .map(|((kind, reason), number)| {
             format!(
-                "lost {} of kind {kind}{} ({})",
+                "lost {} of kind {kind} ({}){}",
                 counted(number, "record", "records"),
-                Kind::missing_with(kind.name()),
-                reason.name()
+                reason.name(),
+                Kind::missing_with(kind.name())
             )
         })
         .collect()
