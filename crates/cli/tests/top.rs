@@ -333,7 +333,9 @@ fn record_prints_lines_about_its_progress() {
     recorder.stdin.take().unwrap().write_all(b"\n").unwrap();
     // The child that prints them has closed the pipe, too.
     let rest: Vec<String> = lines.collect();
-    assert!(rest.last().unwrap().contains("1 process, 0 threads"), "{rest:?}");
+    let [.., counts, ended] = &rest[..] else { panic!("{rest:?}") };
+    assert!(counts.contains("1 process, 0 threads"), "{rest:?}");
+    assert!(ended.contains("exit 5; next: "), "{rest:?}");
     assert_eq!(recorder.wait().unwrap().code(), Some(5));
 }
 
