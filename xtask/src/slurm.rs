@@ -2,6 +2,7 @@
 
 mod cluster;
 mod plan;
+mod printed;
 mod recorder;
 mod site;
 mod truth;
@@ -19,8 +20,9 @@ use clap::Args;
 
 use crate::run::{cargo, is_root, run as execute, target_dir};
 use crate::setup;
-use cluster::{Cleaner, Cluster, text_of, wait_until};
+use cluster::{Cleaner, Cluster, wait_until};
 use plan::{How, JOBS, Planned, Then, When};
+use printed::text_of;
 use recorder::{Recorder, Row, rows, summaries};
 use site::Site;
 use truth::{Job, jobs};

@@ -177,9 +177,9 @@ fn java_is_what_it_runs() {
 fn tools_that_build_and_test_have_a_group_wherever_they_lie() {
     let of_group = |group: &str, name: &str| of(Class::Program, group, name);
     for (file, expected) in [
-        ("/root/.rustup/toolchains/stable/bin/rustc", of_group("compiler", "rustc")),
-        ("/root/.cargo/bin/cargo", of_group("compiler", "cargo")),
-        ("/root/.cargo/bin/cargo-nextest", of_group("compiler", "cargo-nextest")),
+        ("/home/anna/.rustup/toolchains/stable/bin/rustc", of_group("compiler", "rustc")),
+        ("/home/anna/.cargo/bin/cargo", of_group("compiler", "cargo")),
+        ("/home/anna/.cargo/bin/cargo-nextest", of_group("compiler", "cargo-nextest")),
         ("/opt/venv/bin/ninja", of_group("compiler", "ninja")),
         ("/opt/cmake/bin/cmake", of_group("compiler", "cmake")),
         ("/opt/cmake/bin/ctest", of_group("test", "ctest")),

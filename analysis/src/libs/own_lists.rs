@@ -260,7 +260,7 @@ mod tests {
             ),
             ("/w/a/package.json", "package.json", "/w/a"),
             ("/package.json", "package.json", "/"),
-            ("/root/.node_modules/x", "node_modules", "/root/.node_modules"),
+            ("/home/anna/.node_modules/x", "node_modules", "/home/anna/.node_modules"),
         ] {
             let cause = lists.cause_of(path.as_bytes());
             assert_eq!(cause, Some((kind, entry.as_bytes().to_vec())), "{path}");

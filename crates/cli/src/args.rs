@@ -8,6 +8,7 @@ mod compare;
 mod csv;
 #[cfg(feature = "analyse")]
 mod fleet;
+mod headings;
 mod import;
 #[cfg(feature = "analyse")]
 mod inspect;

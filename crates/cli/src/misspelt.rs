@@ -9,6 +9,8 @@ use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::{Cli, Command};
+#[cfg(feature = "analyse")]
+use crate::args::{GateAction, GateArgs, LibsAction, LibsArgs};
 
 /// As alike must two words be that one is proposed for the other: clap's own threshold.
 const ALIKE: f64 = 0.7;
@@ -20,6 +22,14 @@ pub(crate) fn option(command: &Command) -> Option<clap::Error> {
         Command::Record(args) => (&["record"], &args.command),
         #[cfg(feature = "analyse")]
         Command::Startup(args) => (&["startup"], &args.command),
+        #[cfg(feature = "analyse")]
+        Command::Gate(GateArgs { action: Some(GateAction::Run(args)), .. }) => {
+            (&["gate", "run"], &args.command)
+        }
+        #[cfg(feature = "analyse")]
+        Command::Libs(LibsArgs { action: Some(LibsAction::Try(args)), .. }) => {
+            (&["libs", "try"], &args.command)
+        }
         _ => return None,
     };
     let given: Vec<OsString> = std::env::args_os().collect();

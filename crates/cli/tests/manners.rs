@@ -98,6 +98,11 @@ fn who_does_not_know_the_words_is_told_them() {
     assert_eq!(code, 125);
     assert!(said.contains("'--output'") && said.contains("record -- --ouput"), "{said}");
     assert_eq!(asked(&["record", "--", "--no-such-command"]).0, 127);
+    for (words, own) in [(["libs", "try"], 125), (["gate", "run"], 2)] {
+        let (code, said) = asked(&[&words[..], &["--no-such-option", "--", "true"]].concat());
+        assert_eq!(code, own, "{said}");
+        assert!(said.contains("'--no-such-option'"), "{said}");
+    }
     let (code, said) = asked(&["ls", "-l"]);
     assert_eq!(code, 2);
     assert!(said.contains("proctrace record -- ls -l"), "{said}");

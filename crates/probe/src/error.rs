@@ -4,7 +4,7 @@ use std::io;
 
 use aya::programs::ProgramError;
 
-use crate::rights::may_use_bpf;
+use crate::capable::may_use_bpf;
 use crate::seccomp::forbids_bpf;
 
 /// How to allow some users to record.

@@ -29,6 +29,7 @@
 
 mod btf_extract;
 mod caller;
+mod capable;
 mod credentials;
 mod detach;
 pub mod doctor;

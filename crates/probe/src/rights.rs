@@ -15,19 +15,8 @@ use rustix::thread::{
     capability_is_in_ambient_set, clear_ambient_capability_set, set_capabilities,
 };
 
+use crate::capable::INITIAL_USER_NAMESPACE;
 use crate::error::ProbeError;
-
-/// PROC_USER_INIT_INO of linux/proc_ns.h.
-const INITIAL_USER_NAMESPACE: u64 = 0xefff_fffd;
-
-/// Whether this process has the capabilities that loading and attaching take, where they count: in the initial user
-/// namespace.
-pub(crate) fn may_use_bpf() -> bool {
-    let Ok(CapabilitySets { effective, .. }) = capabilities(None) else { return false };
-    let has = effective.contains(CapabilitySet::SYS_ADMIN)
-        || effective.contains(CapabilitySet::BPF | CapabilitySet::PERFMON);
-    has && fs::metadata("/proc/self/ns/user").is_ok_and(|it| it.ino() == INITIAL_USER_NAMESPACE)
-}
 
 /// The rights of the recording user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

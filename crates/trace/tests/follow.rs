@@ -46,8 +46,8 @@ impl Seek for Growing {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.at = match to {
             SeekFrom::Start(at) => at,
-            SeekFrom::End(0) => self.bytes.borrow().len() as u64,
-            _ => unimplemented!("not used"),
+            SeekFrom::End(by) => (self.bytes.borrow().len() as u64).saturating_add_signed(by),
+            SeekFrom::Current(by) => self.at.saturating_add_signed(by),
         };
         Ok(self.at)
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::printed::text_of;
 use super::site::{ADDRESS, NODE, Site, USERS};
 
 /// Waits for what the daemons do; they have no way to say that it is done.
@@ -212,17 +213,4 @@ pub(super) fn in_cgroup(cgroup: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "echo 0 > \"$1/cgroup.procs\" && shift && exec \"$@\"", "sh"]).arg(cgroup);
     command
-}
-
-/// What a command prints.
-pub(super) fn text_of(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
-    if !output.status.success() {
-        bail!(
-            "{command:?} failed ({}): {}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -11,7 +11,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
-use super::cluster::{in_cgroup, text_of, wait_until};
+use super::cluster::{in_cgroup, wait_until};
+use super::printed::text_of;
 use super::site::Site;
 
 /// The secret under which the lake has the names of users.

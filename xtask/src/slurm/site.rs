@@ -8,6 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::printed::text_of;
+
 /// The node's name, and what it resolves to. glibc resolves nothing in a network namespace in which no address but
 /// 127.0.0.1 is configured (getaddrinfo(3), AI_ADDRCONFIG), so there is one of those for documentation (RFC 5737).
 pub(super) const NODE: &str = "n1";
@@ -65,7 +67,7 @@ impl Site {
             let mut compiler = Command::new("cc");
             compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]);
             compiler.arg(site.path("unified.so")).arg(site.path("unified.c")).arg("-ldl");
-            super::cluster::text_of(&mut compiler)?;
+            text_of(&mut compiler)?;
         }
         Ok(site)
     }

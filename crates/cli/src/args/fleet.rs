@@ -74,7 +74,7 @@ pub(crate) struct AboutArgs {
 
 /// The summary that `record` writes.
 #[derive(Debug, Args)]
-#[command(next_help_heading = super::record::NODES)]
+#[command(next_help_heading = super::headings::NODES)]
 pub(crate) struct RecordSummaryArgs {
     /// When the recording is finished, add its summary to the fleet in DIR, as `proctrace summarize`
     /// does.

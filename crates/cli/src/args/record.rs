@@ -8,17 +8,11 @@ use clap::{Args, ValueEnum};
 use proctrace_record::Misses;
 
 use super::DEFAULT_TRACE;
+use super::headings::{ELSE, HOW, LONG, NODES, WHAT};
 use super::parse::{
     JobCgroups, WaitsMin, parse_duration, parse_interval, parse_job_cgroups, parse_misses,
     parse_size, parse_waits,
 };
-
-// The groups of the help; the options that most recordings need come first, without a heading.
-const WHAT: &str = "What is recorded";
-const LONG: &str = "How long";
-const ELSE: &str = "What else is recorded";
-const HOW: &str = "How, and with which rights";
-pub(super) const NODES: &str = "Nodes and batch jobs";
 
 /// Run a command and record it and all its descendants.
 #[derive(Debug, Args)]

@@ -3,7 +3,9 @@
 #![allow(dead_code, clippy::allow_attributes, reason = "each test program uses a part of it")]
 
 pub(crate) mod declared;
+pub(crate) mod node;
 pub(crate) mod records;
+pub(crate) mod scene;
 pub(crate) mod stage;
 pub(crate) mod stalls;
 
