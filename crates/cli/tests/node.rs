@@ -345,11 +345,12 @@ fn what_a_cgroup_had_used_before_is_said_to_be_missing() {
     assert!(node.job("job_1", &[burn.to_str().unwrap(), "60"]).status().unwrap().success());
     let stat = fs::read_to_string(node.cgroup.join("job_1/cpu.stat")).unwrap();
     let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec ")).unwrap();
-    node.start(&["--summary", "lake"]);
+    node.start(&["--summary", "lake", "--grace", "1s"]);
     // Nothing of it runs when the recorder starts, and yet a part is missing.
     assert!(node.job("job_1", &["/bin/true"]).status().unwrap().success());
-    node.remove("job_1");
+    // The cgroup stays until then: what was used before is read from it, and not known once it has been removed.
     node.wait_for("written to lake");
+    node.remove("job_1");
     node.finish();
     let rows = node.rows("SELECT before_cpu_us, partial, sound FROM jobs");
     assert_eq!(rows.len(), 1, "{rows:?}");
