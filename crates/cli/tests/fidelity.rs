@@ -375,8 +375,11 @@ fn samples_follow_what_runs() {
     assert!(run.is_sorted(), "{run:?}");
     let end = events.end_of(&events.root()["pid"]);
     assert!(*run.last().unwrap() <= u64_of(&end["run_ns"]));
-    // At its start it may be waiting for its own pages.
-    let started = samples.iter().filter(|sample| u64_of(&sample["run_ns"]) > 50_000_000);
+    // At its start it may be waiting for its own pages; after its end, until it is waited for, it is a zombie.
+    let (start_ns, end_ns) = (50_000_000, u64_of(&end["time_ns"]));
+    let started = samples.iter().filter(|sample| {
+        u64_of(&sample["run_ns"]) > start_ns && u64_of(&sample["time_ns"]) < end_ns
+    });
     for sample in started.clone() {
         assert_eq!(sample["state"], "R");
         assert!(u64_of(&sample["rss_bytes"]) > 100_000);
