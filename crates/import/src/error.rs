@@ -16,19 +16,8 @@ pub enum ImportError {
     /// A record cannot be written.
     #[error("cannot write the records")]
     Write(#[source] io::Error),
-    /// The log has no times, without which there is no recording.
-    #[error(
-        "{name}: the lines have no times, which a recording must have;\n  run strace with -ttt. This \
-         log has {counted}"
-    )]
-    NoTimes {
-        /// The log.
-        name: String,
-        /// What it holds: processes, execs.
-        counted: String,
-    },
-    /// Several logs without times cannot be merged.
-    #[error("{name}: without times, several logs have no order; run strace with -ttt")]
+    /// Some of several logs have no times.
+    #[error("{name} has no times and other logs have: they have no order; run strace with -ttt")]
     NoTimesToMerge {
         /// The log.
         name: String,

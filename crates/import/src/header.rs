@@ -64,6 +64,7 @@ pub(crate) struct Read<'a> {
     /// Whether strace was told to follow children, as far as the log shows.
     pub(crate) follows: bool,
     pub(crate) started_unix_ns: u64,
+    pub(crate) has_times: bool,
 }
 
 /// The header of a log of strace.
@@ -154,6 +155,7 @@ fn knowledge(quantity: Quantity, read: &Read<'_>) -> Option<Knowledge> {
         }
         Quantity::OpenedFiles => Knowledge::Exact,
         Quantity::LookupTimes => absent("calls take much longer under strace"),
+        Quantity::Times => exact_if(read.has_times, "strace ran without -ttt"),
         _ => return None,
     })
 }

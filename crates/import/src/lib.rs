@@ -29,6 +29,7 @@ mod style;
 mod syscalls;
 mod text;
 mod totals;
+mod untimed;
 mod world;
 
 pub use doubts::{Doubt, Doubts};

@@ -11,6 +11,7 @@ use crate::line::{DAY_NS, Line, Stamp};
 use crate::reading::{Reading, Written};
 use crate::style::{style_of, without_colours};
 use crate::text::Returned;
+use crate::untimed::read_untimed;
 
 /// The beginning of a log, in which the pid of its first task is sought, and how its lines begin.
 const BEGINNING: u64 = 1 << 20;
@@ -44,7 +45,7 @@ pub fn is_without_pids(beginning: &[u8]) -> bool {
 }
 
 /// Begins to read a log.
-fn open(log: &mut Log, day_ns: u64) -> Result<Reading, ImportError> {
+pub(crate) fn open(log: &mut Log, day_ns: u64) -> Result<Reading, ImportError> {
     let fail = |source| ImportError::Read { name: log.name.clone(), source };
     let mut file = (log.open)().map_err(fail)?;
     let mut beginning = Vec::new();
@@ -100,7 +101,7 @@ fn first_pid(beginning: &[u8]) -> i32 {
     candidates.into_iter().find(|pid| !born.contains(pid)).unwrap_or(0)
 }
 
-/// Passes the lines of all logs to `take` in order of time.
+/// Passes the lines of all logs to `take` in order of time, or of causes if they have no times.
 pub(crate) fn read_all(
     mut logs: Vec<Log>,
     take: &mut dyn FnMut(&Reading) -> Result<(), ImportError>,
@@ -112,7 +113,10 @@ pub(crate) fn read_all(
         }
         return Ok(());
     }
-    let mut waiting = in_order(logs)?;
+    let mut waiting = match in_order(logs)? {
+        Order::OfTimes(logs) => logs,
+        Order::Unknown(logs) => return read_untimed(logs, take),
+    };
     // Latest first.
     waiting.reverse();
     let mut opened: Vec<Option<Reading>> = Vec::new();
@@ -146,16 +150,35 @@ pub(crate) fn read_all(
     }
 }
 
-/// Logs in order of their first times, each with that time and the day it is on.
-fn in_order(logs: Vec<Log>) -> Result<Vec<(u64, u64, Log)>, ImportError> {
+/// Logs, and what is known of their order.
+enum Order {
+    /// By their first times, each with that time and the day it is on.
+    OfTimes(Vec<(u64, u64, Log)>),
+    /// None has times.
+    Unknown(Vec<Log>),
+}
+
+fn in_order(logs: Vec<Log>) -> Result<Order, ImportError> {
     let mut dated = Vec::with_capacity(logs.len());
+    let mut untimed = Vec::new();
     for mut log in logs {
         match first_stamp(&mut log)? {
-            Some(Stamp::SinceLast(_)) => return Err(ImportError::Relative { name: log.name }),
-            Some(stamp) => dated.push((stamp, log)),
+            First::Time(Stamp::SinceLast(_)) => {
+                return Err(ImportError::Relative { name: log.name });
+            }
+            First::Time(stamp) => dated.push((stamp, log)),
+            First::NoTime => untimed.push(log),
             // An empty log of a task that did nothing is no error.
-            None => {}
+            First::Nothing => {}
         }
+    }
+    match untimed.pop() {
+        Some(last) if dated.is_empty() => {
+            untimed.push(last);
+            return Ok(Order::Unknown(untimed));
+        }
+        Some(log) => return Err(ImportError::NoTimesToMerge { name: log.name }),
+        None => {}
     }
     let mut of_day: Vec<u64> = dated
         .iter()
@@ -174,7 +197,7 @@ fn in_order(logs: Vec<Log>) -> Result<Vec<(u64, u64, Log)>, ImportError> {
         })
         .collect();
     ordered.sort_by_key(|(ns, ..)| *ns);
-    Ok(ordered)
+    Ok(Order::OfTimes(ordered))
 }
 
 /// The first of these times, if they may continue after midnight: the one after the longest time without
@@ -188,7 +211,14 @@ fn begin_of_day(sorted: &[u64]) -> u64 {
     longest.unwrap_or(night).1
 }
 
-fn first_stamp(log: &mut Log) -> Result<Option<Stamp>, ImportError> {
+/// What the beginning of a log says of its time.
+enum First {
+    Time(Stamp),
+    NoTime,
+    Nothing,
+}
+
+fn first_stamp(log: &mut Log) -> Result<First, ImportError> {
     let fail = |source| ImportError::Read { name: log.name.clone(), source };
     let file = (log.open)().map_err(fail)?;
     let mut beginning = Vec::new();
@@ -201,10 +231,11 @@ fn first_stamp(log: &mut Log) -> Result<Option<Stamp>, ImportError> {
         let line = Line::of(&line);
         line.stamp.filter(|_| style.is_none_or(|style| style == line.style))
     });
-    if stamp.is_none() && !beginning.is_empty() {
-        return Err(ImportError::NoTimesToMerge { name: log.name.clone() });
-    }
-    Ok(stamp)
+    Ok(match stamp {
+        Some(stamp) => First::Time(stamp),
+        None if beginning.is_empty() => First::Nothing,
+        None => First::NoTime,
+    })
 }
 
 #[cfg(test)]
@@ -242,6 +273,21 @@ mod tests {
     }
 
     #[test]
+    fn without_times_what_a_task_did_stands_behind_its_birth() {
+        let got = lines(vec![
+            log("5", Some(5), "close(51) = 0\nclone(flags=SIGCHLD) = 3\nwait4(3) = 3\n"),
+            log("3", Some(3), "close(31) = 0\nexit_group(0) = ?\n"),
+            log("9", Some(9), "vfork() = 5\nwait4(5) = 5\n"),
+            // Of a birth that no log has.
+            log("7", Some(7), "close(71) = 0\n"),
+        ]);
+        let calls: Vec<&str> = got.iter().map(|line| line.split('(').next().unwrap()).collect();
+        let of_nine =
+            ["9 vfork", "5 close", "5 clone", "3 close", "3 exit_group", "5 wait4", "9 wait4"];
+        assert_eq!(calls, [&["7 close"][..], &of_nine[..]].concat());
+    }
+
+    #[test]
     fn the_first_task_is_the_one_that_nobody_created() {
         for (text, pid) in [
             (&b"pause() = 0\nset_tid_address(0x7) = 31\n"[..], 31),
@@ -263,8 +309,8 @@ mod tests {
         let read = |logs| read_all(logs, &mut |_| Ok(()));
         let error = read(vec![relative("a"), relative("b")]).unwrap_err();
         assert!(matches!(error, ImportError::Relative { .. }));
-        let none = vec![log("a", None, "pause() = 0\n"), log("b", None, "pause() = 0\n")];
-        assert!(matches!(read(none).unwrap_err(), ImportError::NoTimesToMerge { .. }));
+        let some = vec![log("a", None, "pause() = 0\n"), log("b", None, "00:00:01 pause() = 0\n")];
+        assert!(matches!(read(some).unwrap_err(), ImportError::NoTimesToMerge { .. }));
         assert!(read(vec![log("a", None, "pause() = 0\n")]).is_ok());
         assert!(read(vec![relative("a")]).is_ok());
     }

@@ -464,6 +464,7 @@ fn imported(emit: &Emitter<'_>, found: Found) -> Imported {
         (Quantity::Io, has(&[RCHAR, WCHAR, READ, WRITE])),
         (Quantity::Memory, has_memory),
         (Quantity::Samples, true),
+        (Quantity::Times, true),
     ];
     for (quantity, _) in known.into_iter().filter(|(_, known)| *known) {
         let knowledge = Knowledge::Estimate { method: found.method.clone() };

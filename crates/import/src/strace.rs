@@ -436,42 +436,6 @@ impl<'a> Importer<'a> {
         self.queue.extend(held.into_iter().map(|line| (forked.child, line)));
     }
 
-    /// What can be said of a log without times. What is not known is left out.
-    fn counted(&self) -> String {
-        let World { totals, emit, .. } = &self.world;
-        let mut counts = Vec::new();
-        if totals.unborn == 0 {
-            counts.push((totals.processes, "process", "processes"));
-            counts.push((totals.threads, "thread", "threads"));
-        }
-        let records = |kinds: &[Kind]| kinds.iter().map(|kind| emit.records(*kind)).sum::<u64>();
-        let families = [
-            (Family::Exec, &[Kind::Exec][..], "exec", "execs"),
-            (Family::Exec, &[Kind::ExecFailed], "failed exec", "failed execs"),
-            (Family::Open, &[Kind::OpenedNamed, Kind::OpenedAgain], "open", "opens"),
-        ];
-        for (family, kinds, one, several) in families {
-            if self.seen.has(family) {
-                counts.push((records(kinds), one, several));
-            }
-        }
-        if Family::ALL.into_iter().any(|family| self.seen.has(family)) {
-            let missed = records(&[Kind::LookupNamed, Kind::LookupAgain]);
-            counts.push((missed, "failed look-up", "failed look-ups"));
-        }
-        let says = counts.into_iter().map(|(count, one, several)| match count {
-            1 => format!("1 {one}"),
-            count => format!("{count} {several}"),
-        });
-        let says: Vec<String> = says.collect();
-        // The second line of a message.
-        let (first, rest) = says.split_at(says.len().min(3));
-        match rest {
-            [] => first.join(", "),
-            rest => format!("{},\n  {}", first.join(", "), rest.join(", ")),
-        }
-    }
-
     fn finish(mut self, name: String) -> Result<Imported, ImportError> {
         self.forkers.clear();
         self.release_all();
@@ -481,9 +445,6 @@ impl<'a> Importer<'a> {
         }
         if self.calls == 0 && self.ends == 0 {
             return Err(ImportError::NotALog { name, tool: "strace" });
-        }
-        if self.clock.origin.is_none() {
-            return Err(ImportError::NoTimes { name, counted: self.counted() });
         }
         let ended_ns = self.clock.next();
         self.world.end_those_that_said_so(ended_ns);
@@ -505,6 +466,7 @@ impl<'a> Importer<'a> {
             root: root.as_ref(),
             follows: self.with_pid || totals.processes > 1,
             started_unix_ns: self.clock.unix_ns.unwrap_or(0),
+            has_times: self.clock.origin.is_some(),
         });
         let written = Written {
             ended_ns,

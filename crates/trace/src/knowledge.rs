@@ -53,11 +53,13 @@ pub enum Quantity {
     Waits,
     /// Signals and their senders.
     Signals,
+    /// Times of events: without them, records have an order and nothing more.
+    Times,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Forks,
         Self::Execs,
         Self::Argv,
@@ -82,6 +84,7 @@ impl Quantity {
         Self::Mounts,
         Self::Waits,
         Self::Signals,
+        Self::Times,
     ];
 
     /// The families of calls whose failures are failed look-ups.
@@ -120,6 +123,7 @@ impl Quantity {
             Self::Mounts => "mounts",
             Self::Waits => "waits",
             Self::Signals => "signals",
+            Self::Times => "times",
         }
     }
 
@@ -150,6 +154,7 @@ impl Quantity {
             Self::Mounts => "mounted file systems",
             Self::Waits => "who waited for whom",
             Self::Signals => "senders of signals",
+            Self::Times => "times",
         }
     }
 

@@ -110,13 +110,18 @@ def waitid_of_a_death():
 
 @behaviour
 def a_stop_and_a_continue_are_waited_for():
+    read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
+        os.close(write)
         os.kill(os.getpid(), signal.SIGSTOP)
+        # Of one that has ended meanwhile, nobody is told that it went on.
+        os.read(read, 1)
         os._exit(3)
     stopped = os.waitid(os.P_PID, pid, os.WSTOPPED)
     os.kill(pid, signal.SIGCONT)
     continued = os.waitid(os.P_PID, pid, os.WCONTINUED)
+    os.close(write)
     ended = os.waitid(os.P_PID, pid, os.WEXITED)
     return [(found.si_code, found.si_status) for found in (stopped, continued, ended)]
 
