@@ -121,7 +121,8 @@ impl<'a> Analysis<'a> {
             (sums, accounting, summary)
         });
         let sums = sums?;
-        summary.median_life_ns = sums.life_median_ns().filter(|_| summary.processes.is_some());
+        let life_ns = sums.life_median_ns();
+        summary.median_life_ns = life_ns.filter(|_| summary::knows_lives(recording, &summary));
         // If a cell was set in the meantime, its value is the same.
         let _ = self.sums.set(sums);
         let _ = self.accounting.set(accounting);

@@ -5,7 +5,7 @@ use proctrace_trace::Quantity;
 
 use crate::events::EventLog;
 use crate::recording::Recording;
-use crate::recording::knowledge::{Knows, chart_needs, column_needs, table_needs};
+use crate::recording::knowledge::{Knows, chart_needs, column_needs, table_needs, unit_needs};
 
 /// The user's options for a report, besides the recording.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,10 +45,10 @@ impl Content {
             let mut lacking: Vec<Quantity> = Vec::new();
             if knows.all(rows_need) {
                 for column in &mut table.columns {
-                    let needs = column_needs(column.name);
-                    if !knows.all(needs) {
+                    let needs = [unit_needs(column.unit), column_needs(column.name)].concat();
+                    if !knows.all(&needs) {
                         column.values.forget();
-                        for need in needs {
+                        for need in &needs {
                             if !lacking.contains(need) {
                                 lacking.push(*need);
                             }

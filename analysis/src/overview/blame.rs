@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use proctrace_findings::{EndStep, FatalSignal, LastFailed};
+use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::{Family, Outcome, signal_name};
 
@@ -65,6 +66,10 @@ pub(crate) fn cause(recording: &Recording) -> Vec<EndStep> {
 /// What a process looked for last and did not find, if it ended at once.
 fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
     let ended_ns = recording.processes[at].ended_ns()?;
+    // What has no times cannot be shortly before.
+    if !recording.knows.all(&[Quantity::Times]) {
+        return None;
+    }
     let miss = recording.last_misses.of(at);
     let exec = recording.last_execs.get(&at);
     let exec_ns = exec.map_or(0, |exec| exec.time_ns);
@@ -95,7 +100,7 @@ pub(crate) fn fatal_signals(recording: &Recording) -> Vec<FatalSignal> {
         found.push((
             ended_ns,
             FatalSignal {
-                time_ns: ended_ns.saturating_sub(recording.first_ns),
+                time_ns: recording.since_start_ns(ended_ns),
                 pid: process.pid,
                 program: recording.program_of(process).name.clone(),
                 signal: signal_name(signal).into_owned(),
@@ -122,7 +127,7 @@ fn step(recording: &Recording, at: usize, is_certain: bool) -> EndStep {
         Outcome::Code(code) => (code > SHELL_SIGNAL).then(|| code - SHELL_SIGNAL),
     };
     EndStep {
-        time_ns: process.ended_ns().unwrap_or(0).saturating_sub(recording.first_ns),
+        time_ns: recording.since_start_ns(process.ended_ns().unwrap_or(0)),
         pid: process.pid,
         program: recording.program_of(process).name.clone(),
         how: outcome.name().into_owned(),

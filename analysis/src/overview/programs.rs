@@ -2,7 +2,7 @@
 
 use proctrace_findings::{Category, Spawner};
 use proctrace_trace::Quantity;
-use proctrace_trace::Quantity::{Cpu, Execs, Forks, PeakRss};
+use proctrace_trace::Quantity::{Cpu, Execs, Forks, PeakRss, Times};
 
 use crate::error::AnalysisError;
 use crate::overview::sums::{ProgramSum, Sums};
@@ -54,7 +54,7 @@ fn category(recording: &Recording, row: ProgramSum) -> Category {
         lookups_failed: knows
             .some(&Quantity::LOOKUPS, sum.failed_lookups)
             .filter(|_| ran && (sum.failed_lookups > 0 || sum.lookups_unseen < sum.processes)),
-        median_life_ns: row.life_median_ns,
+        median_life_ns: row.life_median_ns.filter(|_| recording.knows.all(&[Times])),
         maxrss_bytes: row.peak_rss_bytes.filter(|_| knows.all(&[PeakRss])),
         main_spawner: row
             .main_spawner
@@ -77,7 +77,9 @@ pub(crate) fn spawners(recording: &Recording, sums: &Sums) -> Result<Vec<Spawner
             child: child_name(recording, pair.program, pair.forked),
             processes: pair.processes,
             cpu_ns: recording.knows.some(&[Cpu], pair.used.cpu.total_ns()),
-            per_second: if over_s > 0.0 { pair.processes as f64 / over_s } else { 0.0 },
+            per_second: recording
+                .knows
+                .some(&[Times], if over_s > 0.0 { pair.processes as f64 / over_s } else { 0.0 }),
         })
         .collect())
 }

@@ -4,7 +4,7 @@ use proctrace_findings::{Run, Summary};
 use proctrace_trace::Quantity;
 use proctrace_trace::Quantity::{
     Cpu, Execs, Faults, Forks, Io, LookupsExec, LookupsOpen, LookupsReadlink, OpenedFiles, PeakRss,
-    RunDelay, Samples, Split, Switches,
+    RunDelay, Samples, Split, Switches, Times,
 };
 use proctrace_wire::Family;
 
@@ -34,8 +34,8 @@ pub(crate) fn run(recording: &Recording) -> Run {
         started_unix_ns: header.started_unix_ns,
         outcome: payload.map(|payload| payload.outcome),
         cores: header.cpus,
-        wall_ns: recording.wall_ns(),
-        recorded_ns: recording.recorded_ns(),
+        wall_ns: recording.knows.some(&[Times], recording.wall_ns()),
+        recorded_ns: recording.knows.some(&[Times], recording.recorded_ns()),
     }
 }
 
@@ -43,8 +43,13 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
     let ended = recording.processes.iter().filter_map(Process::life_ns);
     let median_life_ns = median(&mut ended.collect::<Vec<u64>>());
     let summary = without_lives(recording, accounting);
-    let median_life_ns = median_life_ns.filter(|_| summary.processes.is_some());
+    let median_life_ns = median_life_ns.filter(|_| knows_lives(recording, &summary));
     Summary { median_life_ns, ..summary }
+}
+
+/// Whether lifetimes are known of all processes.
+pub(crate) fn knows_lives(recording: &Recording, summary: &Summary) -> bool {
+    summary.processes.is_some() && recording.knows.all(&[Times])
 }
 
 /// The summary except the median lifetime, for which all lifetimes have to be collected.
@@ -87,8 +92,8 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
         execs: knows.some(&[Execs], counts.execs),
         execs_failed: knows.some(&[LookupsExec], counts.execs_failed),
         peak_tasks: knows
-            .some(&[Forks], peak(&recording.tasks, |task| (task.born_ns, task.ended_ns()))),
-        peak_processes: knows.some(&[Forks], peak(processes, |p| (p.born_ns, p.ended_ns()))),
+            .some(&[Forks, Times], peak(&recording.tasks, |task| (task.born_ns, task.ended_ns()))),
+        peak_processes: knows.some(&[Forks, Times], peak(processes, |p| (p.born_ns, p.ended_ns()))),
         // Too few samples may find nothing running, however much ran.
         peak_running: recording
             .peak_running

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use proctrace_findings::{Knowledge as State, Known, Loss};
+use proctrace_findings::{Knowledge as State, Known, Loss, Unit};
 use proctrace_trace::{Header, Knowledge, Quantity, SCOPE_TREE};
 use proctrace_wire::Kind;
 
 use Quantity::{
     Cpu, Execs, Faults, Forks, Io, LookupsAccess, LookupsChdir, LookupsExec, LookupsOpen,
-    LookupsReadlink, LookupsStat, Memory, PeakRss, RunDelay, Samples, Split, Switches, Waits,
+    LookupsReadlink, LookupsStat, Memory, PeakRss, RunDelay, Samples, Split, Switches, Times,
+    Waits,
 };
 
 /// Needed to know which program each process ran: its own exec, or its forker's program.
@@ -49,6 +50,12 @@ impl Knows {
                 Knowledge::Absent { reason } => {
                     knows.absent.insert(quantity, reason);
                 }
+            }
+        }
+        // Without times there are no durations.
+        if let Some(reason) = knows.absent.get(&Times).cloned() {
+            for quantity in [Cpu, RunDelay, Samples, Memory, Waits, Quantity::LookupTimes] {
+                knows.absent.entry(quantity).or_insert_with(|| reason.clone());
             }
         }
         // Without CPU time there is nothing to split.
@@ -109,6 +116,11 @@ impl Knows {
     /// Whether the failures of a family of calls, given by name, are known.
     pub(crate) fn knows_family(&self, family: &str) -> bool {
         !self.absent.keys().any(|quantity| quantity.family() == Some(family))
+    }
+
+    /// Why a quantity is not known; None if it is.
+    pub(crate) fn why_absent(&self, quantity: Quantity) -> Option<&str> {
+        self.absent.get(&quantity).map(String::as_str)
     }
 
     /// Why quantities are not known: "failed stats are not known (left out by --misses)".
@@ -192,9 +204,8 @@ fn is_lost_with(quantity: Quantity, kind: &str) -> bool {
 /// The quantities that a metric needs, by its stable name; `None` if there is no such family.
 pub(crate) fn metric_needs(family: &str) -> Option<&'static [Quantity]> {
     Some(match family {
-        "total_processes" | "total_threads" | "total_tasks" | "peak_tasks" | "peak_processes" => {
-            &[Forks]
-        }
+        "total_processes" | "total_threads" | "total_tasks" => &[Forks],
+        "peak_tasks" | "peak_processes" => &[Forks, Times],
         "total_detached" => &[Forks],
         "total_execs" => &[Execs],
         "execs" => &[Execs],
@@ -219,9 +230,9 @@ pub(crate) fn metric_needs(family: &str) -> Option<&'static [Quantity]> {
         "detached_cpu_seconds" | "unwaited_cpu_seconds" => &[Forks, Cpu],
         "cpu_user_seconds" | "cpu_system_seconds" => &[Forks, Execs, Cpu, Split],
         "command_cpu_seconds" => &[Forks, Execs, Cpu],
-        "wall_seconds" => &[],
+        "wall_seconds" => &[Times],
         "run_delay_seconds" => &[Forks, RunDelay],
-        "phase_begin_seconds" | "phase_wall_seconds" => &[Execs, Quantity::Argv],
+        "phase_begin_seconds" | "phase_wall_seconds" => &[Execs, Quantity::Argv, Times],
         "phase_processes" => &[Forks, Execs, Quantity::Argv],
         "phase_cpu_seconds" => &[Forks, Execs, Quantity::Argv, Cpu, Samples],
         "phase_failed_lookups" => &[
@@ -252,7 +263,7 @@ pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
     Some(match table {
         "counts" | "programs" | "lives" | "spawn_sources" | "spawn_lines" | "spawners"
         | "spawn_pairs" | "ancestry" => WHO,
-        "lifetimes" => &[Forks],
+        "lifetimes" => &[Forks, Times],
         "ends" | "end_chain" | "fatal_signals" => WHO,
         "accounting" | "accounting_why" => &[Forks, Cpu],
         "accounting_looks" => &[Forks, Cpu, Samples],
@@ -296,7 +307,15 @@ pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
     })
 }
 
-/// What a column needs, in whichever table it occurs.
+/// The quantity that all values of a unit need.
+pub(crate) fn unit_needs(unit: Unit) -> &'static [Quantity] {
+    match unit {
+        Unit::Nanoseconds | Unit::PerSecond => &[Times],
+        _ => &[],
+    }
+}
+
+/// What a column needs, in whichever table it occurs, beside what its unit does.
 pub(crate) fn column_needs(column: &str) -> &'static [Quantity] {
     match column {
         "system_percent"
@@ -332,7 +351,7 @@ pub(crate) fn chart_needs(chart: &str) -> Option<&'static [Quantity]> {
         "counts" | "categories" | "spawners" | "ancestry_count" => WHO,
         "ancestry_cpu" => &[Forks, Execs, Cpu],
         "ancestry_system" => &[Forks, Execs, Cpu, Split],
-        "lifetimes" => &[Forks, Execs],
+        "lifetimes" => &[Forks, Execs, Times],
         "accounting" => &[Forks, Cpu, Split],
         "correlations" => &[],
         "switches" => &[Forks, Execs, Switches, Cpu],
@@ -357,13 +376,15 @@ pub fn says_what_it_needs(name: &str) -> bool {
 pub(crate) fn series_needs(series: &str) -> &'static [Quantity] {
     match series {
         "system CPU" | "user CPU" => &[Forks, Execs, Cpu, Split, Samples],
-        "forks" | "live tasks" => &[Forks],
-        "exits" => &[],
+        "forks" | "live tasks" => &[Forks, Times],
+        "exits" => &[Times],
         "switches" | "voluntary" | "involuntary" => &[Forks, Switches, Samples],
         "running" => &[Samples],
         "read" | "write" => &[Forks, Io, Samples],
-        "execs" => &[Execs],
-        "look-ups" => LOOKUPS,
+        "execs" => &[Execs, Times],
+        "look-ups" => {
+            &[LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir, Times]
+        }
         _ => &[],
     }
 }

@@ -322,6 +322,16 @@ impl Recording {
         end.unwrap_or(self.last_ns).saturating_sub(self.first_ns)
     }
 
+    /// Why the recording has an order of events and no times; None if it has times.
+    pub fn why_no_times(&self) -> Option<&str> {
+        self.knows.why_absent(Quantity::Times)
+    }
+
+    /// Time since the start; None if the recording has no times.
+    pub(crate) fn since_start_ns(&self, time_ns: u64) -> Option<u64> {
+        self.knows.some(&[Quantity::Times], time_ns.saturating_sub(self.first_ns))
+    }
+
     /// From the first record to the last.
     pub fn recorded_ns(&self) -> u64 {
         self.last_ns.saturating_sub(self.first_ns)

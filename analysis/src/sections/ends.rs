@@ -42,7 +42,7 @@ fn chain(steps: &[EndStep]) -> Table {
         (_, false) => Some("likely".to_owned()),
     });
     Table::new("end_chain", "Why the command failed, first cause first")
-        .whole("time_ns", "at", Unit::Nanoseconds, of().map(|step| Some(step.time_ns)))
+        .whole("time_ns", "at", Unit::Nanoseconds, of().map(|step| step.time_ns))
         .text("program", "program", of().map(|step| step.program.clone()))
         .figures("pid", "pid", of().map(|step| step.pid.to_string()))
         .text("how", "how", of().map(|step| step.how.clone()))
@@ -63,7 +63,7 @@ fn signals(ends: &Ends) -> Table {
     let of = || ends.fatal_signals.iter();
     let senders = of().map(|signal| signal.sent_by.clone()).collect();
     Table::new("fatal_signals", "Processes ended by a signal")
-        .whole("time_ns", "at", Unit::Nanoseconds, of().map(|signal| Some(signal.time_ns)))
+        .whole("time_ns", "at", Unit::Nanoseconds, of().map(|signal| signal.time_ns))
         .text("program", "program", of().map(|signal| signal.program.clone()))
         .figures("pid", "pid", of().map(|signal| signal.pid.to_string()))
         .text("signal", "signal", of().map(|signal| signal.signal.clone()))

@@ -106,8 +106,8 @@ fn cpu(rows: &mut Rows, analysis: &Analysis<'_>) {
     let system_percent =
         s.system_ns.zip(s.cpu_ns).and_then(|(system, all)| share_percent(system, all));
     rows.group("Run")
-        .time("wall_ns", Some(run.wall_ns))
-        .time("recorded_ns", Some(run.recorded_ns))
+        .time("wall_ns", run.wall_ns)
+        .time("recorded_ns", run.recorded_ns)
         .count("cores", Some(u64::from(run.cores)).filter(|cores| *cores > 0));
     rows.group("CPU")
         .time("cpu_ns", s.cpu_ns)

@@ -3,8 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use polars::prelude::*;
+use proctrace_trace::Quantity;
 
 use crate::error::AnalysisError;
+use crate::recording::Recording;
 use crate::tables::schema::{ColumnKind, TableSchema};
 
 /// The requested columns of tables.
@@ -12,17 +14,29 @@ use crate::tables::schema::{ColumnKind, TableSchema};
 pub(crate) struct Wanted {
     /// `None`: all columns.
     words: Option<BTreeSet<String>>,
+    /// The recording has no times: columns of times have no values.
+    timeless: bool,
 }
 
 impl Wanted {
     /// Every column of every table.
     pub(crate) fn all() -> Self {
-        Self { words: None }
+        Self { words: None, timeless: false }
     }
 
     /// Columns and tables with one of these names, wherever they occur.
     pub(crate) fn words(words: BTreeSet<String>) -> Self {
-        Self { words: Some(words) }
+        Self { words: Some(words), timeless: false }
+    }
+
+    /// The same of this recording.
+    pub(crate) fn of(self, recording: &Recording) -> Self {
+        Self { timeless: !recording.knows.all(&[Quantity::Times]), ..self }
+    }
+
+    /// Rows each of which stands for a part of the time: none, if the recording has no times.
+    pub(crate) fn divided_by_time(&self, rows: DataFrame) -> DataFrame {
+        if self.timeless { rows.clear() } else { rows }
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -47,7 +61,13 @@ impl<'a> Frame<'a> {
 
     fn put<S: FnOnce(PlSmallStr) -> Column>(&mut self, name: &'static str, column: S) {
         debug_assert!(self.schema.column(name).is_some(), "{}.{name}", self.schema.name);
-        if self.wanted.has(name) {
+        let (height, declared) = (self.height, self.schema.column(name));
+        if !self.wanted.has(name) {
+            return;
+        }
+        if let Some(declared) = declared.filter(|_| self.wanted.timeless && name.ends_with("_ns")) {
+            self.columns.push(Column::full_null(name.into(), height, &declared.kind.dtype()));
+        } else {
             self.columns.push(column(name.into()));
         }
     }

@@ -54,6 +54,7 @@ pub(crate) fn stream(
     sink: Sink<'_>,
 ) -> Result<(), AnalysisError> {
     let names = Names::of(recording);
+    let wanted = &wanted.clone().of(recording);
     for schema in tables.iter().copied() {
         match schema.name {
             "processes" => in_batches(recording.processes.len(), |range| {
@@ -73,9 +74,13 @@ pub(crate) fn stream(
             })?,
             "signals" => sink(schema, waiting::signals(recording, schema, wanted)?)?,
             "marks" => sink(schema, marking::marks(recording, schema, wanted)?)?,
-            "bins" => sink(schema, rows::bins(recording, schema, wanted)?)?,
+            "bins" => {
+                let bins = rows::bins(recording, schema, wanted)?;
+                sink(schema, wanted.divided_by_time(bins))?;
+            }
             "category_bins" => {
-                sink(schema, rows::category_bins(recording, &names, schema, wanted)?)?;
+                let bins = rows::category_bins(recording, &names, schema, wanted)?;
+                sink(schema, wanted.divided_by_time(bins))?;
             }
             "losses" => sink(schema, rows::losses(recording, schema, wanted)?)?,
             "recording" => sink(schema, rows::recording(recording, schema, wanted)?)?,

@@ -50,6 +50,21 @@ fn zeroed(frame: Frame<'_>, names: &[&str]) -> Vec<u8> {
     bytes
 }
 
+/// The record in a recording three times as long, in which everything happens in the same order: what follows
+/// from times is another value then.
+fn stretched(frame: Frame<'_>, start_ns: u64) -> Vec<u8> {
+    let mut bytes = frame.bytes.to_vec();
+    let stretch = |time_ns: u64| start_ns + 3 * time_ns.saturating_sub(start_ns);
+    let kind = Kind::from_number(frame.head.kind).unwrap();
+    let times = ["time_ns", "start_ns", "since_ns", "woken_ns"];
+    for field in kind.layout().fields.iter().filter(|field| times.contains(&field.name)) {
+        let at = field.offset..field.offset + field.size;
+        let time_ns = u64::from_ne_bytes(bytes[at.clone()].try_into().unwrap());
+        bytes[at].copy_from_slice(&stretch(time_ns).to_ne_bytes());
+    }
+    bytes
+}
+
 /// An exec without its arguments.
 fn without_argv(frame: Frame<'_>) -> Vec<u8> {
     let Record::Exec(exec) = Record::decode(frame).unwrap() else { unreachable!() };
@@ -176,11 +191,20 @@ pub(crate) fn trace_without(
         lookups.numbers.clear();
     }
     let dropped = std::mem::take(&mut lookups.dropped);
+    let is_timeless = quantity == Some(Quantity::Times);
+    let start_ns = pieces.header.started_ns;
+    let stretch = |ns: u64| if is_timeless { 3 * ns.max(start_ns) - 2 * start_ns } else { ns };
+    let mut trailer = pieces.trailer.clone();
+    trailer.ended_ns = stretch(trailer.ended_ns);
+    if let Some(payload) = &mut trailer.payload {
+        payload.exited_ns = stretch(payload.exited_ns);
+    }
     let mut writer = Writer::new(Vec::new(), &header).unwrap();
     for block in &pieces.blocks {
         let (mut bytes, mut records) = (Vec::new(), 0);
         for frame in Frames::new(&block.bytes).map(Result::unwrap) {
             let record = match quantity {
+                Some(Quantity::Times) => Some(stretched(frame, start_ns)),
                 Some(quantity) => without(frame, quantity, &mut lookups, &dropped),
                 None => Some(frame.bytes.to_vec()),
             };
@@ -190,10 +214,11 @@ pub(crate) fn trace_without(
             }
         }
         let info = &block.info;
-        writer.append(info.stream, records, info.first_ns, info.last_ns, &bytes).unwrap();
+        let (first_ns, last_ns) = (stretch(info.first_ns), stretch(info.last_ns));
+        writer.append(info.stream, records, first_ns, last_ns, &bytes).unwrap();
     }
     let file = NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), writer.finish(&pieces.trailer).unwrap().0).unwrap();
+    std::fs::write(file.path(), writer.finish(&trailer).unwrap().0).unwrap();
     let recording = Recording::load(file.path(), &Rules::built_in()).unwrap();
     assert_eq!(recording.damage, []);
     (recording, file)

@@ -14,7 +14,7 @@ use crate::args::CheckArgs;
 use crate::{exit_code, print, rules, say};
 
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
-    let recording = rules::read(&args.trace, &Rules::generic())?;
+    let recording = rules::read_any(&args.trace, &Rules::generic())?;
     let health = health(&recording);
     if !args.quiet {
         let lines = lines(&health).into_iter().map(|line| format!("{}\n", terminal(&line)));

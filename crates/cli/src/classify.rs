@@ -10,7 +10,7 @@ use crate::args::ClassifyArgs;
 use crate::{check, print, rules};
 
 pub(crate) fn run(args: &ClassifyArgs) -> Result<ExitCode> {
-    let recording = rules::load(&args.trace, &args.rules)?;
+    let recording = rules::load_any(&args.trace, &args.rules)?;
     check::warn(&args.trace, &recording);
     let style = print::style((!args.all).then_some(args.top));
     let mut out = stdout().lock();

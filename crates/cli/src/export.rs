@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
     };
     let mut export = Export::new(format);
     for (trace, name) in traces.iter().zip(names(&traces)) {
-        let recording = rules::load(trace, &args.rules)?;
+        let recording = rules::load_any(trace, &args.rules)?;
         export.create_directory(&args.output)?;
         check::warn(trace, &recording);
         batches(&recording, trace, &name, |table, batch| export.add(table, batch))

@@ -139,7 +139,11 @@ fn tell(imported: &Imported, path: &Path, written_bytes: u64) {
         ),
     };
     let path = path.display();
-    say::note(&format!("{tasks}, {} · {path} ({})", time(took_ns), bytes(written_bytes)));
+    let took = match imported.header.knows(Quantity::Times) {
+        Knowledge::Absent { reason } => format!("no times: {reason}"),
+        _ => time(took_ns),
+    };
+    say::note(&format!("{tasks}, {took} · {path} ({})", bytes(written_bytes)));
 }
 
 /// Names the first lines that were not understood.

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
     })?;
     Ceiling::check(&args.rules.ceiling, &traces, least_bytes)?;
     for (trace, name) in traces.iter().zip(names(&traces)) {
-        let recording = rules::load(trace, &args.rules)?;
+        let recording = rules::load_any(trace, &args.rules)?;
         check::warn(trace, &recording);
         query.add(&name, &recording, trace).map_err(misuse)?;
     }

@@ -29,7 +29,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let events = event_pattern(args.events_regex.as_deref())?;
     // Never dropped, since the process ends with it: freeing its memory piecewise took a twentieth
     // of the time.
-    let recording = std::mem::ManuallyDrop::new(rules::load(&args.trace, &args.rules)?);
+    let recording = std::mem::ManuallyDrop::new(rules::load_any(&args.trace, &args.rules)?);
+    if drawn.is_some() || args.html.is_some() || args.out.is_some() || args.phase.is_some() {
+        rules::needs_times(&args.trace, &recording)?;
+    }
     // The full report warns at its top, and --json contains "health".
     let printed = !sections.is_empty() || args.phase.is_some();
     if printed || args.out.is_some() || args.gantt.is_some() || args.html.is_some() {

@@ -10,10 +10,29 @@ use crate::exit_code::Misuse;
 use crate::{live, say};
 
 /// Reads a trace with the requested rules, and reports which of these matched nothing.
+///
+/// # Errors
+/// Also if it has no times, from which most answers follow.
 pub(crate) fn load(trace: &Path, args: &RulesArgs) -> Result<Recording> {
-    let recording = read(trace, &chosen(args)?)?;
+    let recording = load_any(trace, args)?;
+    needs_times(trace, &recording)?;
+    Ok(recording)
+}
+
+/// The same of any trace, for what tells itself which values are not known.
+pub(crate) fn load_any(trace: &Path, args: &RulesArgs) -> Result<Recording> {
+    let recording = read_any(trace, &chosen(args)?)?;
     note_idle(&recording);
     Ok(recording)
+}
+
+/// Refuses a recording without times.
+pub(crate) fn needs_times(trace: &Path, recording: &Recording) -> Result<()> {
+    let Some(why) = recording.why_no_times() else { return Ok(()) };
+    bail!(
+        "{} has no times ({why});\n  report, metrics, query, libs, diff and check count what it holds",
+        trace.display()
+    )
 }
 
 /// The same without look-ups and opens, which take most of the time.
@@ -21,6 +40,7 @@ pub(crate) fn load_lives(trace: &Path, args: &RulesArgs) -> Result<Recording> {
     let recording_now = live::is_held(trace);
     let mut recording = Recording::load_lives(trace, &chosen(args)?)?;
     recording.recording_now = recording_now;
+    needs_times(trace, &recording)?;
     note_idle(&recording);
     Ok(recording)
 }
@@ -32,7 +52,17 @@ fn note_idle(recording: &Recording) {
 }
 
 /// Reads a trace, and records whether it is still being written.
+///
+/// # Errors
+/// Also if it has no times.
 pub(crate) fn read(trace: &Path, rules: &Rules) -> Result<Recording> {
+    let recording = read_any(trace, rules)?;
+    needs_times(trace, &recording)?;
+    Ok(recording)
+}
+
+/// The same of any trace.
+pub(crate) fn read_any(trace: &Path, rules: &Rules) -> Result<Recording> {
     // Checked first: if the recorder finishes after this check, the trace read next is complete.
     let recording_now = live::is_held(trace);
     let mut recording = Recording::load(trace, rules)?;

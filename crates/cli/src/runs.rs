@@ -32,7 +32,7 @@ pub(crate) fn is_trace(path: &Path) -> bool {
 
 /// The metrics of a recording.
 pub(crate) fn of_trace(path: &Path, args: &RulesArgs) -> Result<Metrics> {
-    let recording = rules::load(path, args)?;
+    let recording = rules::load_any(path, args)?;
     Ok(Analysis::of(&recording).metrics()?)
 }
 

@@ -204,6 +204,47 @@ fn odd_logs_are_understood() {
     }
 }
 
+/// Counts follow from a log without times, and every time is said not to be known.
+#[test]
+fn a_log_without_times_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let timed = import(&directory, &[log("qq-6.1.log")]).0;
+    let text = fs::read_to_string(log("qq-6.1.log")).unwrap();
+    let stamp = |line: &str| {
+        let word = line.split(' ').find(|word| word.contains('.') && word.len() > 12);
+        word.map(|word| format!("{word} ")).unwrap()
+    };
+    let lines = text.lines().map(|line| line.replacen(&stamp(line), "", 1));
+    let path = directory.path().join("without.log");
+    fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let (trace, said) = import(&directory, &[path]);
+    assert!(said.contains("no times: strace ran without -ttt"), "{said}");
+    assert_eq!(Counts::of(&Events::of(&trace)), Counts::of(&Events::of(&timed)));
+    let found = report(&trace);
+    let null = &Value::Null;
+    assert_eq!((&found["run"]["wall_ns"], &found["summary"]["median_life_ns"]), (null, null));
+    assert_eq!(found["summary"]["processes"], report(&timed)["summary"]["processes"]);
+    let known = found["known"].as_array().unwrap();
+    let times = known.iter().find(|known| known["quantity"] == "times").unwrap();
+    assert_eq!(times["state"], "absent");
+    for (command, is_refused) in [
+        (&["metrics"][..], false),
+        (&["query", "SELECT count(*) FROM processes WHERE start_ns IS NULL"], false),
+        (&["report", "--section", "concurrency"], false),
+        (&["report", "--html", "page.html"], true),
+        (&["report", "--gantt", "chart.svg"], true),
+        (&["advise"], true),
+        (&["tree"], true),
+    ] {
+        let mut asked = proctrace();
+        let output = asked.args(command).arg(&trace).current_dir(directory.path());
+        let output = output.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.success(), !is_refused, "{command:?}: {said}");
+        assert_eq!(said.contains("has no times"), is_refused, "{command:?}: {said}");
+    }
+}
+
 /// Rounds of `mixed`, which declares in its source what it does.
 const ROUNDS: usize = 40;
 
@@ -320,7 +361,6 @@ fn what_is_not_a_log_is_refused() {
     for (input, wanted) in [
         (&b""[..], "- is not a log of strace"),
         (b"hello\nworld\n\xff\xfe\n", "- is not a log of strace"),
-        (b"7 openat(AT_FDCWD, \"x\", O_RDONLY) = 3\n", "run strace with -ttt"),
         (b"7 1700000000.1 execve(0x7ffc, 0x7ffd, 0x7ffe) = 0\n", "-e raw="),
         (b"7 1700000000.1 fork() = 8\n7 1700000000.1 clone3(0x7ffc, 0x58) = 0x9\n", "line 2"),
     ] {

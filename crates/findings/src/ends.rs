@@ -31,8 +31,8 @@ pub struct Ends {
 /// A failed process in the chain that leads to the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EndStep {
-    /// When it ended, since the start of the recording.
-    pub time_ns: u64,
+    /// When it ended, since the start of the recording; None if the recording has no times.
+    pub time_ns: Option<u64>,
     /// Its pid.
     pub pid: i32,
     /// The last program it ran.
@@ -63,8 +63,8 @@ pub struct LastFailed {
 /// A process that a signal ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FatalSignal {
-    /// When it ended, since the start of the recording.
-    pub time_ns: u64,
+    /// When it ended, since the start of the recording; None if the recording has no times.
+    pub time_ns: Option<u64>,
     /// Its pid.
     pub pid: i32,
     /// The last program it ran.

@@ -125,11 +125,12 @@ pub struct Run {
     /// Number of CPUs available to it; 0 if it is not known.
     #[serde(serialize_with = "null_if_not_known")]
     pub cores: u32,
-    /// From the start of the command to its own exit, or to the last record if that is unknown.
-    pub wall_ns: u64,
+    /// From the start of the command to its own exit, or to the last record if that is unknown; None
+    /// if the recording has no times.
+    pub wall_ns: Option<u64>,
     /// From the start of the command to the last record: longer than `wall_ns` if descendants
-    /// outlived the command.
-    pub recorded_ns: u64,
+    /// outlived the command. None if the recording has no times.
+    pub recorded_ns: Option<u64>,
 }
 
 /// Imported logs do not say on which machine they were made; a header has no other way to say that.
@@ -393,8 +394,8 @@ pub struct Spawner {
     pub processes: u64,
     /// CPU time of the children.
     pub cpu_ns: Option<u64>,
-    /// Child processes per second of wall time.
-    pub per_second: f64,
+    /// Child processes per second of wall time; None if the recording has no times.
+    pub per_second: Option<f64>,
 }
 
 /// Failed look-ups in one directory, by call family and errno.

@@ -21,7 +21,8 @@ impl Key {
     /// The same for each summary of one recording.
     pub(crate) fn of(findings: &Findings, identity: &Identity, redaction: Redaction<'_>) -> Self {
         let run = &findings.run;
-        let (started, wall) = (run.started_unix_ns.to_string(), run.wall_ns.to_string());
+        let (started, wall) =
+            (run.started_unix_ns.to_string(), run.wall_ns.unwrap_or_default().to_string());
         let mut parts = vec![&*run.host, &*started, &*wall];
         parts.extend(identity.batch_id.as_deref());
         parts.extend(run.command.iter().map(String::as_str));

@@ -140,8 +140,8 @@ fn job(
     }
     let times_ns = [
         ("started_unix_us", started),
-        ("wall_us", Some(run.wall_ns)),
-        ("recorded_us", Some(run.recorded_ns.max(run.wall_ns))),
+        ("wall_us", run.wall_ns),
+        ("recorded_us", run.recorded_ns.max(run.wall_ns)),
         ("cpu_us", summary.cpu_ns),
         ("system_us", summary.system_ns),
         ("waited_cpu_us", summary.waited_cpu_ns),

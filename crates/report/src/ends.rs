@@ -49,7 +49,9 @@ pub(crate) fn cause(ends: &Ends) -> Option<String> {
         (None, None) => format!("{} (pid {}) was ended by {}", name(first), first.pid, first.how),
         (None, Some(code)) => format!("{} (pid {}) exited with {code}", name(first), first.pid),
     };
-    let _ = write!(text, " at {}", time(first.time_ns));
+    if let Some(time_ns) = first.time_ns {
+        let _ = write!(text, " at {}", time(time_ns));
+    }
     if !rest.is_empty() {
         let followed = rest.iter().map(|step| {
             let likely = if step.is_certain { "" } else { "probably " };

@@ -226,11 +226,14 @@ fn subject(run: &Run) -> String {
 
 /// How long the command ran, and its descendants if they ran noticeably longer.
 fn duration(run: &Run) -> String {
-    let noticeable_ns = run.wall_ns.saturating_add(run.wall_ns / 50).saturating_add(20_000_000);
-    if run.recorded_ns > noticeable_ns {
-        format!("{} wall ({} with descendants)", time(run.wall_ns), time(run.recorded_ns))
+    let Some((wall_ns, recorded_ns)) = run.wall_ns.zip(run.recorded_ns) else {
+        return "no times".to_owned();
+    };
+    let noticeable_ns = wall_ns.saturating_add(wall_ns / 50).saturating_add(20_000_000);
+    if recorded_ns > noticeable_ns {
+        format!("{} wall ({} with descendants)", time(wall_ns), time(recorded_ns))
     } else {
-        format!("{} wall", time(run.wall_ns))
+        format!("{} wall", time(wall_ns))
     }
 }
 

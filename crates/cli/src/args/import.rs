@@ -36,7 +36,8 @@ pub(crate) enum ImportLog {
 #[command(
     long_about = "Import logs of strace: processes, threads, execs, exits, failed look-ups and \
         opens.\n\n\
-        The log needs times: -ttt, -tt, -t or -r. Best is strace -f -ttt -y -v -s 4096 -o FILE. \
+        Best is strace -f -ttt -y -v -s 4096 -o FILE. Without times (-ttt, -tt, -t or -r) only \
+        counts are known. \
         Of logs in one file per task (-ff) give all files.",
     after_long_help = "Examples:\n  \
         proctrace import strace job.log -o job.ptrace\n  \

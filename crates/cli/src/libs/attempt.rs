@@ -252,7 +252,7 @@ impl Bench<'_> {
             lookups: summary.opens.zip(summary.lookups_in_vain).map(|(a, b)| a.saturating_add(b)),
             cpu_ns: summary.cpu_ns,
             system_ns: summary.system_ns,
-            wall_ns: findings.run.wall_ns,
+            wall_ns: findings.run.wall_ns.unwrap_or_default(),
         };
         Ok((run, found, fixes))
     }

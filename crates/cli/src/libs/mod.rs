@@ -24,7 +24,7 @@ pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
     if let Some(LibsAction::Try(args)) = &args.action {
         return attempt::run(args);
     }
-    let recording = rules::read(&args.trace, &Rules::generic())?;
+    let recording = rules::read_any(&args.trace, &Rules::generic())?;
     check::warn(&args.trace, &recording);
     for family in [Family::Open, Family::Stat] {
         anyhow::ensure!(
