@@ -102,6 +102,7 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
         lookups_failed: lookups(counts.lookups_failed.saturating_sub(counts.marks)),
         lookups_of_no_link: knows.some(&[LookupsReadlink], counts.not_links),
         lookups_in_vain: lookups(in_vain),
+        lookups_in_vain_ns: lookups(in_vain).and_then(|all| recording.lookup_times.of(all)),
         lookups_failed_by_family: Family::ALL
             .into_iter()
             .zip(counts.by_family)

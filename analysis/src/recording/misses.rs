@@ -27,6 +27,19 @@ pub(crate) struct LookupTimes {
     pub(crate) by_kind: FastMap<u32, Durations>,
 }
 
+/// Fewer durations have no mean worth telling.
+const TIMED_MIN: u64 = 30;
+
+impl LookupTimes {
+    /// What this number of failed look-ups took, by the mean of all that were timed.
+    pub(crate) fn of(&self, lookups: u64) -> Option<u64> {
+        let all = || self.by_kind.values().chain([&self.libraries]);
+        let timed: u64 = all().map(Durations::timed).sum();
+        let sum_ns: f64 = all().filter_map(|it| Some(it.mean_ns()? * it.timed() as f64)).sum();
+        (timed >= TIMED_MIN).then(|| (sum_ns / timed as f64 * lookups as f64).round() as u64)
+    }
+}
+
 /// The key under which a failed look-up is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Miss {

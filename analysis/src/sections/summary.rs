@@ -175,6 +175,7 @@ fn wasted(rows: &mut Rows, analysis: &Analysis<'_>) {
         .count("lookups_failed", s.lookups_failed)
         .count("lookups_of_no_link", s.lookups_of_no_link)
         .count("lookups_in_vain", s.lookups_in_vain)
+        .time("lookups_in_vain_ns", s.lookups_in_vain_ns)
         .real(
             "lookups_per_exec",
             Unit::Count,

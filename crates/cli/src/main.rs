@@ -43,6 +43,8 @@ mod misspelt;
 mod node;
 mod output;
 #[cfg(feature = "analyse")]
+mod pager;
+#[cfg(feature = "analyse")]
 mod print;
 #[cfg(feature = "analyse")]
 mod ps;
@@ -97,6 +99,10 @@ fn main() -> ExitCode {
     };
     if let Some(error) = misspelt::option(&cli.command) {
         return usage(&error);
+    }
+    #[cfg(feature = "analyse")]
+    if let Some(code) = pager::run(&cli.command) {
+        return code;
     }
     confine::begin(&cli.command);
     let is_recording = matches!(cli.command, Command::Record(_));

@@ -1,6 +1,6 @@
 //! Output to stdout: tables in the requested format, and verdicts.
 
-use std::io::{ErrorKind, IsTerminal, Write, stdout};
+use std::io::{ErrorKind, Write, stdout};
 
 use anyhow::{Context, Result};
 use proctrace_findings::Table;
@@ -8,30 +8,33 @@ use proctrace_report::{CsvDialect, Style, escape, table_csv, table_json, table_t
 use serde::Serialize;
 
 use crate::args::SectionFormat;
+use crate::pager;
 
 /// The text layout, with at most this number of rows per table; None for all.
 pub(crate) fn style(rows: Option<usize>) -> Style {
+    let terminal = pager::terminal();
     Style {
         width: width(),
+        lines: terminal.map_or(LINES_MIN, |(_, lines)| lines.max(LINES_MIN)),
         rows: rows.unwrap_or(usize::MAX),
         // no-color.org: any non-empty value
-        colour: stdout().is_terminal()
+        colour: terminal.is_some()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
     }
 }
 
+/// Lines of the smallest screen; output that is no terminal's has so many.
+const LINES_MIN: usize = 24;
+
 /// Range of table widths; much longer lines are hard to follow.
-const WIDTHS: std::ops::RangeInclusive<u16> = 80..=200;
+const WIDTHS: std::ops::RangeInclusive<usize> = 80..=200;
 
 /// The width of the terminal; otherwise the minimum width, so that output to a file is the same
 /// everywhere.
 pub(crate) fn width() -> usize {
     let (least, most) = (*WIDTHS.start(), *WIDTHS.end());
-    let columns = Some(stdout())
-        .filter(IsTerminal::is_terminal)
-        .and_then(|stdout| rustix::termios::tcgetwinsize(stdout).ok())
-        .map_or(least, |size| size.ws_col);
-    usize::from(columns.clamp(least, most))
+    let columns = pager::terminal().map_or(least, |(columns, _)| columns);
+    columns.clamp(least, most)
 }
 
 /// Text wrapped to the width that remains right of `left` columns.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use proctrace_analysis::{ATHENA_EVENTS, Analysis, EventPattern, Options, Section};
-use proctrace_report::{full, summary};
+use proctrace_report::{Style, full, screen};
 
 use crate::args::ReportArgs;
 use crate::exit_code::Misuse;
@@ -65,9 +65,6 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         let begin = || whole::private(path);
         html::write(path, begin, &args.trace, &analysis, &recording, &options)?;
         say::note(&format!("page written to {}", path.display()));
-        if args.out.is_none() {
-            return Ok(ExitCode::SUCCESS);
-        }
     }
     if let Some(path) = &args.out {
         let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
@@ -78,8 +75,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         say::note(&format!("report written to {}; start with index.md", path.display()));
         return Ok(ExitCode::SUCCESS);
     }
+    if args.only_writes() {
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut out = stdout().lock();
-    let style = print::style((!args.all).then_some(args.top));
+    let style = print::style(args.rows());
     if let Some(phase) = &args.phase {
         let tables = analysis.phase(phase, &options)?.tables;
         print::tables(&mut out, &tables, args.format(), args.csv.dialect(), style)?;
@@ -93,11 +93,14 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         let findings = analysis.findings()?;
         if args.json {
             print::json(&mut out, &findings)?;
-        } else if args.summary {
-            out.write_all(summary(&findings, style).as_bytes())?;
-        } else {
+        } else if args.shows_tables() {
             let tables = analysis.report_tables(&options)?;
             out.write_all(full(&findings, &tables, style).as_bytes())?;
+        } else {
+            let name = args.trace.to_string_lossy();
+            // The table of programs has the place that is left.
+            let style = Style { rows: usize::MAX, ..style };
+            out.write_all(screen(&findings, &name, style).as_bytes())?;
         }
     }
     out.flush()?;

@@ -49,7 +49,7 @@ pub use process::{
     Candidate, ChildGroup, Command, MemoryAt, MissedName, PathShare, PathStretch, ProcessDetails,
     ProcessUsage, ProgramDetails, ReceivedSignal, Relative, Shown, Slow, Spread, WaitGroup,
 };
-pub use proctrace_wire::Outcome;
+pub use proctrace_wire::{Outcome, signal_name};
 pub use rows::{Rows, RowsColumn, RowsValues};
 pub use series::{Mark, Series};
 pub use table::{Cell, Column, Table, Unit, Values};
@@ -296,6 +296,9 @@ pub struct Summary {
     /// The remaining failures, for paths that do not exist: "failed look-ups" in reports and
     /// metrics.
     pub lookups_in_vain: Option<u64>,
+    /// What these took together: their number times the mean of those that were timed. None if fewer than 30
+    /// were.
+    pub lookups_in_vain_ns: Option<u64>,
     /// `lookups_in_vain` by call family: "open", "stat"; families without failures are absent.
     pub lookups_failed_by_family: BTreeMap<String, u64>,
     /// Successful opens.

@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use proctrace_findings::{Advice, Advised, Gain, Observed, ObservedAdvice, bytes};
 
-use crate::escape::terminal;
 use crate::number::{count, time};
 use crate::style::Style;
-use crate::words::{begins, broken as wrapped};
+use crate::words::broken as wrapped;
 
 /// Column at which the words begin.
 const INDENT: usize = 11;
@@ -93,8 +92,13 @@ fn push(
     }
 }
 
-/// What one gains, in a word: "-1.20 s wall (34 %)".
+/// What one gains and by which kind of advice: "-1.20 s wall (34 %) polling".
 fn gains(advice: &Advice, advised: &Advised) -> String {
+    format!("{} {}", gain(advice, advised), advice.kind)
+}
+
+/// What one gains, in a word: "-1.20 s wall (34 %)".
+fn gain(advice: &Advice, advised: &Advised) -> String {
     let (of, whole, unit, what): (Gain, u64, fn(u64) -> String, &str) =
         match (advice.memory_bytes, advised.peak_bytes) {
             _ if advice.wall_ns.middle > 0 => (advice.wall_ns, advised.wall_ns, time, "wall"),
@@ -104,7 +108,7 @@ fn gains(advice: &Advice, advised: &Advised) -> String {
             _ => (advice.cpu_ns, advised.cpu_ns, time, "CPU"),
         };
     let percent = 100.0 * of.middle as f64 / whole.max(1) as f64;
-    format!("-{} {what} ({percent:.0} %) {}", unit(of.middle), advice.kind)
+    format!("-{} {what} ({percent:.0} %)", unit(of.middle))
 }
 
 /// What to do, as all that print advice say it: its kind, and the change.
@@ -209,12 +213,10 @@ fn change(before: u64, after: u64, unit: fn(u64) -> String) -> String {
     format!("{change} ({sign}{:.1} %)", 100.0 * by as f64 / before as f64)
 }
 
-/// Advice in one line each, for a summary.
-pub(crate) fn lines(advised: &Advised, width: usize) -> Vec<String> {
-    let one = |advice: &Advice| {
-        let line = format!("{}: {}", gains(advice, advised), terminal(&advice.what));
-        begins(&line, width)
-    };
+/// Each piece of advice in lines, whole: a command that is cut cannot be followed.
+pub(crate) fn pieces(advised: &Advised, width: usize) -> Vec<Vec<String>> {
+    let one =
+        |advice: &Advice| wrapped(&format!("{}: {}", gain(advice, advised), advice.what), width);
     advised.advice.iter().map(one).collect()
 }
 
@@ -246,7 +248,7 @@ mod tests {
     }
 
     fn plain(width: usize) -> Style {
-        Style { width, rows: 10, colour: false }
+        Style { width, rows: 10, ..Style::default() }
     }
 
     #[test]
@@ -277,14 +279,15 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_has_a_line_for_each() {
-        let lines = lines(&advised(vec![some()]), 60);
-        assert_eq!(lines.len(), 1);
-        assert!(lines[0].starts_with("-200 ms wall (10 %) polling: wait for"), "{}", lines[0]);
-        assert!(lines[0].chars().count() <= 60);
+    fn a_piece_is_whole() {
+        let pieces = pieces(&advised(vec![some()]), 60);
+        assert_eq!((pieces.len(), pieces[0].len()), (1, 5));
+        assert_eq!(pieces[0][0], "-200 ms wall (10 %): wait for");
+        assert_eq!(pieces[0].concat().matches('x').count(), 200);
+        assert!(pieces[0].iter().all(|line| line.chars().count() <= 60));
         // Advice that gains nothing but memory.
         let only = Advice { wall_ns: Gain::default(), ..some() };
-        let line = &super::lines(&advised(vec![only]), 60)[0];
-        assert!(line.starts_with("-100 MB memory (10 %) polling: "), "{line}");
+        let line = &super::pieces(&advised(vec![only]), 60)[0][0];
+        assert!(line.starts_with("-100 MB memory (10 %): "), "{line}");
     }
 }

@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn text_has_units_and_no_control_characters() {
-        let style = Style { width: 60, rows: 10, colour: false };
+        let style = Style { width: 60, rows: 10, ..Style::default() };
         let text = table_text(&example(), style);
         assert!(text.contains("1.5 ms") && text.contains("12.5 %") && text.contains("Counted"));
         assert!(!text.contains('\u{1b}'));

@@ -180,7 +180,7 @@ pub(crate) mod tests {
 
     fn step(program: &str, how: &str, sent_by: Option<&str>) -> EndStep {
         EndStep {
-            time_ns: 12_400_000_000,
+            time_ns: Some(12_400_000_000),
             pid: 71,
             program: program.into(),
             how: how.into(),

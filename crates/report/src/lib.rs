@@ -7,10 +7,12 @@
 
 mod advice;
 mod alive;
+mod costs;
 mod data;
 mod ends;
 pub mod escape;
 pub mod figures;
+mod head;
 
 pub mod number;
 mod path;
@@ -18,6 +20,7 @@ mod prmon;
 mod process;
 mod program;
 mod rows;
+mod screen;
 pub mod shell;
 mod style;
 mod table;
@@ -34,6 +37,7 @@ pub use prmon::{prmon_json, prmon_text};
 pub use process::{candidates_text, process_text};
 pub use program::program_text;
 pub use rows::{CsvDialect, rows_csv, rows_csv_names, rows_json, rows_ndjson, rows_text};
+pub use screen::screen;
 pub use style::Style;
-pub use text::{full, summary};
+pub use text::full;
 pub use tree::tree_text;

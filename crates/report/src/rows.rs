@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn text_shows_what_is_left_out_and_no_control_characters() {
-        let text = rows_text(&rows(), 7, Style { width: 80, rows: 1, colour: false });
+        let text = rows_text(&rows(), 7, Style { width: 80, rows: 1, ..Style::default() });
         assert!(!text.contains('\u{1b}') && text.contains("0.1235"), "{text}");
         assert!(text.contains("18446744073709551615") && text.contains("6 more rows"), "{text}");
         assert!(rows_text(&Rows::default(), 0, Style::default()).contains("no rows"));
@@ -227,7 +227,7 @@ mod tests {
             values: RowsValues::Text(vec![Some("a long text of some words".into()); 2]),
         };
         let rows = Rows { columns: (0..20).map(column).collect() };
-        let text = rows_text(&rows, 2, Style { width: 80, rows: 9, colour: false });
+        let text = rows_text(&rows, 2, Style { width: 80, rows: 9, ..Style::default() });
         assert!(text.contains("  column_7   a long text of some words\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert_eq!(text.lines().count(), 41);

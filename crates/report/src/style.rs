@@ -5,6 +5,8 @@
 pub struct Style {
     /// Terminal columns.
     pub width: usize,
+    /// Terminal lines.
+    pub lines: usize,
     /// Maximum rows of each table.
     pub rows: usize,
     /// Whether to use colour.
@@ -13,7 +15,7 @@ pub struct Style {
 
 impl Default for Style {
     fn default() -> Self {
-        Self { width: 80, rows: 10, colour: false }
+        Self { width: 80, lines: 24, rows: 10, colour: false }
     }
 }
 

@@ -1,24 +1,15 @@
 //! The table of the summary: programs by CPU time, in the remaining lines of the screen.
 
 use std::cmp::Reverse;
-use std::fmt::Write as _;
 
 use proctrace_findings::Category;
 
 use crate::escape::terminal;
 use crate::number::{count, or_dash, percent, share, time};
-use crate::style::Style;
 use crate::table::{Align, Table, shorten, shorten_list};
 
 /// Maximum length of a name in a list.
 const NAME_MAX: usize = 20;
-
-pub(crate) fn push_table(out: &mut String, style: Style, title: &str, table: &Table) {
-    let _ = writeln!(out, "{}", style.bold(title));
-    for line in table.lines(style.width) {
-        let _ = writeln!(out, "{line}");
-    }
-}
 
 /// Share of system time, as text.
 fn system(category: &Category) -> String {
@@ -50,7 +41,7 @@ pub(crate) fn in_order_of_cpu(categories: &[Category]) -> Vec<&Category> {
 
 pub(crate) fn by_cpu(categories: &[&Category], rows: usize) -> Table {
     let mut table = Table::new(&[
-        ("", Align::Left),
+        ("Programs", Align::Left),
         ("CPU", Align::Right),
         ("of all", Align::Right),
         ("system", Align::Right),

@@ -22,7 +22,7 @@ fn table(title: &str) -> Table {
 fn text_acts_on_no_terminal() {
     for title in hostile::texts() {
         for width in [40, 80, 200] {
-            let style = Style { width, rows: usize::MAX, colour: false };
+            let style = Style { width, lines: 24, rows: usize::MAX, colour: false };
             hostile::terminal(&title, &table_text(&table(&title), style));
         }
     }
@@ -114,7 +114,7 @@ fn answers_about_processes_act_on_no_terminal() {
     use proctrace_report::{alive_text, candidates_text, program_text, tree_text};
 
     for name in hostile::texts() {
-        let style = Style { width: 80, rows: usize::MAX, colour: false };
+        let style = Style { width: 80, lines: 24, rows: usize::MAX, colour: false };
         let process = Relative { serial: 1, pid: 2, program: name.clone() };
         let candidate = Candidate { process, born_ns: 1, ended_ns: None, command: name.clone() };
         hostile::terminal(&name, &candidates_text(std::slice::from_ref(&candidate), style));

@@ -35,9 +35,10 @@ pub(crate) struct CheckArgs {
 /// Show what ran, what it cost and what was wasted.
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Show what ran, what it cost and what was wasted: a summary that fits on one screen, \
-        then processes and threads by program, which program starts which, failed look-ups by \
-        directory, and correlations over time.",
+    long_about = "Show what ran, what it cost and what was wasted, on one screen: how the command \
+        ended and why, what it cost, what to change, and the programs. --all shows what that is \
+        made of: processes and threads by program, which program starts which, failed look-ups \
+        by directory, and correlations over time.",
     after_long_help = "Examples:\n  \
         proctrace report\n  \
         proctrace report before.ptrace --gantt before.svg\n  \
@@ -120,15 +121,15 @@ pub(crate) struct ReportArgs {
     #[arg(long, conflicts_with_all = ["summary", "top", "all", "format"])]
     pub(crate) json: bool,
 
-    /// Print the summary only.
-    #[arg(long)]
+    /// Print one screen, as without options.
+    #[arg(long, hide = true, conflicts_with_all = ["top", "all"])]
     pub(crate) summary: bool,
 
-    /// Maximum number of rows printed per table.
-    #[arg(long, value_name = "ROWS", default_value_t = 10)]
-    pub(crate) top: usize,
+    /// Print all tables, with at most so many rows each; of sections 10, if it is not given.
+    #[arg(long, value_name = "ROWS")]
+    pub(crate) top: Option<usize>,
 
-    /// Print all rows of each table.
+    /// Print all tables with all rows, or all rows of sections.
     #[arg(long, conflicts_with = "top")]
     pub(crate) all: bool,
 
@@ -137,7 +138,31 @@ pub(crate) struct ReportArgs {
     pub(crate) chart: crate::report::GanttArgs,
 }
 
+/// Rows of a table, if nothing else is asked for.
+const ROWS: usize = 10;
+
 impl ReportArgs {
+    /// Whether the text may be longer than a screen.
+    pub(crate) fn is_long(&self) -> bool {
+        !self.section.is_empty() || self.phase.is_some() || self.shows_tables()
+    }
+
+    /// Whether all tables are asked for, if neither sections nor a phase are.
+    pub(crate) fn shows_tables(&self) -> bool {
+        self.all || self.top.is_some()
+    }
+
+    /// Rows of a table at most.
+    pub(crate) fn rows(&self) -> Option<usize> {
+        (!self.all).then_some(self.top.unwrap_or(ROWS))
+    }
+
+    /// Whether a file is all that is asked for.
+    pub(crate) fn only_writes(&self) -> bool {
+        (self.gantt.is_some() || self.html.is_some())
+            && !(self.is_long() || self.json || self.summary)
+    }
+
     /// The output format of sections and of a phase.
     pub(crate) fn format(&self) -> SectionFormat {
         if self.json { SectionFormat::Json } else { self.format }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::invoker;
 
-const STYLE: Style = Style { width: 100, rows: usize::MAX, colour: false };
+const STYLE: Style = Style { width: 100, lines: 24, rows: usize::MAX, colour: false };
 
 /// The interactive page, which `html` writes.
 pub(super) const PAGE: &str = "report.html";

@@ -13,7 +13,7 @@ use crate::query::refuse_traces;
 use crate::whole;
 
 /// The text for browsers without scripts.
-const STYLE: Style = Style { width: 100, rows: 20, colour: false };
+const STYLE: Style = Style { width: 100, lines: 24, rows: 20, colour: false };
 /// Advice that gains less is left out.
 const ADVICE_MIN_PERCENT: f64 = 1.0;
 

@@ -61,7 +61,7 @@ pub(super) struct Size {
     pub(super) measured: Vec<Measured>,
 }
 
-const STYLE: Style = Style { width: 100, rows: usize::MAX, colour: false };
+const STYLE: Style = Style { width: 100, lines: 24, rows: usize::MAX, colour: false };
 
 /// The programs on one trace.
 pub(super) fn rows(size: &Size) -> String {

@@ -19,7 +19,7 @@ pub(super) fn render(results: &Results) -> String {
         reported by the tool, ? not declared).\n",
         machine.kernel, machine.cpus, machine.processor, machine.date
     );
-    let style = Style { width: 100, rows: usize::MAX, colour: false };
+    let style = Style { width: 100, lines: 24, rows: usize::MAX, colour: false };
     for payload in &results.payloads {
         text.push('\n');
         text.push_str(&table_text(&table(payload), style));
