@@ -50,7 +50,7 @@ fn advice(evidence: &Evidence<'_>, cure: &Cure, units: Vec<u32>) -> Option<Found
             "cure {}: {} such as `{}`",
             cure.name,
             counted(units.len() as u64, "process", "processes"),
-            short(template)
+            short(evidence.recording.example(template))
         ),
         commands: vec![script(template).unwrap_or_else(|| first_word(template)).to_owned()],
         method: format!("{}; of that {low} % to {high} %, as the rule says", evidence.method()),

@@ -114,13 +114,13 @@ fn advice(evidence: &Evidence<'_>, line: &str, left: &Left) -> Option<Found> {
         kind: "detached-cpu",
         what: format!(
             "End `{}` with the process that started it, or wait for it: it runs on by itself",
-            short(line)
+            short(evidence.recording.example(line))
         ),
         evidence: format!(
             "{} of `{}`, started by `{spawner}`, {} {} of CPU time after the end of that parent, of \
              which {} after the end of the command; wait(2) and `time` count none of it",
             counted(left.units.len() as u64, "process", "processes"),
-            short(line),
+            short(evidence.recording.example(line)),
             if left.units.len() == 1 { "uses" } else { "use" },
             time(left.since_ns),
             time(left.after_ns),

@@ -170,14 +170,14 @@ impl<'a> Evidence<'a> {
 
     /// A template by its number, shortened to fit into a sentence.
     pub(crate) fn template(&self, number: u32) -> String {
-        self.recording.templates.get(number as usize).map_or_else(String::new, |text| short(text))
+        short(self.recording.example_of(number))
     }
 
     /// The template of the command line that a process ran last, shortened, with its role among others with the same
     /// one: workers that were forked without an exec.
     pub(crate) fn called(&self, process: u32) -> String {
         let process = self.process(process);
-        let line = short(self.recording.template_of(process).unwrap_or(""));
+        let line = short(self.recording.line_of(process));
         match self.recording.role_of(process) {
             Some(role) => format!("`{line}` ({})", short(role)),
             None => format!("`{line}`"),

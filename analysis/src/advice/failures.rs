@@ -58,11 +58,14 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     let spawner = evidence.spawner(first).map_or_else(String::new, |it| evidence.template(it));
     let advice = Advice {
         kind: "failed-again",
-        what: format!("Find out why `{}` fails, or do not try it again", short(template)),
+        what: format!(
+            "Find out why `{}` fails, or do not try it again",
+            short(evidence.recording.example(template))
+        ),
         evidence: format!(
             "{} of `{}` with the same arguments: it {how}; started by `{spawner}`",
             counted(runs.len() as u64, "failure", "failures"),
-            short(template)
+            short(evidence.recording.example(template))
         ),
         commands: vec![command.to_owned()],
         method: evidence.method().into(),

@@ -211,9 +211,9 @@ fn advice(
         what: format!(
             "Run {}`{}` and {}`{}` one after the other, if memory is short",
             number(first),
-            short(one),
+            short(evidence.recording.example(one)),
             number(second),
-            short(other)
+            short(evidence.recording.example(other))
         ),
         evidence: format!(
             "at the peak of {} they have {} and {}; neither started the other or is seen to wait for \

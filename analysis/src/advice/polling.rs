@@ -181,8 +181,8 @@ fn advice(
         ),
         evidence: format!(
             "`{}` runs `{}` {} in {}, with {} for sleeps and checks",
-            short(poller),
-            short(sleep),
+            short(evidence.recording.example(poller)),
+            short(evidence.recording.example(sleep)),
             counted(sleeps as u64, "time", "times"),
             counted(waits.len() as u64, "wait", "waits"),
             counted(processes.len() as u64, "process", "processes"),

@@ -60,13 +60,13 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
         kind: "repeated-command",
         what: format!(
             "Run `{}` once and keep its answer in a variable or file",
-            super::evidence::short(template)
+            super::evidence::short(evidence.recording.example(template))
         ),
         evidence: format!(
             "{} of `{}` with the same arguments, directory and search variables, {} each; first \
              started by `{spawner}`",
             counted(runs.len() as u64, "run", "runs"),
-            super::evidence::short(template),
+            super::evidence::short(evidence.recording.example(template)),
             time(alive_ns / later.len() as u64),
         ),
         commands: vec![command.to_owned()],

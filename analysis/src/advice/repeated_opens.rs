@@ -249,7 +249,10 @@ fn opened_advice(evidence: &Evidence<'_>, line: &str, reopened: Reopened) -> Opt
     processes.dedup();
     let advice = Advice {
         kind: "repeated-opens",
-        what: format!("Keep files open or in memory in `{}`: it opens the same again", short(line)),
+        what: format!(
+            "Keep files open or in memory in `{}`: it opens the same again",
+            short(evidence.recording.example(line))
+        ),
         evidence: format!(
             "{} of {} beyond the first of each process, by {}: {}",
             counted(reopened.opens, "open", "opens"),

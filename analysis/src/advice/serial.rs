@@ -209,7 +209,7 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
         what,
         evidence: format!(
             "`{}`{others} {runs} {} one after the other, {} in total and {} the longest, while {} of {} are idle",
-            short(line),
+            short(evidence.recording.example(line)),
             counted(children, "child", "children"),
             time(sum(&|it| it.sum_ns)),
             time(stretches.iter().map(|it| it.longest_ns).max()?),

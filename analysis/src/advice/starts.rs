@@ -55,7 +55,7 @@ fn advice(evidence: &Evidence<'_>, command: &str, starts: &[(u32, u64)]) -> Opti
         evidence: format!(
             "{} such as `{}` search their libraries for {} in total, more than half of their lives",
             counted(starts.len() as u64, "start", "starts"),
-            short(template),
+            short(evidence.recording.example(template)),
             time(loaded_sum_ns)
         ),
         commands: vec![command.to_owned()],

@@ -65,8 +65,8 @@ fn advice(evidence: &Evidence<'_>, parent: u32, workers: &[u32]) -> Option<Found
         return None;
     }
     let number = workers.len() as u64;
-    let command = evidence.recording.template_of(evidence.process(last)).unwrap_or("");
-    let line = evidence.recording.template_of(evidence.process(parent)).unwrap_or("");
+    let command = evidence.recording.line_of(evidence.process(last));
+    let line = evidence.recording.line_of(evidence.process(parent));
     let advice = Advice {
         kind: "straggler",
         what: format!(

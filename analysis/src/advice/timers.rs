@@ -52,14 +52,14 @@ fn advice(
         what: format!(
             "Do without {}`{}`, or wait for the event that {} for",
             if is_all { "" } else { "the pauses of " },
-            short(template),
+            short(evidence.recording.example(template)),
             if is_all { "it stands" } else { "they stand" },
         ),
         evidence: format!(
             "the command waits {} of its wall time for {} of `{}`, started by `{spawner}`",
             time(sum_ns),
             counted(waits, "timer", "timers"),
-            short(template),
+            short(evidence.recording.example(template)),
         ),
         commands: vec![super::evidence::first_word(template).to_owned()],
         processes: processes.len() as u64,

@@ -92,12 +92,12 @@ fn advice(evidence: &Evidence<'_>, starts: Starts) -> Option<Found> {
         kind: "wrappers",
         what: format!(
             "Start the real program of `{}` by its path, without the wrapper",
-            short(template)
+            short(evidence.recording.example(template))
         ),
         evidence: format!(
             "{} such as `{}`, started by `{spawner}`, with {} before the program itself: {:.1} each",
             counted(programs as u64, "start", "starts"),
-            short(template),
+            short(evidence.recording.example(template)),
             counted(removal.processes.len() as u64, "process", "processes"),
             removal.processes.len() as f64 / programs as f64,
         ),

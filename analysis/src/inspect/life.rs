@@ -88,7 +88,7 @@ pub(super) fn details(
         parents: parents(recording, at).into_iter().map(|at| relative(recording, at)).collect(),
         commands: told.commands,
         forked_from: (process.execs == 0)
-            .then(|| recording.spawner_template_of(process).map(str::to_owned))
+            .then(|| process.spawned_in().map(|run| recording.line_of_run(run).to_owned()))
             .flatten(),
         directory: told.directory,
         usage: usage(recording, at, process),

@@ -10,6 +10,7 @@ use super::since;
 use crate::overview::ends::known_status;
 use crate::recording::Recording;
 use crate::recording::fast::Bits;
+use crate::recording::lines::Distinct;
 use crate::recording::process::Process;
 
 /// What processes have in common that are shown as one: the template of their command line; or the
@@ -35,16 +36,24 @@ impl Shape {
         }
     }
 
-    pub(super) fn text(self, recording: &Recording) -> String {
+    /// What these processes, all of this shape, are called.
+    pub(super) fn text(self, recording: &Recording, lines: &Distinct) -> String {
         let name = |program: usize| {
             recording.programs.get(program).map_or_else(String::new, |program| program.name.clone())
         };
         match self {
-            Self::Template(at) => recording.templates.get(at as usize).cloned().unwrap_or_default(),
+            Self::Template(at) => recording.line_of_all(at, lines),
             Self::Program(program) => name(program),
             Self::Fork(program) => format!("{} (fork)", name(program)),
         }
     }
+}
+
+/// The line of one process.
+fn of_one(recording: &Recording, process: &Process) -> Distinct {
+    let mut lines = Distinct::default();
+    lines.add(recording, process);
+    lines
 }
 
 pub(super) fn relative(recording: &Recording, at: usize) -> Relative {
@@ -59,7 +68,7 @@ pub(super) fn candidate(recording: &Recording, at: usize) -> Candidate {
         process: relative(recording, at),
         born_ns: since(recording, process.born_ns),
         ended_ns: process.ended_ns().map(|ended_ns| since(recording, ended_ns)),
-        command: Shape::of(recording, process).text(recording),
+        command: Shape::of(recording, process).text(recording, &of_one(recording, process)),
     }
 }
 
@@ -129,13 +138,15 @@ pub(super) fn groups(
 ) -> Vec<ChildGroup> {
     let mut places: HashMap<Shape, usize> = HashMap::new();
     let mut groups: Vec<(Shape, u64, ChildGroup)> = Vec::new();
+    let mut lines: Vec<Distinct> = Vec::new();
     for at in processes {
         let process = &recording.processes[at];
         let shape = Shape::of(recording, process);
         let place = *places.entry(shape).or_insert(groups.len());
         if place == groups.len() {
             let group = ChildGroup {
-                command: shape.text(recording),
+                // Known when all have been seen.
+                command: String::new(),
                 processes: 0,
                 failed: 0,
                 descendants: 0,
@@ -145,7 +156,9 @@ pub(super) fn groups(
                 first_pid: process.pid,
             };
             groups.push((shape, 0, group));
+            lines.push(Distinct::default());
         }
+        lines[place].add(recording, process);
         let (_, cpu_ns, group) = &mut groups[place];
         group.processes += 1;
         group.failed += u64::from(known_status(process).is_some_and(|status| status != 0));
@@ -155,6 +168,9 @@ pub(super) fn groups(
             group.descendants = group.descendants.saturating_add(below.processes(at));
             *cpu_ns = cpu_ns.saturating_add(below.cpu_ns(at));
         }
+    }
+    for ((shape, _, group), lines) in groups.iter_mut().zip(&lines) {
+        group.command = shape.text(recording, lines);
     }
     groups.sort_by_key(|(_, cpu_ns, group)| (Reverse(*cpu_ns), Reverse(group.processes)));
     let known = |cpu_ns| recording.knows.some(&[Quantity::Cpu], cpu_ns);

@@ -11,6 +11,7 @@ use super::relatives::{self, Shape};
 use super::{clock_time, is_alive, since};
 use crate::error::AnalysisError;
 use crate::recording::Recording;
+use crate::recording::lines::Distinct;
 
 /// Which part of the tree is shown, and how.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,7 +65,7 @@ struct Node {
 pub fn tree(recording: &Recording, view: &TreeView) -> Result<ProcessTree, AnalysisError> {
     let root = view.root.map(|serial| of_serial(recording, serial)).transpose()?;
     let at_ns = view.at_ns.map(|at_ns| clock_time(recording, at_ns)).transpose()?;
-    let nodes = nodes(recording, root, at_ns);
+    let (nodes, lines) = nodes(recording, root, at_ns);
     let roots = || nodes.iter().filter(|node| node.parent.is_none());
     let processes = roots().map(|node| node.processes).fold(0, u64::saturating_add);
     let cpu_ns = roots().map(|node| node.cpu_ns).fold(0, u64::saturating_add);
@@ -72,7 +73,7 @@ pub fn tree(recording: &Recording, view: &TreeView) -> Result<ProcessTree, Analy
         at_ns: view.at_ns,
         processes,
         cpu_ns: recording.knows.some(&[Quantity::Cpu], cpu_ns),
-        rows: Rows { recording, view, nodes: &nodes, processes, cpu_ns }.all(),
+        rows: Rows { recording, view, nodes: &nodes, lines: &lines, processes, cpu_ns }.all(),
         not_known: recording.knows.why_not(&[
             Quantity::Forks,
             Quantity::Execs,
@@ -82,9 +83,14 @@ pub fn tree(recording: &Recording, view: &TreeView) -> Result<ProcessTree, Analy
     })
 }
 
-/// All groups of siblings; parents precede their children.
-fn nodes(recording: &Recording, root: Option<usize>, at_ns: Option<u64>) -> Vec<Node> {
+/// All groups of siblings, and the command lines of each; parents precede their children.
+fn nodes(
+    recording: &Recording,
+    root: Option<usize>,
+    at_ns: Option<u64>,
+) -> (Vec<Node>, Vec<Distinct>) {
     let mut nodes: Vec<Node> = Vec::new();
+    let mut lines: Vec<Distinct> = Vec::new();
     let mut places: HashMap<(Option<usize>, Shape), usize> = HashMap::new();
     let mut node_of: Vec<Option<usize>> = Vec::with_capacity(recording.processes.len());
     // With a root, whether the process is the root or below it.
@@ -119,7 +125,9 @@ fn nodes(recording: &Recording, root: Option<usize>, at_ns: Option<u64>) -> Vec<
                 last_ns: 0,
                 first: at,
             });
+            lines.push(Distinct::default());
         }
+        lines[place].add(recording, process);
         let node = &mut nodes[place];
         node.siblings += 1;
         node.own_cpu_ns = node.own_cpu_ns.saturating_add(process.cpu.total_ns());
@@ -140,7 +148,7 @@ fn nodes(recording: &Recording, root: Option<usize>, at_ns: Option<u64>) -> Vec<
             parent.last_ns = parent.last_ns.max(node.last_ns);
         }
     }
-    nodes
+    (nodes, lines)
 }
 
 /// Selects the nodes that become rows, and puts them in order.
@@ -148,6 +156,7 @@ struct Rows<'a> {
     recording: &'a Recording,
     view: &'a TreeView,
     nodes: &'a [Node],
+    lines: &'a [Distinct],
     processes: u64,
     cpu_ns: u64,
 }
@@ -225,7 +234,7 @@ impl Rows<'_> {
         let cpu = |ns| self.recording.knows.some(&[Quantity::Cpu], ns);
         TreeRow {
             depth: node.depth,
-            command: Some(node.shape.text(self.recording)),
+            command: Some(node.shape.text(self.recording, &self.lines[at])),
             left_out: 0,
             siblings: node.siblings,
             processes: node.processes,

@@ -235,13 +235,16 @@ impl<'a> Loader<'a> {
         classification: Classification,
         roles: Names,
     ) -> Recording {
+        let knows = self.knows(reader.header());
+        let (templates, lines) = self.templates.into_inner();
         Recording {
             trailer: reader.trailer().cloned(),
-            knows: self.knows(reader.header()),
+            knows,
             damage: self.damage.into_iter().collect(),
             programs: self.programs.into_inner(),
             classification,
-            templates: self.templates.into_inner(),
+            templates,
+            lines,
             roles: roles.into_inner(),
             categories: self.categories.into_inner(),
             tracks: self.tracks.into_inner(),

@@ -4,6 +4,7 @@ use std::hash::BuildHasher;
 
 use proctrace_wire::escape::to_text;
 
+use crate::recording::lines::{Gathered, Lines};
 use crate::recording::names::Names;
 use crate::recording::random::random_part;
 
@@ -13,6 +14,7 @@ use crate::recording::random::random_part;
 pub(crate) struct Templates {
     names: Names,
     recent: Vec<Option<(Box<[u8]>, u32)>>,
+    lines: Gathered,
     hash: foldhash::fast::RandomState,
 }
 
@@ -20,6 +22,7 @@ pub(crate) struct Templates {
 const RECENT: usize = 512;
 
 impl Templates {
+    /// The number of the template of the next program run.
     pub(crate) fn number_of(&mut self, argv: &[u8]) -> u32 {
         // Bytes beyond this do not change the result.
         let key = &argv[..argv.len().min(LOOKED_AT_MAX + 1)];
@@ -27,14 +30,18 @@ impl Templates {
             self.recent.resize(RECENT, None);
         }
         let at = self.hash.hash_one(key) as usize % RECENT;
-        match &self.recent[at] {
+        let number = match &self.recent[at] {
             Some((known, number)) if **known == *key => *number,
             _ => {
                 let number = self.names.number_of(&template(argv));
                 self.recent[at] = Some((key.into(), number));
                 number
             }
+        };
+        if self.lines.wants(number) {
+            self.lines.keep(number, &line(argv));
         }
+        number
     }
 
     /// A hash of what is executed, with which arguments, where and with which search variables; 0 if the
@@ -47,8 +54,11 @@ impl Templates {
         self.hash.hash_one(call).max(1)
     }
 
-    pub(crate) fn into_inner(self) -> Vec<String> {
-        self.names.into_inner()
+    /// The templates, and command lines as they were.
+    pub(crate) fn into_inner(self) -> (Vec<String>, Lines) {
+        let templates = self.names.into_inner();
+        let lines = self.lines.done(&templates);
+        (templates, lines)
     }
 }
 
@@ -61,6 +71,16 @@ const LOOKED_AT_MAX: usize = 1024;
 /// temporary files ([`random_part`]), and six or more that nobody writes by hand. White space of any length becomes
 /// one space.
 pub(crate) fn template(argv: &[u8]) -> String {
+    joined(argv, shape)
+}
+
+/// The same with numbers and random characters as they were.
+fn line(argv: &[u8]) -> String {
+    joined(argv, |word, start, _, out| out.push_str(&word[start..]))
+}
+
+/// The words of a command line, each as `push` adds it from a place on, and whether its digits are left out.
+fn joined(argv: &[u8], push: impl Fn(&str, usize, bool, &mut String)) -> String {
     let looked_at = &argv[..argv.len().min(LOOKED_AT_MAX)];
     let spaced: Vec<u8> =
         looked_at.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }).collect();
@@ -73,7 +93,7 @@ pub(crate) fn template(argv: &[u8]) -> String {
         }
         // Digits in a program's name are part of it, and its directory carries little information.
         let start = if at == 0 { word.rfind('/').map_or(0, |slash| slash + 1) } else { 0 };
-        shape(word, start, at > 0, &mut out);
+        push(word, start, at > 0, &mut out);
         if out.len() > TEMPLATE_BYTES_MAX {
             cut = true;
             break;

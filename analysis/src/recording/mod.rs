@@ -8,6 +8,7 @@ pub(crate) mod knowledge;
 pub(crate) mod last;
 pub(crate) mod marks;
 
+pub(crate) mod lines;
 pub(crate) mod misses;
 pub(crate) mod names;
 pub(crate) mod opened;
@@ -75,6 +76,8 @@ pub struct Recording {
     pub(crate) calls: Vec<u64>,
     /// Command-line templates, by number.
     pub(crate) templates: Vec<String>,
+    /// Command lines as they were.
+    pub(crate) lines: lines::Lines,
     /// Roles of processes, by number.
     pub(crate) roles: Vec<String>,
     /// Names of categories, by number.
@@ -150,6 +153,7 @@ impl Recording {
             starts: Vec::new(),
             calls: Vec::new(),
             templates: Vec::new(),
+            lines: lines::Lines::default(),
             roles: Vec::new(),
             categories: Vec::new(),
             category_of: Vec::new(),

@@ -52,20 +52,20 @@ pub(crate) fn section(
     let chart = chart(&programs);
     let commands = "commands: system commands among the processes started; CPU: of all processes \
                     started.";
-    let digits = "Digits and random characters of command lines are written as #.";
+    let digits = "Digits and random characters in which command lines differ are written as #.";
+    let texts = recording.lines_of_templates();
     let by_program = programs_table(recording, &programs, started, &rate).note(commands);
-    let by_line = lines_table(recording, &lines, &rate).note(commands).note(digits);
+    let by_line = lines_table(recording, (&lines, &texts), &rate).note(commands).note(digits);
     let pairs = pairs_table(analysis.spawners()?, &rate);
-    let edges = edges_table(recording, &edges, &rate).note(digits);
+    let edges = edges_table(recording, (&edges, &texts), &rate).note(digits);
     Ok(Content {
         tables: [by_program, by_line, edges, pairs].map(|table| table.note(rate.says())).into(),
         charts: vec![chart.note(format!("n = {started} processes forked during the recording."))],
     })
 }
 
-fn shape(recording: &Recording, source: Source) -> &str {
-    let shape = source.shape.and_then(|number| recording.templates.get(number as usize));
-    shape.map_or("", String::as_str)
+fn shape(lines: &[String], source: Source) -> &str {
+    source.shape.and_then(|number| lines.get(number as usize)).map_or("", String::as_str)
 }
 
 /// A source with everything that it started.
@@ -141,7 +141,11 @@ fn programs_table(recording: &Recording, sums: &[Sum<&str>], started: u64, rate:
         .lists("children", "children", sums.iter().map(|sum| children(recording, sum)))
 }
 
-fn lines_table(recording: &Recording, sums: &[Sum<Source>], rate: &Rate) -> Table {
+fn lines_table(
+    recording: &Recording,
+    (sums, texts): (&[Sum<Source>], &[String]),
+    rate: &Rate,
+) -> Table {
     Table::new("spawn_lines", "Processes started, by parent command line")
         .whole("processes", "processes", Unit::Count, sums.iter().map(|sum| sum.processes))
         .real(
@@ -157,10 +161,10 @@ fn lines_table(recording: &Recording, sums: &[Sum<Source>], rate: &Rate) -> Tabl
             "parent",
             sums.iter().map(|sum| &*recording.programs[sum.source.program].name),
         )
-        .text("command_line", "command line", sums.iter().map(|sum| shape(recording, sum.source)))
+        .text("command_line", "command line", sums.iter().map(|sum| shape(texts, sum.source)))
 }
 
-fn edges_table(recording: &Recording, edges: &[Edge], rate: &Rate) -> Table {
+fn edges_table(recording: &Recording, (edges, texts): (&[Edge], &[String]), rate: &Rate) -> Table {
     let of = || edges.iter();
     let parent = |edge: &Edge| &*recording.programs[edge.spawner].name;
     let table = Table::new("spawners", "Processes started, by parent command line and child")
@@ -178,7 +182,7 @@ fn edges_table(recording: &Recording, edges: &[Edge], rate: &Rate) -> Table {
         .whole("life_median_ns", "life", Unit::Nanoseconds, of().map(|edge| edge.life_median_ns))
         .text("parent", "parent", of().map(parent))
         .text("child", "child", of().map(|e| child_name(recording, e.program, e.forked)))
-        .text("command_line", "command line", of().map(|edge| shape(recording, source(edge))))
+        .text("command_line", "command line", of().map(|edge| shape(texts, source(edge))))
         .note("life: median lifetime.")
 }
 

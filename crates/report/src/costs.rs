@@ -9,7 +9,7 @@ use crate::ends;
 use crate::escape::terminal;
 use crate::number::{bytes, count, counted, percent, time};
 use crate::path;
-use crate::table::{shorten, shorten_list};
+use crate::table::{shorten, shorten_apart, shorten_list};
 
 /// Maximum phases between marks that are named.
 const PHASES_MAX: usize = 6;
@@ -76,11 +76,14 @@ fn phases(findings: &Findings, width: usize) -> Option<String> {
     let all = findings.phases.as_deref().filter(|all| !all.is_empty())?;
     let mut longest: Vec<usize> = (0..all.len()).collect();
     longest.sort_by_key(|at| std::cmp::Reverse(all[*at].wall_ns()));
+    let mut names: Vec<String> =
+        all.iter().map(|phase| terminal(&phase.name).into_owned()).collect();
+    shorten_apart(&mut names.iter_mut().collect::<Vec<_>>(), PHASE_WIDTH);
     let line = |chosen: &[usize]| {
         let mut chosen = chosen.to_vec();
         chosen.sort_unstable();
         let part = |at: &usize| {
-            let name = shorten(&terminal(&all[*at].name), PHASE_WIDTH);
+            let name = shorten(&names[*at], PHASE_WIDTH);
             format!("{name} {}", time(all[*at].wall_ns()))
         };
         let mut parts: Vec<String> = chosen.iter().map(part).collect();

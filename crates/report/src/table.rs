@@ -1,6 +1,7 @@
 //! Text tables with aligned columns.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +98,10 @@ impl Table {
                 widths[column] -= 1;
             }
         }
+        for column in self.aligned(Align::Left).collect::<Vec<_>>() {
+            let mut cells: Vec<&mut String> = rows.iter_mut().map(|row| &mut row[column]).collect();
+            shorten_apart(&mut cells, widths[column]);
+        }
         let heading: Vec<String> = self.columns.iter().map(|(name, _)| name.to_string()).collect();
         let lines = std::iter::once(&heading).chain(&rows).map(|cells| self.line(cells, &widths));
         let mut lines: Vec<String> = lines.collect();
@@ -179,6 +184,44 @@ pub(crate) fn shorten_list(text: &str, width: usize) -> String {
     if out.is_empty() { shorten(text, width) } else { out + "…" }
 }
 
+/// Truncates texts like [`shorten`], but where different ones would become the same, so that the first place where
+/// they differ stays: "tests/…y::test_create", "tests/…y::test_delete".
+pub(crate) fn shorten_apart(texts: &mut [&mut String], width: usize) {
+    let mut same: HashMap<String, Vec<usize>> = HashMap::new();
+    for (at, text) in texts.iter().enumerate().filter(|(_, text)| text.chars().count() > width) {
+        same.entry(shorten(text, width)).or_default().push(at);
+    }
+    for (_, members) in same {
+        let (Some(first), Some(shared)) = (members.first(), shared_chars(texts, &members)) else {
+            continue;
+        };
+        // Some of what is shared tells where the rest is.
+        let head: String = texts[*first].chars().take((width / 3).min(shared)).collect();
+        let skipped = shared.saturating_sub(2).max(head.chars().count());
+        for at in members {
+            let tail: String = texts[at].chars().skip(skipped).collect();
+            let mut whole = format!("{head}…{tail}");
+            if whole.chars().count() > width {
+                whole = whole.chars().take(width.saturating_sub(1)).collect();
+                whole.push('…');
+            }
+            *texts[at] = whole;
+        }
+    }
+}
+
+/// Characters at the beginning that all of these have; `None` if they do not differ.
+fn shared_chars(texts: &[&mut String], members: &[usize]) -> Option<usize> {
+    let (first, others) = members.split_first()?;
+    let first = &**texts[*first];
+    let with = |at: &usize| {
+        let other = &**texts[*at];
+        let same = first.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+        (other != first).then_some(same)
+    };
+    others.iter().filter_map(with).min()
+}
+
 /// Truncates in the middle, because both ends of a name are more informative than its middle.
 pub(crate) fn shorten(text: &str, width: usize) -> String {
     let length = text.chars().count();
@@ -208,6 +251,24 @@ fn front_length(text: &str, kept: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_differs_stays() {
+        let mut cells: Vec<String> = ["alpha", "beta", "gamma"]
+            .iter()
+            .map(|name| format!("tests/integration/test_of_everything.py::{name}::with_database"))
+            .collect();
+        cells.push(cells[0].clone());
+        let mut texts: Vec<&mut String> = cells.iter_mut().collect();
+        shorten_apart(&mut texts, 24);
+        assert_eq!(cells[0], "tests/in…::alpha::with_…");
+        assert_eq!(cells[1], "tests/in…::beta::with_d…");
+        assert_eq!(cells[3], cells[0]);
+        // Those that are no longer than the width stay as they are, and equal ones have nothing to keep.
+        let mut cells = ["short".to_owned(), "x".repeat(30), "x".repeat(30)];
+        shorten_apart(&mut cells.iter_mut().collect::<Vec<_>>(), 24);
+        assert_eq!(cells, ["short".to_owned(), "x".repeat(30), "x".repeat(30)]);
+    }
 
     #[test]
     fn long_text_loses_its_middle() {

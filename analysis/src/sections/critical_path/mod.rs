@@ -60,7 +60,7 @@ fn phases_table(recording: &Recording, phases: &[Phase], cores: u32) -> Table {
     };
     let since = |time_ns: u64| time_ns - recording.first_ns;
     let used = |phase: &Phase| phase.cpu_ns / phase.spent.all_ns().max(1) as f64;
-    let line = of().map(|phase| recording.template_of(process(phase)).map(str::to_owned));
+    let line = of().map(|phase| Some(recording.line_of(process(phase)).to_owned()));
     let table = Table::new("path_phases", "Where the wall time went, by child of the command")
         .text("phase", "phase", of().map(name))
         .whole("pid", "pid", Unit::Text, of().map(|phase| u64::try_from(process(phase).pid).ok()))
