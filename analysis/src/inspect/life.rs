@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use proctrace_findings::{Command, MemoryAt, ProcessDetails, ProcessUsage, ReceivedSignal};
+use proctrace_findings::{
+    Command, MemoryAt, MissedName, ProcessDetails, ProcessUsage, ReceivedSignal,
+};
 use proctrace_replay::{Body, Exec};
 use proctrace_trace::Quantity;
 use proctrace_wire::layout::EXEC_BEFORE;
 use proctrace_wire::{Outcome, dumped_core, signal_name};
 
-use super::looked_up::{Missed, directories};
+use super::looked_up::{self, Missed, directories};
 use super::relatives::{self, Below, parents, relative};
 use super::{since, waits};
 use crate::books::detached::is_detached;
@@ -19,7 +21,7 @@ use crate::overview::blame::{sender, sender_of};
 use crate::overview::ends::known_status;
 use crate::overview::passes::is_divided;
 use crate::recording::Recording;
-use crate::recording::names::text;
+use crate::recording::names::{base, text};
 use crate::recording::process::Process;
 use crate::recording::usage::Usage;
 
@@ -52,6 +54,7 @@ struct FromTrace {
     commands: Vec<Command>,
     directory: Option<String>,
     missed: Missed,
+    searched: Vec<MissedName>,
 }
 
 pub(super) fn details(
@@ -98,6 +101,7 @@ pub(super) fn details(
         descendants_cpu_ns: knows.some(&[Quantity::Forks, Quantity::Cpu], below.cpu_ns(at)),
         missed_directories: directories(recording, at),
         missed_paths: told.missed.names(),
+        searched_by_parent: told.searched,
         waits: waits::waits(recording, process),
         path: waits::path(recording, at),
         memory: memory(recording, at),
@@ -109,8 +113,8 @@ pub(super) fn details(
 /// What the trace has of a process beyond the recording.
 fn read(recording: &Recording, path: &Path, at: usize) -> Result<FromTrace, AnalysisError> {
     let process = &recording.processes[at];
-    let mut told =
-        FromTrace { missed: Missed::read(recording, process, path)?, ..FromTrace::default() };
+    let (missed, searched) = looked_up::read(recording, at, path)?;
+    let mut told = FromTrace { missed, ..FromTrace::default() };
     let programs: HashMap<u64, u32> = recording
         .runs
         .iter()
@@ -118,7 +122,7 @@ fn read(recording: &Recording, path: &Path, at: usize) -> Result<FromTrace, Anal
         .map(|run| (run.time_ns, run.program))
         .collect();
     let mut times = Vec::new();
-    let FromTrace { commands, directory, missed } = &mut told;
+    let FromTrace { commands, directory, missed, .. } = &mut told;
     each_call(
         recording,
         path,
@@ -142,6 +146,13 @@ fn read(recording: &Recording, path: &Path, at: usize) -> Result<FromTrace, Anal
     for ((command, begin_ns), end_ns) in commands.iter_mut().zip(&times).zip(ends) {
         command.ran_ns = end_ns.map(|end_ns| end_ns.saturating_sub(*begin_ns));
     }
+    // A script is looked for by its own name, not by that of its interpreter.
+    let first = told.commands.first().map(|command| match &command.interpreter {
+        Some(_) => command.program.clone().unwrap_or_default(),
+        None => command.exe.clone(),
+    });
+    told.searched =
+        first.map(|name| searched.of_program(base(name.as_bytes()))).unwrap_or_default();
     Ok(told)
 }
 

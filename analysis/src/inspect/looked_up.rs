@@ -12,34 +12,72 @@ use crate::error::AnalysisError;
 use crate::recording::Recording;
 use crate::recording::fast::{FastMap, FastSet};
 use crate::recording::misses::found_no_link;
-use crate::recording::names::{errno, text};
+use crate::recording::names::{base, errno, text};
 use crate::recording::process::Process;
+
+/// Look-ups of a parent that are kept: a search along PATH has one for each of its entries.
+const SEARCHED_MAX: usize = 1 << 12;
 
 /// Failed look-ups by path, family and errno.
 #[derive(Debug, Default)]
 pub(super) struct Missed(FastMap<(Vec<u8>, Option<Family>, u16), u64>);
 
-impl Missed {
-    /// Those of a process, from the trace.
-    pub(super) fn read(
-        recording: &Recording,
-        process: &Process,
-        path: &Path,
-    ) -> Result<Self, AnalysisError> {
-        let mut missed = Self::default();
-        let mine: FastSet<u32> = process.tasks().map(|task| recording.tasks[task].serial).collect();
-        lookups(
-            &mut Reader::open(path)?,
-            |_, _| (),
-            |lookup| {
-                if mine.contains(&lookup.miss.head.task) {
-                    missed.add(&lookup.miss, lookup.path);
-                }
-            },
-        );
-        Ok(missed)
-    }
+/// What a parent looked for in vain before a birth, in order of time: time, path, family and errno.
+#[derive(Debug, Default)]
+pub(super) struct Searched(Vec<(u64, Vec<u8>, Option<Family>, u16)>);
 
+impl Searched {
+    /// The places in which it looked for a program of this name.
+    pub(super) fn of_program(mut self, name: &[u8]) -> Vec<MissedName> {
+        self.0.retain(|(_, path, ..)| base(path) == name);
+        self.0.sort_by_key(|(time_ns, ..)| *time_ns);
+        let named = |(_, path, family, number): (u64, Vec<u8>, Option<Family>, u16)| MissedName {
+            name: text(&path),
+            family: family_name(family),
+            errno: errno(number),
+            count: 1,
+        };
+        self.0.into_iter().map(named).collect()
+    }
+}
+
+/// The failed look-ups of a process, and those of its parent since it had started the one before it, from the
+/// trace.
+pub(super) fn read(
+    recording: &Recording,
+    at: usize,
+    path: &Path,
+) -> Result<(Missed, Searched), AnalysisError> {
+    let process = &recording.processes[at];
+    let (mut missed, mut searched) = (Missed::default(), Searched::default());
+    let tasks_of = |process: &Process| -> FastSet<u32> {
+        process.tasks().map(|task| recording.tasks[task].serial).collect()
+    };
+    let mine = tasks_of(process);
+    let parents = process.parent().map(|at| tasks_of(&recording.processes[at])).unwrap_or_default();
+    let before = recording.processes[..at].iter();
+    let before = before.filter(|it| it.parent().is_some() && it.parent() == process.parent());
+    let since_ns = before.map(|sibling| sibling.born_ns).max().unwrap_or(0);
+    lookups(
+        &mut Reader::open(path)?,
+        |_, _| (),
+        |lookup| {
+            let head = &lookup.miss.head;
+            if mine.contains(&head.task) {
+                missed.add(&lookup.miss, lookup.path);
+            } else if parents.contains(&head.task)
+                && (since_ns..=process.born_ns).contains(&head.time_ns)
+                && searched.0.len() < SEARCHED_MAX
+            {
+                let family = Family::of(Call::from_number(lookup.miss.call));
+                searched.0.push((head.time_ns, lookup.path.to_vec(), family, lookup.miss.error));
+            }
+        },
+    );
+    Ok((missed, searched))
+}
+
+impl Missed {
     /// Counts a failed look-up or exec.
     pub(super) fn add(&mut self, miss: &MissFixed, path: &[u8]) {
         let family = Family::of(Call::from_number(miss.call));

@@ -7,6 +7,7 @@ use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::{Family, Outcome, signal_name};
 
+use crate::overview::kernels::own_doing;
 use crate::recording::Recording;
 use crate::recording::fast::FastMap;
 use crate::recording::names::errno;
@@ -277,6 +278,9 @@ pub(crate) fn sender(recording: &Recording, sent: &SentSignal) -> String {
     }
     if let Some(cause) = cause_in_kernel(sent) {
         return cause.to_owned();
+    }
+    if let Some(cause) = own_doing(recording, sent) {
+        return cause;
     }
     match sent.sender {
         Waker::Task(task) => {

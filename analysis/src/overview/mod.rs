@@ -4,6 +4,7 @@
 pub(crate) mod blame;
 pub(crate) mod blind_spots;
 pub(crate) mod ends;
+pub(crate) mod kernels;
 pub(crate) mod lives;
 pub(crate) mod lookups;
 pub(crate) mod memory;

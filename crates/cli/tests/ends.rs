@@ -137,6 +137,47 @@ fn the_cause_says_what_was_looked_for_last() {
     assert_eq!(cause("true; sh -c 'exit 3'")["last_failed"], serde_json::Value::Null);
 }
 
+/// Signals that the kernel sends for what a process does have their reason: who does not read any more, which limit
+/// was reached. The shell's own status proves that each was that signal.
+#[test]
+fn the_kernels_own_signals_have_their_reason() {
+    let burn = fixture("burn");
+    let burn = burn.display();
+    for (script, code, signal, reason) in [
+        ("set -o pipefail; yes | head -1; exit $?", 141, "SIGPIPE", "as head (pid "),
+        ("ulimit -f 10; dd if=/dev/zero of=big bs=1024 count=1000", 153, "SIGXFSZ", "ulimit -f"),
+        (&format!("ulimit -t 1; {burn} 5000 0"), 137, "SIGKILL", "hard limit of CPU time"),
+        (&format!("ulimit -S -t 1; {burn} 5000 0"), 152, "SIGXCPU", "ulimit -t"),
+        // What it sends to itself is no doing of the kernel's.
+        ("bash -c 'kill -PIPE $$'", 141, "SIGPIPE", "from itself"),
+    ] {
+        let recorded = Recorder::new().run(["bash", "-ec", script]);
+        assert_eq!(recorded.code(), code, "{script}: {}", recorded.stderr());
+        let cause = report(&recorded.trace())["ends"]["cause"][0].clone();
+        assert_eq!(cause["how"], signal, "{script}: {cause}");
+        let said = format!("from {}", text(&cause["sent_by"]));
+        assert!(said.contains(reason), "{script}: {said}");
+    }
+}
+
+/// A shell looks for a program before it forks: those look-ups are its own, and stand with the child that they were for.
+#[test]
+fn show_says_where_the_parent_looked_for_the_program() {
+    let recorder = Recorder::new();
+    let path = format!("{}/one:{}/two:/usr/bin:/bin", "/no/such", "/no/such");
+    let recorded = recorder.env("PATH", &path).run(["/bin/sh", "-c", "cat /dev/null; true"]);
+    let shown = proctrace()
+        .args(["show", "--serial", "2", "--format", "json"])
+        .arg(recorded.trace())
+        .output()
+        .unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let searched =
+        shown["process"]["searched_by_parent"].as_array().unwrap_or_else(|| panic!("{shown}"));
+    let places: Vec<&str> = searched.iter().map(|place| text(&place["name"])).collect();
+    assert_eq!(places, ["/no/such/one/cat", "/no/such/two/cat"], "{shown}");
+}
+
 #[test]
 fn the_out_of_memory_killer_is_named_as_the_cause() {
     let cgroup = LimitedMemory::of_bytes(20_000_000);

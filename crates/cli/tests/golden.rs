@@ -85,6 +85,7 @@ fn what_people_read_has_room_on_any_terminal() {
     for trace in ["tour-1", "tour-6", "alice-o2-before", "alice-o2-after"] {
         let trace = repository().join(format!("fixtures/traces/{trace}.ptrace"));
         texts.push(printed(&["report", trace.to_str().unwrap()]));
+        texts.push(printed(&["report", "--all", trace.to_str().unwrap()]));
         for section in sections() {
             texts.push(printed(&["report", trace.to_str().unwrap(), "--section", &section]));
         }
@@ -104,7 +105,7 @@ fn what_people_read_has_room_on_any_terminal() {
 #[test]
 fn a_report_goes_from_programs_to_what_goes_with_what() {
     let trace = repository().join("fixtures/traces/alice-o2-before.ptrace");
-    let report = printed(&["report", trace.to_str().unwrap()]);
+    let report = printed(&["report", "--top", "10", trace.to_str().unwrap()]);
     let headings: Vec<&str> = report
         .split("\n\n")
         .filter_map(|part| part.lines().next())
@@ -113,7 +114,7 @@ fn a_report_goes_from_programs_to_what_goes_with_what() {
     assert_eq!(
         headings[1..headings.len() - 1],
         [
-            "Programs, by CPU time",
+            "No records lost; all consistency checks passed.",
             "The experiment's software",
             "System commands",
             "Other programs",
@@ -134,9 +135,18 @@ fn a_report_goes_from_programs_to_what_goes_with_what() {
 
 #[test]
 fn the_summary_fits_a_screen() {
-    let summary = printed(&["report", "--summary", tour().to_str().unwrap()]);
-    assert!(summary.lines().count() <= 24, "{summary}");
-    assert!(summary.lines().all(|line| line.chars().count() <= 80), "{summary}");
+    for trace in ["tour-5", "alice-o2-before", "alice-o2-after"] {
+        let trace = repository().join(format!("fixtures/traces/{trace}.ptrace"));
+        let screen = printed(&["report", trace.to_str().unwrap()]);
+        // A line of the terminal is for what is typed next.
+        assert!(screen.lines().count() <= 23, "{screen}");
+        assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+        let (_, programs) = screen.split_once("\n  Programs ").unwrap();
+        let (programs, more) = programs.split_once("\n\n").unwrap();
+        assert!(programs.lines().count() >= 6, "{screen}");
+        assert!(more.starts_with("  More     proctrace "), "{screen}");
+        assert_eq!(screen, printed(&["report", "--summary", trace.to_str().unwrap()]));
+    }
 }
 
 #[test]

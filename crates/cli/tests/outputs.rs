@@ -198,7 +198,7 @@ fn a_trace_that_is_being_written_is_not_called_cut_short() {
 
     let recorder = held.end();
     let finished = read(&["report"], &recorder.trace());
-    assert!(said(&finished.stdout).contains("No records lost"), "{}", said(&finished.stdout));
+    assert!(said(&finished.stdout).contains("no records lost"), "{}", said(&finished.stdout));
     assert_eq!(header(&recorder.trace())["recording_now"], false);
     assert_eq!(report(&recorder.trace())["health"]["recording_now"], false);
 }

@@ -63,7 +63,7 @@ fn a_gate_does_not_take_what_was_left_out_for_none() {
 #[test]
 fn a_report_and_a_diff_say_what_is_not_known() {
     let left_out = record(&["--misses", "none", "--no-env"]);
-    let text = proctrace().arg("report").arg(left_out.trace()).output().unwrap().stdout;
+    let text = proctrace().args(["report", "--all"]).arg(left_out.trace()).output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("failed look-ups not known"), "{text}");
     assert!(!text.contains("0 failed look-ups"), "{text}");

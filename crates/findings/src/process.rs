@@ -71,7 +71,7 @@ pub struct ProcessDetails {
     pub parents: Vec<Relative>,
     /// What it executed, in order of time.
     pub commands: Vec<Command>,
-    /// The command line of its forker, with `#` for numbers, if it never called exec.
+    /// The command line of its forker, if it never called exec.
     pub forked_from: Option<String>,
     /// The last working directory of a process that never called exec, if it changed it.
     pub directory: Option<String>,
@@ -89,6 +89,8 @@ pub struct ProcessDetails {
     pub missed_directories: Vec<MissedName>,
     /// Failed look-ups and failed execs by path, the most frequent first.
     pub missed_paths: Vec<MissedName>,
+    /// Where its parent looked for its program before it started it: paths that failed, in order of time.
+    pub searched_by_parent: Vec<MissedName>,
     /// Times off the CPU by reason, the longest in total first; None if they were not recorded.
     pub waits: Option<Vec<WaitGroup>>,
     /// Its part of the critical path; None if that is not known.

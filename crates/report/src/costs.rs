@@ -52,7 +52,7 @@ pub(crate) fn rows(findings: &Findings, width: usize) -> Vec<Row> {
     push("Tasks", Some(tasks(s)), 0);
     push("", Some(concurrency(s)), 6);
     push("Phases", phases(findings, width), 2);
-    push("Memory", Some(memory(findings)), 1);
+    push("Memory", Some(memory(findings)), 0);
     push("System", system(&findings.correlations), 4);
     push("Wasted", Some(wasted(s)), 0);
     push("", most_wasted(&findings.lookups, width), 3);

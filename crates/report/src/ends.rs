@@ -62,8 +62,15 @@ pub(crate) fn cause(ends: &Ends) -> Option<String> {
     if let Some(last) = &first.last_failed {
         let (call, path) = (last.call, terminal(&last.path));
         let before = time(last.before_ns);
-        let what = if call == "exec" { "tried last" } else { "last failed look-up" };
-        let _ = write!(text, "; {what}: {call} {path} ({}), {before} before", last.error);
+        let is_search = first.how == "exit 127" && last.error == "ENOENT";
+        let _ = match path.rsplit('/').next().filter(|_| is_search) {
+            // 127: a shell did not find the command (POSIX).
+            Some(command) => write!(text, "; not found: {command}, last tried as {path}"),
+            None => {
+                let what = if call == "exec" { "tried last" } else { "last failed look-up" };
+                write!(text, "; {what}: {call} {path} ({}), {before} before", last.error)
+            }
+        };
     }
     Some(text)
 }

@@ -260,6 +260,8 @@ fn tables(process: &ProcessDetails) -> Vec<Table> {
     tables.push(waits(process));
     tables.push(missed("Failed look-ups by directory", "directory", &process.missed_directories));
     tables.push(missed("Failed look-ups by path", "path", &process.missed_paths));
+    let title = "Where its parent looked for its program in vain, in order of time";
+    tables.push(missed(title, "path", &process.searched_by_parent));
     tables.push(stretches(process));
     tables.push(memory(process));
     tables.retain(|table| table.height() > 0);
