@@ -38,7 +38,8 @@ pub(crate) struct CheckArgs {
     long_about = "Show what ran, what it cost and what was wasted, on one screen: how the command \
         ended and why, what it cost, what to change, and the programs. --all shows what that is \
         made of: processes and threads by program, which program starts which, failed look-ups \
-        by directory, and correlations over time.",
+        by directory, and correlations over time. On a terminal, what is longer than a screen \
+        goes through a pager (PROCTRACE_PAGER, PAGER, or less -FRX; cat is none).",
     after_long_help = "Examples:\n  \
         proctrace report\n  \
         proctrace report before.ptrace --gantt before.svg\n  \

@@ -80,7 +80,9 @@ fn show(mut feed: Feed, ends: &Ends, args: &TopArgs) -> Result<()> {
         if (args.exit && is_over) || ends.is_over(was_over)? || held.is_gone() {
             return Ok(());
         }
-        if !event::poll(if is_behind { Duration::ZERO } else { PAUSE })? {
+        // crossterm reads from a terminal that hangs up while it waits again and again, without end: it never waits.
+        if !event::poll(Duration::ZERO)? {
+            held.wait(if is_behind { Duration::ZERO } else { PAUSE });
             continue;
         }
         is_stale = true;

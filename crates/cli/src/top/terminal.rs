@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, raise};
 use ratatui::crossterm::cursor::{Hide, Show};
@@ -61,6 +62,13 @@ impl Held {
         let mut input = [PollFd::new(&self.before.input, PollFlags::IN)];
         poll(&mut input, Some(&Timespec::default())).is_ok()
             && input[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    }
+
+    /// Waits until there is something to read, until the terminal hangs up, or for this time.
+    pub(super) fn wait(&self, at_most: Duration) {
+        let at_most = Timespec::try_from(at_most).unwrap_or_default();
+        // A signal ends the wait as well, and what failed here fails again where it is read.
+        let _ = poll(&mut [PollFd::new(&self.before.input, PollFlags::IN)], Some(&at_most));
     }
 
     /// Stops this process as Ctrl-Z does, with the terminal as it was.
