@@ -18,6 +18,7 @@ mod held;
 mod kept;
 mod line;
 mod log;
+mod merge;
 mod names;
 mod numbers;
 mod prmon;
