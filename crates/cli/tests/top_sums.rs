@@ -140,6 +140,9 @@ fn compare(path: &Path) -> usize {
     // None is counted for no program.
     let failed: u64 = view.programs.iter().map(|program| program.lookups_failed).sum();
     assert_eq!(failed + view.lookups_of_unborn(), view.totals.lookups_failed);
+    if let Some(reported) = report["summary"]["lookups_in_vain"].as_u64() {
+        assert_eq!(view.totals.lookups_failed, reported, "{}", path.display());
+    }
     let cpu_ns: u64 = view.programs.iter().map(|program| program.used.run_ns).sum();
     assert_eq!(cpu_ns, view.totals.cpu_ns, "{}", path.display());
     compared

@@ -4,7 +4,7 @@ use proctrace_replay::Lookups;
 use proctrace_replay::ticks::{STRETCH_TICKS, TickLength};
 use proctrace_trace::{BlockInfo, Header, Skipped, Trailer};
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed, Sample};
-use proctrace_wire::{Call, Family, Frames, Record, Stream};
+use proctrace_wire::{Call, Family, Frames, Record, Stream, mark_of_path};
 
 use super::classify::Classify;
 use super::counters::Counters;
@@ -38,7 +38,7 @@ pub struct Totals {
     pub execs: u64,
     /// Failed execs.
     pub execs_failed: u64,
-    /// Failed look-ups; readlink of something that is no link is none.
+    /// Failed look-ups; readlink of something that is no link is none, nor is a mark.
     pub lookups_failed: u64,
     /// CPU time of all tasks, while they were recorded.
     pub cpu_ns: u64,
@@ -233,7 +233,7 @@ impl View {
             Record::LookupAgain(again) => {
                 let found = self.lookups.in_full(again, |_, _| Place::NONE);
                 let (miss, place) = (found.miss, found.made);
-                if counts(&miss) {
+                if counts(&miss, found.path) {
                     let place = self.directories.count(place, known_path(&miss, found.path));
                     self.lookup_failed(&miss, place);
                 }
@@ -244,12 +244,12 @@ impl View {
                     |miss: &MissFixed, path: &[u8]| directories.place_of(known_path(miss, path));
                 let found = self.lookups.in_full_first(named, path, make);
                 let (miss, place) = (found.miss, found.made);
-                if counts(&miss) {
+                if counts(&miss, path) {
                     let place = self.directories.count(place, known_path(&miss, path));
                     self.lookup_failed(&miss, place);
                 }
             }
-            Record::LookupFailed(miss, path) if counts(&miss) => {
+            Record::LookupFailed(miss, path) if counts(&miss, path) => {
                 let path = known_path(&miss, path);
                 let place = self.directories.place_of(path);
                 let place = self.directories.count(place, path);
@@ -362,10 +362,11 @@ impl View {
     }
 }
 
-/// Whether a failed call is a failed look-up: readlink(2) of what is no link has found it.
-fn counts(miss: &MissFixed) -> bool {
+/// Whether a failed call is a failed look-up: readlink(2) of what is no link has found it, and a mark
+/// of the payload looks for nothing.
+fn counts(miss: &MissFixed, path: &[u8]) -> bool {
     let family = || Family::of(Call::from_number(miss.call));
-    !(miss.error == EINVAL && family() == Some(Family::Readlink))
+    !(miss.error == EINVAL && family() == Some(Family::Readlink)) && mark_of_path(path).is_none()
 }
 
 /// The path of a look-up, or one in the directory "?" if it could not be read.
