@@ -289,7 +289,8 @@ export class Painter {
       // Whole pixels are sharp, and drawn faster.
       const left = snap(frame.gutter + Math.max(-2, (rows.start[bar] - view.from) * scale));
       const end = snap(frame.gutter + Math.min(frame.width + 2, (rows.end[bar] - view.from) * scale));
-      const right = Math.max(left + 1 / frame.ratio, end);
+      // What is narrower than two pixels would hardly be seen.
+      const right = Math.max(left + 2, end);
       const code = this.codes[bar];
       const inner = rows.nested[bar] === 1;
       const inset = inner || isThread(view.recording, bar) ? Math.round(height * 0.28) : 0;
