@@ -73,8 +73,11 @@ function paintCategories(context: CanvasRenderingContext2D, view: View, rows: Ro
     if (lane === last) continue;
     last = lane;
     const top = Math.max(frame.top, frame.top + (row - frame.row) * frame.rowHeight);
-    context.fillStyle = colours.grid;
-    context.fillRect(0, top, frame.gutter, 1);
+    // Not through the name above it.
+    if (top - free > 7) {
+      context.fillStyle = colours.grid;
+      context.fillRect(0, top, frame.gutter, 1);
+    }
     const y = top + 9;
     if (y - free < 13) continue;
     free = y;
