@@ -166,7 +166,8 @@ impl Loader<'_> {
             ticks
         });
         self.made.split = Split::new(tick_ns, charged);
-        self.pools = Pools::new(&self.made.split, &left, &self.made.category_of);
+        let Split { tick_ns, ticks } = self.made.split;
+        self.pools = Pools::new(tick_ns, ticks, &left, &self.made.category_of);
         let mut parts = CpuTime::default();
         for (at, task) in self.made.tasks.iter().enumerate() {
             let program = self.made.processes[task.process()].program();

@@ -166,7 +166,7 @@ const OPEN_EVERYTHING: &str = "
     const wrong = new Set();
     const known = new Set(('HTML HEAD META TITLE LINK STYLE BODY DIV NOSCRIPT SCRIPT A HEADER H1 H2 H3 LABEL SELECT OPTION P MAIN '
         + 'SECTION OL UL LI STRONG SPAN DETAILS SUMMARY DL DT DD INPUT BUTTON CANVAS TABLE THEAD TBODY TR TH TD FOOTER ASIDE SMALL CODE '
-        + 'FIGURE FIGCAPTION IMG').split(' '));
+        + 'FIGURE FIGCAPTION IMG DIALOG KBD').split(' '));
     const unseen = /[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}]/u;
     const check = () => {
         for (const e of document.querySelectorAll('*')) {

@@ -264,7 +264,8 @@ fn the_view_fits_the_window_when_that_changes() {
     let job = Job::record("read line");
     let top = job.top(SIZES[0]);
     top.wait_for("RECORDING");
-    let has_all = |text: &str| text.contains("COMMAND") && text.contains("CATEGORY AND PROGRAM");
+    let both = |line: &str| line.contains("COMMAND") && line.contains("CATEGORY AND PROGRAM");
+    let has_all = |text: &str| text.lines().any(both);
     assert!(!has_all(&top.text()));
     top.resize(SIZES[1]);
     top.wait_until("all lists", has_all);

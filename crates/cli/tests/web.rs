@@ -306,16 +306,14 @@ fn everyone_can_use_it() {
     let usable: Vec<String> = usable.iter().map(|one| format!("{one}:not([hidden])")).collect();
     for element in browser.elements(&usable.join(",")) {
         let label = browser.computed(&element, "computedlabel");
-        assert!(
-            !label.trim().is_empty(),
-            "{} has no name",
-            browser.computed(&element, "computedrole")
-        );
+        let role = browser.computed(&element, "computedrole");
+        // What is in a closed dialog has no role.
+        assert!(!label.trim().is_empty() || role == "none", "{role} has no name");
     }
     // Text has a contrast of at least 4.5 (WCAG 2.2, 1.4.3) in both themes.
     for theme in ["light", "dark"] {
         browser.js(&format!("document.documentElement.dataset.theme = '{theme}'"));
-        let low = browser.js(CONTRAST);
+        let low = browser.js(browser::CONTRAST);
         assert_eq!(low, serde_json::json!([]), "{theme}");
     }
     // Narrow windows do not scroll sideways.
@@ -330,23 +328,6 @@ fn everyone_can_use_it() {
     }
     assert_eq!(browser.console(), Vec::<String>::new());
 }
-
-/// Texts whose contrast to what is behind them is too low.
-const CONTRAST: &str = "
-    const parse = (c) => { const m = c.match(/[\\d.]+/g).map(Number); return [m[0], m[1], m[2], m[3] ?? 1]; };
-    const lum = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-    const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] > 0.9) return c; } return [255, 255, 255]; };
-    const low = [];
-    const walker = document.createTreeWalker(document.querySelector('#app'), NodeFilter.SHOW_TEXT);
-    for (let n = walker.nextNode(); n; n = walker.nextNode()) {
-        const e = n.parentElement;
-        if (!n.textContent.trim() || !e.checkVisibility() || e.closest('.unseen') || e.closest(':disabled')) continue;
-        const [a, b] = [lum(parse(getComputedStyle(e).color)), lum(behind(e))];
-        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-        if (ratio < 4.5) low.push(n.textContent.slice(0, 40) + ' ' + ratio.toFixed(2));
-    }
-    return low;";
 
 #[test]
 fn what_is_missing_is_said() {

@@ -25,6 +25,7 @@ mod json;
 mod lookups;
 mod mounts;
 mod replay;
+pub mod ticks;
 
 pub use assemble::{Assembler, variables};
 pub use cputime::{CpuTime, scale};

@@ -26,15 +26,19 @@ const ELSEWHERE: &[&str] = &[
     "correlations",
     "memory",
     "advice",
-    "ends",
     "phases",
 ];
+/// Parts of its ends that the page has in other forms.
+const ENDS_ELSEWHERE: &[&str] = &["by_program", "fatal_signals"];
 
 /// What the first picture needs: findings without long tables, categories, lives and strips.
 pub(crate) fn first(page: &Page<'_>) -> io::Result<Vec<u8>> {
     let mut findings = serde_json::to_value(page.findings)?;
     if let Some(all) = findings.as_object_mut() {
         all.retain(|name, _| !ELSEWHERE.contains(&name.as_str()));
+        if let Some(Value::Object(ends)) = all.get_mut("ends") {
+            ends.retain(|name, _| !ENDS_ELSEWHERE.contains(&name.as_str()));
+        }
     }
     let data = page.data;
     let mut blob = Blob::default();

@@ -59,7 +59,7 @@ fn few_ticks_give_an_interval_and_no_number() {
 fn a_program_with_few_ticks_borrows() {
     // Programs 0 and 1 are of one category, 2 of another.
     let programs = [ticks(30, 70), ticks(3, 0), ticks(0, 0)];
-    let pools = Pools::new(&split(33, 70), &programs, &[0, 0, 1]);
+    let pools = Pools::new(TICK_NS, ticks(33, 70), &programs, &[0, 0, 1]);
     assert_eq!(pools.share(0), 0.7);
     let category = 70.0 / 103.0;
     assert!((pools.share(1) - category * 27.0 / 30.0).abs() < 1e-12);
@@ -146,13 +146,13 @@ proptest! {
             prop_assert_eq!(before.total_ns(), after.total_ns());
         }
         let found: CpuTime = moved.into_iter().sum();
-        let expected = sum.total_ns() as f64 * share(split.ticks);
+        let expected = sum.total_ns() as f64 * split.ticks.system_share();
         prop_assert!((found.system_ns as f64 - expected).abs() <= 1.0 + parts.len() as f64);
     }
 
     #[test]
     fn hostile_ticks_give_shares(user: u64, system: u64, n in 0.0..1e18f64) {
-        let found = share(Ticks { user_ns: user, system_ns: system });
+        let found = Ticks { user_ns: user, system_ns: system }.system_share();
         prop_assert!((0.0..=1.0).contains(&found), "{found}");
         if let Some((low, high)) = wilson(found, n) {
             prop_assert!(0.0 <= low && low <= high && high <= 1.0, "{low} {high}");

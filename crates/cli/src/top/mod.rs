@@ -69,6 +69,10 @@ fn show(mut feed: Feed, ends: &Ends, args: &TopArgs) -> Result<()> {
             is_behind = feed.catch_up(BUDGET)?;
             is_stale |= seen != feed.position();
         }
+        // Before the end is shown: a signal that comes after that is for the view.
+        if ends.is_over(was_over)? {
+            return Ok(());
+        }
         if is_stale {
             let note = feed.note(is_behind);
             let (view, status) = (&feed.view, feed.status);
@@ -77,7 +81,7 @@ fn show(mut feed: Feed, ends: &Ends, args: &TopArgs) -> Result<()> {
             is_stale = false;
         }
         let is_over = feed.status != Status::Recording && !is_behind;
-        if (args.exit && is_over) || ends.is_over(was_over)? || held.is_gone() {
+        if (args.exit && is_over) || held.is_gone() {
             return Ok(());
         }
         // crossterm reads from a terminal that hangs up while it waits again and again, without end: it never waits.

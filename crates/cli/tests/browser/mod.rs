@@ -14,6 +14,23 @@ use serde_json::{Value, json};
 /// How long a page may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// Texts whose contrast to what is behind them is too low.
+pub(crate) const CONTRAST: &str = "
+    const parse = (c) => { const m = c.match(/[\\d.]+/g).map(Number); return [m[0], m[1], m[2], m[3] ?? 1]; };
+    const lum = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] > 0.9) return c; } return [255, 255, 255]; };
+    const low = [];
+    const walker = document.createTreeWalker(document.querySelector('#app'), NodeFilter.SHOW_TEXT);
+    for (let n = walker.nextNode(); n; n = walker.nextNode()) {
+        const e = n.parentElement;
+        if (!n.textContent.trim() || !e.checkVisibility() || e.closest('.unseen') || e.closest(':disabled')) continue;
+        const [a, b] = [lum(parse(getComputedStyle(e).color)), lum(behind(e))];
+        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (ratio < 4.5) low.push(n.textContent.slice(0, 40) + ' ' + ratio.toFixed(2));
+    }
+    return low;";
+
 pub(crate) struct Browser {
     driver: Child,
     /// Kept open, since the driver may still write to it.
@@ -114,6 +131,30 @@ impl Browser {
     pub(crate) fn keys(&self, selector: &str, text: &str) {
         let element = self.element(selector);
         self.post(&format!("element/{element}/value"), &json!({"text": text}));
+    }
+
+    /// Types into whatever has the focus.
+    pub(crate) fn press(&self, keys: &str) {
+        let actions: Vec<Value> = keys
+            .chars()
+            .flat_map(|key| {
+                ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": key.to_string()}))
+            })
+            .collect();
+        self.post(
+            "actions",
+            &json!({"actions": [{"type": "key", "id": "keyboard", "actions": actions}]}),
+        );
+    }
+
+    /// Makes what pages see of the window exactly this large.
+    pub(crate) fn viewport(&self, width: u32, height: u32) {
+        let size =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.post(
+            "goog/cdp/execute",
+            &json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": size}),
+        );
     }
 
     /// A property that assistive technology gets: `computedlabel`, `computedrole`.

@@ -12,6 +12,12 @@ use crate::state::{Second, View};
 /// Lines above the lists.
 const HEAD: u16 = 4;
 
+/// Name, heading and two rows: a list with less room is left out.
+const STACKED_MIN: u16 = 4;
+
+/// Rows by which a list grows.
+const STEP: usize = 3;
+
 /// A terminal of this size shows all lists at once.
 const WIDE: (u16, u16) = (140, 32);
 
@@ -20,6 +26,7 @@ impl Screen {
     /// about the file that is read.
     pub fn draw(&mut self, view: &View, status: Status, note: Option<&str>, buffer: &mut Buffer) {
         let area = buffer.area;
+        self.is_over = status != Status::Recording;
         let theme = Theme::new(self.has_colour);
         self.head(view, status, note, area, buffer, &theme);
         let foot = area.height.saturating_sub(1);
@@ -59,7 +66,7 @@ impl Screen {
         Line::new(buffer, area, 0).at_right(&state, theme.title);
         let is_over = status != Status::Recording;
         rates(view, is_over, &mut Line::new(buffer, area, 1), theme);
-        sums(view, &mut Line::new(buffer, area, 2), theme);
+        sums(view, is_over, &mut Line::new(buffer, area, 2), theme);
         failures(view, is_over, &mut Line::new(buffer, area, 3), theme);
         if let Some(note) = note {
             Line::new(buffer, area, 3).at_right(&format!("{note} "), theme.alarm);
@@ -70,28 +77,62 @@ impl Screen {
         if area.width < WIDE.0 || area.height < WIDE.1 - HEAD - 1 {
             self.tabs(Rect { height: 1, ..area }, buffer, theme);
             let list = Rect { y: area.y + 1, height: area.height - 1, ..area };
-            return self.pane(view, self.pane, list, buffer, theme);
+            let rows = self.pane(view, self.pane, list, buffer, theme);
+            let others: &[Pane] = match self.pane {
+                Pane::Processes => &[Pane::Programs, Pane::Directories],
+                Pane::Programs if self.is_over => &[Pane::Directories],
+                Pane::Programs => &[Pane::Processes, Pane::Directories],
+                Pane::Directories | Pane::Losses => &[Pane::Programs],
+            };
+            return self.stack(view, others, self.below(list, rows), buffer, theme);
         }
         let left = area.width * 11 / 20;
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
-        let upper = area.height / 2;
+        let left = Rect { width: left, ..area };
         let third = if self.pane == Pane::Losses { Pane::Losses } else { Pane::Directories };
-        let places = [
-            (Pane::Processes, Rect { width: left, ..area }),
-            (Pane::Programs, Rect { height: upper, ..right }),
-            (third, Rect { y: area.y + upper, height: area.height - upper, ..right }),
-        ];
-        for (pane, place) in places {
-            let style = if pane == self.pane { theme.title } else { theme.value };
-            fill(buffer, place, 0, style);
-            let mut line = Line::new(buffer, place, 0);
+        if self.is_over && view.alive() == 0 {
+            self.stack(view, &[Pane::Processes, Pane::Programs], left, buffer, theme);
+            return self.stack(view, &[third], right, buffer, theme);
+        }
+        let upper = Rect { height: area.height / 2, ..right };
+        let lower = Rect { y: area.y + upper.height, height: area.height - upper.height, ..right };
+        for (pane, place) in [(Pane::Processes, left), (Pane::Programs, upper), (third, lower)] {
+            self.stack(view, &[pane], place, buffer, theme);
+        }
+    }
+
+    /// Draws lists below each other, each under its name, as far as there is room.
+    fn stack(
+        &mut self,
+        view: &View,
+        panes: &[Pane],
+        mut area: Rect,
+        buffer: &mut Buffer,
+        theme: &Theme,
+    ) {
+        for pane in panes {
+            if area.height < STACKED_MIN {
+                return;
+            }
+            let style = if *pane == self.pane { theme.title } else { theme.value };
+            fill(buffer, area, 0, style);
+            let mut line = Line::new(buffer, area, 0);
             line.space(1).text(pane.title(), style).space(2);
-            if pane == self.pane {
+            if *pane == self.pane {
                 line.text(&self.order(), style);
             }
-            let list = Rect { y: place.y + 1, height: place.height.saturating_sub(1), ..place };
-            self.pane(view, pane, list, buffer, theme);
+            let list = Rect { y: area.y + 1, height: area.height - 1, ..area };
+            let rows = self.pane(view, *pane, list, buffer, theme);
+            area = self.below(list, rows);
         }
+    }
+
+    /// What is left of an area below a list of so many rows and its heading. In steps, so that what
+    /// stands there does not move whenever a process begins or ends.
+    fn below(&self, area: Rect, rows: usize) -> Rect {
+        let rows = rows.max(1).next_multiple_of(if self.is_over { 1 } else { STEP });
+        let used = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(1).min(area.height);
+        Rect { y: area.y + used, height: area.height - used, ..area }
     }
 
     fn tabs(&self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
@@ -100,7 +141,12 @@ impl Screen {
             let style = if pane == self.pane { theme.title } else { theme.plain };
             line.text(&format!(" {} ", pane.title()), style).space(1);
         }
-        line.at_right(&format!("{} ", self.order()), theme.dim);
+        let order = format!("{} ", self.order());
+        if super::paint::columns(&order) < usize::from(line.left()) {
+            line.at_right(&order, theme.dim);
+        } else {
+            line.text(&order, theme.dim);
+        }
     }
 
     /// The order of the list that has the cursor, and the filter.
@@ -119,28 +165,12 @@ impl Screen {
             line.text(&text, theme.value).space(3).text("Enter keep  Esc clear", theme.dim);
             return;
         }
-        let keys: &[(&str, &str)] = match self.over {
-            Over::Nothing => &[
-                ("q", "quit"),
-                ("?", "help"),
-                ("/", "filter"),
-                ("s", "sort"),
-                ("f", "fold"),
-                ("Enter", "open"),
-                ("Space", if self.is_paused { "continue" } else { "pause" }),
-                ("Tab", "list"),
-            ],
-            Over::Help => &[("any key", "back")],
-            Over::Process(_) => &[
-                ("Esc", "back"),
-                ("↑↓", "choose a relative"),
-                ("Enter", "open it"),
-                ("Space", if self.is_paused { "continue" } else { "pause" }),
-                ("?", "help"),
-            ],
-        };
         line.space(1);
-        for (key, does) in keys {
+        for (key, does) in self.keys_now() {
+            // Whole, or not at all.
+            if super::paint::columns(key) + 1 + super::paint::columns(does) > line.left().into() {
+                break;
+            }
             line.text(key, theme.value).space(1).text(does, theme.dim).space(2);
         }
     }
@@ -198,11 +228,16 @@ fn mean(total: u64, elapsed_ns: u64) -> String {
     format!("{:.1}/s", total as f64 * 1e9 / elapsed_ns as f64)
 }
 
-fn sums(view: &View, line: &mut Line<'_>, theme: &Theme) {
+/// Sums, and the CPUs in use: lately, or on average if the recording is over.
+fn sums(view: &View, is_over: bool, line: &mut Line<'_>, theme: &Theme) {
     let totals = &view.totals;
-    let now = format!("{} of {}", cpus(view.cpu.per_second(view.now_ns())), view.header().cpus);
+    let (label, per_second) = match is_over {
+        true => ("mean CPUs", totals.cpu_ns as f64 * 1e9 / view.elapsed_ns().max(1) as f64),
+        false => ("CPUs", view.cpu.per_second(view.now_ns())),
+    };
+    let used = format!("{} of {}", cpus(per_second), view.header().cpus);
     line.space(1)
-        .pair("CPUs", &now, theme)
+        .pair(label, &used, theme)
         .pair("CPU time", &time(totals.cpu_ns), theme)
         .pair("processes", &count(totals.processes), theme)
         .pair("threads", &count(totals.threads), theme)

@@ -3,32 +3,26 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::keymap::BINDINGS;
 use super::paint::{Line, Theme};
 
-const LINES: [(&str, &str); 19] = [
-    ("Up Down j k", "move; PgUp PgDn Home End (g G) move further"),
-    ("Tab 1-4", "next list: processes, programs, searched in vain, losses"),
-    ("s S", "next or previous order of the list"),
-    ("/", "show only what has this text: Enter keeps it, Esc clears it"),
-    ("f F", "fold the subtree or category; fold or unfold all"),
-    ("Enter", "open the process: command line, relatives, accounting, look-ups"),
-    ("Space", "pause: the recording goes on, the view catches up later"),
-    ("q Ctrl-C", "quit; the recording goes on. Under record --live, Ctrl-C stops"),
-    ("", "the command, as without --live"),
-    ("", ""),
+const COLUMNS: [(&str, &str); 8] = [
     ("CPU% NOW%", "of one CPU, in the last 2 s; CPU: CPU time since the start, of"),
     ("", "programs that of ended processes included"),
     ("TASKS", "threads that are alive; RSS: resident memory at the last sample"),
     ("FAILED", "look-ups of paths that failed"),
-    ("SYS", "share of system time, from 30 scheduler ticks on; else \"-\""),
+    ("SYS", "share of system time, as in a report; \"-\" with less than 30 ticks"),
     ("PROCS", "processes whose last program it is"),
-    ("births", "processes that began in the last complete second. Records reach"),
-    ("", "the file once a second"),
-    ("[+3]", "a folded subtree: its figures are sums"),
+    ("births", "processes that began in the last complete second"),
+    ("9 ended", "so many of a program, in the last 2 s: sums, the largest peak RSS"),
 ];
 
 pub(super) fn draw(area: Rect, buffer: &mut Buffer, theme: &Theme) {
-    for (row, (keys, text)) in (0..).zip(LINES) {
+    let keys = BINDINGS.iter().flat_map(|binding| {
+        let labels = std::iter::once(binding.keys).chain(std::iter::repeat(""));
+        labels.zip(binding.does.iter().copied())
+    });
+    for (row, (keys, text)) in (0..).zip(keys.chain(COLUMNS)) {
         Line::new(buffer, area, row).space(1).column(keys, 12, theme.value).text(text, theme.plain);
     }
 }

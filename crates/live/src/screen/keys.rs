@@ -47,9 +47,15 @@ impl Screen {
         }
         match (self.over, key) {
             (_, Key::Char('q')) if self.over == Over::Nothing => return false,
-            (_, Key::Char(' ')) => self.is_paused = !self.is_paused,
-            (Over::Help, _) => self.over = Over::Nothing,
-            (_, Key::Char('?' | 'h')) => self.over = Over::Help,
+            (Over::Help, _) => {
+                self.over = self.below_help.take().map_or(Over::Nothing, Over::Process);
+            }
+            // Nothing changes any more.
+            (_, Key::Char(' ')) => self.is_paused = !self.is_paused && !self.is_over,
+            (_, Key::Char('?' | 'h')) => {
+                self.below_help = self.opened();
+                self.over = Over::Help;
+            }
             (Over::Process(serial), key) => self.press_in_process(serial, key),
             (Over::Nothing, key) => self.press_in_list(key),
         }

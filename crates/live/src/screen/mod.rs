@@ -3,6 +3,7 @@
 mod detail;
 mod draw;
 mod help;
+mod keymap;
 mod keys;
 mod paint;
 mod panes;
@@ -129,6 +130,10 @@ pub struct Screen {
     pub(crate) folded: HashSet<u32>,
     pub(crate) folded_categories: HashSet<String>,
     pub(crate) is_paused: bool,
+    /// Whether the recording was over when it was drawn last.
+    pub(crate) is_over: bool,
+    /// Whether help lies over an opened process.
+    pub(crate) below_help: Option<u32>,
     /// The process under the cursor, which the cursor follows.
     pub(crate) selected: Option<u32>,
     /// The rows that were drawn last: serials of processes.
@@ -157,6 +162,8 @@ impl Screen {
             folded: HashSet::new(),
             folded_categories: HashSet::new(),
             is_paused: false,
+            is_over: false,
+            below_help: None,
             selected: None,
             rows: Vec::new(),
             categories: Vec::new(),
@@ -176,7 +183,8 @@ impl Screen {
     pub fn opened(&self) -> Option<u32> {
         match self.over {
             Over::Process(serial) => Some(serial),
-            _ => None,
+            Over::Help => self.below_help,
+            Over::Nothing => None,
         }
     }
 

@@ -1,17 +1,15 @@
 //! The lists: processes, programs, directories, losses.
 
+use proctrace_replay::CpuTime;
 use proctrace_report::number::{bytes, count, or_dash, percent, time};
 use proctrace_wire::Kind;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::paint::{Line, Theme, cpu_percent, fill};
-use super::rows::{Row, rows};
+use super::rows::{Ended, Row, rows};
 use super::{Pane, Screen, Sort};
 use crate::state::{Counters, Program, View};
-
-/// From fewer ticks, no share of system time is estimated.
-const TICKS_MIN: u64 = 30;
 
 /// A row of programs: a category with its sums, or a program.
 struct ProgramRow<'a> {
@@ -25,6 +23,8 @@ struct ProgramRow<'a> {
 #[derive(Clone, Copy, Default)]
 struct ProgramSums {
     used: Counters,
+    /// The CPU time of `used`, as a report splits it.
+    split: CpuTime,
     cpu_rate: f64,
     processes: u64,
     alive: u64,
@@ -32,9 +32,10 @@ struct ProgramSums {
 }
 
 impl ProgramSums {
-    fn of(program: &Program, now_ns: u64) -> Self {
+    fn of(program: &Program, split: CpuTime, now_ns: u64) -> Self {
         Self {
             used: program.used,
+            split,
             cpu_rate: program.cpu.per_second(now_ns),
             processes: program.processes,
             alive: program.alive,
@@ -45,6 +46,7 @@ impl ProgramSums {
     fn plus(self, other: Self) -> Self {
         Self {
             used: self.used.plus(other.used),
+            split: self.split + other.split,
             cpu_rate: self.cpu_rate + other.cpu_rate,
             processes: self.processes.saturating_add(other.processes),
             alive: self.alive.saturating_add(other.alive),
@@ -65,7 +67,7 @@ impl ProgramSums {
 }
 
 impl Screen {
-    /// Draws a list, with its heading in the first line.
+    /// Draws a list, with its heading in the first line. Returns how many rows it has.
     pub(super) fn pane(
         &mut self,
         view: &View,
@@ -73,8 +75,8 @@ impl Screen {
         area: Rect,
         buffer: &mut Buffer,
         theme: &Theme,
-    ) {
-        let Some(height) = area.height.checked_sub(1) else { return };
+    ) -> usize {
+        let Some(height) = area.height.checked_sub(1) else { return 0 };
         if pane == self.pane {
             self.page = usize::from(height).max(1);
         }
@@ -107,7 +109,7 @@ impl Screen {
         (1..=height).zip(top..rows)
     }
 
-    fn processes(&mut self, view: &View, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+    fn processes(&mut self, view: &View, area: Rect, buffer: &mut Buffer, theme: &Theme) -> usize {
         let rows = rows(view, self);
         self.rows = rows.iter().map(|row| row.serial).collect();
         if !self.folded.is_empty() {
@@ -126,7 +128,8 @@ impl Screen {
         }
         line.text("COMMAND", theme.heading);
         for (row, at) in self.visible(Pane::Processes, rows.len(), area, buffer, theme) {
-            process_row(view, &rows[at], &mut Line::new(buffer, area, row), theme);
+            let mut line = Line::new(buffer, area, row);
+            process_row(view, &rows[at], self.is_over, &mut line, theme);
         }
         let selected = self.cursors[Pane::Processes as usize].row;
         self.selected = self.rows.get(selected).copied();
@@ -134,9 +137,10 @@ impl Screen {
             let text = if self.filter.is_empty() { "no process is alive" } else { "no match" };
             Line::new(buffer, area, 1).space(1).text(text, theme.dim);
         }
+        rows.len()
     }
 
-    fn programs(&mut self, view: &View, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+    fn programs(&mut self, view: &View, area: Rect, buffer: &mut Buffer, theme: &Theme) -> usize {
         let rows = self.program_rows(view);
         self.categories = rows.iter().map(|row| row.category.map(str::to_owned)).collect();
         let mut line = Line::new(buffer, area, 0);
@@ -146,14 +150,14 @@ impl Screen {
             line.number(name, width, theme.heading);
         }
         line.text("CATEGORY AND PROGRAM", theme.heading);
-        let tick_ns = view.header().tick_ns;
+        let divided = view.divided();
         for (line, at) in self.visible(Pane::Programs, rows.len(), area, buffer, theme) {
             let ProgramRow { category, program, folded, sums } = &rows[at];
             let style = if program.is_none() { theme.value } else { theme.plain };
-            let system = sums.used.system_percent(tick_ns, TICKS_MIN);
+            let system = divided.system_percent(sums.split, sums.used.ticks());
             let mut line = Line::new(buffer, area, line);
             line.number(&time(sums.used.run_ns), 10, style)
-                .number(&cpu_percent(sums.cpu_rate), 5, style)
+                .number(&self.now(sums.cpu_rate), 5, style)
                 .number(&or_dash(system, |share| format!("{share:.0} %")), 5, style)
                 .number(&count(sums.processes), 8, style)
                 .number(&count(sums.alive), 6, style)
@@ -173,16 +177,22 @@ impl Screen {
                 line.text(&format!("  [+{folded}]"), theme.dim);
             }
         }
+        rows.len()
+    }
+
+    /// CPU time per second; none when the recording is over.
+    fn now(&self, ns_per_second: f64) -> String {
+        if self.is_over { "-".to_owned() } else { cpu_percent(ns_per_second) }
     }
 
     /// Categories in the order of their sums, each followed by its programs.
     fn program_rows<'a>(&self, view: &'a View) -> Vec<ProgramRow<'a>> {
-        let sort = self.sort(Pane::Programs);
+        let (sort, divided) = (self.sort(Pane::Programs), view.divided());
         let mut categories = std::collections::BTreeMap::<Option<&str>, Vec<ProgramRow<'a>>>::new();
         for program in view.programs.iter() {
             let category = program.name.category.as_deref();
             if self.matches(&program.name.name) || category.is_some_and(|c| self.matches(c)) {
-                let sums = ProgramSums::of(program, view.now_ns());
+                let sums = ProgramSums::of(program, divided.of(program), view.now_ns());
                 let row = ProgramRow { category, program: Some(program), folded: 0, sums };
                 categories.entry(category).or_default().push(row);
             }
@@ -218,7 +228,13 @@ impl Screen {
         all
     }
 
-    fn directories(&mut self, view: &View, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+    fn directories(
+        &mut self,
+        view: &View,
+        area: Rect,
+        buffer: &mut Buffer,
+        theme: &Theme,
+    ) -> usize {
         let most = view.directories.most();
         let mut shown: Vec<_> = most
             .iter()
@@ -251,9 +267,10 @@ impl Screen {
             };
             Line::new(buffer, area, 1).space(1).text(text, theme.dim);
         }
+        shown.len()
     }
 
-    fn losses(&mut self, view: &View, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+    fn losses(&mut self, view: &View, area: Rect, buffer: &mut Buffer, theme: &Theme) -> usize {
         let mut shown: Vec<(String, u64)> = view
             .losses
             .by_kind()
@@ -286,17 +303,24 @@ impl Screen {
         if shown.is_empty() {
             Line::new(buffer, area, 1).space(1).text("nothing was lost", theme.dim);
         }
+        shown.len()
     }
 }
 
-fn process_row(view: &View, row: &Row, line: &mut Line<'_>, theme: &Theme) {
+fn process_row(view: &View, row: &Row, is_over: bool, line: &mut Line<'_>, theme: &Theme) {
     let Some(process) = view.process(row.serial) else { return };
     let figures = &row.figures;
-    let style = if row.is_match { theme.plain } else { theme.dim };
-    let busy = if figures.cpu_rate >= 5e8 { theme.busy } else { style };
-    line.number(&process.pid.to_string(), 7, style)
-        .number(&count(figures.tasks), 5, style)
-        .number(&cpu_percent(figures.cpu_rate), 4, busy)
+    let style = if row.is_match && row.ended.is_none() { theme.plain } else { theme.dim };
+    let busy = if figures.cpu_rate >= 5e8 && row.ended.is_none() { theme.busy } else { style };
+    let (pid, tasks) = match row.ended {
+        Some(Ended { processes: 2.., .. }) => (String::new(), "-".to_owned()),
+        Some(_) => (process.pid.to_string(), "-".to_owned()),
+        None => (process.pid.to_string(), count(figures.tasks)),
+    };
+    let now = if is_over { "-".to_owned() } else { cpu_percent(figures.cpu_rate) };
+    line.number(&pid, 7, style)
+        .number(&tasks, 5, style)
+        .number(&now, 4, busy)
         .number(&time(figures.cpu_ns), 10, style)
         .number(&or_dash(figures.rss_bytes, bytes), 8, style)
         .number(&count(figures.lookups_failed), 7, style);
@@ -305,6 +329,18 @@ fn process_row(view: &View, row: &Row, line: &mut Line<'_>, theme: &Theme) {
     line.space(indent.min(line.left() / 3));
     if row.folded > 0 {
         line.text(&format!("[+{}] ", row.folded), theme.label);
+    }
+    if let Some(ended) = row.ended {
+        let failed = match ended.failed {
+            0 => String::new(),
+            failed => format!(", {} failed", count(failed)),
+        };
+        let ended = match ended.processes {
+            1 => "ended".to_owned(),
+            many if view.ended_is_cut() => format!("{}+ ended", count(many)),
+            many => format!("{} ended", count(many)),
+        };
+        line.text(&format!("{ended}{failed}"), theme.label).space(2);
     }
     line.text(&process.title(), style);
 }

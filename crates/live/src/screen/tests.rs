@@ -117,7 +117,7 @@ fn a_folded_subtree_is_one_row_with_its_sums() {
     press(&mut screen, &view, "jf");
     let all = text(&mut screen, &view);
     assert!(all.contains("[+1] /bin/beta"), "{all}");
-    assert!(!all.contains("gamma"));
+    assert!(!all.contains("/bin/gamma"));
     let row = all.lines().find(|line| line.contains("beta")).unwrap();
     assert!(row.contains("1.50 s"), "{row}");
     press(&mut screen, &view, "f");
@@ -126,6 +126,134 @@ fn a_folded_subtree_is_one_row_with_its_sums() {
     assert!(text(&mut screen, &view).contains("[+4] sh"));
     press(&mut screen, &view, "F");
     assert_eq!(order(&mut screen, &view).len(), 4);
+}
+
+#[test]
+fn what_ended_lately_is_a_row_for_each_program() {
+    let mut view = family();
+    for child in 20..60 {
+        view.forks(11, child, 3 * SECOND);
+        view.execs(child, 3 * SECOND, "/bin/short", &["/bin/short", &child.to_string()]);
+        view.misses(child, 3 * SECOND, "/opt/x");
+        view.exits(child, 3 * SECOND + 1, 1_000_000);
+    }
+    view.exits(10, 3 * SECOND + 1, 500_000_000);
+    let mut screen = Screen::new(false);
+    let all = text(&mut screen, &view);
+    let row = |all: &str, name: &str| {
+        let row = all.lines().find(|line| line.contains(name));
+        row.unwrap_or_else(|| panic!("{name}: {all}")).to_owned()
+    };
+    let short = row(&all, "/bin/short");
+    let fields: Vec<&str> = short.split_whitespace().collect();
+    // 40 ms in two seconds; below beta, whose rows are indented.
+    assert_eq!(fields[..6], ["-", "2", "40.0", "ms", "410", "kB"], "{short}");
+    assert_eq!(fields[6..], ["40", "40", "ended", "/bin/short", "59"], "{short}");
+    assert!(row(&all, "/bin/alpha").contains("ended  /bin/alpha"), "{all}");
+    press(&mut screen, &view, "/short\n");
+    assert!(text(&mut screen, &view).contains("/bin/beta"), "its ancestors stay");
+    // The last of them can be opened.
+    let at = screen.rows.iter().position(|serial| *serial == 59).unwrap();
+    press(&mut screen, &view, &"j".repeat(at));
+    press(&mut screen, &view, "\n");
+    assert!(text(&mut screen, &view).contains("ENDED (exit 0)"));
+    // When the recording is over, there is no lately.
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 80, 24));
+    Screen::new(false).draw(&view, Status::Ended, None, &mut buffer);
+    let all: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+    assert!(!all.contains("40 ended"), "{all}");
+}
+
+/// The words at the bottom, each with its key.
+fn bottom(screen: &mut Screen, view: &View) -> Vec<(&'static str, &'static str)> {
+    let all = lines(screen, view, NARROW);
+    let keys = screen.keys_now();
+    for (key, word) in &keys {
+        assert!(all[23].contains(&format!("{key} {word}")), "{key}: {}", all[23]);
+    }
+    keys
+}
+
+#[test]
+fn the_keys_at_the_bottom_do_what_the_list_of_keys_says() {
+    let view = family();
+    let key = |name: &str| match name {
+        "Enter" => Key::Enter,
+        "Esc" => Key::Escape,
+        "Space" => Key::Char(' '),
+        "Tab" => Key::Tab,
+        "Up Down" => Key::Down,
+        "any key" => Key::Char(' '),
+        name => Key::Char(name.chars().next().unwrap()),
+    };
+    let mut help = Screen::new(false);
+    press(&mut help, &view, "?");
+    let help = text(&mut help, &view);
+    let mut seen = 0;
+    // Each list, with and without a filter, an opened process, the list of keys over both.
+    for before in ["", "2", "3", "4", "/alpha\n", "2/alpha\n", "j\n", "?", "j\n?"] {
+        let mut screen = Screen::new(false);
+        press(&mut screen, &view, before);
+        for (name, word) in bottom(&mut screen, &view) {
+            let mut screen = Screen::new(false);
+            press(&mut screen, &view, before);
+            let shown = buffer(&mut screen, &view, NARROW);
+            let goes_on = screen.press(key(name));
+            assert_eq!(goes_on, name != "q", "{before}: {name}");
+            let changed = buffer(&mut screen, &view, NARROW) != shown;
+            assert!(changed || !goes_on, "{before:?}: {name} {word} does nothing");
+            assert!(name == "any key" || help.contains(name), "{name} is not in the list");
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "{seen}");
+}
+
+#[test]
+fn help_over_a_process_goes_back_to_it() {
+    let view = family();
+    let mut screen = Screen::new(false);
+    press(&mut screen, &view, "j\n?");
+    assert_eq!(screen.opened(), Some(11));
+    press(&mut screen, &view, " ");
+    assert!(text(&mut screen, &view).contains("PARENT AND CHILDREN"));
+    assert!(!screen.is_paused());
+}
+
+#[test]
+fn all_of_the_list_of_keys_fits() {
+    let mut screen = Screen::new(false);
+    press(&mut screen, &family(), "?");
+    let all = lines(&mut screen, &family(), NARROW);
+    assert!(all[22].contains("ended"), "{}", all[22]);
+    assert!(all.iter().all(|line| !line.contains('…')), "{all:?}");
+}
+
+#[test]
+fn after_the_end_there_is_no_load_and_no_empty_screen() {
+    let mut view = family();
+    for task in [10, 11, 12, 13, 1] {
+        view.exits(task, 3 * SECOND, 2_000_000_000);
+    }
+    for size in [NARROW, (200, 50)] {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, size.0, size.1));
+        let mut screen = Screen::new(false);
+        screen.draw(&view, Status::Ended, None, &mut buffer);
+        let row = |y| (0..size.0).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        let all: Vec<String> = (0..size.1).map(row).collect();
+        assert!(all[2].contains("mean CPUs 3.33 of 2"), "{}", all[2]);
+        let text = all.join("\n");
+        for expected in ["no process is alive", "gamma", "/opt/lib", "DIRECTORY"] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        let gamma = all.iter().find(|line| line.contains("gamma")).unwrap();
+        let fields: Vec<&str> = gamma.split_whitespace().collect();
+        assert_eq!(fields[..3], ["2.00", "s", "-"], "{gamma}");
+        // Nothing changes any more.
+        assert!(!screen.keys_now().iter().any(|(key, _)| *key == "Space"));
+        screen.press(Key::Char(' '));
+        assert!(!screen.is_paused());
+    }
 }
 
 #[test]
@@ -140,6 +268,10 @@ fn the_cursor_stays_with_its_process() {
     buffer(&mut screen, &view, NARROW);
     assert_eq!(screen.selected, Some(10));
     view.exits(10, 3 * SECOND, 0);
+    // Its row stays for a while.
+    buffer(&mut screen, &view, NARROW);
+    assert_eq!(screen.selected, Some(10));
+    view.samples(1, 6 * SECOND, 1);
     buffer(&mut screen, &view, NARROW);
     assert!(screen.selected.is_some_and(|serial| serial == 13 || serial == 1));
 }

@@ -1,5 +1,6 @@
 //! What a task has used, as far as its records tell.
 
+use proctrace_replay::ticks::Ticks;
 use proctrace_wire::layout::{Attach, Exit, Sample};
 
 /// Usage of a task, or the sum over the tasks of a process. Sums saturate: a hostile trace can
@@ -104,6 +105,11 @@ impl Counters {
     #[must_use]
     pub fn or_later(self, other: Self) -> Self {
         self.zip(other, u64::max)
+    }
+
+    /// Its ticks.
+    pub fn ticks(&self) -> Ticks {
+        Ticks { user_ns: self.utime_ns, system_ns: self.stime_ns }
     }
 
     /// The share of system time in percent, estimated from `least` or more ticks of `tick_ns`; None

@@ -90,6 +90,15 @@ impl View {
         if let Some(sample) = self.tree.add_task(task, process, seen) {
             self.sample(&sample);
         }
+        let misses = self.tree.take_early_misses(task);
+        if misses > 0 {
+            let program = self.tree.get_mut(process).map_or(UNKNOWN, |process| {
+                process.lookups_failed = process.lookups_failed.saturating_add(misses);
+                process.program
+            });
+            let program = self.programs.get_mut(program);
+            program.lookups_failed = program.lookups_failed.saturating_add(misses);
+        }
     }
 
     pub(super) fn exec(&mut self, exec: &Exec<'_>) {
@@ -103,9 +112,8 @@ impl View {
             // The launched command, before its first exec.
             self.runs(process, number);
         }
-        // What it used before belongs to the program before.
         let before = Counters { run_ns, utime_ns, stime_ns, ..Counters::default() };
-        self.used(head.task, head.time_ns, before);
+        self.used(head.task, head.time_ns, before, false);
         if is_counted {
             self.totals.execs = self.totals.execs.saturating_add(1);
             let program = self.programs.get_mut(number);
@@ -120,7 +128,7 @@ impl View {
 
     fn runs(&mut self, process: u32, program: u32) {
         if let Some(process) = self.tree.get_mut(process) {
-            self.programs.moves(process.program, program, process.threads_started);
+            self.programs.moves(process, program);
             process.program = program;
         }
     }
@@ -128,14 +136,19 @@ impl View {
     pub(super) fn exit(&mut self, exit: &Exit) {
         let (task, time_ns) = (exit.head.task, exit.head.time_ns);
         let reading = Counters::from(exit);
-        if self.used(task, time_ns, reading).is_none() {
+        self.tick_length.note(reading.ticks());
+        if self.used(task, time_ns, reading, true).is_none() {
             // Its birth was lost.
             self.cpu_used(exit.run_ns, time_ns);
             let program = self.programs.get_mut(UNKNOWN);
             program.used = program.used.plus(reading);
+            let misses = self.tree.take_early_misses(task);
+            program.lookups_failed = program.lookups_failed.saturating_add(misses);
             return;
         }
         let Some((process, is_last)) = self.tree.remove_task(task) else { return };
+        let program = self.tree.get(process).map_or(UNKNOWN, |process| process.program);
+        self.ended.add_task(task, process, program, time_ns);
         if let Some(process) = self.tree.get_mut(process)
             && (exit.bits & EXIT_PROCESS != 0 || is_last)
         {
@@ -157,7 +170,8 @@ impl View {
         let program = self.programs.get_mut(process.program);
         program.alive = program.alive.saturating_sub(1);
         if self.kept == Some(process.serial) {
-            self.kept_ended = Some(Box::new(process));
+            self.kept_ended = Some(Box::new(process.clone()));
         }
+        self.ended.add(process, time_ns);
     }
 }

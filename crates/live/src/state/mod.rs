@@ -3,11 +3,13 @@
 mod classify;
 mod counters;
 mod directories;
+mod ended;
 mod lives;
 mod losses;
 mod process;
 mod programs;
 mod rates;
+mod split;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -22,6 +24,7 @@ pub use losses::Losses;
 pub use process::Process;
 pub use programs::{Program, Programs};
 pub use rates::{History, Recent, Second};
+pub use split::Divided;
 pub use view::{Totals, View};
 
 /// A table that is looked up for every record.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proctrace_replay::ticks::Own;
 use proctrace_wire::Exec;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::EXEC_WITHHELD;
@@ -50,6 +51,8 @@ pub struct Process {
     pub execs: u64,
     /// What its tasks used, while it was recorded.
     pub used: Counters,
+    /// The part of its CPU time that was split by its tasks' own ticks.
+    pub(crate) own: Own,
     /// CPU time in nanoseconds, lately.
     pub cpu: Recent,
     /// Resident memory at the last sample; None if it was never sampled.
@@ -129,6 +132,11 @@ impl Process {
     pub fn name(&self) -> String {
         let end = self.comm.iter().position(|byte| *byte == 0).unwrap_or(self.comm.len());
         to_text(&self.comm[..end]).into_owned()
+    }
+
+    /// Whether it has ended, and neither with 0 nor because it was asked to.
+    pub fn has_failed(&self) -> bool {
+        self.end.is_some_and(|(_, status)| status != 0)
     }
 
     /// Counts a failed look-up in a directory. Of many directories, those that came first are

@@ -1,8 +1,11 @@
 //! Sums by program.
 
+use proctrace_replay::ticks::Own;
+
 use super::FastMap;
 use super::classify::ProgramName;
 use super::counters::Counters;
+use super::process::Process;
 use super::rates::Recent;
 
 /// Programs that are kept apart; further ones are summed up together.
@@ -14,10 +17,13 @@ pub(crate) const UNKNOWN: u32 = 0;
 /// The program of all that are not kept apart.
 const OTHERS: u32 = 1;
 
-/// What the processes of a program did. A process counts for the last program that it executed, or
-/// for its parent's if it never executed one; its CPU time for the program that used it.
+/// What the processes of a program did, ended and alive. A process counts for the last program that
+/// it executed, or for its parent's if it never executed one, with all that it used and looked up
+/// from its birth on: as in a report.
 #[derive(Debug, Clone)]
 pub struct Program {
+    /// Its number.
+    pub(crate) number: u32,
     /// Its category and name.
     pub name: ProgramName,
     /// Processes, ended ones included.
@@ -30,6 +36,8 @@ pub struct Program {
     pub execs: u64,
     /// What its processes used.
     pub used: Counters,
+    /// The part of their CPU time that was split by their tasks' own ticks.
+    pub(crate) own: Own,
     /// CPU time in nanoseconds, lately.
     pub cpu: Recent,
     /// Failed look-ups.
@@ -64,12 +72,14 @@ impl Programs {
         // Fits: there are fewer than PROGRAMS_MAX.
         let number = self.known.len() as u32;
         self.known.push(Program {
+            number,
             name: name.clone(),
             processes: 0,
             alive: 0,
             threads: 0,
             execs: 0,
             used: Counters::default(),
+            own: Own::default(),
             cpu: Recent::default(),
             lookups_failed: 0,
         });
@@ -94,16 +104,29 @@ impl Programs {
             .filter(|program| program.processes > 0 || program.execs > 0 || program.used.run_ns > 0)
     }
 
-    /// A process, which started so many threads, now runs another program.
-    pub(crate) fn moves(&mut self, from: u32, to: u32, threads: u64) {
-        let program = self.get_mut(from);
+    /// All programs by number, those that did not occur as well.
+    pub(crate) fn all(&self) -> &[Program] {
+        &self.known
+    }
+
+    /// A process now runs another program.
+    pub(crate) fn moves(&mut self, process: &Process, to: u32) {
+        let program = self.get_mut(process.program);
         program.processes = program.processes.saturating_sub(1);
         program.alive = program.alive.saturating_sub(1);
-        program.threads = program.threads.saturating_sub(threads);
+        program.threads = program.threads.saturating_sub(process.threads_started);
+        program.used = program.used.since(process.used);
+        program.own = program.own.minus(process.own);
+        program.cpu.leave(process.cpu);
+        program.lookups_failed = program.lookups_failed.saturating_sub(process.lookups_failed);
         let program = self.get_mut(to);
         program.processes = program.processes.saturating_add(1);
         program.alive = program.alive.saturating_add(1);
-        program.threads = program.threads.saturating_add(threads);
+        program.threads = program.threads.saturating_add(process.threads_started);
+        program.used = program.used.plus(process.used);
+        program.own = program.own.plus(process.own);
+        program.cpu.join(process.cpu);
+        program.lookups_failed = program.lookups_failed.saturating_add(process.lookups_failed);
     }
 }
 

@@ -32,6 +32,26 @@ impl Recent {
         }
     }
 
+    /// Adds all amounts of another.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.add(other.window.saturating_mul(WINDOW_NS), other.this);
+        if let Some(window) = other.window.checked_sub(1) {
+            self.add(window.saturating_mul(WINDOW_NS), other.before);
+        }
+    }
+
+    /// Takes amounts away that were added before.
+    pub(crate) fn leave(&mut self, other: Self) {
+        match self.window.checked_sub(other.window) {
+            Some(0) => {
+                self.this = self.this.saturating_sub(other.this);
+                self.before = self.before.saturating_sub(other.before);
+            }
+            Some(1) => self.before = self.before.saturating_sub(other.this),
+            _ => {}
+        }
+    }
+
     /// The amount per second of the last window that is complete at this time.
     pub fn per_second(&self, now_ns: u64) -> f64 {
         let amount = match (now_ns / WINDOW_NS).checked_sub(self.window) {
@@ -131,6 +151,25 @@ mod tests {
         assert_eq!(recent.per_second(3 * WINDOW_NS), 0.0);
         recent.add(9 * WINDOW_NS, 1);
         assert_eq!(recent.per_second(9 * WINDOW_NS), 0.0);
+    }
+
+    #[test]
+    fn amounts_can_be_taken_elsewhere() {
+        let (mut from, mut to, mut part) =
+            (Recent::default(), Recent::default(), Recent::default());
+        for (time, amount) in [(1, 4), (WINDOW_NS, 6)] {
+            part.add(time, amount);
+            from.add(time, amount);
+            from.add(time, 2);
+        }
+        from.leave(part);
+        to.join(part);
+        assert_eq!((from.per_second(WINDOW_NS), to.per_second(WINDOW_NS)), (1.0, 2.0));
+        assert_eq!((from.per_second(2 * WINDOW_NS), to.per_second(2 * WINDOW_NS)), (1.0, 3.0));
+        // The other has gone on.
+        from.add(2 * WINDOW_NS, 1);
+        from.leave(part);
+        assert_eq!(from.per_second(2 * WINDOW_NS), 0.0);
     }
 
     #[test]

@@ -16,19 +16,84 @@ fn parent(view: &View, serial: u32) -> Option<u32> {
 }
 
 #[test]
-fn a_process_counts_for_its_last_program_and_cpu_time_for_the_one_that_used_it() {
+fn a_process_counts_for_its_last_program_with_all_that_it_used_and_looked_up() {
     let mut view = view(&["sh"]).with_root("sh");
     view.forks(1, 2, SECOND);
     view.samples(2, SECOND + 1, 30);
+    view.misses(2, SECOND + 1, "/opt/x");
+    let failed = |view: &View, name: &str| {
+        view.programs.iter().find(|program| program.name.name == name).unwrap().lookups_failed
+    };
     assert_eq!(program(&view, "sh"), (2, 2, 1, 30));
+    assert_eq!(failed(&view, "sh"), 1);
     view.execs_after(2, SECOND + 2, "/usr/bin/sed", &["sed", "-n"], 40);
-    assert_eq!(program(&view, "sh"), (1, 1, 1, 40));
-    assert_eq!(program(&view, "sed"), (1, 1, 1, 0));
+    assert_eq!(program(&view, "sh"), (1, 1, 1, 0));
+    assert_eq!(program(&view, "sed"), (1, 1, 1, 40));
+    assert_eq!((failed(&view, "sh"), failed(&view, "sed")), (0, 1));
     view.exits(2, 2 * SECOND, 100);
-    assert_eq!(program(&view, "sed"), (1, 0, 1, 60));
+    assert_eq!(program(&view, "sed"), (1, 0, 1, 100));
     assert_eq!(view.totals.cpu_ns, 100);
     assert_eq!((view.totals.processes, view.totals.ended, view.totals.execs), (2, 1, 2));
     assert_eq!(view.alive(), 1);
+}
+
+#[test]
+fn look_ups_that_come_before_the_birth_or_after_the_end_are_counted() {
+    let mut view = view(&["sh"]).with_root("sh");
+    view.misses(2, SECOND + 1, "/early/a");
+    assert_eq!(view.lookups_of_unborn(), 1);
+    view.forks(1, 2, SECOND);
+    view.execs(2, SECOND, "/usr/bin/sed", &["sed"]);
+    assert_eq!(view.lookups_of_unborn(), 0);
+    view.exits(2, SECOND + 9, 0);
+    view.misses(2, SECOND + 8, "/late/a");
+    let sed = view.programs.iter().find(|program| program.name.name == "sed").unwrap();
+    assert_eq!((sed.lookups_failed, sed.alive), (2, 0));
+    assert_eq!(view.process(2).unwrap().lookups_failed, 2);
+    assert_eq!(view.totals.lookups_failed, 2);
+}
+
+#[test]
+fn what_has_ended_lately_is_kept_for_a_while() {
+    let mut view = view(&["sh"]).with_root("sh");
+    view.forks(1, 2, SECOND);
+    view.forks(2, 3, SECOND);
+    view.exits(3, 2 * SECOND, 7);
+    view.exits(2, 2 * SECOND, 0);
+    let lately =
+        |view: &View| view.ended_lately().map(|process| process.serial).collect::<Vec<_>>();
+    assert_eq!(lately(&view), [2, 3]);
+    // Below the nearest ancestor that lives.
+    assert_eq!(view.living_ancestor(view.process(3).unwrap()), Some(1));
+    view.keep(Some(3));
+    view.samples(1, 4 * SECOND, 1);
+    assert_eq!(lately(&view), Vec::<u32>::new());
+    for number in 0..20_000 {
+        view.forks(1, 10 + number, 30 * SECOND);
+        view.exits(10 + number, 30 * SECOND, 1);
+    }
+    assert!(view.ended_is_cut());
+    assert!(view.process(2).is_none());
+    assert_eq!(view.process(3).unwrap().used.run_ns, 7);
+}
+
+#[test]
+fn system_time_is_split_by_pooled_ticks() {
+    // Ticks of 4 ms; samples have a quarter of their ticks in the kernel.
+    const TICK: u64 = 4_000_000;
+    let mut view = view(&["sh"]).with_root("sh");
+    for child in [2, 3] {
+        view.forks(1, child, SECOND);
+        view.execs(child, SECOND, "/usr/bin/sed", &["sed"]);
+        view.samples(child, SECOND + 1, 16 * TICK);
+    }
+    let sed = view.programs.iter().find(|program| program.name.name == "sed").unwrap();
+    let divided = view.divided();
+    let (cpu, ticks) = (divided.of(sed), sed.used.ticks());
+    assert_eq!((cpu.user_ns, cpu.system_ns), (24 * TICK, 8 * TICK));
+    assert_eq!(divided.system_percent(cpu, ticks), Some(25.0));
+    let sh = view.programs.iter().find(|program| program.name.name == "sh").unwrap();
+    assert_eq!(divided.system_percent(divided.of(sh), sh.used.ticks()), None);
 }
 
 #[test]
@@ -133,6 +198,12 @@ fn an_opened_process_is_kept_when_it_ends() {
     view.exits(2, 2 * SECOND, 9);
     let ended: &Process = view.process(2).unwrap();
     assert_eq!((ended.used.run_ns, ended.end), (9, Some((2 * SECOND, 0))));
+    // As long as it is open, however many end meanwhile.
+    for child in 10..20_010 {
+        view.forks(1, child, 3 * SECOND);
+        view.exits(child, 3 * SECOND, 0);
+    }
+    assert!(view.process(2).is_some());
     view.keep(None);
     assert!(view.process(2).is_none());
 }

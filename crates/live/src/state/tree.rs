@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proctrace_replay::ticks::{Own, Ticks};
 use proctrace_wire::layout::Sample;
 
 use super::FastMap;
@@ -20,6 +21,33 @@ pub(crate) struct Task {
     pub(crate) process: u32,
     /// The last reading.
     pub(crate) seen: Counters,
+    /// CPU time and ticks that no stretch has used yet.
+    pending_run_ns: u64,
+    pending: Ticks,
+}
+
+impl Task {
+    fn new(process: u32, seen: Counters) -> Self {
+        Self { process, seen, pending_run_ns: 0, pending: Ticks::default() }
+    }
+
+    /// A stretch of at least so much time in ticks, if that has passed since the last.
+    fn stretch(&mut self, stretch_ns: u64) -> Own {
+        if self.pending.total_ns() < stretch_ns.max(1) {
+            return Own::default();
+        }
+        let (run_ns, ticks) = (self.pending_run_ns, self.pending);
+        (self.pending_run_ns, self.pending) = (0, Ticks::default());
+        Own { run_ns, ticks, system_ns: run_ns as f64 * ticks.system_share() }
+    }
+}
+
+/// What a task has used since its last reading.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Added {
+    pub(crate) used: Counters,
+    /// The stretch that ended.
+    pub(crate) own: Own,
 }
 
 /// What lives.
@@ -33,6 +61,8 @@ pub(crate) struct Tree {
     /// Attached processes whose parent may be attached later, by its pid.
     waiting: FastMap<i32, Vec<u32>>,
     early: FastMap<u32, Sample>,
+    /// Failed look-ups by task, likewise.
+    early_misses: FastMap<u32, u64>,
     /// Tasks that did not fit.
     pub(crate) untracked: u64,
 }
@@ -93,7 +123,7 @@ impl Tree {
             self.untracked = self.untracked.saturating_add(1);
             return None;
         }
-        if self.tasks.insert(task, Task { process, seen }).is_none()
+        if self.tasks.insert(task, Task::new(process, seen)).is_none()
             && let Some(process) = self.processes.get_mut(&process)
         {
             process.tasks = process.tasks.saturating_add(1);
@@ -109,13 +139,42 @@ impl Tree {
         self.early.insert(sample.head.task, sample);
     }
 
-    /// Notes a later reading of a task; returns its process and what was added since the last.
-    pub(crate) fn read(&mut self, task: u32, reading: Counters) -> Option<(u32, Counters)> {
+    /// Counts a failed look-up of a task that is not born yet; false if there is no room.
+    pub(crate) fn keep_early_miss(&mut self, task: u32) -> bool {
+        if self.early_misses.len() >= EARLY_MAX && !self.early_misses.contains_key(&task) {
+            return false;
+        }
+        let misses = self.early_misses.entry(task).or_default();
+        *misses = misses.saturating_add(1);
+        true
+    }
+
+    /// The failed look-ups that came before the birth of their task.
+    pub(crate) fn take_early_misses(&mut self, task: u32) -> u64 {
+        if self.early_misses.is_empty() { 0 } else { self.early_misses.remove(&task).unwrap_or(0) }
+    }
+
+    /// Failed look-ups of tasks whose birth has not been seen.
+    pub(crate) fn early_misses(&self) -> u64 {
+        self.early_misses.values().fold(0, |sum, misses| sum.saturating_add(*misses))
+    }
+
+    /// Notes a later reading of a task; returns its process and what was added since the last. At a
+    /// sample and at the end, `stretch_ns` is how much time in ticks a stretch needs.
+    pub(crate) fn read(
+        &mut self,
+        task: u32,
+        reading: Counters,
+        stretch_ns: Option<u64>,
+    ) -> Option<(u32, Added)> {
         let task = self.tasks.get_mut(&task)?;
         let later = task.seen.or_later(reading);
-        let added = later.since(task.seen);
+        let used = later.since(task.seen);
         task.seen = later;
-        Some((task.process, added))
+        task.pending_run_ns = task.pending_run_ns.saturating_add(used.run_ns);
+        task.pending = task.pending.plus(used.ticks());
+        let own = stretch_ns.map_or(Own::default(), |stretch_ns| task.stretch(stretch_ns));
+        Some((task.process, Added { used, own }))
     }
 
     /// Removes a task. Returns its process, and whether it was the last task of it.

@@ -1,13 +1,15 @@
 //! The state of a recording, kept up to date record by record.
 
 use proctrace_replay::Lookups;
+use proctrace_replay::ticks::{STRETCH_TICKS, TickLength};
 use proctrace_trace::{BlockInfo, Header, Skipped, Trailer};
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed, Sample};
-use proctrace_wire::{Call, Family, Frames, Record, Stream};
+use proctrace_wire::{Call, Family, Frames, Record, Stream, mark_of_path};
 
 use super::classify::Classify;
 use super::counters::Counters;
 use super::directories::{Directories, Place};
+use super::ended::Ended;
 use super::losses::Losses;
 use super::process::Process;
 use super::programs::{Programs, UNKNOWN};
@@ -15,6 +17,13 @@ use super::rates::{History, Recent};
 use super::tree::Tree;
 
 const EINVAL: u16 = 22;
+
+/// A process has ended lately for so long; lists say "in the last 2 s". Records reach the file once a
+/// second.
+const LATELY_NS: u64 = 2_000_000_000;
+
+/// Ended ancestors that are passed on the way to one that is alive.
+const ANCESTORS_MAX: usize = 64;
 
 /// Sums over the whole recording so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,7 +38,7 @@ pub struct Totals {
     pub execs: u64,
     /// Failed execs.
     pub execs_failed: u64,
-    /// Failed look-ups; readlink of something that is no link is none.
+    /// Failed look-ups; readlink of something that is no link is none, nor is a mark.
     pub lookups_failed: u64,
     /// CPU time of all tasks, while they were recorded.
     pub cpu_ns: u64,
@@ -60,6 +69,8 @@ pub struct View {
     /// How it ended.
     pub trailer: Option<Trailer>,
     pub(super) tree: Tree,
+    pub(super) ended: Ended,
+    pub(super) tick_length: TickLength,
     lookups: Lookups<Place>,
     pub(super) classify: Box<dyn Classify>,
     pub(super) kept: Option<u32>,
@@ -89,6 +100,8 @@ impl View {
             undecodable: 0,
             trailer: None,
             tree: Tree::default(),
+            ended: Ended::default(),
+            tick_length: TickLength::default(),
             lookups: Lookups::default(),
             classify,
             kept: None,
@@ -127,10 +140,38 @@ impl View {
         self.tree.untracked
     }
 
-    /// A process that is alive, or the kept one.
+    /// A process that is alive, has ended lately, or is the kept one.
     pub fn process(&self, serial: u32) -> Option<&Process> {
-        let ended = self.kept_ended.as_deref().filter(|process| process.serial == serial);
-        self.tree.get(serial).or(ended)
+        let kept = self.kept_ended.as_deref().filter(|process| process.serial == serial);
+        self.tree.get(serial).or(kept).or_else(|| self.ended.get(serial))
+    }
+
+    /// The processes that have ended lately, the last first; not all of them if there are very many.
+    pub fn ended_lately(&self) -> impl Iterator<Item = &Process> {
+        self.ended.since(self.now_ns.saturating_sub(LATELY_NS))
+    }
+
+    /// Whether there are more than [`View::ended_lately`] has.
+    pub fn ended_is_cut(&self) -> bool {
+        self.ended.is_cut(self.now_ns.saturating_sub(LATELY_NS))
+    }
+
+    /// The nearest ancestor of a process that is alive.
+    pub(crate) fn living_ancestor(&self, process: &Process) -> Option<u32> {
+        let mut parent = process.parent?;
+        // Only a hostile trace has a circle.
+        for _ in 0..ANCESTORS_MAX {
+            if self.tree.get(parent).is_some() {
+                return Some(parent);
+            }
+            parent = self.ended.get(parent)?.parent?;
+        }
+        None
+    }
+
+    /// Failed look-ups of tasks whose birth has not been seen; no program has them.
+    pub fn lookups_of_unborn(&self) -> u64 {
+        self.tree.early_misses()
     }
 
     /// The processes that are alive and have no recorded parent that is.
@@ -148,6 +189,11 @@ impl View {
         self.kept = serial;
         if self.kept_ended.as_ref().is_some_and(|ended| Some(ended.serial) != serial) {
             self.kept_ended = None;
+        }
+        if let Some(ended) = serial.and_then(|serial| self.ended.get(serial))
+            && self.kept_ended.is_none()
+        {
+            self.kept_ended = Some(Box::new(ended.clone()));
         }
     }
 
@@ -187,7 +233,7 @@ impl View {
             Record::LookupAgain(again) => {
                 let found = self.lookups.in_full(again, |_, _| Place::NONE);
                 let (miss, place) = (found.miss, found.made);
-                if counts(&miss) {
+                if counts(&miss, found.path) {
                     let place = self.directories.count(place, known_path(&miss, found.path));
                     self.lookup_failed(&miss, place);
                 }
@@ -198,12 +244,12 @@ impl View {
                     |miss: &MissFixed, path: &[u8]| directories.place_of(known_path(miss, path));
                 let found = self.lookups.in_full_first(named, path, make);
                 let (miss, place) = (found.miss, found.made);
-                if counts(&miss) {
+                if counts(&miss, path) {
                     let place = self.directories.count(place, known_path(&miss, path));
                     self.lookup_failed(&miss, place);
                 }
             }
-            Record::LookupFailed(miss, path) if counts(&miss) => {
+            Record::LookupFailed(miss, path) if counts(&miss, path) => {
                 let path = known_path(&miss, path);
                 let place = self.directories.place_of(path);
                 let place = self.directories.count(place, path);
@@ -237,17 +283,34 @@ impl View {
             second.lookups_failed = second.lookups_failed.saturating_add(1);
         }
         let generation = self.directories.generation();
-        let Some(task) = self.tree.task(miss.head.task).copied() else { return };
-        if let Some(process) = self.tree.get_mut(task.process) {
-            process.searched_in_vain(place.number, generation);
-            let program = self.programs.get_mut(process.program);
-            program.lookups_failed = program.lookups_failed.saturating_add(1);
-        }
+        let task = miss.head.task;
+        let program = if let Some(task) = self.tree.task(task).copied() {
+            let process = self.tree.get_mut(task.process);
+            process.map_or(UNKNOWN, |process| {
+                process.searched_in_vain(place.number, generation);
+                process.program
+            })
+        } else if let Some((serial, program)) = self.ended.of_task(task) {
+            // Look-ups are in another stream, whose block may come later than that of the end.
+            let kept = self.kept_ended.as_deref_mut().filter(|kept| kept.serial == serial);
+            for process in kept.into_iter().chain(self.ended.get_mut(serial)) {
+                process.searched_in_vain(place.number, generation);
+            }
+            program
+        } else if self.tree.keep_early_miss(task) {
+            // Or earlier than that of the birth.
+            return;
+        } else {
+            UNKNOWN
+        };
+        let program = self.programs.get_mut(program);
+        program.lookups_failed = program.lookups_failed.saturating_add(1);
     }
 
     pub(super) fn sample(&mut self, sample: &Sample) {
         let task = sample.head.task;
-        let Some(process) = self.used(task, sample.head.time_ns, Counters::from(sample)) else {
+        let reading = Counters::from(sample);
+        let Some(process) = self.used(task, sample.head.time_ns, reading, true) else {
             self.tree.keep_early(*sample);
             return;
         };
@@ -258,22 +321,39 @@ impl View {
         }
     }
 
-    /// Notes what a task has used so far; returns its process.
-    pub(super) fn used(&mut self, task: u32, time_ns: u64, reading: Counters) -> Option<u32> {
-        let (process, added) = self.tree.read(task, reading)?;
-        self.cpu_used(added.run_ns, time_ns);
+    /// Notes what a task has used so far; returns its process. Stretches of a task end with samples
+    /// and with the task.
+    pub(super) fn used(
+        &mut self,
+        task: u32,
+        time_ns: u64,
+        reading: Counters,
+        may_end_stretch: bool,
+    ) -> Option<u32> {
+        let stretch_ns = (STRETCH_TICKS * self.tick_ns() as f64) as u64;
+        let stretch_ns = may_end_stretch.then_some(stretch_ns);
+        let (process, added) = self.tree.read(task, reading, stretch_ns)?;
+        let run_ns = added.used.run_ns;
+        self.cpu_used(run_ns, time_ns);
         let program = match self.tree.get_mut(process) {
             Some(process) => {
-                process.used = process.used.plus(added);
-                process.cpu.add(time_ns, added.run_ns);
+                process.used = process.used.plus(added.used);
+                process.own = process.own.plus(added.own);
+                process.cpu.add(time_ns, run_ns);
                 process.program
             }
             None => UNKNOWN,
         };
         let program = self.programs.get_mut(program);
-        program.used = program.used.plus(added);
-        program.cpu.add(time_ns, added.run_ns);
+        program.used = program.used.plus(added.used);
+        program.own = program.own.plus(added.own);
+        program.cpu.add(time_ns, run_ns);
         Some(process)
+    }
+
+    /// The length of a scheduler tick: as recorded, or as seen so far.
+    pub(super) fn tick_ns(&self) -> u64 {
+        self.tick_length.ns(self.header.tick_ns)
     }
 
     pub(super) fn cpu_used(&mut self, cpu_ns: u64, time_ns: u64) {
@@ -282,10 +362,11 @@ impl View {
     }
 }
 
-/// Whether a failed call is a failed look-up: readlink(2) of what is no link has found it.
-fn counts(miss: &MissFixed) -> bool {
+/// Whether a failed call is a failed look-up: readlink(2) of what is no link has found it, and a mark
+/// of the payload looks for nothing.
+fn counts(miss: &MissFixed, path: &[u8]) -> bool {
     let family = || Family::of(Call::from_number(miss.call));
-    !(miss.error == EINVAL && family() == Some(Family::Readlink))
+    !(miss.error == EINVAL && family() == Some(Family::Readlink)) && mark_of_path(path).is_none()
 }
 
 /// The path of a look-up, or one in the directory "?" if it could not be read.

@@ -111,6 +111,8 @@ export interface Section {
 export class Recording {
   readonly head: any;
   readonly length: number;
+  /** When the command ended; the end of the recording, if that is not much later or there is none. */
+  readonly jobEnd: number;
   readonly lanes: Lane[];
   /** Moments that the payload named, in order of time. */
   readonly marks: [number, string][];
@@ -136,6 +138,8 @@ export class Recording {
   constructor(from: Container) {
     this.head = from.header;
     this.length = this.head.length_ns;
+    const wall = this.head.findings.run.command.length ? this.head.findings.run.wall_ns : 0;
+    this.jobEnd = wall > 0 && this.length > wall * 1.02 + 2e7 ? wall : this.length;
     this.lanes = this.head.lanes;
     this.marks = this.head.marks;
     this.programs = this.head.programs.map((row: any[]) => (

@@ -28,6 +28,11 @@ export function replace(element: Element, ...children: Child[]): void {
   add(element, children);
 }
 
+/** Text in which what stands between backticks is to be typed. */
+export function prose(text: string): Child[] {
+  return text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
+}
+
 /** A colour sample; the colour is one of the page's own. */
 export function swatch(colour: string): HTMLElement {
   const sample = h("span", { class: "swatch", "aria-hidden": "true" });

@@ -1,42 +1,47 @@
 // Draws the bars of the visible rows. What a frame costs depends on the pixels, not on the processes: blocks of
-// rows outside the visible time are skipped, bars within one pixel are drawn once, and where a whole recording
-// is narrower than its processes, it is drawn from an overview that is made once.
+// rows outside the visible time are skipped, many bars within few pixels are drawn as a density, and where a whole
+// recording is narrower than its processes, it is drawn from an overview that is made once.
 
+import { Cells, css } from "./density";
 import { moment, niceStep, time } from "./format";
-import { FONT, type Frame, visibleRows } from "./frame";
+import { AXIS, FONT, type Frame, visibleRows } from "./frame";
 import { paintGutter } from "./gutter";
-import { isJoined, markPath, paintPath } from "./path";
+import { Marks } from "./marks";
+import { paintLane, paintPath } from "./path";
 import { isThread, type Rows } from "./rows";
 import { type Colours, inkOn, mix, pixel } from "./theme";
 import type { View } from "./view";
 
-/** Rows lower than this are drawn as pixels; rows of many bars also if they are higher. */
-const RECT_MIN = 3;
-const PACKED_RECT_MIN = 10;
+/** Rows lower than this are drawn as a density. */
+const RECT_MIN = 4;
 /** Rows per block for which the time span is known. */
 const BLOCK = 64;
-/** Labels of marks: their lines, height of a line, and letters. */
-const MARK_LEVELS = 4;
-const MARK_LINE = 14;
-const MARK_LETTERS = 40;
+/** Size of a cell of the density in CSS pixels. */
+const CELL = 3;
+const COLUMN = 2;
+/** What was searched for is seen among any number of others. */
+const FOUND_SHARE = 1000;
 /** Size of the overview. */
-const OVERVIEW_ROWS = 1024;
-const OVERVIEW_COLUMNS = 2048;
+const OVERVIEW_ROWS = 512;
+const OVERVIEW_COLUMNS = 1024;
 
 export class Painter {
   /** How many rectangles or runs of pixels the last frame drew. */
   drawn = 0;
-  /** How many lines of marks it drew. */
-  marks = 0;
+  readonly marks: Marks;
   private blocks: { from: Float64Array; to: Float64Array } | null = null;
-  private overview: { rows: number; perRow: number; codes: Uint8Array } | null = null;
+  private overview: { perRow: number; cells: Cells } | null = null;
   private image: ImageData | null = null;
   private pixels = new Uint32Array(0);
   /** Colour number of each bar. */
   private codes = new Uint8Array(0);
   private palette: string[] = [];
+  private inks = new Uint32Array(0);
+  /** Colours from this code on are those of what was not searched for. */
+  private pale = 0;
 
   constructor(private readonly view: View, private rows: Rows, private colours: Colours) {
+    this.marks = new Marks(view);
     this.changed(rows, colours);
   }
 
@@ -52,6 +57,8 @@ export class Painter {
     const base = this.view.byOutcome ? [colours.rest, colours.series[1], colours.series[5], colours.grid] : lanes;
     const pale = base.map((colour) => mix(colour, colours.paper, 0.8));
     this.palette = [...base, ...pale];
+    this.inks = Uint32Array.from(this.palette, pixel);
+    this.pale = base.length;
     const status = this.view.byOutcome && recording.rest ? recording.processes.column("status") : null;
     const found = this.view.found;
     this.codes = new Uint8Array(rows.process.length);
@@ -76,24 +83,25 @@ export class Painter {
     context.setTransform(frame.ratio, 0, 0, frame.ratio, 0, 0);
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, frame.width, frame.height);
-    const asPixels = frame.rowHeight < (this.view.order === "category" ? PACKED_RECT_MIN : RECT_MIN);
-    if (asPixels) {
-      this.paintPixels(context, frame);
+    if (frame.rowHeight < RECT_MIN) {
+      this.paintDensity(context, frame);
       this.paintGrid(context, frame);
     } else {
       this.paintGrid(context, frame);
       this.paintRects(context, frame);
     }
+    if (this.view.path) this.drawn += paintPath(context, this.view, this.rows, colours, frame);
     this.paintAxis(context, frame);
-    if (this.view.path && (!asPixels || isJoined(this.view, frame))) this.drawn += paintPath(context, this.view, this.rows, colours, frame);
-    this.paintMarks(context, frame);
+    if (this.view.path) this.drawn += paintLane(context, this.view, colours, frame);
+    this.paintAfter(context, frame);
+    this.marks.paint(context, colours, frame);
     this.paintSelection(context, frame);
     paintGutter(context, this.view, this.rows, colours, frame);
   }
 
   // ---- rows of less than a few pixels ----
 
-  private paintPixels(context: CanvasRenderingContext2D, frame: Frame): void {
+  private paintDensity(context: CanvasRenderingContext2D, frame: Frame): void {
     const { view, rows } = this;
     const width = Math.max(1, Math.round((frame.width - frame.gutter) * frame.ratio));
     const height = Math.max(1, Math.round((frame.height - frame.top) * frame.ratio));
@@ -102,60 +110,71 @@ export class Painter {
       this.pixels = new Uint32Array(this.image.data.buffer);
     }
     const out = this.pixels;
-    out.fill(pixel(this.colours.paper));
-    const palette = Uint32Array.from(this.palette, pixel);
+    const paper = pixel(this.colours.paper);
+    out.fill(paper);
+    // Cells begin at multiples of their rows, so that they do not change while rows are scrolled.
+    const perCell = Math.max(1, Math.ceil(CELL / frame.rowHeight));
+    const [from, to] = visibleRows(rows, frame);
+    const first = Math.floor(from / perCell);
+    const columns = Math.max(1, Math.ceil(width / (COLUMN * frame.ratio)));
+    const cells = new Cells(Math.max(1, Math.ceil(to / perCell) - first), columns);
+    const overview = this.overviewFor(perCell, view.span / columns);
+    if (overview) this.addOverview(cells, overview, first, perCell);
+    else this.addBars(cells, from, to, first, perCell);
     const rowPixels = frame.rowHeight * frame.ratio;
-    const scale = width / view.span;
-    const overview = this.overviewFor(rowPixels, scale);
-    if (overview) this.copyOverview(overview, palette, width, height, frame);
-    else {
-      const [from, to] = visibleRows(rows, frame);
-      const blocks = this.blockSpans();
-      const packed = view.order === "category" && !view.threads;
-      const narrowest = packed ? 1 : 2;
-      for (let row = from; row < to; row++) {
-        const block = Math.floor(row / BLOCK);
-        if (blocks.to[block] < view.from || blocks.from[block] > view.to) {
-          row = (block + 1) * BLOCK - 1;
-          continue;
-        }
-        const top = Math.max(0, Math.floor((row - frame.row) * rowPixels));
-        const below = Math.floor((row + 1 - frame.row) * rowPixels) - (rowPixels >= 5 ? 1 : 0);
-        const bottom = Math.min(height, Math.max(top + 1, below));
-        let [covered, coveredCode] = [-1, -1];
-        for (let at = packed ? this.firstVisible(row) : rows.first[row]; at < rows.first[row + 1]; at++) {
-          const bar = rows.bars[at];
-          if (rows.start[bar] > view.to) {
-            if (view.threads) continue;
-            break;
-          }
-          if (rows.end[bar] < view.from) continue;
-          const left = Math.max(0, Math.floor((rows.start[bar] - view.from) * scale));
-          const right = Math.min(width, Math.max(left + narrowest, Math.floor((rows.end[bar] - view.from) * scale)));
-          const code = this.codes[bar];
-          // The same pixels again.
-          if (right <= covered && code === coveredCode) continue;
-          [covered, coveredCode] = [right, code];
-          const colour = palette[code];
-          for (let y = top; y < bottom; y++) {
-            const line = y * width;
-            if (right - left > 24) out.fill(colour, line + left, line + right);
-            else for (let x = left; x < right; x++) out[line + x] = colour;
-          }
-          this.drawn++;
+    const columnPixels = width / columns;
+    for (let cell = 0; cell < cells.rows; cell++) {
+      const begin = (first + cell) * perCell;
+      const top = Math.max(0, Math.round((begin - frame.row) * rowPixels));
+      const bottom = Math.min(height, Math.max(top + 1, Math.round((begin + perCell - frame.row) * rowPixels)));
+      // Half of its rows fill a cell: one of two can be seen as well as one of one.
+      const filled = Math.max(1, Math.min(perCell, rows.count - begin) / 2);
+      for (let column = 0; column < columns; column++) {
+        const colour = cells.colour(cell, column, filled, paper);
+        if (colour === 0) continue;
+        const left = Math.round(column * columnPixels);
+        const right = Math.min(width, Math.round((column + 1) * columnPixels));
+        for (let y = top; y < bottom; y++) {
+          for (let x = left; x < right; x++) out[y * width + x] = colour;
         }
       }
     }
-    if (view.path && !isJoined(view, frame)) {
-      const ink = pixel(this.colours.path);
-      this.drawn += markPath(view, rows, frame, (left, top, right, bottom) => {
-        const [first, last] = [Math.max(0, left), Math.min(width, right)];
-        for (let y = Math.max(0, top); y < Math.min(height, bottom); y++) {
-          for (let x = first; x < last; x++) out[y * width + x] = ink;
-        }
-      });
-    }
     context.putImageData(this.image, Math.round(frame.gutter * frame.ratio), Math.round(frame.top * frame.ratio));
+  }
+
+  private addBars(cells: Cells, from: number, to: number, first: number, perCell: number): void {
+    const { view } = this;
+    const blocks = this.blockSpans();
+    const scale = cells.columns / view.span;
+    for (let row = from; row < to; row++) {
+      const block = Math.floor(row / BLOCK);
+      if (blocks.to[block] < view.from || blocks.from[block] > view.to) {
+        row = (block + 1) * BLOCK - 1;
+        continue;
+      }
+      this.addRow(cells, Math.floor(row / perCell) - first, row, scale);
+    }
+  }
+
+  /** The visible bars of a row. */
+  private addRow(cells: Cells, cell: number, row: number, scale: number): void {
+    const { view, rows } = this;
+    for (let at = this.isPacked() ? this.firstVisible(row) : rows.first[row]; at < rows.first[row + 1]; at++) {
+      const bar = rows.bars[at];
+      if (rows.start[bar] > view.to) {
+        if (view.threads) continue;
+        break;
+      }
+      if (rows.end[bar] < view.from) continue;
+      const code = this.codes[bar];
+      const share = code < this.pale ? FOUND_SHARE : 1;
+      cells.add(cell, (rows.start[bar] - view.from) * scale, (rows.end[bar] - view.from) * scale, this.inks[code], share);
+      this.drawn++;
+    }
+  }
+
+  private isPacked(): boolean {
+    return this.view.order === "category" && !this.view.threads;
   }
 
   private blockSpans(): { from: Float64Array; to: Float64Array } {
@@ -177,47 +196,40 @@ export class Painter {
   }
 
   /** The overview, if a frame needs no more detail than it has. */
-  private overviewFor(rowPixels: number, scale: number): Painter["overview"] {
+  private overviewFor(perCell: number, perColumn: number): Painter["overview"] {
     const { rows } = this;
     const { length } = this.view.recording;
     const perRow = Math.ceil(rows.count / OVERVIEW_ROWS);
-    if (perRow < 8 || rowPixels * perRow > 1.5 || scale > (1.05 * OVERVIEW_COLUMNS) / length) return null;
+    if (perRow < 8 || perCell < perRow || perColumn < (0.95 * length) / OVERVIEW_COLUMNS) return null;
     if (!this.overview) {
-      // Code 255: no bar.
-      const codes = new Uint8Array(OVERVIEW_ROWS * OVERVIEW_COLUMNS).fill(255);
-      const columns = OVERVIEW_COLUMNS / length;
+      const cells = new Cells(OVERVIEW_ROWS, OVERVIEW_COLUMNS);
+      const scale = OVERVIEW_COLUMNS / length;
       for (let row = 0; row < rows.count; row++) {
-        const base = Math.floor(row / perRow) * OVERVIEW_COLUMNS;
         for (let at = rows.first[row]; at < rows.first[row + 1]; at++) {
           const bar = rows.bars[at];
-          const left = Math.min(OVERVIEW_COLUMNS - 1, Math.floor(rows.start[bar] * columns));
-          const right = Math.min(OVERVIEW_COLUMNS, Math.max(left + 1, Math.floor(rows.end[bar] * columns)));
-          codes.fill(this.codes[bar], base + left, base + right);
+          const share = this.codes[bar] < this.pale ? FOUND_SHARE : 1;
+          cells.add(Math.floor(row / perRow), rows.start[bar] * scale, rows.end[bar] * scale, this.inks[this.codes[bar]], share);
         }
       }
-      this.overview = { rows: OVERVIEW_ROWS, perRow, codes };
+      this.overview = { perRow, cells };
     }
     return this.overview;
   }
 
-  private copyOverview(
-    overview: NonNullable<Painter["overview"]>, palette: Uint32Array, width: number, height: number, frame: Frame,
-  ): void {
+  private addOverview(cells: Cells, overview: NonNullable<Painter["overview"]>, first: number, perCell: number): void {
     const { view } = this;
-    const columnOf = new Uint32Array(width);
-    const perPixel = ((view.span / width) * OVERVIEW_COLUMNS) / view.recording.length;
-    const first = (view.from * OVERVIEW_COLUMNS) / view.recording.length;
-    for (let x = 0; x < width; x++) columnOf[x] = Math.min(OVERVIEW_COLUMNS - 1, Math.floor(first + x * perPixel));
-    const rowPixels = frame.rowHeight * frame.ratio;
-    for (let y = 0; y < height; y++) {
-      const row = Math.floor((frame.row + (y + 0.5) / rowPixels) / overview.perRow);
-      if (row >= overview.rows) break;
-      for (let x = 0; x < width; x++) {
-        const code = overview.codes[row * OVERVIEW_COLUMNS + columnOf[x]];
-        if (code !== 255) this.pixels[y * width + x] = palette[code];
+    const { perRow, cells: from } = overview;
+    const perColumn = view.recording.length / OVERVIEW_COLUMNS;
+    const scale = cells.columns / view.span;
+    for (let row = 0; row < from.rows; row++) {
+      const cell = Math.floor((row * perRow) / perCell) - first;
+      if (cell < 0 || cell >= cells.rows) continue;
+      for (let column = 0; column < from.columns; column++) {
+        const to = Math.floor(((column + 0.5) * perColumn - view.from) * scale);
+        cells.merge(cell, to, from, row * from.columns + column);
       }
     }
-    this.drawn += height;
+    this.drawn += cells.rows;
   }
 
   // ---- rows that can be told apart ----
@@ -252,7 +264,12 @@ export class Painter {
   ): void {
     const { view, rows } = this;
     const scale = (frame.width - frame.gutter) / view.span;
-    const packed = view.order === "category" && !view.threads;
+    const packed = this.isPacked();
+    const columns = Math.ceil((frame.width - frame.gutter) / COLUMN);
+    if (this.visibleBars(row) > columns / 8) {
+      this.paintCrowd(context, frame, row, top, height, columns);
+      return;
+    }
     const snap = (x: number) => Math.round(x * frame.ratio) / frame.ratio;
     let [runLeft, runRight, runCode, runInset] = [0, -1, -1, 0];
     const flush = () => {
@@ -272,7 +289,8 @@ export class Painter {
       // Whole pixels are sharp, and drawn faster.
       const left = snap(frame.gutter + Math.max(-2, (rows.start[bar] - view.from) * scale));
       const end = snap(frame.gutter + Math.min(frame.width + 2, (rows.end[bar] - view.from) * scale));
-      const right = Math.max(left + 1 / frame.ratio, end);
+      // What is narrower than two pixels would hardly be seen.
+      const right = Math.max(left + 2, end);
       const code = this.codes[bar];
       const inner = rows.nested[bar] === 1;
       const inset = inner || isThread(view.recording, bar) ? Math.round(height * 0.28) : 0;
@@ -286,6 +304,42 @@ export class Painter {
     }
     flush();
     for (const [bar, left, right] of named) this.label(context, bar, left, right, top + height / 2, frame);
+  }
+
+  /** A row of more bars than can be told apart. */
+  private paintCrowd(
+    context: CanvasRenderingContext2D, frame: Frame, row: number, top: number, height: number, columns: number,
+  ): void {
+    const cells = new Cells(1, columns);
+    const before = this.drawn;
+    this.addRow(cells, 0, row, columns / this.view.span);
+    this.drawn = before;
+    const paper = pixel(this.colours.paper);
+    const wide = (frame.width - frame.gutter) / columns;
+    let [from, last] = [0, 0];
+    for (let column = 0; column <= columns; column++) {
+      const colour = column < columns ? cells.colour(0, column, 1, paper) : 0;
+      if (colour === last && column < columns) continue;
+      if (last !== 0) {
+        context.fillStyle = css(last);
+        context.fillRect(frame.gutter + from * wide, top, (column - from) * wide, height);
+        this.drawn++;
+      }
+      [from, last] = [column, colour];
+    }
+  }
+
+  /** At most so many bars of a row are visible: they are in order of their start. */
+  private visibleBars(row: number): number {
+    const { rows, view } = this;
+    const first = this.isPacked() ? this.firstVisible(row) : rows.first[row];
+    let [low, high] = [first, rows.first[row + 1]];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (rows.start[rows.bars[middle]] <= view.to) low = middle + 1;
+      else high = middle;
+    }
+    return low - first;
   }
 
   /** The first bar of a packed row that ends within the visible time or later: they do not overlap. */
@@ -329,7 +383,8 @@ export class Painter {
     context.fillStyle = colours.faint;
     for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) {
       const x = Math.round(frame.gutter + (at - view.from) * scale) + 0.5;
-      context.fillText(moment(at, step), x + 4, frame.top / 2);
+      const text = moment(at, step);
+      if (x + 6 + context.measureText(text).width <= frame.width) context.fillText(text, x + 4, AXIS / 2);
     }
   }
 
@@ -340,60 +395,29 @@ export class Painter {
     context.fillStyle = colours.grid;
     context.globalAlpha = 0.7;
     for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) {
-      context.fillRect(Math.round(frame.gutter + (at - view.from) * scale), frame.top - 5, 1, frame.height);
+      context.fillRect(Math.round(frame.gutter + (at - view.from) * scale), frame.top - 4, 1, frame.height);
     }
     context.globalAlpha = 1;
   }
 
-  /** Lines at the moments that the payload named. A label is above all labels whose lines it would touch. */
-  private paintMarks(context: CanvasRenderingContext2D, frame: Frame): void {
+  /** What comes after the end of the command is another matter. */
+  private paintAfter(context: CanvasRenderingContext2D, frame: Frame): void {
     const { view, colours } = this;
-    const scale = (frame.width - frame.gutter) / view.span;
-    const placed: { x: number; level: number }[] = [];
-    this.marks = 0;
-    context.save();
-    context.beginPath();
-    context.rect(frame.gutter, 0, frame.width - frame.gutter, frame.height);
-    context.clip();
+    if (view.home === view.recording.length) return;
+    const x = frame.gutter + (view.recording.jobEnd - view.from) * ((frame.width - frame.gutter) / view.span);
+    if (x >= frame.width) return;
+    const left = Math.max(frame.gutter, Math.round(x));
+    context.fillStyle = colours.shade;
+    context.globalAlpha = colours.dark ? 0.5 : 0.16;
+    context.fillRect(left, frame.top, frame.width - left, frame.height - frame.top);
+    context.globalAlpha = 1;
+    if (x < frame.gutter) return;
+    context.fillStyle = colours.mark;
+    context.fillRect(left, frame.top - 4, 1, frame.height);
+    const text = "after its end";
     context.font = `11px ${FONT}`;
     context.textBaseline = "middle";
-    context.textAlign = "left";
-    const { marks } = view.recording;
-    for (let at = marks.length - 1; at >= 0; at--) {
-      const [time, name] = marks[at];
-      if (time < view.from || time > view.to) continue;
-      const x = Math.round(frame.gutter + (time - view.from) * scale) + 0.5;
-      const last = placed[placed.length - 1];
-      // Several lines in a pixel are one.
-      if (last && last.x - x < 1) continue;
-      const text = name.length > MARK_LETTERS ? `${name.slice(0, MARK_LETTERS - 1)}…` : name;
-      const end = x + 4 + context.measureText(text).width + 6;
-      let level = 0;
-      for (let other = placed.length - 1; other >= 0 && placed[other].x < end; other--) {
-        level = Math.max(level, placed[other].level + 1);
-      }
-      const labelled = level < MARK_LEVELS;
-      placed.push({ x, level: labelled ? level : -1 });
-      const y = frame.top + (MARK_LEVELS - level - 0.5) * MARK_LINE;
-      context.strokeStyle = colours.mark;
-      context.lineWidth = 1;
-      context.setLineDash([5, 4]);
-      context.beginPath();
-      context.moveTo(x, labelled ? y - MARK_LINE / 2 : frame.top);
-      context.lineTo(x, frame.height);
-      context.stroke();
-      this.marks++;
-      if (!labelled) continue;
-      context.setLineDash([]);
-      // So that it can be read on bars.
-      context.strokeStyle = colours.paper;
-      context.lineWidth = 4;
-      context.lineJoin = "round";
-      context.strokeText(text, x + 4, y);
-      context.fillStyle = colours.ink;
-      context.fillText(text, x + 4, y);
-    }
-    context.restore();
+    if (left + 10 + context.measureText(text).width < frame.width) context.fillText(text, left + 5, frame.height - 9);
   }
 
   private paintSelection(context: CanvasRenderingContext2D, frame: Frame): void {

@@ -106,7 +106,7 @@ const SIGNALS =
   "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG " +
   "XCPU XFSZ VTALRM PROF WINCH IO PWR SYS";
 
-function signalName(signal: number): string {
+export function signalName(signal: number): string {
   const name = SIGNALS.split(" ")[signal - 1];
   return name ? `SIG${name}` : `signal ${signal}`;
 }

@@ -3,14 +3,13 @@
 import type { Recording } from "./data";
 import { announce, h, replace } from "./dom";
 import { Painter } from "./draw";
-import type { Frame } from "./frame";
+import { AXIS, type Frame, MARK_LINE, PATH_LANE } from "./frame";
 import { outcome, time } from "./format";
 import { indentOf } from "./gutter";
 import { isThread, type Rows, rowsOf } from "./rows";
 import type { Colours } from "./theme";
 import type { View } from "./view";
 
-const AXIS = 22;
 const ROW_MAX = 24;
 
 export class Gantt {
@@ -35,7 +34,7 @@ export class Gantt {
     this.element = h("div", { class: "chart" }, this.canvas, this.tip);
     this.rows = rowsOf(view);
     this.painter = new Painter(view, this.rows, colours);
-    this.frame = { width: 0, height: 0, gutter: 220, top: AXIS, ratio: 1, row: 0, rowHeight: 1 };
+    this.frame = { width: 0, height: 0, gutter: 220, top: AXIS + PATH_LANE, ratio: 1, row: 0, rowHeight: 1 };
     this.listen();
   }
 
@@ -50,6 +49,8 @@ export class Gantt {
     frame.ratio = Math.min(3, window.devicePixelRatio || 1);
     this.canvas.width = Math.round(frame.width * frame.ratio);
     this.canvas.height = Math.round(frame.height * frame.ratio);
+    const context = this.canvas.getContext("2d", { alpha: false })!;
+    frame.top = AXIS + PATH_LANE + this.painter.marks.levels(context, frame) * MARK_LINE;
     if (all) this.fit();
     this.limit();
     this.draw();
@@ -57,13 +58,26 @@ export class Gantt {
 
   /** The height at which all rows are visible. */
   private fitting(): number {
-    return Math.min(18, (this.frame.height - AXIS - 4) / Math.max(1, this.rows.count));
+    return Math.min(18, (this.frame.height - this.frame.top - 4) / Math.max(1, this.rows.count));
   }
 
   fit(): void {
     this.frame.rowHeight = this.fitting();
     this.frame.row = 0;
     this.draw();
+  }
+
+  /** Everything: all rows, and the time of the command; if that is shown already, also what came after it. */
+  all(): void {
+    const { view } = this;
+    const isHome = view.from === 0 && view.to === view.home;
+    view.look(0, isHome ? view.recording.length : view.home);
+    this.fit();
+  }
+
+  /** The height that shows all rows well, if there is so much room. */
+  wanted(room: number): number {
+    return Math.max(110, Math.min(room, this.frame.top + 18 * this.rows.count + 8));
   }
 
   /** After a change of order, folding, threads or search. */
@@ -96,7 +110,7 @@ export class Gantt {
     // For tests.
     const { dataset } = this.canvas;
     dataset.drawn = String(this.painter.drawn);
-    dataset.marks = String(this.painter.marks);
+    dataset.marks = String(this.painter.marks.drawn);
     dataset.rows = String(this.rows.count);
     dataset.window = `${this.view.from} ${this.view.to}`;
     dataset.selection = this.view.selection?.join(" ") ?? "";
@@ -114,7 +128,7 @@ export class Gantt {
     const row = this.rows.rowOf[process];
     if (row < 0) return;
     if (frame.rowHeight < 12) frame.rowHeight = 16;
-    const shown = (frame.height - AXIS) / frame.rowHeight;
+    const shown = (frame.height - frame.top) / frame.rowHeight;
     if (row < frame.row || row >= frame.row + shown - 1) frame.row = row - shown / 2;
     const [start, end] = [this.rows.start[process], this.rows.end[process]];
     const scale = (frame.width - frame.gutter) / view.span;
@@ -135,18 +149,18 @@ export class Gantt {
     return this.frame.row !== before;
   }
 
-  zoomRows(factor: number, y = (this.frame.height + AXIS) / 2): void {
+  zoomRows(factor: number, y = (this.frame.height + this.frame.top) / 2): void {
     const { frame } = this;
-    const at = frame.row + (y - AXIS) / frame.rowHeight;
+    const at = frame.row + (y - frame.top) / frame.rowHeight;
     frame.rowHeight = Math.min(ROW_MAX, Math.max(this.fitting(), frame.rowHeight * factor));
-    frame.row = at - (y - AXIS) / frame.rowHeight;
+    frame.row = at - (y - frame.top) / frame.rowHeight;
     this.limit();
     this.draw();
   }
 
   private limit(): void {
     const { frame } = this;
-    const shown = (frame.height - AXIS) / frame.rowHeight;
+    const shown = (frame.height - frame.top) / frame.rowHeight;
     frame.row = Math.max(0, Math.min(frame.row, this.rows.count - shown + 0.5));
   }
 
@@ -158,8 +172,8 @@ export class Gantt {
   /** The bar at a point; of low rows the nearest one. -1 for none. */
   barAt(x: number, y: number): number {
     const { frame, rows, view } = this;
-    if (y < AXIS) return -1;
-    const row = frame.row + (y - AXIS) / frame.rowHeight;
+    if (y < frame.top) return -1;
+    const row = frame.row + (y - frame.top) / frame.rowHeight;
     const reach = frame.rowHeight < 3 ? 2 / frame.rowHeight : 0;
     if (x < frame.gutter) return rows.head[Math.floor(row)] ?? -1;
     const at = this.timeAt(x);
@@ -235,7 +249,7 @@ export class Gantt {
       else view.setFocus(bar);
       return;
     }
-    const selects = down.shiftKey || down.offsetY < AXIS;
+    const selects = down.shiftKey || down.offsetY < frame.top;
     const [from, row] = [view.from, frame.row];
     const start = this.timeAt(down.offsetX);
     let moved = false;
@@ -324,8 +338,7 @@ export class Gantt {
       case "]": this.zoomRows(1.5); return true;
       case "[": this.zoomRows(1 / 1.5); return true;
       case "f": case "0":
-        view.look(0, view.recording.length);
-        this.fit();
+        this.all();
         return true;
       case "z":
         if (view.selection) view.look(...view.selection);

@@ -1,7 +1,7 @@
 // The column beside the chart: names of rows in the tree, of categories, or numbers of rows.
 
 import { niceStep } from "./format";
-import { FONT, type Frame, visibleRows } from "./frame";
+import { FONT, type Frame, PATH_LANE, visibleRows } from "./frame";
 import { isThread, type Rows } from "./rows";
 import { type Colours, mix } from "./theme";
 import type { View } from "./view";
@@ -16,6 +16,11 @@ export function paintGutter(context: CanvasRenderingContext2D, view: View, rows:
   context.fillRect(frame.gutter - 1, 0, 1, frame.height);
   context.textBaseline = "middle";
   context.textAlign = "left";
+  if (view.path && view.recording.rest?.table("path").rows) {
+    context.fillStyle = colours.faint;
+    context.font = `11px ${FONT}`;
+    context.fillText("critical path", 12, frame.top - PATH_LANE / 2 - 1);
+  }
   context.save();
   context.beginPath();
   context.rect(0, frame.top, frame.gutter - 2, frame.height - frame.top);
@@ -68,8 +73,11 @@ function paintCategories(context: CanvasRenderingContext2D, view: View, rows: Ro
     if (lane === last) continue;
     last = lane;
     const top = Math.max(frame.top, frame.top + (row - frame.row) * frame.rowHeight);
-    context.fillStyle = colours.grid;
-    context.fillRect(0, top, frame.gutter, 1);
+    // Not through the name above it.
+    if (top - free > 7) {
+      context.fillStyle = colours.grid;
+      context.fillRect(0, top, frame.gutter, 1);
+    }
     const y = top + 9;
     if (y - free < 13) continue;
     free = y;
@@ -89,11 +97,11 @@ function paintNumbers(context: CanvasRenderingContext2D, rows: Rows, colours: Co
   const step = Math.max(1, niceStep(Math.min(shown, rows.count), 6));
   for (let row = Math.ceil(frame.row / step) * step; row <= Math.min(rows.count, frame.row + shown); row += step) {
     const y = frame.top + (row - frame.row) * frame.rowHeight;
-    context.fillText(row.toLocaleString("en"), frame.gutter - 10, Math.max(frame.top + 7, y));
+    context.fillText(row.toLocaleString("en"), frame.gutter - 10, Math.max(frame.top + 8, y));
     context.fillRect(frame.gutter - 6, y, 5, 1);
   }
   context.textAlign = "left";
-  context.fillText("row", 10, frame.top + 7);
+  context.fillText("row", 12, frame.top + 8);
 }
 
 /** Where the name of a bar begins in the gutter. */

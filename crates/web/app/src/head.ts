@@ -1,8 +1,8 @@
-// The top of the page: what was recorded, whether to trust it, the key figures, and the advice.
+// The top of the page: what was recorded, whether to trust it, why it failed, the key figures, and the advice.
 
 import type { Recording } from "./data";
-import { h } from "./dom";
-import { bytes, count, counted, figure, time } from "./format";
+import { h, prose } from "./dom";
+import { bytes, count, counted, figure, signalName, time } from "./format";
 import { list } from "./process";
 
 export function head(recording: Recording, theme: HTMLElement): HTMLElement {
@@ -16,9 +16,9 @@ export function head(recording: Recording, theme: HTMLElement): HTMLElement {
   const machine = [run.host && `on ${run.host}`, run.kernel && `Linux ${run.kernel}`];
   const wall = run.recorded_ns > run.wall_ns + run.wall_ns / 50 + 2e7
     ? `${time(run.wall_ns)} wall (${time(run.recorded_ns)} with descendants)` : `${time(run.wall_ns)} wall`;
-  const facts = [wall, cores, ended(run), started, ...machine];
+  const facts = [ended(run), wall, cores, started, ...machine];
   return h("header", { class: "top" },
-    h("div", { class: "title" }, h("h1", {}, subject), theme),
+    h("div", { class: "title" }, h("h1", { title: subject.length > 100 ? subject : null }, subject), theme),
     h("p", { class: "facts" }, facts.filter(Boolean).join(" · ")),
     trust(health, recording.head.findings));
 }
@@ -26,10 +26,44 @@ export function head(recording: Recording, theme: HTMLElement): HTMLElement {
 function ended(run: any): string {
   if (!run.outcome) return run.command.length ? "end not recorded" : "";
   if (typeof run.outcome === "object") {
-    const [how, number] = Object.entries(run.outcome)[0];
-    return how.toLowerCase() === "code" || how === "exit_code" ? `exit ${number}` : `killed by signal ${number}`;
+    const [how, number] = Object.entries(run.outcome)[0] as [string, any];
+    if (how.toLowerCase() === "code" || how === "exit_code") return `exit ${number}`;
+    return `killed by ${signalName(Number(number?.number ?? number))}`;
   }
   return String(run.outcome);
+}
+
+/** Of a job that failed: its end, who failed first, and what followed from that. Null of one that succeeded. */
+export function failure(recording: Recording, open: (process: number) => void): HTMLElement | null {
+  const { run, ends } = recording.head.findings;
+  const how = ended(run);
+  if (!run.outcome || how === "exit 0") return null;
+  const cause = (ends?.cause ?? []) as any[];
+  const who = (step: any) => {
+    const process = processOf(recording, step.pid, step.time_ns);
+    return process < 0 ? `${step.program} ${step.pid}` : h("button", {
+      type: "button", class: "link", title: "Open this process", click: () => open(process),
+    }, step.program, h("small", {}, ` ${step.pid}`));
+  };
+  const steps = cause.map((step, at) => h("li", {}, at > 0 && !step.is_certain ? "probably " : null, who(step), ` ${step.how}`,
+    step.sent_by ? ` from ${step.sent_by}` : null, at === 0 ? ` at ${time(step.time_ns)}` : null));
+  const last = cause[0]?.last_failed;
+  return h("section", { class: "failure", id: "failure", "aria-labelledby": "failure-title" },
+    h("h2", { id: "failure-title" }, `Failed: ${how}`),
+    cause.length ? h("ol", { class: "steps", "aria-label": "What failed first, and what failed because of it" }, ...steps)
+      : h("p", {}, "No process that failed before it explains this."),
+    last ? h("p", { class: "last" }, "Last failed look-up: ", h("code", {}, `${last.call} ${last.path}`), ` (${last.error}), ${time(last.before_ns)} before`) : null);
+}
+
+/** The process of a pid that ended at this time: pids are used again. */
+function processOf(recording: Recording, pid: number, endNs: number): number {
+  const pids = recording.processes.column("pid");
+  let [best, away] = [-1, Infinity];
+  for (let at = 0; at < recording.n; at++) {
+    const distance = Math.abs(recording.end[at] - endNs);
+    if (pids[at] === pid && distance < away) [best, away] = [at, distance];
+  }
+  return best;
 }
 
 /** Losses, damage and failed checks, or that there are none; then what could not be seen. */
@@ -50,7 +84,7 @@ function trust(health: any, findings: any): HTMLElement {
   const good = alarms.length ? null : h("p", { class: "good" }, unchecked.length
     ? `No records lost; ${laws.length - unchecked.length} of ${laws.length} consistency checks passed (not checked: ${unchecked.join(", ")}).`
     : "No records lost; all consistency checks passed.");
-  const spots = (findings.blind_spots as any[]).map((spot) => h("li", {}, `Blind spot: ${spot.says}${spot.programs?.length ? ` (${spot.programs.join(", ")})` : ""}`));
+  const spots = (findings.blind_spots as any[]).map((spot) => h("li", {}, ...prose(`Blind spot: ${spot.says}${spot.programs?.length ? ` (${spot.programs.join(", ")})` : ""}`)));
   const known = (findings.known as any[]).filter((one) => one.state !== "exact");
   const words: Record<string, string> = { estimate: "estimated", lower_bound: "at least", absent: "not known" };
   return h("div", { class: "trust" },
@@ -58,8 +92,8 @@ function trust(health: any, findings: any): HTMLElement {
     good,
     spots.length ? h("ul", { class: "spots" }, ...spots) : null,
     known.length ? h("details", {},
-      h("summary", {}, `${counted(known.filter((one) => one.state === "absent").length, "quantity is", "quantities are")} not known, `
-        + `${known.filter((one) => one.state !== "absent").length} estimated or lower bounds`),
+      h("summary", {}, `${counted(known.filter((one) => one.state === "absent").length, "quantity", "quantities")} not known, `
+        + `${known.filter((one) => one.state !== "absent").length} estimated`),
       list(known.map((one) => [`${one.quantity.replaceAll("_", " ")}`, `${words[one.state] ?? one.state}: ${one.why ?? ""}`]))) : null);
 }
 
@@ -72,9 +106,9 @@ export function figures(recording: Recording): HTMLElement {
     : is(s.system_ns) ? `system ${figure((100 * s.system_ns) / Math.max(1, s.cpu_ns), "percent")}` : "system not known";
   const path = recording.head.findings.critical_path;
   const wall = run.wall_ns;
-  const part = (ns: number) => figure((100 * ns) / Math.max(1, wall), "percent");
+  const part = (ns: number) => `${Math.round((100 * ns) / Math.max(1, wall))} %`;
   const tiles: [string, string, string][] = [
-    ["Wall time", time(wall), path ? `running ${part(path.running_ns)}, waiting for a CPU ${part(path.waiting_for_cpu_ns)}, waiting ${part(path.waiting_ns)}` : "critical path not known"],
+    ["Wall time", time(wall), path ? `running ${part(path.running_ns)}, for a CPU ${part(path.waiting_for_cpu_ns)}, waiting ${part(path.waiting_ns)}` : "critical path not known"],
     ["CPU time", number(s.cpu_ns, time), `${share}${is(s.efficiency_percent) ? ` · ${s.efficiency_percent.toFixed(0)} % of ${counted(run.cores, "core", "cores")}` : ""}`],
     ["Processes", number(s.processes, count), `${number(s.threads, (n) => counted(n, "thread", "threads"))} · ${number(s.execs, (n) => counted(n, "exec", "execs"))} · median life ${number(s.median_life_ns, time)}`],
     ["Peak RSS", number(s.maxrss_bytes, bytes), `${s.maxrss_program ?? ""}${is(s.faults_major) ? ` · ${counted(s.faults_major, "major fault", "major faults")}` : ""}`],
@@ -84,45 +118,54 @@ export function figures(recording: Recording): HTMLElement {
     ["Failed look-ups", number(s.lookups_in_vain, count), is(s.lookups_in_vain) && s.execs ? `${figure(s.lookups_in_vain / s.execs, "count")} per exec` : ""],
   ];
   return h("section", { class: "figures", "aria-label": "Key figures" }, ...tiles.map(([title, value, more]) =>
-    h("div", { class: "tile" }, h("span", { class: "name" }, title), h("strong", {}, value), h("span", { class: "more" }, more))));
+    h("div", { class: "tile", title: more || null }, h("span", { class: "name" }, title), " ", h("strong", {}, value), " ", h("span", { class: "more" }, more))));
 }
 
 interface Gain { low: number; middle: number; high: number }
 
+/** Advice that is shown at first: less where the window is low, so that the timeline is visible. */
 const SHOWN = 3;
+const LOW = 720;
 
 export function advice(recording: Recording, find: (command: string) => void): HTMLElement {
   const { advised } = recording.head;
   const title = h("h2", { id: "advice-title" }, "Advice");
-  const about = (text: string) => h("section", { id: "advice", "aria-labelledby": "advice-title" }, title, h("p", { class: "quiet" }, text));
+  const about = (text: string) => h("section", { id: "advice", class: "none", "aria-labelledby": "advice-title" }, title, h("p", { class: "quiet" }, text));
   if (!advised) return about("The recording lacks what predictions need: forks, execs, arguments, CPU time and waits.");
   if (!advised.advice.length) return about(`Nothing here pays more than ${advised.min_percent} %.`);
-  const cards = (advised.advice as any[]).map((one, at) => card(one, at + 1, advised, find));
+  const items = (advised.advice as any[]).map((one, at) => item(one, at + 1, advised, find));
   // What is mostly part of better advice comes after what is not.
-  const first = new Set(advised.advice.map((_: any, at: number) => at).filter((at: number) => !advised.advice[at].part_of).slice(0, SHOWN));
-  const more = cards.filter((_, at) => !first.has(at));
+  const places: number[] = advised.advice.map((_: any, at: number) => at);
+  const shown = innerHeight < LOW ? 1 : SHOWN;
+  const first = new Set(places.filter((at) => !advised.advice[at].part_of).slice(0, shown));
+  const more = items.filter((_, at) => !first.has(at));
   return h("section", { id: "advice", "aria-labelledby": "advice-title" }, title,
     advised.has_path ? null : h("p", { class: "quiet" }, "The critical path is not known: gains of wall time are bounded by lifetimes only."),
-    h("ol", { class: "cards" }, ...cards.filter((_, at) => first.has(at))),
-    more.length ? h("details", { class: "others" }, h("summary", {}, `${more.length} more`), h("ol", { class: "cards" }, ...more)) : null);
+    h("ol", { class: "advice" }, ...items.filter((_, at) => first.has(at))),
+    more.length ? h("details", { class: "others" }, h("summary", {}, `${more.length} more`), h("ol", { class: "advice" }, ...more)) : null);
 }
 
-function card(one: any, place: number, advised: any, find: (command: string) => void): HTMLElement {
+/** A piece of advice: a line, and when it is opened all that is known about it. */
+function item(one: any, place: number, advised: any, find: (command: string) => void): HTMLElement {
   const gain = (of: Gain, whole: number) => (of.high === 0 ? "nothing"
     : `${time(of.middle)} (${time(of.low)} to ${time(of.high)}), ${figure((100 * of.middle) / Math.max(1, whole), "percent")}`);
-  const [of, whole, what]: [Gain, number, string] = one.wall_ns.middle > 0
-    ? [one.wall_ns, advised.wall_ns, "wall time"] : [one.cpu_ns, advised.cpu_ns, "CPU time"];
-  const rows: [string, string | Node][] = [
+  const part = (of: Gain, whole: number) => figure((100 * of.middle) / Math.max(1, whole), "percent");
+  const memory = one.memory_bytes as Gain | null;
+  const [saved, what] = one.wall_ns.middle > 0 ? [time(one.wall_ns.middle), `wall, ${part(one.wall_ns, advised.wall_ns)}`]
+    : one.cpu_ns.middle > 0 || !memory ? [time(one.cpu_ns.middle), `CPU, ${part(one.cpu_ns, advised.cpu_ns)}`]
+      : [bytes(memory.middle), "memory"];
+  const rows: [string, string][] = [
     ["wall time", gain(one.wall_ns, advised.wall_ns)], ["CPU time", gain(one.cpu_ns, advised.cpu_ns)],
-    ["seen", one.evidence], ["method", one.method], ["risk", one.risk], ["check", one.check],
   ];
+  if (memory) rows.push(["memory", `${bytes(memory.middle)} (${bytes(memory.low)} to ${bytes(memory.high)})`]);
+  rows.push(["seen", one.evidence], ["method", one.method], ["risk", one.risk], ["check", one.check]);
   if (one.part_of) rows.push(["note", `mostly the same processes as ${one.part_of}: the gains do not add up`]);
   const commands = (one.commands as string[]).slice(0, 4).map((command) => h("button", {
     type: "button", class: "chip", title: "Search for it", click: () => find(command),
   }, command.length > 40 ? `${command.slice(0, 40)}…` : command));
-  return h("li", { class: "card", value: place },
-    h("p", { class: "gain" }, h("strong", {}, `−${time(of.middle)}`), ` ${what} · ${figure((100 * of.middle) / Math.max(1, whole), "percent")}`),
-    h("p", { class: "what" }, h("span", { class: "kind" }, one.kind), ` ${one.what}`),
-    commands.length ? h("p", { class: "chips" }, ...commands) : null,
-    h("details", {}, h("summary", {}, "Evidence, method and risk"), list(rows)));
+  return h("li", { value: place }, h("details", { class: "item" },
+    h("summary", {}, h("span", { class: "gain" }, h("strong", {}, `−${saved}`), ` ${what}`),
+      h("span", { class: "what" }, h("span", { class: "kind" }, one.kind), " ", ...prose(one.what))),
+    commands.length ? h("p", { class: "chips" }, h("span", { class: "quiet" }, "Show:"), ...commands) : null,
+    list(rows.map(([name, text]) => [name, h("span", {}, ...prose(text))]))));
 }

@@ -4,19 +4,24 @@ import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { openFirst, openRest, type Recording } from "./data";
 import { announce, h, replace, swatch } from "./dom";
-import { count } from "./format";
+import { count, time } from "./format";
 import { Gantt } from "./gantt";
-import { advice, figures, head } from "./head";
+import { advice, failure, figures, head } from "./head";
+import { help } from "./help";
 import { ProcessPage } from "./process";
 import { sections } from "./sections";
-import { Strips } from "./strips";
+import { isKnown, Strips } from "./strips";
 import { Tables } from "./tables";
 import { type Colours, coloursOf, isDark } from "./theme";
 import { type Order, View } from "./view";
 
 /** Of an A4 or letter page across. */
 const PAPER_WIDTH = "960px";
+const CHART_MIN = 170;
+const CHART_MAX = 760;
+/** Strips in the order in which there is room for them: so many at first in windows of these heights. */
 const STRIPS = ["CPU by category", "Tasks alive", "New processes", "Switches", "Storage per second", "Memory"];
+const STRIPS_AT: [number, number][] = [[700, 1], [900, 2], [1100, 3]];
 
 async function start(): Promise<void> {
   const app = document.getElementById("app")!;
@@ -47,12 +52,18 @@ class Page {
   private readonly search: HTMLInputElement;
   private readonly legend = h("ul", { class: "lanes", "aria-label": "Categories" });
   private readonly reset: HTMLButtonElement;
-  private readonly wanted = new Set(STRIPS);
+  private readonly wanted: Set<string>;
+  private readonly help = help();
+  /** The height of the chart that was set here; the user may have chosen another. */
+  private height = "";
   private at = -1;
 
   constructor(private readonly recording: Recording) {
     this.colours = coloursOf(recording.lanes, isDark());
     this.view = new View(recording);
+    const fitting = STRIPS_AT.find(([height]) => innerHeight < height)?.[1] ?? STRIPS.length;
+    const known = STRIPS.filter((title) => recording.strips.some((strip) => strip.title === title && isKnown(strip)));
+    this.wanted = new Set(known.slice(0, fitting));
     const open = (process: number) => this.go(process);
     this.gantt = new Gantt(this.view, this.colours, open);
     this.strips = new Strips(this.view);
@@ -60,7 +71,7 @@ class Page {
     this.process = new ProcessPage(recording, this.colours, (process) => this.go(process), (process) => this.reveal(process));
     let typing = 0;
     this.search = h("input", {
-      type: "search", id: "search", placeholder: "pid, program or argument", "aria-label": "Search processes", spellcheck: "false",
+      type: "search", id: "search", placeholder: "pid, program, text", "aria-label": "Search processes", spellcheck: "false",
       autocomplete: "off",
       keydown: (event: KeyboardEvent) => {
         // What is still to be found would take the place of the match that is shown now.
@@ -80,10 +91,11 @@ class Page {
       h("a", { class: "skip", href: "#tables" }, "Skip to the tables"),
       head(recording, this.themes()),
       h("main", {},
-        advice(recording, (command) => { this.search.value = command; this.find(command); this.gantt.element.scrollIntoView({ block: "center" }); }),
-        figures(recording), this.timeline(), this.tables.element, this.sections),
+        failure(recording, open) ?? "", figures(recording),
+        advice(recording, (command) => { this.search.value = command; this.next(1); }),
+        this.timeline(), this.tables.element, this.sections),
       h("footer", {}, `proctrace ${recording.head.version}. This file is complete: it loads nothing and sends nothing.`),
-      this.process.element,
+      this.process.element, this.help,
     ];
     this.listen();
   }
@@ -102,33 +114,49 @@ class Page {
       change: (event: Event) => this.fold((event.target as HTMLSelectElement).value),
     }, h("option", { value: "none" }, "Unfolded"), ...[1, 2, 3, 4].map((depth) => h("option", { value: String(depth) }, `Fold below level ${depth}`)));
     const threads = this.recording.lanes.reduce((sum, lane) => sum + lane.threads, 0);
-    const strips = h("details", { class: "menu" }, h("summary", {}, "Strips"), h("div", {}, ...this.recording.strips.map((strip) =>
-      check(strip.title, this.wanted.has(strip.title), (on) => {
+        const menu = h("details", { class: "menu" }, h("summary", {}, "Show"), h("div", {},
+      fold,
+      check("only matches of the search", false, (on) => { view.onlyFound = on; view.tell("rows"); }),
+      check(`Threads (${count(threads)})`, false, (on) => { view.threads = on; view.setFocus(-1); view.tell("rows"); }),
+      check("Critical path", true, (on) => { view.path = on; this.gantt.draw(); }),
+      check("Colour by end", false, (on) => { view.byOutcome = on; this.lanes(); this.gantt.recolour(this.colours); }),
+      h("strong", {}, "Strips"),
+      ...this.recording.strips.map((strip) => check(strip.title, this.wanted.has(strip.title), (on) => {
         if (on) this.wanted.add(strip.title);
         else this.wanted.delete(strip.title);
         this.strips.build(this.wanted, this.colours);
       }))));
+    menu.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      menu.open = false;
+      menu.querySelector("summary")!.focus();
+      event.stopPropagation();
+    });
+    addEventListener("pointerdown", (event) => { if (!menu.contains(event.target as Node)) menu.open = false; });
     const group = (...children: HTMLElement[]) => h("div", { class: "group", role: "group" }, ...children);
     return h("section", { id: "timeline", "aria-labelledby": "timeline-title" },
-      h("h2", { id: "timeline-title" }, "Timeline"),
       h("div", { class: "toolbar" },
-        group(this.search, button("‹", () => this.next(-1), "Previous match"), button("›", () => this.next(1), "Next match"), this.found,
-          check("only matches", false, (on) => { view.onlyFound = on; view.tell("rows"); })),
-        group(order, fold),
-        group(check(`Threads (${count(threads)})`, false, (on) => { view.threads = on; view.setFocus(-1); view.tell("rows"); }),
-          check("Critical path", true, (on) => { view.path = on; this.gantt.draw(); }),
-          check("Colour by end", false, (on) => { view.byOutcome = on; this.lanes(); this.gantt.recolour(this.colours); }),
-          strips),
+        h("h2", { id: "timeline-title" }, "Timeline"),
+        group(this.search, button("‹", () => this.next(-1), "Previous match"), button("›", () => this.next(1), "Next match"), this.found),
+        group(order, menu),
         group(button("+", () => view.zoom(1 / 1.7), "Zoom in"), button("−", () => view.zoom(1.7), "Zoom out"),
-          button("↕ +", () => this.gantt.zoomRows(1.7), "Higher rows"), button("↕ −", () => this.gantt.zoomRows(1 / 1.7), "Lower rows"),
-          button("All", () => { view.look(0, this.recording.length); this.gantt.fit(); }, "Show everything"), this.reset)),
-      this.legend,
-      this.strips.element, this.gantt.element,
-      h("details", { class: "keys" }, h("summary", {}, "Keys and mouse"), h("p", { id: "chart-keys" },
-        "Arrow keys: left and right move in time, up and down go through the rows. Plus and minus zoom in time, ] and [ change the height of rows. "
-        + "Enter opens the process, Space folds it, S selects its time, Z zooms to the selection, F shows everything, Escape clears the selection. "
-        + "Mouse: drag to move, Shift and drag to select a time (or drag in the strips), Ctrl and wheel to zoom in time, Alt and wheel to zoom rows, "
-        + "double click to open a process. Slash goes to the search.")));
+          h("span", { class: "group heights" },
+            button("↕ +", () => this.gantt.zoomRows(1.7), "Higher rows"), button("↕ −", () => this.gantt.zoomRows(1 / 1.7), "Lower rows")),
+          button("All", () => this.gantt.all(), "Show everything"),
+          button("?", () => this.help.showModal(), "Keys and mouse"), this.reset)),
+      h("div", { class: "legends" }, this.legend, this.afterEnd()),
+      this.strips.element, this.gantt.element);
+  }
+
+  /** What went on after the end of the command is not on the axis at first. */
+  private afterEnd(): HTMLElement | null {
+    const { recording, view } = this;
+    if (view.home === recording.length) return null;
+    let alive = 0;
+    for (let at = 0; at < recording.n; at++) if (recording.end[at] > recording.jobEnd * 1.001 + 1e7) alive++;
+    const after = time(recording.length - recording.jobEnd);
+    return h("p", { class: "quiet after" }, `${count(alive)} ${alive === 1 ? "process" : "processes"} went on for ${after} after the end of the command. `,
+      h("button", { type: "button", class: "link", click: () => { view.look(0, recording.length); } }, "Show that too"));
   }
 
   private themes(): HTMLElement {
@@ -149,7 +177,8 @@ class Page {
     const { recording, colours, view } = this;
     const entries: [string, string, string][] = view.byOutcome
       ? [["exit 0", colours.rest, ""], ["exit with another status", colours.series[1], ""], ["killed by a signal", colours.series[5], ""], ["end not recorded", colours.grid, ""]]
-      : recording.lanes.map((lane, at) => [lane.name, colours.lanes[at], count(lane.processes)]);
+      : recording.lanes.map((lane, at): [string, string, string] => [lane.name, colours.lanes[at], count(lane.processes)])
+        .filter((_, at) => recording.lanes[at].processes + recording.lanes[at].threads > 0);
     replace(this.legend, ...entries.map(([name, colour, number]) => h("li", {}, swatch(colour),
       view.byOutcome ? name : h("button", { type: "button", title: "Search for it", click: () => { this.search.value = name; this.find(name); } }, name),
       h("span", { class: "quiet" }, ` ${number}`))));
@@ -191,12 +220,14 @@ class Page {
     });
     addEventListener("hashchange", () => this.route());
     addEventListener("keydown", (event) => {
-      if (event.key === "/" && !/^(input|select|textarea)$/i.test((event.target as Element).tagName)) {
+      if (event.ctrlKey || event.metaKey || event.altKey || /^(input|select|textarea)$/i.test((event.target as Element).tagName)) return;
+      if (event.key === "/") {
         event.preventDefault();
         this.search.focus();
-      }
+      } else if (event.key === "?" && !this.help.open) this.help.showModal();
     });
     new ResizeObserver(() => this.layOut()).observe(this.gantt.element);
+    addEventListener("resize", () => this.fill());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
     addEventListener("beforeprint", () => this.print(true));
     addEventListener("afterprint", () => this.print(false));
@@ -210,6 +241,15 @@ class Page {
     this.pending = setTimeout(() => this.tables.refresh(), 120);
   }
 
+  /** The chart fills what the window has below it, if the rows need that. */
+  private fill(): void {
+    const { element } = this.gantt;
+    if (element.style.height !== this.height) return;
+    const top = element.getBoundingClientRect().top + scrollY;
+    this.height = `${Math.round(this.gantt.wanted(Math.max(CHART_MIN, Math.min(innerHeight - top - 10, CHART_MAX))))}px`;
+    element.style.height = this.height;
+  }
+
   private built = false;
 
   layOut(): void {
@@ -218,6 +258,9 @@ class Page {
       this.built = true;
       this.lanes();
       this.strips.build(this.wanted, this.colours);
+      this.gantt.resize();
+      // The strips have their height from the next frame on.
+      requestAnimationFrame(() => this.fill());
     } else this.strips.resize();
     this.gantt.resize();
     this.gantt.paint();
@@ -263,8 +306,7 @@ class Page {
     for (let process = 0; process <= at; process++) number += view.found[process];
     this.found.textContent = `${count(number)} of ${count(view.foundCount)}`;
     announce(`${recording.name(at)}, pid ${recording.pid(at)}, ${this.found.textContent}`);
-    this.gantt.reveal(at);
-    view.setFocus(at);
+    this.reveal(at);
   }
 
   private fold(value: string): void {
@@ -300,7 +342,9 @@ class Page {
   private reveal(process: number): void {
     this.gantt.reveal(process);
     this.view.setFocus(process);
-    this.gantt.element.scrollIntoView({ block: "nearest" });
+    const { element } = this.gantt;
+    const { top, bottom } = element.getBoundingClientRect();
+    if (top < 0 || bottom > innerHeight) element.scrollIntoView({ block: bottom - top > innerHeight ? "start" : "nearest" });
   }
 }
 

@@ -1,8 +1,9 @@
-// Draws the critical path over the bars: as lines where its parts can be told apart, otherwise as marks.
+// Draws the critical path: in a lane of its own, and as lines over the bars where its parts can be told apart.
 
-import type { Frame } from "./frame";
+import { Cells, css } from "./density";
+import { type Frame, PATH_LANE } from "./frame";
 import type { Rows } from "./rows";
-import type { Colours } from "./theme";
+import { type Colours, pixel } from "./theme";
 import type { View } from "./view";
 
 /** The columns of the critical path, and which of its parts are visible. */
@@ -16,9 +17,6 @@ interface Visible {
 
 /** Rows lower than this cannot be told apart. */
 const ROW_MIN = 3;
-
-/** Draws a rectangle of the device pixels within the chart. */
-type Mark = (left: number, top: number, right: number, bottom: number) => void;
 
 /** Null if the critical path is not known. */
 function visiblePath(view: View): Visible | null {
@@ -42,59 +40,54 @@ function firstOf(count: number, holds: (at: number) => boolean): number {
 }
 
 /** Whether lines can join the parts: rows and parts can be told apart. */
-export function isJoined(view: View, frame: Frame): boolean {
+function isJoined(view: View, frame: Frame): boolean {
   const path = visiblePath(view);
   return path !== null && frame.rowHeight >= ROW_MIN && path.to - path.from < (frame.width - frame.gutter) / 4;
 }
 
-/**
- * The critical path where its parts, or the rows, cannot be told apart: only places, since lines between them
- * would hide all. Coordinates are device pixels within the chart. Rectangles, not a path: filling a path of
- * many thousand parts takes longer than everything else.
- */
-export function markPath(view: View, rows: Rows, frame: Frame, mark: Mark): number {
+/** The critical path in a lane of its own below the axis: who was on it when. */
+export function paintLane(context: CanvasRenderingContext2D, view: View, colours: Colours, frame: Frame): number {
   const path = visiblePath(view);
   if (!path) return 0;
-  let drawn = 0;
-  const scale = ((frame.width - frame.gutter) * frame.ratio) / view.span;
-  const thick = Math.round(2 * frame.ratio);
-  const height = Math.ceil((frame.height - frame.top) * frame.ratio);
-  // The last column that was marked at each height.
-  const marked = new Int32Array(height + thick).fill(-1e9);
+  const columns = Math.ceil((frame.width - frame.gutter) / 2);
+  const cells = new Cells(1, columns);
+  const scale = columns / view.span;
+  const inks = Uint32Array.from(colours.lanes, pixel);
+  const { recording } = view;
   for (let at = path.from; at < path.to; at++) {
-    const row: number = rows.rowOf[path.owner[at]] ?? -1;
-    if (row < 0) continue;
-    const left = Math.round((path.begin[at] - view.from) * scale);
-    const width = path.length[at] * scale;
-    const top: number = Math.round((row + 0.5 - frame.row) * frame.rowHeight * frame.ratio) - (thick >> 1);
-    const line = top + thick;
-    if (line < 0 || line >= marked.length || (width < 1 && marked[line] === left)) continue;
-    marked[line] = left;
-    mark(left, top, Math.round(left + Math.max(1, width)), top + thick);
-    drawn++;
+    const ink = inks[recording.lane[path.owner[at]] ?? 0] ?? pixel(colours.rest);
+    const begin = (path.begin[at] - view.from) * scale;
+    cells.add(0, begin, begin + path.length[at] * scale, ink, 1);
+  }
+  const top = frame.top - PATH_LANE + 2;
+  let drawn = 0;
+  let [from, last] = [0, 0];
+  const paper = pixel(colours.paper);
+  for (let column = 0; column <= columns; column++) {
+    const colour = column < columns ? cells.colour(0, column, 1, paper) : 0;
+    if (colour === last && column < columns) continue;
+    if (last !== 0) {
+      context.fillStyle = css(last);
+      context.fillRect(frame.gutter + from * 2, top, (column - from) * 2, PATH_LANE - 5);
+      drawn++;
+    }
+    [from, last] = [column, colour];
   }
   return drawn;
 }
 
-/** The critical path: along the bars, and up or down where it goes on in another process. */
+/** The critical path over the bars, where its parts can be told apart: along them, and up or down where it goes on in another process. */
 export function paintPath(
   context: CanvasRenderingContext2D, view: View, rows: Rows, colours: Colours, frame: Frame,
 ): number {
   const path = visiblePath(view);
-  if (!path) return 0;
+  if (!path || !isJoined(view, frame)) return 0;
   let drawn = 0;
   context.save();
   context.beginPath();
   context.rect(frame.gutter, frame.top, frame.width - frame.gutter, frame.height - frame.top);
   context.clip();
-  if (isJoined(view, frame)) drawn = joinPath(context, rows, colours, view, frame, path);
-  else {
-    context.fillStyle = colours.path;
-    const { gutter, top: above, ratio } = frame;
-    drawn = markPath(view, rows, frame, (left, top, right, bottom) => {
-      context.fillRect(gutter + left / ratio, above + top / ratio, (right - left) / ratio, (bottom - top) / ratio);
-    });
-  }
+  drawn = joinPath(context, rows, colours, view, frame, path);
   context.restore();
   return drawn;
 }
@@ -107,7 +100,7 @@ function joinPath(
   const scale = (frame.width - frame.gutter) / view.span;
   const x = (t: number) => frame.gutter + Math.min(1e5, Math.max(-10, (t - view.from) * scale));
   // Along the lower edge of bars that have names.
-  const level = frame.rowHeight >= 12 ? 0.86 : 0.5;
+  const level = frame.rowHeight >= 12 ? 0.95 : 0.5;
   const y = (row: number) => frame.top + (row + level - frame.row) * frame.rowHeight;
   const [line, steps] = [new Path2D(), new Path2D()];
   let started = false;

@@ -1,7 +1,7 @@
 // The sections of the report: their figures as images, which cannot act, and their tables.
 
 import type { Rest, ShownTable } from "./data";
-import { h } from "./dom";
+import { h, prose } from "./dom";
 import { count } from "./format";
 import { Grid } from "./grid";
 
@@ -13,13 +13,13 @@ export function sections(rest: Rest): HTMLElement {
     ...all.map((section) => {
       const place = h("div", { class: "content" });
       const details = h("details", { id: `section-${section.name}` },
-        h("summary", {}, h("strong", {}, section.name), ` ${section.help}`), place);
+        h("summary", {}, h("strong", {}, section.name), " ", ...prose(section.help)), place);
       const fill = () => {
         if (place.childElementCount) return;
         for (const chart of section.charts) {
           place.append(h("figure", {},
             h("img", { src: `data:image/svg+xml;base64,${base64(chart.svg)}`, alt: chart.title, loading: "lazy" }),
-            chart.notes.length ? h("figcaption", {}, chart.notes.join(" ")) : null));
+            chart.notes.length ? h("figcaption", {}, ...prose(chart.notes.join(" "))) : null));
         }
         for (const table of section.tables) if (table.of > 0 || table.notes.length) place.append(shownTable(table));
       };
@@ -40,7 +40,7 @@ function shownTable(table: ShownTable): HTMLElement {
   const grid = new Grid(table.title, columns, { height: 340 });
   grid.show(Array.from({ length: rows }, (_, row) => row), rows < table.of ? `first ${count(rows)} of ${count(table.of)}` : "");
   return h("div", { class: "section-table" }, h("h3", {}, table.title), grid.element,
-    ...table.notes.map((note) => h("p", { class: "note" }, note)));
+    ...table.notes.map((note) => h("p", { class: "note" }, ...prose(note))));
 }
 
 function base64(bytes: Uint8Array): string {

@@ -8,7 +8,7 @@ import { gutterFor } from "./gantt";
 import type { Colours } from "./theme";
 import type { View } from "./view";
 
-const HEIGHT = 52;
+const HEIGHT = 48;
 /** CSS pixels per value. */
 const PIXELS = 2;
 
@@ -26,7 +26,7 @@ export class Strips {
     this.element.replaceChildren();
     for (const strip of this.view.recording.strips) {
       if (!titles.has(strip.title)) continue;
-      if (strip.unknown !== null || strip.series.length === 0) {
+      if (!isKnown(strip)) {
         const why = strip.unknown === null ? "none" : `not known: ${strip.unknown}`;
         this.element.append(h("p", { class: "strip unknown" }, h("strong", {}, strip.title), ` ${why}`));
         continue;
@@ -65,6 +65,11 @@ export class Strips {
   hover(): void {
     for (const one of this.shown) one.legend();
   }
+}
+
+/** Whether there is anything to draw. */
+export function isKnown(strip: Strip): boolean {
+  return strip.unknown === null && strip.series.length > 0;
 }
 
 /** Sums of the values up to each bin, so that the mean over any bins costs nothing. */
@@ -112,10 +117,10 @@ class One {
     const limit = strip.limit;
     const stepped = uPlot.paths.stepped!({ align: 1 });
     return {
-      width: 600, height: HEIGHT, pxAlign: 1, legend: { show: false }, padding: [6, 0, 4, 0],
+      width: 600, height: HEIGHT, pxAlign: 1, legend: { show: false }, padding: [9, 0, 3, 0],
       cursor: {
         y: false, points: { show: false }, drag: { x: true, y: false, setScale: false, dist: 4 },
-        bind: { dblclick: () => () => { view.look(0, view.recording.length); return null; } },
+        bind: { dblclick: () => () => { view.look(0, view.home); return null; } },
       },
       scales: { x: { time: false, auto: false, range: () => [view.from, view.to] }, y: { auto: false, range: [0, 1] } },
       axes: [
@@ -123,7 +128,8 @@ class One {
         {
           size: () => gutterFor(this.width), side: 3, stroke: colours.faint, font: "11px system-ui, sans-serif",
           gap: 4, grid: { stroke: colours.grid, width: 1 }, ticks: { show: false },
-          values: (_, splits) => splits.map((value) => figure(value, strip.unit)),
+          // None at the lower edge, where the next strip has its own.
+          values: (_, splits) => splits.map((value) => (value > 0 ? figure(value, strip.unit) : "")),
           splits: (_u, _axis, _min, max) => [0, max / 2, max],
         },
       ],

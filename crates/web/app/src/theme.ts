@@ -22,14 +22,15 @@ function contrast(a: number[], b: number[]): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-/** The colour, mixed with white until it stands out from the paper. */
+/** The colour, mixed with white or black until it stands out from the paper (WCAG 2.2, 1.4.11). */
 function standsOut(hex: string, paper: string): string {
   const [from, back] = [channels(hex), channels(paper)];
+  const towards = luminance(back) > 0.5 ? 0 : 255;
   for (let part = 0; part <= 1; part += 0.05) {
-    const mixed = from.map((value) => Math.round(value + (255 - value) * part));
-    if (contrast(mixed, back) >= 3.2) return `#${mixed.map((v) => v.toString(16).padStart(2, "0")).join("")}`;
+    const mixed = from.map((value) => Math.round(value + (towards - value) * part));
+    if (contrast(mixed, back) >= 3.4) return `#${mixed.map((v) => v.toString(16).padStart(2, "0")).join("")}`;
   }
-  return "#ffffff";
+  return towards ? "#ffffff" : "#000000";
 }
 
 /** Black or white, whichever can be read on a colour. */
@@ -51,7 +52,7 @@ export function mix(hex: string, other: string, part: number): string {
 }
 
 const LIGHT = {
-  paper: "#ffffff", ink: "#1d2129", faint: "#5b6270", grid: "#e6e8ec", rest: "#b4b8bf", path: "#111418",
+  paper: "#ffffff", ink: "#1d2129", faint: "#5b6270", grid: "#e6e8ec", rest: "#7d838e", path: "#111418",
   halo: "#ffffff", mark: "#4a505c", shade: "#8a93a3", focus: "#0b62d6",
 };
 const DARK = {
@@ -67,7 +68,7 @@ export function isDark(): boolean {
 
 export function coloursOf(lanes: { colour: string | null }[], dark: boolean): Colours {
   const base = dark ? DARK : LIGHT;
-  const own = (hex: string) => (dark ? standsOut(hex, base.paper) : hex);
+  const own = (hex: string) => standsOut(hex, base.paper);
   return {
     ...base, dark,
     lanes: lanes.map((lane) => (lane.colour ? own(lane.colour) : base.rest)),

@@ -29,8 +29,12 @@ export class View {
   readonly folded: Uint8Array;
   private readonly listeners: ((change: Change) => void)[] = [];
 
+  /** The end of what is shown at first. Waiting for processes that outlive the command is not part of its time. */
+  readonly home: number;
+
   constructor(readonly recording: Recording) {
-    this.to = recording.length;
+    this.home = Math.min(recording.length, recording.jobEnd < recording.length ? recording.jobEnd * 1.04 : recording.length);
+    this.to = this.home;
     this.folded = new Uint8Array(recording.n);
     // The tree of very many processes has rows that cannot be told apart.
     if (recording.n > TREE_MAX) this.order = "category";

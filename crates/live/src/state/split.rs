@@ -1,0 +1,68 @@
+//! User and system time by program, split as `report` splits it.
+
+use std::collections::BTreeMap;
+
+use proctrace_replay::CpuTime;
+use proctrace_replay::ticks::{Balance, ENOUGH_TICKS, Pools, Ticks, divide};
+
+use super::programs::Program;
+use super::view::View;
+
+/// The CPU time of all programs, split by pooled ticks.
+#[derive(Debug)]
+pub struct Divided {
+    tick_ns: u64,
+    whole: Ticks,
+    programs: Vec<CpuTime>,
+}
+
+impl View {
+    /// Splits the CPU time that each program has used so far.
+    pub fn divided(&self) -> Divided {
+        let programs = self.programs.all();
+        let tick_ns = self.tick_ns();
+        let whole = programs.iter().fold(Ticks::default(), |sum, p| sum.plus(p.used.ticks()));
+        let mut numbers = BTreeMap::new();
+        let category_of: Vec<usize> = programs
+            .iter()
+            .map(|program| {
+                let next = numbers.len();
+                *numbers.entry(program.name.category.as_deref()).or_insert(next)
+            })
+            .collect();
+        let left: Vec<Ticks> =
+            programs.iter().map(|program| program.used.ticks().minus(program.own.ticks)).collect();
+        let pools = Pools::new(tick_ns, whole, &left, &category_of);
+        let mut parts: Vec<CpuTime> = programs
+            .iter()
+            .enumerate()
+            .map(|(at, program)| divide(program.used.run_ns, &program.own, pools.share(at)))
+            .collect();
+        let balance = Balance::of_whole(parts.iter().copied().sum(), whole);
+        for part in &mut parts {
+            *part = balance.of_time(*part);
+        }
+        Divided { tick_ns, whole, programs: parts }
+    }
+}
+
+impl Divided {
+    /// The user and the system time of a program.
+    pub fn of(&self, program: &Program) -> CpuTime {
+        self.programs.get(program.number as usize).copied().unwrap_or_default()
+    }
+
+    /// The number of ticks.
+    pub fn ticks(&self, ticks: Ticks) -> f64 {
+        ticks.count(self.tick_ns)
+    }
+
+    /// The share of system time in percent of a group with this CPU time and these ticks; None if too
+    /// few ticks hit it, or the whole recording.
+    pub fn system_percent(&self, cpu: CpuTime, ticks: Ticks) -> Option<f64> {
+        let enough = |ticks: Ticks| self.ticks(ticks) >= ENOUGH_TICKS;
+        let total_ns = cpu.total_ns();
+        (enough(ticks) && enough(self.whole) && total_ns > 0)
+            .then(|| 100.0 * cpu.system_ns as f64 / total_ns as f64)
+    }
+}
