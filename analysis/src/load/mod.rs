@@ -1,5 +1,6 @@
 //! Reading a trace into tables: lifecycle first, then look-ups, then samples.
 
+mod left_behind;
 mod lifecycle;
 mod lookups;
 mod opens;
@@ -77,6 +78,7 @@ impl Recording {
         }
         loader.note_damage(&reader);
         loader.sum_up_processes();
+        loader.read_left_behind(&mut reader);
         loader.read_phases(&mut reader);
         Ok(loader.finish(&reader, classification, roles))
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-use proctrace_findings::{Cell, Findings, Health, Outcome, Run, Summary, Table};
+use proctrace_findings::{After, Cell, Findings, Health, Outcome, Run, Summary, Table};
 
 use crate::advice;
 use crate::data::{table_text, wrap};
@@ -14,6 +14,7 @@ use crate::path;
 use crate::style::Style;
 use crate::table::shorten;
 use crate::tables::{by_cpu, in_order_of_cpu, others, push_table};
+use crate::words::begins;
 
 /// Maximum rows of the table in the summary, so that the summary fits one screen.
 const SUMMARY_ROWS: usize = 6;
@@ -178,6 +179,7 @@ fn header(findings: &Findings, style: Style) -> Vec<String> {
     };
     let took = format!("{}{cores}{outcome}", duration(run));
     lines.extend(parts_in_lines(&took, style.width));
+    lines.extend(run.after.as_ref().map(|after| shorten(&waited(after), style.width)));
     lines.push(shorten(&when_and_where(run), style.width));
     lines.extend(health(findings, style));
     for spot in &findings.blind_spots {
@@ -224,14 +226,32 @@ fn subject(run: &Run) -> String {
     subject
 }
 
-/// How long the command ran, and its descendants if they ran noticeably longer.
+/// How long the command ran itself.
 fn duration(run: &Run) -> String {
-    let noticeable_ns = run.wall_ns.saturating_add(run.wall_ns / 50).saturating_add(20_000_000);
-    if run.recorded_ns > noticeable_ns {
-        format!("{} wall ({} with descendants)", time(run.wall_ns), time(run.recorded_ns))
-    } else {
-        format!("{} wall", time(run.wall_ns))
-    }
+    format!("{} wall", time(run.wall_ns))
+}
+
+/// How long the recording went on after that, and for whom: "then 12.0 s until `sleep 600` (pid 4711) ended".
+fn waited(after: &After) -> String {
+    let wait = time(after.wait_ns);
+    let Some(last) = &after.last else {
+        return format!("then {wait} until the last descendant ended");
+    };
+    let name = terminal(last.command.as_deref().unwrap_or(&last.program));
+    let phase = match last.phase.as_deref() {
+        Some("(before)") => ", started before the first mark".to_owned(),
+        Some(phase) => format!(", started in phase `{}`", terminal(phase)),
+        None => String::new(),
+    };
+    let others = match after.others {
+        0 => String::new(),
+        others => format!(" and {}", counted(others, "other", "others")),
+    };
+    let (until, ended) = match last.life_ns {
+        Some(_) => ("until", " ended"),
+        None => ("with", " still running"),
+    };
+    format!("then {wait} {until} `{}` (pid {}{phase}){others}{ended}", begins(&name, 40), last.pid)
 }
 
 fn health(findings: &Findings, style: Style) -> Vec<String> {

@@ -49,6 +49,7 @@ fn findings(n: u64) -> Findings {
             cores: u32::MAX,
             wall_ns: n / 2,
             recorded_ns: n,
+            after: None,
         },
         health: Health {
             complete: true,
@@ -190,11 +191,11 @@ fn what_is_wrong_is_said_first() {
     }];
     let text = full(&findings, &[], Style { colour: true, ..Style::default() });
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[4].contains("INCOMPLETE"));
-    assert!(lines[4].starts_with("\u{1b}[1;31m"));
-    assert!(lines[5].contains("LOST: 12 records of kind fork (ring_full)"), "{}", lines[5]);
-    assert!(lines[9].contains("and in 6 more places"), "{}", lines[9]);
-    assert!(lines[10].contains("CHECK FAILED"), "{}", lines[10]);
+    assert!(lines[3].contains("INCOMPLETE"));
+    assert!(lines[3].starts_with("\u{1b}[1;31m"));
+    assert!(lines[4].contains("LOST: 12 records of kind fork (ring_full)"), "{}", lines[4]);
+    assert!(lines[8].contains("and in 6 more places"), "{}", lines[8]);
+    assert!(lines[9].contains("CHECK FAILED"), "{}", lines[9]);
 }
 
 #[test]
