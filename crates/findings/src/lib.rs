@@ -26,7 +26,10 @@ mod table;
 mod timeline;
 mod tree;
 
-pub use advice::{Advice, Advised, Concerned, Gain, Left, Observed, ObservedAdvice, Together};
+pub use advice::{
+    Advice, Advised, Concerned, Gain, Judged, Left, Observed, ObservedAdvice, Outturn, Taken,
+    Together, Verdict,
+};
 pub use chart::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
     Lines, Point, Scatter, Step, Waterfall,
