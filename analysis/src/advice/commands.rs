@@ -73,6 +73,26 @@ fn shorts(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<bool> {
     short
 }
 
+/// What may go wrong with the replacements of these commands, each risk with those that have it.
+fn risk(rules: &AdviceRules, counts: &[(&str, u64)]) -> String {
+    let mut risks: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (command, _) in counts {
+        let Some(rule) = rules.replacement(command) else { continue };
+        match risks.iter_mut().find(|(risk, _)| *risk == rule.risk) {
+            Some((_, commands)) => commands.push(command),
+            None => risks.push((&rule.risk, vec![command])),
+        }
+    }
+    match &risks[..] {
+        [] => "a subshell keeps what it sets, its directory and its traps to itself".to_owned(),
+        [(risk, _)] => (*risk).to_owned(),
+        several => {
+            let each = several.iter().map(|(risk, of)| format!("{}: {risk}", of.join(", ")));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
 fn advice(
     evidence: &Evidence<'_>,
     rules: &AdviceRules,
@@ -117,7 +137,7 @@ fn advice(
         ),
         commands,
         method: format!("{}; at least one process is kept", evidence.method()),
-        risk: "parameter expansion treats empty values and trailing slashes in its own way".into(),
+        risk: risk(rules, &counts),
         check: "record again: these commands are gone, and `advise --against` shows the gain"
             .into(),
         ..Advice::default()

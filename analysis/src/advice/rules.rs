@@ -21,6 +21,8 @@ pub(super) struct Replacement {
     commands: Vec<String>,
     lines: Vec<Pattern>,
     pub(super) instead: String,
+    /// What it does otherwise.
+    pub(super) risk: String,
 }
 
 /// A known cure for commands that match.
@@ -55,6 +57,7 @@ struct FileReplacement {
     #[serde(default)]
     line: Vec<String>,
     instead: String,
+    risk: String,
 }
 
 #[derive(Deserialize)]
@@ -96,6 +99,7 @@ impl AdviceRules {
             commands: rule.command,
             lines: patterns(&rule.line),
             instead: rule.instead,
+            risk: rule.risk,
         };
         let rules = Self {
             replacements: file.rule.into_iter().map(replacement).collect(),
