@@ -70,6 +70,7 @@ mod summarize;
 mod top;
 #[cfg(feature = "analyse")]
 mod tree;
+mod waiting;
 mod watch;
 #[cfg(feature = "analyse")]
 mod whole;

@@ -7,7 +7,7 @@ use proctrace_analysis::{Recording, Rules};
 
 use crate::args::RulesArgs;
 use crate::exit_code::Misuse;
-use crate::{live, say};
+use crate::{live, say, waiting};
 
 /// Reads a trace with the requested rules, and reports which of these matched nothing.
 pub(crate) fn load(trace: &Path, args: &RulesArgs) -> Result<Recording> {
@@ -19,7 +19,10 @@ pub(crate) fn load(trace: &Path, args: &RulesArgs) -> Result<Recording> {
 /// The same without look-ups and opens, which take most of the time.
 pub(crate) fn load_lives(trace: &Path, args: &RulesArgs) -> Result<Recording> {
     let recording_now = live::is_held(trace);
-    let mut recording = Recording::load_lives(trace, &chosen(args)?)?;
+    let mut recording = {
+        let rules = chosen(args)?;
+        waiting::reading(trace, |meter| Recording::load_lives(trace, &rules, meter))?
+    };
     recording.recording_now = recording_now;
     note_idle(&recording);
     Ok(recording)
@@ -35,7 +38,8 @@ fn note_idle(recording: &Recording) {
 pub(crate) fn read(trace: &Path, rules: &Rules) -> Result<Recording> {
     // Checked first: if the recorder finishes after this check, the trace read next is complete.
     let recording_now = live::is_held(trace);
-    let mut recording = Recording::load(trace, rules)?;
+    let mut recording =
+        waiting::reading(trace, |meter| Recording::load_metered(trace, rules, meter))?;
     recording.recording_now = recording_now;
     Ok(recording)
 }
