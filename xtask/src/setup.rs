@@ -59,6 +59,8 @@ pub(crate) const EVERYTHING: &[Tool] = &[
     WEB[0],
     WEB[1],
     Tool { there: || exists("g++"), debian: "g++", rhel: "gcc-c++" },
+    // a test runner whose tests are marked
+    Tool { there: || exists("ctest"), debian: "cmake", rhel: "cmake" },
 ];
 
 /// For payloads in Python. RHEL's python3 may be too old, and includes venv.

@@ -8,6 +8,7 @@ use super::Found;
 use super::evidence::{Evidence, Removal, most};
 use super::rules::AdviceRules;
 use crate::recording::fast::FastMap;
+use crate::recording::process::Process;
 
 /// Fewer are not worth a change.
 const COUNT_MIN: usize = 10;
@@ -24,15 +25,8 @@ const NAMED: usize = 4;
 /// may have to do the work of all. CPU: likewise.
 pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     let mut units: FastMap<u32, Vec<u32>> = FastMap::default();
-    let short = shorts(evidence, rules);
-    for (process, _) in evidence.processes() {
-        let parent = evidence.process(process).parent();
-        let inside = parent.is_some_and(|parent| short[parent]);
-        if let (true, false, Some(spawner)) =
-            (short[process as usize], inside, evidence.spawner(process))
-        {
-            units.entry(spawner).or_default().push(process);
-        }
+    for (process, spawner) in all(evidence, rules) {
+        units.entry(spawner).or_default().push(process);
     }
     let mut found: Vec<Found> = units
         .into_iter()
@@ -41,6 +35,17 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
         .collect();
     found.sort_by(|one, other| one.advice.evidence.cmp(&other.advice.evidence));
     found
+}
+
+/// All short commands, in order, each with the number of its spawner's template.
+pub(super) fn all(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<(u32, u32)> {
+    let short = shorts(evidence, rules);
+    let of = |(process, it): (u32, &Process)| {
+        let inside = it.parent().is_some_and(|parent| short[parent]);
+        let spawner = evidence.spawner(process)?;
+        (short[process as usize] && !inside).then_some((process, spawner))
+    };
+    evidence.processes().filter_map(of).collect()
 }
 
 /// For each process, whether it and all that it starts could be done by the shell that started it.
@@ -66,6 +71,26 @@ fn shorts(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<bool> {
             && children.iter().all(|child| *child > process && short[*child as usize]);
     }
     short
+}
+
+/// What may go wrong with the replacements of these commands, each risk with those that have it.
+fn risk(rules: &AdviceRules, counts: &[(&str, u64)]) -> String {
+    let mut risks: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (command, _) in counts {
+        let Some(rule) = rules.replacement(command) else { continue };
+        match risks.iter_mut().find(|(risk, _)| *risk == rule.risk) {
+            Some((_, commands)) => commands.push(command),
+            None => risks.push((&rule.risk, vec![command])),
+        }
+    }
+    match &risks[..] {
+        [] => "a subshell keeps what it sets, its directory and its traps to itself".to_owned(),
+        [(risk, _)] => (*risk).to_owned(),
+        several => {
+            let each = several.iter().map(|(risk, of)| format!("{}: {risk}", of.join(", ")));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    }
 }
 
 fn advice(
@@ -112,7 +137,7 @@ fn advice(
         ),
         commands,
         method: format!("{}; at least one process is kept", evidence.method()),
-        risk: "parameter expansion treats empty values and trailing slashes in its own way".into(),
+        risk: risk(rules, &counts),
         check: "record again: these commands are gone, and `advise --against` shows the gain"
             .into(),
         ..Advice::default()

@@ -10,28 +10,31 @@ use super::{Effect, Found};
 ///
 /// Wall and CPU: as [`Evidence::without`] for all of them, times the part that the rule says is saved.
 pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
-    let templates = &evidence.recording.templates;
-    let advice = rules.cures.iter().filter_map(|cure| {
-        let concerned: Vec<bool> = templates.iter().map(|line| cure.concerns(line)).collect();
-        if !concerned.contains(&true) {
-            return None;
-        }
-        let is_concerned = |process: u32| -> bool {
-            let it = evidence.process(process);
-            let run = it.run().and_then(|run| evidence.recording.runs.get(run as usize));
-            let here = run.is_some_and(|run| it.execs > 0 && concerned[run.template as usize]);
-            let spawner = evidence.spawner(process);
-            let line = spawner.and_then(|at| templates.get(at as usize)).map(String::as_str);
-            here && cure.is_below(line)
-        };
-        let numbers = evidence.processes().map(|(number, _)| number);
-        let units: Vec<u32> = numbers.filter(|process| is_concerned(*process)).collect();
-        advice(evidence, cure, units)
-    });
-    advice.collect()
+    let advice = rules.cures.iter().enumerate();
+    advice.filter_map(|(number, cure)| advice_of(evidence, (number, cure))).collect()
 }
 
-fn advice(evidence: &Evidence<'_>, cure: &Cure, units: Vec<u32>) -> Option<Found> {
+/// The processes that a cure concerns, in order.
+pub(super) fn units(evidence: &Evidence<'_>, cure: &Cure) -> Vec<u32> {
+    let templates = &evidence.recording.templates;
+    let concerned: Vec<bool> = templates.iter().map(|line| cure.concerns(line)).collect();
+    if !concerned.contains(&true) {
+        return Vec::new();
+    }
+    let is_concerned = |process: u32| -> bool {
+        let it = evidence.process(process);
+        let run = it.run().and_then(|run| evidence.recording.runs.get(run as usize));
+        let here = run.is_some_and(|run| it.execs > 0 && concerned[run.template as usize]);
+        let spawner = evidence.spawner(process);
+        let line = spawner.and_then(|at| templates.get(at as usize)).map(String::as_str);
+        here && cure.is_below(line)
+    };
+    let numbers = evidence.processes().map(|(number, _)| number);
+    numbers.filter(|process| is_concerned(*process)).collect()
+}
+
+fn advice_of(evidence: &Evidence<'_>, (number, cure): (usize, &Cure)) -> Option<Found> {
+    let units = units(evidence, cure);
     if (units.len() as u64) < cure.at_least.max(1) {
         return None;
     }
@@ -55,9 +58,15 @@ fn advice(evidence: &Evidence<'_>, cure: &Cure, units: Vec<u32>) -> Option<Found
         commands: vec![script(template).unwrap_or_else(|| first_word(template)).to_owned()],
         method: format!("{}; of that {low} % to {high} %, as the rule says", evidence.method()),
         risk: cure.risk.clone(),
-        check: "record again, and use `advise --against`".into(),
+        check: match cure.fills_cache.is_empty() {
+            true => "record again, and use `advise --against`".into(),
+            false => "the first run only fills the cache: record the next one, and use `advise \
+                      --against`"
+                .into(),
+        },
         ..Advice::default()
     };
     // Only a part of what they do is saved.
-    Some(Found { effect: Effect::Replaced, ..Found::without(removal, advice) })
+    let found = Found::without(removal, advice);
+    Some(Found { effect: Effect::Replaced, cure: Some(number), ..found })
 }

@@ -368,7 +368,7 @@ impl<'a> Evidence<'a> {
 
     /// The time within the wall time in which at least one of these was alive: all that is known without a
     /// path.
-    fn alive_ns(&self, units: &[u32]) -> u64 {
+    pub(crate) fn alive_ns(&self, units: &[u32]) -> u64 {
         let end_ns = self.recording.first_ns.saturating_add(self.wall_ns);
         let mut lives: Vec<(u64, u64)> = units
             .iter()

@@ -3,6 +3,7 @@
 //! Each detector recognizes one kind of waste, and predicts what its removal gains (docs/advice.md has the
 //! formulas). Most take processes out of the recording: [`evidence::Evidence::without`].
 
+mod caches;
 mod commands;
 mod contention;
 mod cures;
@@ -17,12 +18,14 @@ mod polling;
 mod repeated;
 mod repeated_opens;
 mod rules;
+mod same;
 mod searches;
 mod serial;
 mod serial_process;
 mod shared_writer;
 mod starts;
 mod straggler;
+mod taken_over;
 mod timers;
 mod together;
 mod wrappers;
@@ -48,6 +51,8 @@ struct Found {
     /// In order.
     processes: Vec<u32>,
     effect: Effect,
+    /// Number of the rule that it is from, of a known cure.
+    cure: Option<usize>,
 }
 
 /// What becomes of the processes if the advice is taken.
@@ -66,17 +71,17 @@ enum Effect {
 impl Found {
     /// Advice after which these processes still run.
     fn about(processes: Vec<u32>, advice: Advice) -> Self {
-        Self { advice, processes, effect: Effect::Kept }
+        Self { advice, processes, effect: Effect::Kept, cure: None }
     }
 
     /// Advice after which these processes do less.
     fn less(processes: Vec<u32>, advice: Advice) -> Self {
-        Self { advice, processes, effect: Effect::Reduced }
+        Self { advice, processes, effect: Effect::Reduced, cure: None }
     }
 
     /// Advice after which something else does what these processes did.
     fn instead(processes: Vec<u32>, advice: Advice) -> Self {
-        Self { advice, processes, effect: Effect::Replaced }
+        Self { advice, processes, effect: Effect::Replaced, cure: None }
     }
 
     /// Advice to do without some processes.
@@ -87,7 +92,7 @@ impl Found {
             cpu_ns: removal.cpu,
             ..advice
         };
-        Self { advice, processes: removal.processes, effect: Effect::Removed }
+        Self { advice, processes: removal.processes, effect: Effect::Removed, cure: None }
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Replacement {
     commands: Vec<String>,
     lines: Vec<Pattern>,
     pub(super) instead: String,
+    /// What it does otherwise.
+    pub(super) risk: String,
 }
 
 /// A known cure for commands that match.
@@ -35,6 +37,8 @@ pub(super) struct Cure {
     pub(super) saves_percent: [u64; 3],
     pub(super) what: String,
     pub(super) risk: String,
+    /// Command lines that show that the cure is taken, if it is a cache that the first run fills.
+    pub(super) fills_cache: Vec<Pattern>,
 }
 
 #[derive(Deserialize)]
@@ -53,6 +57,7 @@ struct FileReplacement {
     #[serde(default)]
     line: Vec<String>,
     instead: String,
+    risk: String,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +83,8 @@ struct FileCure {
     saves_percent: [u64; 3],
     what: String,
     risk: String,
+    #[serde(default)]
+    fills_cache: Vec<String>,
 }
 
 impl AdviceRules {
@@ -92,6 +99,7 @@ impl AdviceRules {
             commands: rule.command,
             lines: patterns(&rule.line),
             instead: rule.instead,
+            risk: rule.risk,
         };
         let rules = Self {
             replacements: file.rule.into_iter().map(replacement).collect(),
@@ -134,7 +142,7 @@ impl AdviceRules {
                 let message = format!("cure {:?} needs `command` or `line`", cure.name);
                 return Err(wrong(0, message));
             }
-            let lists = [&cure.command, &cure.line, &cure.below];
+            let lists = [&cure.command, &cure.line, &cure.below, &cure.fills_cache];
             if lists.into_iter().flatten().any(|text| Pattern::new(text).is_too_long()) {
                 return Err(wrong(0, format!("cure {:?}: a pattern is too long", cure.name)));
             }
@@ -142,6 +150,7 @@ impl AdviceRules {
                 commands: patterns(&cure.command),
                 lines: patterns(&cure.line),
                 below: patterns(&cure.below),
+                fills_cache: patterns(&cure.fills_cache),
                 name: cure.name,
                 at_least: cure.at_least,
                 saves_percent: cure.saves_percent,
@@ -174,6 +183,11 @@ impl Cure {
         let named = |name: &str| matches(&self.commands, name);
         (named(first_word(template)) || script(template).is_some_and(named))
             && matches(&self.lines, template)
+    }
+
+    /// Whether a command line shows that this cure, a cache, is taken.
+    pub(super) fn is_taken_by(&self, template: &str) -> bool {
+        self.fills_cache.iter().any(|pattern| pattern.matches(template.as_bytes()))
     }
 
     /// Whether the command line of a spawner is one of those below which the cure helps.

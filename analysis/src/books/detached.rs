@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use proctrace_findings::Detached;
+use proctrace_findings::{After, Detached};
 use proctrace_trace::Quantity;
 
 use crate::recording::Recording;
@@ -23,20 +23,47 @@ pub(crate) fn detached(recording: &Recording) -> Vec<usize> {
 
 /// The same in the form of the findings.
 pub(crate) fn findings(recording: &Recording, detached: &[usize]) -> Vec<Detached> {
-    detached
-        .iter()
-        .map(|at| &recording.processes[*at])
-        .map(|process| Detached {
-            pid: process.pid,
-            program: recording.program_of(process).name.clone(),
-            parent: process
-                .parent()
-                .map(|parent| &recording.processes[parent])
-                .map_or_else(String::new, |parent| recording.program_of(parent).name.clone()),
-            cpu_ns: recording.knows.some(&[Quantity::Cpu], process.cpu.total_ns()),
-            life_ns: process.life_ns(),
-        })
-        .collect()
+    detached.iter().map(|at| finding(recording, *at)).collect()
+}
+
+fn finding(recording: &Recording, at: usize) -> Detached {
+    let process = &recording.processes[at];
+    Detached {
+        pid: process.pid,
+        program: recording.program_of(process).name.clone(),
+        command: recording.left_lines.get(&at).cloned(),
+        phase: phase(recording, process).map(str::to_owned),
+        parent: process
+            .parent()
+            .map(|parent| &recording.processes[parent])
+            .map_or_else(String::new, |parent| recording.program_of(parent).name.clone()),
+        cpu_ns: recording.knows.some(&[Quantity::Cpu], process.cpu.total_ns()),
+        life_ns: process.life_ns(),
+    }
+}
+
+/// The name of the phase in which a process was born; `None` without marks.
+pub(crate) fn phase<'a>(recording: &'a Recording, process: &Process) -> Option<&'a str> {
+    let phases = &recording.phases;
+    (phases.len() > 0).then(|| recording.phase_name(phases.of_birth(process.born_ns)))
+}
+
+/// The wait after the command's own end, and for whom.
+pub(crate) fn after(recording: &Recording) -> Option<After> {
+    let since_ns = recording.left_since_ns?;
+    let end_ns = |process: &Process| process.ended_ns().unwrap_or(u64::MAX);
+    let all = recording.processes.iter();
+    let left = || {
+        let all = recording.processes.iter().enumerate();
+        all.filter(|(_, it)| end_ns(it) > since_ns && is_detached(recording, it))
+    };
+    let last = left().max_by_key(|(at, process)| (end_ns(process), Reverse(*at)));
+    let last_ns = all.map(|process| end_ns(process).min(recording.last_ns)).max()?;
+    Some(After {
+        wait_ns: last_ns.saturating_sub(since_ns),
+        last: last.map(|(at, _)| finding(recording, at)),
+        others: (left().count() as u64).saturating_sub(1),
+    })
 }
 
 /// Whether its parent, a process of the recording, ended first.

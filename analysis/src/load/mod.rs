@@ -1,5 +1,6 @@
 //! Reading a trace into tables: lifecycle first, then look-ups, then samples.
 
+mod left_behind;
 mod lifecycle;
 mod lookups;
 mod opens;
@@ -18,7 +19,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use proctrace_findings::counted;
-use proctrace_trace::{Damage, Header, Quantity, Reader};
+use proctrace_trace::{Damage, Header, Meter, Quantity, Reader};
 
 use crate::classify::{Classification, Examiner, Programs, Rules};
 use crate::error::AnalysisError;
@@ -39,7 +40,19 @@ impl Recording {
     /// If it is not a trace, or not one that this version can read. Damaged or missing parts are
     /// not errors; [`Recording::damage`] and the conservation laws report them.
     pub fn load(path: impl AsRef<Path>, rules: &Rules) -> Result<Self, AnalysisError> {
-        Self::load_parts(path.as_ref(), rules, true)
+        Self::load_metered(path, rules, &Meter::default())
+    }
+
+    /// The same, while another thread may see how far it is.
+    ///
+    /// # Errors
+    /// Those of [`Recording::load`].
+    pub fn load_metered(
+        path: impl AsRef<Path>,
+        rules: &Rules,
+        meter: &Meter,
+    ) -> Result<Self, AnalysisError> {
+        Self::load_parts(path.as_ref(), rules, (true, meter))
     }
 
     /// The same without failed look-ups and opens, of which a recording may have a thousand for each process:
@@ -47,12 +60,20 @@ impl Recording {
     ///
     /// # Errors
     /// Those of [`Recording::load`].
-    pub fn load_lives(path: impl AsRef<Path>, rules: &Rules) -> Result<Self, AnalysisError> {
-        Self::load_parts(path.as_ref(), rules, false)
+    pub fn load_lives(
+        path: impl AsRef<Path>,
+        rules: &Rules,
+        meter: &Meter,
+    ) -> Result<Self, AnalysisError> {
+        Self::load_parts(path.as_ref(), rules, (false, meter))
     }
 
-    fn load_parts(path: &Path, rules: &Rules, with_lookups: bool) -> Result<Self, AnalysisError> {
-        let mut reader = Reader::open(path)?;
+    fn load_parts(
+        path: &Path,
+        rules: &Rules,
+        (with_lookups, meter): (bool, &Meter),
+    ) -> Result<Self, AnalysisError> {
+        let mut reader = Reader::open(path)?.metered(meter);
         let mut loader = Loader::new(&reader, rules);
         loader.reads_lookups = with_lookups;
         // Births and execs come first, because all other records refer to their tasks. Samples come
@@ -77,6 +98,7 @@ impl Recording {
         }
         loader.note_damage(&reader);
         loader.sum_up_processes();
+        loader.read_left_behind(&mut reader);
         loader.read_phases(&mut reader);
         Ok(loader.finish(&reader, classification, roles))
     }

@@ -49,7 +49,7 @@ impl Loader<'_> {
         let made = &self.made;
         for process in &made.processes {
             if !process.was_there() {
-                let phase = phases.at(process.born_ns);
+                let phase = phases.of_birth(process.born_ns);
                 phases.sums[phase].processes += 1;
                 phases.programs.entry(key(phase, process.program())).or_default().processes += 1;
             }
@@ -60,7 +60,7 @@ impl Loader<'_> {
         }
         let was_there = |task: &Task| made.processes[task.process()].was_there() && !task.forked;
         for task in made.tasks.iter().filter(|task| task.is_thread && !was_there(task)) {
-            let phase = phases.at(task.born_ns);
+            let phase = phases.of_birth(task.born_ns);
             phases.sums[phase].threads += 1;
         }
         for run in made.runs.iter().filter(|run| run.happened_here) {

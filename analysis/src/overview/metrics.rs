@@ -325,7 +325,7 @@ mod tests {
         scene.exit(2 * S, 2, (S / 4, S / 4));
         scene.fork(S, 1, 3).thread(S, 3, 4).exit(2 * S, 4, (0, 0));
         // Its parent ends first.
-        scene.fork(2 * S, 3, 6).exit(3 * S, 3, (2 * S, 0)).exit(7 * S / 2, 6, (0, 0));
+        scene.fork(2 * S + MS, 3, 6).exit(3 * S, 3, (2 * S, 0)).exit(7 * S / 2, 6, (0, 0));
         // The same name as a system command and as a separate program.
         scene.fork(S, 1, 5).exec(S, 5, "/own/sed", (0, 0)).exit(2 * S, 5, (0, S));
         scene.look_up_failed(2 * S, 1, Call::Access, "/proc/proctrace-mark/second half");

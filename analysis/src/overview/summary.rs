@@ -8,6 +8,7 @@ use proctrace_trace::Quantity::{
 };
 use proctrace_wire::Family;
 
+use crate::books::detached;
 use crate::books::waits::Accounting;
 use crate::recording::Recording;
 use crate::recording::counts::Totals;
@@ -36,6 +37,7 @@ pub(crate) fn run(recording: &Recording) -> Run {
         cores: header.cpus,
         wall_ns: recording.knows.some(&[Times], recording.wall_ns()),
         recorded_ns: recording.knows.some(&[Times], recording.recorded_ns()),
+        after: detached::after(recording).filter(|_| recording.knows.all(&[Times])),
     }
 }
 

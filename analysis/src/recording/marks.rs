@@ -71,7 +71,7 @@ impl Marks {
         let over = self.all.len().saturating_sub(MARKS_MAX);
         self.left_out = self.left_out.saturating_add(over as u64);
         self.all.truncate(MARKS_MAX);
-        let mut taken: BTreeSet<String> = BTreeSet::from([BEFORE.to_owned()]);
+        let mut taken: BTreeSet<String> = BTreeSet::from([BEFORE, AFTER].map(str::to_owned));
         let mut times: FastMap<String, u64> = FastMap::default();
         for mark in &mut self.all {
             let n = times.entry(mark.text.clone()).or_insert(0);
@@ -89,6 +89,8 @@ impl Marks {
 
 /// The name of the time before the first mark.
 pub(crate) const BEFORE: &str = "(before)";
+/// The name of the time after the command's end.
+pub(crate) const AFTER: &str = "(after)";
 
 /// What happened between two marks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -117,6 +119,9 @@ pub(crate) struct ProgramSums {
 }
 
 /// The time of the recording, divided by its marks. Without marks there are no phases.
+///
+/// What outlives the command noticeably has a phase of its own, the last one, which begins at the command's end: it is not
+/// what the last mark is about. A payload that sets marks after that goes on without the command that started it.
 #[derive(Debug, Default)]
 pub(crate) struct Phases {
     /// When each begins; the first with the recording.
@@ -139,8 +144,13 @@ impl Phases {
         let (first_ns, last_ns) = (recording.first_ns, recording.last_ns);
         // Not clamp(), which panics if a damaged recording ends before it begins.
         let within = |time_ns: u64| time_ns.min(last_ns).max(first_ns);
-        let begins_ns: Vec<u64> =
-            [first_ns].into_iter().chain(marks.iter().map(|mark| within(mark.time_ns))).collect();
+        let last_mark_ns = marks.last().map(|mark| mark.time_ns);
+        let left_since_ns = recording.left_since_ns.filter(|since| Some(*since) >= last_mark_ns);
+        let begins_ns: Vec<u64> = [first_ns]
+            .into_iter()
+            .chain(marks.iter().map(|mark| within(mark.time_ns)))
+            .chain(left_since_ns.map(within))
+            .collect();
         Self {
             sums: vec![PhaseSums::default(); begins_ns.len()],
             begins_ns,
@@ -162,6 +172,12 @@ impl Phases {
     #[inline]
     pub(crate) fn at(&self, time_ns: u64) -> usize {
         self.begins_ns.partition_point(|begin_ns| *begin_ns <= time_ns).saturating_sub(1)
+    }
+
+    /// The phase of a birth. A mark by look-up has the time of the last event of its process, so the time of a fork if
+    /// it comes right after it.
+    pub(crate) fn of_birth(&self, born_ns: u64) -> usize {
+        self.at(born_ns.saturating_sub(1))
     }
 
     /// The phases that an interval overlaps, with the part of an amount that falls into each when
@@ -189,8 +205,10 @@ impl Phases {
 impl Recording {
     /// The name of a phase.
     pub(crate) fn phase_name(&self, phase: usize) -> &str {
-        let mark = phase.checked_sub(1).and_then(|at| self.marks.all.get(at));
-        mark.map_or(BEFORE, |mark| &mark.name)
+        match phase.checked_sub(1) {
+            None => BEFORE,
+            Some(mark) => self.marks.all.get(mark).map_or(AFTER, |mark| &mark.name),
+        }
     }
 
     /// The phase of that name, or of that number as `#N`.

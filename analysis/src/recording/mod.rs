@@ -32,7 +32,7 @@ use crate::load::unseen::Blindness;
 use crate::recording::bins::Bins;
 use crate::recording::counts::{Counts, Totals};
 use crate::recording::exit::Exit;
-use crate::recording::fast::Bits;
+use crate::recording::fast::{Bits, FastMap};
 use crate::recording::knowledge::Knows;
 use crate::recording::last::{LastExecs, LastMisses};
 use crate::recording::marks::{Marks, Phases};
@@ -130,6 +130,10 @@ pub struct Recording {
     pub(crate) oom_killed: Vec<u32>,
     /// Maximum tasks running or runnable in one sample.
     pub(crate) peak_running: Option<u64>,
+    /// The command's own end, if processes of the recording went on noticeably longer.
+    pub(crate) left_since_ns: Option<u64>,
+    /// The command lines of processes that outlived their parent, by process: a recording has only templates of others.
+    pub(crate) left_lines: FastMap<usize, String>,
     /// Times of the first and the last record.
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
@@ -181,6 +185,8 @@ impl Recording {
             signals: Vec::new(),
             oom_killed: Vec::new(),
             peak_running: None,
+            left_since_ns: None,
+            left_lines: FastMap::default(),
             first_ns: u64::MAX,
             last_ns: 0,
         }

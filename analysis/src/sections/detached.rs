@@ -3,6 +3,7 @@
 use proctrace_findings::{Table, Unit, Values, counted};
 
 use crate::analysis::Analysis;
+use crate::books::detached::phase;
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::overview::processes::{cpu_columns, labels};
@@ -16,6 +17,8 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
         let parent = &recording.processes[process.parent()?];
         Some(recording.program_of(parent).name.clone())
     });
+    let phases = of().map(|process| phase(recording, process).map(str::to_owned));
+    let lines = rows.iter().map(|at| recording.left_lines.get(at).cloned());
     let table = Table::new("detached", "Processes that outlived their parent");
     let table = labels(table, recording, rows).whole(
         "life_ns",
@@ -25,6 +28,9 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
     );
     let mut table = cpu_columns(table, recording, rows)
         .column("parent", "parent", Unit::Text, Values::Text(parents.collect()))
+        .detail()
+        .column("phase", "started in", Unit::Text, Values::Text(phases.collect()))
+        .column("command", "command", Unit::Text, Values::Text(lines.collect()))
         .column(
             "waited_for",
             "waited",

@@ -9,6 +9,7 @@ use proctrace_analysis::{AdviceRules, Recording, advise, observed};
 use proctrace_report::{advice_text, observed_text};
 
 use crate::args::AdviseArgs;
+use crate::waiting::during;
 use crate::{check, print, rules};
 
 pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
@@ -30,14 +31,16 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let mut out = stdout().lock();
     if let Some(before) = &args.against {
         let before = read(before)?;
-        let observed = observed(&before, &recording, &advice_rules, args.min);
+        let observed = during("comparing with the predictions", || {
+            observed(&before, &recording, &advice_rules, args.min)
+        });
         if args.json {
             print::json(&mut out, &observed)?;
         } else {
             out.write_all(observed_text(&observed, print::style(None)).as_bytes())?;
         }
     } else {
-        let advised = advise(&recording, &advice_rules, args.min);
+        let advised = during("predicting gains", || advise(&recording, &advice_rules, args.min));
         if args.json {
             print::json(&mut out, &advised)?;
         } else {

@@ -11,11 +11,12 @@ use proctrace_report::number::counted;
 use proctrace_wire::Kind;
 
 use crate::args::CheckArgs;
+use crate::waiting::during;
 use crate::{exit_code, print, rules, say};
 
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     let recording = rules::read_any(&args.trace, &Rules::generic())?;
-    let health = health(&recording);
+    let health = during("checking", || health(&recording));
     if !args.quiet {
         let lines = lines(&health).into_iter().map(|line| format!("{}\n", terminal(&line)));
         print::verdict(&lines.collect::<String>())?;

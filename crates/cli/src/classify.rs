@@ -7,6 +7,7 @@ use anyhow::Result;
 use proctrace_analysis::classification;
 
 use crate::args::ClassifyArgs;
+use crate::waiting::during;
 use crate::{check, print, rules};
 
 pub(crate) fn run(args: &ClassifyArgs) -> Result<ExitCode> {
@@ -14,7 +15,7 @@ pub(crate) fn run(args: &ClassifyArgs) -> Result<ExitCode> {
     check::warn(&args.trace, &recording);
     let style = print::style((!args.all).then_some(args.top));
     let mut out = stdout().lock();
-    let tables = [classification(&recording)];
+    let tables = [during("classifying", || classification(&recording))];
     print::tables(&mut out, &tables, args.format, args.csv.dialect(), style)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)

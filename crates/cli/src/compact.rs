@@ -8,6 +8,7 @@ use proctrace_report::number::{bytes, count, counted};
 
 use crate::args::CompactArgs;
 use crate::exit_code::Misuse;
+use crate::waiting::during;
 use crate::{invoker, say};
 
 pub(crate) fn run(args: &CompactArgs) -> Result<ExitCode> {
@@ -15,7 +16,8 @@ pub(crate) fn run(args: &CompactArgs) -> Result<ExitCode> {
     if !directory.is_dir() {
         bail!(Misuse(format!("{} is no directory", directory.display())));
     }
-    let done = compact(directory, &args.layout, &invoker::outputs())?;
+    let work = || compact(directory, &args.layout, &invoker::outputs());
+    let done = during("putting files together", work)?;
     say::note(&format!(
         "{} put together in {} ({} rows, {})",
         counted(done.files, "file", "files"),

@@ -4,7 +4,7 @@ mod unknown;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, IsTerminal, Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -14,6 +14,7 @@ use proctrace_trace::{BlockInfo, DamageKind, Reader};
 use proctrace_wire::Kind;
 
 use crate::args::{DumpArgs, EventKind};
+use crate::waiting::during;
 use crate::{live, say};
 
 pub(crate) fn run(args: &DumpArgs) -> Result<ExitCode> {
@@ -25,14 +26,22 @@ pub(crate) fn run(args: &DumpArgs) -> Result<ExitCode> {
     let mut replay = Replay::open(&args.trace)?;
     let unknown = unknown::keys(replay.header());
     let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
-    for event in replay.by_ref() {
-        if wanted.is_empty() || wanted.contains(&event.kind()) {
-            let line = event.to_json();
-            out.write_all(escape::json(&unknown::without(&line, &unknown)).as_bytes())?;
-            out.write_all(b"\n")?;
+    let mut dump = || -> Result<()> {
+        for event in replay.by_ref() {
+            if wanted.is_empty() || wanted.contains(&event.kind()) {
+                let line = event.to_json();
+                out.write_all(escape::json(&unknown::without(&line, &unknown)).as_bytes())?;
+                out.write_all(b"\n")?;
+            }
         }
+        Ok(out.flush()?)
+    };
+    // The events themselves show that there is progress.
+    if stdout().is_terminal() {
+        dump()?
+    } else {
+        during("dumping", dump)?
     }
-    out.flush()?;
     warn(&replay.summary(), recording_now);
     Ok(ExitCode::SUCCESS)
 }

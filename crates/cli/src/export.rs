@@ -17,6 +17,7 @@ use proctrace_report::{CsvDialect, rows_csv, rows_csv_names, rows_ndjson};
 
 use crate::args::{ExportArgs, TablesFormat};
 use crate::query::{names, without_repetitions};
+use crate::waiting::during;
 use crate::{check, invoker, rules, say};
 
 pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
@@ -33,8 +34,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<ExitCode> {
         let recording = rules::load_any(trace, &args.rules)?;
         export.create_directory(&args.output)?;
         check::warn(trace, &recording);
-        batches(&recording, trace, &name, |table, batch| export.add(table, batch))
-            .map_err(|Failed(error)| error)?;
+        let write = || batches(&recording, trace, &name, |table, batch| export.add(table, batch));
+        during("writing tables", write).map_err(|Failed(error)| error)?;
     }
     let (tables, rows, written) = export.finish()?;
     say::note(&format!(

@@ -16,6 +16,10 @@ use proctrace_report::{CsvDialect, rows_csv, rows_csv_names, rows_json, rows_ndj
 use crate::args::{Engine, FleetArgs, RowsFormat};
 use crate::exit_code::Misuse;
 use crate::print;
+use crate::waiting::during;
+
+/// Said while the summaries are read.
+const ASKING: &str = "asking the summaries";
 
 /// The name that stands for all questions.
 const OVERVIEW: &str = "overview";
@@ -23,7 +27,8 @@ const OVERVIEW: &str = "overview";
 pub(crate) fn run(args: &FleetArgs) -> Result<ExitCode> {
     let Some(query) = &args.query else { return list() };
     if query == OVERVIEW {
-        let page = overview::page(existing(args)?, &args.layout)?;
+        let directory = existing(args)?;
+        let page = during(ASKING, || overview::page(directory, &args.layout))?;
         stdout().lock().write_all(page.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -39,7 +44,7 @@ pub(crate) fn run(args: &FleetArgs) -> Result<ExitCode> {
     let mut out = BufWriter::new(stdout().lock());
     let rows = match args.engine {
         Engine::Polars => {
-            let answer = ask(directory, &args.layout, sql).map_err(misuse)?;
+            let answer = during(ASKING, || ask(directory, &args.layout, sql)).map_err(misuse)?;
             if args.format == RowsFormat::Parquet {
                 answer.parquet(&mut out)?;
                 out.flush()?;
@@ -47,8 +52,8 @@ pub(crate) fn run(args: &FleetArgs) -> Result<ExitCode> {
             }
             answer.rows(0, answer.height())?
         }
-        Engine::Duckdb => elsewhere(args, directory, sql, "duckdb")?,
-        Engine::Spark => elsewhere(args, directory, sql, "spark")?,
+        Engine::Duckdb => during(ASKING, || elsewhere(args, directory, sql, "duckdb"))?,
+        Engine::Spark => during(ASKING, || elsewhere(args, directory, sql, "spark"))?,
     };
     put(&rows, (args.format, args.csv.dialect()), &mut out)?;
     out.flush()?;

@@ -14,6 +14,7 @@ use proctrace_wire::Frames;
 
 use crate::args::{ImportArgs, ImportLog, ImportOutput};
 use crate::output::Output;
+use crate::waiting::during;
 use crate::{invoker, say};
 
 /// What is read of a log to find out whether its lines have pids.
@@ -27,7 +28,9 @@ pub(crate) fn run(args: &ImportArgs) -> Result<ExitCode> {
             if from_stdin > 0 && logs.len() > 1 {
                 bail!("standard input cannot be merged with other logs");
             }
-            import(&args.output, |push| proctrace_import::strace(logs, push))
+            import(&args.output, |push| {
+                during("reading the log", || proctrace_import::strace(logs, push))
+            })
         }
         ImportLog::Prmon(args) => {
             let name = args.text.display().to_string();
@@ -38,7 +41,9 @@ pub(crate) fn run(args: &ImportArgs) -> Result<ExitCode> {
                     Box::new(BufReader::new(file.with_context(|| format!("cannot read {name}"))?))
                 }
             };
-            import(&args.output, |push| proctrace_import::prmon(&name, &mut *text, push))
+            import(&args.output, |push| {
+                during("reading the log", || proctrace_import::prmon(&name, &mut *text, push))
+            })
         }
     }
 }

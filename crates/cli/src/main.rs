@@ -72,6 +72,7 @@ mod summarize;
 mod top;
 #[cfg(feature = "analyse")]
 mod tree;
+mod waiting;
 mod watch;
 #[cfg(feature = "analyse")]
 mod whole;

@@ -17,6 +17,7 @@ use proctrace_trace::MAGIC;
 use crate::args::{DEFAULT_TRACE, QueryArgs, RowsFormat};
 use crate::ceiling::Ceiling;
 use crate::exit_code::Misuse;
+use crate::waiting::during;
 use crate::{check, print, rules, whole};
 
 /// Number of rows converted to text at a time.
@@ -44,9 +45,9 @@ pub(crate) fn run(args: &QueryArgs) -> Result<ExitCode> {
     for (trace, name) in traces.iter().zip(names(&traces)) {
         let recording = rules::load_any(trace, &args.rules)?;
         check::warn(trace, &recording);
-        query.add(&name, &recording, trace).map_err(misuse)?;
+        during("making tables", || query.add(&name, &recording, trace)).map_err(misuse)?;
     }
-    let answer = query.answer().map_err(misuse)?;
+    let answer = during("answering", || query.answer()).map_err(misuse)?;
     let dialect = args.csv.dialect();
     match &args.output {
         Some(path) => {

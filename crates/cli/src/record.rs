@@ -229,9 +229,10 @@ fn finish(args: &RecordArgs, recorded: Recorded) -> Result<ExitCode> {
         true => job_first::guarded(|| complete(args, recorded, outcome)),
         false => complete(args, recorded, outcome),
     };
-    match completed {
-        Err(error) if args.job_first && outcome.is_some() => job_first::lost(&error),
-        completed => completed?,
+    match (completed, outcome) {
+        (Err(error), Some(outcome)) if args.job_first => job_first::incomplete(&error, outcome),
+        (Err(error), Some(outcome)) => return Err(error.context(of_both(outcome))),
+        (completed, _) => completed?,
     }
     Ok(match outcome {
         Some(outcome) => status_of(outcome),
@@ -247,8 +248,7 @@ fn complete(args: &RecordArgs, recorded: Recorded, outcome: Option<Outcome>) -> 
     let written = output.finish(&finished.trailer(usage(loading_ns)));
     if sink_error.is_some() || written.is_err() {
         let how = match outcome {
-            Some(Outcome::Code(code)) => format!("the command continued and exited with {code}"),
-            Some(Outcome::Signal(signal)) => format!("signal {signal} killed the command"),
+            Some(outcome) => format!("the command continued and {}", ended(outcome)),
             None if args.command.is_empty() => "the processes are still running".to_owned(),
             None => "the command is still running".to_owned(),
         };
@@ -267,6 +267,26 @@ fn complete(args: &RecordArgs, recorded: Recorded, outcome: Option<Outcome>) -> 
     #[cfg(feature = "analyse")]
     crate::summarize::recorded(&written.path, &args.summary, args.quiet)?;
     Ok(())
+}
+
+/// Whose failure it is: who sees only the status 125 takes it for the command's.
+fn of_both(outcome: Outcome) -> String {
+    let whose = match outcome {
+        Outcome::Code(0) => "the recording failed, not the command, which exited with 0".to_owned(),
+        outcome => format!("both failed: the command, which {}, and its recording", ended(outcome)),
+    };
+    format!(
+        "{whose} (status {} is the recording's; --job-first passes the command's on)",
+        exit_code::RECORDING_FAILED
+    )
+}
+
+/// How a command ended, in words.
+fn ended(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Code(code) => format!("exited with {code}"),
+        Outcome::Signal(signal) => format!("was killed by signal {signal}"),
+    }
 }
 
 /// The exit status by which a command's own is passed on.

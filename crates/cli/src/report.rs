@@ -13,9 +13,13 @@ use proctrace_report::{Style, full, screen};
 
 use crate::args::ReportArgs;
 use crate::exit_code::Misuse;
+use crate::waiting::during;
 use crate::{check, event_logs, print, rules, say, whole};
 
 pub(crate) use self::gantt::GanttArgs;
+
+/// Said while sections are computed.
+const ANALYSING: &str = "analysing";
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     if args.section.iter().any(|name| name == "list") {
@@ -57,21 +61,27 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
         view.until_ns = view.until_ns.or(Some(until_ns));
     }
     if let Some((path, format)) = &drawn {
-        let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
-        whole::write(path, &format.gantt(&chart)?)?;
+        let drawn = || -> Result<_> {
+            let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
+            Ok(format.gantt(&chart)?)
+        };
+        whole::write(path, &during("drawing the chart", drawn)?)?;
         say::note(&format!("Gantt chart written to {}", path.display()));
     }
     if let Some(path) = &args.html {
         let begin = || whole::private(path);
-        html::write(path, begin, &args.trace, &analysis, &recording, &options)?;
+        let write = || html::write(path, begin, &args.trace, &analysis, &recording, &options);
+        during("making the page", write)?;
         say::note(&format!("page written to {}", path.display()));
     }
     if let Some(path) = &args.out {
-        let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
-        let place = directory::write(path, &analysis, &options, chart, args.csv.dialect())?;
-        let page = path.join(directory::PAGE);
-        let begin = || place.begin_page();
-        html::write(&page, begin, &args.trace, &analysis, &recording, &options)?;
+        during("making the report", || -> Result<()> {
+            let chart = proctrace_analysis::gantt(&recording, &view, &options)?;
+            let place = directory::write(path, &analysis, &options, chart, args.csv.dialect())?;
+            let page = path.join(directory::PAGE);
+            let begin = || place.begin_page();
+            html::write(&page, begin, &args.trace, &analysis, &recording, &options)
+        })?;
         say::note(&format!("report written to {}; start with index.md", path.display()));
         return Ok(ExitCode::SUCCESS);
     }
@@ -81,20 +91,20 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let mut out = stdout().lock();
     let style = print::style(args.rows());
     if let Some(phase) = &args.phase {
-        let tables = analysis.phase(phase, &options)?.tables;
+        let tables = during(ANALYSING, || analysis.phase(phase, &options))?.tables;
         print::tables(&mut out, &tables, args.format(), args.csv.dialect(), style)?;
     } else if !sections.is_empty() {
         let mut tables = Vec::new();
         for section in sections {
-            tables.extend(analysis.section(section, &options)?.tables);
+            tables.extend(during(ANALYSING, || analysis.section(section, &options))?.tables);
         }
         print::tables(&mut out, &tables, args.format(), args.csv.dialect(), style)?;
     } else {
-        let findings = analysis.findings()?;
+        let findings = during(ANALYSING, || analysis.findings())?;
         if args.json {
             print::json(&mut out, &findings)?;
         } else if args.shows_tables() {
-            let tables = analysis.report_tables(&options)?;
+            let tables = during(ANALYSING, || analysis.report_tables(&options))?;
             out.write_all(full(&findings, &tables, style).as_bytes())?;
         } else {
             let name = args.trace.to_string_lossy();

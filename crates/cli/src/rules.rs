@@ -7,7 +7,7 @@ use proctrace_analysis::{Recording, Rules};
 
 use crate::args::RulesArgs;
 use crate::exit_code::Misuse;
-use crate::{live, say};
+use crate::{live, say, waiting};
 
 /// Reads a trace with the requested rules, and reports which of these matched nothing.
 ///
@@ -38,7 +38,10 @@ pub(crate) fn needs_times(trace: &Path, recording: &Recording) -> Result<()> {
 /// The same without look-ups and opens, which take most of the time.
 pub(crate) fn load_lives(trace: &Path, args: &RulesArgs) -> Result<Recording> {
     let recording_now = live::is_held(trace);
-    let mut recording = Recording::load_lives(trace, &chosen(args)?)?;
+    let mut recording = {
+        let rules = chosen(args)?;
+        waiting::reading(trace, |meter| Recording::load_lives(trace, &rules, meter))?
+    };
     recording.recording_now = recording_now;
     needs_times(trace, &recording)?;
     note_idle(&recording);
@@ -65,7 +68,8 @@ pub(crate) fn read(trace: &Path, rules: &Rules) -> Result<Recording> {
 pub(crate) fn read_any(trace: &Path, rules: &Rules) -> Result<Recording> {
     // Checked first: if the recorder finishes after this check, the trace read next is complete.
     let recording_now = live::is_held(trace);
-    let mut recording = Recording::load(trace, rules)?;
+    let mut recording =
+        waiting::reading(trace, |meter| Recording::load_metered(trace, rules, meter))?;
     recording.recording_now = recording_now;
     Ok(recording)
 }

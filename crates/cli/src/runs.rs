@@ -12,6 +12,7 @@ use proctrace_trace::MAGIC;
 
 use crate::args::RulesArgs;
 use crate::rules;
+use crate::waiting::during;
 
 /// Reads the metrics of a file of either kind.
 pub(crate) fn of_file(path: &Path, args: &RulesArgs) -> Result<Metrics> {
@@ -33,7 +34,7 @@ pub(crate) fn is_trace(path: &Path) -> bool {
 /// The metrics of a recording.
 pub(crate) fn of_trace(path: &Path, args: &RulesArgs) -> Result<Metrics> {
     let recording = rules::load_any(path, args)?;
-    Ok(Analysis::of(&recording).metrics()?)
+    Ok(during("analysing", || Analysis::of(&recording).metrics())?)
 }
 
 /// The metrics of each file, as one side of a comparison.

@@ -22,6 +22,12 @@ pub(crate) fn raw(text: &str) {
     eprint!("{}", printable(text));
 }
 
+/// Prints a line in place of the last such line, without a line feed; an empty one clears it. Only for terminals.
+pub(crate) fn over(line: &str) {
+    // ECMA-48: erase in line.
+    eprint!("\r\x1b[K{}", printable(line));
+}
+
 /// Whether the whole text can be printed unescaped.
 pub(crate) fn is_printable(text: &str) -> bool {
     printable(text) == text

@@ -11,6 +11,7 @@ use proctrace_wire::escape::to_text;
 use crate::args::SeriesArgs;
 use crate::exit_code::Misuse;
 use crate::report::{directory, event_pattern};
+use crate::waiting::during;
 use crate::{check, event_logs, print, rules, say};
 
 /// A recording as specified on the command line.
@@ -48,7 +49,8 @@ pub(crate) fn run(args: &SeriesArgs) -> Result<ExitCode> {
             None => Vec::new(),
         };
         let options = Options { pool: args.pool.clone(), event_logs: logs, ..Options::default() };
-        let mut found = SeriesRun::of(&recording, &options, &name_of(&run.path));
+        let mut found =
+            during("analysing", || SeriesRun::of(&recording, &options, &name_of(&run.path)));
         found.group.clone_from(&run.group);
         found.workers = run.workers.unwrap_or(found.workers);
         found.events = args.events.get(of_run(args.events.len())).copied().or(found.events);

@@ -11,12 +11,13 @@ use proctrace_report::{candidates_text, process_text, program_text};
 
 use crate::args::{DEFAULT_TRACE, InspectFormat, RulesArgs, ShowArgs, parse_duration};
 use crate::exit_code::{self, Misuse};
+use crate::waiting::during;
 use crate::{check, print, rules};
 
 pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode> {
     let (wanted, trace) = asked(args)?;
     let recording = load(&trace, &args.rules)?;
-    let shown = show(&recording, &trace, &wanted)?;
+    let shown = during("looking it up", || show(&recording, &trace, &wanted))?;
     let style = print::style((!args.all).then_some(args.top));
     let text = match &shown {
         Shown::Candidates(candidates) => {

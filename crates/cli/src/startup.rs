@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use proctrace_analysis::{Recording, Rules, StartRun, environments, health};
+use proctrace_analysis::{Rules, StartRun, environments, health};
 use proctrace_record::{Command, Identity, Options};
 use proctrace_trace::Outcome;
 use rustix::time::{ClockId, clock_getres};
@@ -16,7 +16,7 @@ use crate::args::StartupArgs;
 use crate::record::{self, Job};
 use crate::silence::{Instead, Silence};
 use crate::source::Backend;
-use crate::{invoker, print, say};
+use crate::{invoker, print, rules, say};
 
 type Environment = Vec<(OsString, OsString)>;
 
@@ -124,7 +124,7 @@ impl Bench<'_> {
 }
 
 fn read(trace: &Path) -> Result<StartRun> {
-    let recording = Recording::load(trace, &Rules::generic())?;
+    let recording = rules::read(trace, &Rules::generic())?;
     if !health(&recording).is_good() {
         bail!("a recording is incomplete or inconsistent; use `proctrace record` to see why");
     }

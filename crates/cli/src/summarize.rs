@@ -11,6 +11,7 @@ use proctrace_report::number::{bytes, counted};
 use crate::args::{AboutArgs, RecordSummaryArgs, SummarizeArgs};
 use crate::exit_code::Misuse;
 use crate::query::without_repetitions;
+use crate::waiting::during;
 use crate::{check, invoker, rules, say};
 
 pub(crate) fn run(args: &SummarizeArgs) -> Result<ExitCode> {
@@ -21,7 +22,8 @@ pub(crate) fn run(args: &SummarizeArgs) -> Result<ExitCode> {
     for trace in &traces {
         let recording = rules::load(trace, &args.rules)?;
         check::warn(trace, &recording);
-        for (_, size) in write(&recording, trace, &args.output, &about, &args.about)? {
+        let summary = || write(&recording, trace, &args.output, &about, &args.about);
+        for (_, size) in during("summarizing", summary)? {
             files += 1;
             written += size as u64;
         }
@@ -41,7 +43,7 @@ pub(crate) fn run(args: &SummarizeArgs) -> Result<ExitCode> {
 pub(crate) fn recorded(trace: &Path, args: &RecordSummaryArgs, quiet: bool) -> Result<()> {
     let Some(directory) = &args.summary else { return Ok(()) };
     let about = about(&args.about)?;
-    let recording = Recording::load(trace, &Rules::built_in())?;
+    let recording = rules::read(trace, &Rules::built_in())?;
     let files = write(&recording, trace, directory, &about, &args.about)
         .with_context(|| format!("cannot summarize {}", trace.display()))?;
     if args.discard_trace {

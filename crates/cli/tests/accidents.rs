@@ -92,26 +92,38 @@ fn recording_elsewhere() -> bool {
 
 #[test]
 fn a_full_disk_stops_the_recording_and_not_the_command() {
-    let directory = tempfile::tempdir().unwrap();
-    let (small, finished) = (directory.path().join("small"), directory.path().join("finished"));
-    fs::create_dir(&small).unwrap();
-    // A file system of 32 KiB, visible only to this shell and its children.
-    let script = format!(
-        "mount -t tmpfs -o size=32k tmpfs {small} && \
-         exec {proctrace} record --no-env -o {small}/full.ptrace -- \
-         sh -c '{misses} 3000000; echo yes > {finished}'",
-        small = small.display(),
-        finished = finished.display(),
-        proctrace = env!("CARGO_BIN_EXE_proctrace"),
-        misses = fixture("misses").display(),
-    );
-    let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(125), "{stderr}");
-    assert!(finished.exists(), "the command ran to its end");
-    assert!(stderr.contains("No space left on device"), "{stderr}");
-    assert!(stderr.contains("the command continued and exited with 0"), "{stderr}");
-    assert!(!stderr.contains("panicked"), "{stderr}");
+    let not_the_command = "the recording failed, not the command, which exited with 0";
+    let not_the_job = "the recording failed, not the job, which exited with 7";
+    let both = "both failed: the command, which exited with 7, and its recording";
+    for (option, code, status, says) in [
+        ("", 0, 125, not_the_command),
+        ("", 7, 125, both),
+        // As the wrappers of batch systems have it.
+        ("--job-first", 7, 7, not_the_job),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let (small, finished) = (directory.path().join("small"), directory.path().join("finished"));
+        fs::create_dir(&small).unwrap();
+        // A file system of 32 KiB, visible only to this shell and its children.
+        let script = format!(
+            "mount -t tmpfs -o size=32k tmpfs {small} && \
+             exec {proctrace} record {option} --no-env -o {small}/full.ptrace -- \
+             sh -c '{misses} 3000000; echo yes > {finished}; exit {code}'",
+            small = small.display(),
+            finished = finished.display(),
+            proctrace = env!("CARGO_BIN_EXE_proctrace"),
+            misses = fixture("misses").display(),
+        );
+        let shell = ["--mount", "sh", "-c", &script];
+        let output = Command::new("unshare").args(shell).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{stderr}");
+        assert!(finished.exists(), "the command ran to its end");
+        assert!(stderr.contains("No space left on device"), "{stderr}");
+        let continued = format!("the command continued and exited with {code}");
+        assert!(stderr.contains(&continued) && stderr.contains(says), "{stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+    }
 }
 
 #[test]

@@ -51,8 +51,24 @@ fn the_gain_is_compared_with_a_recording_of_the_changed_job() {
     let children = events.kind("exit").filter(|exit| exit["pid"] != *shell);
     let cpu_ns: u64 = children.map(|exit| u64_of(&exit["run_ns"])).sum();
     assert_eq!((number("cpu_before_ns"), number("cpu_after_ns")), (cpu_ns, 0));
-    assert!(run(&[]).contains("observed   not found any more"), "{}", run(&[]));
-    assert!(run(&[]).contains("processes  100 -> 0, with all"), "{}", run(&[]));
+    // And about what the shell itself uses for them, which is all that it uses less.
+    let all_ns = |trace: &std::path::Path| -> i64 {
+        Events::of(trace).kind("exit").map(|exit| u64_of(&exit["run_ns"]) as i64).sum()
+    };
+    let less_ns = all_ns(&before.trace()) - all_ns(&after.trace());
+    let verdict = &advice["verdict"];
+    assert_eq!(text(&verdict["taken"]), "yes");
+    assert_eq!(verdict["cpu"]["observed"].as_i64().unwrap(), less_ns);
+    let range = &advice["cpu_ns"];
+    let judged = match less_ns as u64 {
+        less_ns if less_ns < u64_of(&range["low"]) => "less",
+        less_ns if less_ns > u64_of(&range["high"]) => "more",
+        _ => "as-predicted",
+    };
+    assert_eq!(text(&verdict["cpu"]["judged"]), judged);
+    let says = run(&[]);
+    assert!(says.contains("   followed (100 -> 0 processes)\n   wall    predicted -"), "{says}");
+    assert_eq!(says.matches("           observed  -").count(), 2, "{says}");
 
     // What is left of it, and what is not about processes that go.
     let after = record("for i in {1..20}; do a=$(basename /x/$i); done");
@@ -62,6 +78,67 @@ fn the_gain_is_compared_with_a_recording_of_the_changed_job() {
     let advice = of_kind(&observed, "short-commands").unwrap();
     assert_eq!(u64_of(&advice["concerned"]["processes_after"]), 20);
     assert!(u64_of(&advice["left"]["cpu_ns"]["middle"]) > 0, "{advice}");
+    assert_eq!(text(&advice["verdict"]["because"]), "100 -> 20 processes");
+}
+
+/// What `advise --against` says of the advice of a kind.
+fn verdict(before: &Recorded, after: &Recorded, kind: &str) -> Value {
+    let mut command = proctrace();
+    command.args(["advise", "--json", "--against"]).arg(before.trace()).arg(after.trace());
+    let observed: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    of_kind(&observed, kind).unwrap_or_else(|| panic!("{kind}: {observed}"))["verdict"].clone()
+}
+
+#[test]
+fn advice_that_nobody_followed_is_told_from_advice_that_was() {
+    let before = record("for i in {1..100}; do a=$(basename /x/$i); done");
+    let verdict_of = |after: &Recorded| verdict(&before, after, "short-commands");
+    let same = verdict_of(&before);
+    assert_eq!((text(&same["taken"]), same["cpu"].is_null()), ("no", true), "{same}");
+    assert_eq!(text(&same["because"]), "100 -> 100 processes");
+    // Too few to be advised on again, but most of them.
+    let fewer = record("for i in {1..7}; do a=$(basename /x/$i); done");
+    assert_eq!(text(&verdict_of(&fewer)["because"]), "100 -> 7 processes");
+    let some = record("for i in {1..70}; do a=$(basename /x/$i); done");
+    assert_eq!(text(&verdict_of(&some)["taken"]), "in-part");
+}
+
+#[test]
+fn children_at_once_are_told_from_children_one_after_the_other() {
+    let serial = record("for i in 1 2 3 4 5; do timeout 0.2 tail -f /dev/null; done; true");
+    let at_once = record("for i in 1 2 3 4 5; do timeout 0.2 tail -f /dev/null & done; wait; true");
+    assert_eq!(text(&verdict(&serial, &serial, "serial-stretch")["taken"]), "no");
+    assert_eq!(text(&verdict(&serial, &at_once, "serial-stretch")["taken"]), "yes");
+}
+
+/// A configure whose answers come from a compiler, or from its cache.
+const CONFIGURE: &str = "#!/bin/bash
+[ \"$1\" = -C ] && [ -e config.cache ] && exit 0
+echo 'int main(void) { return 0; }' > conftest.c
+for i in {1..24}; do cc -c conftest.c -o conftest.o; done
+[ \"$1\" != -C ] || touch config.cache\n";
+
+#[test]
+fn the_run_that_fills_a_cache_is_not_taken_for_the_one_that_uses_it() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("configure"), CONFIGURE).unwrap();
+    let configure = |arguments: &str| {
+        let script = format!("cd {} && bash ./configure {arguments}", place.path().display());
+        record(&script)
+    };
+    let (before, filling, filled) = (configure(""), configure("-C"), configure("-C"));
+    let of = |after: &Recorded| verdict(&before, after, "known-cure");
+    assert_eq!(text(&of(&filling)["taken"]), "only-filled");
+    let verdict = of(&filled);
+    assert_eq!((text(&verdict["taken"]), text(&verdict["because"])), ("yes", "24 -> 0 processes"));
+    // With what cc starts, and what it costs the shell to start cc.
+    let cpu_ns = |recorded: &Recorded| -> i64 {
+        let events = Events::of(&recorded.trace());
+        events.kind("exit").map(|exit| u64_of(&exit["run_ns"]) as i64).sum()
+    };
+    let (less_ns, of_cc_ns) =
+        (cpu_ns(&before) - cpu_ns(&filled), verdict["cpu"]["observed"].as_i64().unwrap());
+    assert!((less_ns - of_cc_ns).abs() * 20 < less_ns, "{less_ns} {verdict}");
 }
 
 #[test]

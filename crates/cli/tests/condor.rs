@@ -88,7 +88,11 @@ fn a_job_runs_and_keeps_its_status_whatever_cannot_be_written() {
     let output = lake.run(|job| {
         job.env("PROCTRACE_LAKE", lake.path("file/lake"));
     });
-    assert!(said(&output).contains("this job is not recorded"), "{}", said(&output));
+    assert!(
+        said(&output).contains("the recording failed, not the job, which exited with 3"),
+        "{}",
+        said(&output)
+    );
 
     let scratch = Slot::new();
     let output = scratch.run(|job| {

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
+mod pty;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -504,4 +505,26 @@ fn counters_of_prmon_that_fall_are_lower_bounds_and_it_is_said() {
     assert_eq!(u64_of(&found["summary"]["cpu_ns"]), 350_000_000_000);
     assert_eq!(u64_of(&found["summary"]["read_bytes"]), 8192);
     assert_eq!(u64_of(&found["run"]["wall_ns"]), 180_000_000_000);
+}
+
+/// A log that comes slowly is waited for, and whoever waits sees that.
+#[test]
+fn on_a_terminal_who_waits_is_told_for_what() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    nix::unistd::mkfifo(&at("log"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_proctrace"));
+    command.args(["import", "strace", "-o"]).arg(at("out.ptrace")).arg(at("log"));
+    let terminal = pty::Terminal::run(&command, (80, 24));
+    // Opening it waits for the reader.
+    let mut log = std::fs::OpenOptions::new().write(true).open(at("log")).unwrap();
+    terminal.wait_for("proctrace: reading the log, 1 s");
+    let lines = "10 1000.000000 execve(\"/bin/true\", [\"true\"], 0x1 /* 3 vars */) = 0\n\
+                 10 1000.100000 exit_group(0) = ?\n10 1000.100001 +++ exited with 0 +++\n";
+    std::io::Write::write_all(&mut log, lines.as_bytes()).unwrap();
+    drop(log);
+    terminal.wait_for("status=0.");
+    let text = terminal.text();
+    assert!(!text.contains("reading the log"), "{text}");
+    assert!(text.contains("1 process"), "{text}");
 }

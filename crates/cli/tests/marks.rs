@@ -100,6 +100,68 @@ fn marks_have_the_times_that_the_payload_wrote_down() {
     assert_eq!(names(&trace), expected);
 }
 
+/// The pid that a script printed.
+fn printed_pid(recorded: &Recorded) -> u64 {
+    String::from_utf8(recorded.output.stdout.clone()).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn the_wait_for_what_is_left_behind_belongs_to_no_mark() {
+    // Both ways to set marks: the fork comes right before the third.
+    let ways = [
+        "$P mark one; $P mark two; sleep 0.7 > /dev/null & echo $!; $P mark three; /bin/true",
+        "for m in one two; do [ -e /proc/proctrace-mark/$m ]; done; sleep 0.7 > /dev/null & pid=$!
+         [ -e /proc/proctrace-mark/three ]; echo $pid; /bin/true",
+    ];
+    for script in ways {
+        let recorded = record(&["--grace", "10m"], script);
+        recorded.sound(0);
+        let (pid, trace) = (printed_pid(&recorded), recorded.trace());
+        let named = format!("until `sleep 0.7` (pid {pid}, started in phase `two`) ended");
+        let said = String::from_utf8_lossy(&recorded.output.stderr);
+        let line = said.lines().find(|line| line.starts_with("proctrace: then "));
+        assert!(line.is_some_and(|line| line.ends_with(&named)), "{said}");
+        let shown = printed(&["report"], &trace);
+        let head = shown.lines().nth(2).unwrap();
+        assert!(head.starts_with("then ") && head.ends_with(&named), "{shown}");
+        let findings = report(&trace);
+        let run = &findings["run"];
+        let after = &run["after"];
+        assert_eq!((text(&after["last"]["command"]), u64_of(&after["others"])), ("sleep 0.7", 0));
+        let phases = phases(&trace);
+        let names: Vec<_> = phases.iter().map(|phase| text(&phase["name"])).collect();
+        assert_eq!(names, [BEFORE, "one", "two", "three", "(after)"]);
+        assert_eq!(u64_of(&phases[3]["end_ns"]), u64_of(&run["wall_ns"]));
+        assert_eq!(u64_of(&phases[4]["end_ns"]), u64_of(&run["recorded_ns"]));
+        let wall_ns: u64 =
+            phases.iter().map(|it| u64_of(&it["end_ns"]) - u64_of(&it["begin_ns"])).sum();
+        assert_eq!(wall_ns, u64_of(&run["recorded_ns"]));
+        let alone = printed(&["report", "--phase", "(after)"], &trace);
+        assert!(alone.contains("(after)"), "{alone}");
+    }
+}
+
+#[test]
+fn what_runs_on_is_named_with_its_phase() {
+    let script = "sh -c 'sleep 600; :' > /dev/null 2>&1 & echo $!; $P mark later; /bin/true";
+    let recorded = record(&["--grace", "100ms"], script);
+    let pid = printed_pid(&recorded);
+    let said = String::from_utf8_lossy(&recorded.output.stderr);
+    let named = format!("`sh -c sleep 600; :` (pid {pid}, started before the first mark)");
+    let line = said.lines().find(|line| line.contains("still running at the end")).unwrap();
+    assert!(line.contains(&named) && line.contains("`sleep 600` (pid "), "{said}");
+    let after = &report(&recorded.trace())["run"]["after"];
+    assert_eq!(u64_of(&after["last"]["pid"]), pid);
+    assert!(after["last"]["life_ns"].is_null(), "{after}");
+    let shown = printed(&["report"], &recorded.trace());
+    assert!(shown.lines().nth(2).unwrap().ends_with(" still running"), "{shown}");
+    let sleep = line.split("`sleep 600` (pid ").nth(1).unwrap().split([',', ')']).next().unwrap();
+    for pid in [pid, sleep.parse().unwrap()] {
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    }
+}
+
 #[test]
 fn phases_add_up_to_the_whole() {
     let recorded = record(&["--memory=20ms"], ALL_WAYS);

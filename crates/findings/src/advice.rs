@@ -122,6 +122,8 @@ pub struct Observed {
     pub advice: Vec<ObservedAdvice>,
     /// See [`Advised::together`].
     pub together: Option<Together>,
+    /// Caches that the changed job seems to have filled, so that its next run gains more.
+    pub caches_filled: Vec<String>,
 }
 
 /// Advice, and whether the recording after the change still gives it.
@@ -134,6 +136,84 @@ pub struct ObservedAdvice {
     pub left: Option<Left>,
     /// The processes that it is about, where they are not started any more once it is taken.
     pub concerned: Option<Concerned>,
+    /// Whether it was followed, and what came of it.
+    pub verdict: Verdict,
+}
+
+/// Whether advice was followed, and what came of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Whether it was.
+    pub taken: Taken,
+    /// What shows that: "286 -> 34 processes".
+    pub because: String,
+    /// What became of the wall time; None if it was not followed, or cannot be told from other changes.
+    pub wall: Option<Outturn>,
+    /// And of the CPU time, with that of the spawners for the processes; None if it was not followed.
+    pub cpu: Option<Outturn>,
+    /// And of the peak of memory, where it is about memory.
+    pub memory: Option<Outturn>,
+}
+
+/// Whether advice was followed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Taken {
+    /// What it is about is as it was.
+    #[default]
+    No,
+    /// Less than half of it is gone.
+    InPart,
+    /// At least half of it is gone.
+    Yes,
+    /// It is a cache, and this run has only filled it.
+    OnlyFilled,
+}
+
+/// What was gained, beside the prediction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Outturn {
+    /// The reduction in nanoseconds or bytes; below 0 if it has become more.
+    pub observed: i64,
+    /// How that compares with the predicted range.
+    pub judged: Judged,
+}
+
+/// An observed gain, compared with the range that was predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judged {
+    /// Below the range.
+    Less,
+    /// Within it.
+    AsPredicted,
+    /// Above it.
+    More,
+}
+
+impl Outturn {
+    /// A reduction, compared with the predicted range.
+    pub fn of(observed: i64, predicted: Gain) -> Self {
+        let judged = match u64::try_from(observed).unwrap_or(0) {
+            gained if gained > predicted.high => Judged::More,
+            gained if gained < predicted.low || (observed < 0 && predicted.high > 0) => {
+                Judged::Less
+            }
+            _ => Judged::AsPredicted,
+        };
+        Self { observed, judged }
+    }
+}
+
+impl Judged {
+    /// In words.
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::Less => "less than predicted",
+            Self::AsPredicted => "as predicted",
+            Self::More => "more than predicted",
+        }
+    }
 }
 
 /// What advice would still gain.
@@ -162,4 +242,9 @@ pub struct Concerned {
     pub path_before_ns: Option<u64>,
     /// And after it.
     pub path_after_ns: Option<u64>,
+    /// What their spawners used less CPU time for them: to fork and to reap them, and to read what they print. Below 0 if
+    /// it became more.
+    pub spawners_cpu_ns: i64,
+    /// And how much less of their own time is on the critical path for that; None without waits.
+    pub spawners_path_ns: Option<i64>,
 }

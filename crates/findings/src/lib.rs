@@ -26,7 +26,10 @@ mod table;
 mod timeline;
 mod tree;
 
-pub use advice::{Advice, Advised, Concerned, Gain, Left, Observed, ObservedAdvice, Together};
+pub use advice::{
+    Advice, Advised, Concerned, Gain, Judged, Left, Observed, ObservedAdvice, Outturn, Taken,
+    Together, Verdict,
+};
 pub use chart::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,
     Lines, Point, Scatter, Step, Waterfall,
@@ -131,6 +134,20 @@ pub struct Run {
     /// From the start of the command to the last record: longer than `wall_ns` if descendants
     /// outlived the command. None if the recording has no times.
     pub recorded_ns: Option<u64>,
+    /// The wait for processes that outlived the command; None if it is not noticeable.
+    pub after: Option<After>,
+}
+
+/// The time between the command's own end and that of the recording.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct After {
+    /// How long it is.
+    pub wait_ns: u64,
+    /// The process for which the recording went on: of those that outlived their parent, the one that ended last, or was
+    /// still alive.
+    pub last: Option<Detached>,
+    /// How many others that outlived their parent were alive at the command's end.
+    pub others: u64,
 }
 
 /// Imported logs do not say on which machine they were made; a header has no other way to say that.
@@ -423,6 +440,10 @@ pub struct Detached {
     pub pid: i32,
     /// The last program it ran.
     pub program: String,
+    /// Its command line, or that of its forker if it executed nothing; None if it is not known.
+    pub command: Option<String>,
+    /// The phase in which it was born; None without marks.
+    pub phase: Option<String>,
     /// The last program its parent ran.
     pub parent: String,
     /// Its CPU time.

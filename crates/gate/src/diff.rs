@@ -1,13 +1,15 @@
 //! Comparison of two sides without a budget: the before/after table, and what vanished, appeared,
 //! grew and shrank.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use proctrace_findings::{MetricFamily, Worse};
+use proctrace_findings::{MetricFamily, Metrics, Worse};
 use proctrace_report::escape;
 use serde::Serialize;
 
 use crate::numbers::{Numbers, Sample};
+use crate::renames::{renamed, with_new_names};
 use crate::side::{Key, RunMetrics, Side, family_keys};
 
 /// The kind of change of a count.
@@ -33,6 +35,8 @@ pub struct Diff {
     pub after: Vec<String>,
     /// The table of totals: processes, threads, CPU time, memory.
     pub rows: Vec<Row>,
+    /// Programs that seem to have another name after, under which the other tables have them.
+    pub renames: Vec<Rename>,
     /// Commands whose count changed, the largest change first.
     pub commands: Vec<CommandChange>,
     /// Pairs of parent and child program whose count changed, the largest change first.
@@ -45,6 +49,19 @@ pub struct Diff {
     pub trusted: bool,
     /// Caveats: recordings that cannot be trusted, different machines.
     pub doubts: Vec<String>,
+}
+
+/// A program that seems to have been renamed: the same programs start it, and it starts mostly the same ones.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rename {
+    /// Its name before.
+    pub before: String,
+    /// Its name after.
+    pub after: String,
+    /// Number of its processes.
+    pub processes: Option<Numbers>,
+    /// Their CPU time, in seconds.
+    pub cpu_seconds: Option<Numbers>,
 }
 
 /// A row of the table of totals.
@@ -182,6 +199,18 @@ impl Diff {
             before: Side::of(before.iter().map(|run| &run.metrics)),
             after: Side::of(after.iter().map(|run| &run.metrics)),
         };
+        let renamed = renamed(&sides.counted(), &sides.pairs());
+        let of_before: Vec<Cow<'_, Metrics>> = before
+            .iter()
+            .map(|run| match renamed.is_empty() {
+                true => Cow::Borrowed(&run.metrics),
+                false => Cow::Owned(with_new_names(&run.metrics, &renamed)),
+            })
+            .collect();
+        let sides = Sides {
+            before: Side::of(of_before.iter().map(|metrics| &**metrics)),
+            after: Side::of(after.iter().map(|run| &run.metrics)),
+        };
         let name = |run: &RunMetrics| run.name.clone();
         Ok(Self {
             before: before.iter().map(name).collect(),
@@ -191,6 +220,7 @@ impl Diff {
                 .filter_map(|(label, metric)| sides.row(label, metric))
                 .filter(|row| !row.is_of_nothing())
                 .collect(),
+            renames: renamed.into_iter().map(|names| sides.rename(names)).collect(),
             commands: sides.commands(),
             spawns: sides.spawns(),
             directories: sides.directories(),
@@ -241,6 +271,39 @@ struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
+    /// Every program, with the numbers of its processes before and after.
+    fn counted(&self) -> Vec<(String, (f64, f64))> {
+        let keys = family_keys(&[&self.before, &self.after], "command_processes").into_iter();
+        keys.filter_map(|key| Some((key.label("command")?.to_owned(), self.counts(key)?))).collect()
+    }
+
+    /// Every pair of parent and child, with its numbers before and after.
+    fn pairs(&self) -> Vec<(String, String, (f64, f64))> {
+        let keys = family_keys(&[&self.before, &self.after], "spawns").into_iter();
+        keys.filter_map(|key| {
+            let (parent, child) = (key.label("parent")?, key.label("child")?);
+            Some((parent.to_owned(), child.to_owned(), self.counts(key)?))
+        })
+        .collect()
+    }
+
+    fn counts(&self, key: Key<'_>) -> Option<(f64, f64)> {
+        let numbers = self.numbers(key)?;
+        let before = numbers.before.map_or(0.0, |before| before.centre);
+        Some((before, numbers.after.centre))
+    }
+
+    fn rename(&self, (before, after): (String, String)) -> Rename {
+        let labels = [("command".to_owned(), after.clone())];
+        let of = |family: &str| {
+            let keys = family_keys(&[&self.before, &self.after], family).into_iter();
+            let mut same = keys.filter(|key| key.labels == labels);
+            self.numbers(same.next()?)
+        };
+        let (processes, cpu_seconds) = (of("command_processes"), of("command_cpu_seconds"));
+        Rename { before, after, processes, cpu_seconds }
+    }
+
     fn row(&self, label: &'static str, metric: &'static str) -> Option<Row> {
         let family = MetricFamily::named(metric)?;
         let key = Key::new(metric, &[])?;

@@ -4,7 +4,7 @@ use proctrace_findings::{
     Axis, Chart, ChartBody, Kind, Mark, MetricFamily, Step, Table, Unit, Waterfall,
 };
 
-use crate::diff::{Diff, Fate, PhaseChange, Row};
+use crate::diff::{Diff, Fate, PhaseChange, Rename, Row};
 use crate::numbers::{Numbers, Sample};
 use crate::stats::FEWEST_FOR_INTERVAL;
 use crate::words::{self, EXACT, SINGLE};
@@ -53,6 +53,9 @@ impl Diff {
         }];
         if !self.phases.is_empty() {
             tables.push(self.phase_table());
+        }
+        if !self.renames.is_empty() {
+            tables.push(self.rename_table());
         }
         if !self.commands.is_empty() {
             tables.push(self.command_table(whom));
@@ -148,6 +151,31 @@ impl Diff {
             Some((family, n)) => words::certainty(n, family.kind == Kind::Count),
             None => String::new(),
         }
+    }
+
+    fn rename_table(&self) -> Table {
+        let all = &self.renames;
+        let count = |of: fn(&Numbers) -> Option<f64>| {
+            let count = move |it: &Rename| Some(of(it.processes.as_ref()?)?.round() as u64);
+            all.iter().map(count)
+        };
+        let cpu = |of: fn(&Numbers) -> Option<f64>| {
+            let ns = move |it: &Rename| Some((of(it.cpu_seconds.as_ref()?)? * 1e9).round() as u64);
+            all.iter().map(ns)
+        };
+        let (before, after): (fn(&Numbers) -> Option<f64>, fn(&Numbers) -> Option<f64>) =
+            (|n| Some(n.before?.centre), |n| Some(n.after.centre));
+        Table::new("diff_renames", "Programs that seem to have another name")
+            .text("before", "before", all.iter().map(|it| it.before.clone()))
+            .text("after", "after", all.iter().map(|it| it.after.clone()))
+            .whole("processes_before", "proc. before", Unit::Count, count(before))
+            .whole("processes_after", "after", Unit::Count, count(after))
+            .whole("cpu_before_ns", "CPU before", Unit::Nanoseconds, cpu(before))
+            .whole("cpu_after_ns", "after", Unit::Nanoseconds, cpu(after))
+            .note(
+                "The same programs start it, and it starts mostly the same ones. Other tables have it \
+                 under its name after.",
+            )
     }
 
     fn command_table(&self, whom: For) -> Table {

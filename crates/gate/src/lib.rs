@@ -65,6 +65,7 @@ pub mod metrics_file;
 mod numbers;
 mod openmetrics;
 mod pattern;
+mod renames;
 pub mod render;
 mod selector;
 mod side;
@@ -79,7 +80,7 @@ pub use budget::{Budget, BudgetError, Defaults, Inconclusive, Origin, Rule, Seve
 pub use code::Code;
 pub use compare::{GateError, Options, gate};
 pub use diff::{
-    CommandChange, Diff, DiffError, DirectoryChange, Fate, PhaseChange, Row, SpawnChange,
+    CommandChange, Diff, DiffError, DirectoryChange, Fate, PhaseChange, Rename, Row, SpawnChange,
 };
 pub use explain::explain;
 pub use init::{Variation, init};

@@ -185,3 +185,53 @@ fn waterfall(diff: &Diff, most: usize) -> Waterfall {
         other => panic!("{other:?}"),
     }
 }
+
+/// A run of `script`, which starts sed and `helper`; that starts awk.
+fn scripted(script: &str, helper: &str, seds: f64) -> proctrace_gate::RunMetrics {
+    let programs = [(script, 1.0), (helper, 2.0), ("sed", seds), ("awk", 2.0)];
+    let count = programs.map(|(name, n)| metric("command_processes", &[("command", name)], n));
+    let pairs = [(script, "sed", seds), (script, helper, 2.0), (helper, "awk", 2.0)];
+    let spawns = pairs.map(|(by, it, n)| metric("spawns", &[("parent", by), ("child", it)], n));
+    run("side", count.into_iter().chain(spawns).collect())
+}
+
+#[test]
+fn a_renamed_script_has_not_vanished() {
+    let before = [scripted("job.sh", "make-table", 5.0)];
+    let diff = Diff::of(&before, &[scripted("calibrate.sh", "make-table-2", 5.0)]).unwrap();
+    let names: Vec<_> = diff.renames.iter().map(|it| (&*it.before, &*it.after)).collect();
+    assert_eq!(names, [("job.sh", "calibrate.sh"), ("make-table", "make-table-2")]);
+    let processes = diff.renames[1].processes.unwrap();
+    assert_eq!((processes.before.unwrap().centre, processes.after.centre), (2.0, 2.0));
+    assert!(diff.commands.is_empty() && diff.spawns.is_empty(), "{diff:?}");
+    let table = diff.tables().into_iter().find(|table| table.name == "diff_renames").unwrap();
+    assert_eq!(table.named("after").unwrap().values.get(0), Cell::Text("calibrate.sh"));
+    // What else changed is still seen, under the name after.
+    let diff = Diff::of(&before, &[scripted("calibrate.sh", "make-table", 9.0)]).unwrap();
+    assert_eq!(diff.commands.len(), 1);
+    let spawn = &diff.spawns[0];
+    assert_eq!((&*spawn.parent, &*spawn.child, spawn.fate), ("calibrate.sh", "sed", Fate::Grew));
+}
+
+#[test]
+fn another_program_is_no_renamed_one() {
+    let before = [scripted("job.sh", "make-table", 5.0)];
+    // Neither a similar name nor the same ending.
+    let diff = Diff::of(&before, &[scripted("job.sh", "genplot", 5.0)]).unwrap();
+    assert!(diff.renames.is_empty(), "{:?}", diff.renames);
+    assert_eq!(diff.commands.len(), 2);
+    // Started by another program.
+    let mut after = scripted("job.sh", "make-table-2", 5.0);
+    for metric in &mut after.metrics.metrics {
+        for (label, value) in &mut metric.labels {
+            if label == "parent" && value == "job.sh" {
+                "sed".clone_into(value);
+            }
+        }
+    }
+    let diff = Diff::of(&before, &[after]).unwrap();
+    assert!(diff.renames.is_empty(), "{:?}", diff.renames);
+    // Both are still there.
+    let both = Diff::of(&before, &before).unwrap();
+    assert!(both.renames.is_empty());
+}

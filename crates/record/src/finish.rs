@@ -14,6 +14,7 @@ use crate::clock::boot_ns;
 use crate::count::Counts;
 use crate::error::RecordError;
 use crate::intake::Intake;
+use crate::lives::{Origin, Straggler};
 use crate::session::Session;
 
 /// Maximum number of drains at the end: if there are always more records, they come from tasks that
@@ -38,6 +39,8 @@ pub struct Finished {
     pub losses: Vec<LossCount>,
     /// Processes that were still alive.
     pub alive: Vec<Alive>,
+    /// The process for which the recording went on last, where it did after the command had exited, and all ended.
+    pub straggler: Option<Straggler>,
     /// The source's programs in the kernel.
     pub programs: Vec<Program>,
     /// The kernel's accounting of the recording's own cgroup, if it had one.
@@ -53,12 +56,16 @@ pub struct Finished {
 }
 
 /// A process that was still alive when the recording ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alive {
     /// Its pid, in the initial pid namespace.
     pub pid: i32,
     /// Its state, as the letter in /proc/PID/stat.
     pub state: char,
+    /// Its serial in the recording.
+    pub serial: u32,
+    /// What it is.
+    pub origin: Origin,
 }
 
 impl Finished {
@@ -89,7 +96,7 @@ impl Session<'_> {
     pub(crate) fn finish(mut self, ended: Ended) -> Result<Finished, RecordError> {
         // Taken before detaching, which takes time that is not part of the recording.
         let ended_ns = boot_ns();
-        let alive = match ended {
+        let mut alive = match ended {
             Ended::TreeExited => Vec::new(),
             Ended::RootExited | Ended::Interrupted | Ended::TimeOver => self.last_samples()?,
         };
@@ -109,6 +116,15 @@ impl Session<'_> {
         self.intake.tell_changed_mounts();
         self.note_losses()?;
         self.intake.flush();
+        // Records that were made before may have come only now.
+        let lives = self.intake.lives.take().unwrap_or_default();
+        for alive in &mut alive {
+            alive.origin = lives.origin(alive.serial);
+        }
+        let exited_ns = self.payload.as_ref().map_or(u64::MAX, |payload| payload.exited_ns);
+        let straggler = lives.last().filter(|last| {
+            self.told_of_waiting && ended == Ended::TreeExited && last.ended_ns > exited_ns
+        });
         Ok(Finished {
             counts: self.intake.counts,
             ended,
@@ -116,6 +132,7 @@ impl Session<'_> {
             payload: self.payload,
             losses: self.losses,
             alive,
+            straggler,
             programs,
             cgroup,
             helper_cpu_ns,

@@ -6,6 +6,7 @@ use proctrace_wire::layout::{ATTACH_ROOT, Attach, PlaceFixed};
 use proctrace_wire::{Frame, Frames, Kind, Record, Stream};
 
 use crate::count::Counts;
+use crate::lives::Lives;
 use crate::mounts::{MountTables, place_before};
 use crate::options::{Options, Scope};
 use crate::sink::Sink;
@@ -21,6 +22,8 @@ pub struct Intake<'a> {
     places: Vec<(PlaceFixed, Vec<u8>)>,
     /// None if they are not recorded.
     mounts: Option<MountTables>,
+    /// None where nothing is said of single processes.
+    pub(crate) lives: Option<Lives>,
     pub(crate) error: Option<io::Error>,
 }
 
@@ -35,6 +38,10 @@ impl<'a> Intake<'a> {
                 Scope::Jobs(_) => MountTables::for_many_jobs(),
                 _ => MountTables::default(),
             }),
+            lives: match options.scope {
+                Scope::Jobs(_) => None,
+                _ => Some(Lives::default()),
+            },
             error: None,
         }
     }
@@ -46,6 +53,9 @@ impl<'a> Intake<'a> {
         self.counts.add(frame);
         if frame.head.kind == Kind::Attach as u16 || frame.head.kind == Kind::Place as u16 {
             self.remember(frame);
+        }
+        if let Some(lives) = &mut self.lives {
+            lives.see(frame);
         }
         if self.error.is_none() {
             self.error = self.sink.push(stream, frame.head.time_ns, frame.bytes).err();

@@ -5,6 +5,7 @@ use proctrace_wire::{Frames, Record, Stream};
 
 use crate::error::RecordError;
 use crate::finish::Alive;
+use crate::lives::Origin;
 use crate::memory;
 use crate::session::Session;
 use crate::source::Pass;
@@ -39,7 +40,12 @@ impl Session<'_> {
             .filter(|leader| leader.bits & SAMPLE_FINAL != 0)
             .map(|leader| {
                 let state = u8::try_from(leader.state).map_or('?', char::from);
-                Alive { pid: leader.tgid, state }
+                Alive {
+                    pid: leader.tgid,
+                    state,
+                    serial: leader.head.task,
+                    origin: Origin::default(),
+                }
             })
             .collect())
     }

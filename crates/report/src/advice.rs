@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use proctrace_findings::{Advice, Advised, Gain, Observed, ObservedAdvice, bytes};
+use proctrace_findings::{Advice, Advised, Gain, Observed, ObservedAdvice, Outturn, Taken, bytes};
 
-use crate::number::{count, time};
+use crate::number::time;
 use crate::style::Style;
 use crate::words::broken as wrapped;
 
@@ -156,43 +156,57 @@ pub fn observed_text(observed: &Observed, style: Style) -> String {
             let line = if at == 0 { style.bold(line) } else { format!("   {}", style.bold(line)) };
             let _ = writeln!(out, "{line}");
         }
-        let _ = writeln!(
-            out,
-            "   predicted  wall {}\n              CPU  {}",
-            less(advice.wall_ns, observed.wall_before_ns, time),
-            less(advice.cpu_ns, observed.cpu_before_ns, time)
-        );
-        if let (Some(memory), Some(peak)) = (advice.memory_bytes, observed.peak_before_bytes) {
-            let _ = writeln!(out, "              memory {}", less(memory, peak, bytes));
+        push_verdict(&mut out, one, observed, style);
+    }
+    for filled in &observed.caches_filled {
+        out.push('\n');
+        let text =
+            format!("This run seems to have filled a cache: {filled}. Record the next one, too.");
+        for line in wrapped(&text, style.width) {
+            let _ = writeln!(out, "{line}");
         }
-        push_observed(&mut out, one, observed);
     }
     out
 }
 
-fn push_observed(out: &mut String, one: &ObservedAdvice, observed: &Observed) {
-    match one.left {
-        None => out.push_str("   observed   not found any more\n"),
-        Some(left) => {
-            let gain = |of: Gain, whole: u64| less(of, whole, time);
+/// Whether it was followed, and what came of that.
+fn push_verdict(out: &mut String, one: &ObservedAdvice, observed: &Observed, style: Style) {
+    let ObservedAdvice { advice, verdict, .. } = one;
+    let taken = match verdict.taken {
+        Taken::Yes => "followed",
+        Taken::InPart => "followed in part",
+        Taken::No => "not followed",
+        Taken::OnlyFilled => "followed, but this run only fills the cache: record the next one",
+    };
+    let said = format!("{taken} ({})", verdict.because);
+    for line in wrapped(&said, style.width.saturating_sub(3)) {
+        let _ = writeln!(out, "   {line}");
+    }
+    let is_followed = matches!(verdict.taken, Taken::Yes | Taken::InPart);
+    let mut row =
+        |label: &str, predicted: Gain, outturn: Option<Outturn>, unit: fn(u64) -> String| {
+            if predicted.high == 0 {
+                return;
+            }
             let _ = writeln!(
                 out,
-                "   observed   left: wall {}\n                    CPU  {}",
-                gain(left.wall_ns, observed.wall_after_ns),
-                gain(left.cpu_ns, observed.cpu_after_ns)
+                "   {label:<8}predicted -{} ({} to {})",
+                unit(predicted.middle),
+                unit(predicted.low),
+                unit(predicted.high)
             );
-            if let (Some(memory), Some(peak)) = (left.memory_bytes, observed.peak_after_bytes) {
-                let _ = writeln!(out, "                    memory {}", less(memory, peak, bytes));
+            if let Some(Outturn { observed, judged }) = outturn {
+                let sign = if observed < 0 { '+' } else { '-' };
+                let by = unit(observed.unsigned_abs());
+                let _ = writeln!(out, "           observed  {sign}{by}: {}", judged.says());
+            } else if is_followed {
+                let _ = writeln!(out, "           observed  not to be told from the other changes");
             }
-        }
-    }
-    let Some(of) = one.concerned else { return };
-    let (before, after) = (count(of.processes_before), count(of.processes_after));
-    let _ = writeln!(out, "              processes  {before} -> {after}, with all that they start");
-    let cpu = change(of.cpu_before_ns, of.cpu_after_ns, time);
-    let _ = writeln!(out, "              their CPU  {cpu}");
-    if let (Some(before), Some(after)) = (of.path_before_ns, of.path_after_ns) {
-        let _ = writeln!(out, "              their path {}", change(before, after, time));
+        };
+    row("wall", advice.wall_ns, verdict.wall, time);
+    row("CPU", advice.cpu_ns, verdict.cpu, time);
+    if let (Some(memory), Some(_)) = (advice.memory_bytes, observed.peak_before_bytes) {
+        row("memory", memory, verdict.memory, bytes);
     }
 }
 

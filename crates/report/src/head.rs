@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-use proctrace_findings::{Findings, Health, Outcome, Run, signal_name};
+use proctrace_findings::{After, Findings, Health, Outcome, Run, signal_name};
 
 use crate::data::wrap;
 use crate::escape::terminal;
 use crate::number::{counted, time};
 use crate::style::Style;
 use crate::table::shorten;
+use crate::words::begins;
 
 /// The lines of the head: how it ended comes first, since who has a job that failed asks nothing else.
 pub(crate) fn head(findings: &Findings, style: Style) -> Vec<String> {
@@ -25,6 +26,7 @@ pub(crate) fn head(findings: &Findings, style: Style) -> Vec<String> {
     }
     let mut lines = vec![style.bold(&shorten(&subject(run), style.width))];
     lines.extend(parts_in_lines(&parts.join(" · "), style.width));
+    lines.extend(run.after.as_ref().map(|after| shorten(&waited(after), style.width)));
     lines.push(shorten(&when_and_where(run), style.width));
     lines.extend(faults(&findings.health, style));
     for spot in &findings.blind_spots {
@@ -98,17 +100,32 @@ fn subject(run: &Run) -> String {
     subject
 }
 
-/// How long the command ran, and its descendants if they ran noticeably longer.
+/// How long the command ran itself.
 fn duration(run: &Run) -> String {
-    let Some((wall_ns, recorded_ns)) = run.wall_ns.zip(run.recorded_ns) else {
-        return "no times".to_owned();
+    run.wall_ns.map_or_else(|| "no times".to_owned(), |wall_ns| format!("{} wall", time(wall_ns)))
+}
+
+/// How long the recording went on after that, and for whom: "then 12.0 s until `sleep 600` (pid 4711) ended".
+fn waited(after: &After) -> String {
+    let wait = time(after.wait_ns);
+    let Some(last) = &after.last else {
+        return format!("then {wait} until the last descendant ended");
     };
-    let noticeable_ns = wall_ns.saturating_add(wall_ns / 50).saturating_add(20_000_000);
-    if recorded_ns > noticeable_ns {
-        format!("{} wall ({} with descendants)", time(wall_ns), time(recorded_ns))
-    } else {
-        format!("{} wall", time(wall_ns))
-    }
+    let name = terminal(last.command.as_deref().unwrap_or(&last.program));
+    let phase = match last.phase.as_deref() {
+        Some("(before)") => ", started before the first mark".to_owned(),
+        Some(phase) => format!(", started in phase `{}`", terminal(phase)),
+        None => String::new(),
+    };
+    let others = match after.others {
+        0 => String::new(),
+        others => format!(" and {}", counted(others, "other", "others")),
+    };
+    let (until, ended) = match last.life_ns {
+        Some(_) => ("until", " ended"),
+        None => ("with", " still running"),
+    };
+    format!("then {wait} {until} `{}` (pid {}{phase}){others}{ended}", begins(&name, 40), last.pid)
 }
 
 /// What makes the recording doubtful.

@@ -26,6 +26,7 @@ mod follow;
 mod gather;
 mod header;
 mod knowledge;
+mod meter;
 mod parallel;
 mod reader;
 mod scatter;
@@ -41,6 +42,7 @@ pub use header::{
     Processor, Program, RecorderUsage, SCOPE_TREE, Trailer,
 };
 pub use knowledge::{Knowledge, Quantity};
+pub use meter::Meter;
 pub use proctrace_wire::Outcome;
 pub use reader::Reader;
 pub use spool::Spool;

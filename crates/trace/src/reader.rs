@@ -11,6 +11,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::block::{Block, BlockInfo, RAW_HEADER_BYTES, RawHeader, TRAILER};
 use crate::error::{Damage, DamageKind, ReadError};
 use crate::header::{HEADER_BYTES_MAX, Header, Trailer};
+use crate::meter::Meter;
 use crate::unpack::Unpacker;
 use crate::writer::BYTE_ORDER;
 use crate::{FORMAT_VERSION, MAGIC};
@@ -40,6 +41,8 @@ pub struct Reader<R> {
     /// Reused for the next block.
     stored: Vec<u8>,
     unpacker: Option<Unpacker>,
+    /// Who waits for it.
+    meter: Option<Meter>,
 }
 
 /// A block that was found, with its bytes read but not unpacked.
@@ -95,6 +98,7 @@ impl Reader<BufReader<File>> {
             unsound: 0,
             stored: Vec::new(),
             unpacker: None,
+            meter: self.meter.clone(),
         })
     }
 }
@@ -123,7 +127,15 @@ impl<R: Read + Seek> Reader<R> {
             unsound: 0,
             stored: Vec::new(),
             unpacker: None,
+            meter: None,
         })
+    }
+
+    /// Counts what is read from now on, also by other readers that are made of this one.
+    #[must_use]
+    pub fn metered(mut self, meter: &Meter) -> Self {
+        self.meter = Some(meter.clone());
+        self
     }
 
     /// The path of the trace.
@@ -214,6 +226,9 @@ impl<R: Read + Seek> Reader<R> {
                 return None;
             }
             self.at += stored.len() as u64;
+            if let Some(meter) = &self.meter {
+                meter.add(stored.len() as u64);
+            }
             let damage_before = self.damage.len() - self.unsound;
             return Some(Stored { header, info, offset, damage_before });
         }

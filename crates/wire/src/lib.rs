@@ -25,6 +25,7 @@ mod decode;
 pub mod escape;
 mod kind;
 pub mod layout;
+mod line;
 mod mark;
 mod outcome;
 mod stream;

@@ -12,6 +12,7 @@ use proctrace_report::{prmon_json, prmon_text};
 use crate::args::RulesArgs;
 use crate::exit_code::Misuse;
 use crate::query::refuse_traces;
+use crate::waiting::during;
 use crate::{check, invoker, rules, say, whole};
 
 pub(super) fn write(to: &Path, traces: &[PathBuf], with: &RulesArgs) -> Result<ExitCode> {
@@ -20,7 +21,7 @@ pub(super) fn write(to: &Path, traces: &[PathBuf], with: &RulesArgs) -> Result<E
     };
     let recording = rules::load(trace, with)?;
     check::warn(trace, &recording);
-    let prmon = proctrace_analysis::prmon(&recording);
+    let prmon = during("analysing", || proctrace_analysis::prmon(&recording));
     let (text, json) = paths(to)?;
     refuse_traces(&text)?;
     let context = || format!("cannot write {}", text.display());

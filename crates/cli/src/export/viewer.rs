@@ -14,6 +14,7 @@ use proctrace_viewers::{Format, Weight, Written};
 use crate::args::{ExportArgs, StackValue, TablesFormat};
 use crate::exit_code::Misuse;
 use crate::query::{names, refuse_traces, without_repetitions};
+use crate::waiting::during;
 use crate::{check, rules, say, whole};
 
 /// The format; `None` for those of tables.
@@ -59,7 +60,8 @@ pub(super) fn run(args: &ExportArgs, format: Format) -> Result<ExitCode> {
     let written = if to_stdout {
         write(&recording, trace, (format, parts), BufWriter::new(stdout().lock()))?
     } else {
-        write_file(&recording, trace, (format, parts), &path)?
+        let write = || write_file(&recording, trace, (format, parts), &path);
+        during("writing the timeline", write)?
     };
     let (one, several) = written.names;
     let what = if written.items == 1 { one } else { several };

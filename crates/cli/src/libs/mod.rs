@@ -18,6 +18,7 @@ use proctrace_replay::MountTable;
 use proctrace_wire::Family;
 
 use crate::args::{LibsAction, LibsArgs};
+use crate::waiting::during;
 use crate::{check, exit_code, print, rules};
 
 pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &LibsArgs) -> Result<ExitCode> {
             family.name()
         );
     }
-    let (mut found, fixes) = read(&args.trace)?;
+    let (mut found, fixes) = during("modelling searches", || read(&args.trace))?;
     if args.env {
         return raw(&shell::environment(&found, &fixes));
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proctrace_record::Finished;
+use proctrace_record::{Finished, Origin, Phase};
 use proctrace_report::number::{bytes, count, counted, time};
 use proctrace_trace::{self as trace, LossCount};
 use proctrace_wire::escape::to_text;
@@ -34,6 +34,9 @@ pub(super) fn tell(
             bytes(written.bytes),
         ));
         tell_kept(written);
+        if let Some(waited) = waited(finished, ended_ns) {
+            say::note(&waited);
+        }
     }
     if let Some(held_up) = finished.held_up.filter(|_| !args.quiet) {
         say::note(&format!(
@@ -102,18 +105,39 @@ pub(crate) fn totals(losses: &[LossCount]) -> Vec<String> {
 
 fn alive(finished: &Finished) -> String {
     const SHOWN: usize = 5;
-    let mut names: Vec<String> = finished
-        .alive
-        .iter()
-        .take(SHOWN)
-        .map(|alive| {
-            let comm = std::fs::read(format!("/proc/{}/comm", alive.pid)).unwrap_or_default();
-            format!("{} (pid {})", to_text(comm.trim_ascii_end()), alive.pid)
-        })
-        .collect();
+    let mut names: Vec<String> =
+        finished.alive.iter().take(SHOWN).map(|alive| named(alive.pid, &alive.origin)).collect();
     if finished.alive.len() > SHOWN {
         names.push(format!("{} more", finished.alive.len() - SHOWN));
     }
     let names = names.join(", ");
     format!("still running at the end of the recording: {names}; use --grace to wait longer")
+}
+
+/// For whom the recording went on after the command's end, at `exited_ns`.
+fn waited(finished: &Finished, exited_ns: u64) -> Option<String> {
+    let last = finished.straggler.as_ref()?;
+    let wait = time(last.ended_ns.saturating_sub(exited_ns));
+    Some(format!("then {wait} until {} ended", named(last.pid, &last.origin)))
+}
+
+/// A process by its command line, its pid and the phase in which it was born.
+fn named(pid: i32, origin: &Origin) -> String {
+    const SHOWN_CHARS: usize = 60;
+    let name = match &origin.command {
+        Some(command) if command.chars().count() > SHOWN_CHARS => {
+            format!("`{}…`", command.chars().take(SHOWN_CHARS - 1).collect::<String>())
+        }
+        Some(command) => format!("`{command}`"),
+        None => {
+            let comm = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+            to_text(comm.trim_ascii_end()).into_owned()
+        }
+    };
+    let phase = match &origin.phase {
+        Phase::Unknown => String::new(),
+        Phase::BeforeMarks => ", started before the first mark".to_owned(),
+        Phase::Of(text) => format!(", started in phase `{text}`"),
+    };
+    format!("{name} (pid {pid}{phase})")
 }

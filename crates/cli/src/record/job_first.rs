@@ -68,12 +68,27 @@ pub(super) fn outlive_file_limit() {
 }
 
 /// Says on stderr and in the node's log that a recording is lost.
-pub(super) fn lost(error: &Error) {
-    let error = error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ");
-    let text = format!("this job is not recorded, and runs all the same: {error}");
-    say::note(&text);
+fn lost(error: &Error) {
+    tell(&format!("this job is not recorded, and runs all the same: {}", causes(error)));
+}
+
+/// Says there that a recording failed before its end, and that the job did as it did.
+pub(super) fn incomplete(error: &Error, outcome: Outcome) {
+    tell(&format!(
+        "the recording failed, not the job, which {}; that is passed on: {}",
+        super::ended(outcome),
+        causes(error)
+    ));
+}
+
+fn causes(error: &Error) -> String {
+    error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+fn tell(text: &str) {
+    say::note(text);
     // There may be no log, and it may be full: the job comes first.
-    let _ = log(&text);
+    let _ = log(text);
 }
 
 fn log(text: &str) -> std::io::Result<()> {

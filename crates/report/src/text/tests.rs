@@ -56,6 +56,7 @@ fn findings(n: u64) -> Findings {
             cores: u32::MAX,
             wall_ns: Some(n / 2),
             recorded_ns: Some(n),
+            after: None,
         },
         health: Health {
             complete: true,
