@@ -7,7 +7,8 @@ use serde::Serialize;
 pub struct Advised {
     /// Wall time of the recorded command.
     pub wall_ns: u64,
-    /// CPU time of all processes.
+    /// CPU time of all processes; 0 if it is not known (null in JSON).
+    #[serde(serialize_with = "crate::null_if_not_known")]
     pub cpu_ns: u64,
     /// The most memory (PSS) of all processes in one reading; None without readings of memory.
     pub peak_bytes: Option<u64>,

@@ -11,6 +11,9 @@ use crate::words::broken as wrapped;
 /// Column at which the words begin.
 const INDENT: usize = 11;
 
+/// Of a log without CPU time, for example.
+const NOT_KNOWN: &str = "not known";
+
 /// Of other advice about the same processes, at most this many are named.
 const PARTS_MAX: usize = 3;
 
@@ -33,7 +36,7 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
         out,
         "Wall time {}, CPU time {}{}Predicted gains, with their range:",
         time(advised.wall_ns),
-        time(advised.cpu_ns),
+        if advised.cpu_ns > 0 { time(advised.cpu_ns) } else { NOT_KNOWN.to_owned() },
         peak.as_deref().unwrap_or(". ")
     );
     let placed = advised.advice.iter().zip(1..);
@@ -74,7 +77,10 @@ fn push(
         }
     };
     row("wall", &advice_gain(advice.wall_ns, advised.wall_ns, time));
-    row("CPU", &advice_gain(advice.cpu_ns, advised.cpu_ns, time));
+    match advised.cpu_ns {
+        0 => row("CPU", NOT_KNOWN),
+        all_ns => row("CPU", &advice_gain(advice.cpu_ns, all_ns, time)),
+    }
     if let (Some(memory), Some(peak)) = (advice.memory_bytes, advised.peak_bytes) {
         row("memory", &advice_gain(memory, peak, bytes));
     }
@@ -273,6 +279,13 @@ mod tests {
         assert!(text.contains("wall    200 ms (0 s to 400 ms), 10.0 %"), "{text}");
         assert!(text.contains("memory  100 MB (0 B to 200 MB), 10.0 %"), "{text}");
         assert!(text.contains("CPU     nothing"), "{text}");
+    }
+
+    #[test]
+    fn cpu_time_that_is_not_known_is_not_nothing() {
+        let text = advice_text(&Advised { cpu_ns: 0, ..advised(vec![some()]) }, plain(80));
+        assert!(text.contains("CPU time not known"), "{text}");
+        assert!(text.contains("CPU     not known\n"), "{text}");
     }
 
     #[test]
