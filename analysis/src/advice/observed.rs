@@ -161,7 +161,7 @@ impl Seen {
         let taken = match u128::from(is) * 100 / u128::from(was.max(1)) {
             ..=50 => Taken::Yes,
             _ if self.fills => Taken::OnlyFilled,
-            ..90 => Taken::InPart,
+            51..90 => Taken::InPart,
             _ => Taken::No,
         };
         (taken, because)

@@ -76,7 +76,7 @@ fn what_is_longer_than_a_screen_goes_through_a_pager() {
     assert!(lines() > 10);
     // None for one screen, for JSON, or if the user wants none.
     for (options, pager) in
-        [(&[][..], &*preferred[0].1), (&["--json"], preferred[0].1), (&["--top", "3"], "cat")]
+        [(&[][..], preferred[0].1), (&["--json"], preferred[0].1), (&["--top", "3"], "cat")]
     {
         let command = report(options, &[("PAGER", pager)]);
         let screen = Terminal::run(&command, (100, 30)).wait_for("status=0.");

@@ -163,8 +163,8 @@ impl Diff {
             let ns = move |it: &Rename| Some((of(it.cpu_seconds.as_ref()?)? * 1e9).round() as u64);
             all.iter().map(ns)
         };
-        let (before, after): (fn(&Numbers) -> Option<f64>, fn(&Numbers) -> Option<f64>) =
-            (|n| Some(n.before?.centre), |n| Some(n.after.centre));
+        let before: fn(&Numbers) -> Option<f64> = |n| Some(n.before?.centre);
+        let after: fn(&Numbers) -> Option<f64> = |n| Some(n.after.centre);
         Table::new("diff_renames", "Programs that seem to have another name")
             .text("before", "before", all.iter().map(|it| it.before.clone()))
             .text("after", "after", all.iter().map(|it| it.after.clone()))
