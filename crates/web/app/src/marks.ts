@@ -41,7 +41,15 @@ export class Marks {
       if (last && last.x - x < 1) continue;
       let text = this.names[at];
       let width = context.measureText(text).width;
-      // At the right edge, the name is on the other side of its line.
+      const shorten = (room: number) => {
+        const letters = Math.floor((text.length * room) / width) - 1;
+        if (letters < LETTERS_MIN) return false;
+        text = `${text.slice(0, letters)}…`;
+        width = context.measureText(text).width;
+        return true;
+      };
+      // At the right edge, it is cut, or on the other side of its line.
+      if (x + 4 + width > frame.width) shorten(frame.width - x - 6);
       const left = x + 4 + width > frame.width ? Math.max(frame.gutter + 2, x - 4 - width) : x + 4;
       let level = 0;
       for (const other of placed) {
@@ -49,13 +57,7 @@ export class Marks {
       }
       if (level >= LEVELS_MAX && last) {
         // As much of it as there is room for before the next line.
-        const room = Math.min(last.x, last.left) - x - 8;
-        const letters = Math.floor((text.length * room) / width) - 1;
-        if (letters >= LETTERS_MIN) {
-          text = `${text.slice(0, letters)}…`;
-          width = room;
-          level = 0;
-        }
+        if (shorten(Math.min(last.x, last.left) - x - 8)) level = 0;
       }
       placed.push({ x, text, level: level < LEVELS_MAX ? level : -1, left });
     }
