@@ -42,11 +42,14 @@ export class Marks {
       let text = this.names[at];
       let width = context.measureText(text).width;
       const shorten = (room: number) => {
-        const letters = Math.floor((text.length * room) / width) - 1;
-        if (letters < LETTERS_MIN) return false;
-        text = `${text.slice(0, letters)}…`;
-        width = context.measureText(text).width;
-        return true;
+        for (let letters = text.length - 1; letters >= LETTERS_MIN; letters--) {
+          const cut = `${text.slice(0, letters)}…`;
+          const wide = context.measureText(cut).width;
+          if (wide > room) continue;
+          [text, width] = [cut, wide];
+          return true;
+        }
+        return false;
       };
       // At the right edge, it is cut, or on the other side of its line.
       if (x + 4 + width > frame.width) shorten(frame.width - x - 6);
