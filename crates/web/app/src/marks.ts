@@ -7,7 +7,7 @@ import type { View } from "./view";
 /** Most lines of names, and letters of a name. */
 const LEVELS_MAX = 4;
 const LETTERS_MAX = 40;
-const LETTERS_MIN = 8;
+const LETTERS_MIN = 6;
 
 interface Placed { x: number; text: string; /** -1 for none. */ level: number; left: number }
 
