@@ -154,6 +154,11 @@ fn the_timeline_is_visible_without_scrolling() {
                 return r.top + Math.min(r.height, 110) <= innerHeight && scrollY === 0";
             browser.wait(&format!("return innerWidth === {width} && innerHeight === {height}"));
             assert_eq!(browser.js(place), true, "{width}x{height}: {}", page.display());
+            // Pixel by pixel: a picture that is scaled is blurred.
+            browser.wait(
+                "const c = document.querySelector('.chart canvas');
+                return c.width === c.clientWidth && c.height === c.clientHeight",
+            );
             let wide = "return document.documentElement.scrollWidth <= innerWidth";
             assert_eq!(browser.js(wide), true, "{width}x{height}: {}", page.display());
         }

@@ -2,7 +2,7 @@
 
 use proctrace_replay::CpuTime;
 use proctrace_report::number::{bytes, count, or_dash, percent, time};
-use proctrace_wire::Kind;
+use proctrace_wire::{Kind, Outcome};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -331,9 +331,12 @@ fn process_row(view: &View, row: &Row, is_over: bool, line: &mut Line<'_>, theme
         line.text(&format!("[+{}] ", row.folded), theme.label);
     }
     if let Some(ended) = row.ended {
-        let failed = match ended.failed {
-            0 => String::new(),
-            failed => format!(", {} failed", count(failed)),
+        let failed = match (ended.failed, process.end) {
+            (0, _) => String::new(),
+            (_, Some((_, status))) if ended.processes == 1 => {
+                format!(", {}", Outcome::of_status(status).name())
+            }
+            (failed, _) => format!(", {} failed", count(failed)),
         };
         let ended = match ended.processes {
             1 => "ended".to_owned(),

@@ -138,6 +138,8 @@ fn what_ended_lately_is_a_row_for_each_program() {
         view.exits(child, 3 * SECOND + 1, 1_000_000);
     }
     view.exits(10, 3 * SECOND + 1, 500_000_000);
+    view.exits_with(13, 3 * SECOND + 1, 0, 2 << 8);
+    view.exits_with(12, 3 * SECOND + 1, 0, 9);
     let mut screen = Screen::new(false);
     let all = text(&mut screen, &view);
     let row = |all: &str, name: &str| {
@@ -150,6 +152,8 @@ fn what_ended_lately_is_a_row_for_each_program() {
     assert_eq!(fields[..6], ["-", "2", "40.0", "ms", "410", "kB"], "{short}");
     assert_eq!(fields[6..], ["40", "40", "ended", "/bin/short", "59"], "{short}");
     assert!(row(&all, "/bin/alpha").contains("ended  /bin/alpha"), "{all}");
+    assert!(row(&all, "/bin/delta").contains("ended, exit 2  /bin/delta"), "{all}");
+    assert!(row(&all, "/bin/gamma").contains("ended, SIGKILL  /bin/gamma"), "{all}");
     press(&mut screen, &view, "/short\n");
     assert!(text(&mut screen, &view).contains("/bin/beta"), "its ancestors stay");
     // The last of them can be opened.

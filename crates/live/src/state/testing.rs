@@ -121,8 +121,14 @@ impl View {
     }
 
     pub(crate) fn exits(&mut self, task: u32, time_ns: u64, run_ns: u64) {
+        self.exits_with(task, time_ns, run_ns, 0);
+    }
+
+    /// Ends with a status as wait(2) has it.
+    pub(crate) fn exits_with(&mut self, task: u32, time_ns: u64, run_ns: u64, status: u32) {
         let mut exit: Exit = new(Kind::Exit, task, time_ns);
         (exit.process, exit.run_ns, exit.maxrss_pages) = (task, run_ns, 100);
+        exit.status = status;
         self.lifecycle(time_ns, &record(&exit, b""));
     }
 

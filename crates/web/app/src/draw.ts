@@ -2,7 +2,7 @@
 // rows outside the visible time are skipped, many bars within few pixels are drawn as a density, and where a whole
 // recording is narrower than its processes, it is drawn from an overview that is made once.
 
-import { Cells, css } from "./density";
+import { Cells } from "./density";
 import { moment, niceStep, time } from "./format";
 import { AXIS, FONT, type Frame, visibleRows } from "./frame";
 import { paintGutter } from "./gutter";
@@ -32,6 +32,7 @@ export class Painter {
   private blocks: { from: Float64Array; to: Float64Array } | null = null;
   private overview: { perRow: number; cells: Cells } | null = null;
   private image: ImageData | null = null;
+  private crowd: ImageData | null = null;
   private pixels = new Uint32Array(0);
   /** Colour number of each bar. */
   private codes = new Uint8Array(0);
@@ -306,27 +307,26 @@ export class Painter {
     for (const [bar, left, right] of named) this.label(context, bar, left, right, top + height / 2, frame);
   }
 
-  /** A row of more bars than can be told apart. */
+  /** A row of more bars than can be told apart: as pixels, since so many rectangles would take longer than all else. */
   private paintCrowd(
     context: CanvasRenderingContext2D, frame: Frame, row: number, top: number, height: number, columns: number,
   ): void {
     const cells = new Cells(1, columns);
     const before = this.drawn;
     this.addRow(cells, 0, row, columns / this.view.span);
-    this.drawn = before;
+    this.drawn = before + 1;
+    const width = Math.max(1, Math.round((frame.width - frame.gutter) * frame.ratio));
+    const lines = Math.max(1, Math.round(height * frame.ratio));
+    if (!this.crowd || this.crowd.width !== width || this.crowd.height !== lines) this.crowd = new ImageData(width, lines);
+    const out = new Uint32Array(this.crowd.data.buffer);
     const paper = pixel(this.colours.paper);
-    const wide = (frame.width - frame.gutter) / columns;
-    let [from, last] = [0, 0];
-    for (let column = 0; column <= columns; column++) {
-      const colour = column < columns ? cells.colour(0, column, 1, paper) : 0;
-      if (colour === last && column < columns) continue;
-      if (last !== 0) {
-        context.fillStyle = css(last);
-        context.fillRect(frame.gutter + from * wide, top, (column - from) * wide, height);
-        this.drawn++;
-      }
-      [from, last] = [column, colour];
+    for (let column = 0; column < columns; column++) {
+      const colour = cells.colour(0, column, 1, paper) || paper;
+      out.fill(colour, Math.round((column * width) / columns), Math.round(((column + 1) * width) / columns));
     }
+    for (let line = 1; line < lines; line++) out.copyWithin(line * width, 0, width);
+    // What reaches over the axis is painted over.
+    context.putImageData(this.crowd, Math.round(frame.gutter * frame.ratio), Math.round(top * frame.ratio));
   }
 
   /** At most so many bars of a row are visible: they are in order of their start. */

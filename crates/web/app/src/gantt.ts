@@ -40,11 +40,11 @@ export class Gantt {
 
   /** Sets the size, and shows all rows if they were all shown before. */
   resize(): void {
-    const box = this.element.getBoundingClientRect();
     const { frame } = this;
     const all = frame.width === 0 || frame.rowHeight <= this.fitting() * 1.001;
-    frame.width = Math.max(200, Math.floor(box.width));
-    frame.height = Math.max(120, Math.floor(box.height));
+    // Within the border: a picture that is scaled by two pixels is blurred.
+    frame.width = Math.max(200, this.element.clientWidth);
+    frame.height = Math.max(60, this.element.clientHeight);
     frame.gutter = gutterFor(frame.width);
     frame.ratio = Math.min(3, window.devicePixelRatio || 1);
     this.canvas.width = Math.round(frame.width * frame.ratio);

@@ -7,7 +7,7 @@ import type { View } from "./view";
 /** Most lines of names, and letters of a name. */
 const LEVELS_MAX = 4;
 const LETTERS_MAX = 40;
-const LETTERS_MIN = 8;
+const LETTERS_MIN = 6;
 
 interface Placed { x: number; text: string; /** -1 for none. */ level: number; left: number }
 
@@ -41,7 +41,18 @@ export class Marks {
       if (last && last.x - x < 1) continue;
       let text = this.names[at];
       let width = context.measureText(text).width;
-      // At the right edge, the name is on the other side of its line.
+      const shorten = (room: number) => {
+        for (let letters = text.length - 1; letters >= LETTERS_MIN; letters--) {
+          const cut = `${text.slice(0, letters)}…`;
+          const wide = context.measureText(cut).width;
+          if (wide > room) continue;
+          [text, width] = [cut, wide];
+          return true;
+        }
+        return false;
+      };
+      // At the right edge, it is cut, or on the other side of its line.
+      if (x + 4 + width > frame.width) shorten(frame.width - x - 6);
       const left = x + 4 + width > frame.width ? Math.max(frame.gutter + 2, x - 4 - width) : x + 4;
       let level = 0;
       for (const other of placed) {
@@ -49,13 +60,7 @@ export class Marks {
       }
       if (level >= LEVELS_MAX && last) {
         // As much of it as there is room for before the next line.
-        const room = Math.min(last.x, last.left) - x - 8;
-        const letters = Math.floor((text.length * room) / width) - 1;
-        if (letters >= LETTERS_MIN) {
-          text = `${text.slice(0, letters)}…`;
-          width = room;
-          level = 0;
-        }
+        if (shorten(Math.min(last.x, last.left) - x - 8)) level = 0;
       }
       placed.push({ x, text, level: level < LEVELS_MAX ? level : -1, left });
     }
