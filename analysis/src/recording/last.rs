@@ -45,7 +45,8 @@ impl LastMisses {
 pub(crate) type LastExecs = FastMap<usize, LastExec>;
 
 /// Whether a failed look-up may be why a program gives up. Every program that starts, or prints a message, looks for
-/// files that are seldom there: ld.so(8), catalogs of translations (gettext(3)), modules of character sets.
+/// files that are seldom there: ld.so(8), catalogs of translations (gettext(3)), modules of character sets. make(1) asks
+/// for sources of RCS and SCCS before it says that it has no rule.
 pub(crate) fn is_telling(path: &[u8]) -> bool {
     let has = |part: &[u8]| path.windows(part.len()).any(|window| window == part);
     !path.starts_with(b"/etc/ld.so.")
@@ -54,6 +55,15 @@ pub(crate) fn is_telling(path: &[u8]) -> bool {
         && !has(b"/locale-langpack/")
         && !has(b"/gconv/")
         && !path.ends_with(b".mo")
+        && !is_of_old_versions(path)
+}
+
+/// Whether it is where RCS or SCCS keep versions: `RCS/x,v`, `SCCS/s.x`, `s.x`.
+fn is_of_old_versions(path: &[u8]) -> bool {
+    let mut parts = path.rsplit(|byte| *byte == b'/');
+    let name = parts.next().unwrap_or_default();
+    let of = |part: &[u8]| part == b"RCS" || part == b"SCCS";
+    of(name) || parts.next().is_some_and(of) || name.ends_with(b",v") || name.starts_with(b"s.")
 }
 
 #[cfg(test)]
@@ -67,6 +77,9 @@ mod tests {
             b"/usr/share/locale/C.UTF-8/LC_MESSAGES/libc.mo",
             b"/usr/lib/locale/C.UTF-8/LC_IDENTIFICATION",
             b"/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3/libc.so.6",
+            b"src/SCCS",
+            b"src/RCS/main.c,v",
+            b"src/s.main.c",
         ] {
             assert!(!is_telling(path), "{}", String::from_utf8_lossy(path));
         }

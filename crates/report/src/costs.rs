@@ -53,9 +53,11 @@ pub(crate) fn rows(findings: &Findings, width: usize) -> Vec<Row> {
     push("", Some(concurrency(s)), 6);
     push("Phases", phases(findings, width), 2);
     push("Memory", Some(memory(findings)), 0);
+    push("Storage", Some(storage(s)), 4);
     push("System", system(&findings.correlations), 4);
     push("Wasted", Some(wasted(s)), 0);
-    push("", most_wasted(&findings.lookups, width), 3);
+    push("", opens(s), 3);
+    push("", most_wasted(&findings.lookups, width), 4);
     rows
 }
 
@@ -151,11 +153,14 @@ fn memory(findings: &Findings) -> String {
     if let Some(major) = s.faults_major.filter(|major| *major > 0) {
         parts.push(counted(major, "major fault", "major faults"));
     }
-    parts.push(match s.read_bytes.zip(s.write_bytes) {
-        Some((read, written)) => format!("{} read, {} written", bytes(read), bytes(written)),
-        None => format!("read and written {NOT_KNOWN}"),
-    });
     parts.join(" · ")
+}
+
+fn storage(s: &Summary) -> String {
+    match s.read_bytes.zip(s.write_bytes) {
+        Some((read, written)) => format!("{} read, {} written", bytes(read), bytes(written)),
+        None => NOT_KNOWN.to_owned(),
+    }
 }
 
 /// CPU time that `time` does not report.
@@ -223,14 +228,15 @@ fn wasted(s: &Summary) -> String {
     if let Some(cost_ns) = s.lookups_in_vain_ns {
         let _ = write!(text, ", about {}", time(cost_ns));
     }
-    if let Some(hits) = s.opens {
-        let failed_opens = s.lookups_failed_by_family.get("open").copied().unwrap_or(0);
-        let opens = failed_opens.saturating_add(hits);
-        if opens > 0 {
-            let _ = write!(text, " · {} of opens failed", percent(failed_opens, opens));
-        }
-    }
     text
+}
+
+/// The share of opens that failed. Look-ups are opens, stats, accesses and more, but successes are counted only for
+/// opens: a percentage exists only for these, and must not be mistaken for one of all look-ups.
+fn opens(s: &Summary) -> Option<String> {
+    let failed = s.lookups_failed_by_family.get("open").copied().unwrap_or(0);
+    let all = failed.saturating_add(s.opens?);
+    (all > 0).then(|| format!("{} of opens failed", percent(failed, all)))
 }
 
 /// Where most look-ups failed: "most in 12 directories of /opt/lib (2,529), /usr/lib/locale (54), …".

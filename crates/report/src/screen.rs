@@ -58,7 +58,9 @@ fn composed(findings: &Findings, trace: Option<&str>, style: Style) -> String {
     let width = style.width.saturating_sub(INDENT);
     let is_long = style.lines >= MANY_LINES;
     let limit = if is_long { ADVICE_LINES_MANY } else { ADVICE_LINES };
-    let advised = findings.advice.as_ref();
+    // Who has a job that failed does not ask how to make it faster, unless there is room.
+    let has_failed = findings.ends.as_ref().is_some_and(|ends| !ends.cause.is_empty());
+    let advised = findings.advice.as_ref().filter(|_| is_long || !has_failed);
     let mut parts = Parts {
         head: head(findings, style),
         rows: costs::rows(findings, width),

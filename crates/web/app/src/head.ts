@@ -14,8 +14,7 @@ export function head(recording: Recording, theme: HTMLElement): HTMLElement {
     ? `${new Date(run.started_unix_ns / 1e6).toISOString().replace("T", " ").slice(0, 19)} UTC` : "date not known";
   const cores = run.cores ? counted(run.cores, "core", "cores") : "";
   const machine = [run.host && `on ${run.host}`, run.kernel && `Linux ${run.kernel}`];
-  const wall = run.recorded_ns > run.wall_ns + run.wall_ns / 50 + 2e7
-    ? `${time(run.wall_ns)} wall (${time(run.recorded_ns)} with descendants)` : `${time(run.wall_ns)} wall`;
+  const wall = `${time(run.wall_ns)} wall`;
   const facts = [ended(run), wall, cores, started, ...machine];
   return h("header", { class: "top" },
     h("div", { class: "title" }, h("h1", { title: subject.length > 100 ? subject : null }, subject), theme),
