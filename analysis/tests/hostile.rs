@@ -96,7 +96,7 @@ fn read_all(path: &Path) {
         .unwrap();
         viewer.finish().unwrap();
     }
-    let style = Style { width: 80, rows: 10, colour: false };
+    let style = Style::default();
     let tables = Analysis::of(&recording).report_tables(&Options::default()).unwrap();
     assert!(!full(&findings, &tables, style).is_empty());
     let page = page(&recording, path, &Options::default()).unwrap();
