@@ -23,7 +23,7 @@ pub(crate) fn run(data: &[u8]) {
         .real("n", "n", Unit::Ratio, [Some(-1.5), None])
         .note(name);
     for width in [20, 80] {
-        let style = Style { width, rows: usize::MAX, colour: false };
+        let style = Style { width, rows: usize::MAX, ..Style::default() };
         hostile::terminal(&what, &table_text(&table, style));
     }
     hostile::markdown(&what, &table_markdown(&table, usize::MAX), &[]);
