@@ -102,7 +102,7 @@ fn how_a_process_ended_is_told_with_who_ended_it() {
     assert_eq!((killed.signals[0].time_ns, &*killed.signals[0].sent_by), (3400 * MS, &*job));
     let fork = process(5);
     assert!(fork.outlived_parent && fork.commands.is_empty());
-    assert_eq!(fork.forked_from.as_deref(), Some("sh -c run #"));
+    assert_eq!(fork.forked_from.as_deref(), Some("sh -c run 7"));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn siblings_with_the_same_command_line_are_one_row() {
         (depth, command.to_owned(), siblings, processes, cpu_ms)
     };
     let job = row(0, "job", 1, 5, 535);
-    let sh = row(1, "sh -c run #", 1, 4, 530);
+    let sh = row(1, "sh -c run 7", 1, 4, 530);
     let (sed, fork) = (row(2, "sed a b #p", 2, 2, 500), row(2, "sh (fork)", 1, 1, 20));
     let all = TreeView::default();
     assert_eq!(rows(&all), [job.clone(), sh.clone(), sed.clone(), fork.clone()]);

@@ -267,7 +267,7 @@ mod tests {
             Cell::Text("ps 10, grep 10, o2-sim 1")
         );
         let line = content.tables[1].named("command_line").unwrap().values.get(0);
-        assert_eq!(line, Cell::Text("bash -c . x; taskwrapper sim_#.log o#-sim"));
+        assert_eq!(line, Cell::Text("bash -c . x; taskwrapper sim_1.log o2-sim"));
 
         let edges = &content.tables[2];
         assert_eq!(edges.height(), 4);

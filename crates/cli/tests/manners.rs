@@ -461,8 +461,9 @@ fn hostile_names_reach_no_terminal() {
     let recorded = recorder.run([program.as_os_str(), OsStr::from_bytes(b"1\x1b[2J")]);
     assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
     let svg = recorded.directory.path().join("out.svg");
-    let report =
-        proctrace().arg("report").arg(recorded.trace()).arg("--gantt").arg(&svg).output().unwrap();
+    let mut report = proctrace();
+    report.args(["report", "--all"]).arg(recorded.trace()).arg("--gantt").arg(&svg);
+    let report = report.output().unwrap();
     let printed = [report.stdout, report.stderr, recorded.output.stderr.clone()].concat();
     let printed = String::from_utf8(printed).unwrap();
     assert!(printed.contains("evil"));

@@ -34,7 +34,7 @@ fn what_computes_alone_after_a_pool_could_be_divided() {
     let found = of(&advice, "serial-process");
     assert_eq!(found.wall_ns, ms(0, 150, 330));
     assert_eq!(found.commands, ["merge"]);
-    assert!(found.evidence.contains("`work #x` is on the path for"), "{}", found.evidence);
+    assert!(found.evidence.contains("`work 0x` is on the path for"), "{}", found.evidence);
 }
 
 #[test]
