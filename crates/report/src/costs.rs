@@ -53,11 +53,11 @@ pub(crate) fn rows(findings: &Findings, width: usize) -> Vec<Row> {
     push("", Some(concurrency(s)), 6);
     push("Phases", phases(findings, width), 2);
     push("Memory", Some(memory(findings)), 0);
-    push("Storage", Some(storage(s)), 4);
-    push("System", system(&findings.correlations), 4);
+    push("Storage", Some(storage(s)), 5);
+    push("System", system(&findings.correlations), 1);
     push("Wasted", Some(wasted(s)), 0);
-    push("", opens(s), 3);
-    push("", most_wasted(&findings.lookups, width), 4);
+    push("", opens(s), 5);
+    push("", most_wasted(&findings.lookups, width), 1);
     rows
 }
 
