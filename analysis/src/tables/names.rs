@@ -43,8 +43,13 @@ pub(super) fn name_columns(query: &mut Query) -> Result<(), String> {
         {
             continue;
         }
+        let says = match expr.to_string() {
+            // As PostgreSQL does: it is by far the most frequent, and `count` needs no quotes.
+            says if says.eq_ignore_ascii_case("count(*)") => "count".to_owned(),
+            says => says,
+        };
         let name = (1..)
-            .map(|nth| if nth == 1 { expr.to_string() } else { format!("{expr} ({nth})") })
+            .map(|nth| if nth == 1 { says.clone() } else { format!("{says} ({nth})") })
             .find(|name| !names.contains(name))
             .unwrap_or_default();
         names.insert(name.clone());
@@ -100,6 +105,10 @@ mod tests {
             (
                 "SELECT max(pid) AS n FROM processes ORDER BY max(pid)",
                 "SELECT max(pid) AS n FROM processes ORDER BY n",
+            ),
+            (
+                "SELECT pid, count(*), COUNT(*) FROM execs GROUP BY pid ORDER BY count(*)",
+                r#"SELECT pid, CAST(count(*) AS BIGINT) AS "count", CAST(COUNT(*) AS BIGINT) AS "count (2)" FROM execs GROUP BY pid ORDER BY "count""#,
             ),
             ("SELECT unnest(argv) FROM execs", "SELECT unnest(argv) FROM execs"),
         ] {

@@ -227,7 +227,7 @@ fn columns_are_called_what_they_say() {
     let sql = "SELECT program, count(*), min(cpu_ns), max(cpu_ns) FROM processes GROUP BY program \
                ORDER BY count(*) DESC, max(cpu_ns)";
     let all = rows(sql, &trace);
-    let counts: Vec<i64> = all.iter().map(|row| row["count(*)"].as_i64().unwrap()).collect();
+    let counts: Vec<i64> = all.iter().map(|row| row["count"].as_i64().unwrap()).collect();
     assert!(counts.len() > 1 && counts.is_sorted_by(|one, next| one >= next), "{counts:?}");
     let cpu = |row: &Value, name: &str| row[name].as_i64().unwrap();
     assert!(all.iter().all(|row| cpu(row, "min(cpu_ns)") <= cpu(row, "max(cpu_ns)")));
