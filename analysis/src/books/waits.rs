@@ -281,6 +281,18 @@ mod tests {
         assert_eq!((too_much.overdrawn, too_much.unwaited_ns), (1, 0));
     }
 
+    /// A child ends after the end of its parent was recorded, and before its parent hands it on: it is the subreaper
+    /// who waits for it.
+    #[test]
+    fn a_child_that_ends_while_its_parent_does_is_waited_for_by_the_subreaper() {
+        let mut scene = Scene::new(1, 100 * MS);
+        scene.fork(0, 1, 2).fork(MS, 2, 3).exit(30 * MS, 2, (2 * MS, 0));
+        scene.exit_with(31 * MS, 3, (3 * MS, 0), |exit| exit.parent_tgid = pid_of(2));
+        scene.exit_with(S, 1, (MS, 0), |exit| exit.waited_utime_ns = 5 * MS);
+        let books = Accounting::of(&scene.load(None));
+        assert_eq!((books.overdrawn, books.unwaited_ns, books.negligent), (0, 0, Vec::new()));
+    }
+
     #[test]
     fn nobody_waits_for_a_sibling_of_the_command() {
         let mut scene = Scene::new(1, 100 * MS);

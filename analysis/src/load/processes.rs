@@ -19,10 +19,11 @@ impl Loader<'_> {
             let Some(parent_pid) = self.made.processes[at].take_parent_pid() else { continue };
             let process = &self.made.processes[at];
             let Some(ended_ns) = process.ended_ns() else { continue };
-            let parent = process.parent().filter(|parent| {
-                let parent = &self.made.processes[*parent];
-                parent.pid == parent_pid && lives(parent, ended_ns)
-            });
+            // Even if the parent's end was recorded first: its children are handed on some time after that
+            // (exit_notify() in kernel/exit.c). Whoever adopts a child is older than its parent, and cannot have had
+            // the same pid.
+            let parent = process.parent();
+            let parent = parent.filter(|parent| self.made.processes[*parent].pid == parent_pid);
             match parent {
                 Some(parent) => self.made.processes[at].set_reaper(Some(parent)),
                 None => adopted.push((at, parent_pid, ended_ns)),
