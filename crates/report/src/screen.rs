@@ -188,14 +188,26 @@ fn onward(findings: &Findings) -> Vec<Onward> {
     more
 }
 
+/// The name of a recording behind a command, in so many letters: the one that can be typed if there is room for it.
+fn named(trace: &str, letters: usize) -> String {
+    // It is read if none is given.
+    if trace == DEFAULT_TRACE {
+        return String::new();
+    }
+    let quoted = |name: &str| format!(" {}", terminal(&command_line(&[name.to_owned()])));
+    let short =
+        || trace.rsplit_once('/').map(|(_, name)| format!(" …/{}", quoted(name).trim_start()));
+    let names = [Some(quoted(trace)), short()].into_iter().flatten();
+    let mut fits = names.filter(|name| name.chars().count() <= letters);
+    fits.next().unwrap_or_else(|| " FILE".to_owned())
+}
+
 /// These commands in lines: each with its explanation, or as many as fit on a line.
 fn commands(findings: &Findings, trace: &str, style: Style, is_long: bool) -> Vec<String> {
     let more = onward(findings);
-    let trace = match trace {
-        // It is read if none is given.
-        DEFAULT_TRACE => String::new(),
-        trace => format!(" {}", terminal(&command_line(&[trace.to_owned()]))),
-    };
+    let width = style.width.saturating_sub(INDENT);
+    let words_max = more.iter().map(|it| it.words.chars().count()).max().unwrap_or(0);
+    let trace = named(trace, width.saturating_sub("proctrace ".len() + words_max));
     let length = |command: &Onward| command.words.chars().count() + trace.chars().count();
     let longest = more.iter().map(length).max().unwrap_or(0);
     let label = |at: usize| if at == 0 { "More" } else { "" };
@@ -207,7 +219,6 @@ fn commands(findings: &Findings, trace: &str, style: Style, is_long: bool) -> Ve
         };
         return more.iter().enumerate().map(line).collect();
     }
-    let width = style.width.saturating_sub(INDENT);
     let whole = |command: &Onward| format!("{}{trace}", command.words);
     let all: Vec<String> = more.iter().map(whole).collect();
     let mut lines = parts_in_lines(&format!("proctrace {}", all.join(" · ")), width);

@@ -85,6 +85,7 @@ fn findings(n: u64) -> Findings {
             threads: Some(n),
             execs: Some(n),
             execs_failed: Some(n),
+            execs_searched: Some(n),
             peak_tasks: Some(n),
             peak_processes: Some(n),
             peak_running: Some(n),
@@ -167,6 +168,22 @@ fn a_summary_fits_a_screen_whatever_it_says() {
         let text = shown(&findings(n), Style::default());
         assert!(text.lines().count() <= 23, "{text}");
         assert!(text.contains("\n  More     proctrace "), "{text}");
+    }
+}
+
+/// What can be typed, if a line has room for it; else what is understood.
+#[test]
+fn commands_fit_whatever_a_recording_is_called() {
+    let long = "d/".repeat(40);
+    for (name, says) in [
+        ("runs/job 1.ptrace".to_owned(), "report --all 'runs/job 1.ptrace'"),
+        (format!("{long}job 1.ptrace"), "report --all …/'job 1.ptrace'"),
+        (format!("{long}{}", "x".repeat(100)), "report --all FILE"),
+        ("proctrace.ptrace".to_owned(), "report --all\n"),
+    ] {
+        let text = screen(&findings(1), &name, Style::default());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.lines().count() <= 23 && text.contains(says), "{text}");
     }
 }
 
