@@ -72,7 +72,7 @@ fn each_wait_has_its_reason_and_who_ended_it() {
 
 #[test]
 fn short_waits_are_recorded_only_if_the_end_of_a_task_ended_them() {
-    let shell = ["sh", "-c", "for i in 1 2 3 4 5; do sleep 0.005; /bin/true; done"];
+    let shell = ["sh", "-c", "for i in 1 2 3 4 5; do sleep 0.1; /bin/true; done"];
     let of = |waits: &str| {
         let recorded = Recorder::new().option(["--waits", waits]).run(shell);
         let events = recorded.sound(0);
@@ -80,13 +80,14 @@ fn short_waits_are_recorded_only_if_the_end_of_a_task_ended_them() {
         let children = events.kind("wait").filter(|wait| wait["waker_ended"] == true).count();
         (timers, children)
     };
-    // A child may have ended before the shell waits for it.
+    // A child may have ended before the shell waits for it, on a busy machine even one that sleeps.
     let (timers, children) = of("1ms");
     assert_eq!(timers, 5);
-    assert!((5..=10).contains(&children), "{children}");
-    let (timers, children) = of("1s");
+    assert!((1..=10).contains(&children), "{children}");
+    // Longer than any of these sleeps, and than what a busy machine adds to it.
+    let (timers, children) = of("1min");
     assert_eq!(timers, 0);
-    assert!((5..=10).contains(&children), "{children}");
+    assert!((1..=10).contains(&children), "{children}");
     assert_eq!(of("none"), (0, 0));
 }
 
