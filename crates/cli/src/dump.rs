@@ -4,7 +4,7 @@ mod unknown;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::{BufWriter, IsTerminal, Write, stdout};
+use std::io::{BufWriter, Write, stdout};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -12,6 +12,7 @@ use proctrace_replay::{Replay, Summary};
 use proctrace_report::escape;
 use proctrace_trace::{BlockInfo, DamageKind, Reader};
 use proctrace_wire::Kind;
+use rustix::fs::{FileType, fstat};
 
 use crate::args::{DumpArgs, EventKind};
 use crate::waiting::during;
@@ -36,11 +37,13 @@ pub(crate) fn run(args: &DumpArgs) -> Result<ExitCode> {
         }
         Ok(out.flush()?)
     };
-    // The events themselves show that there is progress.
-    if stdout().is_terminal() {
-        dump()?
-    } else {
+    // On a terminal, or to whoever reads a pipe, the events themselves show that there is progress.
+    let is_file = fstat(stdout())
+        .is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::RegularFile);
+    if is_file {
         during("dumping", dump)?
+    } else {
+        dump()?
     }
     warn(&replay.summary(), recording_now);
     Ok(ExitCode::SUCCESS)

@@ -125,7 +125,11 @@ fn judge(
 /// itself, so it is worked out only for a report with findings about programs.
 fn advice(files: &[PathBuf], rules: &RulesArgs) -> Result<Option<Advised>> {
     let Some(trace) = files.iter().find(|file| runs::is_trace(file)) else { return Ok(None) };
-    let recording = rules::read(trace, &rules::chosen(rules)?)?;
+    let recording = rules::read_any(trace, &rules::chosen(rules)?)?;
+    // Nothing is predicted without times; the verdict stands.
+    if recording.why_no_times().is_some() {
+        return Ok(None);
+    }
     Ok(Some(advise(&recording, &AdviceRules::built_in(), MIN_PERCENT)))
 }
 

@@ -16,6 +16,8 @@ const PAGED: &str = "PROCTRACE_PAGED";
 const CHOSEN: [&str; 2] = ["PROCTRACE_PAGER", "PAGER"];
 /// Quit if it fits one screen, pass colours, leave the text on the terminal: git's choice.
 const LESS: &str = "FRX";
+/// Statuses of a shell that could not run its command (POSIX, 2.8.2).
+const NOT_RUN: [i32; 2] = [126, 127];
 
 /// Columns and lines of the terminal that the output of this process ends on, through a pager or not.
 pub(crate) fn terminal() -> Option<(usize, usize)> {
@@ -35,27 +37,32 @@ pub(crate) fn run(command: &Command) -> Option<ExitCode> {
         return None;
     }
     let (columns, lines) = terminal()?;
-    let pager = chosen()?;
-    // One that cannot be started, or that was closed, is no reason to print nothing.
     let mut reader = Program::new("/bin/sh");
-    reader.arg("-c").arg(&pager).stdin(Stdio::piped());
+    reader.arg("-c").arg(chosen()?).stdin(Stdio::piped());
     if std::env::var_os("LESS").is_none() {
         reader.env("LESS", LESS);
     }
+    let own = std::env::current_exe().ok()?;
+    let mut reader = reader.spawn().ok()?;
+    let text = reader.stdin.take()?;
     // Ctrl-C is for the reader, which decides what it ends.
     let mut interrupt = SigSet::empty();
     interrupt.add(Signal::SIGINT);
-    interrupt.thread_block().ok()?;
-    let mut reader = reader.spawn().ok()?;
-    let text = reader.stdin.take()?;
-    let own = std::env::current_exe().ok()?;
+    let is_blocked = interrupt.thread_block().is_ok();
     let written = Program::new(own)
         .args(std::env::args_os().skip(1))
         .env(PAGED, format!("{columns}x{lines}"))
         .stdout(Stdio::from(text))
         .status();
     // It stays until the last line was read.
-    let _ = reader.wait();
+    let read = reader.wait();
+    if is_blocked {
+        let _ = interrupt.thread_unblock();
+    }
+    // One that cannot be run is no reason to print nothing: the shell has said so.
+    if read.is_ok_and(|read| read.code().is_some_and(|code| NOT_RUN.contains(&code))) {
+        return None;
+    }
     let status = written.ok()?;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     Some(ExitCode::from(u8::try_from(code).unwrap_or(1)))

@@ -1,4 +1,4 @@
-//! What a command is doing, for who waits for it: on a terminal, once it has taken half a second.
+//! Progress of a command on the terminal of whoever waits for it, once it has taken half a second.
 
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
@@ -6,8 +6,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use proctrace_report::escape::terminal;
 use proctrace_report::number::bytes;
 use proctrace_trace::Meter;
+use rustix::process::getpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
 use crate::say;
 
@@ -16,7 +19,7 @@ use crate::say;
 const SILENT: Duration = Duration::from_millis(500);
 /// Between two lines.
 const PAUSE: Duration = Duration::from_millis(250);
-/// The last column stays free: terminals that wrap there would begin a new line.
+/// Columns of a line at most.
 const COLUMNS: usize = 79;
 
 /// What is done, and how far it is.
@@ -52,13 +55,26 @@ pub(crate) fn reading<T>(trace: &Path, work: impl FnOnce(&Meter) -> T) -> T {
 impl Waiting {
     fn begin(work: impl FnOnce() -> Work) -> Self {
         let over = Arc::new((Mutex::new(false), Condvar::new()));
-        let teller = stderr().is_terminal().then(|| {
+        let teller = is_watched().then(|| {
             let (work, over) = (work(), Arc::clone(&over));
             // Without a thread, nothing is said.
             std::thread::Builder::new().spawn(move || tell(&work, &over)).ok()
         });
         Self { over, teller: teller.flatten() }
     }
+}
+
+/// Whether standard error is a terminal that this process may write to now: in the background, it would write into what
+/// somebody types.
+fn is_watched() -> bool {
+    let stderr = stderr();
+    stderr.is_terminal() && tcgetpgrp(&stderr).is_ok_and(|foreground| foreground == getpgrp())
+}
+
+/// Columns that a line may have. The last one stays free: terminals that wrap there would begin a new line.
+fn columns() -> usize {
+    let size = tcgetwinsize(stderr()).ok().map(|size| usize::from(size.ws_col));
+    size.filter(|columns| *columns > 0).map_or(COLUMNS, |columns| COLUMNS.min(columns - 1))
 }
 
 impl Drop for Waiting {
@@ -82,7 +98,7 @@ fn tell(work: &Work, (over, ended): &(Mutex<bool>, Condvar)) {
         if *is_over {
             break;
         }
-        say::over(&line(work, began.elapsed()));
+        say::over(&line(work, began.elapsed(), columns()));
         (told, pause) = (true, PAUSE);
     }
     if told {
@@ -91,7 +107,7 @@ fn tell(work: &Work, (over, ended): &(Mutex<bool>, Condvar)) {
 }
 
 /// "reading job.ptrace (1.20 GB), 43 %, 3 s": the end is kept where the line is too long.
-fn line(work: &Work, elapsed: Duration) -> String {
+fn line(work: &Work, elapsed: Duration, columns: usize) -> String {
     let (what, how_far) = match work {
         Work::Unknown(what) => (what, String::new()),
         Work::Reading(what, meter, size) => {
@@ -105,13 +121,15 @@ fn line(work: &Work, elapsed: Duration) -> String {
         seconds => format!(", {seconds} s"),
     };
     let end = format!("{how_far}{seconds}");
-    let room = COLUMNS.saturating_sub("proctrace: ".len() + end.chars().count());
+    let room = columns.saturating_sub("proctrace: ".len() + end.chars().count());
+    // Before it is cut: escaped, a name is longer.
+    let what = terminal(what);
     let what = match what.chars().count() {
         length if length > room => {
             let kept: String = what.chars().take(room.saturating_sub(1)).collect();
             format!("{kept}…")
         }
-        _ => what.clone(),
+        _ => what.into_owned(),
     };
     format!("proctrace: {what}{end}")
 }
@@ -126,15 +144,20 @@ mod tests {
             line(
                 &Work::Reading(what.to_owned(), Meter::default(), 2_000_000),
                 Duration::from_secs(3),
+                COLUMNS,
             )
         };
         assert_eq!(of("reading a"), "proctrace: reading a (2.0 MB), 0 %, 3 s");
         let long = of(&"x".repeat(200));
         assert!(long.ends_with("x… (2.0 MB), 0 %, 3 s"), "{long}");
         assert_eq!(long.chars().count(), COLUMNS);
-        let unknown = line(&Work::Unknown("answering".to_owned()), Duration::from_millis(1500));
+        let escaped = of(&"\x1b".repeat(60));
+        assert_eq!(escaped.chars().count(), COLUMNS, "{escaped}");
+        let unknown =
+            line(&Work::Unknown("answering".to_owned()), Duration::from_millis(1500), COLUMNS);
         assert_eq!(unknown, "proctrace: answering, 1 s");
-        let soon = line(&Work::Unknown("answering".to_owned()), Duration::from_millis(600));
+        let soon =
+            line(&Work::Unknown("answering".to_owned()), Duration::from_millis(600), COLUMNS);
         assert_eq!(soon, "proctrace: answering");
     }
 }

@@ -84,7 +84,7 @@ fn pytest_marks_each_test() {
     let tests = "import subprocess\n\
                  def test_short(): subprocess.run(['true'])\n\
                  def test_leaves():\n    \
-                     subprocess.Popen(['sleep', '0.9'], stdout=-3, stderr=-3)\n\
+                     subprocess.run(['sh', '-c', 'sleep 0.9 > /dev/null 2>&1 & exit 0'])\n\
                  def test_fails(): assert subprocess.run(['false']).returncode == 0\n";
     write(&recorder, &[("conftest.py", &recipe("conftest.py")), ("test_it.py", tests)]);
     let recorded = recorder.env("PATH", &path).run([
@@ -129,11 +129,11 @@ fn nextest_marks_each_test() {
     let path = path_with_proctrace(&recorder);
     let manifest = "[package]\nname = 'demo'\nversion = '0.0.0'\nedition = '2024'\n[workspace]\n";
     // In order of their names.
-    let tests = "use std::process::{Command, Stdio};\n\
+    let tests = "use std::process::Command;\n\
                  #[test]\nfn test_1_short() { assert!(Command::new(\"true\").status().unwrap().success()); }\n\
                  #[test]\nfn test_2_leaves() {\n    \
-                     let quiet = Stdio::null;\n    \
-                     Command::new(\"sleep\").arg(\"0.9\").stdout(quiet()).stderr(quiet()).spawn().unwrap();\n\
+                     let leaves = \"sleep 0.9 > /dev/null 2>&1 & exit 0\";\n    \
+                     assert!(Command::new(\"sh\").args([\"-c\", leaves]).status().unwrap().success());\n\
                  }\n\
                  #[test]\nfn test_3_fails() { assert!(Command::new(\"false\").status().unwrap().success()); }\n";
     let runner = recipe("mark-test");

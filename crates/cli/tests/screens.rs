@@ -92,6 +92,10 @@ fn an_error_below_a_pager_is_the_commands_own() {
     command.args(["tree", "/no/such.ptrace"]).env("PAGER", directory.path().join("less"));
     let screen = Terminal::run(&command, (100, 30)).wait_for("status=1.");
     assert!(screen.contains("cannot read /no/such.ptrace"), "{screen}");
+    // A pager that is not there is no reason to print nothing.
+    let command = report(&["--top", "3"], &[("PAGER", "no-such-pager")]);
+    let screen = Terminal::run(&command, (100, 60)).wait_for("status=0.");
+    assert!(screen.contains("Failed look-ups by directory"), "{screen}");
     // A pager that is closed at once, as by `q`.
     let command = report(&["--all"], &[("PAGER", "true")]);
     Terminal::run(&command, (100, 30)).wait_for("status=0.");
