@@ -1,5 +1,6 @@
 //! What one process looked up in vain, by directory and by path.
 
+use std::collections::VecDeque;
 use std::path::Path;
 
 use proctrace_findings::MissedName;
@@ -15,7 +16,7 @@ use crate::recording::misses::found_no_link;
 use crate::recording::names::{base, errno, text};
 use crate::recording::process::Process;
 
-/// Look-ups of a parent that are kept: a search along PATH has one for each of its entries.
+/// The last look-ups of a parent that are kept: a search along PATH has one for each of its entries.
 const SEARCHED_MAX: usize = 1 << 12;
 
 /// Failed look-ups by path, family and errno.
@@ -24,13 +25,13 @@ pub(super) struct Missed(FastMap<(Vec<u8>, Option<Family>, u16), u64>);
 
 /// What a parent looked for in vain before a birth, in order of time: time, path, family and errno.
 #[derive(Debug, Default)]
-pub(super) struct Searched(Vec<(u64, Vec<u8>, Option<Family>, u16)>);
+pub(super) struct Searched(VecDeque<(u64, Vec<u8>, Option<Family>, u16)>);
 
 impl Searched {
     /// The places in which it looked for a program of this name.
     pub(super) fn of_program(mut self, name: &[u8]) -> Vec<MissedName> {
         self.0.retain(|(_, path, ..)| base(path) == name);
-        self.0.sort_by_key(|(time_ns, ..)| *time_ns);
+        self.0.make_contiguous().sort_by_key(|(time_ns, ..)| *time_ns);
         let named = |(_, path, family, number): (u64, Vec<u8>, Option<Family>, u16)| MissedName {
             name: text(&path),
             family: family_name(family),
@@ -67,10 +68,17 @@ pub(super) fn read(
                 missed.add(&lookup.miss, lookup.path);
             } else if parents.contains(&head.task)
                 && (since_ns..=process.born_ns).contains(&head.time_ns)
-                && searched.0.len() < SEARCHED_MAX
             {
+                if searched.0.len() == SEARCHED_MAX {
+                    searched.0.pop_front();
+                }
                 let family = Family::of(Call::from_number(lookup.miss.call));
-                searched.0.push((head.time_ns, lookup.path.to_vec(), family, lookup.miss.error));
+                searched.0.push_back((
+                    head.time_ns,
+                    lookup.path.to_vec(),
+                    family,
+                    lookup.miss.error,
+                ));
             }
         },
     );

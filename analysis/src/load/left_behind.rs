@@ -34,15 +34,17 @@ impl Loader<'_> {
             return;
         }
         // Who executed nothing is what its forker was at the time of its birth.
-        let mut wanted: FastMap<u32, Vec<usize>> = FastMap::default();
+        let mut wanted: FastMap<u32, Vec<(usize, u64)>> = FastMap::default();
         for at in &left {
-            let mut of = *at;
+            // What that executed later is nothing of those that it had forked before.
+            let (mut of, mut until_ns) = (*at, u64::MAX);
             while all[of].execs == 0
                 && let Some(parent) = all[of].parent().filter(|parent| *parent < of)
             {
+                until_ns = all[of].born_ns;
                 of = parent;
             }
-            wanted.entry(all[of].serial).or_default().push(*at);
+            wanted.entry(all[of].serial).or_default().push((*at, until_ns));
         }
         let mut lines: FastMap<usize, String> = FastMap::default();
         reader.rewind();
@@ -52,10 +54,8 @@ impl Loader<'_> {
                 && let Some(line) = exec.line(LINE_BYTES_MAX)
             {
                 let time_ns = exec.fixed.head.time_ns;
-                let own = |at: usize| all[at].serial == exec.fixed.process;
-                let concerned =
-                    processes.iter().filter(|at| own(**at) || all[**at].born_ns >= time_ns);
-                concerned.for_each(|at| _ = lines.insert(*at, line.clone()));
+                let concerned = processes.iter().filter(|(_, until_ns)| *until_ns >= time_ns);
+                concerned.for_each(|(at, _)| _ = lines.insert(*at, line.clone()));
             }
         });
         self.made.left_lines = lines;

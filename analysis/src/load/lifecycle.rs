@@ -51,8 +51,10 @@ impl Loader<'_> {
                 match self.task_of_serial.get(miss.head.task) {
                     Some(task) => {
                         let process = self.made.tasks[task].process();
-                        let (time_ns, errno) = (miss.head.time_ns, miss.error);
-                        let last = LastExec { time_ns, path: path.into(), errno };
+                        let before = self.made.last_execs.get(&process);
+                        let failed = (miss.head.time_ns, path, miss.error);
+                        let (last, searched) = LastExec::next(before, failed);
+                        self.made.counts.execs_searched += searched;
                         self.made.last_execs.insert(process, last);
                     }
                     None => self.made.counts.orphans += 1,
@@ -153,6 +155,9 @@ impl Loader<'_> {
         let process = match self.process_of(exec.fixed.process) {
             Some(process) => {
                 self.made.processes[process].execs += 1;
+                if let Some(last) = self.made.last_execs.get_mut(&process) {
+                    self.made.counts.execs_searched += last.succeeds(exec.path);
+                }
                 process
             }
             None => {

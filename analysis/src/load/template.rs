@@ -56,9 +56,7 @@ impl Templates {
 
     /// The templates, and command lines as they were.
     pub(crate) fn into_inner(self) -> (Vec<String>, Lines) {
-        let templates = self.names.into_inner();
-        let lines = self.lines.done(&templates);
-        (templates, lines)
+        (self.names.into_inner(), self.lines.done())
     }
 }
 

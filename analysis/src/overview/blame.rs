@@ -10,7 +10,7 @@ use proctrace_wire::{Family, Outcome, signal_name};
 use crate::overview::kernels::own_doing;
 use crate::recording::Recording;
 use crate::recording::fast::FastMap;
-use crate::recording::names::errno;
+use crate::recording::names::{base, errno};
 use crate::recording::process::Process;
 use crate::recording::waits::{SentSignal, Waker};
 
@@ -83,9 +83,24 @@ fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
         (_, Some(exec)) => (exec.time_ns, Family::Exec.name(), &exec.path, exec.errno),
         (_, None) => return None,
     };
+    if was_found(recording, at, (time_ns, path)) {
+        return None;
+    }
     let before_ns = ended_ns.checked_sub(time_ns).filter(|before_ns| *before_ns <= AT_ONCE_NS)?;
     let error = errno(errno_number);
     Some(LastFailed { call, path: to_text(path).into_owned(), error, before_ns })
+}
+
+/// Whether the search went on in another directory and found the program: a child was started after it, and ran one of
+/// this name.
+fn was_found(recording: &Recording, at: usize, (time_ns, path): (u64, &[u8])) -> bool {
+    let name = to_text(base(path));
+    let after = recording.processes.partition_point(|process| process.born_ns < time_ns);
+    let children = recording.processes[after..].iter().filter(|child| child.parent() == Some(at));
+    children.into_iter().any(|child| {
+        let called = recording.line_of(child).split(' ').next();
+        child.execs > 0 && (called == Some(&*name) || recording.program_of(child).name == *name)
+    })
 }
 
 /// Every process that a signal ended, in order of time, with the sender.

@@ -17,6 +17,10 @@ const BY_KERNEL: i32 = 128;
 /// The hard limit of CPU time is one of whole seconds, and is checked at scheduler ticks.
 const SECOND_NS: u64 = 1_000_000_000;
 const AFTER_LIMIT_NS: u64 = 100_000_000;
+/// A shell forks all of a pipeline at once, from the first writer to the last reader.
+const PIPELINE_NS: u64 = SECOND_NS;
+/// Processes that others may have started meanwhile.
+const MEANWHILE_MAX: usize = 4096;
 /// A writer notices that nobody reads when it writes again.
 const UNNOTICED_MAX_NS: u64 = 10 * SECOND_NS;
 /// A reader that ends closes its descriptors first, as head(1) does, and may wait for a CPU then.
@@ -52,23 +56,22 @@ pub(crate) fn own_doing(recording: &Recording, sent: &SentSignal) -> Option<Stri
     }
 }
 
-/// The reader of the pipe: which one it was is not recorded. In a pipeline it is a sibling that has ended.
+/// The reader of the pipe: which one it was is not recorded. In a pipeline it is the next process that the same parent
+/// started, if that has ended by then.
 fn no_reader(recording: &Recording, sent: &SentSignal) -> Option<String> {
-    let writer = recording.processes.get(sent.process as usize)?;
-    let ended = |at: usize| {
-        let other = &recording.processes[at];
-        let ended_ns = other.ended_ns()?;
-        let is_beside = other.parent() == writer.parent() && other.serial != writer.serial;
-        let until_ns = sent.time_ns.saturating_add(ENDING_NS);
-        let is_then =
-            other.born_ns <= sent.time_ns && (writer.born_ns..=until_ns).contains(&ended_ns);
-        let is_lately = sent.time_ns.saturating_sub(ended_ns) <= UNNOTICED_MAX_NS;
-        (is_beside && is_then && is_lately).then(|| (ended_ns.abs_diff(sent.time_ns), at))
-    };
-    let (_, reader) = (0..recording.processes.len()).filter_map(ended).min()?;
-    let reader = &recording.processes[reader];
+    let at = sent.process as usize;
+    let writer = recording.processes.get(at)?;
+    let started = recording.processes.get(at + 1..)?.iter().take(MEANWHILE_MAX);
+    let reader = started.into_iter().find(|other| other.parent() == writer.parent())?;
+    let ended_ns = reader.ended_ns()?;
+    let is_of_pipeline = reader.born_ns.saturating_sub(writer.born_ns) <= PIPELINE_NS;
+    let is_over = ended_ns <= sent.time_ns.saturating_add(ENDING_NS);
+    let is_lately = sent.time_ns.saturating_sub(ended_ns) <= UNNOTICED_MAX_NS;
+    if !(is_of_pipeline && is_over && is_lately) {
+        return None;
+    }
     let name = &recording.program_of(reader).name;
-    let when = match sent.time_ns.checked_sub(reader.ended_ns()?) {
+    let when = match sent.time_ns.checked_sub(ended_ns) {
         Some(before_ns) => format!("had ended {} before", time(before_ns)),
         None => "was ending".to_owned(),
     };
@@ -81,7 +84,7 @@ mod tests {
     use crate::testing::{MS, S, Scene};
 
     #[test]
-    fn the_reader_is_the_sibling_that_ended_last() {
+    fn the_reader_is_the_next_that_the_shell_started() {
         let mut scene = Scene::new(2, S);
         scene.exec(0, 1, "/bin/bash", (0, 0));
         scene.fork(MS, 1, 2).exec(2 * MS, 2, "/bin/true", (0, 0)).exit(3 * MS, 2, (0, 0));
@@ -101,6 +104,16 @@ mod tests {
         assert!(says.ends_with("), probably its reader, had ended 1.0 ms before"), "{says}");
         let says = own_doing(&recording, &sent(14 * MS, SIGPIPE, 0)).unwrap();
         assert!(says.ends_with("), probably its reader, was ending"), "{says}");
+        // Of two that run side by side, the other one is no reader: it was started later, or still runs.
+        let mut scene = Scene::new(2, S);
+        scene.exec(0, 1, "/bin/bash", (0, 0));
+        scene.fork(MS, 1, 2).exec(2 * MS, 2, "/bin/server", (0, 0));
+        scene.fork(2 * S, 1, 3).exec(2 * S, 3, "/bin/true", (0, 0)).exit(3 * S, 3, (0, 0));
+        let beside = scene.load(Some((4 * S, 0, 0)));
+        let time_ns = beside.first_ns + 3 * S + MS;
+        let of_server = SentSignal { time_ns, process: 1, ..sent(0, SIGPIPE, 0) };
+        let of_server = SentSignal { sender: Waker::Task(1), ..of_server };
+        assert_eq!(own_doing(&beside, &of_server), None);
         // By tgkill(2) it sent that to itself.
         assert_eq!(own_doing(&recording, &sent(16 * MS, SIGPIPE, -6)), None);
         let limit = own_doing(&recording, &sent(16 * MS, SIGXFSZ, 0)).unwrap();

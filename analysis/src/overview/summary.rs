@@ -93,6 +93,7 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
         threads: knows.some(&[Forks], threads),
         execs: knows.some(&[Execs], counts.execs),
         execs_failed: knows.some(&[LookupsExec], counts.execs_failed),
+        execs_searched: knows.some(&[LookupsExec], counts.execs_searched),
         peak_tasks: knows
             .some(&[Forks, Times], peak(&recording.tasks, |task| (task.born_ns, task.ended_ns()))),
         peak_processes: knows.some(&[Forks, Times], peak(processes, |p| (p.born_ns, p.ended_ns()))),

@@ -12,6 +12,9 @@ pub(crate) struct Counts {
     pub(crate) forks: u64,
     pub(crate) execs: u64,
     pub(crate) execs_failed: u64,
+    /// Of these, tries along a list of directories: the same process tried the same name in another one next, or
+    /// before.
+    pub(crate) execs_searched: u64,
     pub(crate) exits: u64,
     pub(crate) lookups_failed: u64,
     /// Of these, readlinks of files that exist but are not symbolic links: realpath(3) tests this

@@ -2,6 +2,7 @@
 
 use crate::recording::fast::FastMap;
 use crate::recording::misses::OTHERS;
+use crate::recording::names::base;
 
 /// A failed look-up of a process, after which it has made no other that tells something.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,33 @@ pub(crate) struct LastExec {
     pub(crate) time_ns: u64,
     pub(crate) path: Box<[u8]>,
     pub(crate) errno: u16,
+    /// Whether it is known to have been a try of several.
+    is_of_search: bool,
+}
+
+impl LastExec {
+    /// A failed exec, and how many failed ones it shows to have been tries along a list of directories: it, and the
+    /// one before it if it is the second.
+    pub(crate) fn next(
+        before: Option<&Self>,
+        (time_ns, path, errno): (u64, &[u8], u16),
+    ) -> (Self, u64) {
+        let before = before.filter(|before| before.is_same_elsewhere(path));
+        let searched = before.map_or(0, |before| if before.is_of_search { 1 } else { 2 });
+        (Self { time_ns, path: path.into(), errno, is_of_search: searched > 0 }, searched)
+    }
+
+    /// Ends the search by an exec that succeeds; returns how many failed ones that shows to have been tries.
+    pub(crate) fn succeeds(&mut self, path: &[u8]) -> u64 {
+        let is_first = !self.is_of_search && self.is_same_elsewhere(path);
+        self.is_of_search |= is_first;
+        u64::from(is_first)
+    }
+
+    /// Whether a path is that of the same name in another directory.
+    fn is_same_elsewhere(&self, path: &[u8]) -> bool {
+        base(&self.path) == base(path) && *self.path != *path
+    }
 }
 
 /// Those of all processes.
@@ -84,6 +112,20 @@ mod tests {
             assert!(!is_telling(path), "{}", String::from_utf8_lossy(path));
         }
         assert!(is_telling(b"/etc/slowtool.conf") && is_telling(b"ld.so.conf.d/x"));
+    }
+
+    #[test]
+    fn tries_of_one_name_in_several_directories_are_a_search() {
+        let try_ = |before: Option<&LastExec>, path: &[u8]| LastExec::next(before, (1, path, 2));
+        let (first, none) = try_(None, b"/a/ls");
+        let (second, both) = try_(Some(&first), b"/b/ls");
+        let (mut third, one) = try_(Some(&second), b"/c/ls");
+        assert_eq!((none, both, one, third.succeeds(b"/d/ls")), (0, 2, 1, 0));
+        // The same path again, or another program, is none.
+        assert_eq!((try_(Some(&third), b"/c/ls").1, try_(Some(&third), b"/c/cat").1), (0, 0));
+        let (mut alone, none) = try_(None, b"/a/ls");
+        assert_eq!((none, alone.succeeds(b"/a/ls"), alone.succeeds(b"/d/ls")), (0, 0, 1));
+        assert_eq!(alone.succeeds(b"/d/ls"), 0);
     }
 
     #[test]

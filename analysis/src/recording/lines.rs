@@ -7,12 +7,11 @@
 use std::collections::BTreeSet;
 
 use crate::recording::Recording;
-use crate::recording::fast::FastMap;
 use crate::recording::names::Names;
 use crate::recording::process::Process;
 
 /// Program runs whose command lines are kept: the names of a job's parts are among the first. It bounds the memory
-/// to 11 MB if all are long and different.
+/// to 11 MB, twice that while they are gathered, if all are long and different.
 const RUNS_MAX: usize = 1 << 16;
 /// Different lines that are compared with each other.
 const COMPARED_MAX: usize = 64;
@@ -25,8 +24,6 @@ pub(crate) struct Lines {
     of_run: Vec<u32>,
     /// The first of each template, by the template's number.
     examples: Vec<String>,
-    /// Templates by their text.
-    templates: FastMap<String, u32>,
 }
 
 /// [`Lines`] while they are gathered.
@@ -54,15 +51,8 @@ impl Gathered {
         }
     }
 
-    /// The lines, for templates with these texts.
-    pub(crate) fn done(self, templates: &[String]) -> Lines {
-        let numbers = templates.iter().cloned().zip(0..).collect();
-        Lines {
-            lines: self.lines.into_inner(),
-            of_run: self.of_run,
-            examples: self.examples,
-            templates: numbers,
-        }
+    pub(crate) fn done(self) -> Lines {
+        Lines { lines: self.lines.into_inner(), of_run: self.of_run, examples: self.examples }
     }
 }
 
@@ -86,12 +76,6 @@ impl Recording {
     /// A command line of this template, as it was.
     pub(crate) fn example_of(&self, template: u32) -> &str {
         self.lines.examples.get(template as usize).map_or("", String::as_str)
-    }
-
-    /// The same, by the text of the template.
-    pub(crate) fn example<'a>(&'a self, template: &'a str) -> &'a str {
-        let number = self.lines.templates.get(template);
-        number.map_or(template, |number| self.example_of(*number))
     }
 
     /// For each template one line for all that ran with it.
@@ -187,7 +171,7 @@ mod tests {
         }
         assert!(gathered.wants(1));
         gathered.keep(1, "false 7");
-        let lines = gathered.done(&["true #".to_owned(), "false #".to_owned()]);
+        let lines = gathered.done();
         assert_eq!((lines.of_run.len(), lines.lines.len()), (RUNS_MAX, RUNS_MAX));
         assert_eq!(lines.examples, ["true 0", "false 7"]);
     }

@@ -132,6 +132,7 @@ fn tasks(rows: &mut Rows, analysis: &Analysis<'_>) {
         .count("threads", s.threads)
         .count("execs", s.execs)
         .count("execs_failed", s.execs_failed)
+        .count("execs_searched", s.execs_searched)
         .count("peak_tasks", s.peak_tasks)
         .count("peak_processes", s.peak_processes)
         .count("peak_running", s.peak_running)

@@ -133,6 +133,9 @@ fn the_cause_says_what_was_looked_for_last() {
     let last = &not_found["last_failed"];
     assert_eq!(last["call"], "exec", "{not_found}");
     assert!(text(&last["path"]).ends_with("/no-such-aclocal-1.14"), "{not_found}");
+    // What the shell found in the next directory of PATH is no reason.
+    let found = cause("sh -c 'cat /dev/null; exit 3'; true");
+    assert_eq!(found["last_failed"], serde_json::Value::Null, "{found}");
     // By its own decision.
     assert_eq!(cause("true; sh -c 'exit 3'")["last_failed"], serde_json::Value::Null);
 }

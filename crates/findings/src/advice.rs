@@ -169,6 +169,8 @@ pub enum Taken {
     Yes,
     /// It is a cache, and this run has only filled it.
     OnlyFilled,
+    /// The recording after the change does not have what would tell.
+    Unknown,
 }
 
 /// What was gained, beside the prediction.

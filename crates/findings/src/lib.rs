@@ -296,6 +296,9 @@ pub struct Summary {
     pub execs: Option<u64>,
     /// Failed execs.
     pub execs_failed: Option<u64>,
+    /// Of these, tries along a list of directories, such as PATH: the same process tried the same name in another one
+    /// next, or before.
+    pub execs_searched: Option<u64>,
     /// Peak number of simultaneous tasks.
     pub peak_tasks: Option<u64>,
     /// Peak number of simultaneous processes.

@@ -64,7 +64,17 @@ pub(crate) fn rows(findings: &Findings, width: usize) -> Vec<Row> {
 fn tasks(s: &Summary) -> String {
     let mut execs = known(s.execs, |n| counted(n, "exec", "execs"), "execs");
     if let Some(failed) = s.execs_failed.filter(|failed| *failed > 0) {
-        let _ = write!(execs, " ({} tried in vain along PATH)", count(failed));
+        let searched = s.execs_searched.unwrap_or(0).min(failed);
+        let _ = match failed - searched {
+            0 => write!(execs, " ({} tried in vain along PATH)", count(failed)),
+            others if searched == 0 => write!(execs, " ({} failed)", count(others)),
+            others => write!(
+                execs,
+                " ({} failed, {} tried in vain along PATH)",
+                count(others),
+                count(searched)
+            ),
+        };
     }
     format!(
         "{} · {} · {execs}",
