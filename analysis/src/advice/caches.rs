@@ -5,6 +5,7 @@ use proctrace_findings::counted;
 use super::Found;
 use super::evidence::{Evidence, first_word};
 use super::rules::Cure;
+use crate::recording::fast::Bits;
 
 /// Programs that keep what compilers make.
 const COMPILER_CACHES: [&str; 2] = ["ccache", "sccache"];
@@ -35,7 +36,9 @@ pub(super) fn is_taken(
     after: &Evidence<'_>,
 ) -> bool {
     let uses = |evidence: &Evidence<'_>| {
-        evidence.recording.templates.iter().any(|line| cure.is_taken_by(line))
+        // autoconf hands `--cache-file=/dev/null` to what it configures below.
+        let mut lines = evidence.recording.templates.iter();
+        lines.any(|line| cure.is_taken_by(line) && !line.contains("=/dev/null"))
     };
     !found.processes.is_empty() && uses(after) && !uses(before)
 }
@@ -52,16 +55,18 @@ fn under_cache(evidence: &Evidence<'_>) -> u64 {
     let compiles = |process: u32| {
         evidence.command(process).is_some_and(|it| ["cc1", "cc1plus", "clang"].contains(&it))
     };
-    let ancestors = |process: u32| {
-        let parent = |at: &u32| {
-            let parent = evidence.process(*at).parent().and_then(|it| u32::try_from(it).ok());
-            // Parents precede their children; only a broken trace contradicts.
-            parent.filter(|parent| parent < at)
-        };
-        std::iter::successors(Some(process), parent)
-    };
-    let all = evidence.processes().map(|(process, _)| process);
-    all.filter(|process| compiles(*process) && ancestors(*process).any(is_cache)).count() as u64
+    // Parents precede their children; only a broken trace contradicts.
+    let mut is_below = Bits::default();
+    let mut count = 0;
+    for (process, it) in evidence.processes() {
+        let below =
+            it.parent().is_some_and(|parent| is_below.contains(parent)) || is_cache(process);
+        if below {
+            is_below.insert(process as usize);
+        }
+        count += u64::from(below && compiles(process));
+    }
+    count
 }
 
 /// Modules of Python that were not found compiled.

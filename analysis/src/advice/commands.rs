@@ -131,7 +131,7 @@ fn advice(
         what,
         evidence: format!(
             "`{}` starts {}: {}",
-            evidence.template(spawner),
+            evidence.spawner_line(*units.first()?),
             counted(units.len() as u64, "short command", "short commands"),
             listed.join(", ")
         ),
@@ -142,5 +142,6 @@ fn advice(
             .into(),
         ..Advice::default()
     };
-    Some(Found::without(removal, advice))
+    let by = evidence.recording.templates.get(spawner as usize).map_or("", String::as_str);
+    Some(Found::without(removal, advice).keyed(by))
 }

@@ -2,7 +2,7 @@
 
 use proctrace_findings::{Advice, Gain, counted};
 
-use super::evidence::{Evidence, first_word, script, short};
+use super::evidence::{Evidence, first_word, script};
 use super::rules::{AdviceRules, Cure};
 use super::{Effect, Found};
 
@@ -53,7 +53,7 @@ fn advice_of(evidence: &Evidence<'_>, (number, cure): (usize, &Cure)) -> Option<
             "cure {}: {} such as `{}`",
             cure.name,
             counted(units.len() as u64, "process", "processes"),
-            short(evidence.recording.example(template))
+            evidence.line(units[0])
         ),
         commands: vec![script(template).unwrap_or_else(|| first_word(template)).to_owned()],
         method: format!("{}; of that {low} % to {high} %, as the rule says", evidence.method()),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
-use super::evidence::{Evidence, first_word, more, short};
+use super::evidence::{Evidence, first_word, more};
 use crate::books::detached::is_detached;
 use crate::recording::bins::Bins;
 use crate::recording::fast::Bits;
@@ -108,19 +108,19 @@ fn advice(evidence: &Evidence<'_>, line: &str, left: &Left) -> Option<Found> {
         return None;
     }
     let first = *left.units.first()?;
-    let spawner = evidence.spawner(first).map_or_else(String::new, |it| evidence.template(it));
+    let spawner = evidence.spawner_line(first);
     let processes = evidence.with_descendants(&left.units);
     let advice = Advice {
         kind: "detached-cpu",
         what: format!(
-            "End `{}` with the process that started it, or wait for it: it runs on by itself",
-            short(evidence.recording.example(line))
+            "End {} with the process that started it, or wait for it: it runs on by itself",
+            evidence.lines(&left.units)
         ),
         evidence: format!(
-            "{} of `{}`, started by `{spawner}`, {} {} of CPU time after the end of that parent, of \
+            "{} of {}, started by `{spawner}`, {} {} of CPU time after the end of that parent, of \
              which {} after the end of the command; wait(2) and `time` count none of it",
             counted(left.units.len() as u64, "process", "processes"),
-            short(evidence.recording.example(line)),
+            evidence.lines(&left.units),
             if left.units.len() == 1 { "uses" } else { "use" },
             time(left.since_ns),
             time(left.after_ns),
@@ -138,5 +138,5 @@ fn advice(evidence: &Evidence<'_>, line: &str, left: &Left) -> Option<Found> {
         check: "record again: `report --section detached` does not list it".into(),
         ..Advice::default()
     };
-    Some(Found::instead(processes, advice))
+    Some(Found::instead(processes, advice).keyed(line))
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use proctrace_findings::Gain;
 use proctrace_trace::Quantity;
@@ -171,6 +172,32 @@ impl<'a> Evidence<'a> {
     /// A template by its number, shortened to fit into a sentence.
     pub(crate) fn template(&self, number: u32) -> String {
         short(self.recording.example_of(number))
+    }
+
+    /// The command lines that processes ran last: the most frequent one, shortened, and how many others there are.
+    pub(crate) fn lines(&self, processes: &[u32]) -> String {
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for process in processes {
+            *counts.entry(self.recording.line_of(self.process(*process))).or_default() += 1;
+        }
+        // Of those with the same number the first in the alphabet.
+        let most = counts.iter().rev().max_by_key(|(_, count)| **count);
+        let line = short(most.map_or("", |(line, _)| line));
+        match counts.len() {
+            0 | 1 => format!("`{line}`"),
+            several => format!("`{line}` and {} like it", several - 1),
+        }
+    }
+
+    /// The command line that a process ran last, shortened.
+    pub(crate) fn line(&self, process: u32) -> String {
+        short(self.recording.line_of(self.process(process)))
+    }
+
+    /// The command line of the program that started a process, shortened; empty if that is not known.
+    pub(crate) fn spawner_line(&self, process: u32) -> String {
+        let run = self.process(process).spawned_in();
+        run.map_or_else(String::new, |run| short(self.recording.line_of_run(run)))
     }
 
     /// The template of the command line that a process ran last, shortened, with its role among others with the same
@@ -440,13 +467,16 @@ pub(crate) fn first_word(template: &str) -> &str {
     template.split(' ').next().unwrap_or(template)
 }
 
+/// Whether it is called like a program that runs scripts.
+pub(crate) fn is_interpreter(word: &str) -> bool {
+    SHELLS.contains(&word) || ["python", "perl", "ruby"].iter().any(|name| word.starts_with(name))
+}
+
 /// The name of the script that an interpreter runs, without directory: of `sh ./tool --all`, `tool`.
 pub(crate) fn script(template: &str) -> Option<&str> {
     let mut words = template.split(' ');
-    let interpreter = words.next()?;
-    let interprets = SHELLS.contains(&interpreter)
-        || ["python", "perl", "ruby"].iter().any(|name| interpreter.starts_with(name));
-    let path = words.next().filter(|word| interprets && !word.starts_with('-'))?;
+    words.next().filter(|word| is_interpreter(word))?;
+    let path = words.next().filter(|word| !word.starts_with('-'))?;
     path.rsplit('/').next().filter(|name| !name.is_empty())
 }
 

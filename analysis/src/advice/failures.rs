@@ -3,7 +3,7 @@
 use proctrace_findings::{Advice, counted};
 
 use super::Found;
-use super::evidence::{Evidence, short};
+use super::evidence::Evidence;
 use super::rules::AdviceRules;
 use crate::recording::fast::FastMap;
 
@@ -39,7 +39,7 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
 
 /// A status of wait(2) other than success, and other than the signals by which others end a process: HUP, INT,
 /// KILL, PIPE, TERM.
-fn is_failure(status: u32) -> bool {
+pub(super) fn is_failure(status: u32) -> bool {
     status != 0 && ![1, 2, 9, 13, 15].contains(&(status & 0x7f))
 }
 
@@ -55,17 +55,14 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
         0 => format!("exits with {}", status >> 8 & 0xff),
         signal => format!("is killed by signal {signal}"),
     };
-    let spawner = evidence.spawner(first).map_or_else(String::new, |it| evidence.template(it));
+    let spawner = evidence.spawner_line(first);
     let advice = Advice {
         kind: "failed-again",
-        what: format!(
-            "Find out why `{}` fails, or do not try it again",
-            short(evidence.recording.example(template))
-        ),
+        what: format!("Find out why `{}` fails, or do not try it again", evidence.line(first)),
         evidence: format!(
             "{} of `{}` with the same arguments: it {how}; started by `{spawner}`",
             counted(runs.len() as u64, "failure", "failures"),
-            short(evidence.recording.example(template))
+            evidence.line(first)
         ),
         commands: vec![command.to_owned()],
         method: evidence.method().into(),
@@ -73,5 +70,5 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
         check: "record again: it does not fail any more".into(),
         ..Advice::default()
     };
-    Some(Found::without(removal, advice))
+    Some(Found::without(removal, advice).keyed(template))
 }

@@ -5,7 +5,7 @@ use proctrace_findings::{Advice, Gain, bytes, time};
 use proctrace_wire::{WaitFor, layout};
 
 use super::Found;
-use super::evidence::{Evidence, first_word, less, more, short};
+use super::evidence::{Evidence, first_word, less, more};
 use crate::recording::fast::{Bits, FastMap};
 use crate::recording::process::MemoryReading;
 use crate::recording::waits::Waker;
@@ -196,6 +196,7 @@ fn advice(
         evidence.recording.template_of(root)
     };
     let (one, other) = (line(first)?, line(second)?);
+    let (first_root, second_root) = (*first.roots.first()?, *second.roots.first()?);
     let number = |unit: &Unit| match unit.roots.len() {
         1 => String::new(),
         several => format!("{several} × "),
@@ -211,9 +212,9 @@ fn advice(
         what: format!(
             "Run {}`{}` and {}`{}` one after the other, if memory is short",
             number(first),
-            short(evidence.recording.example(one)),
+            evidence.line(first_root),
             number(second),
-            short(evidence.recording.example(other))
+            evidence.line(second_root)
         ),
         evidence: format!(
             "at the peak of {} they have {} and {}; neither started the other or is seen to wait for \
@@ -237,5 +238,5 @@ fn advice(
         check: "record again with `--memory`, and use `advise --against`".into(),
         ..Advice::default()
     };
-    Some(Found::about(processes, advice))
+    Some(Found::about(processes, advice).keyed(&format!("{one}, {other}")))
 }

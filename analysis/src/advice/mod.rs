@@ -51,6 +51,8 @@ struct Found {
     /// In order.
     processes: Vec<u32>,
     effect: Effect,
+    /// What tells it from other advice of its kind, the same in every recording of a job.
+    key: String,
     /// Number of the rule that it is from, of a known cure.
     cure: Option<usize>,
 }
@@ -69,19 +71,28 @@ enum Effect {
 }
 
 impl Found {
+    fn new(processes: Vec<u32>, effect: Effect, advice: Advice) -> Self {
+        Self { key: advice.what.clone(), advice, processes, effect, cure: None }
+    }
+
+    /// Tells it from others by this instead of what it says: there are numbers in that, and names of this run.
+    fn keyed(self, key: &str) -> Self {
+        Self { key: key.to_owned(), ..self }
+    }
+
     /// Advice after which these processes still run.
     fn about(processes: Vec<u32>, advice: Advice) -> Self {
-        Self { advice, processes, effect: Effect::Kept, cure: None }
+        Self::new(processes, Effect::Kept, advice)
     }
 
     /// Advice after which these processes do less.
     fn less(processes: Vec<u32>, advice: Advice) -> Self {
-        Self { advice, processes, effect: Effect::Reduced, cure: None }
+        Self::new(processes, Effect::Reduced, advice)
     }
 
     /// Advice after which something else does what these processes did.
     fn instead(processes: Vec<u32>, advice: Advice) -> Self {
-        Self { advice, processes, effect: Effect::Replaced, cure: None }
+        Self::new(processes, Effect::Replaced, advice)
     }
 
     /// Advice to do without some processes.
@@ -92,7 +103,7 @@ impl Found {
             cpu_ns: removal.cpu,
             ..advice
         };
-        Self { advice, processes: removal.processes, effect: Effect::Removed, cure: None }
+        Self::new(removal.processes, Effect::Removed, advice)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proctrace_findings::{
     Advice, Concerned, Gain, Left, Observed, ObservedAdvice, Outturn, Taken, Verdict, count,
 };
+use proctrace_trace::Quantity;
 
 use super::evidence::Evidence;
 use super::rules::AdviceRules;
@@ -24,32 +25,41 @@ pub fn observed(
 ) -> Observed {
     let (before, after) = (Evidence::of(before, min_percent), Evidence::of(after, 0.0));
     let found = ranked(find(&before, rules), &before);
-    let mut left: Vec<Option<Found>> = find(&after, rules).into_iter().map(Some).collect();
+    let same = same_of(&found, find(&after, rules));
     let units: Vec<Units> =
         found.iter().map(|found| Units::of((&before, found), &after, rules)).collect();
-    let seen: Vec<Seen> = found
+    let below: Vec<Vec<u32>> =
+        units.iter().map(|units| before.with_descendants(&units.before)).collect();
+    let mut seen: Vec<Seen> = found
         .iter()
         .zip(&units)
-        .map(|(found, units)| {
+        .zip(same)
+        .map(|((found, units), same)| {
             let cure = found.cure.and_then(|cure| rules.cures.get(cure));
             Seen {
                 concerned: concerned(&before, &after, units),
                 units: (units.before.len() as u64, units.after.len() as u64),
                 at_once: (at_once(&before, &units.before), at_once(&after, &units.after)),
-                left: take_same(&mut left, &found.advice).as_ref().map(left_of),
+                left: same.as_ref().map(left_of),
+                not_told: not_told(found.advice.kind, &before, &after),
+                knows_cpu: knows(&before, Quantity::Cpu) && knows(&after, Quantity::Cpu),
+                is_shared: false,
                 effect: found.effect,
                 fills: cure.is_some_and(|it| caches::is_taken(it, (&before, found), &after)),
             }
         })
         .collect();
     let predicted = advised_of(&before, found);
-    let taken_over = others_ns((&before, &after), &predicted.advice, (&seen, &units));
-    let taken = predicted.advice.iter().zip(&seen).filter(|(advice, seen)| {
-        // What is part of another one is followed with it.
-        advice.part_of.is_none() && matches!(seen.taken(advice).0, Taken::Yes | Taken::InPart)
-    });
+    let followed: Vec<bool> =
+        predicted.advice.iter().zip(&seen).map(|(advice, seen)| seen.counts(advice)).collect();
+    for at in 0..seen.len() {
+        let others = (0..seen.len()).filter(|other| *other != at && followed[*other]);
+        seen[at].is_shared = matches!(seen[at].effect, Effect::Reduced | Effect::Kept)
+            && others.into_iter().any(|other| have_common(&below[at], &below[other]));
+    }
+    let taken_over = others_ns((&before, &after), &followed, &units);
     let totals = Totals {
-        followed: taken.count(),
+        followed: followed.iter().filter(|followed| **followed).count(),
         wall_ns: reduced(before.wall_ns, after.wall_ns),
         memory_bytes: before.peak_bytes().zip(after.peak_bytes()).map(|(was, is)| reduced(was, is)),
     };
@@ -76,8 +86,12 @@ pub fn observed(
     }
 }
 
-/// As many more processes run at once where advice to run them so was followed.
+/// Advice to run processes at once was followed if so many times as many do.
 const MORE_AT_ONCE: f64 = 1.25;
+/// Advice that is found where processes have more than a certain share of the wall time.
+const BY_SHARE: [&str; 2] = ["straggler", "serial-process"];
+/// What is less than this part of what it was, in percent, is noticeably less.
+const NOTICEABLE_PERCENT: u64 = 90;
 
 /// What the changed job shows of one piece of advice.
 struct Seen {
@@ -90,6 +104,13 @@ struct Seen {
     effect: Effect,
     /// Whether it is a cache that is used now.
     fills: bool,
+    /// Why it cannot be told whether it was followed.
+    not_told: Option<String>,
+    /// Whether both recordings have CPU times.
+    knows_cpu: bool,
+    /// Whether its processes go on, and other advice about some of them was followed: what came of which is not told
+    /// apart.
+    is_shared: bool,
 }
 
 /// What changed in total.
@@ -116,7 +137,7 @@ impl Seen {
         // What is about no process is about all of them, and without a path nothing else is known.
         let wall_ns = match of_path.filter(|_| self.units.0 > 0) {
             None if totals.followed == 1 => Some(totals.wall_ns),
-            of_path => of_path,
+            of_path => of_path.filter(|_| !self.is_shared),
         };
         let cpu_ns =
             reduced(cpu_before_ns, cpu_after_ns).saturating_add(self.concerned.spawners_cpu_ns);
@@ -127,7 +148,9 @@ impl Seen {
             taken,
             because,
             wall: wall_ns.and_then(|wall_ns| outturn(wall_ns, advice.wall_ns)),
-            cpu: outturn(cpu_ns, advice.cpu_ns),
+            cpu: Some(cpu_ns)
+                .filter(|_| self.knows_cpu && !self.is_shared)
+                .and_then(|cpu_ns| outturn(cpu_ns, advice.cpu_ns)),
             memory: advice
                 .memory_bytes
                 .zip(totals.memory_bytes)
@@ -135,9 +158,26 @@ impl Seen {
         }
     }
 
+    /// Whether what came of it counts by itself: what is part of another one is followed with it.
+    fn counts(&self, advice: &Advice) -> bool {
+        advice.part_of.is_none() && matches!(self.taken(advice).0, Taken::Yes | Taken::InPart)
+    }
+
+    /// Whether its processes take noticeably less than before.
+    fn takes_less(&self) -> bool {
+        let Concerned { path_before_ns, path_after_ns, cpu_before_ns, cpu_after_ns, .. } =
+            self.concerned;
+        let is_less = |(was, is): (u64, u64)| is < was / 100 * NOTICEABLE_PERCENT;
+        path_before_ns.zip(path_after_ns).is_some_and(is_less)
+            || is_less((cpu_before_ns, cpu_after_ns))
+    }
+
     /// Whether it was followed: by the number of processes that it wants gone, by how many run at once if it wants that,
     /// or else by what it would still gain.
     fn taken(&self, advice: &Advice) -> (Taken, String) {
+        if let Some(why) = &self.not_told {
+            return (Taken::Unknown, why.clone());
+        }
         if ["serial-stretch", "make-without-j"].contains(&advice.kind) && self.units.1 > 0 {
             let (was, is) = self.at_once;
             let taken = if is >= was * MORE_AT_ONCE { Taken::Yes } else { Taken::No };
@@ -150,6 +190,10 @@ impl Seen {
                 let (was, is) = self.units;
                 let noun = if is == 1 && was == 1 { "process" } else { "processes" };
                 (was, is, format!("{} -> {} {noun}", count(was), count(is)))
+            }
+            // A part of the wall time that was just enough before may be just too small now.
+            (false, None) if BY_SHARE.contains(&advice.kind) && !self.takes_less() => {
+                (1, 1, "its processes take as long as before".to_owned())
             }
             (false, None) => (1, 0, "not found any more".to_owned()),
             (false, Some(left)) => {
@@ -190,20 +234,68 @@ fn reduced(before: u64, after: u64) -> i64 {
     if after > before { -by } else { by }
 }
 
-/// Takes the advice out that says the same: in the same words if there is one, else about the same commands.
-fn take_same(left: &mut [Option<Found>], advice: &Advice) -> Option<Found> {
-    let place = |is_same: &dyn Fn(&Advice) -> bool| {
-        left.iter().position(|found| {
-            let found = found.as_ref().filter(|found| found.advice.kind == advice.kind);
-            found.is_some_and(|found| is_same(&found.advice))
-        })
+/// For each piece of advice the same one of the changed job, each of these once: first those of the same key, then, of
+/// those that are left, one about the same commands.
+fn same_of(found: &[Found], after: Vec<Found>) -> Vec<Option<Found>> {
+    let mut left: Vec<Option<Found>> = after.into_iter().map(Some).collect();
+    let mut take = |one: &Found, is_same: &dyn Fn(&Found) -> bool| {
+        let at = left.iter().position(|other| {
+            other
+                .as_ref()
+                .is_some_and(|other| other.advice.kind == one.advice.kind && is_same(other))
+        });
+        at.and_then(|at| left[at].take())
     };
-    let of_commands =
-        |other: &Advice| other.commands.iter().any(|command| advice.commands.contains(command));
-    let at = place(&|other| other.what == advice.what && other.commands == advice.commands)
-        .or_else(|| place(&of_commands))
-        .or_else(|| place(&|other| other.what == advice.what))?;
-    left[at].take()
+    let of_key = |one: &Found| {
+        let commands = &one.advice.commands;
+        take(one, &|other| other.key == one.key && other.advice.commands == *commands)
+    };
+    let mut same: Vec<Option<Found>> = found.iter().map(of_key).collect();
+    for (one, same) in found.iter().zip(&mut same).filter(|(_, same)| same.is_none()) {
+        let commands = &one.advice.commands;
+        let of_commands = |other: &Found| {
+            other.advice.commands.iter().any(|command| commands.contains(command))
+                || other.key == one.key
+        };
+        *same = take(one, &of_commands);
+    }
+    same
+}
+
+/// What a kind of advice is found by, beside the processes and their command lines.
+fn found_by(kind: &str) -> &'static [Quantity] {
+    match kind {
+        "timer-in-path" | "polling" | "straggler" | "shared-writer" | "serial-process"
+        | "large-fork" => &[Quantity::Waits],
+        "memory-peak" => &[Quantity::Memory],
+        "repeated-opens" => &[Quantity::LookupsOpen, Quantity::OpenedFiles],
+        "search-in-vain" | "startup-cost" => &[Quantity::LookupsOpen],
+        "detached-cpu" => &[Quantity::Cpu],
+        _ => &[],
+    }
+}
+
+fn knows(evidence: &Evidence<'_>, quantity: Quantity) -> bool {
+    evidence.recording.knows.all(&[quantity])
+}
+
+/// Why the recording after the change cannot tell whether advice was followed, which the one before it could give.
+fn not_told(kind: &str, before: &Evidence<'_>, after: &Evidence<'_>) -> Option<String> {
+    let always = [Quantity::Forks, Quantity::Execs, Quantity::Argv];
+    let needs: Vec<Quantity> = always
+        .iter()
+        .chain(found_by(kind))
+        .copied()
+        .filter(|quantity| knows(before, *quantity))
+        .collect();
+    let why = after.recording.knows.why_not(&needs)?;
+    Some(format!("not known after the change: {why}"))
+}
+
+/// Whether two lists in order have a process in common.
+fn have_common(one: &[u32], other: &[u32]) -> bool {
+    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    short.iter().any(|process| long.binary_search(process).is_ok())
 }
 
 fn left_of(found: &Found) -> Left {
@@ -230,8 +322,8 @@ fn concerned(before: &Evidence<'_>, after: &Evidence<'_>, units: &Units) -> Conc
 /// For each piece of advice that was followed, what others take of the path now.
 fn others_ns(
     (before, after): (&Evidence<'_>, &Evidence<'_>),
-    advice: &[Advice],
-    (seen, units): (&[Seen], &[Units]),
+    followed: &[bool],
+    units: &[Units],
 ) -> Vec<u64> {
     let (mut was, mut is) = (Bits::default(), Bits::default());
     let mut add = |evidence: &Evidence<'_>, units: &[u32], of_after: bool| {
@@ -240,43 +332,45 @@ fn others_ns(
         let all = evidence.with_descendants(units).into_iter().map(|process| process as usize);
         all.chain(parents).for_each(|process| of.insert(process));
     };
-    let followed = |at: usize| {
-        advice[at].part_of.is_none()
-            && matches!(seen[at].taken(&advice[at]).0, Taken::Yes | Taken::InPart)
-    };
-    let mut advised = vec![Vec::new(); advice.len()];
+    let mut advised = vec![Vec::new(); units.len()];
     for (at, units) in units.iter().enumerate() {
         add(before, &units.before, false);
         add(after, &units.after, true);
-        if followed(at) {
+        if followed[at] {
             advised[at] = before.with_descendants(&units.before);
         }
     }
     taken_over_ns((before, after), (&was, &is), &advised)
 }
 
-/// What the spawners use less themselves, of which the part is due to these processes that they are of all children that
-/// are not started any more; where none is gone, that of all children.
+/// How much less CPU time and time on the critical path the spawners use themselves because of this advice: of what all
+/// their children together cost them less, the part that these processes have in the number of those that are gone.
+/// Where none is gone, the part that they have in all children.
 fn of_spawners(
     (before, after): (&Evidence<'_>, &Evidence<'_>),
     units: &Units,
 ) -> (i64, Option<i64>) {
-    let parents = |evidence: &Evidence<'_>, units: &[u32]| -> Vec<u32> {
+    let parents = |evidence: &Evidence<'_>, units: &[u32]| -> BTreeSet<u32> {
         let of = |unit: &u32| u32::try_from(evidence.process(*unit).parent()?).ok();
-        units.iter().filter_map(of).collect::<BTreeSet<u32>>().into_iter().collect()
+        units.iter().filter_map(of).collect()
     };
-    let before_parents = parents(before, &units.before);
-    // Those that have started them before may start none now.
-    let names: BTreeSet<&str> = before_parents
-        .iter()
-        .filter_map(|parent| before.own_template(*parent))
-        .map(called)
-        .collect();
-    let is_one = |at: u32| after.own_template(at).is_some_and(|line| names.contains(called(line)));
-    let mut after_parents: BTreeSet<u32> = parents(after, &units.after).into_iter().collect();
-    let all = after.processes().map(|(at, _)| at);
-    after_parents.extend(all.filter(|at| is_one(*at)));
-    let after_parents: Vec<u32> = after_parents.into_iter().collect();
+    let of_units = parents(before, &units.before);
+    let names: BTreeSet<&str> =
+        of_units.iter().filter_map(|parent| before.own_template(*parent)).map(called).collect();
+    // All of these names in both: those that have started them may start none now. The command itself is the same
+    // one, whatever its arguments are.
+    let is_root = |evidence: &Evidence<'_>, at: u32| evidence.process(at).is_root();
+    let has_root = of_units.iter().any(|parent| is_root(before, *parent));
+    let all = |evidence: &Evidence<'_>, mut parents: BTreeSet<u32>| -> Vec<u32> {
+        let is_one = |at: &u32| {
+            evidence.own_template(*at).is_some_and(|line| names.contains(called(line)))
+                || has_root && is_root(evidence, *at)
+        };
+        parents.extend(evidence.processes().map(|(at, _)| at).filter(is_one));
+        parents.into_iter().collect()
+    };
+    let (before_parents, after_parents) =
+        (all(before, of_units.clone()), all(after, parents(after, &units.after)));
     let children = |evidence: &Evidence<'_>, parents: &[u32]| -> u64 {
         parents.iter().map(|parent| evidence.children(*parent).len() as u64).sum()
     };

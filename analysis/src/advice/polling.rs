@@ -3,7 +3,7 @@
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
-use super::evidence::{Evidence, less, more, short};
+use super::evidence::{Evidence, less, more};
 use crate::recording::fast::Bits;
 
 /// Fewer sleeps in a row are no loop.
@@ -181,8 +181,8 @@ fn advice(
         ),
         evidence: format!(
             "`{}` runs `{}` {} in {}, with {} for sleeps and checks",
-            short(evidence.recording.example(poller)),
-            short(evidence.recording.example(sleep)),
+            evidence.line(waits.first()?.poller),
+            evidence.line(*waits.first()?.sleeps.first()?),
             counted(sleeps as u64, "time", "times"),
             counted(waits.len() as u64, "wait", "waits"),
             counted(processes.len() as u64, "process", "processes"),
@@ -200,7 +200,7 @@ fn advice(
         check: "record again: the sleeps are gone, and `advise --against` shows the gain".into(),
         ..Advice::default()
     };
-    Some(Found::instead(processes, advice))
+    Some(Found::instead(processes, advice).keyed(&format!("{poller}: {sleep}")))
 }
 
 /// By how much a wait lasts longer than it has to.

@@ -55,18 +55,18 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     }
     let removal = evidence.without(&later)?;
     let alive_ns = later.iter().fold(0_u64, |sum, run| sum.saturating_add(evidence.life_ns(*run)));
-    let spawner = evidence.spawner(*first).map_or_else(String::new, |it| evidence.template(it));
+    let spawner = evidence.spawner_line(*first);
     let advice = Advice {
         kind: "repeated-command",
         what: format!(
             "Run `{}` once and keep its answer in a variable or file",
-            super::evidence::short(evidence.recording.example(template))
+            evidence.line(*first)
         ),
         evidence: format!(
             "{} of `{}` with the same arguments, directory and search variables, {} each; first \
              started by `{spawner}`",
             counted(runs.len() as u64, "run", "runs"),
-            super::evidence::short(evidence.recording.example(template)),
+            evidence.line(*first),
             time(alive_ns / later.len() as u64),
         ),
         commands: vec![command.to_owned()],
@@ -76,5 +76,5 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
         check: "compare what the runs print; then record again and use `advise --against`".into(),
         ..Advice::default()
     };
-    Some(Found::without(removal, advice))
+    Some(Found::without(removal, advice).keyed(template))
 }

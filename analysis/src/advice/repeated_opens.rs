@@ -8,7 +8,7 @@ use proctrace_wire::Family;
 use proctrace_wire::escape::to_text;
 
 use super::Found;
-use super::evidence::{Evidence, first_word, less, more, most, short, with_work_beside};
+use super::evidence::{Evidence, first_word, less, more, most, with_work_beside};
 use crate::load::starts::is_library;
 use crate::recording::fast::FastMap;
 use crate::recording::misses::MissKind;
@@ -250,8 +250,8 @@ fn opened_advice(evidence: &Evidence<'_>, line: &str, reopened: Reopened) -> Opt
     let advice = Advice {
         kind: "repeated-opens",
         what: format!(
-            "Keep files open or in memory in `{}`: it opens the same again",
-            short(evidence.recording.example(line))
+            "Keep files open or in memory in {}: it opens the same again",
+            evidence.lines(&processes)
         ),
         evidence: format!(
             "{} of {} beyond the first of each process, by {}: {}",
@@ -280,5 +280,5 @@ fn opened_advice(evidence: &Evidence<'_>, line: &str, reopened: Reopened) -> Opt
         check: "record again with `--opens`: `report --section opens` has fewer of them".into(),
         ..Advice::default()
     };
-    Some(Found::less(processes, advice))
+    Some(Found::less(processes, advice).keyed(line))
 }

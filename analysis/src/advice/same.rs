@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Found;
-use super::evidence::{Evidence, first_word, script};
+use super::evidence::{Evidence, first_word, is_interpreter, script};
+use super::failures::is_failure;
 use super::rules::AdviceRules;
 use super::{commands, cures};
 
@@ -30,40 +31,68 @@ impl Units {
         let is_spawned = |evidence: &Evidence<'_>, unit: u32| {
             spawner_name(evidence, unit).is_some_and(|name| spawners.contains(&name))
         };
-        // The script may have been given another name.
-        let goes_on = after.processes().any(|(process, _)| is_spawned(after, process));
+        // The script may have been given another name: one that did not occur before.
+        let goes_on = after.processes().any(|(process, _)| spawners.contains(name(after, process)));
+        let known = match goes_on {
+            true => BTreeSet::new(),
+            false => names(before.processes().map(|(process, _)| name(before, process))),
+        };
+        let is_one = |unit: u32| {
+            let by = spawner_name(after, unit);
+            spawners.is_empty()
+                || is_spawned(after, unit)
+                || !goes_on && by.is_some_and(|by| !known.contains(by))
+        };
         let of_after = |is_same: &dyn Fn(u32) -> bool| -> Vec<u32> {
             let all = after.processes().map(|(process, _)| process);
-            all.filter(|unit| is_same(*unit) && (!goes_on || is_spawned(after, *unit))).collect()
+            all.filter(|unit| is_same(*unit) && is_one(*unit)).collect()
         };
+        let mut of_before = of_before;
         let of_after = match (found.cure.and_then(|cure| rules.cures.get(cure)), found.advice.kind)
         {
             (Some(cure), _) => cures::units(after, cure),
             (None, "short-commands") => {
                 let all = commands::all(after, rules).into_iter();
-                all.filter(|(unit, _)| !goes_on || is_spawned(after, *unit))
-                    .map(|(unit, _)| unit)
-                    .collect()
+                all.map(|(unit, _)| unit).filter(|unit| is_one(*unit)).collect()
             }
             (None, "repeated-command") => {
-                let lines = names(of_before.iter().filter_map(|unit| before.own_template(*unit)));
-                let all = of_after(&|unit| {
-                    after.own_template(unit).is_some_and(|line| lines.contains(line))
-                });
+                let lines = lines(before, &of_before);
+                let all = of_after(&|unit| lines.contains(line(after, unit)));
                 // One has to run.
                 all.into_iter().skip(1).collect()
             }
             (None, "failed-again") => {
-                let lines = names(of_before.iter().filter_map(|unit| before.own_template(*unit)));
-                of_after(&|unit| after.own_template(unit).is_some_and(|line| lines.contains(line)))
+                let lines = lines(before, &of_before);
+                let failed = |unit| after.process(unit).status().is_some_and(is_failure);
+                of_after(&|unit| failed(unit) && lines.contains(line(after, unit)))
             }
             (None, _) => {
                 let called = names(of_before.iter().map(|unit| name(before, *unit)));
-                of_after(&|unit| called.contains(name(after, unit)))
+                // The same rule for both: what the advice was not about is there before and after.
+                let all = before.processes().map(|(process, _)| process);
+                let of_name = all.filter(|unit| {
+                    called.contains(name(before, *unit))
+                        && (spawners.is_empty() || is_spawned(before, *unit))
+                });
+                let of_name: Vec<u32> = of_name.collect();
+                let of_after = of_after(&|unit| called.contains(name(after, unit)));
+                of_before = roots(before, &before.with_descendants(&of_name));
+                of_after
             }
         };
         Self { before: of_before, after: roots(after, &after.with_descendants(&of_after)) }
     }
+}
+
+/// The command line that a process executed itself; empty for one that only forked.
+fn line<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
+    let it = evidence.process(process);
+    if it.execs == 0 { "" } else { evidence.recording.line_of(it) }
+}
+
+fn lines<'a>(evidence: &Evidence<'a>, processes: &[u32]) -> BTreeSet<&'a str> {
+    let lines = processes.iter().map(|process| line(evidence, *process));
+    lines.filter(|line| !line.is_empty()).collect()
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
@@ -79,9 +108,16 @@ fn roots(evidence: &Evidence<'_>, processes: &[u32]) -> Vec<u32> {
     processes.iter().copied().filter(|process| !inside(process)).collect()
 }
 
-/// The name of a program: that of its script, or its first word.
+/// The name of a program: that of its script, or its first word; of a script that is an argument, as of `sh -c`, the
+/// whole command line.
 pub(super) fn called(template: &str) -> &str {
-    script(template).unwrap_or_else(|| first_word(template))
+    let first = first_word(template);
+    let has_option = || template.split(' ').nth(1).is_some_and(|word| word.starts_with('-'));
+    match script(template) {
+        Some(script) => script,
+        None if is_interpreter(first) && has_option() => template,
+        None => first,
+    }
 }
 
 /// The name of what a process executed itself.

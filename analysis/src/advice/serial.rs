@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
-use super::evidence::{Evidence, short};
+use super::evidence::Evidence;
 use crate::recording::fast::Bits;
 
 /// Fewer are not worth starting at once.
@@ -209,7 +209,7 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
         what,
         evidence: format!(
             "`{}`{others} {runs} {} one after the other, {} in total and {} the longest, while {} of {} are idle",
-            short(evidence.recording.example(line)),
+            evidence.line(first.parent),
             counted(children, "child", "children"),
             time(sum(&|it| it.sum_ns)),
             time(stretches.iter().map(|it| it.longest_ns).max()?),
@@ -227,7 +227,7 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
         check: "compare the results; then record again and use `advise --against`".into(),
         ..Advice::default()
     };
-    Some(Found::about(processes, advice))
+    Some(Found::about(processes, advice).keyed(line))
 }
 
 /// The command among the ancestors of a process, or that they ran before, that chooses the CPUs they may use.

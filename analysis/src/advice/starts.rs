@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
-use super::evidence::{Evidence, short};
+use super::evidence::Evidence;
 
 /// Fewer are not worth a change.
 const STARTS_MIN: usize = 10;
@@ -46,7 +46,6 @@ fn advice(evidence: &Evidence<'_>, command: &str, starts: &[(u32, u64)]) -> Opti
     if !evidence.pays(path_ns, cpu_ns) {
         return None;
     }
-    let template = evidence.own_template(starts[0].0)?;
     let processes: Vec<u32> = starts.iter().map(|(process, _)| *process).collect();
     let all = evidence.without(&processes[1..])?;
     let advice = Advice {
@@ -55,7 +54,7 @@ fn advice(evidence: &Evidence<'_>, command: &str, starts: &[(u32, u64)]) -> Opti
         evidence: format!(
             "{} such as `{}` search their libraries for {} in total, more than half of their lives",
             counted(starts.len() as u64, "start", "starts"),
-            short(evidence.recording.example(template)),
+            evidence.line(starts[0].0),
             time(loaded_sum_ns)
         ),
         commands: vec![command.to_owned()],

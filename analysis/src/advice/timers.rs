@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
-use super::evidence::{Evidence, first_word, less, more, short};
+use super::evidence::{Evidence, first_word, less, more};
 use super::model::Cut;
 
 /// Per command line: the time in which its timers were on the critical path.
@@ -44,22 +44,22 @@ fn advice(
 ) -> Option<Found> {
     let first = *processes.first()?;
     let earlier_ns = evidence.earlier_ns(Cut::Timers(&evidence.tasks(&processes)))?.min(sum_ns);
-    let spawner = evidence.spawner(first).map_or_else(String::new, |it| evidence.template(it));
+    let spawner = evidence.spawner_line(first);
     // A program that does more than wait is needed for that.
     let is_all = matches!(first_word(template), "sleep" | "usleep");
     let advice = Advice {
         kind: "timer-in-path",
         what: format!(
-            "Do without {}`{}`, or wait for the event that {} for",
+            "Do without {}{}, or wait for the event that {} for",
             if is_all { "" } else { "the pauses of " },
-            short(evidence.recording.example(template)),
+            evidence.lines(&processes),
             if is_all { "it stands" } else { "they stand" },
         ),
         evidence: format!(
-            "the command waits {} of its wall time for {} of `{}`, started by `{spawner}`",
+            "the command waits {} of its wall time for {} of {}, started by `{spawner}`",
             time(sum_ns),
             counted(waits, "timer", "timers"),
-            short(evidence.recording.example(template)),
+            evidence.lines(&processes),
         ),
         commands: vec![super::evidence::first_word(template).to_owned()],
         processes: processes.len() as u64,
@@ -73,5 +73,5 @@ fn advice(
         check: "record without it; if something fails, wait for that instead".into(),
         ..Advice::default()
     };
-    Some(Found::about(processes, advice))
+    Some(Found::about(processes, advice).keyed(template))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted};
 
 use super::Found;
-use super::evidence::{Evidence, Removal, first_word, less, more, script, short};
+use super::evidence::{Evidence, Removal, first_word, less, more, script};
 use crate::recording::fast::{Bits, FastMap};
 
 /// Helpers of each program on average.
@@ -86,18 +86,17 @@ fn advice(evidence: &Evidence<'_>, starts: Starts) -> Option<Found> {
         .at_most(evidence.cpu_ns),
         ..removal
     };
-    let spawner =
-        evidence.spawner(starts.processes[0]).map_or_else(String::new, |it| evidence.template(it));
+    let (first, spawner) = (starts.processes[0], evidence.spawner_line(starts.processes[0]));
     let advice = Advice {
         kind: "wrappers",
         what: format!(
             "Start the real program of `{}` by its path, without the wrapper",
-            short(evidence.recording.example(template))
+            evidence.line(first)
         ),
         evidence: format!(
             "{} such as `{}`, started by `{spawner}`, with {} before the program itself: {:.1} each",
             counted(programs as u64, "start", "starts"),
-            short(evidence.recording.example(template)),
+            evidence.line(first),
             counted(removal.processes.len() as u64, "process", "processes"),
             removal.processes.len() as f64 / programs as f64,
         ),
@@ -107,7 +106,7 @@ fn advice(evidence: &Evidence<'_>, starts: Starts) -> Option<Found> {
         check: "compare the environments; then record again and use `advise --against`".into(),
         ..Advice::default()
     };
-    Some(Found::without(removal, advice))
+    Some(Found::without(removal, advice).keyed(template))
 }
 
 /// The processes' own time on the path before their last exec.

@@ -111,6 +111,85 @@ fn children_at_once_are_told_from_children_one_after_the_other() {
     assert_eq!(text(&verdict(&serial, &at_once, "serial-stretch")["taken"]), "yes");
 }
 
+/// All verdicts: kind, what was to be done, and whether it was.
+fn verdicts(before: &Recorded, after: &Recorded) -> Vec<(String, String, String)> {
+    let mut command = proctrace();
+    command.args(["advise", "--json", "--against"]).arg(before.trace()).arg(after.trace());
+    let observed: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let of = |one: &Value| {
+        let taken = text(&one["verdict"]["taken"]).to_owned();
+        (text(&one["kind"]).to_owned(), text(&one["what"]).to_owned(), taken)
+    };
+    observed["advice"].as_array().unwrap().iter().map(of).collect()
+}
+
+/// A job compared with itself: whatever was advised, nothing was done.
+#[test]
+fn a_recording_follows_no_advice_about_itself() {
+    for script in [
+        "for i in {1..60}; do a=$(basename /x/$i); done; sleep 0.2; sleep 0.3",
+        // Eight at once, then five one after the other.
+        "for i in {1..8}; do timeout 0.3 tail -f /dev/null & done; wait; \
+         for i in {1..5}; do timeout 0.2 tail -f /dev/null; done; true",
+        "for i in {1..6}; do ls /no/such/file 2>/dev/null; done; true",
+        "for i in {1..40}; do expr 1 + 1; done >/dev/null; for i in {1..40}; do expr 2 + 2; done >/dev/null",
+    ] {
+        let recorded = record(script);
+        let all = verdicts(&recorded, &recorded);
+        assert!(!all.is_empty(), "{script}");
+        assert!(all.iter().all(|(.., taken)| taken == "no"), "{script}: {all:#?}");
+    }
+}
+
+/// Advice is told apart by who is to follow it: recipes that a shell got as arguments, and lines that differ in numbers.
+#[test]
+fn what_one_part_of_the_job_follows_is_not_done_by_the_other() {
+    let recipe =
+        |name: &str| format!("bash -c 'for i in {{1..60}}; do {name} /x/a; done >/dev/null; true'");
+    let fixed = "bash -c 'for i in {1..60}; do echo a; done >/dev/null; true'";
+    let before = record(&format!("{}; {}; true", recipe("basename"), recipe("dirname")));
+    let after = record(&format!("{fixed}; {}; true", recipe("dirname")));
+    let all = verdicts(&before, &after);
+    let of = |word: &str| {
+        let is_it = |(kind, what, _): &&(String, String, String)| {
+            kind == "short-commands" && what.contains(word)
+        };
+        all.iter().find(is_it).unwrap_or_else(|| panic!("{all:#?}")).2.clone()
+    };
+    assert_eq!((&*of("basename"), &*of("dirname")), ("yes", "no"), "{all:#?}");
+    // What failed and does not any more still runs.
+    let failing = "for i in {1..6}; do ls ./there 2>/dev/null; done; true";
+    let (before, after) = (record(failing), record(&format!(": > there; {failing}")));
+    assert_eq!(text(&verdict(&before, &after, "failed-again")["taken"]), "yes");
+}
+
+/// A recording that lacks what advice is found by does not show that the advice was followed.
+#[test]
+fn what_the_second_recording_lacks_is_not_taken_for_done() {
+    let script = "sleep 0.3; true";
+    let before = record(script);
+    let after = Recorder::new().option(["--backend", "ptrace"]).run(["bash", "-c", script]);
+    assert_eq!(after.code(), 0, "{}", after.stderr());
+    let verdict = verdict(&before, &after, "timer-in-path");
+    assert_eq!(text(&verdict["taken"]), "unknown", "{verdict}");
+    assert!(text(&verdict["because"]).contains("who waited for whom"), "{verdict}");
+}
+
+#[test]
+fn advice_names_the_command_that_it_is_about() {
+    let recorded = record(
+        "sleep 0.05; tool=expr; $tool 1 + 0 >/dev/null; \
+                           for i in {1..30}; do $tool 2 + 2 >/dev/null; done; sleep 0.4",
+    );
+    let mut command = proctrace();
+    let output = command.args(["advise", "--json"]).arg(recorded.trace()).output().unwrap();
+    let advised: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let timer = text(&of_kind(&advised, "timer-in-path").unwrap()["what"]);
+    assert!(timer.contains("`sleep 0.") && timer.contains(" and 1 like it"), "{timer}");
+    let repeated = text(&of_kind(&advised, "repeated-command").unwrap()["what"]);
+    assert!(repeated.contains("Run `expr 2 + 2` once"), "{repeated}");
+}
+
 /// A configure whose answers come from a compiler, or from its cache.
 const CONFIGURE: &str = "#!/bin/bash
 [ \"$1\" = -C ] && [ -e config.cache ] && exit 0

@@ -183,6 +183,7 @@ fn push_verdict(out: &mut String, one: &ObservedAdvice, observed: &Observed, sty
         Taken::InPart => "followed in part",
         Taken::No => "not followed",
         Taken::OnlyFilled => "followed, but this run only fills the cache: record the next one",
+        Taken::Unknown => "cannot be told",
     };
     let said = format!("{taken} ({})", verdict.because);
     for line in wrapped(&said, style.width.saturating_sub(3)) {
