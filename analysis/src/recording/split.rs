@@ -6,7 +6,7 @@ use proctrace_findings::{Table, Unit};
 use proctrace_replay::CpuTime;
 pub use proctrace_replay::ticks::Ticks;
 pub(crate) use proctrace_replay::ticks::{
-    Balance, ENOUGH_TICKS, Own, Pools, STRETCH_TICKS, TickLength, divide,
+    Balance, ENOUGH_TICKS, Own, Pools, TickLength, divide, stretch_ns,
 };
 
 use crate::recording::fast::{Bits, FastMap};
@@ -184,8 +184,7 @@ pub(crate) struct Stretches {
 
 impl Stretches {
     pub(crate) fn new(tick_ns: u64) -> Self {
-        let stretch_ns = (STRETCH_TICKS * tick_ns as f64) as u64;
-        Self { stretch_ns, ..Self::default() }
+        Self { stretch_ns: stretch_ns(tick_ns), ..Self::default() }
     }
 
     /// Adds an increase of a task's usage. Calls `divided` with each increase that can be split

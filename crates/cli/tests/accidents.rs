@@ -127,6 +127,30 @@ fn a_full_disk_stops_the_recording_and_not_the_command() {
 }
 
 #[test]
+fn a_full_disk_leaves_no_half_page() {
+    let trace = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../fixtures/traces/alice-o2-before.ptrace");
+    let directory = tempfile::tempdir().unwrap();
+    let small = directory.path().join("small");
+    fs::create_dir(&small).unwrap();
+    // In a mount namespace of its own: nothing is left of it.
+    let script = "mount -t tmpfs -o size=64k tmpfs \"$1\" && echo old > \"$1/there.html\" && \
+        for page in new.html there.html; do \"$0\" report \"$2\" --html \"$1/$page\"; echo \"exit $?\"; done; \
+        ls -A \"$1\"; cat \"$1/there.html\"";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_proctrace")])
+        .arg(&small)
+        .arg(trace)
+        .output()
+        .unwrap();
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    // Of the new page nothing is there, and the old one is as it was.
+    assert_eq!(out, "exit 1\nexit 1\nthere.html\nold\n", "{err}");
+    assert!(err.contains("cannot write") && err.contains("No space left on device"), "{err}");
+}
+
+#[test]
 fn an_output_that_cannot_be_written_is_told_before_the_command_runs() {
     let directory = tempfile::tempdir().unwrap();
     let touched = directory.path().join("touched");

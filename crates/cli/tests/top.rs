@@ -97,6 +97,35 @@ fn storm(scenario: &str, scale: &str) -> String {
 }
 
 #[test]
+fn a_view_of_which_a_paste_is_not_read_at_once_sleeps() {
+    let mut job = Job::record("read line");
+    let top = job.top(SIZES[0]);
+    top.wait_for("COMMAND");
+    // More than crossterm reads at a time, less than a terminal holds, and all of it there at once. No key
+    // is among it.
+    let pid = top.pid().unwrap();
+    kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+    top.press(&"_".repeat(2_000));
+    top.wait_until("all of the paste", |_| top.unread_bytes() == 2_000);
+    kill(Pid::from_raw(pid), Signal::SIGCONT).unwrap();
+    let sleeps = || {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"));
+        line.unwrap().split_whitespace().last().unwrap().parse::<u64>().unwrap()
+    };
+    top.wait_until("what is left of it", |_| top.unread_bytes() == 976);
+    let before = sleeps();
+    top.wait_until("sleep", |_| sleeps() > before + 8);
+    // The rest is read with the next key.
+    top.press("?");
+    top.wait_for("fold the subtree");
+    assert_eq!(top.unread_bytes(), 0);
+    job.end();
+    top.press("xq");
+    assert_eq!(top.wait_restored(), 0);
+}
+
+#[test]
 fn a_storm_of_forks_is_shown_while_it_runs_and_the_sums_are_those_declared() {
     for size in SIZES {
         let mut job = Job::record(&storm("storm-fork", "0.5"));

@@ -1,5 +1,5 @@
-//! The figures of `top` by program are those of `report`: a replay of each committed trace through the
-//! live state against `report --json`, and a recording of many short processes.
+//! The figures of `top` by program are those of `report`, and those by process those of `query`: a replay of each committed trace through the
+//! live state against both, and a recording of many short processes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,6 +14,9 @@ use proctrace_live::{Classify, ProgramName, View};
 use proctrace_trace::Follower;
 use proctrace_wire::Exec;
 use serde_json::Value;
+
+/// Serials of the committed traces begin with 1.
+const SERIALS_MAX: u32 = 200_000;
 
 /// By the built-in rules, as `top` names programs.
 struct ByRules(LiveClassifier);
@@ -146,6 +149,38 @@ fn compare(path: &Path) -> usize {
     let cpu_ns: u64 = view.programs.iter().map(|program| program.used.run_ns).sum();
     assert_eq!(cpu_ns, view.totals.cpu_ns, "{}", path.display());
     compared
+}
+
+/// Compares the processes of a trace that are still kept at its end; returns how many there are.
+fn compare_processes(path: &Path) -> usize {
+    let view = live(path);
+    let sql = "SELECT pid, start_ns, cpu_ns, failed_lookups FROM processes WHERE start_ns >= 0";
+    let output = proctrace().args(["query", "--format", "json", sql]).arg(path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let known: BTreeMap<(i64, u64), &Value> = rows
+        .iter()
+        .map(|row| ((row["pid"].as_i64().unwrap(), row["start_ns"].as_u64().unwrap()), row))
+        .collect();
+    let mut compared = 0;
+    for process in (0..SERIALS_MAX).filter_map(|serial| view.process(serial)) {
+        let start_ns = process.started_ns.wrapping_sub(view.header().started_ns);
+        let Some(row) = known.get(&(process.pid.into(), start_ns)) else { continue };
+        let seen = format!("{}: {row}, in the view {}", path.display(), process.title());
+        assert_eq!(row["cpu_ns"].as_u64(), Some(process.used.run_ns), "{seen}");
+        // Not known of a program that calls as one of 32 bits does.
+        if let Some(failed) = row["failed_lookups"].as_u64() {
+            assert_eq!(failed, process.lookups_failed, "{seen}");
+            compared += 1;
+        }
+    }
+    compared
+}
+
+#[test]
+fn processes_have_the_figures_of_the_tables() {
+    let compared: Vec<usize> = traces().iter().map(|path| compare_processes(path)).collect();
+    assert!(compared.iter().sum::<usize>() > 1000, "{compared:?}");
 }
 
 #[test]

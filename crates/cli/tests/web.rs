@@ -345,27 +345,31 @@ fn what_is_missing_is_said() {
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 
+const LIFE_NS: u64 = 16_000_000;
+
 /// Processes of a job that starts this many, sixteen at a time.
 fn many(processes: u64) -> PageData {
-    const LIFE_NS: u64 = 16_000_000;
+    let life_ns = |at: u64| if at == 0 { processes * 1_000_000 } else { LIFE_NS };
+    // Chains of a hundred below the first.
+    let parent = |at: u64| match at {
+        0 => None,
+        at if at % 100 == 1 => Some(at),
+        _ => Some(1),
+    };
+    let lives = (0..processes).map(|at| (at * 1_000_000, life_ns(at), parent(at)));
+    of_lives(lives.collect(), processes * 1_000_000 + LIFE_NS)
+}
+
+/// A recording of processes of which start, length of life and distance to the parent are given.
+fn of_lives(lives: Vec<(u64, u64, Option<u64>)>, length_ns: u64) -> PageData {
+    let processes = lives.len() as u64;
     let all = || 0..processes;
     let mut table = PackedTable::new("processes", usize::try_from(processes).unwrap());
     table.columns = vec![
-        PackedColumn::ascending("start_ns", all().map(|at| Some(at * 1_000_000))),
-        PackedColumn::of(
-            "life_ns",
-            all().map(|at| Some(if at == 0 { processes * 1_000_000 } else { LIFE_NS })),
-        ),
+        PackedColumn::ascending("start_ns", lives.iter().map(|life| Some(life.0))),
+        PackedColumn::of("life_ns", lives.iter().map(|life| Some(life.1))),
         PackedColumn::of("program", all().map(|at| Some(at % 5))),
-        // Chains of a hundred below the first.
-        PackedColumn::of(
-            "parent",
-            all().map(|at| match at {
-                0 => None,
-                at if at % 100 == 1 => Some(at),
-                _ => Some(1),
-            }),
-        ),
+        PackedColumn::of("parent", lives.iter().map(|life| life.2)),
         PackedColumn::ascending("pid", all().map(|at| Some(at + 1))),
     ];
     let mut programs = PackedTable::new("programs", 5);
@@ -380,11 +384,11 @@ fn many(processes: u64) -> PageData {
     let mut tables = vec![table, programs];
     tables.extend(empty.map(|name| PackedTable::new(name, 0)));
     PageData {
-        length_ns: processes * 1_000_000 + LIFE_NS,
+        length_ns,
         strings: (0..5).map(|at| format!("program {at}")).collect(),
         lanes: (0..5).map(lane).collect(),
         tables,
-        edges_ns: vec![0, processes * 1_000_000 + LIFE_NS],
+        edges_ns: vec![0, length_ns],
         ..PageData::default()
     }
 }
@@ -407,15 +411,55 @@ const PAN: &str = "
     };
     requestAnimationFrame(step);";
 
-#[test]
-fn a_frame_costs_as_much_as_its_pixels() {
+/// A page with these processes, and the findings of another recording.
+fn page_of(data: &PageData, path: &Path) {
     let recording = Recording::load(trace("tour-5.ptrace"), &Rules::built_in()).unwrap();
     let findings = analyse(&recording).unwrap();
-    let data = many(500_000);
+    let page = Page { findings: &findings, advised: None, data, sections: &[], text: "" };
+    render(&page, &mut fs::File::create(path).unwrap()).unwrap();
+}
+
+/// The share of pixels that have the most frequent colour, in the middle of the rows.
+const EVEN: &str = "
+    const canvas = document.querySelector('.chart canvas');
+    const [left, top] = [canvas.width * 0.3, canvas.height * 0.3].map(Math.round);
+    const [width, height] = [canvas.width * 0.6, canvas.height * 0.5].map(Math.round);
+    const pixels = new Uint32Array(canvas.getContext('2d').getImageData(left, top, width, height).data.buffer);
+    const counts = new Map();
+    for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
+    return Math.max(...counts.values()) / pixels.length;";
+
+#[test]
+fn what_is_even_in_rows_and_time_is_drawn_evenly() {
+    const LENGTH_NS: u64 = 1_000_000_000;
+    // Every fifth lives all the time, the others hardly.
+    let lives = (0..100_000).map(|at| (0, if at % 5 == 0 { LENGTH_NS } else { 1 }, None));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("even.html");
+    page_of(&of_lives(lives.collect(), LENGTH_NS), &path);
+    // Cells of as many, fewer and more columns than the overview has.
+    for width in [1100, 1500, 2600] {
+        let browser = Browser::start_unpaced(width, 1000);
+        browser.open(&path);
+        for order in ["tree", "time"] {
+            browser.js(&format!(
+                "const s = document.querySelector('select[aria-label=\"Order of rows\"]');
+                s.value = '{order}'; s.dispatchEvent(new Event('change'))"
+            ));
+            browser.keys(".chart canvas", "f");
+            browser.js_later("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done(0)))");
+            // The rest are the lines of the grid.
+            let even = browser.js(EVEN).as_f64().unwrap();
+            assert!(even > 0.97, "{width} {order}: {even}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_costs_as_much_as_its_pixels() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("many.html");
-    let page = Page { findings: &findings, advised: None, data: &data, sections: &[], text: "" };
-    render(&page, &mut fs::File::create(&path).unwrap()).unwrap();
+    page_of(&many(500_000), &path);
     let browser = Browser::start_unpaced(1400, 1000);
     browser.open(&path);
     println!(

@@ -20,7 +20,12 @@ use crate::CpuTime;
 pub const ENOUGH_TICKS: f64 = 30.0;
 
 /// Ticks in a task's own stretch: a standard error of at most 7 percentage points.
-pub const STRETCH_TICKS: f64 = 50.0;
+const STRETCH_TICKS: f64 = 50.0;
+
+/// The time in ticks that a task's own stretch has at least, in nanoseconds.
+pub fn stretch_ns(tick_ns: u64) -> u64 {
+    (STRETCH_TICKS * tick_ns as f64) as u64
+}
 
 /// CONFIG_HZ of 1000, 250 and 100; 300 is rare and treated as 250.
 const KERNEL_TICKS_NS: [u64; 3] = [1_000_000, 4_000_000, LONGEST_TICK_NS];

@@ -84,9 +84,15 @@ fn show(mut feed: Feed, ends: &Ends, args: &TopArgs) -> Result<()> {
         if (args.exit && is_over) || held.is_gone() {
             return Ok(());
         }
-        // crossterm reads from a terminal that hangs up while it waits again and again, without end: it never waits.
+        // crossterm reads from a terminal that has hung up again and again, without end. It is asked only when the
+        // terminal was there a moment ago, and never waits, so that this is unlikely; it is not impossible.
         if !event::poll(Duration::ZERO)? {
-            held.wait(if is_behind { Duration::ZERO } else { PAUSE });
+            let at_most = if is_behind { Duration::ZERO } else { PAUSE };
+            // It reads 1,024 bytes at a time and is woken by new ones only (edge-triggered, epoll(7)): of a paste, some
+            // may be left, for which this wait returns at once.
+            if held.wait(at_most) && !event::poll(Duration::ZERO)? {
+                std::thread::sleep(at_most);
+            }
             continue;
         }
         is_stale = true;

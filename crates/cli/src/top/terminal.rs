@@ -64,11 +64,13 @@ impl Held {
             && input[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
-    /// Waits until there is something to read, until the terminal hangs up, or for this time.
-    pub(super) fn wait(&self, at_most: Duration) {
+    /// Waits until there is something to read, until the terminal hangs up, or for this time. Returns whether
+    /// there is something.
+    pub(super) fn wait(&self, at_most: Duration) -> bool {
         let at_most = Timespec::try_from(at_most).unwrap_or_default();
         // A signal ends the wait as well, and what failed here fails again where it is read.
-        let _ = poll(&mut [PollFd::new(&self.before.input, PollFlags::IN)], Some(&at_most));
+        let found = poll(&mut [PollFd::new(&self.before.input, PollFlags::IN)], Some(&at_most));
+        found.is_ok_and(|found| found > 0)
     }
 
     /// Stops this process as Ctrl-Z does, with the terminal as it was.

@@ -105,6 +105,11 @@ impl Terminal {
         (&*self.pty).write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Bytes that were typed and that no program has read.
+    pub(crate) fn unread_bytes(&self) -> u64 {
+        rustix::io::ioctl_fionread(&self.pts).unwrap()
+    }
+
     /// Changes the size of the window.
     pub(crate) fn resize(&self, (columns, rows): (u16, u16)) {
         self.screen.lock().unwrap().screen_mut().set_size(cells(rows), cells(columns));

@@ -9,9 +9,6 @@ use super::Screen;
 use super::paint::{Line, Theme, cpu_percent, fill};
 use crate::state::{Process, View};
 
-/// From fewer ticks, no share of system time is estimated.
-const TICKS_MIN: u64 = 30;
-
 /// Lines of a long command line that are shown.
 const COMMAND_LINES: usize = 4;
 
@@ -138,7 +135,8 @@ fn life(view: &View, process: &Process) -> String {
 
 fn accounting(view: &View, process: &Process) -> [(&'static str, String); 3] {
     let used = &process.used;
-    let system = used.system_percent(view.header().tick_ns, TICKS_MIN);
+    let divided = view.divided();
+    let system = divided.system_percent(divided.of_process(process), used.ticks());
     let cpu = format!(
         "{}, {} % of a CPU now, system {}; waited for a CPU {}",
         time(used.run_ns),

@@ -11,7 +11,7 @@ const COLUMNS: [(&str, &str); 8] = [
     ("", "programs that of ended processes included"),
     ("TASKS", "threads that are alive; RSS: resident memory at the last sample"),
     ("FAILED", "look-ups of paths that failed"),
-    ("SYS", "share of system time, as in a report; \"-\" with less than 30 ticks"),
+    ("SYS", "share of system time, as in a report; \"-\" of fewer than 30 ticks"),
     ("PROCS", "processes whose last program it is"),
     ("births", "processes that began in the last complete second"),
     ("9 ended", "so many of a program, in the last 2 s: sums, the largest peak RSS"),

@@ -31,7 +31,7 @@ impl Binding {
     }
 }
 
-/// All keys, in the order in which they stand at the bottom.
+/// The keys of the list of keys, in the order in which they stand at the bottom.
 pub(crate) const BINDINGS: [Binding; 10] = [
     binding(
         "q Ctrl-C",
@@ -41,7 +41,7 @@ pub(crate) const BINDINGS: [Binding; 10] = [
         ],
     )
     .lists("q", "quit"),
-    binding("Esc", &["back from a process; in a list, show all again"])
+    binding("Esc", &["back from a process (as q Left Backspace); in a list, show all"])
         .lists("Esc", "show all")
         .process("Esc", "back"),
     binding("? h", &["this list; any key leaves it"]).lists("?", "help").process("?", "help"),
@@ -50,13 +50,13 @@ pub(crate) const BINDINGS: [Binding; 10] = [
     binding("s S", &["next or previous order of the list"]).lists("s", "sort"),
     binding("f F", &["fold the subtree ([+3]: sums) or category; fold or unfold all"])
         .lists("f", "fold"),
-    binding("Enter", &["open the process: command line, accounting; or fold the category"])
+    binding("Enter", &["open the process, or (as Right l) a relative; fold the category"])
         .lists("Enter", "open")
         .process("Enter", "open it"),
     binding("Space", &["pause: the recording goes on, the view catches up later"])
         .lists("Space", "pause")
         .process("Space", "pause"),
-    binding("Tab 1-4", &["next list: processes, programs, searched in vain, losses"])
+    binding("Tab 1-4", &["lists: processes, programs, directories, losses; Shift-Tab: back"])
         .lists("Tab", "list"),
     binding("Up Down j k", &["move; PgUp PgDn Home End (g G) move further"])
         .process("Up Down", "choose a relative"),

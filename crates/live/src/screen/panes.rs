@@ -9,7 +9,7 @@ use ratatui::layout::Rect;
 use super::paint::{Line, Theme, cpu_percent, fill};
 use super::rows::{Ended, Row, rows};
 use super::{Pane, Screen, Sort};
-use crate::state::{Counters, Program, View};
+use crate::state::{Counters, Divided, Program, View};
 
 /// A row of programs: a category with its sums, or a program.
 struct ProgramRow<'a> {
@@ -141,7 +141,8 @@ impl Screen {
     }
 
     fn programs(&mut self, view: &View, area: Rect, buffer: &mut Buffer, theme: &Theme) -> usize {
-        let rows = self.program_rows(view);
+        let divided = view.divided();
+        let rows = self.program_rows(view, &divided);
         self.categories = rows.iter().map(|row| row.category.map(str::to_owned)).collect();
         let mut line = Line::new(buffer, area, 0);
         for (name, width) in
@@ -150,7 +151,6 @@ impl Screen {
             line.number(name, width, theme.heading);
         }
         line.text("CATEGORY AND PROGRAM", theme.heading);
-        let divided = view.divided();
         for (line, at) in self.visible(Pane::Programs, rows.len(), area, buffer, theme) {
             let ProgramRow { category, program, folded, sums } = &rows[at];
             let style = if program.is_none() { theme.value } else { theme.plain };
@@ -186,8 +186,8 @@ impl Screen {
     }
 
     /// Categories in the order of their sums, each followed by its programs.
-    fn program_rows<'a>(&self, view: &'a View) -> Vec<ProgramRow<'a>> {
-        let (sort, divided) = (self.sort(Pane::Programs), view.divided());
+    fn program_rows<'a>(&self, view: &'a View, divided: &Divided) -> Vec<ProgramRow<'a>> {
+        let sort = self.sort(Pane::Programs);
         let mut categories = std::collections::BTreeMap::<Option<&str>, Vec<ProgramRow<'a>>>::new();
         for program in view.programs.iter() {
             let category = program.name.category.as_deref();

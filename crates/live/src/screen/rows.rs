@@ -124,8 +124,7 @@ pub(crate) fn rows(view: &View, screen: &Screen) -> Vec<Row> {
     let sort = screen.sort(super::Pane::Processes);
     let mut in_order = |serials: Vec<u32>, below: Option<u32>| {
         let living = serials.into_iter().filter(|s| whole.get(s).is_some_and(|f| f.is_match));
-        let dead = ended.remove(&below).unwrap_or_default().into_values();
-        let dead = dead.filter(|group| group.figures.is_match).map(Item::Ended);
+        let dead = ended.remove(&below).unwrap_or_default().into_values().map(Item::Ended);
         let mut items: Vec<Item> = living.map(Item::Living).chain(dead).collect();
         items.sort_by_cached_key(|item| match item {
             Item::Living(serial) => order(&whole[serial], *serial, sort, view),
@@ -166,13 +165,13 @@ pub(crate) fn rows(view: &View, screen: &Screen) -> Vec<Row> {
     rows
 }
 
-/// The processes that have ended lately, by the living process that they hang below and by program.
+/// The processes that have ended lately and that the filter matches, by the living process that they hang below and by program.
 fn ended(view: &View, screen: &Screen) -> HashMap<Option<u32>, BTreeMap<u32, Group>> {
     let mut groups = HashMap::<_, BTreeMap<u32, Group>>::new();
     if screen.is_over {
         return groups;
     }
-    for process in view.ended_lately() {
+    for process in view.ended_lately().filter(|process| is_match(view, screen, process)) {
         let below = groups.entry(view.living_ancestor(process)).or_default();
         // The last comes first.
         let group = below.entry(process.program).or_insert_with(|| Group {
@@ -182,9 +181,7 @@ fn ended(view: &View, screen: &Screen) -> HashMap<Option<u32>, BTreeMap<u32, Gro
         });
         group.ended.processes += 1;
         group.ended.failed += u64::from(process.has_failed());
-        let mut figures = Figures::of_ended(process, view.now_ns());
-        figures.is_match = is_match(view, screen, process);
-        group.figures.add_ended(&figures);
+        group.figures.add_ended(&Figures::of_ended(process, view.now_ns()));
     }
     groups
 }
@@ -217,10 +214,9 @@ fn figures(
         parents_first.extend(&process.children);
     }
     let mut whole: BySerial = own.clone();
-    for (below, groups) in ended {
-        let above = below.and_then(|serial| whole.get_mut(&serial));
-        if let Some(above) = above {
-            above.is_match |= groups.values().any(|group| group.figures.is_match);
+    for above in ended.keys().flatten() {
+        if let Some(above) = whole.get_mut(above) {
+            above.is_match = true;
         }
     }
     for serial in parents_first.iter().rev() {

@@ -6,8 +6,8 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 
 use super::{Key, Screen, Status};
-use crate::state::View;
-use crate::state::testing::{SECOND, view};
+use crate::state::testing::{SECOND, header, view};
+use crate::state::{ByFile, View};
 
 const NARROW: (u16, u16) = (80, 24);
 
@@ -156,6 +156,11 @@ fn what_ended_lately_is_a_row_for_each_program() {
     assert!(row(&all, "/bin/gamma").contains("ended, SIGKILL  /bin/gamma"), "{all}");
     press(&mut screen, &view, "/short\n");
     assert!(text(&mut screen, &view).contains("/bin/beta"), "its ancestors stay");
+    // Of those that have ended, too, only matches.
+    press(&mut screen, &view, "\x1b/short 5\n");
+    let all = text(&mut screen, &view);
+    assert!(row(&all, "/bin/short").contains(" 10 ended"), "{all}");
+    press(&mut screen, &view, "\x1b/short\n");
     // The last of them can be opened.
     let at = screen.rows.iter().position(|serial| *serial == 59).unwrap();
     press(&mut screen, &view, &"j".repeat(at));
@@ -298,6 +303,21 @@ fn an_opened_process_has_its_relatives_and_its_look_ups() {
     assert!(text(&mut screen, &view).contains("1  sh"));
     press(&mut screen, &view, "\x1b\x1b");
     assert!(text(&mut screen, &view).contains("COMMAND"));
+}
+
+#[test]
+fn an_opened_process_has_the_system_time_of_the_list() {
+    // The length of a tick is not recorded; samples have a quarter of their ticks in the kernel.
+    let header = proctrace_trace::Header { tick_ns: None, ..header(&["sh"]) };
+    let mut view = View::new(header, Box::new(ByFile)).with_root("sh");
+    view.samples(1, 3 * SECOND, 800_000_000);
+    let mut screen = Screen::new(false);
+    press(&mut screen, &view, "2");
+    let all = text(&mut screen, &view);
+    assert!(all.lines().any(|line| line.contains("25 %") && line.ends_with("sh")), "{all}");
+    press(&mut screen, &view, "1\n");
+    let all = text(&mut screen, &view);
+    assert!(all.contains("system 25 %"), "{all}");
 }
 
 #[test]

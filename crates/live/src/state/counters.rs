@@ -111,30 +111,11 @@ impl Counters {
     pub fn ticks(&self) -> Ticks {
         Ticks { user_ns: self.utime_ns, system_ns: self.stime_ns }
     }
-
-    /// The share of system time in percent, estimated from `least` or more ticks of `tick_ns`; None
-    /// from fewer.
-    pub fn system_percent(&self, tick_ns: Option<u64>, least: u64) -> Option<f64> {
-        let ticks_ns = self.utime_ns.saturating_add(self.stime_ns);
-        let enough = tick_ns.filter(|tick| *tick > 0)?.saturating_mul(least);
-        (ticks_ns >= enough).then(|| 100.0 * self.stime_ns as f64 / ticks_ns as f64)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_share_of_few_ticks_is_not_known() {
-        let tick_ns = 4_000_000;
-        let used =
-            Counters { utime_ns: 30 * tick_ns, stime_ns: 10 * tick_ns, ..Counters::default() };
-        assert_eq!(used.system_percent(Some(tick_ns), 30), Some(25.0));
-        assert_eq!(used.system_percent(Some(tick_ns), 41), None);
-        assert_eq!(used.system_percent(None, 1), None);
-        assert_eq!(used.system_percent(Some(0), 0), None);
-    }
 
     #[test]
     fn sums_saturate() {

@@ -1,4 +1,4 @@
-//! A process that is alive.
+//! A process that is alive or has ended lately: what is known of it.
 
 use std::collections::BTreeSet;
 
@@ -101,6 +101,20 @@ impl CommandLine {
         }
     }
 
+    /// Cuts every string to this many bytes.
+    fn shrink(&mut self, bytes_max: usize) {
+        for path in [&mut self.path, &mut self.exe, &mut self.cwd] {
+            if path.len() > bytes_max {
+                path.truncate(bytes_max);
+                path.extend("…".as_bytes());
+            }
+            path.shrink_to_fit();
+        }
+        self.is_cut |= self.argv.len() > bytes_max;
+        self.argv.truncate(bytes_max);
+        self.argv.shrink_to_fit();
+    }
+
     /// The arguments, separated by spaces.
     pub fn text(&self) -> String {
         if self.is_withheld {
@@ -134,9 +148,20 @@ impl Process {
         to_text(&self.comm[..end]).into_owned()
     }
 
-    /// Whether it has ended, and neither with 0 nor because it was asked to.
+    /// Whether it has ended, and not with exit status 0.
     pub fn has_failed(&self) -> bool {
         self.end.is_some_and(|(_, status)| status != 0)
+    }
+
+    /// Keeps at most so many children, those that came first, and bytes of each string.
+    pub(crate) fn shrink(&mut self, children_max: usize, bytes_max: usize) {
+        if let Some(first_left) = self.children.iter().nth(children_max).copied() {
+            // What is split off is dropped.
+            self.children.split_off(&first_left);
+        }
+        if let Some(command) = &mut self.command {
+            command.shrink(bytes_max);
+        }
     }
 
     /// Counts a failed look-up in a directory. Of many directories, those that came first are

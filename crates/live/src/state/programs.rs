@@ -99,9 +99,11 @@ impl Programs {
 
     /// Those that occurred.
     pub fn iter(&self) -> impl Iterator<Item = &Program> {
-        self.known
-            .iter()
-            .filter(|program| program.processes > 0 || program.execs > 0 || program.used.run_ns > 0)
+        let occurred = |program: &&Program| {
+            let Program { processes, execs, used, lookups_failed, .. } = program;
+            [*processes, *execs, used.run_ns, *lookups_failed].iter().any(|number| *number > 0)
+        };
+        self.known.iter().filter(occurred)
     }
 
     /// All programs by number, those that did not occur as well.
@@ -144,5 +146,13 @@ mod tests {
         }
         assert_eq!(programs.known.len(), PROGRAMS_MAX);
         assert_eq!(programs.iter().map(|program| program.processes).sum::<u64>(), 10_000);
+    }
+
+    #[test]
+    fn a_program_of_which_only_look_ups_are_known_occurred() {
+        let mut programs = Programs::default();
+        assert_eq!(programs.iter().count(), 0);
+        programs.get_mut(UNKNOWN).lookups_failed = 3;
+        assert_eq!(programs.iter().count(), 1);
     }
 }

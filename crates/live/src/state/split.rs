@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_replay::CpuTime;
 use proctrace_replay::ticks::{Balance, ENOUGH_TICKS, Pools, Ticks, divide};
 
+use super::process::Process;
 use super::programs::Program;
 use super::view::View;
 
@@ -14,6 +15,8 @@ pub struct Divided {
     tick_ns: u64,
     whole: Ticks,
     programs: Vec<CpuTime>,
+    pools: Pools,
+    balance: Balance,
 }
 
 impl View {
@@ -42,7 +45,7 @@ impl View {
         for part in &mut parts {
             *part = balance.of_time(*part);
         }
-        Divided { tick_ns, whole, programs: parts }
+        Divided { tick_ns, whole, programs: parts, pools, balance }
     }
 }
 
@@ -50,6 +53,12 @@ impl Divided {
     /// The user and the system time of a program.
     pub fn of(&self, program: &Program) -> CpuTime {
         self.programs.get(program.number as usize).copied().unwrap_or_default()
+    }
+
+    /// The user and the system time of a process: a part of that of its program.
+    pub fn of_process(&self, process: &Process) -> CpuTime {
+        let pooled = self.pools.share(process.program as usize);
+        self.balance.of_time(divide(process.used.run_ns, &process.own, pooled))
     }
 
     /// The number of ticks.

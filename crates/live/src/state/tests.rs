@@ -54,6 +54,27 @@ fn look_ups_that_come_before_the_birth_or_after_the_end_are_counted() {
 }
 
 #[test]
+fn late_look_ups_of_a_thread_count_for_its_process_as_it_is() {
+    let failed = |view: &View, name: &str| {
+        let mut programs = view.programs.iter();
+        programs.find(|program| program.name.name == name).unwrap().lookups_failed
+    };
+    let mut view = view(&["sh"]).with_root("sh");
+    view.clones(1, 2, 1, SECOND);
+    view.exits(2, SECOND + 1, 0);
+    view.execs(1, SECOND + 2, "/usr/bin/sed", &["sed"]);
+    view.misses(2, SECOND, "/late/a");
+    assert_eq!(view.process(1).unwrap().lookups_failed, 1);
+    assert_eq!(view.searched(view.process(1).unwrap()), [("/late".to_owned(), 1)]);
+    assert_eq!(failed(&view, "sed"), 1);
+    // And when the process has ended as well.
+    view.exits(1, 2 * SECOND, 0);
+    view.misses(2, SECOND, "/late/b");
+    assert_eq!(view.process(1).unwrap().lookups_failed, 2);
+    assert_eq!(failed(&view, "sed"), 2);
+}
+
+#[test]
 fn what_has_ended_lately_is_kept_for_a_while() {
     let mut view = view(&["sh"]).with_root("sh");
     view.forks(1, 2, SECOND);
@@ -92,6 +113,8 @@ fn system_time_is_split_by_pooled_ticks() {
     let (cpu, ticks) = (divided.of(sed), sed.used.ticks());
     assert_eq!((cpu.user_ns, cpu.system_ns), (24 * TICK, 8 * TICK));
     assert_eq!(divided.system_percent(cpu, ticks), Some(25.0));
+    let of_child = |serial| divided.of_process(view.process(serial).unwrap()).system_ns;
+    assert_eq!(of_child(2) + of_child(3), cpu.system_ns);
     let sh = view.programs.iter().find(|program| program.name.name == "sh").unwrap();
     assert_eq!(divided.system_percent(divided.of(sh), sh.used.ticks()), None);
 }

@@ -1,7 +1,7 @@
 //! The state of a recording, kept up to date record by record.
 
 use proctrace_replay::Lookups;
-use proctrace_replay::ticks::{STRETCH_TICKS, TickLength};
+use proctrace_replay::ticks::{TickLength, stretch_ns};
 use proctrace_trace::{BlockInfo, Header, Skipped, Trailer};
 use proctrace_wire::layout::{MISS_PATH_FAULT, MissFixed, Sample};
 use proctrace_wire::{Call, Family, Frames, Record, Stream, mark_of_path};
@@ -291,12 +291,20 @@ impl View {
                 process.program
             })
         } else if let Some((serial, program)) = self.ended.of_task(task) {
-            // Look-ups are in another stream, whose block may come later than that of the end.
-            let kept = self.kept_ended.as_deref_mut().filter(|kept| kept.serial == serial);
-            for process in kept.into_iter().chain(self.ended.get_mut(serial)) {
+            // Look-ups are in another stream, whose block may come later than that of the end. A thread may
+            // have ended, and its process go on with another program.
+            if let Some(process) = self.tree.get_mut(serial) {
                 process.searched_in_vain(place.number, generation);
+                process.program
+            } else {
+                let kept = self.kept_ended.as_deref_mut().filter(|kept| kept.serial == serial);
+                let mut program = program;
+                for process in kept.into_iter().chain(self.ended.get_mut(serial)) {
+                    process.searched_in_vain(place.number, generation);
+                    program = process.program;
+                }
+                program
             }
-            program
         } else if self.tree.keep_early_miss(task) {
             // Or earlier than that of the birth.
             return;
@@ -330,8 +338,7 @@ impl View {
         reading: Counters,
         may_end_stretch: bool,
     ) -> Option<u32> {
-        let stretch_ns = (STRETCH_TICKS * self.tick_ns() as f64) as u64;
-        let stretch_ns = may_end_stretch.then_some(stretch_ns);
+        let stretch_ns = may_end_stretch.then(|| stretch_ns(self.tick_ns()));
         let (process, added) = self.tree.read(task, reading, stretch_ns)?;
         let run_ns = added.used.run_ns;
         self.cpu_used(run_ns, time_ns);

@@ -107,11 +107,19 @@ export interface Section {
   charts: { name: string; title: string; notes: string[]; svg: Uint8Array }[];
 }
 
+/** As crates/findings/src/lib.rs has it. */
+export interface After {
+  wait_ns: number; others: number;
+  last: { pid: number; program: string; command: string | null; phase: string | null; life_ns: number | null } | null;
+}
+
 /** What is there at first: enough for the picture. */
 export class Recording {
   readonly head: any;
   readonly length: number;
-  /** When the command ended; the end of the recording, if that is not much later or there is none. */
+  /** The wait for processes that outlived the command; null if it is not noticeable. */
+  readonly after: After | null;
+  /** When the command ended; the end of the recording, if nothing was waited for. */
   readonly jobEnd: number;
   readonly lanes: Lane[];
   /** Moments that the payload named, in order of time. */
@@ -138,8 +146,9 @@ export class Recording {
   constructor(from: Container) {
     this.head = from.header;
     this.length = this.head.length_ns;
-    const wall = this.head.findings.run.command.length ? this.head.findings.run.wall_ns : 0;
-    this.jobEnd = wall > 0 && this.length > wall * 1.02 + 2e7 ? wall : this.length;
+    const { run } = this.head.findings;
+    this.after = run.after ?? null;
+    this.jobEnd = this.after && run.wall_ns !== null ? Math.min(run.wall_ns, this.length) : this.length;
     this.lanes = this.head.lanes;
     this.marks = this.head.marks;
     this.programs = this.head.programs.map((row: any[]) => (

@@ -45,15 +45,20 @@ export class Cells {
     this.blue[at] += weight * ((colour >> 16) & 255);
   }
 
-  /** Adds a cell of others, in this column. */
-  merge(row: number, column: number, other: Cells, from: number): void {
-    if (row < 0 || row >= this.rows || column < 0 || column >= this.columns || other.cover[from] === 0) return;
-    const at = row * this.columns + column;
-    this.cover[at] += other.cover[from];
-    this.weight[at] += other.weight[from];
-    this.red[at] += other.red[from];
-    this.green[at] += other.green[from];
-    this.blue[at] += other.blue[from];
+  /** Adds a cell of others that lies between these columns, in each as much as its part of it. */
+  spread(row: number, from: number, to: number, other: Cells, at: number): void {
+    if (row < 0 || row >= this.rows || to <= 0 || from >= this.columns || other.cover[at] === 0) return;
+    const left = Math.max(0, from);
+    const right = Math.min(this.columns, to);
+    for (let column = Math.floor(left); column < right; column++) {
+      const part = Math.min(right, column + 1) - Math.max(left, column);
+      const here = row * this.columns + column;
+      this.cover[here] += part * other.cover[at];
+      this.weight[here] += part * other.weight[at];
+      this.red[here] += part * other.red[at];
+      this.green[here] += part * other.green[at];
+      this.blue[here] += part * other.blue[at];
+    }
   }
 
   /** The colour of a cell of so many rows over a paper, as the bytes of a pixel; 0 for an empty one. */

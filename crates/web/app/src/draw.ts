@@ -113,13 +113,15 @@ export class Painter {
     const out = this.pixels;
     const paper = pixel(this.colours.paper);
     out.fill(paper);
+    const columns = Math.max(1, Math.ceil(width / (COLUMN * frame.ratio)));
+    let perCell = Math.max(1, Math.ceil(CELL / frame.rowHeight));
+    const overview = this.overviewFor(perCell, view.span / columns);
+    // Rows of the overview are in one cell each.
+    if (overview) perCell -= perCell % overview.perRow;
     // Cells begin at multiples of their rows, so that they do not change while rows are scrolled.
-    const perCell = Math.max(1, Math.ceil(CELL / frame.rowHeight));
     const [from, to] = visibleRows(rows, frame);
     const first = Math.floor(from / perCell);
-    const columns = Math.max(1, Math.ceil(width / (COLUMN * frame.ratio)));
     const cells = new Cells(Math.max(1, Math.ceil(to / perCell) - first), columns);
-    const overview = this.overviewFor(perCell, view.span / columns);
     if (overview) this.addOverview(cells, overview, first, perCell);
     else this.addBars(cells, from, to, first, perCell);
     const rowPixels = frame.rowHeight * frame.ratio;
@@ -201,7 +203,7 @@ export class Painter {
     const { rows } = this;
     const { length } = this.view.recording;
     const perRow = Math.ceil(rows.count / OVERVIEW_ROWS);
-    if (perRow < 8 || perCell < perRow || perColumn < (0.95 * length) / OVERVIEW_COLUMNS) return null;
+    if (perRow < 8 || perCell < perRow || perColumn < length / OVERVIEW_COLUMNS) return null;
     if (!this.overview) {
       const cells = new Cells(OVERVIEW_ROWS, OVERVIEW_COLUMNS);
       const scale = OVERVIEW_COLUMNS / length;
@@ -222,12 +224,14 @@ export class Painter {
     const { perRow, cells: from } = overview;
     const perColumn = view.recording.length / OVERVIEW_COLUMNS;
     const scale = cells.columns / view.span;
+    const begin = Math.max(0, Math.floor(view.from / perColumn));
+    const end = Math.min(from.columns, Math.ceil(view.to / perColumn));
     for (let row = 0; row < from.rows; row++) {
       const cell = Math.floor((row * perRow) / perCell) - first;
       if (cell < 0 || cell >= cells.rows) continue;
-      for (let column = 0; column < from.columns; column++) {
-        const to = Math.floor(((column + 0.5) * perColumn - view.from) * scale);
-        cells.merge(cell, to, from, row * from.columns + column);
+      for (let column = begin; column < end; column++) {
+        const left = (column * perColumn - view.from) * scale;
+        cells.spread(cell, left, left + perColumn * scale, from, row * from.columns + column);
       }
     }
     this.drawn += cells.rows;
@@ -403,7 +407,7 @@ export class Painter {
   /** What comes after the end of the command is another matter. */
   private paintAfter(context: CanvasRenderingContext2D, frame: Frame): void {
     const { view, colours } = this;
-    if (view.home === view.recording.length) return;
+    if (view.recording.jobEnd === view.recording.length) return;
     const x = frame.gutter + (view.recording.jobEnd - view.from) * ((frame.width - frame.gutter) / view.span);
     if (x >= frame.width) return;
     const left = Math.max(frame.gutter, Math.round(x));
@@ -414,7 +418,7 @@ export class Painter {
     if (x < frame.gutter) return;
     context.fillStyle = colours.mark;
     context.fillRect(left, frame.top - 4, 1, frame.height);
-    const text = "after its end";
+    const text = "after the end of the command";
     context.font = `11px ${FONT}`;
     context.textBaseline = "middle";
     if (left + 10 + context.measureText(text).width < frame.width) context.fillText(text, left + 5, frame.height - 9);

@@ -1,9 +1,12 @@
 // The top of the page: what was recorded, whether to trust it, why it failed, the key figures, and the advice.
 
-import type { Recording } from "./data";
-import { h, prose } from "./dom";
+import type { After, Recording } from "./data";
+import { type Child, h, prose } from "./dom";
 import { bytes, count, counted, figure, signalName, time } from "./format";
 import { list } from "./process";
+
+/** Letters of a command in a sentence. */
+const NAME_MAX = 40;
 
 export function head(recording: Recording, theme: HTMLElement): HTMLElement {
   const { run, health } = recording.head.findings;
@@ -45,13 +48,38 @@ export function failure(recording: Recording, open: (process: number) => void): 
     }, step.program, h("small", {}, ` ${step.pid}`));
   };
   const steps = cause.map((step, at) => h("li", {}, at > 0 && !step.is_certain ? "probably " : null, who(step), ` ${step.how}`,
-    step.sent_by ? ` from ${step.sent_by}` : null, at === 0 ? ` at ${time(step.time_ns)}` : null));
-  const last = cause[0]?.last_failed;
+    step.sent_by ? ` ${step.how.startsWith("exit ") ? "after a signal from" : "from"} ${step.sent_by}` : null,
+    at === 0 && step.time_ns !== null ? ` at ${time(step.time_ns)}` : null));
   return h("section", { class: "failure", id: "failure", "aria-labelledby": "failure-title" },
     h("h2", { id: "failure-title" }, `Failed: ${how}`),
     cause.length ? h("ol", { class: "steps", "aria-label": "What failed first, and what failed because of it" }, ...steps)
       : h("p", {}, "No process that failed before it explains this."),
-    last ? h("p", { class: "last" }, "Last failed look-up: ", h("code", {}, `${last.call} ${last.path}`), ` (${last.error}), ${time(last.before_ns)} before`) : null);
+    cause[0]?.last_failed ? h("p", { class: "last" }, ...lastFailed(cause[0])) : null);
+}
+
+/** What the first that failed looked for last, as crates/report/src/ends.rs says it. */
+function lastFailed(step: any): Child[] {
+  const last = step.last_failed;
+  // 127: a shell did not find the command (POSIX).
+  if (step.how === "exit 127" && last.error === "ENOENT") {
+    const command = last.path.slice(last.path.lastIndexOf("/") + 1);
+    return ["Not found: ", h("code", {}, command), ", last tried as ", h("code", {}, last.path)];
+  }
+  const what = last.call === "exec" ? "Tried last: " : "Last failed look-up: ";
+  return [what, h("code", {}, `${last.call} ${last.path}`), ` (${last.error}), ${time(last.before_ns)} before`];
+}
+
+/** How long the recording went on after the command, and for whom, as crates/report/src/head.rs says it. */
+export function waited({ wait_ns: waitNs, last, others }: After): Child[] {
+  const wait = `After the end of the command, the recording went on for ${time(waitNs)}`;
+  if (!last) return [`${wait}, until the last descendant ended.`];
+  const phase = last.phase === null ? ""
+    : last.phase === "(before)" ? ", started before the first mark" : `, started in phase ${last.phase}`;
+  const name = last.command ?? last.program;
+  const more = others ? ` and ${counted(others, "other", "others")}` : "";
+  return [`${wait}, ${last.life_ns === null ? "with" : "until"} `,
+    h("code", { title: name.length > NAME_MAX ? name : null }, name.length > NAME_MAX ? `${name.slice(0, NAME_MAX - 1)}…` : name),
+    ` (pid ${last.pid}${phase})${more} ${last.life_ns === null ? "still running" : "ended"}.`];
 }
 
 /** The process of a pid that ended at this time: pids are used again. */
@@ -92,7 +120,8 @@ function trust(health: any, findings: any): HTMLElement {
     spots.length ? h("ul", { class: "spots" }, ...spots) : null,
     known.length ? h("details", {},
       h("summary", {}, `${counted(known.filter((one) => one.state === "absent").length, "quantity", "quantities")} not known, `
-        + `${known.filter((one) => one.state !== "absent").length} estimated`),
+        + `${known.filter((one) => one.state === "estimate").length} estimated, `
+        + `of ${known.filter((one) => one.state === "lower_bound").length} a lower bound`),
       list(known.map((one) => [`${one.quantity.replaceAll("_", " ")}`, `${words[one.state] ?? one.state}: ${one.why ?? ""}`]))) : null);
 }
 

@@ -6,7 +6,7 @@ import { openFirst, openRest, type Recording } from "./data";
 import { announce, h, replace, swatch } from "./dom";
 import { count, time } from "./format";
 import { Gantt } from "./gantt";
-import { advice, failure, figures, head } from "./head";
+import { advice, failure, figures, head, waited } from "./head";
 import { help } from "./help";
 import { ProcessPage } from "./process";
 import { sections } from "./sections";
@@ -114,7 +114,7 @@ class Page {
       change: (event: Event) => this.fold((event.target as HTMLSelectElement).value),
     }, h("option", { value: "none" }, "Unfolded"), ...[1, 2, 3, 4].map((depth) => h("option", { value: String(depth) }, `Fold below level ${depth}`)));
     const threads = this.recording.lanes.reduce((sum, lane) => sum + lane.threads, 0);
-        const menu = h("details", { class: "menu" }, h("summary", {}, "Show"), h("div", {},
+    const menu = h("details", { class: "menu" }, h("summary", {}, "Show"), h("div", {},
       fold,
       check("only matches of the search", false, (on) => { view.onlyFound = on; view.tell("rows"); }),
       check(`Threads (${count(threads)})`, false, (on) => { view.threads = on; view.setFocus(-1); view.tell("rows"); }),
@@ -151,12 +151,9 @@ class Page {
   /** What went on after the end of the command is not on the axis at first. */
   private afterEnd(): HTMLElement | null {
     const { recording, view } = this;
-    if (view.home === recording.length) return null;
-    let alive = 0;
-    for (let at = 0; at < recording.n; at++) if (recording.end[at] > recording.jobEnd * 1.001 + 1e7) alive++;
-    const after = time(recording.length - recording.jobEnd);
-    return h("p", { class: "quiet after" }, `${count(alive)} ${alive === 1 ? "process" : "processes"} went on for ${after} after the end of the command. `,
-      h("button", { type: "button", class: "link", click: () => { view.look(0, recording.length); } }, "Show that too"));
+    if (!recording.after) return null;
+    const show = h("button", { type: "button", class: "link", click: () => { view.look(0, recording.length); } }, "Show that too");
+    return h("p", { class: "quiet after" }, ...waited(recording.after), " ", view.home < recording.length && show);
   }
 
   private themes(): HTMLElement {

@@ -15,6 +15,8 @@ export class Marks {
   /** How many lines were drawn last. */
   drawn = 0;
   private readonly names: string[];
+  /** Widths of names and of parts of them: to measure them takes longer than to draw them. */
+  private readonly widths = new Map<string, number>();
 
   constructor(private readonly view: View) {
     this.names = shortened(view.recording.marks.map(([, name]) => name));
@@ -24,6 +26,15 @@ export class Marks {
   levels(context: CanvasRenderingContext2D, frame: Frame): number {
     const placed = this.place(context, frame, 0, this.view.home);
     return placed.reduce((most, one) => Math.max(most, one.level + 1), 0);
+  }
+
+  private width(context: CanvasRenderingContext2D, text: string): number {
+    let width = this.widths.get(text);
+    if (width === undefined) {
+      width = context.measureText(text).width;
+      this.widths.set(text, width);
+    }
+    return width;
   }
 
   /** From right to left: a name is above all names whose lines it would touch. */
@@ -40,11 +51,11 @@ export class Marks {
       // Several lines in a pixel are one.
       if (last && last.x - x < 1) continue;
       let text = this.names[at];
-      let width = context.measureText(text).width;
+      let width = this.width(context, text);
       const shorten = (room: number) => {
         for (let letters = text.length - 1; letters >= LETTERS_MIN; letters--) {
           const cut = `${text.slice(0, letters)}…`;
-          const wide = context.measureText(cut).width;
+          const wide = this.width(context, cut);
           if (wide > room) continue;
           [text, width] = [cut, wide];
           return true;
