@@ -98,7 +98,7 @@ fn storm(scenario: &str, scale: &str) -> String {
 
 #[test]
 fn a_view_of_which_a_paste_is_not_read_at_once_sleeps() {
-    let mut job = Job::record("read line");
+    let mut job = Job::record("read line; true");
     let top = job.top(SIZES[0]);
     top.wait_for("COMMAND");
     // More than crossterm reads at a time, less than a terminal holds, and all of it there at once. No key
@@ -249,7 +249,7 @@ fn keys_filter_fold_open_pause_and_quit() {
 
 #[test]
 fn the_terminal_is_restored_by_signals() {
-    let job = Job::record("read line");
+    let job = Job::record("read line; true");
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
         let top = job.top(SIZES[0]);
         top.wait_for("RECORDING");
@@ -266,7 +266,7 @@ fn the_terminal_is_restored_by_signals() {
 
 #[test]
 fn a_terminal_that_hangs_up_ends_the_view() {
-    let job = Job::record("read line");
+    let job = Job::record("read line; true");
     // In whatever the view is doing then: it waits for keys nearly always.
     for _ in 0..8 {
         let mut command = Command::new("sh");
@@ -290,7 +290,7 @@ fn a_terminal_that_hangs_up_ends_the_view() {
 
 #[test]
 fn the_view_fits_the_window_when_that_changes() {
-    let job = Job::record("read line");
+    let job = Job::record("read line; true");
     let top = job.top(SIZES[0]);
     top.wait_for("RECORDING");
     let both = |line: &str| line.contains("COMMAND") && line.contains("CATEGORY AND PROGRAM");
@@ -305,7 +305,7 @@ fn the_view_fits_the_window_when_that_changes() {
 
 #[test]
 fn a_recorder_that_is_killed_leaves_what_it_wrote() {
-    let mut job = Job::record("read line");
+    let mut job = Job::record("read line; true");
     let top = job.top(SIZES[0]);
     top.wait_for("sh -c");
     job.recorder.kill().unwrap();
@@ -315,7 +315,7 @@ fn a_recorder_that_is_killed_leaves_what_it_wrote() {
 
 #[test]
 fn the_trace_that_is_being_written_is_found() {
-    let job = Job::record("read line");
+    let job = Job::record("read line; true");
     let mut command = proctrace();
     command.args(["top", "--exit"]).current_dir(job.directory.path());
     let top = Terminal::run(&command, SIZES[0]);

@@ -4,7 +4,7 @@ import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { openFirst, openRest, type Recording } from "./data";
 import { announce, h, replace, swatch } from "./dom";
-import { count, time } from "./format";
+import { count } from "./format";
 import { Gantt } from "./gantt";
 import { advice, failure, figures, head, waited } from "./head";
 import { help } from "./help";
