@@ -458,6 +458,7 @@ struct pt_tick {
 enum pt_blind_spot {
 	PT_BLIND_IO_URING = 1,	/* created an io_uring: opens through it are not traced */
 	PT_BLIND_TRACER = 2,	/* was refused to trace a task that --backend ptrace traces */
+	PT_BLIND_LET_GO = 3,	/* was left to another tracer by --backend ptrace */
 };
 
 struct pt_blind {

@@ -79,7 +79,7 @@ fn laws(recording: &Recording, accounting: &Accounting) -> Vec<Law> {
     // The counts that each task kept for itself, compared with the records of it.
     let told = |told: u64| match alive {
         0 => Ok(told as f64),
-        _ => Err("live tasks have not reported their counts yet".to_owned()),
+        _ => Err("tasks whose end is not recorded have not reported their counts".to_owned()),
     };
     let laws = [
         law("births", Ok((counts.attaches + counts.forks) as f64), (counts.exits + alive) as f64),
@@ -184,6 +184,10 @@ fn all_ended(recording: &Recording) -> Result<(), String> {
     let alive = recording.processes.iter().filter(|process| process.ended_ns().is_none()).count();
     match alive {
         0 => Ok(()),
+        _ if !recording.blind.let_go.is_empty() => Err(format!(
+            "the end of {} is not recorded",
+            counted(alive as u64, "process", "processes")
+        )),
         _ => Err(format!("{} still alive", counted(alive as u64, "process was", "processes were"))),
     }
 }

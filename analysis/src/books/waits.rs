@@ -167,6 +167,14 @@ impl Accounting {
             .filter(|process| is_cut && process.waited_ns().is_none())
             .filter_map(|process| process.parent())
             .collect();
+        // What a debugger took over used more than is known, and whoever waits for it is credited with all of it.
+        let is_let_go =
+            |at: &usize| !recording.blind.let_go.is_empty() && processes[*at].waited_ns().is_none();
+        with_unended.extend(
+            (0..processes.len())
+                .filter(is_let_go)
+                .filter_map(|at| processes[at].reaper().or(processes[at].parent())),
+        );
         with_unended.sort_unstable();
         let inherited = Inherited::of(recording, |at| {
             let due = due[due_of[at] as usize];

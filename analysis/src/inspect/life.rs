@@ -81,6 +81,7 @@ pub(super) fn details(
         born_ns: since(recording, process.born_ns),
         birth_recorded: founder.is_some_and(|task| task.forked) || is_command,
         ended_ns: process.ended_ns().map(|ended_ns| since(recording, ended_ns)),
+        let_go: recording.blind.let_go.contains(&at),
         life_ns: process.life_ns(),
         outcome: outcome.map(|outcome| outcome.name().into_owned()),
         core_dump: signal.is_some() && status.is_some_and(dumped_core),

@@ -195,6 +195,18 @@ impl<'a> Loader<'a> {
             let why = "calls by 32-bit programs and through io_uring are not recorded";
             Quantity::LOOKUPS.into_iter().for_each(|quantity| knows.bounds(quantity, why));
         }
+        if !self.made.blind.let_go.is_empty() {
+            use Quantity::{
+                Cpu, Execs, Faults, Forks, Io, LookupsExec, OpenedFiles, PeakRss, RunDelay,
+            };
+            let why = "not recorded of what a debugger of the command took over";
+            let others =
+                [Forks, Execs, Cpu, RunDelay, Faults, PeakRss, Io, LookupsExec, OpenedFiles];
+            Quantity::LOOKUPS
+                .into_iter()
+                .chain(others)
+                .for_each(|quantity| knows.bounds(quantity, why));
+        }
         knows
     }
 

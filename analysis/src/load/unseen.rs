@@ -11,6 +11,7 @@ pub(crate) struct Blindness {
     pub(crate) compat: BTreeSet<usize>,
     pub(crate) io_uring: BTreeSet<usize>,
     pub(crate) refused_tracer: BTreeSet<usize>,
+    pub(crate) let_go: BTreeSet<usize>,
     pub(crate) systemd_run: BTreeSet<usize>,
     pub(crate) withheld: BTreeSet<usize>,
 }
@@ -38,6 +39,7 @@ impl Blindness {
         match BlindSpot::from_number(what) {
             Some(BlindSpot::IoUring) => self.io_uring.insert(process),
             Some(BlindSpot::RefusedTracer) => self.refused_tracer.insert(process),
+            Some(BlindSpot::LetGo) => self.let_go.insert(process),
             None => false,
         };
     }

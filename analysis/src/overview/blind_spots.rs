@@ -32,6 +32,12 @@ pub(crate) fn spots(recording: &Recording) -> Vec<BlindSpot> {
         "their calls of ptrace(2) failed because the recorder traced the processes itself (--backend ptrace)",
     );
     add(
+        "let_go",
+        &blind.let_go,
+        "a debugger or tracer of the command took them over: from then on, they and what they started are not \
+         recorded (--backend ptrace)",
+    );
+    add(
         "systemd_run",
         &blind.systemd_run,
         "processes started by systemd-run run outside the tree and are not recorded",

@@ -130,11 +130,16 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
         maxrss_program: largest
             .map(|process| recording.program_of(process).name.clone())
             .filter(|_| knows.all(&[Forks, Execs, PeakRss])),
-        alive_processes: knows.some(
-            &[Forks],
-            processes.iter().filter(|process| process.ended_ns().is_none()).count() as u64,
-        ),
+        alive_processes: knows.some(&[Forks], alive_at_end(recording)),
     }
+}
+
+/// Processes that had not ended when the recording did, as far as is known: not those that were let go before.
+fn alive_at_end(recording: &Recording) -> u64 {
+    let let_go = &recording.blind.let_go;
+    let processes = recording.processes.iter().enumerate();
+    processes.filter(|(at, process)| process.ended_ns().is_none() && !let_go.contains(at)).count()
+        as u64
 }
 
 /// The maximum number of overlapping intervals. Intervals that only touch do not overlap.

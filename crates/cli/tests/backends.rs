@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use common::records::exits;
 use common::stage::{Broker, Stage, USER};
-use common::{Events, Recorded, Recorder, header, text, u64_of};
+use common::{Events, Recorded, Recorder, header, proctrace, report, text, u64_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proctrace_wire::layout::Exit;
@@ -339,10 +339,30 @@ fn signals_are_passed_on() {
 }
 
 #[test]
-fn a_payload_that_traces_is_refused_by_the_kernel() {
-    let recorded = by_ptrace(&[], &["strace", "-o", "/dev/null", "true"]);
-    assert_ne!(recorded.code(), 0);
-    assert!(recorded.stderr().contains("Operation not permitted"), "{}", recorded.stderr());
+fn what_a_tracer_of_the_payload_takes_over_is_let_go_and_said() {
+    let script = "cat /proctrace-missing; /bin/true; exit 7";
+    for (options, lets_go) in [(&[][..], "sh"), (&["--misses", "none"], "strace")] {
+        let recorded = by_ptrace(options, &["strace", "-f", "-o", "/dev/null", "sh", "-c", script]);
+        assert_eq!(recorded.code(), 7, "{}", recorded.stderr());
+        let says = "left to a debugger or tracer of the command";
+        assert!(recorded.stderr().contains(says), "{}", recorded.stderr());
+        let events = Events::of(&recorded.trace());
+        assert!(events.kind("blind").all(|blind| blind["what"] == "let_go"));
+        assert!(events.count("blind") > 0, "{lets_go}");
+        // Nothing is invented about it: it has no end, and what it ran is not there.
+        assert_eq!(events.count("exec"), 1);
+        if !cfg!(feature = "analyse") {
+            continue;
+        }
+        let check = proctrace().arg("check").arg(recorded.trace()).output().unwrap();
+        assert_eq!(check.status.code(), Some(0), "{}", String::from_utf8_lossy(&check.stdout));
+        let findings = report(&recorded.trace());
+        assert_eq!(findings["blind_spots"][0]["what"], "let_go");
+        assert_eq!(findings["summary"]["alive_processes"], 0);
+        let known = findings["known"].as_array().unwrap();
+        let of = |name: &str| known.iter().find(|one| one["quantity"] == name).unwrap();
+        assert_eq!(of("forks")["state"], "lower_bound");
+    }
 }
 
 #[test]

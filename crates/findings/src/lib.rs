@@ -510,7 +510,7 @@ pub struct ProcessMemory {
 /// Something that the recording could not observe.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BlindSpot {
-    /// A stable name: "compat", "io_uring", "systemd_run", "misses".
+    /// A stable name: "compat", "io_uring", "refused_tracer", "let_go", "systemd_run", "misses".
     pub what: &'static str,
     /// Description for readers.
     pub says: String,

@@ -51,8 +51,11 @@ pub struct ProcessDetails {
     pub born_ns: u64,
     /// Whether its birth was recorded; if not, it existed before the recording, or is the command.
     pub birth_recorded: bool,
-    /// When it ended; None if it was alive at the end of the recording.
+    /// When it ended; None if it was alive at the end of the recording, or left to a debugger before.
     pub ended_ns: Option<u64>,
+    /// Whether its recorder left it to a debugger of the command, and saw nothing of it from then on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub let_go: bool,
     /// Its lifetime, if it ended.
     pub life_ns: Option<u64>,
     /// How it ended: "exit 0", "SIGKILL".

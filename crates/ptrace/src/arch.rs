@@ -75,6 +75,9 @@ mod at {
     pub(super) const NUMBER: usize = 15;
     pub(super) const RESULT: usize = 10;
     pub(super) const STACK: usize = 19;
+    pub(super) const INSTRUCTION: usize = 16;
+    /// Where the number of a call to be made is: rax.
+    pub(super) const CALL: usize = 10;
     /// Of 32-bit words.
     pub(super) const NUMBER_32: usize = 11;
     pub(super) const STACK_32: usize = 15;
@@ -87,10 +90,23 @@ mod at {
     pub(super) const NUMBER: usize = 8;
     pub(super) const RESULT: usize = 0;
     pub(super) const STACK: usize = 31;
+    pub(super) const INSTRUCTION: usize = 32;
+    /// Where the number of a call to be made is: x8.
+    pub(super) const CALL: usize = 8;
     /// Of 32-bit words.
     pub(super) const NUMBER_32: usize = 7;
     pub(super) const STACK_32: usize = 13;
 }
+
+/// The instruction that makes a system call: `syscall`.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const CALL_INSTRUCTION: &[u8] = &[0x0f, 0x05];
+/// The instruction that makes a system call: `svc #0`.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const CALL_INSTRUCTION: &[u8] = &[0x01, 0x00, 0x00, 0xd4];
+
+/// Bytes below the stack pointer that a function may use.
+pub(crate) const RED_ZONE: u64 = if cfg!(target_arch = "x86_64") { 128 } else { 0 };
 
 /// The registers of 32-bit tasks take fewer bytes than this, those of others more.
 const LEAST_64_BIT: usize = 200;
@@ -116,6 +132,66 @@ impl Registers {
         self.words[at::ARGUMENTS[n]] = value;
         // One that has been killed meanwhile makes no call.
         let _ = sys::set_registers(tid, &self.words, self.len);
+    }
+
+    /// Gives a stopped task these registers; returns whether it was still there.
+    pub(crate) fn set(&self, tid: sys::Tid) -> bool {
+        sys::set_registers(tid, &self.words, self.len).is_ok()
+    }
+
+    /// Of the next instruction.
+    pub(crate) fn instruction(&self) -> u64 {
+        self.words[at::INSTRUCTION]
+    }
+
+    /// Of a task that makes this call, by the instruction at this address.
+    pub(crate) fn calling(mut self, address: u64, call: libc::c_long, arguments: [u64; 3]) -> Self {
+        self.words[at::INSTRUCTION] = address;
+        self.forget_call();
+        for (at, argument) in at::ARGUMENTS.into_iter().zip(arguments) {
+            self.words[at] = argument;
+        }
+        self.words[at::CALL] = call.cast_unsigned();
+        self
+    }
+
+    /// Of a task that has returned from a system call and makes it again. `first` is its first argument.
+    pub(crate) fn again(self, first: u64) -> Self {
+        let before = self.instruction().wrapping_sub(CALL_INSTRUCTION.len() as u64);
+        self.calling(before, self.number(), [first, self.argument(1), self.argument(2)])
+    }
+
+    /// Of a task that was interrupted in a system call, so that it makes it again, as the kernel would have it do without
+    /// the interruption. On aarch64, the kernel has prepared that before it lets a tracer look.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn uninterrupted(mut self) -> Self {
+        /// ERESTARTSYS, ERESTARTNOINTR and ERESTARTNOHAND of include/linux/errno.h; no program sees them.
+        const AGAIN: [i64; 3] = [-512, -513, -514];
+        /// ERESTART_RESTARTBLOCK: by restart_syscall(2).
+        const BY_RESTART: i64 = -516;
+        let number = match self.result() {
+            _ if self.number() < 0 => return self,
+            result if AGAIN.contains(&result) => self.number(),
+            BY_RESTART => libc::SYS_restart_syscall,
+            _ => return self,
+        };
+        self.words[at::INSTRUCTION] -= CALL_INSTRUCTION.len() as u64;
+        self.forget_call();
+        self.words[at::CALL] = number.cast_unsigned();
+        self
+    }
+
+    /// The same, which the kernel has done.
+    #[cfg(target_arch = "aarch64")]
+    pub(crate) fn uninterrupted(self) -> Self {
+        self
+    }
+
+    /// So that the kernel does not take what is made of these registers for the end of a call that it may repeat.
+    fn forget_call(&mut self) {
+        if at::NUMBER != at::CALL {
+            self.words[at::NUMBER] = u64::MAX;
+        }
     }
 
     fn word_32(&self, index: usize) -> u64 {

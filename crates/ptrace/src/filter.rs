@@ -25,8 +25,18 @@ const FIRST_ARGUMENT: u32 = 16;
 /// tracer, and the kernel fails the calls that the filter stops at with ENOSYS then. The flags of clone3(2)
 /// are in memory, where a filter does not see them.
 pub(crate) fn filter(calls: Misses) -> Vec<sock_filter> {
+    acting(calls, libc::SECCOMP_RET_TRACE)
+}
+
+/// The same with another verdict on these calls: whoever listens to this filter is asked, and the tracer, if there is
+/// one, is not (seccomp(2), "precedence").
+pub(crate) fn asking(calls: Misses) -> Vec<sock_filter> {
+    acting(calls, libc::SECCOMP_RET_USER_NOTIF)
+}
+
+fn acting(calls: Misses, verdict: u32) -> Vec<sock_filter> {
     let instruction = |code, k, jt, jf| sock_filter { code, jt, jf, k };
-    let stop = instruction(RETURN, libc::SECCOMP_RET_TRACE, 0, 0);
+    let stop = instruction(RETURN, verdict, 0, 0);
     let allow = instruction(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0);
     let mut filter = vec![
         instruction(LOAD_WORD, ARCHITECTURE, 0, 0),

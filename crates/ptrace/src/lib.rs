@@ -33,6 +33,7 @@ mod arch;
 mod doctor;
 mod error;
 mod filter;
+mod listener;
 mod options;
 mod process;
 mod procfs;

@@ -310,6 +310,21 @@ pub(crate) fn kin(tid: Tid) -> Option<Kin> {
     })
 }
 
+/// The number of seccomp filters of a task, since Linux 5.9.
+pub(crate) fn filters(tid: Tid) -> Option<u64> {
+    let mut buffer = [0; 4096];
+    number_after(read(&format!("/proc/{tid}/status"), &mut buffer)?, b"\nSeccomp_filters:")
+}
+
+/// Where the vDSO of a task begins and ends.
+pub(crate) fn vdso(tid: Tid) -> Option<(u64, u64)> {
+    let maps = std::fs::read(format!("/proc/{tid}/maps")).ok()?;
+    let mut lines = maps.split(|byte| *byte == b'\n');
+    let line = std::str::from_utf8(lines.find(|line| line.ends_with(b"[vdso]"))?).ok()?;
+    let (begin, end) = line.split_whitespace().next()?.split_once('-')?;
+    Some((u64::from_str_radix(begin, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
+}
+
 /// A link in the directory of a task; None if it may not be read.
 pub(crate) fn link(tid: Tid, name: &str) -> Option<Vec<u8>> {
     let target = std::fs::read_link(format!("/proc/{tid}/{name}")).ok()?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proctrace_record::{Pass, boot_ns};
 use proctrace_wire::layout::{SAMPLE_FINAL, SAMPLE_WITHHELD, Sample, Tick};
-use proctrace_wire::{Frame, IntoBytes, Kind, Record};
+use proctrace_wire::{BlindSpot, Frame, IntoBytes, Kind, Record};
 use zerocopy::FromZeros;
 
 use crate::procfs::{Io, Usage};
@@ -32,7 +32,8 @@ struct Sampled {
 impl Alive {
     /// Notes who has come and gone.
     pub(crate) fn note(&mut self, frame: Frame<'_>) {
-        const CONCERNED: [Kind; 4] = [Kind::Attach, Kind::Fork, Kind::Exec, Kind::Exit];
+        const CONCERNED: [Kind; 5] =
+            [Kind::Attach, Kind::Fork, Kind::Exec, Kind::Exit, Kind::Blind];
         if !CONCERNED.iter().any(|kind| *kind as u16 == frame.head.kind) {
             return;
         }
@@ -53,6 +54,10 @@ impl Alive {
             }
             Ok(Record::Exit(exit)) => {
                 self.tasks.remove(&exit.head.task);
+            }
+            // Its end will not be seen, and then another task may have its id.
+            Ok(Record::Blind(blind)) if blind.what == BlindSpot::LetGo as u32 => {
+                self.tasks.remove(&blind.head.task);
             }
             _ => {}
         }

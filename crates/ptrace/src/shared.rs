@@ -33,12 +33,14 @@ pub(crate) struct Board {
     rings: [Positions; STREAMS.len()],
     /// Traced tasks so far.
     pub(crate) born: AtomicU64,
-    /// Of these, ended.
+    /// Of these, ended or let go.
     pub(crate) ended: AtomicU64,
     /// Lost records by kind.
     lost: [AtomicU64; Kind::ALL.len() + 1],
     /// Calls of ptrace(2) that failed because the tracer traces the tasks.
     pub(crate) refused: AtomicU64,
+    /// Tasks that were let go because another tracer was to have them. They count as ended.
+    pub(crate) let_go: AtomicU64,
     /// Not 0 once the recorder needs no more records.
     pub(crate) stop: AtomicU32,
     /// Not 0 once no more records will be written.

@@ -228,13 +228,21 @@ impl Source for Traced {
     }
 
     fn restraints(&self) -> Vec<String> {
-        let refused = self.shared.board().refused.load(Ordering::Relaxed);
+        let board = self.shared.board();
+        let refused = board.refused.load(Ordering::Relaxed);
         let times = if refused == 1 { "once" } else { "several times" };
-        let says = format!(
+        let refusal = format!(
             "the command's own use of ptrace(2), as by a debugger, was refused {times}: a process has one tracer, which \
              was this recorder; record as root or through a broker, or without the debugger"
         );
-        (refused > 0).then_some(says).into_iter().collect()
+        let let_go = board.let_go.load(Ordering::Relaxed);
+        let tasks =
+            if let_go == 1 { "1 task was".to_owned() } else { format!("{let_go} tasks were") };
+        let loss = format!(
+            "{tasks} left to a debugger or tracer of the command, and not recorded from then on, nor what they started: \
+             a process has one tracer; as root or through a broker, all is recorded"
+        );
+        (refused > 0).then_some(refusal).into_iter().chain((let_go > 0).then_some(loss)).collect()
     }
 
     fn detach(&mut self) -> Result<Vec<Program>, SourceError> {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// A thread id, as the tracer sees it.
 pub(crate) type Tid = libc::pid_t;
@@ -31,12 +32,16 @@ unsafe fn ptrace(request: u32, tid: Tid, address: usize, data: usize) -> io::Res
 }
 
 const PTRACE_CONT: u32 = 7;
+const PTRACE_DETACH: u32 = 17;
 const PTRACE_SYSCALL: u32 = 24;
 const PTRACE_GETEVENTMSG: u32 = 0x4201;
 const PTRACE_GETREGSET: u32 = 0x4204;
 const PTRACE_SETREGSET: u32 = 0x4205;
 const PTRACE_SEIZE: u32 = 0x4206;
+const PTRACE_INTERRUPT: u32 = 0x4207;
 const PTRACE_LISTEN: u32 = 0x4208;
+const PTRACE_GETSIGMASK: u32 = 0x420a;
+const PTRACE_SETSIGMASK: u32 = 0x420b;
 
 /// Attaches to a task without stopping it.
 pub(crate) fn seize(tid: Tid, options: i32) -> io::Result<()> {
@@ -65,6 +70,45 @@ pub(crate) fn resume(tid: Tid, go: Go, signal: i32) {
     };
     // SAFETY: takes integers.
     let _ = unsafe { ptrace(request, tid, 0, signal as usize) };
+}
+
+/// Lets a stopped task go for good.
+pub(crate) fn detach(tid: Tid) {
+    // SAFETY: takes integers.
+    let _ = unsafe { ptrace(PTRACE_DETACH, tid, 0, 0) };
+}
+
+/// Makes a task report a stop, also one that is stopped until SIGCONT.
+pub(crate) fn interrupt(tid: Tid) -> io::Result<()> {
+    // SAFETY: takes integers.
+    unsafe { ptrace(PTRACE_INTERRUPT, tid, 0, 0) }
+}
+
+/// The signals that a stopped task blocks, one bit each.
+pub(crate) fn signal_mask(tid: Tid) -> io::Result<u64> {
+    let mut mask = 0_u64;
+    // SAFETY: the kernel writes a set of signals, which is as large as it is told.
+    unsafe { ptrace(PTRACE_GETSIGMASK, tid, size_of::<u64>(), (&raw mut mask) as usize)? };
+    Ok(mask)
+}
+
+/// Makes a stopped task block these signals.
+pub(crate) fn set_signal_mask(tid: Tid, mask: u64) -> io::Result<()> {
+    // SAFETY: the kernel reads a set of signals, which is as large as it is told.
+    unsafe { ptrace(PTRACE_SETSIGMASK, tid, size_of::<u64>(), (&raw const mask) as usize) }
+}
+
+/// A descriptor of a process that may be traced, taken from it: pidfd_getfd(2).
+pub(crate) fn take_descriptor(tgid: Tid, descriptor: i32) -> io::Result<OwnedFd> {
+    let owned = |opened: libc::c_long| match i32::try_from(opened) {
+        // SAFETY: these calls return new descriptors, which belong to nobody else.
+        Ok(opened) if opened >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(opened) }),
+        _ => Err(io::Error::last_os_error()),
+    };
+    // SAFETY: takes integers.
+    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, tgid, 0) })?;
+    // SAFETY: takes integers.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
 }
 
 /// What comes with an event: the new task, the old thread id, the exit status.

@@ -92,6 +92,9 @@ fn life(process: &ProcessDetails) -> String {
                 words.push_str(", core dumped");
             }
         }
+        _ if process.let_go => {
+            words.push_str(", left to a debugger, and not recorded from then on")
+        }
         _ => words.push_str(", alive at the end of the recording"),
     }
     if process.outlived_parent {

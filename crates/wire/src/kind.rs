@@ -219,12 +219,17 @@ pub enum BlindSpot {
     /// The task was refused to trace another one, or to be traced, because the recorder does that by ptrace(2): a
     /// debugger does not work then.
     RefusedTracer = 2,
+    /// The task was left to another tracer, such as a debugger of the payload, by a recorder that uses ptrace(2): it, and
+    /// what it starts, is not recorded from then on.
+    LetGo = 3,
 }
 
 impl BlindSpot {
     /// The blind spot with this number, if this version knows it.
     pub fn from_number(number: u32) -> Option<Self> {
-        [Self::IoUring, Self::RefusedTracer].into_iter().find(|spot| *spot as u32 == number)
+        [Self::IoUring, Self::RefusedTracer, Self::LetGo]
+            .into_iter()
+            .find(|spot| *spot as u32 == number)
     }
 
     /// The name used in `dump` and in reports.
@@ -232,6 +237,7 @@ impl BlindSpot {
         match self {
             Self::IoUring => "io_uring",
             Self::RefusedTracer => "refused_tracer",
+            Self::LetGo => "let_go",
         }
     }
 }

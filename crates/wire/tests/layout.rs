@@ -163,6 +163,7 @@ fn numbers_are_the_same_in_c_and_in_rust() {
     assert_eq!(argv_max, u64::from(layout::ARGV_MAX));
     assert_eq!(number("PT_BLIND_IO_URING"), BlindSpot::IoUring as u64);
     assert_eq!(number("PT_BLIND_TRACER"), BlindSpot::RefusedTracer as u64);
+    assert_eq!(number("PT_BLIND_LET_GO"), BlindSpot::LetGo as u64);
     for call in 1..64 {
         let call = proctrace_wire::Call::from_number(call);
         if call != proctrace_wire::Call::Unknown {

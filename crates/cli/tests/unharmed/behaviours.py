@@ -652,6 +652,34 @@ def another_tracer():
 
 
 @behaviour
+def a_debugger_that_attaches():
+    """To a process with two threads, one of which is in a call that is interrupted by that."""
+    script = "import threading, time; t = threading.Thread(target=time.sleep, args=(2,)); t.start(); input(); t.join(); print('done')"
+    waits = subprocess.Popen(["python3", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    until(lambda: len(os.listdir(f"/proc/{waits.pid}/task")) == 2)
+    said = run("gdb", "-nx", "-batch", "-p", str(waits.pid), "-ex", "info threads", "-ex", "detach")[1]
+    out, _ = waits.communicate("\n", timeout=60)
+    return said.count("Thread 0x"), "detached" in said, out, waits.returncode
+
+
+@behaviour
+def a_tracer_of_a_tree():
+    with tempfile.TemporaryDirectory() as place:
+        log = f"{place}/log"
+        script = "for i in 1 2 3; do ls /proctrace-missing$i; done; cat /proctrace-missing & wait; exec true"
+        code, said = run("strace", "-f", "-e", "trace=execve", "-e", "signal=none", "-o", log, "sh", "-c", script)
+        with open(log) as file:
+            lines = file.read()
+    return code, said, lines.count("execve("), lines.count("+++ exited with 2 +++"), lines.count("+++ exited with 0 +++")
+
+
+@behaviour
+def a_leak_check_that_is_asked_for():
+    code, text = run(os.environ["ASAN"], "leak", env={**os.environ, "LSAN_OPTIONS": "exitcode=9"})
+    return code, "detected memory leaks" in text
+
+
+@behaviour
 def a_program_with_a_leak():
     code, text = run(os.environ["ASAN"], "leak")
     return code, "LeakSanitizer" in text, "has encountered a fatal error" in text

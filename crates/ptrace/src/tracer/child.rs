@@ -92,6 +92,8 @@ fn trace(shared: &Shared, settings: &Settings, orders: RawFd, bell: RawFd, recor
         settled: Vec::new(),
         // SAFETY: takes and changes nothing.
         own_pid_namespace: procfs::link(unsafe { libc::getpid() }, "ns/pid"),
+        letting_go: HashMap::new(),
+        listeners: Vec::new(),
         environments: Environments::default(),
         numbers: Numbers::default(),
         may_see_ended: true,
@@ -106,6 +108,13 @@ fn trace(shared: &Shared, settings: &Settings, orders: RawFd, bell: RawFd, recor
     if answer == 0 {
         tracer.run();
         tracer.bell.ring();
+        let listeners = std::mem::take(&mut tracer.listeners);
+        drop(tracer);
+        shared.board().finish();
+        // Without them, what was let go could look up nothing.
+        for listener in listeners {
+            let _ = listener.join();
+        }
     }
 }
 

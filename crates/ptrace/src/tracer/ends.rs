@@ -83,6 +83,7 @@ impl Tracer<'_> {
 
     /// A task has ended, and waits to be reaped.
     pub(super) fn ended(&mut self, tid: Tid) {
+        self.is_not_let_go(tid);
         if self.is_idle {
             sys::reap(tid);
             return;

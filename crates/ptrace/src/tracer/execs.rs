@@ -13,6 +13,7 @@ use proctrace_wire::{Kind, Stream};
 use zerocopy::FromZeros;
 
 use super::Tracer;
+use super::letting_go::is_known_to_trace;
 use super::stack::{self, Given};
 use crate::arch::Registers;
 use crate::process::{Place, Process};
@@ -90,11 +91,19 @@ impl Tracer<'_> {
             false => procfs::schedstat(tid).map(|(run_ns, _)| run_ns),
         }
         .unwrap_or(0);
-        sys::resume(tid, Go::On, 0);
+        let traces = seen.as_ref().is_some_and(|seen| is_known_to_trace(&seen.exe));
+        let is_let_go = traces && !self.settings.filtered;
+        match is_let_go {
+            true => sys::detach(tid),
+            false => sys::resume(tid, Go::On, 0),
+        }
         match seen {
             // A program that may be executed but not read.
             None => self.tell_withheld(exec),
             Some(seen) => self.tell_exec(exec, given, &seen),
+        }
+        if is_let_go {
+            self.has_gone(tid);
         }
         stack.shrink_to(1 << 20);
         self.environments.stack = stack;

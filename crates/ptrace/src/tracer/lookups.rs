@@ -111,28 +111,32 @@ impl Tracer<'_> {
         Go::ToReturn
     }
 
-    /// A task returns from such a call.
-    pub(super) fn returns(&mut self, tid: Tid) {
-        let Some(registers) = Registers::of(tid) else { return };
-        let result = registers.result();
+    /// A task returns from such a call; whether it goes on now.
+    pub(super) fn returns(&mut self, tid: Tid) -> bool {
+        let Some(registers) = Registers::of(tid) else { return true };
         if self.gives_back_flags(tid) {
-            return;
+            return true;
         }
-        let Some(call) = registers.lookup() else {
-            if registers.number() == libc::SYS_ptrace {
-                self.returns_from_ptrace(tid, &registers);
-            } else if result >= 0 {
-                self.returns_from_other(tid, &registers);
-            }
-            return;
-        };
+        if registers.number() == libc::SYS_ptrace {
+            return self.returns_from_ptrace(tid, &registers);
+        }
+        match registers.lookup() {
+            Some(call) => self.returns_from_lookup(tid, call, &registers),
+            None if registers.result() >= 0 => self.returns_from_other(tid, &registers),
+            None => {}
+        }
+        true
+    }
+
+    fn returns_from_lookup(&mut self, tid: Tid, call: Call, registers: &Registers) {
+        let result = registers.result();
         let is_open = Family::of(call) == Some(Family::Open);
         let Some(task) = self.tasks.get_mut(&tid) else { return };
         if result >= 0 {
             if is_open {
                 task.opens = task.opens.saturating_add(1);
                 if self.settings.wanted.opens {
-                    self.opened(tid, call, &registers, result);
+                    self.opened(tid, call, registers, result);
                 }
             }
             return;
@@ -149,7 +153,7 @@ impl Tracer<'_> {
         let count = if is_exec { &mut task.execs_failed } else { &mut task.lookups_failed };
         *count = count.saturating_add(1);
         let serial = task.serial;
-        let Arguments { dirfd, flags, path } = Arguments::of(tid, call, &registers, first);
+        let Arguments { dirfd, flags, path } = Arguments::of(tid, call, registers, first);
         let mut buffer = [0; PATH_MAX];
         let (len, bits) = match sys::read_string(tid, path, &mut buffer) {
             None => (0, MISS_PATH_FAULT),
@@ -220,24 +224,38 @@ impl Tracer<'_> {
         self.tell_named(&miss, path, Kind::OpenedAgain);
     }
 
-    /// A task wanted to be traced, or to trace another one: a task has one tracer only, ptrace(2).
-    fn returns_from_ptrace(&mut self, tid: Tid, registers: &Registers) {
-        let Some(task) = self.tasks.get(&tid) else { return };
+    /// A task wanted to be traced, or to trace another one: a task has one tracer only, ptrace(2). Returns whether it
+    /// goes on now.
+    fn returns_from_ptrace(&mut self, tid: Tid, registers: &Registers) -> bool {
+        let Some(task) = self.tasks.get(&tid) else { return true };
+        if registers.result() != -i64::from(libc::EPERM) {
+            return true;
+        }
         let request =
             if FIRST_ARGUMENT_IS_LOST { task.first_argument } else { registers.argument(0) };
-        let wants = match u32::try_from(request) {
-            Ok(libc::PTRACE_TRACEME) => true,
-            Ok(libc::PTRACE_ATTACH | libc::PTRACE_SEIZE) => Tid::try_from(registers.argument(1))
-                .is_ok_and(|other| self.tasks.contains_key(&other)),
-            _ => false,
+        let other = Tid::try_from(registers.argument(1)).ok();
+        let goes = match (u32::try_from(request), other) {
+            (Ok(libc::PTRACE_TRACEME), _) => self.lets_itself_go(tid, registers, request),
+            (Ok(libc::PTRACE_ATTACH | libc::PTRACE_SEIZE), Some(other))
+                if self.tasks.contains_key(&other) =>
+            {
+                self.lets_other_go((tid, registers, request), other)
+            }
+            _ => return true,
         };
-        if wants && registers.result() == -i64::from(libc::EPERM) {
-            self.shared.board().refused.fetch_add(1, Ordering::Relaxed);
-            self.tell_blind(tid, BlindSpot::RefusedTracer);
+        if !goes {
+            self.tell_refused(tid);
         }
+        !goes
     }
 
-    fn tell_blind(&mut self, tid: Tid, what: BlindSpot) {
+    /// A task cannot have another tracer.
+    pub(super) fn tell_refused(&mut self, tid: Tid) {
+        self.shared.board().refused.fetch_add(1, Ordering::Relaxed);
+        self.tell_blind(tid, BlindSpot::RefusedTracer);
+    }
+
+    pub(super) fn tell_blind(&mut self, tid: Tid, what: BlindSpot) {
         let now = self.now();
         let Some(task) = self.tasks.get(&tid) else { return };
         let blind = Blind {

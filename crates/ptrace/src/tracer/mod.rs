@@ -7,6 +7,7 @@ mod births;
 mod child;
 mod ends;
 mod execs;
+mod letting_go;
 mod lookups;
 mod stack;
 mod untraced;
@@ -14,6 +15,7 @@ mod untraced;
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use proctrace_record::{Options, boot_ns};
@@ -25,6 +27,7 @@ use crate::process::{Process, Task};
 use crate::shared::Shared;
 use crate::sys::{self, Go, Report, SYSCALL_STOP, Tid};
 use execs::Environments;
+use letting_go::LettingGo;
 use lookups::Numbers;
 
 /// A new task whose parent has not reported it is traced without that report after this time if the parent is
@@ -72,6 +75,10 @@ struct Tracer<'a> {
     settled: Vec<Tid>,
     /// Of the tracer itself, as in /proc/PID/ns/pid.
     own_pid_namespace: Option<Vec<u8>>,
+    /// Tasks that another tracer is to have.
+    letting_go: HashMap<Tid, LettingGo>,
+    /// One for each of these that has gone.
+    listeners: Vec<JoinHandle<()>>,
     environments: Environments,
     numbers: Numbers,
     /// Whether it has not been refused yet to ask whether an ended task is on a CPU.
@@ -134,6 +141,9 @@ impl Tracer<'_> {
 
     fn stopped(&mut self, tid: Tid, code: i32) {
         let (signal, event) = (code & 0xff, code >> 8);
+        if self.goes(tid, signal, event) {
+            return;
+        }
         if self.is_idle {
             return pass_on(tid, signal, event);
         }
@@ -152,7 +162,7 @@ impl Tracer<'_> {
                 let go = self.enters(tid);
                 return sys::resume(tid, go, 0);
             }
-            0 if signal == SYSCALL_STOP => self.returns(tid),
+            0 if signal == SYSCALL_STOP && !self.returns(tid) => return,
             _ => {}
         }
         pass_on(tid, signal, event);
