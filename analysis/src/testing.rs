@@ -516,6 +516,7 @@ impl Scene {
             records: Default::default(),
             losses: Vec::new(),
             cgroup: None,
+            machine: None,
             recorder: RecorderUsage::default(),
             programs: Vec::new(),
             job: std::collections::BTreeMap::new(),

@@ -82,6 +82,7 @@ pub(crate) fn without_lives(recording: &Recording, accounting: &Accounting) -> S
         ticks: knows.some(&SPLIT, certain.ticks),
         system_low_percent: interval.map(|interval| interval.0),
         system_high_percent: interval.map(|interval| interval.1),
+        others_percent: recording.others_percent(),
         efficiency_percent: (available_ns > 0.0 && knows.all(&CPU))
             .then(|| 100.0 * cpu.total_ns() as f64 / available_ns),
         waited_cpu_ns: payload.map(|payload| payload.user_ns.saturating_add(payload.system_ns)),

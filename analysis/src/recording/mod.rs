@@ -332,6 +332,22 @@ impl Recording {
         end.unwrap_or(self.last_ns).saturating_sub(self.first_ns)
     }
 
+    /// The share of the machine's CPU time that neither the recording's tasks nor its recorder used, in percent; None if that is
+    /// not known, or the recording is of the whole machine. A recorder's own time before the first record counts as well, so
+    /// it is rather too little.
+    pub(crate) fn others_percent(&self) -> Option<f64> {
+        /// With fewer clock ticks, it is chance whom they hit.
+        const SHORTEST_NS: u64 = 1_000_000_000;
+        let trailer = self.trailer.as_ref()?;
+        let machine = trailer.machine.filter(|_| self.header.scope != "system")?;
+        self.knows.some(&[Quantity::Forks, Quantity::Cpu], ())?;
+        let recorder_ns = trailer.recorder.user_ns.saturating_add(trailer.recorder.system_ns);
+        let own_ns = self.totals.used.run_ns.saturating_add(recorder_ns);
+        let is_long = machine.all_ns / u64::from(machine.cpus.max(1)) >= SHORTEST_NS;
+        let others_ns = machine.busy_ns.saturating_sub(own_ns);
+        is_long.then(|| (100.0 * others_ns as f64 / machine.all_ns.max(1) as f64).min(100.0))
+    }
+
     /// Why the recording has an order of events and no times; None if it has times.
     pub fn why_no_times(&self) -> Option<&str> {
         self.knows.why_absent(Quantity::Times)

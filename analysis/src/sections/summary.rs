@@ -118,6 +118,7 @@ fn cpu(rows: &mut Rows, analysis: &Analysis<'_>) {
         .percent("system_high_percent", s.system_high_percent)
         .real("ticks", Unit::Count, s.ticks)
         .percent("efficiency_percent", s.efficiency_percent)
+        .percent("others_percent", s.others_percent)
         .time("waited_cpu_ns", s.waited_cpu_ns)
         .time("waited_system_ns", s.waited_system_ns)
         .time("unwaited_cpu_ns", s.unwaited_cpu_ns)

@@ -279,6 +279,9 @@ pub struct Summary {
     pub waited_system_ns: Option<u64>,
     /// CPU time divided by recorded time times cores, in percent.
     pub efficiency_percent: Option<f64>,
+    /// The share of the machine's CPU time that other jobs used meanwhile, in percent, counted in clock ticks; None in
+    /// recordings shorter than a second.
+    pub others_percent: Option<f64>,
     /// CPU time of the command according to wait(2), and hence time(1); None if it was not waited
     /// for.
     pub waited_cpu_ns: Option<u64>,

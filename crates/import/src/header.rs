@@ -192,6 +192,7 @@ pub(crate) fn trailer(written: Written, root: Option<&Root>) -> Trailer {
         records: written.records,
         losses: written.losses,
         cgroup: None,
+        machine: None,
         recorder: RecorderUsage::default(),
         programs: Vec::new(),
         job: std::collections::BTreeMap::new(),

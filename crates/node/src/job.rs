@@ -189,6 +189,7 @@ impl Job {
             records: self.counts.by_name(),
             losses,
             cgroup: None,
+            machine: None,
             recorder,
             programs: Vec::new(),
             held_up: None,

@@ -5,7 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use proctrace_trace::{
-    CgroupUsage, Ended, HeldUp, LossCount, PayloadUsage, Program, RecorderUsage, Trailer,
+    CgroupUsage, Ended, HeldUp, LossCount, MachineUse, PayloadUsage, Program, RecorderUsage,
+    Trailer,
 };
 use proctrace_wire::layout::{Head, LOSS_ANY_CPU, Loss};
 use proctrace_wire::{IntoBytes, Kind, Stream};
@@ -15,6 +16,7 @@ use crate::count::Counts;
 use crate::error::RecordError;
 use crate::intake::Intake;
 use crate::lives::{Origin, Straggler};
+use crate::machine::Reading;
 use crate::session::Session;
 
 /// Maximum number of drains at the end: if there are always more records, they come from tasks that
@@ -45,6 +47,8 @@ pub struct Finished {
     pub programs: Vec<Program>,
     /// The kernel's accounting of the recording's own cgroup, if it had one.
     pub cgroup: Option<CgroupUsage>,
+    /// What all CPUs of the machine did meanwhile; None if that is not known.
+    pub machine: Option<MachineUse>,
     /// User and system time in nanoseconds of other processes of the source.
     pub helper_cpu_ns: (u64, u64),
     /// Waits of tasks for the recorder.
@@ -82,6 +86,7 @@ impl Finished {
             records: self.counts.by_name(),
             losses: self.losses.clone(),
             cgroup: self.cgroup.clone(),
+            machine: self.machine,
             recorder,
             programs: self.programs.clone(),
             job: BTreeMap::new(),
@@ -96,6 +101,7 @@ impl Session<'_> {
     pub(crate) fn finish(mut self, ended: Ended) -> Result<Finished, RecordError> {
         // Taken before detaching, which takes time that is not part of the recording.
         let ended_ns = boot_ns();
+        let machine = Reading::now().zip(self.machine).and_then(|(now, then)| now.since(then));
         let mut alive = match ended {
             Ended::TreeExited => Vec::new(),
             Ended::RootExited | Ended::Interrupted | Ended::TimeOver => self.last_samples()?,
@@ -135,6 +141,7 @@ impl Session<'_> {
             straggler,
             programs,
             cgroup,
+            machine,
             helper_cpu_ns,
             held_up,
             restraints: self.source.restraints(),

@@ -42,6 +42,7 @@ mod follow;
 mod intake;
 mod launch;
 mod lives;
+mod machine;
 mod memory;
 mod mounts;
 mod options;

@@ -9,6 +9,7 @@ use crate::error::RecordError;
 use crate::finish::Finished;
 use crate::intake::Intake;
 use crate::launch::{Held, LaunchError, launch};
+use crate::machine::Reading;
 use crate::options::Options;
 use crate::session::Session;
 use crate::signals::Signals;
@@ -29,6 +30,7 @@ pub fn record(
 ) -> Result<Finished, RecordError> {
     let alarm =
         Alarm::new(signals, &source.wakers()).map_err(RecordError::system("wait for events"))?;
+    let machine = Reading::now();
     let root = match command {
         Some(command) => Some(start(source, command, signals)?),
         None => None,
@@ -37,6 +39,7 @@ pub fn record(
         source,
         signals,
         alarm,
+        machine,
         options,
         root,
         payload: None,

@@ -9,6 +9,7 @@ use crate::alarm::Alarm;
 use crate::cgroup::OwnCgroup;
 use crate::error::RecordError;
 use crate::intake::Intake;
+use crate::machine::Reading;
 use crate::options::{Options, Scope};
 use crate::signals::Signals;
 use crate::source::Source;
@@ -21,6 +22,8 @@ pub(crate) struct Session<'a> {
     pub(crate) source: &'a mut dyn Source,
     pub(crate) signals: &'a Signals,
     pub(crate) alarm: Alarm,
+    /// What all CPUs had done before.
+    pub(crate) machine: Option<Reading>,
     pub(crate) options: &'a Options,
     /// The command, where one was launched.
     pub(crate) root: Option<Pid>,

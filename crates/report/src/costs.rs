@@ -22,6 +22,9 @@ const PLACES: usize = 3;
 /// Directories of one directory that are one place.
 const TOGETHER_MIN: u64 = 3;
 
+/// Other jobs that used less of the machine are not named.
+const OTHERS_MIN_PERCENT: f64 = 10.0;
+
 const NOT_KNOWN: &str = "not known";
 
 /// A row.
@@ -45,6 +48,7 @@ pub(crate) fn rows(findings: &Findings, width: usize) -> Vec<Row> {
     push("Cause", findings.ends.as_ref().and_then(ends::cause), 0);
     push("CPU", Some(cpu(findings)), 0);
     push("", unseen(s), 2);
+    push("", others(s), 1);
     let path = findings.critical_path.iter().flat_map(|path| path::summary(path, width));
     for (label, text) in path {
         push(label, Some(text), if label == "Wall" { 3 } else { 5 });
@@ -139,6 +143,14 @@ fn cpu(findings: &Findings) -> String {
         let _ = write!(text, " · {efficiency:.0} % of {cores}");
     }
     text
+}
+
+/// What other jobs took of the machine, if it was enough to make this one slower.
+fn others(s: &Summary) -> Option<String> {
+    let percent = s.others_percent.filter(|percent| *percent >= OTHERS_MIN_PERCENT)?;
+    Some(format!(
+        "other jobs used {percent:.0} % of the machine: times may be longer than they need be"
+    ))
 }
 
 fn memory(findings: &Findings) -> String {

@@ -267,6 +267,9 @@ pub struct Trailer {
     pub losses: Vec<LossCount>,
     /// The kernel's accounting of the recording's own cgroup, if it had one.
     pub cgroup: Option<CgroupUsage>,
+    /// What all CPUs of the machine did meanwhile; None in older traces, and where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineUse>,
     /// What the recorder itself used.
     pub recorder: RecorderUsage,
     /// The recorder's programs in the kernel. Empty in older traces.
@@ -282,6 +285,17 @@ pub struct Trailer {
     /// What a job of a node cannot choose itself; None for other recordings, and in older traces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_node: Option<OfNode>,
+}
+
+/// What all CPUs of a machine did in a time, as the kernel counts it, in clock ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineUse {
+    /// Time in which they were not idle, in sum, with that which a host gave to other virtual machines.
+    pub busy_ns: u64,
+    /// All of it.
+    pub all_ns: u64,
+    /// CPUs that were online.
+    pub cpus: u32,
 }
 
 /// Waits of tasks for the recorder, while its buffers were nearly full.

@@ -38,8 +38,8 @@ pub use block::{Block, BlockInfo, RAW_BYTES_MAX};
 pub use error::{Damage, DamageKind, ReadError, WriteError};
 pub use follow::{FollowError, Follower, Skipped};
 pub use header::{
-    CgroupUsage, Ended, Header, HeldUp, Hook, JOB_VARIABLES, LossCount, OfNode, PayloadUsage,
-    Processor, Program, RecorderUsage, SCOPE_TREE, Trailer,
+    CgroupUsage, Ended, Header, HeldUp, Hook, JOB_VARIABLES, LossCount, MachineUse, OfNode,
+    PayloadUsage, Processor, Program, RecorderUsage, SCOPE_TREE, Trailer,
 };
 pub use knowledge::{Knowledge, Quantity};
 pub use meter::Meter;

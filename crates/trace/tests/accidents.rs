@@ -64,6 +64,7 @@ fn trailer() -> Trailer {
         records: BTreeMap::new(),
         losses: Vec::new(),
         cgroup: None,
+        machine: None,
         recorder: RecorderUsage::default(),
         programs: Vec::new(),
         job: std::collections::BTreeMap::new(),

@@ -73,6 +73,7 @@ fn trailer() -> Trailer {
         records: Default::default(),
         losses: Vec::new(),
         cgroup: None,
+        machine: None,
         recorder: RecorderUsage::default(),
         programs: Vec::new(),
         job: std::collections::BTreeMap::new(),

@@ -77,6 +77,7 @@ fn findings(n: u64) -> Findings {
             system_high_percent: Some(51.0),
             waited_system_ns: Some(n / 6),
             efficiency_percent: Some(1e9),
+            others_percent: Some(1e9),
             waited_cpu_ns: Some(n / 3),
             unwaited_cpu_ns: Some(n / 3),
             detached_processes: Some(n),
@@ -176,10 +177,10 @@ fn a_summary_fits_a_screen_whatever_it_says() {
 fn commands_fit_whatever_a_recording_is_called() {
     let long = "d/".repeat(40);
     for (name, says) in [
-        ("runs/job 1.ptrace".to_owned(), "report --all 'runs/job 1.ptrace'"),
-        (format!("{long}job 1.ptrace"), "report --all …/'job 1.ptrace'"),
-        (format!("{long}{}", "x".repeat(100)), "report --all FILE"),
-        ("proctrace.ptrace".to_owned(), "report --all\n"),
+        ("runs/job 1.ptrace".to_owned(), " 'runs/job 1.ptrace'"),
+        (format!("{long}job 1.ptrace"), " …/'job 1.ptrace'"),
+        (format!("{long}{}", "x".repeat(100)), " FILE"),
+        ("proctrace.ptrace".to_owned(), "  More     proctrace "),
     ] {
         let text = screen(&findings(1), &name, Style::default());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

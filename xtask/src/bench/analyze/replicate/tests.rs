@@ -134,6 +134,7 @@ fn template(records: Vec<(Stream, Vec<u8>)>, pid_max: i32) -> Result<Template> {
         records: BTreeMap::new(),
         losses: Vec::new(),
         cgroup: None,
+        machine: None,
         recorder: RecorderUsage::default(),
         programs: Vec::new(),
         job: std::collections::BTreeMap::new(),
