@@ -7,7 +7,7 @@ use proctrace_findings::{Advice, Gain, counted};
 use super::Found;
 use super::evidence::{Evidence, Removal, most};
 use super::rules::AdviceRules;
-use crate::recording::fast::FastMap;
+use crate::recording::fast::{FastMap, FastSet};
 use crate::recording::process::Process;
 
 /// Fewer are not worth a change.
@@ -48,11 +48,46 @@ pub(super) fn all(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<(u32, u32
     evidence.processes().filter_map(of).collect()
 }
 
+/// What a start takes is not certain to more than this.
+const START_SLACK_NS: u64 = 4_000_000;
+/// With so many times the CPU time of a start, a command does work of its own.
+const STARTS_MAX: u64 = 4;
+
+/// Commands of one spawner that do more than to start: their work would have to be done in another way. By the spawner's
+/// template and their first word, the median of each kind against the first quartile of all that may be short.
+fn with_work<'a>(evidence: &Evidence<'a>, known: &[bool]) -> FastSet<(u32, &'a str)> {
+    let mut kinds: FastMap<(u32, &'a str), Vec<u64>> = FastMap::default();
+    let mut all = Vec::new();
+    for (process, it) in evidence.processes() {
+        let run = it.run().and_then(|run| evidence.recording.runs.get(run as usize));
+        let is_known = it.execs > 0 && run.is_some_and(|run| known[run.template as usize]);
+        if let (true, Some(command), Some(by)) =
+            (is_known, evidence.command(process), evidence.spawner(process))
+        {
+            kinds.entry((by, command)).or_default().push(it.cpu.total_ns());
+            all.push(it.cpu.total_ns());
+        }
+    }
+    all.sort_unstable();
+    let start_ns = all.get(all.len() / 4).copied().unwrap_or(0);
+    let most_ns = (start_ns * STARTS_MAX).max(start_ns.saturating_add(START_SLACK_NS));
+    let median = |mut of: Vec<u64>| {
+        of.sort_unstable();
+        of[of.len() / 2]
+    };
+    kinds.into_iter().filter(|(_, of)| median(of.clone()) > most_ns).map(|(kind, _)| kind).collect()
+}
+
 /// For each process, whether it and all that it starts could be done by the shell that started it.
 fn shorts(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<bool> {
     let templates = &evidence.recording.templates;
     let known: Vec<bool> =
         templates.iter().map(|template| rules.replacement(template).is_some()).collect();
+    let works = with_work(evidence, &known);
+    let has_work = |process: u32| {
+        let kind = evidence.spawner(process).zip(evidence.command(process));
+        kind.is_some_and(|kind| works.contains(&kind))
+    };
     let runs = &evidence.recording.runs;
     let mut short = vec![false; evidence.recording.processes.len()];
     // Children follow their parents, so all of them are decided before.
@@ -67,6 +102,7 @@ fn shorts(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<bool> {
         short[process as usize] = itself
             && evidence.spawned_by_shell(process)
             && it.cpu.total_ns() <= CPU_MAX_NS
+            && !has_work(process)
             && evidence.life_ns(process) <= LIFE_MAX_NS
             && children.iter().all(|child| *child > process && short[*child as usize]);
     }

@@ -8,7 +8,11 @@ use super::model::Cut;
 use crate::path::{Doing, Part};
 use crate::recording::bins::Quantity;
 
-/// The whole recording.
+/// So many more processes than there are cores want one, on average.
+const EXCESS_MIN: f64 = 0.5;
+
+/// The whole recording, if its processes want more cores than there are on average, and not only in one sample, and if its
+/// own tasks take most of the time in which others of it wait.
 ///
 /// Wall: at most the time on the critical path in which a task was ready and had no CPU, times the part of all
 /// CPUs that tasks of the recording used meanwhile: who waits, waits for all that run, and the others are not
@@ -36,6 +40,9 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let Some(peak) = evidence.recording.peak_running.filter(|peak| *peak > cores.into()) else {
         return Vec::new();
     };
+    if waited_ns < all_ns / 2 || wanted(evidence) < f64::from(cores) + EXCESS_MIN {
+        return Vec::new();
+    }
     let Some(earlier_ns) = evidence.earlier_ns(Cut::CpuWaits) else { return Vec::new() };
     let without_cpu = 1.0 - f64::from(cores) / peak as f64;
     let spun_ns = (running_ns as f64 * without_cpu) as u64;
@@ -64,6 +71,17 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         ..Advice::default()
     };
     vec![Found::about(Vec::new(), advice)]
+}
+
+/// How many processes run or wait for a CPU, on average. The threads of one process count as one: they are no tasks to
+/// start fewer of.
+fn wanted(evidence: &Evidence<'_>) -> f64 {
+    let wants = |(number, process)| {
+        let used = evidence.recording.used_by(process);
+        let wants_ns = used.run_ns.saturating_add(used.run_delay_ns);
+        wants_ns.min(evidence.life_ns(number)) as f64
+    };
+    evidence.processes().map(wants).sum::<f64>() / evidence.wall_ns.max(1) as f64
 }
 
 /// The part of all CPUs that the tasks of the recording use during a part of the path.

@@ -18,7 +18,7 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
 pub(super) fn units(evidence: &Evidence<'_>, cure: &Cure) -> Vec<u32> {
     let templates = &evidence.recording.templates;
     let concerned: Vec<bool> = templates.iter().map(|line| cure.concerns(line)).collect();
-    if !concerned.contains(&true) {
+    if !concerned.contains(&true) || !cure.is_beside(templates) {
         return Vec::new();
     }
     let is_concerned = |process: u32| -> bool {

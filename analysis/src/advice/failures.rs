@@ -5,15 +5,65 @@ use proctrace_findings::{Advice, counted};
 use super::Found;
 use super::evidence::Evidence;
 use super::rules::AdviceRules;
+use super::same::called;
 use crate::recording::fast::FastMap;
 
 /// Fewer are no habit.
 const FAILURES_MIN: usize = 3;
 /// Commands whose exit status is an answer, not a failure.
-const ANSWERS: [&str; 16] = [
-    "grep", "egrep", "fgrep", "test", "[", "diff", "cmp", "expr", "kill", "false", "which",
-    "pgrep", "pidof", "ps", "git", "getent",
+const ANSWERS: [&str; 37] = [
+    "grep",
+    "egrep",
+    "fgrep",
+    "zgrep",
+    "rg",
+    "test",
+    "[",
+    "diff",
+    "cmp",
+    "expr",
+    "kill",
+    "false",
+    "which",
+    "whereis",
+    "pgrep",
+    "pidof",
+    "ps",
+    "git",
+    "hg",
+    "getent",
+    "id",
+    "pkg-config",
+    "pkgconf",
+    "dpkg",
+    "dpkg-query",
+    "rpm",
+    "apk",
+    "systemctl",
+    "mountpoint",
+    "findmnt",
+    "lsof",
+    "fuser",
+    "ping",
+    "nc",
+    "tput",
+    "locale",
+    "podman",
 ];
+/// Options with which the exit status of any command is the answer.
+const QUESTIONS: [&str; 9] = [
+    "--exists",
+    "--check",
+    "--quiet",
+    "-q",
+    "--version",
+    "--help",
+    "--dry-run",
+    "--list",
+    "is-active",
+];
+/// Programs that try what works: what fails below them tells them something.
+const PROBERS: [&str; 6] = ["configure", "cmake", "meson", "scons", "waf", "ldconfig"];
 
 /// Per command line, directory and environment: all failures.
 ///
@@ -46,7 +96,14 @@ pub(super) fn is_failure(status: u32) -> bool {
 fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<Found> {
     let first = *runs.first()?;
     let (command, template) = (evidence.command(first)?, evidence.own_template(first)?);
-    if ANSWERS.contains(&command) || rules.has_effects(command) {
+    let asks = |word: &str| QUESTIONS.contains(&word);
+    let by = evidence.spawner(first).and_then(|by| evidence.recording.templates.get(by as usize));
+    let is_probe = by.is_some_and(|by| PROBERS.contains(&called(by)));
+    if ANSWERS.contains(&command)
+        || is_probe
+        || evidence.recording.line_of(evidence.process(first)).split(' ').any(asks)
+        || rules.has_effects(command)
+    {
         return None;
     }
     let removal = evidence.without(runs)?;

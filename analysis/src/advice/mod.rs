@@ -6,6 +6,7 @@
 mod caches;
 mod commands;
 mod contention;
+mod counter;
 mod cures;
 mod detached;
 mod evidence;
@@ -38,7 +39,8 @@ use proctrace_findings::{Advice, Advised, Gain};
 use self::evidence::{Evidence, Removal};
 pub use self::observed::observed;
 pub use self::rules::AdviceRules;
-use crate::path::CriticalPath;
+use crate::overview::path;
+use crate::path::{CriticalPath, Explained};
 use crate::recording::Recording;
 
 /// Instead of the number of a parent or a forker that is not known.
@@ -127,7 +129,11 @@ fn advised(evidence: &Evidence<'_>, rules: &AdviceRules) -> Advised {
 }
 
 fn advised_of(evidence: &Evidence<'_>, found: Vec<Found>) -> Advised {
+    // Who is told nothing wants to know why.
+    let recording = evidence.recording;
+    let went = evidence.path.as_ref().filter(|_| found.is_empty());
     Advised {
+        path: went.map(|went| path::findings(recording, &Explained::of(recording, went))),
         together: together::gain(evidence, &found),
         wall_ns: evidence.wall_ns,
         cpu_ns: evidence.cpu_ns,

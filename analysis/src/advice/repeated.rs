@@ -53,6 +53,11 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     if later.len() < COUNT_MIN || later.len() * 2 < rest.len() {
         return None;
     }
+    // Whoever writes files has not only an answer.
+    let writes = |run: &u32| evidence.recording.used_by(evidence.process(*run)).write_bytes > 0;
+    if later.iter().any(writes) {
+        return None;
+    }
     let removal = evidence.without(&later)?;
     let alive_ns = later.iter().fold(0_u64, |sum, run| sum.saturating_add(evidence.life_ns(*run)));
     let spawner = evidence.spawner_line(*first);

@@ -32,6 +32,8 @@ pub(super) struct Cure {
     commands: Vec<Pattern>,
     lines: Vec<Pattern>,
     below: Vec<Pattern>,
+    /// Command lines of which one must be in the recording, too.
+    beside: Vec<Pattern>,
     pub(super) at_least: u64,
     /// The part of their cost that the cure removes, in percent: at least, about, at most.
     pub(super) saves_percent: [u64; 3],
@@ -79,6 +81,8 @@ struct FileCure {
     line: Vec<String>,
     #[serde(default)]
     below: Vec<String>,
+    #[serde(default)]
+    beside: Vec<String>,
     at_least: u64,
     saves_percent: [u64; 3],
     what: String,
@@ -142,7 +146,7 @@ impl AdviceRules {
                 let message = format!("cure {:?} needs `command` or `line`", cure.name);
                 return Err(wrong(0, message));
             }
-            let lists = [&cure.command, &cure.line, &cure.below, &cure.fills_cache];
+            let lists = [&cure.command, &cure.line, &cure.below, &cure.beside, &cure.fills_cache];
             if lists.into_iter().flatten().any(|text| Pattern::new(text).is_too_long()) {
                 return Err(wrong(0, format!("cure {:?}: a pattern is too long", cure.name)));
             }
@@ -150,6 +154,7 @@ impl AdviceRules {
                 commands: patterns(&cure.command),
                 lines: patterns(&cure.line),
                 below: patterns(&cure.below),
+                beside: patterns(&cure.beside),
                 fills_cache: patterns(&cure.fills_cache),
                 name: cure.name,
                 at_least: cure.at_least,
@@ -188,6 +193,11 @@ impl Cure {
     /// Whether a command line shows that this cure, a cache, is taken.
     pub(super) fn is_taken_by(&self, template: &str) -> bool {
         self.fills_cache.iter().any(|pattern| pattern.matches(template.as_bytes()))
+    }
+
+    /// Whether a recording with these command lines is one in which the cure helps.
+    pub(super) fn is_beside(&self, templates: &[String]) -> bool {
+        self.beside.is_empty() || templates.iter().any(|line| matches(&self.beside, line))
     }
 
     /// Whether the command line of a spawner is one of those below which the cure helps.

@@ -1,11 +1,13 @@
 //! `serial-stretch` and `make-without-j`: children that run one after the other while cores are idle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
+use super::counter::{asks_for_jobs, asks_for_workers, coordinates, files};
 use super::evidence::Evidence;
+use super::same::name;
 use crate::recording::fast::Bits;
 
 /// Fewer are not worth starting at once.
@@ -15,6 +17,11 @@ const PART_OF_WALL: u64 = 200;
 /// Nor is one that takes less time than this.
 const CHILD_MIN_NS: u64 = 20_000_000;
 const MAKES: [&str; 2] = ["make", "gmake"];
+/// A file that so many children of a make name, and most of them, is read by all, and tells of no order. Of other
+/// children, all have to name it: lines of a recipe often name one file, a loop does not.
+const NAMED_BY_MANY: usize = 4;
+/// Of the machine, that others used: from here on they may be in the way again.
+const OTHERS_PERCENT: f64 = 10.0;
 /// Commands that choose the CPUs of others.
 const PINS: [&str; 2] = ["taskset", "numactl"];
 
@@ -25,6 +32,10 @@ const PINS: [&str; 2] = ["taskset", "numactl"];
 /// again and again whether it has ended. With S, the time of the row, L, that of its longest child, and k cores that are idle
 /// meanwhile and the one in use: middle S - max(L, S/k), as if the work could be spread evenly; high S - L,
 /// as if the children mostly waited; low 0, because what depends on what is not recorded. CPU: nothing.
+///
+/// Against it speak: a parent that decides itself what runs at once; make with -j, in its command line or seen by children
+/// that ran at once; children that ask for threads, or use several cores; a child that names a file which the one before it
+/// named.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     if evidence.path.is_none() {
         return Vec::new();
@@ -34,6 +45,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     for (process, _) in evidence.processes() {
         if evidence.children(process).len() < CHILDREN_MIN
             || !evidence.pays(evidence.path_below_ns[process as usize], 0)
+            || evidence.own_template(process).is_some_and(coordinates)
         {
             continue;
         }
@@ -42,6 +54,9 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
             is_make: evidence.command(process).is_some_and(|name| MAKES.contains(&name)),
             sleeps: sleeps(evidence, &timers, process),
         };
+        if parent.is_make && has_jobs(evidence, process) {
+            continue;
+        }
         for row in rows(evidence, &parent) {
             let Some(stretch) = Stretch::of(evidence, &parent, &row) else { continue };
             // As many of them as have as many cores.
@@ -89,29 +104,69 @@ fn sleeps(evidence: &Evidence<'_>, timers: &[(u32, u64, u64)], parent: u32) -> V
     own.map(|(_, begin_ns, end_ns)| (*begin_ns, *end_ns)).collect()
 }
 
-/// Children that each take a while of the path, none of which begins before the one before it has ended.
+/// Whether make, or one above it, runs its children at once. Flags may come by MAKEFLAGS, which is not recorded: children
+/// of make itself never overlap without -j.
+fn has_jobs(evidence: &Evidence<'_>, make: u32) -> bool {
+    let mut at = Some(make);
+    let mut seen = Bits::default();
+    while let Some(process) = at.filter(|process| !seen.contains(*process as usize)) {
+        seen.insert(process as usize);
+        if evidence.command(process).is_some_and(|name| MAKES.contains(&name)) {
+            let line = evidence.recording.line_of(evidence.process(process));
+            let parent = Parent { process, is_make: true, sleeps: Vec::new() };
+            if asks_for_jobs(line) || !at_once(evidence, &parent).is_empty() {
+                return true;
+            }
+        }
+        at = evidence.process(process).parent().and_then(|parent| u32::try_from(parent).ok());
+    }
+    false
+}
+
+/// Children that each take a while of the path, none of which begins before the one before it has ended, or is known to
+/// need what that has made.
 fn rows(evidence: &Evidence<'_>, parent: &Parent) -> Vec<Vec<(u32, u64)>> {
+    let at_once = at_once(evidence, parent);
+    let line = |child: u32| evidence.recording.line_of(evidence.process(child));
+    let candidates: Vec<(u32, u64)> = evidence
+        .children(parent.process)
+        .iter()
+        .map(|child| (*child, parent.waits_for_ns(evidence, *child)))
+        .filter(|(child, on_path_ns)| {
+            *on_path_ns >= CHILD_MIN_NS.max(evidence.wall_ns / PART_OF_WALL)
+                && !matches!(evidence.command(*child), None | Some("sleep"))
+                && !at_once.contains(*child as usize)
+                && !asks_for_workers(line(*child))
+        })
+        .collect();
+    let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in
+        candidates.iter().flat_map(|(child, _)| files(line(*child)).collect::<BTreeSet<_>>())
+    {
+        *named.entry(file).or_default() += 1;
+    }
+    let all = candidates.len();
+    let many = if parent.is_make { NAMED_BY_MANY.max(all / 2 + 1) } else { all };
+    let is_read_by_all = |file: &str| named.get(file).is_some_and(|by| *by >= many);
+    let needs = |child: u32, before: u32| {
+        let made: BTreeSet<&str> =
+            files(line(before)).filter(|file| !is_read_by_all(file)).collect();
+        files(line(child)).any(|file| made.contains(file))
+    };
     let mut rows: Vec<Vec<(u32, u64)>> = Vec::new();
     let mut until_ns = 0;
-    let at_once = at_once(evidence, parent);
-    for child in evidence.children(parent.process) {
-        let on_path_ns = parent.waits_for_ns(evidence, *child);
-        if on_path_ns < CHILD_MIN_NS.max(evidence.wall_ns / PART_OF_WALL)
-            || matches!(evidence.command(*child), None | Some("sleep"))
-            || at_once.contains(*child as usize)
-        {
-            continue;
-        }
+    for (child, on_path_ns) in candidates.iter().copied() {
         let follows = |row: &&mut Vec<(u32, u64)>| {
-            let same =
-                row.last().is_some_and(|last| evidence.command(last.0) == evidence.command(*child));
-            (parent.is_make || same) && evidence.process(*child).born_ns >= until_ns
+            let Some((last, _)) = row.last().copied() else { return false };
+            (parent.is_make || name(evidence, last) == name(evidence, child))
+                && evidence.process(child).born_ns >= until_ns
+                && !needs(child, last)
         };
         match rows.last_mut().filter(follows) {
-            Some(row) => row.push((*child, on_path_ns)),
-            None => rows.push(vec![(*child, on_path_ns)]),
+            Some(row) => row.push((child, on_path_ns)),
+            None => rows.push(vec![(child, on_path_ns)]),
         }
-        until_ns = until_ns.max(evidence.ended_ns(*child));
+        until_ns = until_ns.max(evidence.ended_ns(child));
     }
     rows.retain(|row| row.len() >= CHILDREN_MIN);
     rows
@@ -120,26 +175,65 @@ fn rows(evidence: &Evidence<'_>, parent: &Parent) -> Vec<Vec<(u32, u64)>> {
 /// Children that for at least half of their lives have company of their kind: they are run at once already,
 /// and only those that end last are on the path.
 fn at_once(evidence: &Evidence<'_>, parent: &Parent) -> Bits {
-    let mut at_once = Bits::default();
-    let mut latest: BTreeMap<&str, (u32, u64)> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for child in evidence.children(parent.process) {
-        let Some(command) = evidence.command(*child) else { continue };
-        let (born_ns, ended_ns) = (evidence.process(*child).born_ns, evidence.ended_ns(*child));
-        let kind = if parent.is_make { "" } else { command };
-        if let Some((other, until_ns)) = latest.get(kind).copied() {
-            let both_ns = until_ns.min(ended_ns).saturating_sub(born_ns);
-            for one in [*child, other] {
-                if both_ns > evidence.life_ns(one) / 2 {
-                    at_once.insert(one as usize);
-                }
-            }
+        if evidence.command(*child).is_some() {
+            let kind = if parent.is_make { "" } else { name(evidence, *child) };
+            kinds.entry(kind).or_default().push(*child);
         }
-        let last = latest.entry(kind).or_insert((*child, ended_ns));
-        if ended_ns >= last.1 {
-            *last = (*child, ended_ns);
+    }
+    let mut at_once = Bits::default();
+    for children in kinds.into_values() {
+        let life = |child: &u32| (evidence.process(*child).born_ns, evidence.ended_ns(*child));
+        let company = Company::of(children.iter().map(life));
+        for child in children.iter().filter(|child| {
+            let (born_ns, ended_ns) = life(child);
+            company.ns(born_ns, ended_ns) > ended_ns.saturating_sub(born_ns) / 2
+        }) {
+            at_once.insert(*child as usize);
         }
     }
     at_once
+}
+
+/// The times at which two or more of several lives overlap.
+struct Company {
+    /// When it changes, and for how long there was company until then.
+    changes: Vec<(u64, u64)>,
+    /// Whether there is company after each change.
+    after: Vec<bool>,
+}
+
+impl Company {
+    fn of(lives: impl Iterator<Item = (u64, u64)>) -> Self {
+        // Ends come before births at the same time: lives that only touch do not overlap.
+        let mut events: Vec<(u64, i64)> = lives
+            .flat_map(|(born_ns, ended_ns)| [(born_ns, 1), (ended_ns.max(born_ns), -1)])
+            .collect();
+        events.sort_unstable();
+        let (mut alive, mut sum_ns, mut last_ns) = (0_i64, 0_u64, 0_u64);
+        let mut company = Self { changes: Vec::new(), after: Vec::new() };
+        for (time_ns, change) in events {
+            if alive >= 2 {
+                sum_ns = sum_ns.saturating_add(time_ns - last_ns);
+            }
+            (alive, last_ns) = (alive + change, time_ns);
+            company.changes.push((time_ns, sum_ns));
+            company.after.push(alive >= 2);
+        }
+        company
+    }
+
+    /// For how long there is company between two times.
+    fn ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let until = |time_ns: u64| {
+            let at = self.changes.partition_point(|(change_ns, _)| *change_ns <= time_ns);
+            let Some(last) = at.checked_sub(1) else { return 0 };
+            let (change_ns, sum_ns) = self.changes[last];
+            if self.after[last] { sum_ns.saturating_add(time_ns - change_ns) } else { sum_ns }
+        };
+        until(to_ns).saturating_sub(until(from_ns))
+    }
 }
 
 /// A row, and what it gains to run it at once.
@@ -161,7 +255,7 @@ impl Stretch {
             sum_ns: row.iter().map(|(_, on_path_ns)| on_path_ns).sum(),
             longest_ns: row.iter().map(|(_, on_path_ns)| *on_path_ns).max()?,
             row: row.iter().map(|(child, _)| *child).collect(),
-            cores: idle_cores(evidence, row),
+            cores: cores(evidence, row),
         };
         (stretch.cores > 1).then_some(stretch)
     }
@@ -204,6 +298,9 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
     if let Some(pinned) = pinned_by(evidence, first.parent) {
         risk.push_str(&format!("; `{pinned}` may keep them on fewer cores: --cores"));
     }
+    if let Some(percent) = evidence.recording.others_percent().filter(|it| *it >= OTHERS_PERCENT) {
+        risk.push_str(&format!("; other jobs used {percent:.0} % of the machine, and may again"));
+    }
     let advice = Advice {
         kind,
         what,
@@ -245,8 +342,9 @@ fn pinned_by<'a>(evidence: &Evidence<'a>, process: u32) -> Option<&'a str> {
     theirs.find(|name| PINS.contains(name))
 }
 
-/// The cores that all processes other than the row leave idle, on average while it runs.
-fn idle_cores(evidence: &Evidence<'_>, row: &[(u32, u64)]) -> u64 {
+/// How many of a row fit beside each other: into the cores that all others leave idle, on average while it runs, each with
+/// the cores that it uses itself.
+fn cores(evidence: &Evidence<'_>, row: &[(u32, u64)]) -> u64 {
     let (Some((first, _)), Some((last, _))) = (row.first(), row.last()) else { return 0 };
     let (begin_ns, end_ns) = (evidence.process(*first).born_ns, evidence.ended_ns(*last));
     let row: Vec<u32> = row.iter().map(|(child, _)| *child).collect();
@@ -261,5 +359,9 @@ fn idle_cores(evidence: &Evidence<'_>, row: &[(u32, u64)]) -> u64 {
         }
     }
     let busy = busy_ns / end_ns.saturating_sub(begin_ns).max(1) as f64;
-    u64::from(evidence.recording.header.cpus).saturating_sub(busy.round() as u64)
+    let idle = (f64::from(evidence.recording.header.cpus) - busy).max(0.0);
+    let lives_ns: u64 = row.iter().map(|child| evidence.life_ns(*child)).sum();
+    let own_ns: u64 = row.iter().map(|child| evidence.cpu_below_ns[*child as usize]).sum();
+    let own = (own_ns as f64 / lives_ns.max(1) as f64).max(1.0);
+    (idle / own).round() as u64
 }

@@ -3,7 +3,9 @@
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
+use super::counter::coordinates;
 use super::evidence::{Evidence, first_word, more, short};
+use super::same::name;
 
 /// Of fewer, none can be told from the others.
 const WORKERS_MIN: usize = 3;
@@ -22,6 +24,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (process, _) in evidence.processes() {
         if evidence.children(process).len() >= WORKERS_MIN
+            && !evidence.own_template(process).is_some_and(coordinates)
             && evidence.pays(evidence.path_below_ns[process as usize], 0)
         {
             let groups = groups(evidence, process);
@@ -38,8 +41,7 @@ fn groups(evidence: &Evidence<'_>, parent: u32) -> Vec<Vec<u32>> {
         let ended_ns = evidence.ended_ns(*child);
         let joined = groups.last_mut().filter(|(until_ns, workers)| {
             born_ns < *until_ns
-                && workers.last().map(|last| evidence.command(*last))
-                    == Some(evidence.command(*child))
+                && workers.last().is_some_and(|last| is_alike(evidence, *last, *child))
         });
         match joined {
             Some((until_ns, workers)) => {
@@ -52,6 +54,11 @@ fn groups(evidence: &Evidence<'_>, parent: u32) -> Vec<Vec<u32>> {
     groups.into_iter().map(|(_, workers)| workers).filter(|it| it.len() >= WORKERS_MIN).collect()
 }
 
+/// Whether two children do the same work: the same program or script, or both a fork of their parent.
+fn is_alike(evidence: &Evidence<'_>, one: u32, other: u32) -> bool {
+    name(evidence, one) == name(evidence, other)
+}
+
 fn advice(evidence: &Evidence<'_>, parent: u32, workers: &[u32]) -> Option<Found> {
     let mut ends: Vec<(u64, u32)> =
         workers.iter().map(|worker| (evidence.ended_ns(*worker), *worker)).collect();
@@ -62,6 +69,15 @@ fn advice(evidence: &Evidence<'_>, parent: u32, workers: &[u32]) -> Option<Found
     let together = ends[0].0 > evidence.process(*workers.last()?).born_ns;
     let alone_ns = (last_ns - second_ns).min(evidence.path_below_ns[last as usize]);
     if !together || alone_ns < last_ns.saturating_sub(born_ns) / PART_OF_ALL {
+        return None;
+    }
+    // A monitor beside the workers, or one that waits for something, has no work to divide.
+    let busy = |worker: u32| {
+        evidence.cpu_below_ns[worker as usize] as f64 / evidence.life_ns(worker).max(1) as f64
+    };
+    let mut others: Vec<f64> = ends[..ends.len() - 1].iter().map(|(_, it)| busy(*it)).collect();
+    others.sort_by(f64::total_cmp);
+    if busy(last) < others[others.len() / 2] / 2.0 {
         return None;
     }
     let number = workers.len() as u64;

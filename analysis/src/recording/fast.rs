@@ -52,6 +52,10 @@ impl Bits {
         self.words.get(at).is_some_and(|word| word & (1 << (index % 64)) != 0)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.filled().is_none()
+    }
+
     /// The words from the first to the last one that is not empty, with the number of the first.
     fn filled(&self) -> Option<(usize, &[u64])> {
         let begin = self.words.iter().position(|word| *word != 0)?;

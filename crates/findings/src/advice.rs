@@ -2,9 +2,14 @@
 
 use serde::Serialize;
 
+use crate::CriticalPath;
+
 /// All advice about a recording that pays.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Advised {
+    /// What the wall time was spent on, where there is no advice and the critical path is known.
+    #[serde(skip)]
+    pub path: Option<CriticalPath>,
     /// Wall time of the recorded command.
     pub wall_ns: u64,
     /// CPU time of all processes; 0 if it is not known (null in JSON).
@@ -61,6 +66,14 @@ pub struct Advice {
     /// Place in the list, from 1, of better advice about mostly the same processes: only one of the two
     /// gains is to be had.
     pub part_of: Option<u64>,
+}
+
+impl Advice {
+    /// Whether it gains something at any rate: the lower end of one of its ranges is not 0.
+    pub fn is_certain(&self) -> bool {
+        let memory = self.memory_bytes.unwrap_or_default();
+        [self.wall_ns, self.cpu_ns, memory].iter().any(|gain| gain.low > 0)
+    }
 }
 
 /// A predicted gain in nanoseconds or bytes, with its range.

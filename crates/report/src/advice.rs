@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use proctrace_findings::{Advice, Advised, Gain, Observed, ObservedAdvice, Outturn, Taken, bytes};
 
 use crate::number::time;
+use crate::path::items;
 use crate::style::Style;
 use crate::words::broken as wrapped;
 
@@ -13,6 +14,9 @@ const INDENT: usize = 11;
 
 /// Of a log without CPU time, for example.
 const NOT_KNOWN: &str = "not known";
+
+/// Parts of the critical path that are named where there is no advice.
+const PATH_PARTS: usize = 3;
 
 /// Of other advice about the same processes, at most this many are named.
 const PARTS_MAX: usize = 3;
@@ -27,7 +31,15 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
         );
     }
     if advised.advice.is_empty() {
-        let _ = writeln!(out, "Nothing here pays more than {} %.", advised.min_percent);
+        let mut words = format!("Nothing here pays more than {} %", advised.min_percent);
+        if let Some(path) = &advised.path {
+            let parts = items(path);
+            let first = parts[..parts.len().min(PATH_PARTS)].join(", ");
+            let _ = write!(words, "; the wall time of {} went to: {first}", time(path.wall_ns));
+        }
+        for line in wrapped(&format!("{words}."), style.width) {
+            let _ = writeln!(out, "{line}");
+        }
         return out;
     }
     // With three figures the line would be too long.
@@ -234,11 +246,11 @@ fn change(before: u64, after: u64, unit: fn(u64) -> String) -> String {
     format!("{change} ({sign}{:.1} %)", 100.0 * by as f64 / before as f64)
 }
 
-/// Each piece of advice in lines, whole: a command that is cut cannot be followed.
+/// Each piece of advice that gains something at any rate, in lines, whole: a command that is cut cannot be followed.
 pub(crate) fn pieces(advised: &Advised, width: usize) -> Vec<Vec<String>> {
     let one =
         |advice: &Advice| wrapped(&format!("{}: {}", gain(advice, advised), advice.what), width);
-    advised.advice.iter().map(one).collect()
+    advised.advice.iter().filter(|advice| advice.is_certain()).map(one).collect()
 }
 
 #[cfg(test)]
@@ -253,6 +265,7 @@ mod tests {
             has_path: true,
             min_percent: 1.0,
             together: None,
+            path: None,
             advice,
         }
     }
@@ -308,13 +321,18 @@ mod tests {
 
     #[test]
     fn a_piece_is_whole() {
+        // What may gain nothing is not for the summary.
+        assert!(pieces(&advised(vec![some()]), 60).is_empty());
+        let some = || Advice { cpu_ns: Gain::new(1, 1, 1), ..some() };
         let pieces = pieces(&advised(vec![some()]), 60);
         assert_eq!((pieces.len(), pieces[0].len()), (1, 5));
         assert_eq!(pieces[0][0], "-200 ms wall (10 %): wait for");
         assert_eq!(pieces[0].concat().matches('x').count(), 200);
         assert!(pieces[0].iter().all(|line| line.chars().count() <= 60));
         // Advice that gains nothing but memory.
-        let only = Advice { wall_ns: Gain::default(), ..some() };
+        let memory_bytes = Some(Gain::new(1, 100_000_000, 200_000_000));
+        let (wall_ns, cpu_ns) = (Gain::default(), Gain::default());
+        let only = Advice { wall_ns, cpu_ns, memory_bytes, ..some() };
         let line = &super::pieces(&advised(vec![only]), 60)[0][0];
         assert!(line.starts_with("-100 MB memory (10 %): "), "{line}");
     }

@@ -40,7 +40,7 @@ fn phase(phase: &PathPhase, at: usize, path: &CriticalPath) -> String {
 }
 
 /// Programs that ran, and what was waited for, the longest first.
-fn items(path: &CriticalPath) -> Vec<String> {
+pub(crate) fn items(path: &CriticalPath) -> Vec<String> {
     let name = |program: &str| shorten(&terminal(program), NAME_WIDTH);
     let programs = path.programs.iter().map(|program| (program.running_ns, name(&program.program)));
     let waits = path.waits.iter().map(|wait| {

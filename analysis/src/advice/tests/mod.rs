@@ -1,5 +1,6 @@
 //! Scenes whose gains follow by arithmetic, and healthy ones without advice: sleeps and short commands.
 
+mod false_lines;
 mod in_the_way;
 mod memory_and_files;
 mod others;

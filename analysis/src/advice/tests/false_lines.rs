@@ -1,0 +1,181 @@
+//! Lines that were printed about jobs that had no such fault, each with the counter-evidence that now keeps it away.
+
+use super::*;
+
+/// Kinds of advice about a command whose children run one after the other.
+fn row(of: &[&str], children: &[&[&str]], (takes, cpu): (u64, u64)) -> Vec<&'static str> {
+    let mut job = Job::of(of);
+    for argv in children {
+        let child = job.start(argv);
+        job.end(child, takes, cpu);
+    }
+    kinds(&job.advice())
+}
+
+const FOUR: [&[&str]; 4] =
+    [&["cc", "-c", "a.c"], &["cc", "-c", "b.c"], &["cc", "-c", "c.c"], &["cc", "-c", "d.c"]];
+
+#[test]
+fn make_with_j_is_not_told_to_use_it() {
+    assert_eq!(row(&["make"], &FOUR, (100, 100)), ["make-without-j"]);
+    for option in ["-j2", "-j", "--jobs=3", "-kj4"] {
+        assert_eq!(row(&["make", option], &FOUR, (100, 100)), [] as [&str; 0], "{option}");
+    }
+    // -j came by MAKEFLAGS: a long child is overlapped by several short ones, which come one after the other.
+    let mut job = Job::of(&["make"]);
+    let long = job.start(&["cc", "-c", "long.c"]);
+    for name in ["a.c", "b.c", "c.c", "d.c", "e.c"] {
+        job.run(&["cc", "-c", name], 60);
+    }
+    job.end(long, 60, 350);
+    for name in ["f.c", "g.c", "h.c", "i.c"] {
+        job.run(&["cc", "-c", name], 60);
+    }
+    assert_eq!(kinds(&job.advice()), [] as [&str; 0]);
+}
+
+#[test]
+fn lines_of_a_recipe_are_not_run_at_once() {
+    let recipe: [&[&str]; 3] =
+        [&["gen", "-o", "x.tmp"], &["check", "x.tmp"], &["pack", "x.tmp", "out/x"]];
+    assert_eq!(row(&["make"], &recipe, (100, 100)), [] as [&str; 0]);
+}
+
+#[test]
+fn children_that_use_all_cores_are_no_row() {
+    let packs: [&[&str]; 3] = [&["xz", "a.tar"], &["xz", "b.tar"], &["xz", "c.tar"]];
+    let shell = ["sh", "job.sh"];
+    assert_eq!(row(&shell, &packs, (100, 100)), ["serial-stretch"]);
+    // Four cores, each child uses three of them.
+    assert_eq!(row(&shell, &packs, (100, 300)), [] as [&str; 0]);
+    // They ask for threads, although other jobs had the cores this time.
+    let asks: [&[&str]; 3] = [&["xz", "-T4", "a"], &["xz", "-T4", "b"], &["xz", "-T4", "c"]];
+    assert_eq!(row(&shell, &asks, (100, 100)), [] as [&str; 0]);
+}
+
+#[test]
+fn different_scripts_of_one_interpreter_are_no_row() {
+    let same: [&[&str]; 3] =
+        [&["python3", "sim.py", "1"], &["python3", "sim.py", "2"], &["python3", "sim.py", "3"]];
+    let different: [&[&str]; 3] =
+        [&["python3", "sim.py"], &["python3", "reco.py"], &["python3", "ana.py"]];
+    assert_eq!(row(&["sh", "job.sh"], &same, (100, 100)), ["serial-stretch"]);
+    assert_eq!(row(&["sh", "job.sh"], &different, (100, 100)), [] as [&str; 0]);
+    let steps: [&[&str]; 3] =
+        [&["tool", "in.a", "mid.b"], &["tool", "mid.b", "late.c"], &["tool", "late.c", "out.d"]];
+    assert_eq!(
+        row(&["sh", "job.sh"], &steps, (100, 100)),
+        [] as [&str; 0],
+        "each needs what the one before it made"
+    );
+}
+
+#[test]
+fn children_of_a_program_that_coordinates_them_are_its_own_affair() {
+    for by in [
+        &["ninja"][..],
+        &["cmake", "--build", "."],
+        &["python3", "-m", "pytest"],
+        &["snakemake", "-j1"],
+    ] {
+        assert_eq!(row(by, &FOUR, (100, 100)), [] as [&str; 0], "{by:?}");
+    }
+}
+
+#[test]
+fn a_monitor_beside_workers_is_no_straggler() {
+    let workers = |last_cpu: u64| {
+        let mut job = Job::new();
+        let workers = [1, 2, 3].map(|_| job.start(&["sh", "work.sh"]));
+        job.end(workers[0], 100, 100);
+        job.scene.exit(100 * MS, workers[1], (100 * MS, 0));
+        job.end(workers[2], 100, last_cpu);
+        kinds(&job.advice())
+    };
+    assert_eq!(workers(200), ["straggler"]);
+    assert_eq!(workers(10), [] as [&str; 0]);
+}
+
+#[test]
+fn one_sample_with_many_tasks_is_no_overcommitment() {
+    let job = |cpu: u64, delay: u64| {
+        let mut job = Job::new();
+        let others: Vec<u32> = (0..5).map(|at| job.start(&["work", &format!("{at}x")])).collect();
+        job.scene.wait_for_cpu(1, 100 * MS, 200 * MS).tick(150 * MS, [5, 0, 0]);
+        job.computes(299);
+        for child in others {
+            job.scene.exit_with(job.now * MS, child, (cpu * MS, 0), |exit| {
+                exit.run_delay_ns = delay * MS;
+            });
+        }
+        job.computes(1);
+        kinds(&job.advice()).contains(&"overcommit")
+    };
+    assert!(job(240, 59));
+    // They seldom want a CPU; or other jobs have most of them.
+    assert!(!job(40, 10));
+    assert!(!job(40, 259));
+}
+
+#[test]
+fn statuses_that_are_answers_are_no_failures() {
+    let asks = |argv: &[&str]| {
+        let mut job = Job::new();
+        for _ in 0..5 {
+            let child = job.start(argv);
+            job.now += 50;
+            job.scene.exit_with(job.now * MS, child, (50 * MS, 0), |exit| exit.status = 1 << 8);
+            job.waits(1, job.now - 50, job.now, WAIT4, child);
+        }
+        kinds(&job.advice())
+    };
+    assert!(asks(&["flaky", "x"]).contains(&"failed-again"));
+    for argv in [
+        &["pkg-config", "--exists", "zlib"][..],
+        &["dpkg", "-s", "zlib"],
+        &["systemctl", "is-active", "x"],
+        &["tool", "--version"],
+    ] {
+        assert!(!asks(argv).contains(&"failed-again"), "{argv:?}");
+    }
+}
+
+#[test]
+fn commands_that_do_work_are_not_left_to_the_shell() {
+    let job = |argv: &[&str], takes: u64| {
+        let mut job = Job::new();
+        // What a start takes.
+        (0..20).for_each(|at| job.run(&["basename", &format!("{at}x")], 2));
+        (0..20).for_each(|at| job.run(&[argv, &[&format!("{at}y")]].concat(), takes));
+        let advice = job.advice();
+        of(&advice, "short-commands").commands.clone()
+    };
+    assert_eq!(job(&["awk", "{}"], 2), ["awk", "basename"]);
+    assert_eq!(job(&["awk", "{}"], 15), ["basename"]);
+    for argv in [&["head", "-c", "300000"][..], &["sort", "-n"], &["date", "-d"]] {
+        assert_eq!(job(argv, 2), ["basename"], "{argv:?}");
+    }
+}
+
+#[test]
+fn what_submits_a_job_is_not_repeated_needlessly() {
+    let again = |name: &str| {
+        let mut job = Job::new();
+        (0..8).for_each(|_| job.run(&[name, "job.sh"], 50));
+        kinds(&job.advice()).contains(&"repeated-command")
+    };
+    assert!(again("conditions"));
+    assert!(!again("sbatch"));
+}
+
+#[test]
+fn a_script_with_conftest_files_is_no_configure() {
+    let job = |ends: &[&str]| {
+        let mut job = Job::of(&["sh", "./configure"]);
+        (0..20).for_each(|_| job.run(&["gcc", "-o", "conftest", "a.c"], 10));
+        job.run(ends, 1);
+        kinds(&job.advice()).contains(&"known-cure")
+    };
+    assert!(job(&["sh", "./config.status"]));
+    assert!(!job(&["sh", "./other"]));
+}
