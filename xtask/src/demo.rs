@@ -153,7 +153,7 @@ impl Build {
 }
 
 /// The C sources in the package zstd-sys, which provides the compression of trace files.
-fn zstd_sources() -> Result<PathBuf> {
+pub(crate) fn zstd_sources() -> Result<PathBuf> {
     let metadata = metadata()?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     let manifest = packages

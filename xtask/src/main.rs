@@ -1,11 +1,12 @@
 //! Development tasks of proctrace: `cargo xtask demo`, `test`, `ci`, `bench`, `soak`, `bpf`,
-//! `dist`, `fixtures`, `fuzz`, `payloads`, `setup`, `slurm`, `web`.
+//! `corpus`, `dist`, `fixtures`, `fuzz`, `payloads`, `setup`, `slurm`, `web`.
 
 #![expect(clippy::print_stdout, reason = "it is for people to watch")]
 
 mod bench;
 mod bpf;
 mod ci;
+mod corpus;
 mod demo;
 mod dist;
 mod fixtures;
@@ -60,6 +61,8 @@ enum Chore {
         #[command(subcommand)]
         chore: bpf::BpfChore,
     },
+    /// Record jobs of real tools, and print what `advise` says of each (docs/advice-corpus.md).
+    Corpus(corpus::CorpusArgs),
     /// Build the binaries, man pages, shell completions and units for distribution.
     Dist,
     /// Record missing traces in fixtures/traces, which later versions must be able to read.
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Chore::Ci => ci::run(),
         Chore::Bench { chore } => bench::run(&chore),
         Chore::Bpf { chore } => bpf::run(&chore),
+        Chore::Corpus(args) => corpus::run(&args),
         Chore::Dist => dist::run(),
         Chore::Fixtures => fixtures::run(),
         Chore::Fuzz(args) => fuzz::run(&args),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted};
 
 use super::Found;
+use super::counter::coordinates;
 use super::evidence::{Evidence, Removal, most};
 use super::rules::AdviceRules;
 use crate::recording::fast::{FastMap, FastSet};
@@ -30,11 +31,16 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     }
     let mut found: Vec<Found> = units
         .into_iter()
-        .filter(|(_, units)| units.len() >= COUNT_MIN)
+        .filter(|(spawner, units)| units.len() >= COUNT_MIN && !is_generated(evidence, *spawner))
         .filter_map(|(spawner, units)| advice(evidence, rules, spawner, &units))
         .collect();
     found.sort_by(|one, other| one.advice.evidence.cmp(&other.advice.evidence));
     found
+}
+
+/// Whether a script is made by a tool, as a configure by autoconf: nobody changes it by hand.
+fn is_generated(evidence: &Evidence<'_>, spawner: u32) -> bool {
+    evidence.recording.templates.get(spawner as usize).is_some_and(|line| coordinates(line))
 }
 
 /// All short commands, in order, each with the number of its spawner's template.

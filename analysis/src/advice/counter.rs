@@ -147,6 +147,13 @@ pub(super) fn asks_for_workers(line: &str) -> bool {
     false
 }
 
+/// What a command does, for those that do different things: the first argument if that is a plain word, as `clone` of git.
+pub(super) fn subcommand(line: &str) -> Option<&str> {
+    let plain =
+        |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
+    line.split(' ').nth(1).filter(|word| !word.starts_with('-') && plain(word) && !word.is_empty())
+}
+
 /// The words of a command line that may be files which it reads or writes.
 pub(super) fn files(line: &str) -> impl Iterator<Item = &str> {
     let skipped = if is_interpreter(base(first_word(line))) { 2 } else { 1 };
@@ -237,6 +244,14 @@ mod tests {
             "tool --jobs-file=2x",
         ] {
             assert!(!asks_for_workers(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn subcommands_are_plain_words() {
+        assert_eq!(subcommand("git clone -q x"), Some("clone"));
+        for line in ["git", "xz -T2", "python3 sim.py", "work 3x", "cc /x/y", "x "] {
+            assert_eq!(subcommand(line), None, "{line}");
         }
     }
 

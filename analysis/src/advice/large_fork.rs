@@ -21,6 +21,8 @@ const EXEC_NS: u64 = 200_000;
 const FREE_MAX_NS_PER_MIB: u64 = 50_000;
 /// A minor fault of the forker, to copy a page that it shares with the child. Measured: 0.9 µs.
 const FAULT_NS: u64 = 1_000;
+/// Fewer are not worth a change of a program.
+const FORKS_MIN: usize = 5;
 /// Commands that are named.
 const NAMED: usize = 3;
 
@@ -86,6 +88,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
             forks.ready_ns += ready_ns;
         }
     }
+    groups.retain(|_, forks| forks.children.len() >= FORKS_MIN);
     groups.into_iter().filter_map(|(line, forks)| advice(evidence, line, forks)).collect()
 }
 

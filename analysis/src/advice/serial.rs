@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
-use super::counter::{asks_for_jobs, asks_for_workers, coordinates, files};
+use super::counter::{asks_for_jobs, asks_for_workers, coordinates, files, subcommand};
 use super::evidence::Evidence;
 use super::same::name;
 use crate::recording::fast::Bits;
@@ -158,7 +158,9 @@ fn rows(evidence: &Evidence<'_>, parent: &Parent) -> Vec<Vec<(u32, u64)>> {
     for (child, on_path_ns) in candidates.iter().copied() {
         let follows = |row: &&mut Vec<(u32, u64)>| {
             let Some((last, _)) = row.last().copied() else { return false };
-            (parent.is_make || name(evidence, last) == name(evidence, child))
+            let same = name(evidence, last) == name(evidence, child)
+                && subcommand(line(last)) == subcommand(line(child));
+            (parent.is_make || same)
                 && evidence.process(child).born_ns >= until_ns
                 && !needs(child, last)
         };

@@ -8,6 +8,9 @@ use super::Found;
 use super::evidence::{Evidence, first_word, less, more};
 use super::model::Cut;
 
+/// A process with several threads computes if it has a core for this part of its life: one in this many.
+const PART_OF_LIFE: u64 = 4;
+
 /// Per command line: the time in which its timers were on the critical path.
 ///
 /// Wall: at most that time; at least what the recorded order of births and wake-ups gains if these timers
@@ -16,7 +19,7 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
     let mut groups: BTreeMap<&str, (u64, u64, Vec<u32>)> = BTreeMap::new();
     for (process, begin_ns, end_ns) in evidence.timers() {
         let timer_ns = end_ns - begin_ns;
-        if polls.binary_search(&process).is_ok() {
+        if polls.binary_search(&process).is_ok() || computes_meanwhile(evidence, process) {
             continue;
         }
         let template = evidence.recording.template_of(evidence.process(process)).unwrap_or("");
@@ -34,6 +37,13 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
         advice(evidence, template, (waits, sum_ns), processes)
     });
     advice.collect()
+}
+
+/// Whether other threads of a process compute while one waits for a point in time, as that of a runtime which looks after
+/// the others (sysmon of Go, garbage collectors): without the pauses, nothing would be earlier.
+fn computes_meanwhile(evidence: &Evidence<'_>, process: u32) -> bool {
+    let it = evidence.process(process);
+    it.tasks().len() > 1 && it.cpu.total_ns() > evidence.life_ns(process) / PART_OF_LIFE
 }
 
 fn advice(

@@ -6,6 +6,7 @@ use proctrace_findings::{Advice, Gain, counted};
 
 use super::Found;
 use super::evidence::{Evidence, Removal, first_word, less, more, script};
+use super::same::called;
 use crate::recording::fast::{Bits, FastMap};
 
 /// Helpers of each program on average.
@@ -57,7 +58,9 @@ fn scripts(evidence: &Evidence<'_>) -> Bits {
         if !known.contains(process) {
             known.insert(process);
             let line = &evidence.recording.templates[run.template as usize];
-            if line.split(' ').nth(1) != Some("-c") {
+            // Whoever executes itself again, as make does with a new Makefile, is no wrapper either.
+            let last = evidence.own_template(run.process).unwrap_or("");
+            if line.split(' ').nth(1) != Some("-c") && called(line) != called(last) {
                 scripts.insert(process);
             }
         }

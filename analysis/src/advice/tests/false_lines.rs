@@ -71,6 +71,15 @@ fn different_scripts_of_one_interpreter_are_no_row() {
 }
 
 #[test]
+fn subcommands_are_different_programs() {
+    let git: [&[&str]; 3] = [&["git", "clone", "x"], &["git", "gc"], &["git", "fsck"]];
+    assert_eq!(row(&["sh", "job.sh"], &git, (100, 100)), [] as [&str; 0]);
+    let clones: [&[&str]; 3] =
+        [&["git", "clone", "x"], &["git", "clone", "y"], &["git", "clone", "z"]];
+    assert_eq!(row(&["sh", "job.sh"], &clones, (100, 100)), ["serial-stretch"]);
+}
+
+#[test]
 fn children_of_a_program_that_coordinates_them_are_its_own_affair() {
     for by in [
         &["ninja"][..],
