@@ -82,8 +82,7 @@ fn short_waits_are_recorded_only_if_the_end_of_a_task_ended_them() {
     };
     // A child may have ended before the shell waits for it, on a busy machine even one that sleeps.
     let (timers, children) = of("1ms");
-    // With ten tasks ready for each CPU, one wait in about a hundred has no record, and no loss is counted: the cause is
-    // not known yet.
+    // The kernel does not announce every switch to a task that was woken while another one ran (docs/accuracy.md).
     assert!((4..=5).contains(&timers), "{timers}");
     assert!((1..=10).contains(&children), "{children}");
     // Longer than any of these sleeps, and than what a busy machine adds to it.
