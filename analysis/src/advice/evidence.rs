@@ -32,6 +32,9 @@ const STRETCH_MAX: f64 = 20.0;
 /// Words that begin the command lines of shells.
 const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "rbash", "-bash"];
 
+/// A subshell has executed nothing.
+const SUBSHELL: &str = "$(…)";
+
 /// A recording, prepared for all detectors.
 pub(crate) struct Evidence<'a> {
     pub(crate) recording: &'a Recording,
@@ -478,6 +481,23 @@ pub(crate) fn script(template: &str) -> Option<&str> {
     words.next().filter(|word| is_interpreter(word))?;
     let path = words.next().filter(|word| !word.starts_with('-'))?;
     path.rsplit('/').next().filter(|name| !name.is_empty())
+}
+
+/// The name of a program: that of its script, or its first word; of a script that is an argument, as of `sh -c`, the
+/// whole command line.
+pub(crate) fn called(template: &str) -> &str {
+    let first = first_word(template);
+    let has_option = || template.split(' ').nth(1).is_some_and(|word| word.starts_with('-'));
+    match script(template) {
+        Some(script) => script,
+        None if is_interpreter(first) && has_option() => template,
+        None => first,
+    }
+}
+
+/// The name of what a process executed itself.
+pub(crate) fn name<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
+    evidence.own_template(process).map_or(SUBSHELL, called)
 }
 
 /// A template cut to fit into a sentence.

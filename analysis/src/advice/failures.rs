@@ -3,9 +3,8 @@
 use proctrace_findings::{Advice, counted};
 
 use super::Found;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, called};
 use super::rules::AdviceRules;
-use super::same::called;
 use crate::recording::fast::FastMap;
 
 /// Fewer are no habit.

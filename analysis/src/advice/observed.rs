@@ -7,9 +7,9 @@ use proctrace_findings::{
 };
 use proctrace_trace::Quantity;
 
-use super::evidence::Evidence;
+use super::evidence::{Evidence, called};
 use super::rules::AdviceRules;
-use super::same::{Units, called};
+use super::same::Units;
 use super::taken_over::taken_over_ns;
 use super::{Effect, Found, advised_of, caches, find, ranked};
 use crate::recording::Recording;

@@ -3,13 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Found;
-use super::evidence::{Evidence, first_word, is_interpreter, script};
+use super::evidence::{Evidence, called, name};
 use super::failures::is_failure;
 use super::rules::AdviceRules;
 use super::{commands, cures};
-
-/// A subshell has executed nothing.
-const SUBSHELL: &str = "$(…)";
 
 /// The processes, without those that they start, that advice is about in both recordings.
 #[derive(Debug, Default)]
@@ -106,23 +103,6 @@ fn roots(evidence: &Evidence<'_>, processes: &[u32]) -> Vec<u32> {
         parent.is_some_and(|parent| processes.binary_search(&parent).is_ok())
     };
     processes.iter().copied().filter(|process| !inside(process)).collect()
-}
-
-/// The name of a program: that of its script, or its first word; of a script that is an argument, as of `sh -c`, the
-/// whole command line.
-pub(super) fn called(template: &str) -> &str {
-    let first = first_word(template);
-    let has_option = || template.split(' ').nth(1).is_some_and(|word| word.starts_with('-'));
-    match script(template) {
-        Some(script) => script,
-        None if is_interpreter(first) && has_option() => template,
-        None => first,
-    }
-}
-
-/// The name of what a process executed itself.
-pub(super) fn name<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
-    evidence.own_template(process).map_or(SUBSHELL, called)
 }
 
 fn spawner_name<'a>(evidence: &Evidence<'a>, process: u32) -> Option<&'a str> {

@@ -6,8 +6,7 @@ use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
 use super::counter::{asks_for_jobs, asks_for_workers, coordinates, files, subcommand};
-use super::evidence::Evidence;
-use super::same::name;
+use super::evidence::{Evidence, name};
 use crate::recording::fast::Bits;
 
 /// Fewer are not worth starting at once.

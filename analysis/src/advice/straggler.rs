@@ -4,8 +4,7 @@ use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
 use super::counter::coordinates;
-use super::evidence::{Evidence, first_word, more, short};
-use super::same::name;
+use super::evidence::{Evidence, first_word, more, name, short};
 
 /// Of fewer, none can be told from the others.
 const WORKERS_MIN: usize = 3;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::Evidence;
-use super::same::name;
+use super::evidence::{Evidence, name};
 use crate::recording::fast::Bits;
 
 /// What takes less of the wall time is noise.

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted};
 
 use super::Found;
-use super::evidence::{Evidence, Removal, first_word, less, more, script};
-use super::same::called;
+use super::evidence::{Evidence, Removal, called, first_word, less, more, script};
 use crate::recording::fast::{Bits, FastMap};
 
 /// Helpers of each program on average.
