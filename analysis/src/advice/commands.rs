@@ -76,7 +76,7 @@ fn with_work<'a>(evidence: &Evidence<'a>, known: &[bool]) -> FastSet<(u32, &'a s
     }
     all.sort_unstable();
     let start_ns = all.get(all.len() / 4).copied().unwrap_or(0);
-    let most_ns = (start_ns * STARTS_MAX).max(start_ns.saturating_add(START_SLACK_NS));
+    let most_ns = start_ns.saturating_mul(STARTS_MAX).max(start_ns.saturating_add(START_SLACK_NS));
     let median = |mut of: Vec<u64>| {
         of.sort_unstable();
         of[of.len() / 2]

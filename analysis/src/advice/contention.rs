@@ -8,10 +8,10 @@ use super::model::Cut;
 use crate::path::{Doing, Part};
 use crate::recording::bins::Quantity;
 
-/// So many more processes than there are cores want one, on average.
+/// So many more tasks than there are cores want one, on average.
 const EXCESS_MIN: f64 = 0.5;
 
-/// The whole recording, if its processes want more cores than there are on average, and not only in one sample, and if its
+/// The whole recording, if its tasks want more cores than there are on average, and not only in one sample, and if its
 /// own tasks take most of the time in which others of it wait.
 ///
 /// Wall: at most the time on the critical path in which a task was ready and had no CPU, times the part of all
@@ -73,15 +73,10 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     vec![Found::about(Vec::new(), advice)]
 }
 
-/// How many processes run or wait for a CPU, on average. The threads of one process count as one: they are no tasks to
-/// start fewer of.
+/// How many tasks run or wait for a CPU, on average.
 fn wanted(evidence: &Evidence<'_>) -> f64 {
-    let wants = |(number, process)| {
-        let used = evidence.recording.used_by(process);
-        let wants_ns = used.run_ns.saturating_add(used.run_delay_ns);
-        wants_ns.min(evidence.life_ns(number)) as f64
-    };
-    evidence.processes().map(wants).sum::<f64>() / evidence.wall_ns.max(1) as f64
+    let used = &evidence.recording.totals.used;
+    used.run_ns.saturating_add(used.run_delay_ns) as f64 / evidence.wall_ns.max(1) as f64
 }
 
 /// The part of all CPUs that the tasks of the recording use during a part of the path.

@@ -253,7 +253,7 @@ impl Stretch {
         let stretch = Self {
             parent: parent.process,
             is_make: parent.is_make,
-            sum_ns: row.iter().map(|(_, on_path_ns)| on_path_ns).sum(),
+            sum_ns: row.iter().map(|(_, on_path_ns)| *on_path_ns).fold(0, u64::saturating_add),
             longest_ns: row.iter().map(|(_, on_path_ns)| *on_path_ns).max()?,
             row: row.iter().map(|(child, _)| *child).collect(),
             cores: cores(evidence, row),
@@ -361,8 +361,10 @@ fn cores(evidence: &Evidence<'_>, row: &[(u32, u64)]) -> u64 {
     }
     let busy = busy_ns / end_ns.saturating_sub(begin_ns).max(1) as f64;
     let idle = (f64::from(evidence.recording.header.cpus) - busy).max(0.0);
-    let lives_ns: u64 = row.iter().map(|child| evidence.life_ns(*child)).sum();
-    let own_ns: u64 = row.iter().map(|child| evidence.cpu_below_ns[*child as usize]).sum();
+    let sum =
+        |of: &dyn Fn(u32) -> u64| row.iter().map(|child| of(*child)).fold(0, u64::saturating_add);
+    let lives_ns = sum(&|child| evidence.life_ns(child));
+    let own_ns = sum(&|child| evidence.cpu_below_ns[child as usize]);
     let own = (own_ns as f64 / lives_ns.max(1) as f64).max(1.0);
     (idle / own).round() as u64
 }

@@ -8,6 +8,8 @@ use super::evidence::{Evidence, first_word, more, name, short};
 
 /// Of fewer, none can be told from the others.
 const WORKERS_MIN: usize = 3;
+/// Workers that use less of a core wait for most of their lives, and how much they compute tells nothing.
+const BUSY_MIN: f64 = 0.2;
 /// It is alone for at least this part of the time of all: one in this many.
 const PART_OF_ALL: u64 = 5;
 
@@ -76,7 +78,8 @@ fn advice(evidence: &Evidence<'_>, parent: u32, workers: &[u32]) -> Option<Found
     };
     let mut others: Vec<f64> = ends[..ends.len() - 1].iter().map(|(_, it)| busy(*it)).collect();
     others.sort_by(f64::total_cmp);
-    if busy(last) < others[others.len() / 2] / 2.0 {
+    let usual = others[others.len() / 2];
+    if usual > BUSY_MIN && busy(last) < usual / 2.0 {
         return None;
     }
     let number = workers.len() as u64;

@@ -202,7 +202,11 @@ fn the_machine() {
     let (other, recorded, truth) =
         other.min_by(|(one, ..), (another, ..)| one.total_cmp(another)).unwrap();
     eprintln!("{:.1} % of the machine's CPU time is that of others", 100.0 * other);
-    Ours::of(&recorded).agrees_with("/proc/stat", truth);
+    let Ours { low, high, middle } = Ours::of(&recorded);
+    // What others do may be all user time, or all system time.
+    let (other, own) = (other.max(0.0), 1.0 - other.max(0.0));
+    let range = own * (low - POINTS)..=own * (high + POINTS) + 100.0 * other;
+    assert!(range.contains(&truth), "/proc/stat: {truth} not {middle} in {range:?}");
 }
 
 #[test]
