@@ -385,6 +385,8 @@ int on_switch(__u64 *ctx)
 	if (empty_programs)
 		return 0;
 	ends = is_dead(from);
+	if (ends && waits_min_ns)
+		note_missed_by_dead(from);
 	if (ends)
 		note_last_switch(from);
 	if (waits_min_ns)

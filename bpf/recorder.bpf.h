@@ -65,6 +65,9 @@ struct io_counters {
 	__u64 write_bytes;
 };
 
+/* in place of a number of a system call */
+#define NO_SYSCALL -1
+
 /* State of a traced task. A task without one is not traced. */
 struct task_state {
 	__u32 task;
@@ -93,7 +96,9 @@ struct task_state {
 	 * scope.bpf.h */
 	__u32 group;
 	__u32 origin;
-	__u32 pad;
+	/* the system call that it was in when it left its CPU last, and 16 empty bits; see wait.bpf.h */
+	__s16 off_in;
+	__u16 pad;
 	/* signal->maxrss at the last exec; kept in the leader's state */
 	__u64 maxrss_before_pages;
 	/* task->start_boottime, distinguishes it from a later task at the same address */

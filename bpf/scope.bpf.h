@@ -243,6 +243,7 @@ static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u
 		.group = group,
 		.off_ns = off_ns,
 		.off_state = 'R',
+		.off_in = NO_SYSCALL,
 		/* no sample can have this value, so the first one is always written */
 		.sampled_run_ns = ~0ULL,
 	};

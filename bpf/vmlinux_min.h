@@ -228,6 +228,7 @@ struct signal_struct {
 struct sched_entity {
 	__u64 exec_start;
 	__u64 sum_exec_runtime;
+	__u64 prev_sum_exec_runtime;
 	__u64 nr_migrations;
 };
 

@@ -54,13 +54,19 @@ static __always_inline bool is_on_stack_of(struct task_struct *current, __u64 ad
 #define PF_IO_WORKER 0x10
 #define PF_USER_WORKER 0x4000
 #define NO_PROGRAM_OF_ITS_OWN (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)
-#define NO_SYSCALL -1
 
-/* The system call that a task is in; 32-bit programs number theirs differently. */
-static __always_inline __s16 syscall_of(struct task_struct *task)
+/* The number of the system call that a task is in. */
+static __always_inline __s16 number_in(struct task_struct *task)
+{
+	int nr = REG_NR(current_regs(task));
+
+	return nr < 0 || nr > 0x7fff ? NO_SYSCALL : nr;
+}
+
+/* The number if it counts: 32-bit programs number their calls differently. `nr` is of number_in(). */
+static __always_inline __s16 syscall_of(struct task_struct *task, __s16 nr)
 {
 	struct mm_struct *mm;
-	int nr;
 
 	if (task->flags & NO_PROGRAM_OF_ITS_OWN)
 		return NO_SYSCALL;
@@ -68,8 +74,7 @@ static __always_inline __s16 syscall_of(struct task_struct *task)
 	mm = BPF_CORE_READ(task, mm);
 	if (mm && BPF_CORE_READ(mm, task_size) <= 1ULL << 32)
 		return NO_SYSCALL;
-	nr = REG_NR(current_regs(task));
-	return nr < 0 || nr > 0x7fff ? NO_SYSCALL : nr;
+	return nr;
 }
 
 /*
@@ -143,17 +148,6 @@ int on_waking(__u64 *ctx)
 
 /* ---- leaving a CPU, and getting one ---- */
 
-/* Returns the time, 0 if the task is not traced. */
-static __always_inline __u64 note_off(struct task_struct *task, bool preempted)
-{
-	struct task_state *state = state_of(task);
-
-	if (!state)
-		return 0;
-	state->off_state = preempted ? 'R' : state_letter(task);
-	return state->off_ns = bpf_ktime_get_boot_ns();
-}
-
 /* The type of the file behind a descriptor; 0 if there is none. */
 static __always_inline __u16 file_type_of(struct task_struct *task, __u64 descriptor)
 {
@@ -168,7 +162,7 @@ static __always_inline __u16 file_type_of(struct task_struct *task, __u64 descri
 }
 
 static __always_inline void write_wait(struct task_struct *task, struct task_state *state,
-				       __u64 off_ns, __u64 now)
+				       __u64 off_ns, __u64 now, bool missed)
 {
 	struct pt_wait *r = reserve(waits, PT_WAIT, struct pt_wait);
 	struct pt_regs *regs;
@@ -200,19 +194,38 @@ static __always_inline void write_wait(struct task_struct *task, struct task_sta
 		((__u64 *)r->waker_comm)[1] = ((__u64 *)state->waker_comm)[1];
 	}
 	/* /proc/PID/syscall is only for those who may trace the task */
-	syscall = may_see(task) ? syscall_of(task) : NO_SYSCALL;
+	syscall = may_see(task) ? syscall_of(task, missed ? state->off_in : number_in(task)) :
+				  NO_SYSCALL;
 	r->syscall = syscall;
 	regs = current_regs(task);
-	r->file_type = syscall < 0 ? 0 : file_type_of(task, REG_ARG1(regs));
+	/* the arguments are those of another call by now */
+	r->file_type = syscall < 0 || missed ? 0 : file_type_of(task, REG_ARG1(regs));
 	bpf_ringbuf_submit(r, bpf_ringbuf_query(&waits, BPF_RB_AVAIL_DATA) >= waits_wake_bytes ?
 				      BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void got_cpu(struct task_struct *task, struct task_state *state,
+				    __u64 off_ns, __u64 now, bool missed)
+{
+	bool was_asleep = state->off_state != 'R';
+
+	/* a look-up takes no longer because somebody else had the CPU: see time.bpf.h */
+	if (state->entered_ns)
+		state->entered_ns += now - (was_asleep && state->woken_ns > off_ns ? state->woken_ns :
+					    was_asleep ? now : off_ns);
+	if (now - off_ns >= waits_min_ns || (was_asleep && state->waker_bits & PT_WAIT_BY_END))
+		write_wait(task, state, off_ns, now, missed);
+	state->off_ns = 0;
+	if (was_asleep) {
+		state->woken_ns = 0;
+		state->waker_bits = 0;
+	}
 }
 
 /* `now` is 0 if the time has not been read yet. */
 static __always_inline void note_on(struct task_struct *task, __u64 now)
 {
 	struct task_state *state = state_of(task);
-	bool was_asleep;
 	__u64 off_ns;
 
 	if (!state)
@@ -220,20 +233,49 @@ static __always_inline void note_on(struct task_struct *task, __u64 now)
 	off_ns = state->off_ns;
 	if (!off_ns)
 		return;
-	if (!now)
-		now = bpf_ktime_get_boot_ns();
-	was_asleep = state->off_state != 'R';
-	/* a look-up takes no longer because somebody else had the CPU: see time.bpf.h */
-	if (state->entered_ns)
-		state->entered_ns += now - (was_asleep && state->woken_ns > off_ns ? state->woken_ns :
-					    was_asleep ? now : off_ns);
-	if (now - off_ns >= waits_min_ns || (was_asleep && state->waker_bits & PT_WAIT_BY_END))
-		write_wait(task, state, off_ns, now);
-	state->off_ns = 0;
-	if (was_asleep) {
-		state->woken_ns = 0;
-		state->waker_bits = 0;
-	}
+	got_cpu(task, state, off_ns, now ? now : bpf_ktime_get_boot_ns(), false);
+}
+
+/*
+ * A task that leaves its CPU, and that nobody has said to have got it: on a busy machine, the kernel
+ * does not announce every switch, neither to programs nor to ftrace (seen on 6.18, a few in a thousand
+ * of those to a task that was woken while another one ran). It has had the CPU for as long as its CPU time
+ * has grown since it was chosen.
+ */
+static __always_inline void note_missed(struct task_struct *task, struct task_state *state,
+					__u64 now)
+{
+	__u64 off_ns = state->off_ns, ran_ns, on_ns;
+
+	if (!off_ns)
+		return;
+	ran_ns = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
+	on_ns = ran_ns < now - off_ns ? now - ran_ns : off_ns;
+	got_cpu(task, state, off_ns, on_ns, true);
+}
+
+static __always_inline void note_missed_by_dead(struct task_struct *task)
+{
+	struct task_state *state = state_of(task);
+
+	if (state)
+		note_missed(task, state, bpf_ktime_get_boot_ns());
+}
+
+/* Returns the time, 0 if the task is not traced. */
+static __always_inline __u64 note_off(struct task_struct *task, bool preempted)
+{
+	struct task_state *state = state_of(task);
+	__u64 now;
+
+	if (!state)
+		return 0;
+	now = bpf_ktime_get_boot_ns();
+	note_missed(task, state, now);
+	state->off_state = preempted ? 'R' : state_letter(task);
+	/* noted now: who is not seen to get a CPU is in another call by the time it is found */
+	state->off_in = number_in(task);
+	return state->off_ns = now;
 }
 
 /* A switch from one task, which is not dead, to another. The idle task has the id 0. */
