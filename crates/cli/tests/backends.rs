@@ -365,6 +365,32 @@ fn what_a_tracer_of_the_payload_takes_over_is_let_go_and_said() {
     }
 }
 
+/// A filter from before the recording has a listener, of which there is one: nothing can be let go. Whoever was to be is
+/// refused, as by the kernel, and goes on as if nothing had been tried.
+#[test]
+fn what_cannot_be_let_go_is_refused_and_goes_on() {
+    let stage = Stage::new();
+    let mut below = stage.as_user(stage.fixture("listened"));
+    below.current_dir(stage.path("")).arg(stage.path("proctrace"));
+    below.args(["record", "--backend", "ptrace", "--output", "test.ptrace", "--", "sh", "-c"]);
+    below.arg(
+        "strace -o /dev/null true; sleep 2 & gdb -nx -batch -p $!; wait $!; echo sleep $?; \
+         cat /proctrace-missing; echo cat $?",
+    );
+    let output = below.output().unwrap();
+    let recorded = Recorded { directory: stage.directory, output };
+    let said = String::from_utf8_lossy(&recorded.output.stdout).into_owned();
+    assert!(said.contains("sleep 0\ncat 1\n"), "{said} {}", recorded.stderr());
+    assert!(recorded.stderr().contains("PTRACE_TRACEME: Operation not permitted"));
+    assert!(recorded.stderr().contains("by a debugger, was refused several times"));
+    let events = sound(&recorded, 0);
+    assert!(events.kind("blind").all(|blind| blind["what"] == "refused_tracer"));
+    // The interrupted sleep lasts as long as it was to.
+    let sleep = events.kind("exec").find(|exec| exec["argv"][1] == "2").unwrap();
+    let end = events.end_of(&sleep["pid"]);
+    assert!(u64_of(&end["time_ns"]) - u64_of(&sleep["time_ns"]) >= 1_990_000_000);
+}
+
 #[test]
 fn children_that_want_no_tracer_are_recorded_and_work() {
     for how in ["clone", "clone3"] {

@@ -111,6 +111,23 @@ pub(crate) fn take_descriptor(tgid: Tid, descriptor: i32) -> io::Result<OwnedFd>
     owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
 }
 
+/// Whether this process may open so many more files.
+pub(crate) fn has_room_for(descriptors: usize) -> bool {
+    // SAFETY: duplicates a descriptor that is there, if any is, and opens nothing.
+    let more = || unsafe { libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 0) };
+    let mut opened = Vec::with_capacity(descriptors);
+    while opened.len() < descriptors {
+        match more() {
+            descriptor if descriptor >= 0 => {
+                // SAFETY: it was made just now, for nobody else.
+                opened.push(unsafe { OwnedFd::from_raw_fd(descriptor) });
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
 /// What comes with an event: the new task, the old thread id, the exit status.
 pub(crate) fn event_message(tid: Tid) -> io::Result<u64> {
     let mut message: libc::c_ulong = 0;

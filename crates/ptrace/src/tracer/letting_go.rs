@@ -138,9 +138,10 @@ impl Tracer<'_> {
     fn can_let_go(&self, tid: Tid) -> bool {
         let Some(task) = self.tasks.get(&tid) else { return false };
         let own = i32::try_from(std::process::id()).ok().and_then(procfs::filters);
+        // Once it has the filter, there is no way back: no call may fail for want of a descriptor then.
         let may_take = || match sys::take_descriptor(task.tgid, i32::MAX) {
             Ok(_) => true,
-            Err(error) => error.raw_os_error() == Some(libc::EBADF),
+            Err(error) => error.raw_os_error() == Some(libc::EBADF) && sys::has_room_for(2),
         };
         let has_ours_only = own.is_some_and(|own| procfs::filters(tid) == Some(own + 1));
         has_ours_only && task.leaving.is_none() && may_take()
@@ -203,16 +204,17 @@ impl Tracer<'_> {
             return self.is_free(tid);
         }
         let result = Registers::of(tid).map_or(-1, |registers| registers.result());
-        let Ok(descriptor) = i32::try_from(result).map_err(drop).and_then(|it| match it {
-            0.. => Ok(it),
-            _ => Err(()),
-        }) else {
-            // The kernel is too old, or a security module forbids it: it has no new filter.
+        let Some(descriptor) = i32::try_from(result).ok().filter(|descriptor| *descriptor >= 0)
+        else {
+            // It has no new filter: a filter from before the recording has a listener already, or the kernel is too old.
             let (before, mask) = (made.before, made.mask);
-            self.is_not_let_go(tid);
             before.set(tid);
             let _ = sys::set_signal_mask(tid, mask);
-            self.tell_refused(tid);
+            let is_own = self.letting_go.get(&tid).is_some_and(|going| going.asked_by.is_none());
+            self.is_not_let_go(tid);
+            if is_own {
+                self.tell_refused(tid);
+            }
             // A stop by SIGSTOP that was passed over comes again.
             let _ = sys::interrupt(tid);
             return sys::resume(tid, Go::On, 0);
@@ -224,6 +226,8 @@ impl Tracer<'_> {
         if let Ok(listener) = sys::take_descriptor(tgid, descriptor)
             && let Ok(thread) = listen(listener)
         {
+            // A thread that has ended keeps its stack until it is joined, or given up.
+            self.listeners.retain(|thread| !thread.is_finished());
             self.listeners.push(thread);
         }
         closes.set(tid);

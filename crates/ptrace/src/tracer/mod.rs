@@ -77,7 +77,7 @@ struct Tracer<'a> {
     own_pid_namespace: Option<Vec<u8>>,
     /// Tasks that another tracer is to have.
     letting_go: HashMap<Tid, LettingGo>,
-    /// One for each of these that has gone.
+    /// One for each of these that has gone, while it listens.
     listeners: Vec<JoinHandle<()>>,
     environments: Environments,
     numbers: Numbers,
