@@ -195,9 +195,31 @@ fn peak<T>(all: &[T], life: impl Fn(&T) -> (u64, Option<u64>)) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proctrace_trace::MachineUse;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::{MS, S, Scene};
+
+    #[test]
+    fn others_are_what_is_left_of_the_machine_if_all_is_known() {
+        let of = |busy_ns: u64, all_ns: u64, change: fn(&mut Recording)| {
+            let mut scene = Scene::new(2, 100 * MS);
+            scene.fork(0, 1, 2).exit(S, 2, (400 * MS, 0)).exit(S, 1, (100 * MS, 0));
+            let mut recording = scene.load(Some((S, 0, 0)));
+            recording.trailer.as_mut().unwrap().machine =
+                Some(MachineUse { busy_ns, all_ns, cpus: 2 });
+            change(&mut recording);
+            recording.others_percent()
+        };
+        assert_eq!(of(S, 2 * S, |_| ()), Some(25.0));
+        assert_eq!(of(400 * MS, 2 * S, |_| ()), Some(0.0));
+        // Too few ticks; not all of its own use is known; it is the whole machine.
+        assert_eq!(of(S, 2 * S - 1, |_| ()), None);
+        assert_eq!(of(S, 2 * S, |it| _ = it.blind.let_go.insert(1)), None);
+        assert_eq!(of(S, 2 * S, |it| it.header.scope = "system".into()), None);
+        assert_eq!(of(S, 2 * S, |it| it.trailer.as_mut().unwrap().machine = None), None);
+    }
 
     #[test]
     fn the_peak_counts_what_overlaps() {

@@ -333,14 +333,17 @@ impl Recording {
     }
 
     /// The share of the machine's CPU time that neither the recording's tasks nor its recorder used, in percent; None if that is
-    /// not known, or the recording is of the whole machine. A recorder's own time before the first record counts as well, so
-    /// it is rather too little.
+    /// not known, if the recording is of the whole machine, or if a part of its own use is not known. A recorder's own time
+    /// before the first record counts as well, so it is rather too little.
     pub(crate) fn others_percent(&self) -> Option<f64> {
         /// With fewer clock ticks, it is chance whom they hit.
         const SHORTEST_NS: u64 = 1_000_000_000;
         let trailer = self.trailer.as_ref()?;
         let machine = trailer.machine.filter(|_| self.header.scope != "system")?;
         self.knows.some(&[Quantity::Forks, Quantity::Cpu], ())?;
+        if !(trailer.losses.is_empty() && self.blind.let_go.is_empty()) {
+            return None;
+        }
         let recorder_ns = trailer.recorder.user_ns.saturating_add(trailer.recorder.system_ns);
         let own_ns = self.totals.used.run_ns.saturating_add(recorder_ns);
         let is_long = machine.all_ns / u64::from(machine.cpus.max(1)) >= SHORTEST_NS;

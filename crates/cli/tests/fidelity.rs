@@ -7,6 +7,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use common::records::assert_agrees;
 use common::{Events, Recorder, fixture, header, report, text, u64_of};
@@ -404,6 +405,24 @@ fn samples_follow_what_runs() {
     let off_ns = (kernels as f64 * by_user / ticks_ns - u64_of(&usage["user_ns"]) as f64).abs();
     // One tick, of CONFIG_HZ = 100 at the longest, may hit it after its end was recorded.
     assert!(off_ns <= kernels as f64 * 1e7 / ticks_ns, "{off_ns} {by_user} {by_system} {usage}");
+}
+
+#[test]
+fn what_others_use_of_the_machine_is_known() {
+    let mut other = Command::new(fixture("burn")).args(["600000", "0"]).spawn().unwrap();
+    // CPU time by the scheduler's own account, which is no part of the clock ticks of /proc/stat.
+    let used = format!("read ns rest < /proc/{}/schedstat; echo $ns", other.id());
+    let recorded = Recorder::new().run(["sh", "-c", &format!("{used}; sleep 2; {used}")]);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    recorded.sound(0);
+    let said = String::from_utf8(recorded.output.stdout.clone()).unwrap();
+    let used_ns: Vec<u64> = said.lines().map(|line| line.parse().unwrap()).collect();
+    let machine = header(&recorded.trace())["trailer"]["machine"].clone();
+    let percent = report(&recorded.trace())["summary"]["others_percent"].as_f64().unwrap();
+    let least = 100.0 * (used_ns[1] - used_ns[0]) as f64 / u64_of(&machine["all_ns"]) as f64;
+    assert!((0.8 * least..=100.0).contains(&percent), "{percent} {least}: {machine}");
+    assert!(least > 5.0, "{least}");
 }
 
 #[test]

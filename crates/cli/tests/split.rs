@@ -187,6 +187,9 @@ fn the_machine_agrees() {
     in_one_of_three(the_machine);
 }
 
+/// So much of the machine's time is always that of others, the recorder's for one.
+const LITTLE: f64 = 0.15;
+
 fn the_machine() {
     // It includes the recorder, and whatever else the machine does: as little as possible.
     let other = (0..4).map(|_| {
@@ -202,9 +205,13 @@ fn the_machine() {
     let (other, recorded, truth) =
         other.min_by(|(one, ..), (another, ..)| one.total_cmp(another)).unwrap();
     eprintln!("{:.1} % of the machine's CPU time is that of others", 100.0 * other);
-    let Ours { low, high, middle } = Ours::of(&recorded);
+    let ours = Ours::of(&recorded);
+    if other < LITTLE {
+        return ours.agrees_with("/proc/stat", truth);
+    }
     // What others do may be all user time, or all system time.
-    let (other, own) = (other.max(0.0), 1.0 - other.max(0.0));
+    let Ours { low, high, middle } = ours;
+    let own = 1.0 - other;
     let range = own * (low - POINTS)..=own * (high + POINTS) + 100.0 * other;
     assert!(range.contains(&truth), "/proc/stat: {truth} not {middle} in {range:?}");
 }

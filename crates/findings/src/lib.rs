@@ -279,8 +279,9 @@ pub struct Summary {
     pub waited_system_ns: Option<u64>,
     /// CPU time divided by recorded time times cores, in percent.
     pub efficiency_percent: Option<f64>,
-    /// The share of the machine's CPU time that other jobs used meanwhile, in percent, counted in clock ticks; None in
-    /// recordings shorter than a second.
+    /// The share of the machine's CPU time that others used meanwhile, in percent: other jobs, interrupts, threads of the
+    /// kernel, and what a host gave to other virtual machines. Counted in clock ticks; None in recordings shorter than a
+    /// second.
     pub others_percent: Option<f64>,
     /// CPU time of the command according to wait(2), and hence time(1); None if it was not waited
     /// for.

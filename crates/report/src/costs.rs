@@ -145,11 +145,11 @@ fn cpu(findings: &Findings) -> String {
     text
 }
 
-/// What other jobs took of the machine, if it was enough to make this one slower.
+/// What others took of the machine, if it was enough to make this one slower.
 fn others(s: &Summary) -> Option<String> {
     let percent = s.others_percent.filter(|percent| *percent >= OTHERS_MIN_PERCENT)?;
     Some(format!(
-        "other jobs used {percent:.0} % of the machine: times may be longer than they need be"
+        "others used {percent:.0} % of the machine: times may be longer than they need be"
     ))
 }
 
