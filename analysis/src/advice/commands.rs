@@ -17,6 +17,10 @@ const COUNT_MIN: usize = 10;
 const CPU_MAX_NS: u64 = 20_000_000;
 /// One that lives longer waits for something.
 const LIFE_MAX_NS: u64 = 200_000_000;
+/// Starts of programs differ by so much CPU time.
+const START_SLACK_NS: u64 = 4_000_000;
+/// A command with more than so many times the CPU time of a start does work of its own.
+const STARTS_MAX: u64 = 4;
 /// Commands that are named.
 const NAMED: usize = 4;
 
@@ -31,15 +35,15 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     }
     let mut found: Vec<Found> = units
         .into_iter()
-        .filter(|(spawner, units)| units.len() >= COUNT_MIN && !is_generated(evidence, *spawner))
+        .filter(|(spawner, units)| units.len() >= COUNT_MIN && !is_of_tool(evidence, *spawner))
         .filter_map(|(spawner, units)| advice(evidence, rules, spawner, &units))
         .collect();
     found.sort_by(|one, other| one.advice.evidence.cmp(&other.advice.evidence));
     found
 }
 
-/// Whether a script is made by a tool, as a configure by autoconf: nobody changes it by hand.
-fn is_generated(evidence: &Evidence<'_>, spawner: u32) -> bool {
+/// Whether a script belongs to a tool, as a configure to autoconf, or mvn to Maven: who runs it does not change it.
+fn is_of_tool(evidence: &Evidence<'_>, spawner: u32) -> bool {
     evidence.recording.templates.get(spawner as usize).is_some_and(|line| coordinates(line))
 }
 
@@ -54,13 +58,8 @@ pub(super) fn all(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<(u32, u32
     evidence.processes().filter_map(of).collect()
 }
 
-/// What a start takes is not certain to more than this.
-const START_SLACK_NS: u64 = 4_000_000;
-/// With so many times the CPU time of a start, a command does work of its own.
-const STARTS_MAX: u64 = 4;
-
-/// Commands of one spawner that do more than to start: their work would have to be done in another way. By the spawner's
-/// template and their first word, the median of each kind against the first quartile of all that may be short.
+/// Commands that do more than start, by the template of their spawner and their first word: somebody else would have to do
+/// that work. The median CPU time of each is compared with the first quartile of all commands that may be short.
 fn with_work<'a>(evidence: &Evidence<'a>, known: &[bool]) -> FastSet<(u32, &'a str)> {
     let mut kinds: FastMap<(u32, &'a str), Vec<u64>> = FastMap::default();
     let mut all = Vec::new();
@@ -81,7 +80,7 @@ fn with_work<'a>(evidence: &Evidence<'a>, known: &[bool]) -> FastSet<(u32, &'a s
         of.sort_unstable();
         of[of.len() / 2]
     };
-    kinds.into_iter().filter(|(_, of)| median(of.clone()) > most_ns).map(|(kind, _)| kind).collect()
+    kinds.into_iter().filter_map(|(kind, of)| (median(of) > most_ns).then_some(kind)).collect()
 }
 
 /// For each process, whether it and all that it starts could be done by the shell that started it.

@@ -70,6 +70,9 @@ const WORKERS: [&str; 14] = [
     "--max-procs",
 ];
 
+/// More are hardly meant for one machine.
+const WORKERS_MAX: u32 = 1024;
+
 /// Letters of make's options that take an argument.
 const TAKE_ARGUMENT: &str = "CEIOWflo";
 
@@ -140,7 +143,9 @@ pub(super) fn asks_for_workers(line: &str) -> bool {
             "" => words.peek().copied().unwrap_or(""),
             rest => rest,
         };
-        if number == "auto" || number.parse::<u32>().is_ok_and(|number| number != 1) {
+        // -n is often a number of something else, as of events; larger numbers are no workers.
+        let is_many = |number: u32| *option != "-n" && number != 1 && number <= WORKERS_MAX;
+        if number == "auto" || number.parse::<u32>().is_ok_and(is_many) {
             return true;
         }
     }
@@ -242,6 +247,8 @@ mod tests {
             "head -n",
             "sort -t , a",
             "tool --jobs-file=2x",
+            "sim -n 50",
+            "fit -t 20000",
         ] {
             assert!(!asks_for_workers(line), "{line}");
         }

@@ -40,6 +40,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         return Vec::new();
     }
     let (mut found, mut makes) = (Vec::new(), Vec::<Vec<Stretch>>::new());
+    let mut with_jobs = BTreeMap::new();
     let timers = evidence.timers();
     for (process, _) in evidence.processes() {
         if evidence.children(process).len() < CHILDREN_MIN
@@ -53,7 +54,7 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
             is_make: evidence.command(process).is_some_and(|name| MAKES.contains(&name)),
             sleeps: sleeps(evidence, &timers, process),
         };
-        if parent.is_make && has_jobs(evidence, process) {
+        if parent.is_make && has_jobs(evidence, process, &mut with_jobs) {
             continue;
         }
         for row in rows(evidence, &parent) {
@@ -103,23 +104,31 @@ fn sleeps(evidence: &Evidence<'_>, timers: &[(u32, u64, u64)], parent: u32) -> V
     own.map(|(_, begin_ns, end_ns)| (*begin_ns, *end_ns)).collect()
 }
 
-/// Whether make, or one above it, runs its children at once. Flags may come by MAKEFLAGS, which is not recorded: children
+/// Whether make, or one above it, runs its children at once; `known` has the answers for others. Flags may come by MAKEFLAGS, which is not recorded: children
 /// of make itself never overlap without -j.
-fn has_jobs(evidence: &Evidence<'_>, make: u32) -> bool {
-    let mut at = Some(make);
-    let mut seen = Bits::default();
-    while let Some(process) = at.filter(|process| !seen.contains(*process as usize)) {
-        seen.insert(process as usize);
+fn has_jobs(evidence: &Evidence<'_>, make: u32, known: &mut BTreeMap<u32, bool>) -> bool {
+    let (mut at, mut asked) = (Some(make), Vec::new());
+    let answer = loop {
+        let Some(process) = at else { break false };
+        if let Some(known) = known.get(&process) {
+            break *known;
+        }
+        // A broken trace may contain a circle: whoever is asked about twice has none.
+        known.insert(process, false);
+        asked.push(process);
         if evidence.command(process).is_some_and(|name| MAKES.contains(&name)) {
             let line = evidence.recording.line_of(evidence.process(process));
             let parent = Parent { process, is_make: true, sleeps: Vec::new() };
             if asks_for_jobs(line) || !at_once(evidence, &parent).is_empty() {
-                return true;
+                break true;
             }
         }
         at = evidence.process(process).parent().and_then(|parent| u32::try_from(parent).ok());
-    }
-    false
+    };
+    asked.into_iter().for_each(|process| {
+        known.insert(process, answer);
+    });
+    answer
 }
 
 /// Children that each take a while of the path, none of which begins before the one before it has ended, or is known to
@@ -300,7 +309,7 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
         risk.push_str(&format!("; `{pinned}` may keep them on fewer cores: --cores"));
     }
     if let Some(percent) = evidence.recording.others_percent().filter(|it| *it >= OTHERS_PERCENT) {
-        risk.push_str(&format!("; other jobs used {percent:.0} % of the machine, and may again"));
+        risk.push_str(&format!("; others used {percent:.0} % of the machine, and may again"));
     }
     let advice = Advice {
         kind,
