@@ -143,6 +143,8 @@ mod tests {
         let mut command = Command::new(std::env::current_exe().unwrap());
         let name = std::thread::current().name().unwrap().to_owned();
         command.args([&*name, "--exact", "--nocapture"]).env(PANICS, "1");
+        // A backtrace would scroll the message off the screen.
+        command.env("RUST_BACKTRACE", "0");
         let terminal = super::pty::Terminal::run(&command, (80, 24));
         terminal.wait_until("the other screen", |_| terminal.is_taken() && !terminal.is_in_lines());
         terminal.press("x");
