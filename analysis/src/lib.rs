@@ -41,7 +41,7 @@ mod tables;
 mod testing;
 mod timeline;
 
-pub use advice::{AdviceRules, advise, observed};
+pub use advice::{AdviceRules, advise, explain, observed, places};
 pub use analysis::Analysis;
 pub use classify::{LiveClassifier, Program, Rules};
 pub use compare::environments::{StartRun, environments};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted};
 
 use super::Found;
-use super::counter::coordinates;
+use super::counter::is_of_tool;
 use super::evidence::{Evidence, Removal, most};
 use super::rules::AdviceRules;
 use crate::recording::fast::{FastMap, FastSet};
@@ -35,16 +35,14 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     }
     let mut found: Vec<Found> = units
         .into_iter()
-        .filter(|(spawner, units)| units.len() >= COUNT_MIN && !is_of_tool(evidence, *spawner))
+        .filter(|(spawner, units)| {
+            let by = evidence.recording.templates.get(*spawner as usize);
+            units.len() >= COUNT_MIN && !by.is_some_and(|line| is_of_tool(line))
+        })
         .filter_map(|(spawner, units)| advice(evidence, rules, spawner, &units))
         .collect();
     found.sort_by(|one, other| one.advice.evidence.cmp(&other.advice.evidence));
     found
-}
-
-/// Whether a script belongs to a tool, as a configure to autoconf, or mvn to Maven: who runs it does not change it.
-fn is_of_tool(evidence: &Evidence<'_>, spawner: u32) -> bool {
-    evidence.recording.templates.get(spawner as usize).is_some_and(|line| coordinates(line))
 }
 
 /// All short commands, in order, each with the number of its spawner's template.
@@ -154,6 +152,8 @@ fn advice(
         *counts.entry(evidence.command(*process).unwrap_or("$(…)")).or_default() += 1;
     }
     let counts = most(counts.into_iter().collect(), NAMED);
+    // The line that most of them are from.
+    let is_most = |unit: &&u32| evidence.command(**unit) == counts.first().map(|(name, _)| *name);
     let instead = counts.iter().filter_map(|(command, _)| {
         let rule = rules.replacement(command)?;
         Some(format!("{command} → {}", rule.instead))
@@ -177,6 +177,7 @@ fn advice(
             listed.join(", ")
         ),
         commands,
+        started: units.iter().find(is_most).copied(),
         method: format!("{}; at least one process is kept", evidence.method()),
         risk: risk(rules, &counts),
         check: "record again: these commands are gone, and `advise --against` shows the gain"

@@ -3,10 +3,13 @@
 use proctrace_findings::{Advice, Gain, count, time};
 
 use super::Found;
-use super::evidence::{Evidence, more};
+use super::counter::{coordinates, workers};
+use super::evidence::{Evidence, first_word, more};
 use super::model::Cut;
 use crate::path::{Doing, Part};
 use crate::recording::bins::Quantity;
+use crate::recording::fast::Bits;
+use crate::recording::process::Process;
 
 /// So many more tasks than there are cores want one, on average.
 const EXCESS_MIN: f64 = 0.5;
@@ -22,17 +25,23 @@ const EXCESS_MIN: f64 = 0.5;
 /// not known, 0.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let (mut all_ns, mut waited_ns, mut running_ns) = (0_u64, 0.0, 0_u64);
+    let mut coordinated_ns = 0_u64;
+    let coordinated = coordinated(evidence);
     for part in evidence.path.iter().flat_map(|path| &path.parts) {
         if part.doing == Doing::WaitingForCpu {
             let part_ns = part.end_ns - part.begin_ns;
             all_ns = all_ns.saturating_add(part_ns);
             waited_ns += part_ns as f64 * in_use(evidence, part);
+            if coordinated.contains(evidence.recording.tasks[part.task as usize].process()) {
+                coordinated_ns = coordinated_ns.saturating_add(part_ns);
+            }
         } else if part.doing == Doing::Running {
             running_ns = running_ns.saturating_add(part.end_ns - part.begin_ns);
         }
     }
     let waited_ns = waited_ns as u64;
-    if !evidence.pays(waited_ns, 0) {
+    // Who starts as many as there are cores, as go and ninja do, leaves it to the kernel if these have threads of their own.
+    if !evidence.pays(waited_ns, 0) || coordinated_ns > all_ns / 2 {
         return Vec::new();
     }
     // Otherwise it is other jobs on the machine that take the CPUs.
@@ -71,6 +80,31 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         ..Advice::default()
     };
     vec![Found::about(Vec::new(), advice)]
+}
+
+/// Programs whose threads are not started by who runs them: of garbage collectors, compilers at run time.
+const RUNTIMES: [&str; 6] = ["java", "node", "nodejs", "dotnet", "beam.smp", "deno"];
+
+/// Processes of which one above them, or themselves, decides what runs at once, and was not asked for more than there are cores.
+pub(super) fn coordinated(evidence: &Evidence<'_>) -> Bits {
+    let cores = evidence.recording.header.cpus;
+    let is_one = |line: &String| coordinates(line) || RUNTIMES.contains(&first_word(line));
+    let templates: Vec<bool> = evidence.recording.templates.iter().map(is_one).collect();
+    let decides = |process: &Process| {
+        let run = process.run().and_then(|run| evidence.recording.runs.get(run as usize));
+        process.execs > 0
+            && run.is_some_and(|run| templates[run.template as usize])
+            && workers(evidence.recording.line_of(process)).is_none_or(|asked| asked <= cores)
+    };
+    let mut coordinated = Bits::default();
+    for (at, process) in evidence.recording.processes.iter().enumerate() {
+        // Parents precede their children.
+        let above = process.parent().is_some_and(|parent| coordinated.contains(parent));
+        if above || decides(process) {
+            coordinated.insert(at);
+        }
+    }
+    coordinated
 }
 
 /// How many tasks run or wait for a CPU, on average.

@@ -2,9 +2,12 @@
 
 use proctrace_findings::{Advice, Gain, counted};
 
-use super::evidence::{Evidence, first_word, script};
+use super::evidence::{Evidence, first_word, is_whole, script};
 use super::rules::{AdviceRules, Cure};
 use super::{Effect, Found};
+
+/// In a changed command line, that of the program that started the processes.
+const SPAWNER: &str = "{spawner}";
 
 /// Per cure, all processes that it concerns.
 ///
@@ -46,9 +49,18 @@ fn advice_of(evidence: &Evidence<'_>, (number, cure): (usize, &Cure)) -> Option<
     };
     (removal.wall, removal.cpu) = (part(removal.wall), part(removal.cpu));
     let template = evidence.own_template(units[0])?;
+    let run = evidence.process(units[0]).spawned_in();
+    let spawner = run.map_or("", |run| evidence.recording.line_of_run(run));
+    let is_taken = cure.fills_cache.iter().any(|pattern| pattern.matches(spawner.as_bytes()));
+    let is_known = |change: &&String| !change.contains(SPAWNER) || is_whole(spawner) && !is_taken;
+    let change = cure.change.as_ref().filter(is_known);
+    let by = run.and_then(|run| evidence.recording.runs.get(run as usize));
     let advice = Advice {
         kind: "known-cure",
         what: cure.what.clone(),
+        // What is added to the line of the spawner is added where that is started.
+        started: change.filter(|change| change.contains(SPAWNER)).and(by).map(|run| run.process),
+        change: change.map(|change| change.replace(SPAWNER, spawner)),
         evidence: format!(
             "cure {}: {} such as `{}`",
             cure.name,

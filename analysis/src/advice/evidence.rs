@@ -30,7 +30,11 @@ const BESIDE_LOOKUP_NS: f64 = 500.0;
 const STRETCH_MAX: f64 = 20.0;
 
 /// Words that begin the command lines of shells.
-const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "rbash", "-bash"];
+pub(super) const SHELLS: [&str; 9] =
+    ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "rbash", "-bash"];
+
+/// And those of other programs that run what their arguments name.
+const INTERPRETERS: [&str; 8] = ["node", "nodejs", "deno", "bun", "java", "R", "Rscript", "tclsh"];
 
 /// A subshell has executed nothing.
 const SUBSHELL: &str = "$(…)";
@@ -335,15 +339,15 @@ impl<'a> Evidence<'a> {
 
     /// Whether a process is another one, or descends from it.
     pub(crate) fn descends_from(&self, process: u32, ancestor: u32) -> bool {
-        let mut next = Some(process as usize);
-        while let Some(at) = next {
-            if at == ancestor as usize {
-                return true;
-            }
-            // Parents precede their children; only a broken trace contradicts.
-            next = self.recording.processes[at].parent().filter(|parent| *parent < at);
-        }
-        false
+        self.ancestors(process).any(|at| at == ancestor as usize)
+    }
+
+    /// A process, its parent and so on.
+    pub(crate) fn ancestors(&self, process: u32) -> impl Iterator<Item = usize> {
+        // Parents precede their children; only a broken trace contradicts.
+        let parent =
+            |at: &usize| self.recording.processes[*at].parent().filter(|parent| parent < at);
+        std::iter::successors(Some(process as usize), parent)
     }
 
     /// What is gained if processes, with their descendants, are not started: `None` if that is too little
@@ -472,7 +476,15 @@ pub(crate) fn first_word(template: &str) -> &str {
 
 /// Whether it is called like a program that runs scripts.
 pub(crate) fn is_interpreter(word: &str) -> bool {
-    SHELLS.contains(&word) || ["python", "perl", "ruby"].iter().any(|name| word.starts_with(name))
+    SHELLS.contains(&word)
+        || INTERPRETERS.contains(&word)
+        || ["python", "perl", "ruby", "lua", "php"].iter().any(|name| is_version_of(word, name))
+}
+
+/// Whether a word is a name with a version behind it: python3.11, or python# in a template.
+fn is_version_of(word: &str, name: &str) -> bool {
+    let is_version = |rest: &str| rest.chars().all(|it| it.is_ascii_digit() || "#.-".contains(it));
+    word.strip_prefix(name).is_some_and(is_version)
 }
 
 /// The name of the script that an interpreter runs, without directory: of `sh ./tool --all`, `tool`.
@@ -500,14 +512,22 @@ pub(crate) fn name<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
     evidence.own_template(process).map_or(SUBSHELL, called)
 }
 
-/// A template cut to fit into a sentence.
-pub(crate) fn short(template: &str) -> String {
+/// Whether a command line is known in full.
+pub(crate) fn is_whole(line: &str) -> bool {
+    !line.is_empty() && !line.contains('…')
+}
+
+/// A command line cut in its middle to fit into a sentence: what tells it from others is often at its end.
+pub(crate) fn short(line: &str) -> String {
     const CHARACTERS_MAX: usize = 60;
-    if template.chars().count() <= CHARACTERS_MAX {
-        return template.to_owned();
+    const LAST: usize = 24;
+    let all = line.chars().count();
+    if all <= CHARACTERS_MAX {
+        return line.to_owned();
     }
-    let head: String = template.chars().take(CHARACTERS_MAX - 1).collect();
-    format!("{}…", head.trim_end())
+    let head: String = line.chars().take(CHARACTERS_MAX - LAST - 1).collect();
+    let tail: String = line.chars().skip(all - LAST).collect();
+    format!("{}…{}", head.trim_end(), tail.trim_start())
 }
 
 /// The children of all processes, and where those of each begin.

@@ -99,7 +99,11 @@ fn until_exec(evidence: &Evidence<'_>, large: &Bits) -> BTreeMap<u32, u64> {
     let mut until_exec = BTreeMap::new();
     for run in recording.runs.iter().filter(|run| run.happened_here) {
         let process = evidence.process(run.process);
-        let of_large = process.parent().is_some_and(|parent| large.contains(parent));
+        // The peak is that of the parent's last program: what it was before, was another size.
+        let is_of = |parent: &usize| {
+            large.contains(*parent) && process.spawned_in() == recording.processes[*parent].run()
+        };
+        let of_large = process.parent().as_ref().is_some_and(is_of);
         if of_large && !recording.sharers.contains(run.process as usize) {
             // Runs are in order of time.
             until_exec.entry(run.process).or_insert(run.time_ns);

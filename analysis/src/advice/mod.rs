@@ -9,12 +9,15 @@ mod contention;
 mod counter;
 mod cures;
 mod detached;
+mod engines;
 mod evidence;
+mod explain;
 mod failures;
 mod large_fork;
 mod memory_peak;
 mod model;
 mod observed;
+mod places;
 mod polling;
 mod repeated;
 mod repeated_opens;
@@ -37,7 +40,9 @@ use std::cmp::Reverse;
 use proctrace_findings::{Advice, Advised, Gain};
 
 use self::evidence::{Evidence, Removal};
+pub use self::explain::explain;
 pub use self::observed::observed;
+pub use self::places::places;
 pub use self::rules::AdviceRules;
 use crate::overview::path;
 use crate::path::{CriticalPath, Explained};
@@ -128,6 +133,31 @@ fn advised(evidence: &Evidence<'_>, rules: &AdviceRules) -> Advised {
     advised_of(evidence, ranked(find(evidence, rules), evidence))
 }
 
+/// Kinds of advice to run more at a time, and to run less: who follows the one undoes the other.
+const MORE_AT_ONCE: [&str; 3] = ["make-without-j", "serial-stretch", "serial-process"];
+const LESS_AT_ONCE: [&str; 1] = ["overcommit"];
+
+/// Of advice that contradicts other advice, the best, in order, says what the other one has seen.
+fn agreed(found: &mut Vec<Found>) {
+    let is_one_of = |kinds: &[&str], found: &Found| kinds.contains(&found.advice.kind);
+    let more = found.iter().position(|found| is_one_of(&MORE_AT_ONCE, found));
+    let less = found.iter().position(|found| is_one_of(&LESS_AT_ONCE, found));
+    let (Some(more), Some(less)) = (more, less) else { return };
+    let (kept, dropped, others) = if more < less {
+        (
+            more,
+            &LESS_AT_ONCE[..],
+            "at other times, more of its tasks want to run than there are cores",
+        )
+    } else {
+        (less, &MORE_AT_ONCE[..], "at other times, cores are idle while one task runs")
+    };
+    let risk = &mut found[kept].advice.risk;
+    risk.push_str("; ");
+    risk.push_str(others);
+    found.retain(|found| !is_one_of(dropped, found));
+}
+
 fn advised_of(evidence: &Evidence<'_>, found: Vec<Found>) -> Advised {
     // Who is told nothing wants to know why.
     let recording = evidence.recording;
@@ -140,8 +170,23 @@ fn advised_of(evidence: &Evidence<'_>, found: Vec<Found>) -> Advised {
         peak_bytes: evidence.peak_bytes(),
         has_path: evidence.path.is_some(),
         min_percent: evidence.min_percent,
-        advice: found.into_iter().map(|found| found.advice).collect(),
+        advice: found
+            .into_iter()
+            .map(|found| Advice {
+                started: found.advice.started.or(starts(evidence, &found.processes)),
+                about: found.processes,
+                ..found.advice
+            })
+            .collect(),
     }
+}
+
+/// The first of these that executed a program, and that a shell started.
+fn starts(evidence: &Evidence<'_>, processes: &[u32]) -> Option<u32> {
+    let by_shell = |process: &&u32| {
+        evidence.process(**process).execs > 0 && evidence.spawned_by_shell(**process)
+    };
+    processes.iter().find(by_shell).copied()
 }
 
 fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
@@ -182,6 +227,7 @@ fn ranked(mut found: Vec<Found>, evidence: &Evidence<'_>) -> Vec<Found> {
         let percent = in_percent(*wall_ns, evidence.wall_ns);
         Reverse((percent, cpu_ns.middle, wall_ns.middle, memory(found), *kind))
     });
+    agreed(&mut found);
     let parts: Vec<Option<u64>> = found
         .iter()
         .enumerate()

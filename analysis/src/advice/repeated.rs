@@ -53,6 +53,11 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     if later.len() < COUNT_MIN || later.len() * 2 < rest.len() {
         return None;
     }
+    // A test whose verdict changes, as that of `git bisect run`, is asked again for good reason.
+    let status = |run: &u32| evidence.process(*run).status();
+    if runs.iter().any(|run| status(run) != status(first)) {
+        return None;
+    }
     // Whoever writes files has not only an answer.
     let writes = |run: &u32| evidence.recording.used_by(evidence.process(*run)).write_bytes > 0;
     if later.iter().any(writes) {

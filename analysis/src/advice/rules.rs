@@ -38,6 +38,8 @@ pub(super) struct Cure {
     /// The part of their cost that the cure removes, in percent: at least, about, at most.
     pub(super) saves_percent: [u64; 3],
     pub(super) what: String,
+    /// The changed command line; `{spawner}` is that of the program that started what it concerns.
+    pub(super) change: Option<String>,
     pub(super) risk: String,
     /// Command lines that show that the cure is taken, if it is a cache that the first run fills.
     pub(super) fills_cache: Vec<Pattern>,
@@ -86,6 +88,7 @@ struct FileCure {
     at_least: u64,
     saves_percent: [u64; 3],
     what: String,
+    change: Option<String>,
     risk: String,
     #[serde(default)]
     fills_cache: Vec<String>,
@@ -160,6 +163,7 @@ impl AdviceRules {
                 at_least: cure.at_least,
                 saves_percent: cure.saves_percent,
                 what: cure.what,
+                change: cure.change,
                 risk: cure.risk,
             });
         }

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
-use super::counter::{asks_for_jobs, asks_for_workers, coordinates, files, subcommand};
-use super::evidence::{Evidence, name};
+use super::counter::{
+    are_turns, asks_for_jobs, asks_for_workers, files, is_of_tool, made, subcommand, without_jobs,
+};
+use super::engines::{Engine, engine_of, one_at_a_time};
+use super::evidence::{Evidence, is_whole, name};
 use crate::recording::fast::Bits;
 
 /// Fewer are not worth starting at once.
@@ -21,6 +24,13 @@ const MAKES: [&str; 2] = ["make", "gmake"];
 const NAMED_BY_MANY: usize = 4;
 /// Of the machine, that others used: from here on they may be in the way again.
 const OTHERS_PERCENT: f64 = 10.0;
+/// Children before one that are asked whether it needs them.
+const COMPARED_MAX: usize = 64;
+/// Fewer than this part of a core are missing where one more is named.
+const ROUND_UP: f64 = 0.35;
+const BESIDE_MAX: f64 = 0.1;
+/// Processes above one that are looked at.
+const ABOVE_MAX: usize = 64;
 /// Commands that choose the CPUs of others.
 const PINS: [&str; 2] = ["taskset", "numactl"];
 
@@ -28,7 +38,8 @@ const PINS: [&str; 2] = ["taskset", "numactl"];
 /// as many cores idle are one: S - L and S/k of each are added up.
 ///
 /// The time of a child is its own on the critical path, and that of the sleeps there with which its parent looks
-/// again and again whether it has ended. With S, the time of the row, L, that of its longest child, and k cores that are idle
+/// again and again whether it has ended. With S, the time of the row, L, that of its longest child, or of its longest chain of children that
+/// name what the one before has made, and k cores that are idle
 /// meanwhile and the one in use: middle S - max(L, S/k), as if the work could be spread evenly; high S - L,
 /// as if the children mostly waited; low 0, because what depends on what is not recorded. CPU: nothing.
 ///
@@ -39,47 +50,74 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     if evidence.path.is_none() {
         return Vec::new();
     }
-    let (mut found, mut makes) = (Vec::new(), Vec::<Vec<Stretch>>::new());
+    let (mut found, mut joined) = (Vec::new(), Vec::<Vec<Stretch>>::new());
     let mut with_jobs = BTreeMap::new();
     let timers = evidence.timers();
     for (process, _) in evidence.processes() {
         if evidence.children(process).len() < CHILDREN_MIN
             || !evidence.pays(evidence.path_below_ns[process as usize], 0)
-            || evidence.own_template(process).is_some_and(coordinates)
         {
             continue;
         }
-        let parent = Parent {
-            process,
-            is_make: evidence.command(process).is_some_and(|name| MAKES.contains(&name)),
-            sleeps: sleeps(evidence, &timers, process),
-        };
+        let line = evidence.recording.line_of(evidence.process(process));
+        let engine = evidence.own_template(process).and_then(|_| one_at_a_time(line));
+        // It may have been asked by one of its own processes above it.
+        let engine = engine.filter(|engine| !is_asked_above(evidence, process, engine.name));
+        if engine.is_none() && evidence.own_template(process).is_some_and(is_of_tool) {
+            continue;
+        }
+        let is_make = evidence.command(process).is_some_and(|name| MAKES.contains(&name));
+        let sleeps = sleeps(evidence, &timers, process);
+        let parent = Parent { process, is_make, engine, sleeps };
         if parent.is_make && has_jobs(evidence, process, &mut with_jobs) {
             continue;
         }
         for row in rows(evidence, &parent) {
             let Some(stretch) = Stretch::of(evidence, &parent, &row) else { continue };
             // As many of them as have as many cores.
-            match makes.iter_mut().find(|of| stretch.is_make && of[0].cores == stretch.cores) {
+            match joined.iter_mut().find(|of| stretch.joins(&of[0])) {
                 Some(of) => of.push(stretch),
-                None if stretch.is_make => makes.push(vec![stretch]),
+                None if parent.knows_order() => joined.push(vec![stretch]),
                 None => found.extend(advice(evidence, &[stretch])),
             }
         }
     }
-    found.extend(makes.iter().filter_map(|of| advice(evidence, of)));
+    joined.iter_mut().for_each(|of| keep_outer(evidence, of));
+    found.extend(joined.iter().filter_map(|of| advice(evidence, of)));
     found
+}
+
+/// Whether a process above one is of the same engine, and was asked to run several at once.
+fn is_asked_above(evidence: &Evidence<'_>, process: u32, engine: &str) -> bool {
+    evidence.ancestors(process).skip(1).take(ABOVE_MAX).any(|at| {
+        let line = evidence.recording.line_of(&evidence.recording.processes[at]);
+        engine_of(line) == Some(engine) && one_at_a_time(line).is_none()
+    })
+}
+
+/// Leaves out rows within children of another row, whose time has all of theirs.
+fn keep_outer(evidence: &Evidence<'_>, stretches: &mut Vec<Stretch>) {
+    let mut rows = Bits::default();
+    stretches.iter().flat_map(|it| &it.row).for_each(|child| rows.insert(*child as usize));
+    stretches.retain(|it| !evidence.ancestors(it.parent).any(|at| rows.contains(at)));
 }
 
 /// A process that may run its children one after the other.
 struct Parent {
     process: u32,
     is_make: bool,
+    /// Another program that has been asked to run one child at a time.
+    engine: Option<&'static Engine>,
     /// Begin and end of the sleeps on the path that are children of it, in order.
     sleeps: Vec<(u64, u64)>,
 }
 
 impl Parent {
+    /// Whether it knows itself which of its children need others, so that they may be of any kind.
+    fn knows_order(&self) -> bool {
+        self.is_make || self.engine.is_some()
+    }
+
     /// The time on the path that is for a child.
     fn waits_for_ns(&self, evidence: &Evidence<'_>, child: u32) -> u64 {
         let (born_ns, ended_ns) = (evidence.process(child).born_ns, evidence.ended_ns(child));
@@ -118,7 +156,7 @@ fn has_jobs(evidence: &Evidence<'_>, make: u32, known: &mut BTreeMap<u32, bool>)
         asked.push(process);
         if evidence.command(process).is_some_and(|name| MAKES.contains(&name)) {
             let line = evidence.recording.line_of(evidence.process(process));
-            let parent = Parent { process, is_make: true, sleeps: Vec::new() };
+            let parent = Parent { process, is_make: true, engine: None, sleeps: Vec::new() };
             if asks_for_jobs(line) || !at_once(evidence, &parent).is_empty() {
                 break true;
             }
@@ -131,9 +169,17 @@ fn has_jobs(evidence: &Evidence<'_>, make: u32, known: &mut BTreeMap<u32, bool>)
     answer
 }
 
-/// Children that each take a while of the path, none of which begins before the one before it has ended, or is known to
-/// need what that has made.
-fn rows(evidence: &Evidence<'_>, parent: &Parent) -> Vec<Vec<(u32, u64)>> {
+/// Children in order of birth, none of which begins before the one before it has ended.
+struct Row {
+    /// With the time of each on the path.
+    children: Vec<(u32, u64)>,
+    /// The longest time of children of which each is known to need what the one before it has made.
+    chain_ns: u64,
+}
+
+/// Children that each take a while of the path, and of which none needs what the one before it has made, unless their parent knows
+/// the order.
+fn rows(evidence: &Evidence<'_>, parent: &Parent) -> Vec<Row> {
     let at_once = at_once(evidence, parent);
     let line = |child: u32| evidence.recording.line_of(evidence.process(child));
     let candidates: Vec<(u32, u64)> = evidence
@@ -154,11 +200,11 @@ fn rows(evidence: &Evidence<'_>, parent: &Parent) -> Vec<Vec<(u32, u64)>> {
         *named.entry(file).or_default() += 1;
     }
     let all = candidates.len();
-    let many = if parent.is_make { NAMED_BY_MANY.max(all / 2 + 1) } else { all };
+    let many = if parent.knows_order() { NAMED_BY_MANY.max(all / 2 + 1) } else { all };
     let is_read_by_all = |file: &str| named.get(file).is_some_and(|by| *by >= many);
     let needs = |child: u32, before: u32| {
         let made: BTreeSet<&str> =
-            files(line(before)).filter(|file| !is_read_by_all(file)).collect();
+            made(line(before)).filter(|file| !is_read_by_all(file)).collect();
         files(line(child)).any(|file| made.contains(file))
     };
     let mut rows: Vec<Vec<(u32, u64)>> = Vec::new();
@@ -167,10 +213,12 @@ fn rows(evidence: &Evidence<'_>, parent: &Parent) -> Vec<Vec<(u32, u64)>> {
         let follows = |row: &&mut Vec<(u32, u64)>| {
             let Some((last, _)) = row.last().copied() else { return false };
             let same = name(evidence, last) == name(evidence, child)
-                && subcommand(line(last)) == subcommand(line(child));
-            (parent.is_make || same)
-                && evidence.process(child).born_ns >= until_ns
-                && !needs(child, last)
+                && subcommand(line(last)) == subcommand(line(child))
+                && are_turns(line(last), line(child))
+                && !is_same_call(evidence, last, child);
+            let follows = evidence.process(child).born_ns >= until_ns;
+            // Who knows the order has children that need others, and only their longest chain counts.
+            follows && (parent.knows_order() || same && !needs(child, last))
         };
         match rows.last_mut().filter(follows) {
             Some(row) => row.push((child, on_path_ns)),
@@ -179,7 +227,29 @@ fn rows(evidence: &Evidence<'_>, parent: &Parent) -> Vec<Vec<(u32, u64)>> {
         until_ns = until_ns.max(evidence.ended_ns(child));
     }
     rows.retain(|row| row.len() >= CHILDREN_MIN);
-    rows
+    let chain_ns = |row: &[(u32, u64)]| {
+        // That of each child ends with it.
+        let mut chains_ns: Vec<u64> = Vec::with_capacity(row.len());
+        for (at, (child, own_ns)) in row.iter().enumerate() {
+            let before = row[..at].iter().zip(&chains_ns).rev().take(COMPARED_MAX);
+            let needed =
+                before.filter(|((before, _), _)| parent.knows_order() && needs(*child, *before));
+            let longest_ns = needed.map(|(_, chain_ns)| *chain_ns).max().unwrap_or(0);
+            chains_ns.push(own_ns.saturating_add(longest_ns));
+        }
+        chains_ns.into_iter().max().unwrap_or(0)
+    };
+    let row = |children: Vec<(u32, u64)>| Row { chain_ns: chain_ns(&children), children };
+    rows.into_iter().map(row).collect()
+}
+
+/// Whether two processes ran the very same command, with all its arguments and directory; as far as that is known.
+fn is_same_call(evidence: &Evidence<'_>, one: u32, other: u32) -> bool {
+    let call = |process: u32| {
+        let run = evidence.process(process).run()?;
+        evidence.recording.calls.get(run as usize).copied().filter(|call| *call != 0)
+    };
+    call(one).is_some_and(|first| call(other) == Some(first))
 }
 
 /// Children that for at least half of their lives have company of their kind: they are run at once already,
@@ -188,7 +258,7 @@ fn at_once(evidence: &Evidence<'_>, parent: &Parent) -> Bits {
     let mut kinds: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for child in evidence.children(parent.process) {
         if evidence.command(*child).is_some() {
-            let kind = if parent.is_make { "" } else { name(evidence, *child) };
+            let kind = if parent.knows_order() { "" } else { name(evidence, *child) };
             kinds.entry(kind).or_default().push(*child);
         }
     }
@@ -250,29 +320,49 @@ impl Company {
 struct Stretch {
     parent: u32,
     is_make: bool,
+    engine: Option<&'static Engine>,
     row: Vec<u32>,
     sum_ns: u64,
     longest_ns: u64,
+    chain_ns: u64,
     /// The idle cores and the one in use.
     cores: u64,
+    /// How many of the row fit on these.
+    room: f64,
 }
 
 impl Stretch {
-    fn of(evidence: &Evidence<'_>, parent: &Parent, row: &[(u32, u64)]) -> Option<Self> {
+    fn of(evidence: &Evidence<'_>, parent: &Parent, row: &Row) -> Option<Self> {
+        let children = &row.children;
+        let room = room(evidence, children);
+        // What runs beside them for a moment is no part of a core.
+        let room = if (room.round() - room).abs() < BESIDE_MAX { room.round() } else { room };
         let stretch = Self {
             parent: parent.process,
             is_make: parent.is_make,
-            sum_ns: row.iter().map(|(_, on_path_ns)| *on_path_ns).fold(0, u64::saturating_add),
-            longest_ns: row.iter().map(|(_, on_path_ns)| *on_path_ns).max()?,
-            row: row.iter().map(|(child, _)| *child).collect(),
-            cores: cores(evidence, row),
+            engine: parent.engine,
+            sum_ns: children.iter().map(|(_, on_path_ns)| *on_path_ns).fold(0, u64::saturating_add),
+            longest_ns: children.iter().map(|(_, on_path_ns)| *on_path_ns).max()?,
+            chain_ns: row.chain_ns,
+            row: children.iter().map(|(child, _)| *child).collect(),
+            cores: (room + ROUND_UP) as u64,
+            room,
         };
         (stretch.cores > 1).then_some(stretch)
     }
 
+    /// Whether one option is for both.
+    fn joins(&self, other: &Self) -> bool {
+        let engine = |of: &Self| of.engine.map(|engine| engine.name);
+        let is_one = self.is_make || self.engine.is_some();
+        is_one
+            && (self.is_make, engine(self)) == (other.is_make, engine(other))
+            && self.cores == other.cores
+    }
+
     fn middle_ns(&self) -> u64 {
-        let even_ns = self.sum_ns / self.cores.min(self.row.len() as u64);
-        self.sum_ns.saturating_sub(self.longest_ns.max(even_ns))
+        let even_ns = (self.sum_ns as f64 / self.room.clamp(1.0, self.row.len() as f64)) as u64;
+        self.sum_ns.saturating_sub(self.chain_ns.max(even_ns))
     }
 }
 
@@ -285,10 +375,15 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
     }
     let first = stretches.first()?;
     let (cores, children) = (first.cores, sum(&|it| it.row.len() as u64));
-    let command = evidence.command(*first.row.first()?)?;
+    let command = name(evidence, *first.row.first()?);
     let line = evidence.recording.template_of(evidence.process(first.parent)).unwrap_or("");
+    let change = change(evidence, first);
     let (kind, what) = if first.is_make {
-        ("make-without-j", format!("Run make with -j{cores}"))
+        let program = change.as_ref().map_or("make", |(_, program, _)| *program);
+        ("make-without-j", format!("Run {program} with -j{cores}"))
+    } else if let Some(engine) = first.engine {
+        let (name, asks) = (engine.name, engine.asks_for(cores));
+        ("serial-stretch", format!("Let {name} run up to {cores} at a time: {name} {asks}"))
     } else {
         let what = format!(
             "Run the {children} processes of `{command}` at once, up to {cores} at a time: `&` and wait, or xargs -P",
@@ -302,7 +397,7 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
     parents.dedup();
     let (others, runs) = match parents.len() - 1 {
         0 => (String::new(), "runs"),
-        more => (format!(" and {}", counted(more as u64, "other make", "other makes")), "run"),
+        more => (format!(" and {}", counted(more as u64, "other", "others")), "run"),
     };
     let mut risk = "a child may need what an earlier one made; memory for all at once".to_owned();
     if let Some(pinned) = pinned_by(evidence, first.parent) {
@@ -311,9 +406,14 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
     if let Some(percent) = evidence.recording.others_percent().filter(|it| *it >= OTHERS_PERCENT) {
         risk.push_str(&format!("; others used {percent:.0} % of the machine, and may again"));
     }
+    if let Some(needs) = first.engine.and_then(|engine| engine.needs) {
+        risk.push_str(&format!("; {needs}"));
+    }
     let advice = Advice {
         kind,
         what,
+        started: change.as_ref().map(|(process, _, _)| *process),
+        change: change.and_then(|(_, _, line)| line),
         evidence: format!(
             "`{}`{others} {runs} {} one after the other, {} in total and {} the longest, while {} of {} are idle",
             evidence.line(first.parent),
@@ -325,16 +425,57 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
         ),
         commands: vec![command.to_owned()],
         processes: processes.len() as u64,
-        wall_ns: Gain::new(0, middle_ns, sum(&|it| it.sum_ns - it.longest_ns)),
+        wall_ns: Gain::new(0, middle_ns, sum(&|it| it.sum_ns.saturating_sub(it.chain_ns))),
         method:
-            "wall: their time on the critical path less that of the longest (high), or less an \
-                 even share for each idle core (middle); low is 0, as dependencies are not recorded"
+            "wall: their time on the critical path less that of the longest, or of the longest \
+                 chain by names of files (high), or less an even share for each idle core (middle); \
+                 low is 0, as dependencies are not recorded"
                 .into(),
         risk,
         check: "compare the results; then record again and use `advise --against`".into(),
         ..Advice::default()
     };
     Some(Found::about(processes, advice).keyed(line))
+}
+
+/// The process that is to be started otherwise, what it is called, and its new command line if it is not too long to be known
+/// whole. The flags of the uppermost make are those of all below it.
+fn change<'a>(evidence: &Evidence<'a>, first: &Stretch) -> Option<(u32, &'a str, Option<String>)> {
+    let cores = first.cores;
+    let line = |process: u32| evidence.recording.line_of(evidence.process(process));
+    let with = |line: &'a str, asks: &str| {
+        let (program, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let rest = without_jobs(rest);
+        is_whole(line).then(|| format!("{program} {asks} {rest}").trim_end().to_owned())
+    };
+    if let Some(engine) = first.engine {
+        return Some((first.parent, engine.name, engine.asked_for(cores, line(first.parent))));
+    }
+    if !first.is_make {
+        return None;
+    }
+    let parent = |process: u32| {
+        let parent = evidence.process(process).parent()?;
+        u32::try_from(parent).ok().filter(|parent| *parent < process)
+    };
+    let mut top = first.parent;
+    let mut next = parent(top);
+    // Between two makes there is a shell, and between cmake and make there may be one.
+    while let Some(at) = next {
+        match evidence.command(at) {
+            Some(name) if MAKES.contains(&name) => top = at,
+            Some("cmake") if line(at).contains(" --build") => {
+                let line = line(at);
+                let changed = is_whole(line).then(|| format!("{} -j{cores}", without_jobs(line)));
+                return Some((at, "cmake --build", changed));
+            }
+            Some("sh" | "bash" | "dash") if line(at).split(' ').nth(1) == Some("-c") => {}
+            None => {}
+            Some(_) => break,
+        }
+        next = parent(at);
+    }
+    Some((top, "make", with(line(top), &format!("-j{cores}"))))
 }
 
 /// The command among the ancestors of a process, or that they ran before, that chooses the CPUs they may use.
@@ -354,8 +495,8 @@ fn pinned_by<'a>(evidence: &Evidence<'a>, process: u32) -> Option<&'a str> {
 
 /// How many of a row fit beside each other: into the cores that all others leave idle, on average while it runs, each with
 /// the cores that it uses itself.
-fn cores(evidence: &Evidence<'_>, row: &[(u32, u64)]) -> u64 {
-    let (Some((first, _)), Some((last, _))) = (row.first(), row.last()) else { return 0 };
+fn room(evidence: &Evidence<'_>, row: &[(u32, u64)]) -> f64 {
+    let (Some((first, _)), Some((last, _))) = (row.first(), row.last()) else { return 0.0 };
     let (begin_ns, end_ns) = (evidence.process(*first).born_ns, evidence.ended_ns(*last));
     let row: Vec<u32> = row.iter().map(|(child, _)| *child).collect();
     let in_row = evidence.with_descendants(&row);
@@ -375,5 +516,5 @@ fn cores(evidence: &Evidence<'_>, row: &[(u32, u64)]) -> u64 {
     let lives_ns = sum(&|child| evidence.life_ns(child));
     let own_ns = sum(&|child| evidence.cpu_below_ns[child as usize]);
     let own = (own_ns as f64 / lives_ns.max(1) as f64).max(1.0);
-    (idle / own).round() as u64
+    idle / own
 }

@@ -7,6 +7,8 @@ use proctrace_trace::Quantity;
 use proctrace_wire::WaitFor;
 
 use super::Found;
+use super::contention::coordinated;
+use super::engines::asks_for_threads;
 use super::evidence::{Evidence, more};
 use crate::path::{Doing, Part};
 
@@ -46,8 +48,18 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         return Vec::new();
     }
     let mut groups: BTreeMap<String, Vec<Stretch>> = BTreeMap::new();
+    let coordinated = coordinated(evidence);
     for stretch in stretches(evidence) {
-        groups.entry(evidence.called(stretch.process)).or_default().push(stretch);
+        let line = evidence.recording.line_of(evidence.process(stretch.process));
+        // One option is for all of them.
+        let key = asks_for_threads(line, cores)
+            .map_or_else(|| evidence.called(stretch.process), |(name, _)| name);
+        // What a coordinator starts is neither divided nor moved by who runs it, as rustc below cargo.
+        let parent = recording.processes[stretch.process as usize].parent();
+        let is_moved = parent.is_none_or(|parent| !coordinated.contains(parent));
+        if is_moved || asks_for_threads(line, cores).is_some() {
+            groups.entry(key).or_default().push(stretch);
+        }
     }
     let groups = groups.into_iter();
     groups.filter_map(|(called, stretches)| advice(evidence, &called, &stretches, cores)).collect()
@@ -115,11 +127,19 @@ fn advice(
     if !evidence.pays(middle_ns, 0) {
         return None;
     }
+    let line = evidence.recording.line_of(evidence.process(*processes.first()?));
+    let what = match asks_for_threads(line, cores) {
+        Some((name, option)) => {
+            format!("Let {name} use several cores: {name} {option}; it computes alone")
+        }
+        None => {
+            format!("Divide the work of {called}, or do it while the others run: it computes alone")
+        }
+    };
+    let plugin = if line.contains("pytest") { "; -n of pytest needs pytest-xdist" } else { "" };
     let advice = Advice {
         kind: "serial-process",
-        what: format!(
-            "Divide the work of {called}, or do it while the others run: it computes alone"
-        ),
+        what,
         evidence: format!(
             "it computes alone for {} of the critical path, in {}, {:.0} % of the wall time; at \
              other times up to {} tasks want to run, on {}. {}",
@@ -139,10 +159,10 @@ fn advice(
              that for the time in which it ran (middle); low is 0, as what can be divided or moved \
              is not recorded"
         ),
-        risk:
+        risk: format!(
             "it may need the results of all others, or all others its own; memory for all at once; \
-               nothing is gained where other jobs use the idle cores"
-                .into(),
+             nothing is gained where other jobs use the idle cores{plugin}"
+        ),
         check:
             "compare the results; then record again: more tasks run meanwhile (`report --section \
                 concurrency`)"

@@ -7,18 +7,26 @@ use proctrace_findings::{Advice, Gain, counted, time};
 use super::Found;
 use super::evidence::{Evidence, first_word, less, more};
 use super::model::Cut;
+use crate::recording::fast::FastMap;
 
 /// A process with several threads computes if it has a core for this part of its life: one in this many.
 const PART_OF_LIFE: u64 = 4;
 
-/// Per command line: the time in which its timers were on the critical path.
+/// A child computes if it and its descendants have a core for this part of its life: one in this many.
+const PART_OF_CHILD: u64 = 4;
+
+/// Per command line: the time in which its timers were on the critical path, and no child of the process computed. Who looks again and
+/// again whether a child has ended, loses the time from its end to the next look.
 ///
 /// Wall: at most that time; at least what the recorded order of births and wake-ups gains if these timers
 /// take no time, as something else may take as long. CPU: nothing.
 pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
     let mut groups: BTreeMap<&str, (u64, u64, Vec<u32>)> = BTreeMap::new();
+    let mut computing: FastMap<u32, Vec<(u64, u64)>> = FastMap::default();
     for (process, begin_ns, end_ns) in evidence.timers() {
-        let timer_ns = end_ns - begin_ns;
+        let meanwhile =
+            computing.entry(process).or_insert_with(|| children_compute(evidence, process));
+        let timer_ns = (end_ns - begin_ns).saturating_sub(within_ns(meanwhile, begin_ns, end_ns));
         if polls.binary_search(&process).is_ok() || computes_meanwhile(evidence, process) {
             continue;
         }
@@ -37,6 +45,35 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
         advice(evidence, template, (waits, sum_ns), processes)
     });
     advice.collect()
+}
+
+/// When any child of a process, with its descendants, computes: begin and end, in order, without overlaps.
+fn children_compute(evidence: &Evidence<'_>, process: u32) -> Vec<(u64, u64)> {
+    let computes = |child: &&u32| {
+        evidence.cpu_below_ns[**child as usize] > evidence.life_ns(**child) / PART_OF_CHILD
+    };
+    let life = |child: &u32| (evidence.process(*child).born_ns, evidence.ended_ns(*child));
+    let mut lives: Vec<(u64, u64)> =
+        evidence.children(process).iter().filter(computes).map(life).collect();
+    lives.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::with_capacity(lives.len());
+    for (begin_ns, end_ns) in lives {
+        match merged.last_mut().filter(|last| begin_ns <= last.1) {
+            Some(last) => last.1 = last.1.max(end_ns),
+            None => merged.push((begin_ns, end_ns)),
+        }
+    }
+    merged
+}
+
+/// How much of a time lies within others, which are in order and do not overlap.
+fn within_ns(others: &[(u64, u64)], begin_ns: u64, end_ns: u64) -> u64 {
+    let first = others.partition_point(|(_, until_ns)| *until_ns <= begin_ns);
+    others[first..]
+        .iter()
+        .take_while(|(from_ns, _)| *from_ns < end_ns)
+        .map(|(from_ns, until_ns)| until_ns.min(&end_ns).saturating_sub(*from_ns.max(&begin_ns)))
+        .fold(0, u64::saturating_add)
 }
 
 /// Whether other threads of a process compute while one waits for a point in time, as that of a runtime which looks after

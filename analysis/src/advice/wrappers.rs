@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted};
 
 use super::Found;
+use super::counter::is_of_system;
 use super::evidence::{Evidence, Removal, called, first_word, less, more, script};
 use crate::recording::fast::{Bits, FastMap};
 
@@ -26,10 +27,14 @@ struct Starts {
 /// (high). CPU: that of the helpers and of the process before that exec.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let mut groups: BTreeMap<(&str, Option<&str>), Starts> = BTreeMap::new();
-    let scripts = scripts(evidence);
+    let (scripts, of_system) = scripts(evidence);
     for (process, it) in evidence.processes() {
         // The command itself is no wrapper: a shell executes the last command of its text in place.
-        if it.execs < 2 || !scripts.contains(process as usize) || process == 0 {
+        if it.execs < 2
+            || !scripts.contains(process as usize)
+            || of_system.contains(process as usize)
+            || process == 0
+        {
             continue;
         }
         let Some(run) = it.run().and_then(|run| evidence.recording.runs.get(run as usize)) else {
@@ -49,11 +54,17 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     groups.into_values().filter_map(|starts| advice(evidence, starts)).collect()
 }
 
-/// Processes whose first program is not the text of a shell, which does more than to prepare its last command.
-fn scripts(evidence: &Evidence<'_>) -> Bits {
+/// Processes whose first program is not the text of a shell, which does more than to prepare its last command; and those that ran
+/// a script of the system.
+fn scripts(evidence: &Evidence<'_>) -> (Bits, Bits) {
     let (mut known, mut scripts) = (Bits::default(), Bits::default());
+    let mut of_system = Bits::default();
     for run in &evidence.recording.runs {
         let process = run.process as usize;
+        // Nobody goes round a script of the system: it sets what its program needs.
+        if is_of_system(&evidence.recording.templates[run.template as usize]) {
+            of_system.insert(process);
+        }
         if !known.contains(process) {
             known.insert(process);
             let line = &evidence.recording.templates[run.template as usize];
@@ -64,7 +75,7 @@ fn scripts(evidence: &Evidence<'_>) -> Bits {
             }
         }
     }
-    scripts
+    (scripts, of_system)
 }
 
 fn advice(evidence: &Evidence<'_>, starts: Starts) -> Option<Found> {
@@ -91,6 +102,7 @@ fn advice(evidence: &Evidence<'_>, starts: Starts) -> Option<Found> {
     let (first, spawner) = (starts.processes[0], evidence.spawner_line(starts.processes[0]));
     let advice = Advice {
         kind: "wrappers",
+        started: Some(first),
         what: format!(
             "Start the real program of `{}` by its path, without the wrapper",
             evidence.line(first)

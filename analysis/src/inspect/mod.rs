@@ -16,6 +16,7 @@ pub use alive::{AliveSort, AliveView, alive};
 pub use find::{Chosen, Wanted, choose};
 pub use show::show;
 pub use tree::{TreeSort, TreeView, tree};
+pub(crate) use waits::waits as waits_of;
 
 use crate::error::AnalysisError;
 use crate::recording::Recording;

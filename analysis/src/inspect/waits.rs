@@ -14,7 +14,7 @@ use crate::recording::process::Process;
 use crate::recording::waits::{Wait, Waker, of_task};
 
 /// The times off the CPU of a process by reason, the longest first; `None` if they are not known.
-pub(super) fn waits(recording: &Recording, process: &Process) -> Option<Vec<WaitGroup>> {
+pub(crate) fn waits(recording: &Recording, process: &Process) -> Option<Vec<WaitGroup>> {
     if !recording.knows.all(&[Quantity::Waits]) {
         return None;
     }

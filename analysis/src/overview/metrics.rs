@@ -57,6 +57,7 @@ fn metrics(analysis: &Analysis<'_>) -> Result<Metrics, AnalysisError> {
         host: run.host,
         started_unix_ns: run.started_unix_ns,
         cores: run.cores,
+        others_percent: recording.others_percent(),
         doubts: doubts(&health),
         metrics: figures.in_order(&recording.knows),
         unknown: unknown(analysis),

@@ -1,16 +1,60 @@
 //! `proctrace advise`: what to change, and what that gains.
 
-use std::io::{Write, stdout};
+use std::fs::File;
+use std::io::{Read as _, Write, stdout};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use proctrace_analysis::{AdviceRules, Recording, advise, observed};
-use proctrace_report::{advice_text, observed_text};
+use proctrace_analysis::{AdviceRules, Recording, advise, explain, observed, places};
+use proctrace_findings::counted;
+use proctrace_report::{advice_text, explained_text, observed_text};
+use proctrace_trace::Header;
+use rustix::fs::{Mode, OFlags, open};
 
 use crate::args::AdviseArgs;
 use crate::waiting::during;
 use crate::{check, print, rules};
+
+/// Processes that are shown as the reason of a piece of advice.
+const ROWS: usize = 20;
+/// A script is not longer.
+const SCRIPT_MAX_BYTES: u64 = 1 << 20;
+
+/// The text of a script of the recorded job, if it is one of the caller's or root's, and has not changed since. The path is from
+/// the trace, which may be anybody's: nothing else is read ([0068](../../../docs/decisions/0068-lines-of-scripts.md)).
+#[expect(clippy::disallowed_methods, reason = "it only reads; File::open would wait at a pipe")]
+fn as_recorded(script: &Path, header: &Header) -> Option<String> {
+    let here = rustix::system::uname();
+    if here.nodename().to_bytes() != header.host.as_bytes() {
+        return None;
+    }
+    // Whoever opens a pipe waits for its other end.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(open(script, flags, Mode::empty()).ok()?);
+    let about = file.metadata().ok()?;
+    let is_known = |owner: u32| owner == 0 || owner == rustix::process::geteuid().as_raw();
+    let seconds = about.mtime().max(about.ctime());
+    // Files of /proc have no length.
+    let is_script = about.is_file() && about.len() > 0 && about.len() <= SCRIPT_MAX_BYTES;
+    let is_older = i128::from(seconds) * 1_000_000_000 <= i128::from(header.started_unix_ns);
+    if !is_script || !is_older || !is_known(about.uid()) {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(SCRIPT_MAX_BYTES).read_to_string(&mut text).ok()?;
+    let is_named = script.extension().is_some_and(|it| it == "sh" || it == "bash");
+    (is_named || text.starts_with("#!")).then_some(text)
+}
+
+/// How much advice there is, in words.
+fn pieces(all: usize) -> String {
+    match all {
+        0 => "none".to_owned(),
+        all => counted(all as u64, "piece of advice", "pieces of advice"),
+    }
+}
 
 pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let mut advice_rules = AdviceRules::built_in();
@@ -40,8 +84,23 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode> {
             out.write_all(observed_text(&observed, print::style(None)).as_bytes())?;
         }
     } else {
-        let advised = during("predicting gains", || advise(&recording, &advice_rules, args.min));
-        if args.json {
+        let mut advised =
+            during("predicting gains", || advise(&recording, &advice_rules, args.min));
+        let header = &recording.header;
+        places(&recording, &args.trace, &mut advised, |script| as_recorded(script, header))?;
+        if let Some(number) = args.explain {
+            let rows = if args.json { usize::MAX } else { ROWS };
+            let explained = explain(&recording, &advised, number, rows).with_context(|| {
+                let all = advised.advice.iter().filter(|one| one.part_of.is_none()).count();
+                format!("there is no advice {number}: {} has {}", args.trace.display(), pieces(all))
+            })?;
+            if args.json {
+                print::json(&mut out, &explained)?;
+            } else {
+                let text = explained_text(&explained, number, &args.trace, print::style(None));
+                out.write_all(text.as_bytes())?;
+            }
+        } else if args.json {
             print::json(&mut out, &advised)?;
         } else {
             out.write_all(advice_text(&advised, print::style(None)).as_bytes())?;

@@ -106,8 +106,9 @@ fn advice_that_nobody_followed_is_told_from_advice_that_was() {
 
 #[test]
 fn children_at_once_are_told_from_children_one_after_the_other() {
-    let serial = record("for i in 1 2 3 4 5; do timeout 0.2 tail -f /dev/null; done; true");
-    let at_once = record("for i in 1 2 3 4 5; do timeout 0.2 tail -f /dev/null & done; wait; true");
+    let serial = record("for i in 1 2 3 4 5; do timeout 0.20$i tail -f /dev/null; done; true");
+    let at_once =
+        record("for i in 1 2 3 4 5; do timeout 0.20$i tail -f /dev/null & done; wait; true");
     assert_eq!(text(&verdict(&serial, &serial, "serial-stretch")["taken"]), "no");
     assert_eq!(text(&verdict(&serial, &at_once, "serial-stretch")["taken"]), "yes");
 }
@@ -130,8 +131,8 @@ fn a_recording_follows_no_advice_about_itself() {
     for script in [
         "for i in {1..60}; do a=$(basename /x/$i); done; sleep 0.2; sleep 0.3",
         // Eight at once, then five one after the other.
-        "for i in {1..8}; do timeout 0.3 tail -f /dev/null & done; wait; \
-         for i in {1..5}; do timeout 0.2 tail -f /dev/null; done; true",
+        "for i in {1..8}; do timeout 0.30$i tail -f /dev/null & done; wait; \
+         for i in {1..5}; do timeout 0.20$i tail -f /dev/null; done; true",
         "for i in {1..6}; do ls /no/such/file 2>/dev/null; done; true",
         "for i in {1..40}; do expr 1 + 1; done >/dev/null; for i in {1..40}; do expr 2 + 2; done >/dev/null",
     ] {
@@ -259,4 +260,57 @@ fn cures_of_the_user_are_looked_for() {
     assert_eq!(output.status.code(), Some(1));
     let says = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(says.contains("cures.toml:2:"), "{says}");
+}
+
+#[test]
+fn advice_names_the_line_of_the_script_and_what_it_becomes() {
+    let place = tempfile::tempdir().unwrap();
+    let (script, makefile) = (place.path().join("job.sh"), place.path().join("job.mk"));
+    let busy = "i=0; while [ $$i -lt 60000 ]; do i=$$((i+1)); done";
+    std::fs::write(&makefile, format!("all: a b c d\na b c d:\n\t@sh -c '{busy}' $@\n")).unwrap();
+    let make = format!("make -f {} all", makefile.display());
+    std::fs::write(&script, format!("#!/bin/sh\n# {make}\nset -e\nif true; then {make}; fi\n"))
+        .unwrap();
+    let recorded = Recorder::new().run([std::ffi::OsStr::new("sh"), script.as_os_str()]);
+    assert_eq!(recorded.code(), 0, "{}", recorded.stderr());
+    let advise = |more: &[&str]| {
+        let mut command = proctrace();
+        command.args(["advise", "--cores", "2"]).args(more).arg(recorded.trace());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let advised: Value = serde_json::from_str(&advise(&["--json"])).unwrap();
+    let advice = of_kind(&advised, "make-without-j").unwrap();
+    let changed = make.replacen("make", "make -j2", 1);
+    assert_eq!(text(&advice["change"]), changed);
+    let place = &advice["place"];
+    assert_eq!(text(&place["file"]), script.to_str().unwrap());
+    assert_eq!(u64_of(&place["line"]), 4);
+    assert_eq!(text(&place["becomes"]), format!("if true; then {changed}; fi"));
+    // The children of make, each with the time that it took.
+    let explained: Value = serde_json::from_str(&advise(&["--json", "--explain", "1"])).unwrap();
+    assert_eq!(text(&explained["kind"]), "make-without-j");
+    let rows = explained["rows"].as_array().unwrap();
+    assert_eq!(rows.len() as u64, u64_of(&explained["processes"]));
+    let events = Events::of(&recorded.trace());
+    for row in rows {
+        let exit = events.kind("exit").find(|exit| exit["pid"] == row["pid"]).unwrap();
+        assert_eq!(exit["run_ns"], row["cpu_ns"]);
+        assert!(row["waited"].is_array() && u64_of(&row["path_ns"]) > 0, "{row}");
+    }
+    let says = advise(&["--explain", "1"]);
+    assert!(says.starts_with("1. make-without-j: ") && says.contains("on path"), "{says}");
+    assert!(says.lines().all(|line| line.chars().count() <= 80), "{says}");
+    // Who has changed the script since is not shown a line of another one.
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    std::fs::File::options().append(true).open(&script).unwrap().set_modified(later).unwrap();
+    let advised: Value = serde_json::from_str(&advise(&["--json"])).unwrap();
+    assert!(of_kind(&advised, "make-without-j").unwrap()["place"].is_null());
+    // There is no such advice.
+    let mut command = proctrace();
+    let output =
+        command.args(["advise", "--explain", "99"]).arg(recorded.trace()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no advice 99"));
 }

@@ -63,9 +63,74 @@ pub struct Advice {
     pub risk: String,
     /// How to find out whether it helped.
     pub check: String,
+    /// The changed command line, where it can be written down.
+    pub change: Option<String>,
+    /// The line of a script that is to be changed, where it is known.
+    pub place: Option<Place>,
+    /// Indexes of the processes that it is about, in order; empty if it is about all.
+    #[serde(skip)]
+    pub about: Vec<u32>,
+    /// Index of the process whose start is to be changed.
+    #[serde(skip)]
+    pub started: Option<u32>,
     /// Place in the list, from 1, of better advice about mostly the same processes: only one of the two
     /// gains is to be had.
     pub part_of: Option<u64>,
+}
+
+/// A line of a script.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The script, as its interpreter was given it.
+    pub file: String,
+    /// Number of the line, from 1.
+    pub line: u64,
+    /// The line, without white space around it.
+    pub text: String,
+    /// What it becomes, where that can be written down.
+    pub becomes: Option<String>,
+}
+
+/// Why a piece of advice is given: what its processes did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Explained {
+    /// The advice.
+    #[serde(flatten)]
+    pub advice: Advice,
+    /// Its processes with the most time on the critical path, or else with the longest lives, in order of birth.
+    pub rows: Vec<ExplainedProcess>,
+    /// How many others there are.
+    pub others: u64,
+}
+
+/// What one process of a piece of advice did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ExplainedProcess {
+    /// Process id.
+    pub pid: i32,
+    /// Process id of its parent, if that is known.
+    pub parent: Option<i32>,
+    /// When it was born, since the begin of the recording.
+    pub begin_ns: u64,
+    /// How long it lived.
+    pub wall_ns: u64,
+    /// Its CPU time; None if it is not known.
+    pub cpu_ns: Option<u64>,
+    /// Its time on the critical path; None if that is not known.
+    pub path_ns: Option<u64>,
+    /// What it waited for, and how long, the longest first; None if it is not known.
+    pub waited: Option<Vec<WaitedFor>>,
+    /// Its command line.
+    pub command: String,
+}
+
+/// Time in which a process waited for one kind of thing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct WaitedFor {
+    /// For what, in words: "a child".
+    pub what: &'static str,
+    /// How long, until it had a CPU again.
+    pub ns: u64,
 }
 
 impl Advice {

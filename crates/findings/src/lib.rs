@@ -27,8 +27,8 @@ mod timeline;
 mod tree;
 
 pub use advice::{
-    Advice, Advised, Concerned, Gain, Judged, Left, Observed, ObservedAdvice, Outturn, Taken,
-    Together, Verdict,
+    Advice, Advised, Concerned, Explained, ExplainedProcess, Gain, Judged, Left, Observed,
+    ObservedAdvice, Outturn, Place, Taken, Together, Verdict, WaitedFor,
 };
 pub use chart::{
     Axis, Bars, Chart, ChartBody, Estimate, Flame, HeatMap, Histogram, IntervalGroup, Intervals,

@@ -95,6 +95,10 @@ pub struct Metrics {
     pub started_unix_ns: u64,
     /// Number of CPUs available to it.
     pub cores: u32,
+    /// Of the time of all CPUs of the machine while the command ran, the part that others used, in percent; None if that is
+    /// not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_percent: Option<f64>,
     /// Why the metrics cannot be trusted: lost records, damage, violated invariants. Empty if they
     /// can be trusted.
     pub doubts: Vec<String>,

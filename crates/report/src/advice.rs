@@ -1,13 +1,19 @@
 //! Advice as text: what to do, what it gains, and why, in 80 columns.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
-use proctrace_findings::{Advice, Advised, Gain, Observed, ObservedAdvice, Outturn, Taken, bytes};
+use proctrace_findings::{
+    Advice, Advised, Explained, ExplainedProcess, Gain, Observed, ObservedAdvice, Outturn, Taken,
+    bytes, counted,
+};
 
+use crate::escape::terminal;
 use crate::number::time;
 use crate::path::items;
 use crate::style::Style;
-use crate::words::broken as wrapped;
+use crate::table::{Align, Table};
+use crate::words::{broken as wrapped, command_line};
 
 /// Column at which the words begin.
 const INDENT: usize = 11;
@@ -97,6 +103,13 @@ fn push(
         row("memory", &advice_gain(memory, peak, bytes));
     }
     row("seen", &advice.evidence);
+    if let Some(place) = &advice.place {
+        row("where", &format!("{}:{}: `{}`", place.file, place.line, place.text));
+    }
+    let becomes = advice.place.as_ref().and_then(|place| place.becomes.as_ref());
+    if let Some(change) = becomes.or(advice.change.as_ref()) {
+        row("change", &format!("`{change}`"));
+    }
     row("method", &advice.method);
     row("risk", &advice.risk);
     row("check", &advice.check);
@@ -108,6 +121,72 @@ fn push(
         let label = if at == 0 { "or else" } else { "" };
         row(label, &format!("{}: {}", gains(part, advised), part.what));
     }
+}
+
+/// Why one piece of advice about a recording is given: the advice, and what its processes did.
+pub fn explained_text(explained: &Explained, number: usize, trace: &Path, style: Style) -> String {
+    let mut out = String::new();
+    let head = format!("{number}. {}", advice_head(&explained.advice));
+    for (at, line) in wrapped(&head, style.width.saturating_sub(3)).iter().enumerate() {
+        let line = if at == 0 { style.bold(line) } else { format!("   {}", style.bold(line)) };
+        let _ = writeln!(out, "{line}");
+    }
+    let rows = &explained.rows;
+    let shown = rows.len() as u64;
+    let all = counted(shown.saturating_add(explained.others), "process", "processes");
+    let on_path = rows.iter().any(|row| row.path_ns.is_some());
+    let longest = if on_path { "are longest on the critical path" } else { "lived longest" };
+    let which = match explained.others {
+        0 => format!("About {all}, in order of birth:"),
+        _ => format!("About {all}, of which these {shown} {longest}, in order of birth:"),
+    };
+    out.push('\n');
+    for line in wrapped(&which, style.width) {
+        let _ = writeln!(out, "{line}");
+    }
+    // Long times leave no room for all columns: the begin goes first, then the CPU time.
+    let tables = [&[][..], &["from"], &["from", "CPU"]].map(|without| table(rows, without));
+    let fits = tables.iter().find(|table| table.fits(style.width)).unwrap_or(&tables[2]);
+    for line in fits.lines(style.width) {
+        let _ = writeln!(out, "{line}");
+    }
+    let name = command_line(&[trace.display().to_string()]);
+    let more = format!("More of one of them: proctrace show PID {}", terminal(&name));
+    out.push('\n');
+    for line in wrapped(&more, style.width) {
+        let _ = writeln!(out, "{line}");
+    }
+    out
+}
+
+/// Its head, and what it has of a process.
+type Column<'a> = (&'static str, Align, &'a dyn Fn(&ExplainedProcess) -> String);
+
+/// What processes did, without some of the columns.
+fn table(rows: &[ExplainedProcess], without: &[&str]) -> Table {
+    let known = |ns: Option<u64>| ns.map_or_else(|| "?".to_owned(), time);
+    let waited = |row: &ExplainedProcess| match row.waited.as_deref() {
+        None => "?".to_owned(),
+        Some([]) => String::new(),
+        Some([most, ..]) => format!("{} {}", most.what, time(most.ns)),
+    };
+    let columns: [Column<'_>; 7] = [
+        ("pid", Align::Right, &|row| row.pid.to_string()),
+        ("from", Align::Right, &|row| time(row.begin_ns)),
+        ("lived", Align::Right, &|row| time(row.wall_ns)),
+        ("CPU", Align::Right, &|row| known(row.cpu_ns)),
+        ("on path", Align::Right, &|row| known(row.path_ns)),
+        ("waited for", Align::Left, &waited),
+        ("command", Align::Left, &|row| terminal(&row.command).into_owned()),
+    ];
+    let kept: Vec<_> = columns.iter().filter(|(name, ..)| !without.contains(name)).collect();
+    let heads: Vec<(&'static str, Align)> =
+        kept.iter().map(|(name, align, _)| (*name, *align)).collect();
+    let mut table = Table::new(&heads).without_prefixes();
+    for row in rows {
+        table.row(kept.iter().map(|(_, _, cell)| cell(row)));
+    }
+    table
 }
 
 /// What one gains and by which kind of advice: "-1.20 s wall (34 %) polling".
@@ -256,6 +335,7 @@ pub(crate) fn pieces(advised: &Advised, width: usize) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proctrace_findings::WaitedFor;
 
     fn advised(advice: Vec<Advice>) -> Advised {
         Advised {
@@ -311,6 +391,33 @@ mod tests {
         assert_eq!(text.matches("\n2. ").count(), 0, "{text}");
         assert!(text.contains("   or else -0 s CPU (0 %) polling: wait for"), "{text}");
         assert!(text.contains("           and 2 more: --json has them"), "{text}");
+    }
+
+    #[test]
+    fn processes_of_advice_fit_however_long_they_took() {
+        let row = |waited: &[(&'static str, u64)], ns: u64| ExplainedProcess {
+            pid: 4_194_303,
+            begin_ns: ns,
+            wall_ns: ns,
+            cpu_ns: Some(ns),
+            path_ns: Some(ns),
+            waited: Some(waited.iter().map(|(what, ns)| WaitedFor { what, ns: *ns }).collect()),
+            command: "\u{202e}sim --events 1".to_owned(),
+            ..ExplainedProcess::default()
+        };
+        let long_ns = 100_000_000_000;
+        for rows in [
+            vec![row(&[("a CPU", 1_000_000), ("a child", 5)], 20_000_000)],
+            vec![row(&[("another thread", long_ns)], long_ns), row(&[], long_ns)],
+        ] {
+            let explained = Explained { advice: some(), rows, others: 3 };
+            let text = explained_text(&explained, 2, Path::new("a b.ptrace"), plain(80));
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            assert!(text.starts_with("2. polling: ") && text.contains("events 1"), "{text}");
+            assert!(text.contains("are longest on the critical path"), "{text}");
+            assert!(text.contains("proctrace show PID 'a b.ptrace'"), "{text}");
+            assert!(!text.contains('\u{202e}'), "{text:?}");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ mod text;
 mod tree;
 mod words;
 
-pub use advice::{advice_gain, advice_head, advice_text, observed_text};
+pub use advice::{advice_gain, advice_head, advice_text, explained_text, observed_text};
 pub use alive::alive_text;
 pub use data::{table_csv, table_json, table_markdown, table_text, wrap};
 pub use figures::{PictureFormat, PngError, chart_svg, gantt_svg};

@@ -80,15 +80,29 @@ fn subcommands_are_different_programs() {
 }
 
 #[test]
+fn scripts_of_node_and_programs_of_java_are_different_programs() {
+    let steps: [&[&str]; 3] =
+        [&["node", "a/tsc"], &["node", "a/eslint", "src"], &["node", "dist/index.js"]];
+    assert_eq!(row(&["sh", "job.sh"], &steps, (100, 100)), [] as [&str; 0]);
+    let steps: [&[&str]; 3] =
+        [&["java", "-jar", "a.jar"], &["java", "-jar", "b.jar"], &["java", "-cp", "x", "Main"]];
+    assert_eq!(row(&["sh", "job.sh"], &steps, (100, 100)), [] as [&str; 0]);
+    let same: [&[&str]; 3] = [&["node", "a/x", "1"], &["node", "a/x", "2"], &["node", "a/x", "3"]];
+    assert_eq!(row(&["sh", "job.sh"], &same, (100, 100)), ["serial-stretch"]);
+}
+
+#[test]
 fn children_of_a_program_that_coordinates_them_are_its_own_affair() {
     for by in [
         &["ninja"][..],
         &["cmake", "--build", "."],
         &["python3", "-m", "pytest"],
-        &["snakemake", "-j1"],
+        &["snakemake", "-j2"],
     ] {
         assert_eq!(row(by, &FOUR, (100, 100)), [] as [&str; 0], "{by:?}");
     }
+    // It was asked for one at a time.
+    assert_eq!(row(&["snakemake", "-j1"], &FOUR, (100, 100)), ["serial-stretch"]);
 }
 
 #[test]
@@ -107,8 +121,8 @@ fn a_monitor_beside_workers_is_no_straggler() {
 
 #[test]
 fn one_sample_with_many_tasks_is_no_overcommitment() {
-    let job = |cpu: u64, delay: u64| {
-        let mut job = Job::new();
+    let job_of = |of: &[&str], cpu: u64, delay: u64| {
+        let mut job = Job::of(of);
         let others: Vec<u32> = (0..5).map(|at| job.start(&["work", &format!("{at}x")])).collect();
         job.scene.wait_for_cpu(1, 100 * MS, 200 * MS).tick(150 * MS, [5, 0, 0]);
         job.computes(299);
@@ -120,7 +134,12 @@ fn one_sample_with_many_tasks_is_no_overcommitment() {
         job.computes(1);
         kinds(&job.advice()).contains(&"overcommit")
     };
+    let job = |cpu: u64, delay: u64| job_of(&["sh", "job.sh"], cpu, delay);
     assert!(job(240, 59));
+    // Who starts them knows better, unless it was asked for more than there are cores; threads of a runtime are not started by its user.
+    assert!(job_of(&["ninja", "-j", "64"], 240, 59));
+    assert!(!job_of(&["ninja"], 240, 59));
+    assert!(!job_of(&["java", "-jar", "x.jar"], 240, 59));
     // They seldom want a CPU; or other jobs have most of them.
     assert!(!job(40, 10));
     assert!(!job(40, 259));
@@ -187,4 +206,91 @@ fn a_script_with_conftest_files_is_no_configure() {
     };
     assert!(job(&["sh", "./config.status"]));
     assert!(!job(&["sh", "./other"]));
+}
+
+#[test]
+fn scripts_of_autotools_are_not_rewritten_by_who_builds() {
+    let job = |of: &[&str]| {
+        let mut job = Job::of(of);
+        (0..20).for_each(|at| job.run(&["dirname", &format!("{at}x")], 2));
+        kinds(&job.advice()).contains(&"short-commands")
+    };
+    assert!(job(&["sh", "./job.sh"]));
+    for script in ["./libtool", "./config.status", "/usr/bin/mvn", "node_modules/bats/libexec/x"] {
+        assert!(!job(&["bash", script]), "{script}");
+    }
+}
+
+#[test]
+fn the_same_command_again_and_other_uses_of_a_program_are_no_turns_of_a_loop() {
+    let latex: [&[&str]; 3] = [&["pdflatex", "doc"]; 3];
+    assert_eq!(row(&["sh", "job.sh"], &latex, (100, 100)), [] as [&str; 0]);
+    let ffmpeg: [&[&str]; 3] = [
+        &["ffmpeg", "-i", "a", "-f", "segment", "s%d"],
+        &["ffmpeg", "-i", "s1", "-crf", "28", "t1"],
+        &["ffmpeg", "-f", "concat", "-i", "list", "-c", "copy", "out"],
+    ];
+    assert_eq!(row(&["sh", "job.sh"], &ffmpeg, (100, 100)), [] as [&str; 0]);
+}
+
+#[test]
+fn engines_are_told_in_their_own_words_if_children_do_not_need_each_other() {
+    let advice = |children: &[&[&str]]| {
+        let mut job = Job::of(&["snakemake", "-c1"]);
+        for argv in children {
+            let child = job.start(argv);
+            job.end(child, 100, 100);
+        }
+        job.advice()
+    };
+    let samples: [&[&str]; 4] = [
+        &["sh", "-c", "map a.fq > a.bam"],
+        &["sh", "-c", "sort a.bam > a.out"],
+        &["sh", "-c", "map b.fq > b.bam"],
+        &["sh", "-c", "sort b.bam > b.out"],
+    ];
+    let found = advice(&samples);
+    let found = of(&found, "serial-stretch");
+    assert_eq!(found.change.as_deref(), Some("snakemake -c4"));
+    // Two chains of two.
+    assert_eq!(found.wall_ns.high, 200 * MS);
+    let chain: [&[&str]; 3] = [
+        &["sh", "-c", "map a.fq > a.bam"],
+        &["sh", "-c", "sort a.bam > a.out"],
+        &["sh", "-c", "call a.out > a.vcf"],
+    ];
+    assert!(advice(&chain).is_empty());
+}
+
+#[test]
+fn a_test_whose_verdict_changes_is_asked_again() {
+    let job = |second: u32| {
+        let mut job = Job::new();
+        for at in 0..8 {
+            let child = job.start(&["check", "state"]);
+            let since = job.now;
+            job.now += 50;
+            let status = if at == 1 { second } else { 0 };
+            job.scene.exit_with(job.now * MS, child, (50 * MS, 0), |exit| exit.status = status);
+            job.waits(1, since, job.now, WAIT4, child);
+        }
+        kinds(&job.advice()).contains(&"repeated-command")
+    };
+    assert!(job(0));
+    assert!(!job(1 << 8));
+}
+
+#[test]
+fn what_looks_whether_a_child_has_ended_does_not_lose_the_time_in_which_it_computes() {
+    let job = |cpu: u64| {
+        let mut job = Job::of(&["python3", "run.py"]);
+        let worker = job.start(&["work"]);
+        job.waits(1, 0, 100, NANOSLEEP, 0);
+        job.computes(150);
+        job.scene.exit(job.now * MS, worker, (cpu * MS, 0));
+        job.computes(20);
+        kinds(&job.advice()).contains(&"timer-in-path")
+    };
+    assert!(job(10));
+    assert!(!job(140));
 }

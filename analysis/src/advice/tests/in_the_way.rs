@@ -89,6 +89,11 @@ fn what_outlives_its_parent_uses_cpu_time_that_nobody_counts() {
 
 /// A process with so much memory starts ten commands, each of which comes to its exec after so long.
 fn forks(rss_bytes: u64, until_exec: u64, shared: bool) -> Vec<Advice> {
+    forks_before(rss_bytes, until_exec, shared, false)
+}
+
+/// The same, and then it may execute another program, which has the peak.
+fn forks_before(rss_bytes: u64, until_exec: u64, shared: bool, executes: bool) -> Vec<Advice> {
     let mut scene = Scene::new(4, 100 * MS);
     scene.exec(0, 1, "/opt/big", (0, 0));
     let mut now = 0;
@@ -106,6 +111,10 @@ fn forks(rss_bytes: u64, until_exec: u64, shared: bool) -> Vec<Advice> {
         scene.sleep(1, (since, until, until), WAIT4, child);
         now += until_exec + 1;
     }
+    if executes {
+        scene.exec(now * MS, 1, "/opt/java", (0, 0));
+        now += 1;
+    }
     scene.exit_with(now * MS, 1, (100 * MS, 0), |exit| exit.maxrss_pages = rss_bytes / 4096);
     advise(&scene.load(Some((now * MS, 0, 0))), &AdviceRules::built_in(), 1.0).advice
 }
@@ -118,6 +127,11 @@ fn copies_of_page_tables_take_as_long_as_giving_them_back() {
     assert_eq!((found.wall_ns.low, found.wall_ns.middle), (88_200_000, 196 * MS));
     assert_eq!(found.wall_ns.high, 210 * MS);
     assert!(found.evidence.contains("10 × true"), "{}", found.evidence);
+}
+
+#[test]
+fn the_memory_of_a_later_program_is_not_that_of_the_script_before_it() {
+    assert!(!kinds(&forks_before(400 * MB, 10, false, true)).contains(&"large-fork"));
 }
 
 #[test]

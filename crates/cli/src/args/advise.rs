@@ -18,6 +18,7 @@ use super::report::RulesArgs;
         gains nothing. docs/advice.md lists all kinds of advice and how their gains are predicted.",
     after_long_help = "Examples:\n  \
         proctrace advise job.ptrace\n  \
+        proctrace advise --explain 1 job.ptrace\n  \
         proctrace advise --json job.ptrace | jq '.advice[0]'\n  \
         proctrace advise --min 5 --cures ours.toml job.ptrace\n  \
         proctrace advise --against before.ptrace after.ptrace"
@@ -45,6 +46,11 @@ pub(crate) struct AdviseArgs {
     /// changed job.
     #[arg(long, value_name = "BEFORE")]
     pub(crate) against: Option<PathBuf>,
+
+    /// Show what the processes did that a piece of advice is about: when they lived, their time on the critical path, and what
+    /// they waited for. The number is that of the list.
+    #[arg(long, value_name = "NUMBER", conflicts_with = "against")]
+    pub(crate) explain: Option<usize>,
 
     #[command(flatten)]
     pub(crate) rules: RulesArgs,

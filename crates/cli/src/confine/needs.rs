@@ -68,7 +68,11 @@ pub(super) fn of(command: &Command) -> Option<Needs> {
         #[cfg(feature = "analyse")]
         Command::Advise(args) => {
             let more = args.cures.iter().chain(&args.against).cloned();
-            reading(more.chain([args.trace.clone()]), &args.rules)
+            Needs {
+                // The scripts of the job are where the trace says.
+                reads_all: args.against.is_none(),
+                ..reading(more.chain([args.trace.clone()]), &args.rules)
+            }
         }
         #[cfg(feature = "analyse")]
         Command::Check(args) => Needs { reads: vec![args.trace.clone()], ..Needs::default() },
