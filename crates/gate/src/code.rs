@@ -46,6 +46,9 @@ pub enum Code {
     /// A recording does not know a metric that a rule selects.
     #[serde(rename = "PT013")]
     Unknown,
+    /// Others used more of the machine on one side than on the other.
+    #[serde(rename = "PT014")]
+    Busy,
 }
 
 impl Code {
@@ -64,6 +67,7 @@ impl Code {
         Self::Doubtful,
         Self::OtherMachine,
         Self::Unknown,
+        Self::Busy,
     ];
 
     /// The code itself: "PT001".
@@ -82,6 +86,7 @@ impl Code {
             Self::Doubtful => "PT011",
             Self::OtherMachine => "PT012",
             Self::Unknown => "PT013",
+            Self::Busy => "PT014",
         }
     }
 
@@ -106,6 +111,7 @@ impl Code {
             Self::Doubtful => "a recording cannot be trusted",
             Self::OtherMachine => "different numbers of CPUs",
             Self::Unknown => "metric not available",
+            Self::Busy => "the machine was busier on one side",
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::growth::Changes;
 use crate::judge::judge;
 use crate::numbers::Numbers;
 use crate::selector::Selector;
-use crate::side::{Key, RunMetrics, Side, all_keys};
+use crate::side::{Key, RunMetrics, Side, all_keys, busier};
 use crate::unknown;
 use crate::verdict::{Check, Effect, Finding, Report, RuleInfo, Status, Verdict};
 
@@ -382,5 +382,6 @@ fn about_recordings<'a>(
             format!("baselines: {} CPUs, candidates: {} CPUs", list(&before), list(&after));
         findings.push(about(Code::OtherMachine, message));
     }
+    findings.extend(busier(baselines, candidates).map(|message| about(Code::Busy, message)));
     findings.into_iter()
 }

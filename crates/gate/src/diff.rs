@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::numbers::{Numbers, Sample};
 use crate::renames::{renamed, with_new_names};
-use crate::side::{Key, RunMetrics, Side, family_keys};
+use crate::side::{Key, RunMetrics, Side, busier, family_keys};
 
 /// The kind of change of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -262,6 +262,7 @@ fn doubts(before: &[RunMetrics], after: &[RunMetrics]) -> Vec<String> {
             cores.iter().map(|(cores, name)| format!("{name} with {cores}")).collect();
         doubts.push(format!("recorded with different numbers of CPUs: {}", list.join(", ")));
     }
+    doubts.extend(busier(before, after));
     doubts
 }
 

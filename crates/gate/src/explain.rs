@@ -17,6 +17,7 @@ pub fn explain(code: Code) -> String {
         Code::NotMeasured => NOT_MEASURED,
         Code::Doubtful => DOUBTFUL,
         Code::OtherMachine => OTHER_MACHINE,
+        Code::Busy => BUSY,
         Code::Unknown => UNKNOWN,
     };
     format!("{code}: {}\n\n{}", code.title(), body.trim_start())
@@ -158,6 +159,16 @@ compared unless the payload starts as many workers as there are CPUs; CPU time
 and elapsed time cannot.
 
 What to do: record both sides on the same kind of machine.
+";
+
+const BUSY: &str = "
+While one side was recorded, others used at least 10 percentage points more of
+the machine's CPUs than while the other side was (the median of the runs of each
+side). Counts can be compared. Wall time is longer on a busy machine, and CPU
+time often is, too, as caches and cores are shared.
+
+What to do: record again on a quiet machine, or both sides in turn
+(proctrace gate run), before a difference of times is believed.
 ";
 
 #[cfg(test)]

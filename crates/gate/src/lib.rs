@@ -18,6 +18,7 @@
 //!         host: "node1".into(),
 //!         started_unix_ns: 0,
 //!         cores: 2,
+//!         others_percent: None,
 //!         doubts: vec![],
 //!         unknown: vec![],
 //!         metrics: vec![

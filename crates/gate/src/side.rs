@@ -16,6 +16,28 @@ pub struct RunMetrics {
     pub metrics: Metrics,
 }
 
+/// So many percentage points more of the machine used by others make times differ.
+const BUSIER_PERCENT: f64 = 10.0;
+
+/// What others used of the machine on two sides, in words, if that differs enough to make times differ.
+pub(crate) fn busier(before: &[RunMetrics], after: &[RunMetrics]) -> Option<String> {
+    let median = |runs: &[RunMetrics]| {
+        let mut percent: Vec<f64> =
+            runs.iter().filter_map(|run| run.metrics.others_percent).collect();
+        percent.retain(|percent| percent.is_finite());
+        percent.sort_unstable_by(f64::total_cmp);
+        let (middle, below) = (percent.len() / 2, percent.len().saturating_sub(1) / 2);
+        Some(percent.get(middle)?.midpoint(*percent.get(below)?))
+    };
+    let (before, after) = (median(before)?, median(after)?);
+    ((before - after).abs() >= BUSIER_PERCENT).then(|| {
+        format!(
+            "others used {before:.0} % of the machine before and {after:.0} % after: times may differ \
+             for that alone"
+        )
+    })
+}
+
 /// Identifies a metric, independent of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key<'a> {

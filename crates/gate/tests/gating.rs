@@ -6,7 +6,7 @@ mod common;
 use common::{job, metric, run};
 use proctrace_findings::Unknown;
 use proctrace_gate::{
-    Budget, Code, Effect, GateError, Options, Report, RunMetrics, Status, Verdict, gate,
+    Budget, Code, Diff, Effect, GateError, Options, Report, RunMetrics, Status, Verdict, gate,
 };
 
 fn judged(budget: &str, baselines: &[RunMetrics], candidates: &[RunMetrics]) -> Report {
@@ -194,6 +194,19 @@ fn recordings_that_cannot_be_trusted_are_refused() {
     other.metrics.cores = 64;
     let report = judged(TIGHT, std::slice::from_ref(&good), &[other]);
     assert_eq!(codes(&report), [(Code::OtherMachine, Effect::Warns)]);
+    // Others took half of the machine on one side only; within ten points, it is the same.
+    let (mut quiet, mut busy) = (good.clone(), good.clone());
+    quiet.metrics.others_percent = Some(3.0);
+    busy.metrics.others_percent = Some(55.0);
+    let report = judged(TIGHT, std::slice::from_ref(&quiet), std::slice::from_ref(&busy));
+    assert_eq!(codes(&report), [(Code::Busy, Effect::Warns)]);
+    let diff = Diff::of(std::slice::from_ref(&quiet), std::slice::from_ref(&busy)).unwrap();
+    assert_eq!(
+        diff.doubts,
+        ["others used 3 % of the machine before and 55 % after: times may differ for that alone"]
+    );
+    busy.metrics.others_percent = Some(12.0);
+    assert_eq!(codes(&judged(TIGHT, &[quiet], &[busy])), []);
     assert_eq!(gate(&budget, &[], &[], Options::default()), Err(GateError::NoCandidate));
     assert_eq!(gate(&Budget::default(), &[], &[good], Options::default()), Err(GateError::NoRule));
 }

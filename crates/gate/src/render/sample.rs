@@ -18,6 +18,7 @@ fn run(name: &str, metrics: Vec<Metric>) -> RunMetrics {
             host: "node1".into(),
             started_unix_ns: 0,
             cores: 2,
+            others_percent: None,
             doubts: Vec::new(),
             metrics,
         },

@@ -19,6 +19,7 @@ pub(crate) fn run(name: &str, metrics: Vec<Metric>) -> RunMetrics {
             host: "node1".into(),
             started_unix_ns: 1_795_000_000_000_000_000,
             cores: 2,
+            others_percent: None,
             doubts: Vec::new(),
             metrics,
         },
