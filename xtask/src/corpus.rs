@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -9,11 +10,17 @@ use clap::Args;
 use crate::demo::zstd_sources;
 use crate::run::{as_root, cargo, exists, output, root, run as execute, target_dir};
 
+/// Ends the names of scripts that fetch and install what a job needs, before it is recorded.
+const PREPARES: &str = "prepare.sh";
+
 /// Which jobs, and where their recordings stay.
 #[derive(Args)]
 pub(crate) struct CorpusArgs {
     /// Record only these jobs: names of scripts in fixtures/corpus.
     names: Vec<String>,
+    /// Record the jobs of fixtures/corpus/kept-back, for which no rule was changed.
+    #[arg(long)]
+    kept_back: bool,
     /// Advise on the recordings of the last time, and record none.
     #[arg(long)]
     again: bool,
@@ -24,14 +31,17 @@ struct Job {
     name: String,
     script: PathBuf,
     needs: Vec<String>,
+    /// Packages of Debian that have them.
+    packages: String,
 }
 
 impl Job {
     fn of(script: PathBuf) -> Result<Self> {
         let text = fs::read_to_string(&script).context("cannot read a job of the corpus")?;
-        let needs = text.lines().find_map(|line| line.strip_prefix("# needs: ")).unwrap_or("");
+        let says = |what: &str| text.lines().find_map(|line| line.strip_prefix(what)).unwrap_or("");
         let name = script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Self { name, script, needs: needs.split(' ').map(str::to_owned).collect() })
+        let needs = says("# needs: ").split(' ').map(str::to_owned).collect();
+        Ok(Self { name, needs, packages: says("# debian: ").to_owned(), script })
     }
 }
 
@@ -42,32 +52,34 @@ pub(crate) fn run(args: &CorpusArgs) -> Result<()> {
     let target = target_dir()?;
     let (proctrace, place) = (target.join("release/proctrace"), target.join("corpus"));
     fs::create_dir_all(&place).context("cannot create a directory for the corpus")?;
-    let jobs = jobs(&args.names)?;
+    let jobs = jobs(&args.names, args.kept_back)?;
     for job in &jobs {
         let trace = place.join(format!("{}.ptrace", job.name));
-        let missing: Vec<&str> =
-            job.needs.iter().map(String::as_str).filter(|program| !exists(program)).collect();
-        if args.again && !trace.exists() || !args.again && !missing.is_empty() {
-            println!("\n== {}: not run, lacks {}", job.name, missing.join(", "));
+        println!("\n== {}", job.name);
+        if args.again && !trace.exists() {
+            println!("Not recorded.");
             continue;
         }
-        if !args.again {
-            record(&proctrace, job, &place, &trace)?;
+        if !args.again
+            && let Some(why) = record(&proctrace, job, &place, &trace)?
+        {
+            println!("Not run: {why}.");
+            continue;
         }
-        println!("\n== {}", job.name);
-        let advice = output(std::process::Command::new(&proctrace).arg("advise").arg(&trace))?;
+        let advice = output(Command::new(&proctrace).arg("advise").arg(&trace))?;
         print!("{}", String::from_utf8_lossy(&advice));
     }
     Ok(())
 }
 
 /// In the order of their names.
-fn jobs(names: &[String]) -> Result<Vec<Job>> {
-    let place = root().join("fixtures/corpus");
+fn jobs(names: &[String], kept_back: bool) -> Result<Vec<Job>> {
+    let place = root().join("fixtures/corpus").join(if kept_back { "kept-back" } else { "" });
     let files = fs::read_dir(&place).context("cannot list fixtures/corpus")?;
     let mut scripts: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
     scripts.retain(|file| file.extension().is_some_and(|extension| extension == "sh"));
     scripts.sort_unstable();
+    scripts.retain(|file| !file.to_string_lossy().ends_with(PREPARES));
     let mut jobs = scripts.into_iter().map(Job::of).collect::<Result<Vec<_>>>()?;
     if let Some(unknown) = names.iter().find(|name| jobs.iter().all(|job| job.name != **name)) {
         bail!("no job is called {unknown}");
@@ -76,25 +88,47 @@ fn jobs(names: &[String]) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// A job that fails is recorded all the same: what is said of it is judged, too.
-fn record(proctrace: &Path, job: &Job, place: &Path, trace: &Path) -> Result<()> {
+/// Prepares and records a job; otherwise says why not. A job that fails is recorded all the same: what is said of it is
+/// judged, too.
+fn record(proctrace: &Path, job: &Job, place: &Path, trace: &Path) -> Result<Option<String>> {
     let work = place.join(&job.name);
     if work.exists() {
         fs::remove_dir_all(&work).context("cannot remove the job of the last time")?;
     }
     fs::create_dir_all(&work).context("cannot create a directory for a job")?;
-    let log =
-        fs::File::create(place.join(format!("{}.log", job.name))).context("cannot create a log")?;
+    let log = |what: &str| {
+        fs::File::create(place.join(format!("{}.{what}", job.name))).context("cannot create a log")
+    };
+    let prepares = job.script.with_extension(PREPARES);
+    if prepares.exists() {
+        let mut command = Command::new("sh");
+        command.arg("-e").arg(&prepares).current_dir(&work).stdin(Stdio::null());
+        let (out, err) = (log("prepare.log")?, log("prepare.err")?);
+        let status = command.stdout(out).stderr(err).status().context("cannot run sh")?;
+        if !status.success() {
+            return Ok(Some(format!("{} failed: {status}", prepares.display())));
+        }
+    }
+    let is_missing =
+        |program: &&String| !exists(program) && !work.join("tools/bin").join(program).exists();
+    let missing: Vec<&str> = job.needs.iter().filter(is_missing).map(String::as_str).collect();
+    if !missing.is_empty() {
+        let packages = match &*job.packages {
+            "" => String::new(),
+            packages => format!("; Debian's packages: {packages}"),
+        };
+        return Ok(Some(format!("lacks {}{packages}", missing.join(", "))));
+    }
     let mut command = as_root(proctrace);
     command.args(["record", "--quiet", "--output"]).arg(trace).args(["--", "sh"]).arg(&job.script);
     command.current_dir(&work).env("CORPUS", root().join("fixtures/corpus"));
-    command.env("ZSTD", zstd_sources()?).env_remove("LD_LIBRARY_PATH");
-    command.stdout(log.try_clone().context("cannot write a log")?).stderr(log);
+    command.env("ZSTD", zstd_sources()?).env_remove("LD_LIBRARY_PATH").stdin(Stdio::null());
+    command.stdout(log("log")?).stderr(log("err")?);
     command.status().context("cannot run proctrace")?;
     if !trace.exists() {
         bail!("{} was not recorded: see its log in {}", job.name, place.display());
     }
-    Ok(())
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -103,12 +137,14 @@ mod tests {
 
     #[test]
     fn every_job_says_what_it_needs() {
-        let jobs = jobs(&[]).unwrap();
-        assert!(jobs.len() >= 20);
+        let known = jobs(&[], false).unwrap();
+        let kept_back = jobs(&[], true).unwrap();
+        assert!(known.len() >= 50 && kept_back.len() >= 10);
+        let jobs: Vec<Job> = known.into_iter().chain(kept_back).collect();
         assert!(
             jobs.iter()
                 .all(|job| !job.needs.is_empty() && job.needs.iter().all(|it| !it.is_empty()))
         );
-        assert!(super::jobs(&["no such job".to_owned()]).is_err());
+        assert!(super::jobs(&["no such job".to_owned()], false).is_err());
     }
 }
