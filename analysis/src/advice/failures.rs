@@ -3,6 +3,7 @@
 use proctrace_findings::{Advice, counted};
 
 use super::Found;
+use super::counter::is_of_tool;
 use super::evidence::{Evidence, called};
 use super::rules::AdviceRules;
 use crate::recording::fast::FastMap;
@@ -100,6 +101,7 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     let is_probe = by.is_some_and(|by| PROBERS.contains(&called(by)));
     if ANSWERS.contains(&command)
         || is_probe
+        || by.is_some_and(|by| is_of_tool(by))
         || evidence.recording.line_of(evidence.process(first)).split(' ').any(asks)
         || rules.has_effects(command)
     {

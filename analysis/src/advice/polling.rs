@@ -10,6 +10,8 @@ use crate::recording::fast::Bits;
 const SLEEPS_MIN: usize = 3;
 /// By this much and a quarter, sleeps of the same duration may differ.
 const SLACK_NS: u64 = 10_000_000;
+/// Processes between two sleeps, as in `ps | grep x | grep -v grep`: a loop with more takes samples.
+const CHECKS_MAX: usize = 5;
 /// Commands that do nothing but sleep.
 const SLEEPERS: [&str; 2] = ["sleep", "usleep"];
 
@@ -50,6 +52,11 @@ pub(super) fn find(evidence: &Evidence<'_>) -> (Vec<Found>, Vec<u32>) {
         let template = evidence.recording.template_of(evidence.process(wait.poller));
         (template.unwrap_or(""), evidence.own_template(wait.sleeps[0]).unwrap_or(""))
     };
+    // Who does more than to look has another reason to sleep: it takes samples.
+    waits.retain(|wait| {
+        let processes = evidence.with_descendants(&in_loop(evidence, wait)).len();
+        processes <= (CHECKS_MAX + 1) * wait.sleeps.len()
+    });
     waits.sort_by_key(template);
     let found = waits
         .chunk_by(|one, other| template(one) == template(other))

@@ -9,7 +9,7 @@ use super::counter::{
     are_turns, asks_for_jobs, asks_for_workers, files, is_of_tool, made, subcommand, without_jobs,
 };
 use super::engines::{Engine, engine_of, one_at_a_time};
-use super::evidence::{Evidence, is_whole, name};
+use super::evidence::{Evidence, first_word, is_whole, name, script};
 use crate::recording::fast::Bits;
 
 /// Fewer are not worth starting at once.
@@ -375,7 +375,11 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
     }
     let first = stretches.first()?;
     let (cores, children) = (first.cores, sum(&|it| it.row.len() as u64));
-    let command = name(evidence, *first.row.first()?);
+    let child = *first.row.first()?;
+    let command = evidence.command(child)?;
+    // As it is called, and not as it is counted.
+    let child = evidence.recording.line_of(evidence.process(child));
+    let called = script(child).unwrap_or_else(|| first_word(child));
     let line = evidence.recording.template_of(evidence.process(first.parent)).unwrap_or("");
     let change = change(evidence, first);
     let (kind, what) = if first.is_make {
@@ -386,7 +390,7 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
         ("serial-stretch", format!("Let {name} run up to {cores} at a time: {name} {asks}"))
     } else {
         let what = format!(
-            "Run the {children} processes of `{command}` at once, up to {cores} at a time: `&` and wait, or xargs -P",
+            "Run the {children} processes of `{called}` at once, up to {cores} at a time: `&` and wait, or xargs -P",
         );
         ("serial-stretch", what)
     };

@@ -147,8 +147,8 @@ fn one_sample_with_many_tasks_is_no_overcommitment() {
 
 #[test]
 fn statuses_that_are_answers_are_no_failures() {
-    let asks = |argv: &[&str]| {
-        let mut job = Job::new();
+    let asks_below = |of: &[&str], argv: &[&str]| {
+        let mut job = Job::of(of);
         for _ in 0..5 {
             let child = job.start(argv);
             job.now += 50;
@@ -157,6 +157,7 @@ fn statuses_that_are_answers_are_no_failures() {
         }
         kinds(&job.advice())
     };
+    let asks = |argv: &[&str]| asks_below(&["sh", "job.sh"], argv);
     assert!(asks(&["flaky", "x"]).contains(&"failed-again"));
     for argv in [
         &["pkg-config", "--exists", "zlib"][..],
@@ -166,6 +167,10 @@ fn statuses_that_are_answers_are_no_failures() {
     ] {
         assert!(!asks(argv).contains(&"failed-again"), "{argv:?}");
     }
+    // What a script of the system asks is not changed by who runs it.
+    assert!(
+        !asks_below(&["sh", "/usr/bin/fakeroot", "x"], &["getopt", "-T"]).contains(&"failed-again")
+    );
 }
 
 #[test]
@@ -293,4 +298,22 @@ fn what_looks_whether_a_child_has_ended_does_not_lose_the_time_in_which_it_compu
     };
     assert!(job(10));
     assert!(!job(140));
+}
+
+#[test]
+fn a_loop_that_takes_samples_is_no_polling() {
+    let job = |commands: usize| {
+        let mut job = Job::new();
+        let worker = job.start(&["work"]);
+        for _ in 0..3 {
+            job.sleeps(200);
+            (0..commands).for_each(|at| job.run(&["ps", &format!("{at}x")], 1));
+        }
+        job.scene.exit((job.now + 50) * MS, worker, (600 * MS, 0));
+        job.sleeps(200);
+        kinds(&job.advice())
+    };
+    assert!(job(3).contains(&"polling"));
+    let samples = job(12);
+    assert!(!samples.contains(&"polling") && !samples.contains(&"timer-in-path"), "{samples:?}");
 }
