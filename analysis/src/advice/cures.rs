@@ -60,7 +60,7 @@ fn advice_of(evidence: &Evidence<'_>, (number, cure): (usize, &Cure)) -> Option<
         what: cure.what.clone(),
         // What is added to the line of the spawner is added where that is started.
         started: change.filter(|change| change.contains(SPAWNER)).and(by).map(|run| run.process),
-        change: change.map(|change| change.replace(SPAWNER, spawner)),
+        proposed: change.map(|change| change.replace(SPAWNER, spawner)),
         evidence: format!(
             "cure {}: {} such as `{}`",
             cure.name,

@@ -63,7 +63,7 @@ impl Ran {
 type Wanted = (usize, Option<(usize, u64)>);
 
 /// Adds to each piece of advice the line of the script that starts what it is about, and what that line becomes if the change
-/// can be written down. Changes of command lines that need quotes are taken away: how they were written is not known. `read`
+/// can be written down. Changes of command lines that need quotes are left out: how they were written is not known. `read`
 /// returns the text of a script, if it is there and as it was when it was recorded.
 ///
 /// A line is known if the process was started by a shell with a script, and if one line of the script has the name of the
@@ -121,9 +121,7 @@ pub fn places(
     for (advice, wanted) in advised.advice.iter_mut().zip(&wanted) {
         let Some((child, by)) = wanted else { continue };
         let Some(first) = first.get(child).filter(|ran| !ran.own().is_empty()) else { continue };
-        if let Some(change) = advice.change.take() {
-            advice.change = as_written(&change, first);
-        }
+        advice.change = advice.proposed.as_deref().and_then(|line| as_written(line, first));
         let script = by.and_then(|by| starters.get(&by)).and_then(script_of);
         let Some((path, file)) = script else { continue };
         let found = read(&path).and_then(|text| line_that_starts(&text, first.own()));

@@ -417,7 +417,7 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
         kind,
         what,
         started: change.as_ref().map(|(process, _, _)| *process),
-        change: change.and_then(|(_, _, line)| line),
+        proposed: change.and_then(|(_, _, line)| line),
         evidence: format!(
             "`{}`{others} {runs} {} one after the other, {} in total and {} the longest, while {} of {} are idle",
             evidence.line(first.parent),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use proctrace_analysis::{AdviceRules, advise};
+use proctrace_analysis::{AdviceRules, advise, places};
 use proctrace_findings::Advised;
 use proctrace_gate::{
     Budget, Code, Inconclusive, Options, Report, RunMetrics, explain, gate, init, render,
@@ -130,7 +130,10 @@ fn advice(files: &[PathBuf], rules: &RulesArgs) -> Result<Option<Advised>> {
     if recording.why_no_times().is_some() {
         return Ok(None);
     }
-    Ok(Some(advise(&recording, &AdviceRules::built_in(), MIN_PERCENT)))
+    let mut advised = advise(&recording, &AdviceRules::built_in(), MIN_PERCENT);
+    // Scripts are not looked at: what a gate reads, its arguments name.
+    places(&recording, trace, &mut advised, |_| None)?;
+    Ok(Some(advised))
 }
 
 fn write_reports(args: &GateOptions, report: &Report) -> Result<()> {

@@ -65,6 +65,9 @@ pub struct Advice {
     pub check: String,
     /// The changed command line, where it can be written down.
     pub change: Option<String>,
+    /// The same in words of the recording, before it is looked up how these were written.
+    #[serde(skip)]
+    pub proposed: Option<String>,
     /// The line of a script that is to be changed, where it is known.
     pub place: Option<Place>,
     /// Indexes of the processes that it is about, in order; empty if it is about all.

@@ -256,7 +256,7 @@ fn engines_are_told_in_their_own_words_if_children_do_not_need_each_other() {
     ];
     let found = advice(&samples);
     let found = of(&found, "serial-stretch");
-    assert_eq!(found.change.as_deref(), Some("snakemake -c4"));
+    assert_eq!(found.proposed.as_deref(), Some("snakemake -c4"));
     // Two chains of two.
     assert_eq!(found.wall_ns.high, 200 * MS);
     let chain: [&[&str]; 3] = [
