@@ -103,6 +103,7 @@ fn record(proctrace: &Path, job: &Job, place: &Path, trace: &Path) -> Result<Opt
     if prepares.exists() {
         let mut command = Command::new("sh");
         command.arg("-e").arg(&prepares).current_dir(&work).stdin(Stdio::null());
+        command.env("CORPUS", root().join("fixtures/corpus"));
         let (out, err) = (log("prepare.log")?, log("prepare.err")?);
         let status = command.stdout(out).stderr(err).status().context("cannot run sh")?;
         if !status.success() {

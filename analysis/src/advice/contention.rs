@@ -4,7 +4,7 @@ use proctrace_findings::{Advice, Gain, count, time};
 
 use super::Found;
 use super::counter::{coordinates, workers};
-use super::evidence::{Evidence, first_word, more};
+use super::evidence::{Evidence, more};
 use super::model::Cut;
 use crate::path::{Doing, Part};
 use crate::recording::bins::Quantity;
@@ -32,7 +32,8 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
             let part_ns = part.end_ns - part.begin_ns;
             all_ns = all_ns.saturating_add(part_ns);
             waited_ns += part_ns as f64 * in_use(evidence, part);
-            if coordinated.contains(evidence.recording.tasks[part.task as usize].process()) {
+            let process = evidence.recording.tasks[part.task as usize].process();
+            if coordinated.contains(process) || is_runtime(evidence, process as u32) {
                 coordinated_ns = coordinated_ns.saturating_add(part_ns);
             }
         } else if part.doing == Doing::Running {
@@ -85,11 +86,15 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
 /// Programs whose threads are not started by who runs them: of garbage collectors, compilers at run time.
 const RUNTIMES: [&str; 6] = ["java", "node", "nodejs", "dotnet", "beam.smp", "deno"];
 
+fn is_runtime(evidence: &Evidence<'_>, process: u32) -> bool {
+    evidence.command(process).is_some_and(|name| RUNTIMES.contains(&name))
+}
+
 /// Processes of which one above them, or themselves, decides what runs at once, and was not asked for more than there are cores.
 pub(super) fn coordinated(evidence: &Evidence<'_>) -> Bits {
     let cores = evidence.recording.header.cpus;
-    let is_one = |line: &String| coordinates(line) || RUNTIMES.contains(&first_word(line));
-    let templates: Vec<bool> = evidence.recording.templates.iter().map(is_one).collect();
+    let templates: Vec<bool> =
+        evidence.recording.templates.iter().map(|line| coordinates(line)).collect();
     let decides = |process: &Process| {
         let run = process.run().and_then(|run| evidence.recording.runs.get(run as usize));
         process.execs > 0

@@ -34,6 +34,8 @@ struct Ran {
     time_ns: u64,
     directory: String,
     argv: Vec<String>,
+    /// Whether these are all of them.
+    is_whole: bool,
     /// Number of words that the kernel has put before those of a script, to run it by its interpreter.
     before: usize,
 }
@@ -49,6 +51,7 @@ impl Ran {
             time_ns: exec.record.head.time_ns,
             directory: to_text(&exec.cwd).into_owned(),
             before: before.unwrap_or(0),
+            is_whole: !exec.argv_truncated && exec.argv.len() <= ARGUMENTS_MAX,
             argv,
         }
     }
@@ -152,8 +155,8 @@ fn as_written(change: &str, ran: &Ran) -> Option<String> {
         let plain = |letter: char| letter.is_alphanumeric() || "-_./:=,+@%^".contains(letter);
         !word.is_empty() && word.chars().all(plain)
     };
-    let is_whole = ran.argv.len() < ARGUMENTS_MAX && arguments.iter().all(is_plain);
-    is_whole.then(|| format!("{program} {rest}").trim_end().to_owned())
+    let is_known = ran.is_whole && arguments.iter().all(is_plain);
+    is_known.then(|| format!("{program} {rest}").trim_end().to_owned())
 }
 
 /// The script of a user that a shell ran: its path, and how the shell was given it.
@@ -312,7 +315,7 @@ mod tests {
     }
 
     fn ran(line: &str, before: usize) -> Ran {
-        Ran { time_ns: 0, directory: "/w".to_owned(), argv: argv(line), before }
+        Ran { time_ns: 0, directory: "/w".to_owned(), argv: argv(line), is_whole: true, before }
     }
 
     #[test]
@@ -331,6 +334,8 @@ mod tests {
         let mut quoted = ran("make x", 0);
         quoted.argv[1] = "CFLAGS=-O2 -g".to_owned();
         assert_eq!(as_written("make -j2 CFLAGS=-O2 -g", &quoted), None);
+        let cut = Ran { is_whole: false, ..ran("make x", 0) };
+        assert_eq!(as_written("make -j2 x", &cut), None);
     }
 
     #[test]

@@ -35,10 +35,11 @@ fn as_recorded(script: &Path, header: &Header) -> Option<String> {
     let file = File::from(open(script, flags, Mode::empty()).ok()?);
     let about = file.metadata().ok()?;
     let is_known = |owner: u32| owner == 0 || owner == rustix::process::geteuid().as_raw();
-    let seconds = about.mtime().max(about.ctime());
+    let changed = (about.mtime(), about.mtime_nsec()).max((about.ctime(), about.ctime_nsec()));
+    let changed_ns = i128::from(changed.0) * 1_000_000_000 + i128::from(changed.1);
     // Files of /proc have no length.
     let is_script = about.is_file() && about.len() > 0 && about.len() <= SCRIPT_MAX_BYTES;
-    let is_older = i128::from(seconds) * 1_000_000_000 <= i128::from(header.started_unix_ns);
+    let is_older = changed_ns <= i128::from(header.started_unix_ns);
     if !is_script || !is_older || !is_known(about.uid()) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use proctrace_findings::Advice;
 
-use super::super::{AdviceRules, advise};
+use super::super::{AdviceRules, Found, advise, agreed};
 use super::{Job, WAIT4, kinds, ms, of};
 use crate::testing::MS;
 
@@ -264,4 +264,25 @@ fn what_runs_at_another_time_can_still_be_left_out() {
     let advice = job.advice();
     assert_eq!(of(&advice, "serial-stretch").part_of, None);
     assert_eq!(of(&advice, "repeated-command").part_of, None);
+}
+
+#[test]
+fn of_advice_that_contradicts_other_advice_the_better_is_left() {
+    let found = |kind: &'static str| {
+        let risk = "a".to_owned();
+        Found::about(Vec::new(), Advice { kind, risk, ..Advice::default() })
+    };
+    let agree = |kinds: &[&'static str]| {
+        let mut all: Vec<Found> = kinds.iter().map(|kind| found(kind)).collect();
+        agreed(&mut all);
+        all.into_iter().map(|one| (one.advice.kind, one.advice.risk)).collect::<Vec<_>>()
+    };
+    let more = agree(&["serial-stretch", "polling", "overcommit"]);
+    assert_eq!(more.len(), 2);
+    assert!(more[0].1.starts_with("a; at other times, more of its tasks want to run"));
+    assert_eq!(more[1], ("polling", "a".to_owned()));
+    let less = agree(&["overcommit", "make-without-j", "serial-process"]);
+    assert_eq!(less.len(), 1);
+    assert!(less[0].1.starts_with("a; at other times, cores are idle"));
+    assert_eq!(agree(&["serial-stretch", "serial-process"]).len(), 2);
 }
