@@ -151,6 +151,8 @@ fn threads_and_execs_by_threads_are_recorded_as_by_ebpf() {
     assert_same(&[], "threads", &["300"], 0);
     assert_same(&[], "thread_exec", &["/bin/true"], 0);
     assert_same(&["--misses", "none"], "thread_exec", &["/bin/true"], 0);
+    // What the leader does after it has begun to end is accounted for.
+    assert_same(&[], "thread_exec", &["/bin/true", "4000"], 0);
     assert_same(&[], "leader_exits", &["3", "20"], 0);
     assert_same(&[], "thread_forks", &["5", "2"], 0);
 }
