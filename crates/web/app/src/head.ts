@@ -162,15 +162,21 @@ export function advice(recording: Recording, find: (command: string) => void): H
   if (!advised) return about("The recording lacks what predictions need: forks, execs, arguments, CPU time and waits.");
   if (!advised.advice.length) return about(`Nothing here pays more than ${advised.min_percent} %.`);
   const items = (advised.advice as any[]).map((one, at) => item(one, at + 1, advised, find));
-  // What is mostly part of better advice comes after what is not.
+  // What is mostly part of better advice, or may gain nothing, is shown when asked for.
   const places: number[] = advised.advice.map((_: any, at: number) => at);
   const shown = innerHeight < LOW ? 1 : SHOWN;
-  const first = new Set(places.filter((at) => !advised.advice[at].part_of).slice(0, shown));
+  const first = new Set(places.filter((at) => !advised.advice[at].part_of && isCertain(advised.advice[at])).slice(0, shown));
   const more = items.filter((_, at) => !first.has(at));
   return h("section", { id: "advice", "aria-labelledby": "advice-title" }, title,
     advised.has_path ? null : h("p", { class: "quiet" }, "The critical path is not known: gains of wall time are bounded by lifetimes only."),
-    h("ol", { class: "advice" }, ...items.filter((_, at) => first.has(at))),
-    more.length ? h("details", { class: "others" }, h("summary", {}, `${more.length} more`), h("ol", { class: "advice" }, ...more)) : null);
+    first.size ? h("ol", { class: "advice" }, ...items.filter((_, at) => first.has(at))) : null,
+    more.length ? h("details", { class: "others" }, h("summary", {}, first.size ? `${more.length} more` : `${more.length} that may gain nothing`),
+      h("ol", { class: "advice" }, ...more)) : null);
+}
+
+/** Whether the lower end of one of its ranges is not 0. */
+function isCertain(one: any): boolean {
+  return [one.wall_ns, one.cpu_ns, one.memory_bytes].some((gain: Gain | null) => gain !== null && gain.low > 0);
 }
 
 /** A piece of advice: a line, and when it is opened all that is known about it. */
