@@ -140,6 +140,13 @@ pub(super) fn program(template: &str) -> &str {
 /// Whether a command line is that of a script that belongs to a tool, as configure to autoconf, or mvn to Maven: who runs it does not
 /// change it.
 pub(super) fn is_of_tool(line: &str) -> bool {
+    // A recipe of make: bash -c "/bin/bash ./libtool ...".
+    if let Some((shell, command)) = line.split_once(" -c ")
+        && is_interpreter(base(shell))
+        && is_interpreter(base(first_word(command)))
+    {
+        return is_of_tool(command);
+    }
     coordinates(line)
         || GENERATED.contains(&program(line))
         || INSTALLED.iter().any(|part| format!("/{}", script_path(line)).contains(part))
@@ -328,13 +335,21 @@ mod tests {
         for line in [
             "sh ./configure --prefix=/x",
             "bash ./libtool --mode=link",
+            "/bin/bash -c /bin/bash ../../libtool --tag=CC",
             "bash -e ../config.status",
             "sh /usr/bin/ldd x",
             "bash node_modules/bats/libexec/x",
         ] {
             assert!(is_of_tool(line), "{line}");
         }
-        for line in ["sh job.sh", "bash -c /usr/bin/x", "/usr/bin/make", "sh ./usr/job.sh", ""] {
+        for line in [
+            "sh job.sh",
+            "bash -c /usr/bin/x",
+            "bash -c sh ./job.sh libtool",
+            "/usr/bin/make",
+            "sh ./usr/job.sh",
+            "",
+        ] {
             assert!(!is_of_tool(line), "{line}");
         }
     }

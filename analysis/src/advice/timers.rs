@@ -15,6 +15,9 @@ const PART_OF_LIFE: u64 = 4;
 /// A child computes if it and its descendants have a core for this part of its life: one in this many.
 const PART_OF_CHILD: u64 = 4;
 
+/// Timers of a process with threads that are shorter than this on average are those of its runtime.
+const PAUSE_NS: u64 = 20_000_000;
+
 /// Per command line: the time in which its timers were on the critical path, and no child of the process computed. Who looks again and
 /// again whether a child has ended, loses the time from its end to the next look.
 ///
@@ -37,7 +40,9 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
         processes.push(process);
     }
     let advice = groups.into_iter().filter_map(|(template, (waits, sum_ns, mut processes))| {
-        if !evidence.pays(sum_ns, 0) {
+        let has_threads = |process: &u32| evidence.process(*process).tasks().len() > 1;
+        let is_runtime = sum_ns / waits.max(1) < PAUSE_NS && processes.iter().any(has_threads);
+        if !evidence.pays(sum_ns, 0) || is_runtime {
             return None;
         }
         processes.sort_unstable();

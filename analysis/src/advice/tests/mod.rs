@@ -168,6 +168,29 @@ fn delays_without_anything_to_wait_for_are_timers() {
     assert_eq!(advice[0].cpu_ns, Gain::default());
 }
 
+/// As those of a Go program: `go vet` was told to do without the 21 pauses of 4 ms of its runtime.
+#[test]
+fn short_pauses_of_a_program_with_threads_are_those_of_its_runtime() {
+    let advice = |threads: bool, pause: u64| {
+        let mut job = Job::new();
+        let child = job.start(&["vet", "./..."]);
+        let began = job.now;
+        if threads {
+            job.scene.thread(began * MS, child, 100);
+            job.scene.exit(began * MS + 1, 100, (0, 0));
+        }
+        for at in 0..20 {
+            let from = began + at * (pause + 1);
+            job.waits(child, from, from + pause, NANOSLEEP, 0);
+        }
+        job.end(child, 20 * (pause + 1), 20);
+        kinds(&job.advice())
+    };
+    assert_eq!(advice(true, 5), [] as [&str; 0]);
+    assert_eq!(advice(true, 25), ["timer-in-path"]);
+    assert_eq!(advice(false, 5), ["timer-in-path"]);
+}
+
 #[test]
 fn a_timer_counts_as_far_as_nothing_else_takes_as_long() {
     let mut job = Job::new();
