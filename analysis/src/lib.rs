@@ -23,6 +23,7 @@ mod compare;
 mod details;
 mod error;
 mod events;
+mod figures;
 mod gantt;
 mod inspect;
 mod libs;

@@ -10,7 +10,7 @@ use common::{Pieces, pieces, pieces_with_waits, trace_without};
 use proctrace_analysis::{
     AliveSort, AliveView, Recording, TreeView, Wanted, alive, analyse, show, tree,
 };
-use proctrace_findings::{ProcessDetails, ProgramDetails, Shown};
+use proctrace_findings::{Figure, ProcessDetails, ProgramDetails, Shown};
 use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 
@@ -46,7 +46,10 @@ fn processes_add_up_to_the_summary() {
             };
             // Directories are counted while the recording is loaded, paths from the trace.
             assert_eq!(count(&one.missed_paths, false), count(&one.missed_directories, false));
-            assert_eq!(Some(count(&one.missed_directories, false)), one.usage.failed_lookups);
+            assert_eq!(
+                Some(count(&one.missed_directories, false)),
+                one.usage[Figure::FailedLookups]
+            );
         });
     assert!(paths_and_directories.count() > 5);
     for one in &some {
@@ -56,7 +59,7 @@ fn processes_add_up_to_the_summary() {
     }
     let root = process(&recording, trace.path(), recording.processes[0].serial);
     assert_eq!(root.descendants.map(|below| below + 1), summary.processes);
-    let cpu_ns = root.descendants_cpu_ns.unwrap() + root.usage.cpu_ns.unwrap();
+    let cpu_ns = root.descendants_cpu_ns.unwrap() + root.usage[Figure::CpuNs].unwrap();
     assert_eq!(Some(cpu_ns), summary.cpu_ns);
 
     let tree = tree(&recording, &TreeView::default()).unwrap();
@@ -88,8 +91,8 @@ fn programs_are_those_of_the_table() {
         assert_eq!(Some(found.processes), category.processes, "{}", category.name);
         assert_eq!(Some(found.forked), category.forked);
         assert_eq!(found.execs, category.execs);
-        assert_eq!(found.usage.cpu_ns, category.cpu_ns);
-        assert_eq!(found.usage.failed_lookups, category.lookups_failed);
+        assert_eq!(found.usage[Figure::CpuNs], category.cpu_ns);
+        assert_eq!(found.usage[Figure::FailedLookups], category.lookups_failed);
         assert_eq!(Some(found.threads), category.threads);
         let most = found.started_by.first().map(|(name, count)| (&**name, Some(*count)));
         assert_eq!(most.unwrap().1, category.main_spawner_processes);
@@ -112,14 +115,17 @@ fn without(pieces: &Pieces, quantity: Quantity) -> ProcessDetails {
 fn what_is_not_known_is_absent() {
     let pieces = pieces_with_waits();
     let cpu = without(&pieces, Quantity::Cpu);
-    assert_eq!((cpu.usage.cpu_ns, cpu.usage.user_ns, cpu.descendants_cpu_ns), (None, None, None));
+    assert_eq!(
+        (cpu.usage[Figure::CpuNs], cpu.usage[Figure::UserNs], cpu.descendants_cpu_ns),
+        (None, None, None)
+    );
     assert!(cpu.children.iter().all(|group| group.cpu_ns.is_none()));
     let split = without(&pieces, Quantity::Split);
-    assert!(split.usage.cpu_ns.is_some() && split.usage.system_ns.is_none());
-    assert_eq!(without(&pieces, Quantity::Switches).usage.switches_voluntary, None);
-    assert_eq!(without(&pieces, Quantity::Io).usage.read_bytes, None);
-    assert_eq!(without(&pieces, Quantity::PeakRss).usage.peak_rss_bytes, None);
-    assert_eq!(without(&pieces, Quantity::LookupsStat).usage.failed_lookups, None);
+    assert!(split.usage[Figure::CpuNs].is_some() && split.usage[Figure::SystemNs].is_none());
+    assert_eq!(without(&pieces, Quantity::Switches).usage[Figure::VoluntarySwitches], None);
+    assert_eq!(without(&pieces, Quantity::Io).usage[Figure::ReadBytes], None);
+    assert_eq!(without(&pieces, Quantity::PeakRss).usage[Figure::PeakRssBytes], None);
+    assert_eq!(without(&pieces, Quantity::LookupsStat).usage[Figure::FailedLookups], None);
     let waits = without(&pieces, Quantity::Waits);
     assert_eq!((waits.waits, waits.path), (None, None));
     let argv = without(&pieces, Quantity::Argv);

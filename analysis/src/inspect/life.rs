@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use proctrace_findings::{
-    Command, MemoryAt, MissedName, ProcessDetails, ProcessUsage, ReceivedSignal,
-};
+use proctrace_findings::{Command, MemoryAt, MissedName, ProcessDetails, ReceivedSignal};
 use proctrace_replay::{Body, Exec};
 use proctrace_trace::Quantity;
 use proctrace_wire::layout::EXEC_BEFORE;
@@ -17,33 +15,19 @@ use super::{since, waits};
 use crate::books::detached::is_detached;
 use crate::details::calls::each_call;
 use crate::error::AnalysisError;
+use crate::figures::{needs_of_all, of_process};
 use crate::overview::blame::{sender, sender_of};
 use crate::overview::ends::known_status;
 use crate::overview::passes::is_divided;
 use crate::recording::Recording;
 use crate::recording::names::{base, text};
-use crate::recording::process::Process;
-use crate::recording::usage::Usage;
 
-/// What the figures of a process need.
-const NEEDS: [Quantity; 19] = [
+/// What is told of a process needs, besides its figures.
+const NEEDS: [Quantity; 6] = [
     Quantity::Forks,
     Quantity::Execs,
     Quantity::Argv,
     Quantity::Environment,
-    Quantity::Cpu,
-    Quantity::Split,
-    Quantity::RunDelay,
-    Quantity::Switches,
-    Quantity::Faults,
-    Quantity::PeakRss,
-    Quantity::Io,
-    Quantity::LookupsOpen,
-    Quantity::LookupsStat,
-    Quantity::LookupsAccess,
-    Quantity::LookupsReadlink,
-    Quantity::LookupsChdir,
-    Quantity::LookupsExec,
     Quantity::Waits,
     Quantity::Signals,
 ];
@@ -95,7 +79,7 @@ pub(super) fn details(
             .then(|| process.spawned_in().map(|run| recording.line_of_run(run).to_owned()))
             .flatten(),
         directory: told.directory,
-        usage: usage(recording, at, process),
+        usage: of_process(recording, at),
         threads: knows.some(&[Quantity::Forks], process.tasks().len().saturating_sub(1) as u64),
         children: relatives::groups(recording, children, Some(&below)),
         descendants: knows.some(&[Quantity::Forks], below.processes(at)),
@@ -107,7 +91,7 @@ pub(super) fn details(
         path: waits::path(recording, at),
         memory: memory(recording, at),
         recorded_ns: recording.recorded_ns(),
-        not_known: knows.why_not(&NEEDS),
+        not_known: knows.why_not(&needs_of_all(&NEEDS)),
     })
 }
 
@@ -198,44 +182,4 @@ fn memory(recording: &Recording, at: usize) -> Vec<MemoryAt> {
         swap_bytes: reading.record.swap_bytes,
     })
     .collect()
-}
-
-fn usage(recording: &Recording, at: usize, process: &Process) -> ProcessUsage {
-    let misses = recording.misses.by_process(at..at + 1).into_iter().next();
-    let used = recording.used_by(process);
-    let opens = recording.counted_by(process, |end| end.opens);
-    let waited_ns = process.waited_ns();
-    let knows = &recording.knows;
-    ProcessUsage {
-        user_ns: knows.some(&[Quantity::Cpu, Quantity::Split], process.cpu.user_ns),
-        system_ns: knows.some(&[Quantity::Cpu, Quantity::Split], process.cpu.system_ns),
-        waited_children_cpu_ns: knows.some(&[Quantity::Cpu], waited_ns).flatten(),
-        peak_rss_bytes: peak_rss_bytes(recording, process),
-        opens: knows.some(&[Quantity::LookupsOpen], opens).flatten(),
-        failed_lookups: knows.some(&Quantity::LOOKUPS, misses).flatten(),
-        ..of_counters(recording, process.cpu.total_ns(), &used)
-    }
-}
-
-/// Peak RSS; `None` for a process of which neither the end nor a sample was recorded.
-pub(super) fn peak_rss_bytes(recording: &Recording, process: &Process) -> Option<u64> {
-    recording.knows.some(&[Quantity::PeakRss], recording.known_peak_rss_bytes(process)).flatten()
-}
-
-/// The quantities that are sums over tasks.
-pub(super) fn of_counters(recording: &Recording, cpu_ns: u64, used: &Usage) -> ProcessUsage {
-    let knows = &recording.knows;
-    ProcessUsage {
-        cpu_ns: knows.some(&[Quantity::Cpu], cpu_ns),
-        run_delay_ns: knows.some(&[Quantity::RunDelay], used.run_delay_ns),
-        switches_voluntary: knows.some(&[Quantity::Switches], used.nvcsw),
-        switches_involuntary: knows.some(&[Quantity::Switches], used.nivcsw),
-        faults_minor: knows.some(&[Quantity::Faults], used.minflt),
-        faults_major: knows.some(&[Quantity::Faults], used.majflt),
-        read_bytes: knows.some(&[Quantity::Io], used.read_bytes),
-        write_bytes: knows.some(&[Quantity::Io], used.write_bytes),
-        read_call_bytes: knows.some(&[Quantity::Io], used.rchar),
-        write_call_bytes: knows.some(&[Quantity::Io], used.wchar),
-        ..ProcessUsage::default()
-    }
 }

@@ -3,35 +3,19 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use proctrace_findings::{ProcessUsage, ProgramDetails, Slow, Spread};
-use proctrace_replay::CpuTime;
+use proctrace_findings::{Figure, ProgramDetails, Slow, Spread};
 use proctrace_trace::Quantity;
 use proctrace_wire::Outcome;
 
-use super::life::{of_counters, peak_rss_bytes};
 use super::relatives::{candidate, groups, that_ran};
 use super::since;
+use crate::figures::{OfProcesses, needs_of_all, of_all};
 use crate::overview::ends::known_status;
 use crate::recording::Recording;
 use crate::recording::process::Process;
-use crate::recording::usage::Usage;
 
 /// How many of the slowest are listed.
 const SLOWEST: usize = 10;
-
-/// What the figures of a program need, besides what tells which program ran.
-const NEEDS: [Quantity; 10] = [
-    Quantity::Argv,
-    Quantity::Cpu,
-    Quantity::Split,
-    Quantity::RunDelay,
-    Quantity::Switches,
-    Quantity::Faults,
-    Quantity::PeakRss,
-    Quantity::Io,
-    Quantity::LookupsOpen,
-    Quantity::LookupsStat,
-];
 
 /// Of the programs with these numbers, which have the same name.
 pub(super) fn details(recording: &Recording, programs: &[usize]) -> ProgramDetails {
@@ -67,10 +51,10 @@ pub(super) fn details(recording: &Recording, programs: &[usize]) -> ProgramDetai
                 .map(|process| outcome(process).unwrap_or_else(|| "not known".to_owned())),
         ),
         commands: groups(recording, last.iter().copied(), None),
-        usage: usage(recording, &last),
-        spreads: spreads(recording, &processes),
+        usage: of_all(recording, &last),
+        spreads: spreads(recording, &last),
         slowest: slowest(recording, &last, ended_ns, outcome),
-        not_known: recording.knows.why_not(&NEEDS),
+        not_known: recording.knows.why_not(&needs_of_all(&[Quantity::Argv])),
     }
 }
 
@@ -98,36 +82,10 @@ fn most_alive(processes: &[&Process], ended_ns: impl Fn(&Process) -> u64) -> u64
     most
 }
 
-fn usage(recording: &Recording, last: &[usize]) -> ProcessUsage {
-    let (mut used, mut cpu) = (Usage::default(), CpuTime::default());
-    let (mut opens, mut peak) = (Some(0_u64), None);
-    for at in last {
-        let process = &recording.processes[*at];
-        used = used.plus(&recording.used_by(process));
-        cpu += process.cpu;
-        peak = peak.max(peak_rss_bytes(recording, process));
-        let more = recording.counted_by(process, |end| end.opens);
-        opens = opens.zip(more).map(|(sum, more)| sum.saturating_add(more));
-    }
-    let misses = recording.misses.by_process(0..recording.processes.len());
-    let missed = last
-        .iter()
-        .filter_map(|at| misses.get(*at))
-        .fold(0, |sum: u64, count| sum.saturating_add(*count));
-    let knows = &recording.knows;
-    ProcessUsage {
-        user_ns: knows.some(&[Quantity::Cpu, Quantity::Split], cpu.user_ns),
-        system_ns: knows.some(&[Quantity::Cpu, Quantity::Split], cpu.system_ns),
-        peak_rss_bytes: peak,
-        opens: knows.some(&[Quantity::LookupsOpen], opens).flatten(),
-        failed_lookups: knows.some(&Quantity::LOOKUPS, missed),
-        ..of_counters(recording, cpu.total_ns(), &used)
-    }
-}
-
-fn spreads(recording: &Recording, processes: &[&Process]) -> Vec<Spread> {
-    let of = |name, value: &dyn Fn(&Process) -> Option<u64>| {
-        let mut values: Vec<u64> = processes.iter().filter_map(|process| value(process)).collect();
+fn spreads(recording: &Recording, last: &[usize]) -> Vec<Spread> {
+    let all = OfProcesses::new(recording, 0..recording.processes.len());
+    let of = |name, values: Vec<Option<u64>>| {
+        let mut values: Vec<u64> = last.iter().filter_map(|at| values[*at]).collect();
         values.sort_unstable();
         // The smallest value that at least this part of all do not exceed.
         let at = |tenths: usize| {
@@ -143,15 +101,11 @@ fn spreads(recording: &Recording, processes: &[&Process]) -> Vec<Spread> {
             most: values.last().copied()?,
         })
     };
-    let cpu_ns = |process: &Process| recording.knows.some(&[Quantity::Cpu], process.cpu.total_ns());
-    [
-        of("life_ns", &|process| process.life_ns()),
-        of("cpu_ns", &cpu_ns),
-        of("peak_rss_bytes", &|process| peak_rss_bytes(recording, process)),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let lives = recording.processes.iter().map(Process::life_ns).collect();
+    let figures = [Figure::CpuNs, Figure::PeakRssBytes];
+    let figures =
+        figures.map(|figure| all.column(figure).and_then(|values| of(figure.name(), values)));
+    [of("life_ns", lives)].into_iter().chain(figures).flatten().collect()
 }
 
 fn slowest(

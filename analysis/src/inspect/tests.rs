@@ -1,6 +1,6 @@
 //! Questions about a recording with a known course.
 
-use proctrace_findings::{Alive, MissedName, ProcessDetails, ProgramDetails, Shown};
+use proctrace_findings::{Alive, Figure, MissedName, ProcessDetails, ProgramDetails, Shown};
 
 use super::*;
 use crate::classify::Rules;
@@ -64,8 +64,8 @@ fn a_process_has_its_life_command_costs_and_failures() {
     assert_eq!(command.arguments.as_ref().unwrap(), &["sed", "a b", "3p"]);
     assert_eq!((command.time_ns, command.ran_ns), (2 * S, Some(500 * MS)));
     assert_eq!((&*command.exe, command.recorded), ("/usr/bin/sed", true));
-    assert_eq!(sed.usage.cpu_ns, Some(400 * MS));
-    assert_eq!(sed.usage.failed_lookups, Some(3));
+    assert_eq!(sed.usage[Figure::CpuNs], Some(400 * MS));
+    assert_eq!(sed.usage[Figure::FailedLookups], Some(3));
     assert_eq!(counts(&sed.missed_directories), [("/a", 2), ("/b", 1)]);
     assert_eq!(counts(&sed.missed_paths), [("/a/x", 2), ("/b/y", 1)]);
     assert_eq!(
@@ -83,7 +83,7 @@ fn a_process_has_its_children_waits_and_memory() {
     assert_eq!(children, [("sed a b #p", 2, 1), ("sh (fork)", 1, 0)]);
     assert_eq!(sh.children[0].cpu_ns, Some(500 * MS));
     assert_eq!((sh.descendants, sh.descendants_cpu_ns), (Some(3), Some(520 * MS)));
-    assert_eq!(sh.usage.waited_children_cpu_ns, Some(500 * MS));
+    assert_eq!(sh.usage[Figure::ChildrenWaitedCpuNs], Some(500 * MS));
     let [wait] = &sh.waits.as_deref().unwrap() else { panic!("{:?}", sh.waits) };
     assert_eq!((wait.waits_for, wait.count), ("a child", 1));
     assert_eq!((wait.asleep_ns, wait.for_cpu_ns, wait.longest_ns), (500 * MS, 100 * MS, 600 * MS));
@@ -123,8 +123,8 @@ fn a_program_has_all_its_processes() {
     assert_eq!((sed.most_alive, sed.first_ns, sed.last_ns), (1, Some(2 * S), Some(3500 * MS)));
     assert_eq!(sed.started_by, [("sh".to_owned(), 2)]);
     assert_eq!(sed.outcomes, [("SIGTERM".to_owned(), 1), ("exit 0".to_owned(), 1)]);
-    assert_eq!(sed.usage.cpu_ns, Some(500 * MS));
-    assert_eq!(sed.usage.failed_lookups, Some(3));
+    assert_eq!(sed.usage[Figure::CpuNs], Some(500 * MS));
+    assert_eq!(sed.usage[Figure::FailedLookups], Some(3));
     let cpu = sed.spreads.iter().find(|spread| spread.name == "cpu_ns").unwrap();
     assert_eq!((cpu.least, cpu.median, cpu.most, cpu.n), (100 * MS, 100 * MS, 400 * MS, 2));
     assert_eq!(sed.slowest[0].process.process.pid, pid_of(3));

@@ -85,12 +85,16 @@ fn known<I: IntoIterator<Item = Option<u64>>>(
     name: &'static str,
     values: impl FnOnce() -> I,
 ) -> PackedColumn {
-    if recording.knows.all(needs) {
-        PackedColumn::of(name, values())
-    } else {
-        let why = recording.knows.why_not(needs).unwrap_or_else(|| "not recorded".to_owned());
-        PackedColumn::unknown(name, why)
+    match recording.knows.all(needs) {
+        true => PackedColumn::of(name, values()),
+        false => unknown(recording, needs, name),
     }
+}
+
+/// A column of which nothing is known, with the reason.
+fn unknown(recording: &Recording, needs: &[Quantity], name: &'static str) -> PackedColumn {
+    let why = recording.knows.why_not(needs).unwrap_or_else(|| "not recorded".to_owned());
+    PackedColumn::unknown(name, why)
 }
 
 fn wide(index: usize) -> u64 {

@@ -1,17 +1,17 @@
 //! The tables of processes, programs and threads.
 
-use proctrace_findings::{LeftOut, PackedColumn, PackedTable};
+use proctrace_findings::{Figure, LeftOut, PackedColumn, PackedTable};
 use proctrace_trace::Quantity;
 
 use super::strings::Strings;
-use super::{THREADS_MAX, known, since, wide};
+use super::{THREADS_MAX, known, since, unknown, wide};
 use crate::books::detached::is_detached;
 use crate::classify::labels::class_name;
+use crate::figures::{OfProcesses, needs};
 use crate::gantt::lanes::Lanes;
 use crate::recording::Recording;
 use crate::recording::knowledge::WHO;
 use crate::recording::process::Process;
-use crate::recording::usage::Usage;
 
 /// Every process, in order of birth. A parent is given as the distance to it.
 pub(super) fn processes(
@@ -47,38 +47,20 @@ pub(super) fn processes(
         }),
         known(recording, &[Quantity::Execs], "execs", || rows.iter().map(|p| Some(p.execs.into()))),
         PackedColumn::of("misses", list_of.iter().copied()),
-        known(recording, &Quantity::LOOKUPS, "failed_lookups", || {
-            recording.failed_lookups_of(0..rows.len())
-        }),
     ];
-    cost(recording, &mut table);
+    figures(recording, &mut table);
     table
 }
 
 /// What processes used.
-fn cost(recording: &Recording, table: &mut PackedTable) {
-    use Quantity::{Cpu, Faults, Io, LookupsOpen, PeakRss, RunDelay, Split, Switches};
-    let rows = &recording.processes;
-    let used: Vec<Usage> = rows.iter().map(|process| recording.used_by(process)).collect();
-    let mut add = |needs: &[Quantity], name, of: &dyn Fn(usize) -> Option<u64>| {
-        table.columns.push(known(recording, needs, name, || (0..rows.len()).map(of)));
-    };
-    add(&[Cpu], "cpu_ns", &|at| Some(rows[at].cpu.total_ns()));
-    add(&[Cpu, Split], "system_ns", &|at| Some(rows[at].cpu.system_ns));
-    add(&[Cpu], "children_waited_cpu_ns", &|at| rows[at].waited_ns());
-    add(&[RunDelay], "run_delay_ns", &|at| Some(used[at].run_delay_ns));
-    add(&[Switches], "voluntary_switches", &|at| Some(used[at].nvcsw));
-    add(&[Switches], "involuntary_switches", &|at| Some(used[at].nivcsw));
-    add(&[Faults], "minor_faults", &|at| Some(used[at].minflt));
-    add(&[Faults], "major_faults", &|at| Some(used[at].majflt));
-    add(&[Io], "read_bytes", &|at| Some(used[at].read_bytes));
-    add(&[Io], "write_bytes", &|at| Some(used[at].write_bytes));
-    add(&[Io], "read_call_bytes", &|at| Some(used[at].rchar));
-    add(&[Io], "write_call_bytes", &|at| Some(used[at].wchar));
-    add(&[PeakRss], "peak_rss_bytes", &|at| recording.known_peak_rss_bytes(&rows[at]));
-    let counted = |at: usize, of| recording.counted_by(&rows[at], of);
-    add(&[Switches], "migrations", &|at| counted(at, |end| end.migrations));
-    add(&[LookupsOpen], "opens", &|at| counted(at, |end| end.opens));
+fn figures(recording: &Recording, table: &mut PackedTable) {
+    let all = OfProcesses::new(recording, 0..recording.processes.len());
+    for figure in Figure::ALL.into_iter().filter(|figure| !figure.is_raw()) {
+        table.columns.push(match all.column(figure) {
+            Some(values) => PackedColumn::of(figure.name(), values),
+            None => unknown(recording, needs(figure), figure.name()),
+        });
+    }
 }
 
 /// Every program, with its category, class and lane.

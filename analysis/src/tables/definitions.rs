@@ -1,5 +1,7 @@
 //! Every table of a recording, and its columns.
 
+use proctrace_findings::Figure;
+
 use super::schema::{ColumnKind, ColumnSchema, TableSchema};
 
 const fn column(name: &'static str, kind: ColumnKind, says: &'static str) -> ColumnSchema {
@@ -19,175 +21,146 @@ const EXEC_ID: ColumnSchema = column(
 );
 const TIME_NS: ColumnSchema = column("time_ns", I64, "Time since the start of the recording.");
 
+const OF_PROCESSES: &[ColumnSchema] = &[
+    PROCESS_ID,
+    column("pid", I32, "Its pid; pids are reused."),
+    column(
+        "parent_id",
+        U32,
+        "process_id of the parent that created it; null for the command, and if the parent \
+                 is not part of the recording.",
+    ),
+    column(
+        "reaper_id",
+        U32,
+        "process_id of the process that could wait for it when it ended: its parent, or \
+                 the process that adopted it; null if that is not part of the recording.",
+    ),
+    column("depth", I64, "Number of forks between the command and it."),
+    column(
+        "program",
+        Text,
+        "The program it ran last; its parent's program if it never called exec.",
+    ),
+    column("category", Text, "The category of that program."),
+    column(
+        "class",
+        Text,
+        "command (a system command), framework (an experiment's software) or program (any \
+                 other).",
+    ),
+    column(
+        "role",
+        Text,
+        "Its role among processes that run the same program; null if it has none.",
+    ),
+    column(
+        "command_shape",
+        Text,
+        "Shape of its last command line, with numbers and random characters replaced by #; \
+                 null if neither its own nor its parent's command line was recorded.",
+    ),
+    column("exec_id", U32, "Its last exec, or that of its parent if it never called exec."),
+    column("execs", I64, "Its successful execs; null if execs are not known."),
+    column(
+        "forked",
+        Flag,
+        "Whether it never called exec: a fork that continues with its parent's program.",
+    ),
+    column(
+        "spawner",
+        Text,
+        "The program that started it; null if that is not part of the recording.",
+    ),
+    column("spawner_shape", Text, "Shape of the command line of that program."),
+    column("spawner_exec_id", U32, "The most recent exec of its parent at that time."),
+    column("threads", I64, "Threads in addition to its first."),
+    column(
+        "start_ns",
+        I64,
+        "Time of its creation, since the start of the recording: negative if it was there \
+                 before, null if it is not known.",
+    ),
+    column("end_ns", I64, "Time of the exit of its last thread; null if that was not recorded."),
+    column("life_ns", I64, "end_ns - start_ns."),
+    column(
+        "exit_code",
+        I32,
+        "Its exit status; null if a signal killed it or its end was not recorded.",
+    ),
+    column("signal", I32, "The signal that killed it."),
+    column("core_dump", Flag, "Whether it left a core dump; null if its end was not recorded."),
+    column("detached", Flag, "Whether it outlived its parent."),
+];
+
+const OF_THREADS: &[ColumnSchema] = &[
+    THREAD_ID,
+    PROCESS_ID,
+    column("tid", I32, "Its thread id; null if the record of its creation was lost."),
+    column("first", Flag, "Whether it is the first thread of the process."),
+    column(
+        "start_ns",
+        I64,
+        "Time of its creation, since the start of the recording; null for threads that \
+                 were there before.",
+    ),
+    column("end_ns", I64, "Time of its exit; null if that was not recorded."),
+];
+
+const PROCESSES: [ColumnSchema; OF_PROCESSES.len() + Figure::ALL.len()] =
+    with_figures(OF_PROCESSES, false);
+
+const THREADS: [ColumnSchema; OF_THREADS.len() + figures_of_threads()] =
+    with_figures(OF_THREADS, true);
+
+/// Columns, followed by one for each figure of a process, or of a thread.
+const fn with_figures<const N: usize>(
+    columns: &[ColumnSchema],
+    of_threads: bool,
+) -> [ColumnSchema; N] {
+    let mut all = [PROCESS_ID; N];
+    let mut at = 0;
+    while at < columns.len() {
+        all[at] = columns[at];
+        at += 1;
+    }
+    let mut next = 0;
+    while next < Figure::ALL.len() {
+        let figure = Figure::ALL[next];
+        let says = match of_threads {
+            true => figure.says_of_thread(),
+            false => Some(figure.says()),
+        };
+        if let Some(says) = says {
+            all[at] = column(figure.name(), I64, says);
+            at += 1;
+        }
+        next += 1;
+    }
+    assert!(at == N);
+    all
+}
+
+const fn figures_of_threads() -> usize {
+    let (mut count, mut next) = (0, 0);
+    while next < Figure::ALL.len() {
+        count += Figure::ALL[next].says_of_thread().is_some() as usize;
+        next += 1;
+    }
+    count
+}
+
 /// Every table, most useful first.
 pub const TABLES: &[TableSchema] = &[
     TableSchema {
         name: "processes",
         says: "A process (thread group), from its creation to the exit of its last thread.",
-        columns: &[
-            PROCESS_ID,
-            column("pid", I32, "Its pid; pids are reused."),
-            column(
-                "parent_id",
-                U32,
-                "process_id of the parent that created it; null for the command, and if the parent \
-                 is not part of the recording.",
-            ),
-            column(
-                "reaper_id",
-                U32,
-                "process_id of the process that could wait for it when it ended: its parent, or \
-                 the process that adopted it; null if that is not part of the recording.",
-            ),
-            column("depth", I64, "Number of forks between the command and it."),
-            column(
-                "program",
-                Text,
-                "The program it ran last; its parent's program if it never called exec.",
-            ),
-            column("category", Text, "The category of that program."),
-            column(
-                "class",
-                Text,
-                "command (a system command), framework (an experiment's software) or program (any \
-                 other).",
-            ),
-            column(
-                "role",
-                Text,
-                "Its role among processes that run the same program; null if it has none.",
-            ),
-            column(
-                "command_shape",
-                Text,
-                "Shape of its last command line, with numbers and random characters replaced by #; \
-                 null if neither its own nor its parent's command line was recorded.",
-            ),
-            column("exec_id", U32, "Its last exec, or that of its parent if it never called exec."),
-            column("execs", I64, "Its successful execs; null if execs are not known."),
-            column(
-                "forked",
-                Flag,
-                "Whether it never called exec: a fork that continues with its parent's program.",
-            ),
-            column(
-                "spawner",
-                Text,
-                "The program that started it; null if that is not part of the recording.",
-            ),
-            column("spawner_shape", Text, "Shape of the command line of that program."),
-            column("spawner_exec_id", U32, "The most recent exec of its parent at that time."),
-            column("threads", I64, "Threads in addition to its first."),
-            column(
-                "start_ns",
-                I64,
-                "Time of its creation, since the start of the recording: negative if it was there \
-                 before, null if it is not known.",
-            ),
-            column(
-                "end_ns",
-                I64,
-                "Time of the exit of its last thread; null if that was not recorded.",
-            ),
-            column("life_ns", I64, "end_ns - start_ns."),
-            column(
-                "exit_code",
-                I32,
-                "Its exit status; null if a signal killed it or its end was not recorded.",
-            ),
-            column("signal", I32, "The signal that killed it."),
-            column(
-                "core_dump",
-                Flag,
-                "Whether it left a core dump; null if its end was not recorded.",
-            ),
-            column("detached", Flag, "Whether it outlived its parent."),
-            column("cpu_ns", I64, "CPU time of its threads while recorded: exact."),
-            column(
-                "user_ns",
-                I64,
-                "User time: estimated from pooled ticks; reliable for sums over many processes, \
-                 not for a single short process.",
-            ),
-            column("system_ns", I64, "System time, likewise; user_ns + system_ns = cpu_ns."),
-            column(
-                "user_ticks_ns",
-                I64,
-                "Kernel ticks that found it in user mode, times the tick period.",
-            ),
-            column("system_ticks_ns", I64, "The same in kernel mode."),
-            column(
-                "children_waited_cpu_ns",
-                I64,
-                "CPU time of the children it waited for; null if its end was not recorded.",
-            ),
-            column(
-                "run_delay_ns",
-                I64,
-                "Time its threads waited for a CPU (runnable, not running).",
-            ),
-            column("voluntary_switches", I64, "Voluntary context switches."),
-            column("involuntary_switches", I64, "Involuntary context switches."),
-            column("migrations", I64, "Migrations of its threads to another CPU."),
-            column("minor_faults", I64, "Minor page faults."),
-            column("major_faults", I64, "Major page faults."),
-            column("read_bytes", I64, "Bytes read from storage."),
-            column("write_bytes", I64, "Bytes written to storage."),
-            column(
-                "read_call_bytes",
-                I64,
-                "Bytes read by system calls, including from the page cache and pipes.",
-            ),
-            column("write_call_bytes", I64, "Bytes written by system calls."),
-            column(
-                "peak_rss_bytes",
-                I64,
-                "Peak resident memory of the program it ran last; for a process that did not end, \
-                 the value of its last sample.",
-            ),
-            column("opens", I64, "Successful opens."),
-            column(
-                "failed_lookups",
-                I64,
-                "Recorded failed look-ups, excluding readlink of existing paths that are not \
-                 links; null if a family of calls is not known, and for 32-bit programs.",
-            ),
-        ],
+        columns: &PROCESSES,
     },
     TableSchema {
         name: "threads",
         says: "A task: a thread of a process, including its first.",
-        columns: &[
-            THREAD_ID,
-            PROCESS_ID,
-            column("tid", I32, "Its thread id; null if the record of its creation was lost."),
-            column("first", Flag, "Whether it is the first thread of the process."),
-            column(
-                "start_ns",
-                I64,
-                "Time of its creation, since the start of the recording; null for threads that \
-                 were there before.",
-            ),
-            column("end_ns", I64, "Time of its exit; null if that was not recorded."),
-            column("cpu_ns", I64, "CPU time while recorded: exact."),
-            column(
-                "user_ticks_ns",
-                I64,
-                "Kernel ticks that found it in user mode, times the tick period.",
-            ),
-            column("system_ticks_ns", I64, "The same in kernel mode."),
-            column("run_delay_ns", I64, "Time it waited for a CPU (runnable, not running)."),
-            column("voluntary_switches", I64, "Voluntary context switches."),
-            column("involuntary_switches", I64, "Involuntary context switches."),
-            column("migrations", I64, "Migrations to another CPU."),
-            column("minor_faults", I64, "Minor page faults."),
-            column("major_faults", I64, "Major page faults."),
-            column("read_bytes", I64, "Bytes read from storage."),
-            column("write_bytes", I64, "Bytes written to storage."),
-            column("read_call_bytes", I64, "Bytes read by system calls."),
-            column("write_call_bytes", I64, "Bytes written by system calls."),
-            column("opens", I64, "Successful opens; null if its end was not recorded."),
-        ],
+        columns: &THREADS,
     },
     TableSchema {
         name: "execs",

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use polars::prelude::*;
+use proctrace_findings::Figure;
 use proctrace_trace::Quantity;
 
 use crate::error::AnalysisError;
@@ -111,6 +112,21 @@ impl<'a> Frame<'a> {
         let Some(column) = self.schema.column(name) else { return };
         let (dtype, height) = (column.kind.dtype(), self.height);
         self.put(name, |name| Column::full_null(name, height, &dtype));
+    }
+
+    /// Adds the column of a figure; null where the recording does not contain it.
+    pub(crate) fn figure(
+        &mut self,
+        figure: Figure,
+        values: impl FnOnce() -> Option<Vec<Option<u64>>>,
+    ) {
+        if !self.wanted.has(figure.name()) {
+            return;
+        }
+        match values() {
+            Some(values) => self.options(figure.name(), || values),
+            None => self.null(figure.name()),
+        }
     }
 
     /// Adds a column of dictionary entries, by their numbers; numbers beyond the dictionary become

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use polars::prelude::*;
-use proctrace_findings::Class;
+use proctrace_findings::{Class, Figure};
 use proctrace_trace::Quantity;
 use proctrace_wire::escape::to_text;
 use proctrace_wire::layout::LOSS_ANY_CPU;
@@ -14,9 +14,9 @@ use crate::books::detached::is_detached;
 use crate::books::waits::Accounting;
 use crate::classify::labels::class_name;
 use crate::error::AnalysisError;
+use crate::figures::{OfProcesses, of_threads};
 use crate::recording::Recording;
 use crate::recording::bins::Quantity as Binned;
-use crate::recording::exit::Exit;
 use crate::recording::process::{Process, Task};
 use crate::recording::usage::Usage;
 use crate::tables::frame::{Frame, Wanted, Words};
@@ -89,10 +89,10 @@ pub(crate) fn processes(
     frame.values("depth", || names.depths[range.clone()].to_vec());
     programs_of_processes(&mut frame, recording, names, rows);
     lives_of_processes(&mut frame, recording, rows);
-    cost_of_processes(&mut frame, recording, rows);
-    frame.known("failed_lookups", recording.knows.all(&Quantity::LOOKUPS), || {
-        recording.failed_lookups_of(range)
-    });
+    let figures = OfProcesses::new(recording, range);
+    for figure in Figure::ALL {
+        frame.figure(figure, || figures.column(figure));
+    }
     frame.finish()
 }
 
@@ -175,59 +175,6 @@ fn lives_of_processes(frame: &mut Frame<'_>, recording: &Recording, rows: &[Proc
     frame.values("detached", || rows.iter().map(|p| is_detached(recording, p)).collect());
 }
 
-/// What processes used.
-fn cost_of_processes(frame: &mut Frame<'_>, recording: &Recording, rows: &[Process]) {
-    let knows = &recording.knows;
-    let (cpu, split) = (knows.all(&[Quantity::Cpu]), knows.all(&[Quantity::Cpu, Quantity::Split]));
-    let ticks = recording.knows_ticks();
-    frame.known("cpu_ns", cpu, || rows.iter().map(|p| p.cpu.total_ns()).collect());
-    frame.known("user_ns", split, || rows.iter().map(|p| p.cpu.user_ns).collect());
-    frame.known("system_ns", split, || rows.iter().map(|p| p.cpu.system_ns).collect());
-    frame.known("user_ticks_ns", ticks, || {
-        rows.iter().map(|p| recording.ticks_of(p).user_ns).collect()
-    });
-    frame.known("system_ticks_ns", ticks, || {
-        rows.iter().map(|p| recording.ticks_of(p).system_ns).collect()
-    });
-    frame.options("children_waited_cpu_ns", || {
-        rows.iter().map(|p| p.waited_ns().filter(|_| cpu)).collect()
-    });
-    let used = |p: &Process| {
-        let tasks = p.tasks().map(|task| recording.tasks[task].used());
-        tasks.fold(Usage::default(), |sum, used| sum.plus(&used))
-    };
-    usage(frame, recording, &rows.iter().map(used).collect::<Vec<_>>());
-    let counted = |p: &Process, needs: Quantity, of: fn(&Exit) -> u32| {
-        knows.all(&[needs]).then(|| recording.counted_by(p, of)).flatten()
-    };
-    frame.options("migrations", || {
-        rows.iter().map(|p| counted(p, Quantity::Switches, |end| end.migrations)).collect()
-    });
-    let peak = |p: &Process| knows.some(&[Quantity::PeakRss], recording.known_peak_rss_bytes(p));
-    frame.options("peak_rss_bytes", || rows.iter().map(|p| peak(p).flatten()).collect());
-    frame.options("opens", || {
-        rows.iter().map(|p| counted(p, Quantity::LookupsOpen, |end| end.opens)).collect()
-    });
-}
-
-/// Adds the counters that processes and threads have in common.
-fn usage(frame: &mut Frame<'_>, recording: &Recording, used: &[Usage]) {
-    let knows = |quantity| recording.knows.all(&[quantity]);
-    let all = |of: fn(&Usage) -> u64| used.iter().map(of).collect::<Vec<u64>>();
-    frame.known("run_delay_ns", knows(Quantity::RunDelay), || all(|u| u.run_delay_ns));
-    let switches = knows(Quantity::Switches);
-    frame.known("voluntary_switches", switches, || all(|u| u.nvcsw));
-    frame.known("involuntary_switches", switches, || all(|u| u.nivcsw));
-    let faults = knows(Quantity::Faults);
-    frame.known("minor_faults", faults, || all(|u| u.minflt));
-    frame.known("major_faults", faults, || all(|u| u.majflt));
-    let io = knows(Quantity::Io);
-    frame.known("read_bytes", io, || all(|u| u.read_bytes));
-    frame.known("write_bytes", io, || all(|u| u.write_bytes));
-    frame.known("read_call_bytes", io, || all(|u| u.rchar));
-    frame.known("write_call_bytes", io, || all(|u| u.wchar));
-}
-
 /// Rows for a range of threads.
 pub(crate) fn threads(
     recording: &Recording,
@@ -235,11 +182,8 @@ pub(crate) fn threads(
     wanted: &Wanted,
     range: Range<usize>,
 ) -> Result<DataFrame, AnalysisError> {
-    let knows = &recording.knows;
     let rows = &recording.tasks[range];
     let used: Vec<Usage> = rows.iter().map(Task::used).collect();
-    let cpu = knows.all(&[Quantity::Cpu]);
-    let ticks = recording.knows_ticks();
     let mut frame = Frame::new(schema, wanted, rows.len());
     frame.values("thread_id", || rows.iter().map(|t| t.serial).collect());
     frame.values("process_id", || {
@@ -260,21 +204,9 @@ pub(crate) fn threads(
     frame.options("start_ns", || rows.iter().map(start).collect());
     frame
         .options("end_ns", || rows.iter().map(|t| Some(since(recording, t.ended_ns()?))).collect());
-    frame.known("cpu_ns", cpu, || used.iter().map(|u| u.run_ns).collect());
-    frame.known("user_ticks_ns", ticks, || used.iter().map(|u| u.utime_ns).collect());
-    frame.known("system_ticks_ns", ticks, || used.iter().map(|u| u.stime_ns).collect());
-    usage(&mut frame, recording, &used);
-    let of_end = |known: bool, of: fn(&Task) -> Option<u64>| -> Vec<Option<u64>> {
-        rows.iter().map(|task| of(task).filter(|_| known)).collect()
-    };
-    frame.options("migrations", || {
-        let known = knows.all(&[Quantity::Switches]);
-        of_end(known, |task| Some(u64::from(task.end()?.record.migrations)))
-    });
-    frame.options("opens", || {
-        let known = knows.all(&[Quantity::LookupsOpen]);
-        of_end(known, |task| Some(u64::from(task.end()?.record.opens)))
-    });
+    for figure in Figure::ALL.into_iter().filter(|figure| figure.says_of_thread().is_some()) {
+        frame.figure(figure, || of_threads(recording, figure, rows, &used));
+    }
     frame.finish()
 }
 

@@ -1,37 +1,35 @@
 //! Processes and threads as items of a timeline.
 
-use proctrace_findings::{TimelineForker, TimelineItem, TimelineProcess, TimelineThread};
+use proctrace_findings::{Figures, TimelineForker, TimelineItem, TimelineProcess, TimelineThread};
 use proctrace_trace::Quantity;
 use proctrace_wire::{Outcome, dumped_core};
 
 use super::{number, program, since};
+use crate::figures::OfProcesses;
 use crate::recording::Recording;
 use crate::recording::process::Process;
-use crate::recording::usage::Usage;
 
 /// Every process, in order of birth, each followed by its threads.
 pub(super) fn processes<E>(
     recording: &Recording,
     take: &mut impl FnMut(TimelineItem<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let failed = recording.knows.all(&Quantity::LOOKUPS);
-    let failed = failed.then(|| recording.failed_lookups_of(0..recording.processes.len()));
+    let used = OfProcesses::new(recording, 0..recording.processes.len());
     for (at, process) in recording.processes.iter().enumerate() {
-        let failed_lookups = failed.as_ref().and_then(|failed| failed.get(at).copied().flatten());
-        take(TimelineItem::Process(TimelineProcess {
-            failed_lookups,
-            ..item(recording, at, process)
-        }))?;
+        take(TimelineItem::Process(item(recording, at, process, used.of(at))))?;
         threads(recording, at, process, take)?;
     }
     Ok(())
 }
 
-fn item<'a>(recording: &'a Recording, at: usize, process: &Process) -> TimelineProcess<'a> {
+fn item<'a>(
+    recording: &'a Recording,
+    at: usize,
+    process: &Process,
+    used: Figures,
+) -> TimelineProcess<'a> {
     let knows = &recording.knows;
     let category = recording.categories.get(recording.category_of(process));
-    let tasks = process.tasks().filter_map(|task| recording.tasks.get(task));
-    let used = tasks.fold(Usage::default(), |sum, task| sum.plus(&task.used()));
     let begin_ns = since(recording, process.born_ns);
     TimelineProcess {
         process: number(at),
@@ -46,15 +44,7 @@ fn item<'a>(recording: &'a Recording, at: usize, process: &Process) -> TimelineP
         outcome: process.status().map(Outcome::of_status),
         dumped_core: process.status().is_some_and(dumped_core),
         threads: knows.some(&[Quantity::Forks], process.tasks().len() as u64),
-        cpu_ns: knows.some(&[Quantity::Cpu], process.cpu.total_ns()),
-        system_ns: knows.some(&[Quantity::Cpu, Quantity::Split], process.cpu.system_ns),
-        peak_rss_bytes: knows
-            .some(&[Quantity::PeakRss], recording.peak_rss_bytes(process))
-            .filter(|_| process.ended_ns().is_some()),
-        read_bytes: knows.some(&[Quantity::Io], used.read_bytes),
-        write_bytes: knows.some(&[Quantity::Io], used.write_bytes),
-        run_delay_ns: knows.some(&[Quantity::RunDelay], used.run_delay_ns),
-        failed_lookups: None,
+        used,
     }
 }
 

@@ -99,11 +99,11 @@ fn costs_are_those_of_wait4() {
     // The kernel may leave out the last time slice, of CONFIG_HZ = 100 at the longest.
     assert!(of("cpu_ns") >= waited_ns - 2_000, "{} {waited_ns}", of("cpu_ns"));
     assert!(of("cpu_ns") - waited_ns < 10_000_000, "{} {waited_ns}", of("cpu_ns"));
-    assert_eq!((of("faults_minor"), of("faults_major")), (usage[5], usage[6]));
+    assert_eq!((of("minor_faults"), of("major_faults")), (usage[5], usage[6]));
     let memory = shown["process"]["memory"].as_array().unwrap();
     assert!(memory.len() > 2, "{memory:#?}");
     let parent = json(&["show", "rusage"], &recorded.trace());
-    let waited = &parent["process"]["usage"]["waited_children_cpu_ns"];
+    let waited = &parent["process"]["usage"]["children_waited_cpu_ns"];
     assert!(u64_of(waited).abs_diff(waited_ns) <= 2_000, "{waited} {waited_ns}");
     let text = printed(&["show", "burn"], &recorded.trace(), 0);
     assert!(text.contains("Memory over time"), "{text}");

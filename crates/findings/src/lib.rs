@@ -11,6 +11,7 @@ mod advice;
 mod chart;
 mod ends;
 mod farm;
+mod figure;
 mod gantt;
 mod libs;
 mod metric;
@@ -38,6 +39,7 @@ pub use ends::{EndStep, Ends, FatalSignal, LastFailed, ProgramEnd};
 pub use farm::{
     DanglingLink, Farm, FarmCandidate, FarmConflict, FarmLink, KeptEntry, Trial, TrialRun,
 };
+pub use figure::{Figure, Figures};
 pub use gantt::{Bar, Gantt, GanttOrder, GanttView, Lane, PathPiece, Strip};
 pub use libs::{
     LibrarySearch, Libs, LookupCause, LookupCost, LookupPlace, NotModelled, ProgramSearch, Remedy,
@@ -50,7 +52,7 @@ pub use phase::{MarkedPhase, PhaseMark};
 pub use prmon::{Prmon, PrmonColumn, PrmonMachine};
 pub use process::{
     Candidate, ChildGroup, Command, MemoryAt, MissedName, PathShare, PathStretch, ProcessDetails,
-    ProcessUsage, ProgramDetails, ReceivedSignal, Relative, Shown, Slow, Spread, WaitGroup,
+    ProgramDetails, ReceivedSignal, Relative, Shown, Slow, Spread, WaitGroup,
 };
 pub use proctrace_wire::{Outcome, signal_name};
 pub use rows::{Rows, RowsColumn, RowsValues};

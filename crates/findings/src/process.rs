@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::figure::Figures;
+
 /// The answer to "who was it?".
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -79,7 +81,7 @@ pub struct ProcessDetails {
     /// The last working directory of a process that never called exec, if it changed it.
     pub directory: Option<String>,
     /// What it used.
-    pub usage: ProcessUsage,
+    pub usage: Figures,
     /// Its threads, without the first.
     pub threads: Option<u64>,
     /// Its children by command, the most expensive first.
@@ -140,43 +142,6 @@ pub struct Command {
     pub directory: String,
     /// The variables of its environment that were recorded: name and value.
     pub environment: Option<Vec<(String, String)>>,
-}
-
-/// What a process used while it was followed; None where it is not known.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct ProcessUsage {
-    /// CPU time, exact.
-    pub cpu_ns: Option<u64>,
-    /// The part of it in user mode, estimated.
-    pub user_ns: Option<u64>,
-    /// The part of it in the kernel, estimated.
-    pub system_ns: Option<u64>,
-    /// CPU time of the children it had waited for when it ended.
-    pub waited_children_cpu_ns: Option<u64>,
-    /// Time in which it was ready to run, but had no CPU; of all its threads.
-    pub run_delay_ns: Option<u64>,
-    /// Voluntary context switches.
-    pub switches_voluntary: Option<u64>,
-    /// Involuntary context switches.
-    pub switches_involuntary: Option<u64>,
-    /// Minor page faults.
-    pub faults_minor: Option<u64>,
-    /// Major page faults.
-    pub faults_major: Option<u64>,
-    /// Bytes read from storage.
-    pub read_bytes: Option<u64>,
-    /// Bytes written to storage.
-    pub write_bytes: Option<u64>,
-    /// Bytes read by system calls.
-    pub read_call_bytes: Option<u64>,
-    /// Bytes written by system calls.
-    pub write_call_bytes: Option<u64>,
-    /// Peak RSS of the last program.
-    pub peak_rss_bytes: Option<u64>,
-    /// Successful opens.
-    pub opens: Option<u64>,
-    /// Failed look-ups.
-    pub failed_lookups: Option<u64>,
 }
 
 /// Children with the same command line.
@@ -305,7 +270,7 @@ pub struct ProgramDetails {
     /// Their command lines with `#` for numbers, the most expensive first.
     pub commands: Vec<ChildGroup>,
     /// What all of them used; the peak RSS is the largest.
-    pub usage: ProcessUsage,
+    pub usage: Figures,
     /// Quantities per process, each with its distribution.
     pub spreads: Vec<Spread>,
     /// Those that lived longest, the longest first.

@@ -3,6 +3,7 @@
 //! Times are in nanoseconds since the first record. Processes, tasks and program runs are numbered
 //! from 0; these numbers are unique in a recording, unlike pids.
 
+use crate::figure::Figures;
 use proctrace_wire::Outcome;
 
 /// What all items of a timeline have in common.
@@ -104,20 +105,8 @@ pub struct TimelineProcess<'a> {
     pub dumped_core: bool,
     /// Its threads, the first one included.
     pub threads: Option<u64>,
-    /// CPU time.
-    pub cpu_ns: Option<u64>,
-    /// The part of it in the kernel: an estimate.
-    pub system_ns: Option<u64>,
-    /// Peak RSS of the program that it ran last.
-    pub peak_rss_bytes: Option<u64>,
-    /// Bytes read from storage.
-    pub read_bytes: Option<u64>,
-    /// Bytes written to storage.
-    pub write_bytes: Option<u64>,
-    /// Time that its tasks were runnable without a CPU.
-    pub run_delay_ns: Option<u64>,
-    /// Failed look-ups of paths.
-    pub failed_lookups: Option<u64>,
+    /// What it used: the figures that timelines have.
+    pub used: Figures,
 }
 
 /// Who created a process.

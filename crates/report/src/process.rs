@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use proctrace_findings::{
-    Candidate, ChildGroup, Command, MissedName, ProcessDetails, ProcessUsage, Relative, Table,
+    Candidate, ChildGroup, Command, Figure, Figures, MissedName, ProcessDetails, Relative, Table,
     Unit, Values, bytes, count, counted, sparkline, time,
 };
 
@@ -149,9 +149,10 @@ fn path(process: &ProcessDetails) -> Option<String> {
 }
 
 /// What processes used: of one, or of all of a program.
-pub(crate) fn push_usage(out: &mut String, usage: &ProcessUsage, style: Style) {
-    let mut cpu = or_dash(usage.cpu_ns, time);
-    if let Some((user_ns, system_ns)) = usage.user_ns.zip(usage.system_ns) {
+pub(crate) fn push_usage(out: &mut String, used: &Figures, style: Style) {
+    let of = |figure: Figure| figure_or_dash(figure, used[figure]);
+    let mut cpu = of(Figure::CpuNs);
+    if let Some((user_ns, system_ns)) = used[Figure::UserNs].zip(used[Figure::SystemNs]) {
         let _ = write!(
             cpu,
             " · user about {} · system {} ({})",
@@ -160,40 +161,78 @@ pub(crate) fn push_usage(out: &mut String, usage: &ProcessUsage, style: Style) {
             percent(system_ns, user_ns.saturating_add(system_ns))
         );
     }
-    if let Some(run_delay_ns) = usage.run_delay_ns {
+    if let Some(run_delay_ns) = used[Figure::RunDelayNs] {
         let _ = write!(cpu, " · {} ready without a CPU", time(run_delay_ns));
     }
-    if let Some(waited_ns) = usage.waited_children_cpu_ns.filter(|ns| *ns > 0) {
+    if let Some(waited_ns) = used[Figure::ChildrenWaitedCpuNs].filter(|ns| *ns > 0) {
         let _ = write!(cpu, " · {} of children it waited for", time(waited_ns));
     }
     push_words(out, "CPU", &cpu, style);
     let memory = format!(
         "peak RSS {} · {} major faults, {} minor",
-        or_dash(usage.peak_rss_bytes, bytes),
-        or_dash(usage.faults_major, count),
-        or_dash(usage.faults_minor, count)
+        of(Figure::PeakRssBytes),
+        of(Figure::MajorFaults),
+        of(Figure::MinorFaults)
     );
     push_words(out, "Memory", &memory, style);
     let io = format!(
         "{} read · {} written; by system calls {} and {}",
-        or_dash(usage.read_bytes, bytes),
-        or_dash(usage.write_bytes, bytes),
-        or_dash(usage.read_call_bytes, bytes),
-        or_dash(usage.write_call_bytes, bytes)
+        of(Figure::ReadBytes),
+        of(Figure::WriteBytes),
+        of(Figure::ReadCallBytes),
+        of(Figure::WriteCallBytes)
     );
     push_words(out, "Storage", &io, style);
     let switches = format!(
         "{} voluntary, {} involuntary",
-        or_dash(usage.switches_voluntary, count),
-        or_dash(usage.switches_involuntary, count)
+        of(Figure::VoluntarySwitches),
+        of(Figure::InvoluntarySwitches)
     );
     push_words(out, "Switches", &switches, style);
-    let files = format!(
-        "{} opens · {} failed look-ups",
-        or_dash(usage.opens, count),
-        or_dash(usage.failed_lookups, count)
-    );
+    let files =
+        format!("{} opens · {} failed look-ups", of(Figure::Opens), of(Figure::FailedLookups));
     push_words(out, "Files", &files, style);
+    let others: Vec<String> = used
+        .iter()
+        .filter(|(figure, _)| !figure.is_raw() && !PLACED.contains(figure))
+        .filter_map(|(figure, value)| {
+            Some(format!("{} {}", figure_or_dash(figure, Some(value?)), figure.label()))
+        })
+        .collect();
+    if !others.is_empty() {
+        push_words(out, "Besides", &others.join(" · "), style);
+    }
+}
+
+/// The figures that have their place in a line of [`push_usage`]: any other is shown in the last one.
+const PLACED: [Figure; 16] = [
+    Figure::CpuNs,
+    Figure::UserNs,
+    Figure::SystemNs,
+    Figure::ChildrenWaitedCpuNs,
+    Figure::RunDelayNs,
+    Figure::VoluntarySwitches,
+    Figure::InvoluntarySwitches,
+    Figure::MinorFaults,
+    Figure::MajorFaults,
+    Figure::ReadBytes,
+    Figure::WriteBytes,
+    Figure::ReadCallBytes,
+    Figure::WriteCallBytes,
+    Figure::PeakRssBytes,
+    Figure::Opens,
+    Figure::FailedLookups,
+];
+
+fn figure_or_dash(figure: Figure, value: Option<u64>) -> String {
+    or_dash(
+        value,
+        match figure.unit() {
+            Unit::Nanoseconds => time,
+            Unit::Bytes => bytes,
+            _ => count,
+        },
+    )
 }
 
 fn push_commands(out: &mut String, process: &ProcessDetails, style: Style) {

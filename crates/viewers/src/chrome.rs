@@ -179,7 +179,7 @@ impl<W: Write> Chrome<W> {
 }
 
 fn of_process(of: &TimelineProcess<'_>) -> Value {
-    known(json!({
+    let mut values = json!({
         "process_id": of.id,
         "pid": of.pid,
         "parent_pid": of.parent_pid,
@@ -187,15 +187,12 @@ fn of_process(of: &TimelineProcess<'_>) -> Value {
         "exit_code": of.outcome.and_then(Outcome::code),
         "signal": signal(of.outcome),
         "dumped_core": of.dumped_core.then_some(true),
-        "cpu_ns": of.cpu_ns,
-        "system_ns": of.system_ns,
-        "peak_rss_bytes": of.peak_rss_bytes,
-        "read_bytes": of.read_bytes,
-        "write_bytes": of.write_bytes,
-        "run_delay_ns": of.run_delay_ns,
-        "failed_lookups": of.failed_lookups,
         "threads": of.threads,
-    }))
+    });
+    for (figure, value) in of.used.in_timelines() {
+        values[figure.name()] = json!(value);
+    }
+    known(values)
 }
 
 fn of_run(run: &TimelineRun<'_>) -> Value {

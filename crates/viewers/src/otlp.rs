@@ -71,7 +71,7 @@ struct Status {
 
 #[derive(Serialize)]
 struct Attribute<'a> {
-    key: &'static str,
+    key: Cow<'static, str>,
     value: AnyValue<'a>,
 }
 
@@ -129,8 +129,12 @@ impl From<Vec<String>> for AnyValue<'_> {
 struct Attributes<'a>(Vec<Attribute<'a>>);
 
 impl<'a> Attributes<'a> {
-    fn and(mut self, key: &'static str, value: Option<impl Into<AnyValue<'a>>>) -> Self {
-        self.0.extend(value.map(|value| Attribute { key, value: value.into() }));
+    fn and(
+        mut self,
+        key: impl Into<Cow<'static, str>>,
+        value: Option<impl Into<AnyValue<'a>>>,
+    ) -> Self {
+        self.0.extend(value.map(|value| Attribute { key: key.into(), value: value.into() }));
         self
     }
 }
@@ -224,7 +228,7 @@ impl<W: Write> Otlp<W> {
         });
         let ids = (Span::Process(of.process), parent);
         let times = (of.begin_ns, of.end_ns);
-        let values = Attributes::default()
+        let mut values = Attributes::default()
             .and("process.pid", Some(of.pid))
             .and("process.parent_pid", of.parent_pid)
             .and("process.executable.name", of.program)
@@ -232,14 +236,10 @@ impl<W: Write> Otlp<W> {
             .and("proctrace.exit.signal", signal(of.outcome))
             .and("proctrace.process_id", Some(of.id))
             .and("proctrace.category", of.category)
-            .and("proctrace.cpu_ns", of.cpu_ns)
-            .and("proctrace.system_ns", of.system_ns)
-            .and("proctrace.peak_rss_bytes", of.peak_rss_bytes)
-            .and("proctrace.read_bytes", of.read_bytes)
-            .and("proctrace.write_bytes", of.write_bytes)
-            .and("proctrace.run_delay_ns", of.run_delay_ns)
-            .and("proctrace.failed_lookups", of.failed_lookups)
             .and("proctrace.threads", of.threads);
+        for (figure, value) in of.used.in_timelines() {
+            values = values.and(format!("proctrace.{}", figure.name()), value);
+        }
         self.put(ids, text::program(of.program), times, of.outcome, values)
     }
 

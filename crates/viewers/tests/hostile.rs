@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proctrace_findings::{
-    Outcome, Timeline, TimelineCounter, TimelineForker, TimelineItem, TimelineProcess, TimelineRun,
-    TimelineStack, TimelineStep, TimelineThread, TimelineWait,
+    Figures, Outcome, Timeline, TimelineCounter, TimelineForker, TimelineItem, TimelineProcess,
+    TimelineRun, TimelineStack, TimelineStep, TimelineThread, TimelineWait,
 };
 use proctrace_fixtures::hostile;
 use proctrace_viewers::{Format, Weight};
@@ -79,13 +79,7 @@ fn feed(seeds: &[Seed], take: &mut dyn FnMut(TimelineItem<'_>)) {
             outcome: Some(if seed.known { Outcome::Code(3) } else { Outcome::Signal(seed.pid) }),
             dumped_core: seed.known,
             threads: some(amount),
-            cpu_ns: some(amount),
-            system_ns: some(amount),
-            peak_rss_bytes: some(amount),
-            read_bytes: some(amount),
-            write_bytes: some(amount),
-            run_delay_ns: some(amount),
-            failed_lookups: some(amount),
+            used: Figures::of(|_| some(amount)),
         }));
         take(TimelineItem::Thread(TimelineThread {
             task: b,

@@ -3,7 +3,7 @@
 use std::io;
 
 use proctrace_findings::{
-    Chart, Column, PackedColumn, PackedTable, PageData, PageStrip, Table, Values,
+    Chart, Column, Figure, PackedColumn, PackedTable, PageData, PageStrip, Table, Values,
 };
 use proctrace_report::chart_svg;
 use proctrace_report::figures::category_colours;
@@ -68,11 +68,18 @@ pub(crate) fn first(page: &Page<'_>) -> io::Result<Vec<u8>> {
         "lanes": lanes,
         "marks": data.marks.iter().map(|(at, name)| json!([at, visible(name)])).collect::<Vec<_>>(),
         "programs": programs(data),
+        "figures": figures(),
         "tables": tables,
         "edges": blob.add(&floats(data.edges_ns.iter().map(|edge| *edge as f64))),
         "strips": data.strips.iter().map(|one| strip(one, &mut blob)).collect::<Vec<_>>(),
     });
     blob.deflated(header)
+}
+
+/// Name, words and unit of each figure of a process.
+fn figures() -> Vec<Value> {
+    let shown = Figure::ALL.into_iter().filter(|figure| !figure.is_raw());
+    shown.map(|figure| json!([figure.name(), figure.label(), figure.unit().name()])).collect()
 }
 
 /// Name, category, class and lane of each program.

@@ -1,7 +1,7 @@
 //! Whole compilation databases.
 
 use proctrace_findings::{
-    Timeline, TimelineForker, TimelineItem, TimelineProcess, TimelineRun, TimelineThread,
+    Figures, Timeline, TimelineForker, TimelineItem, TimelineProcess, TimelineRun, TimelineThread,
 };
 use serde_json::{Value, json};
 
@@ -23,13 +23,7 @@ fn process(number: u32, forker: Option<u32>, begin_ns: u64) -> TimelineItem<'sta
         outcome: None,
         dumped_core: false,
         threads: None,
-        cpu_ns: None,
-        system_ns: None,
-        peak_rss_bytes: None,
-        read_bytes: None,
-        write_bytes: None,
-        run_delay_ns: None,
-        failed_lookups: None,
+        used: Figures::default(),
     })
 }
 

@@ -10,7 +10,7 @@ mod notes;
 use std::io::{self, Write};
 
 use proctrace_findings::{
-    Timeline, TimelineCounter, TimelineItem, TimelinePhase, TimelineProcess, TimelineRun,
+    Figure, Timeline, TimelineCounter, TimelineItem, TimelinePhase, TimelineProcess, TimelineRun,
     TimelineStep, TimelineThread, TimelineWait,
 };
 
@@ -240,7 +240,7 @@ impl<W: Write> Perfetto<W> {
             return Ok(());
         }
         self.slice((of.begin_ns, of.end_ns), track, ("thread", &name), |event| {
-            event.note_known(Note::CpuNs, of.cpu_ns);
+            event.figure(Figure::CpuNs, of.cpu_ns);
         })
     }
 

@@ -1,12 +1,12 @@
 //! What is known of a slice besides its times: debug annotations.
 
-use proctrace_findings::{Outcome, TimelineProcess, TimelineRun};
+use proctrace_findings::{Figure, Outcome, TimelineProcess, TimelineRun};
 
 use super::fields::{annotation, event, interned};
 use crate::proto::Message;
 use crate::text;
 
-/// An annotation. Names are interned under the position in [`NAMES`] plus 1.
+/// An annotation. Names are interned under the position in [`NAMES`] plus 1; those of figures follow.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Note {
     ProcessId,
@@ -18,13 +18,6 @@ pub(super) enum Note {
     Exit,
     Signal,
     DumpedCore,
-    CpuNs,
-    SystemNs,
-    PeakRssBytes,
-    ReadBytes,
-    WriteBytes,
-    RunDelayNs,
-    FailedLookups,
     Threads,
     Arguments,
     Directory,
@@ -34,7 +27,7 @@ pub(super) enum Note {
     Doing,
 }
 
-const NAMES: [&str; 23] = [
+const NAMES: [&str; 16] = [
     "process_id",
     "pid",
     "parent_pid",
@@ -44,13 +37,6 @@ const NAMES: [&str; 23] = [
     "exit_code",
     "signal",
     "dumped_core",
-    "cpu_ns",
-    "system_ns",
-    "peak_rss_bytes",
-    "read_bytes",
-    "write_bytes",
-    "run_delay_ns",
-    "failed_lookups",
     "threads",
     "arguments",
     "directory",
@@ -62,7 +48,8 @@ const NAMES: [&str; 23] = [
 
 /// Writes the names of all annotations.
 pub(super) fn intern(data: &mut Message) {
-    for (iid, name) in (1..).zip(NAMES) {
+    let names = NAMES.into_iter().chain(Figure::ALL.map(Figure::name));
+    for (iid, name) in (1..).zip(names) {
         data.message(interned::ANNOTATION_NAMES, |entry| {
             entry.uint(interned::IID, iid);
             entry.text(interned::NAME, name);
@@ -111,6 +98,9 @@ impl Value for Vec<String> {
 pub(super) trait Notes {
     fn note(&mut self, note: Note, value: impl Value);
 
+    /// Nothing if the figure is not known.
+    fn figure(&mut self, figure: Figure, value: Option<u64>);
+
     /// Nothing if the value is not known.
     fn note_known(&mut self, note: Note, value: Option<impl Value>) {
         if let Some(value) = value {
@@ -126,6 +116,14 @@ impl Notes for Message {
             value.write(annotation);
         });
     }
+
+    fn figure(&mut self, figure: Figure, value: Option<u64>) {
+        let Some(value) = value else { return };
+        self.message(event::ANNOTATION, |annotation| {
+            annotation.uint(annotation::NAME_IID, (NAMES.len() + figure as usize) as u64 + 1);
+            value.write(annotation);
+        });
+    }
 }
 
 pub(super) fn of_process(event: &mut Message, of: &TimelineProcess<'_>) {
@@ -137,13 +135,9 @@ pub(super) fn of_process(event: &mut Message, of: &TimelineProcess<'_>) {
     if of.dumped_core {
         event.note(Note::DumpedCore, true);
     }
-    event.note_known(Note::CpuNs, of.cpu_ns);
-    event.note_known(Note::SystemNs, of.system_ns);
-    event.note_known(Note::PeakRssBytes, of.peak_rss_bytes);
-    event.note_known(Note::ReadBytes, of.read_bytes);
-    event.note_known(Note::WriteBytes, of.write_bytes);
-    event.note_known(Note::RunDelayNs, of.run_delay_ns);
-    event.note_known(Note::FailedLookups, of.failed_lookups);
+    for (figure, value) in of.used.in_timelines() {
+        event.figure(figure, value);
+    }
     event.note_known(Note::Threads, of.threads);
 }
 
@@ -175,7 +169,7 @@ mod tests {
         assert_eq!(NAMES[Note::Doing as usize], "doing");
         assert_eq!(NAMES.len(), Note::Doing as usize + 1);
         assert_eq!(NAMES[Note::ProcessId as usize], "process_id");
-        assert_eq!(NAMES[Note::CpuNs as usize], "cpu_ns");
+        assert_eq!(NAMES[Note::Threads as usize], "threads");
         assert_eq!(NAMES[Note::Threads as usize], "threads");
         assert_eq!(NAMES[Note::Directory as usize], "directory");
     }

@@ -9,26 +9,14 @@ import type { Colours } from "./theme";
 
 const LISTED = 50;
 
-const ACCOUNT: [string, string, Unit, string?][] = [
-  ["cpu_ns", "CPU time", "nanoseconds", "exact"],
-  ["system_ns", "of it system", "nanoseconds", "estimated from pooled ticks; not reliable for a single short process"],
-  ["children_waited_cpu_ns", "CPU time of children waited for", "nanoseconds"],
-  ["run_delay_ns", "waited for a CPU", "nanoseconds"],
-  ["voluntary_switches", "voluntary switches", "count"],
-  ["involuntary_switches", "involuntary switches", "count"],
-  ["migrations", "migrations", "count"],
-  ["minor_faults", "minor faults", "count"],
-  ["major_faults", "major faults", "count"],
-  ["peak_rss_bytes", "peak RSS of its last program", "bytes"],
-  ["read_bytes", "read from storage", "bytes"],
-  ["write_bytes", "written to storage", "bytes"],
-  ["read_call_bytes", "read by system calls", "bytes"],
-  ["write_call_bytes", "written by system calls", "bytes"],
-  ["opens", "successful opens", "count"],
-  ["failed_lookups", "failed look-ups", "count"],
-  ["execs", "execs", "count"],
-  ["threads", "threads besides the first", "count"],
-];
+/** What is shown of a process besides its figures. */
+const COUNTS: [string, string, Unit][] = [["execs", "execs", "count"], ["threads", "threads besides the first", "count"]];
+
+const HELP: Record<string, string> = {
+  cpu_ns: "exact",
+  user_ns: "estimated from pooled ticks; not reliable for a single short process",
+  system_ns: "estimated from pooled ticks; not reliable for a single short process",
+};
 
 export class ProcessPage {
   readonly element = h("aside", { id: "process", role: "dialog", "aria-labelledby": "process-title", tabindex: "-1", hidden: true });
@@ -167,11 +155,12 @@ export class ProcessPage {
   }
 
   private account(process: number): HTMLElement {
-    const { processes } = this.recording;
-    return part("Accounting", list(ACCOUNT.map(([name, title, unit, help]) => {
+    const { processes, head } = this.recording;
+    const figures = head.figures as [string, string, Unit][];
+    return part("Accounting", list([...figures, ...COUNTS].map(([name, title, unit]) => {
       const why = processes.unknown(name);
       const value = processes.column(name)[process];
-      return [title, h("span", { title: why ? `not known: ${why}` : help ?? null }, why ? "not known" : shown(value, unit))];
+      return [title, h("span", { title: why ? `not known: ${why}` : HELP[name] ?? null }, why ? "not known" : shown(value, unit))];
     })));
   }
 
