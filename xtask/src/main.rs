@@ -15,6 +15,7 @@ mod one_build;
 mod payloads;
 mod prmon;
 mod python;
+mod repeat;
 mod run;
 mod setup;
 mod slurm;

@@ -90,7 +90,8 @@ pub(crate) fn exists(program: &str) -> bool {
         .any(|directory| directory.join(program).is_file())
 }
 
-fn line(command: &Command) -> String {
+/// The command line of a command.
+pub(crate) fn line(command: &Command) -> String {
     std::iter::once(command.get_program())
         .chain(command.get_args())
         .map(OsStr::to_string_lossy)

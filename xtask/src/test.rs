@@ -3,9 +3,8 @@
 use anyhow::Result;
 
 use crate::payloads::{self, Unavailable};
-use crate::prmon;
 use crate::run::{cargo, is_root, run as execute};
-use crate::{setup, verifier};
+use crate::{prmon, repeat, setup, verifier};
 
 /// Leaves out the tests of fleets on Spark, which take Java 17 and a package of 450 MB.
 const WITHOUT_SPARK: &str = "--no-spark";
@@ -51,7 +50,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         command.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
         command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
     }
-    execute(&mut command)?;
+    let ignored = without_index.is_none().then(|| "--include-ignored".to_owned());
+    repeat::run(&mut command, ignored.as_slice())?;
     // Spark is asked for unless it is refused: where its package cannot be installed, this fails.
     if without_index.is_some() && with_spark && arguments.is_empty() {
         let spark = ["test", "--release", "--workspace", "--test", "fleet", "--", "--ignored"];
