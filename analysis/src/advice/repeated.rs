@@ -4,7 +4,7 @@ use proctrace_findings::{Advice, counted, time};
 use proctrace_trace::Quantity;
 
 use super::Found;
-use super::evidence::Evidence;
+use super::evidence::{Evidence, is_interpreter};
 use super::rules::AdviceRules;
 use crate::recording::fast::FastMap;
 
@@ -13,7 +13,7 @@ const COUNT_MIN: usize = 5;
 
 /// Per command line, directory and environment: all runs but the first, whose answer is kept.
 ///
-/// Only runs that begin after the first one has ended: workers of a pool have the same command line, too.
+/// Only if all runs read and write as many bytes by system calls, and only those that begin after the first one has ended: workers of a pool have the same command line, too.
 /// Wall and CPU: as [`Evidence::without`].
 pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     // The answer may depend on variables that were not recorded.
@@ -41,6 +41,7 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     let (first, rest) = runs.split_first()?;
     let template = evidence.own_template(*first)?;
     let command = evidence.command(*first)?;
+    let line = evidence.recording.line_of(evidence.process(*first));
     if rules.has_effects(command) {
         return None;
     }
@@ -56,6 +57,18 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     // A test whose verdict changes, as that of `git bisect run`, is asked again for good reason.
     let status = |run: &u32| evidence.process(*run).status();
     if runs.iter().any(|run| status(run) != status(first)) {
+        return None;
+    }
+    // What it is to do may be on its standard input.
+    if is_interpreter(command) && !line.split(' ').skip(1).any(|word| !word.starts_with('-')) {
+        return None;
+    }
+    // Other input, or another answer: what was read and written shows it, though not all of it.
+    let calls = |run: &u32| {
+        let used = evidence.recording.used_by(evidence.process(*run));
+        (used.rchar, used.wchar)
+    };
+    if later.iter().any(|run| calls(run) != calls(first)) {
         return None;
     }
     // Whoever writes files has not only an answer.

@@ -25,7 +25,7 @@ struct Busy {
     ready_ns: u64,
 }
 
-/// Per process for which at least three tasks of other processes waited at a pipe, a socket, a lock or a
+/// Per process for which at least three tasks of other processes, not started by it, waited at a pipe, a socket, a lock or a
 /// semaphore: the time on the critical path in which it is busy and at least two of them wait for it. A task that
 /// is woken by another one of them waited for it, too: the kernel wakes one, which wakes the next.
 ///
@@ -37,8 +37,12 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let Some(path) = &evidence.path else { return Vec::new() };
     let mut servers: FastMap<u32, BTreeSet<u32>> = FastMap::default();
     for wait in &evidence.recording.waits {
+        let client = evidence.recording.tasks[wait.task as usize].process() as u32;
+        // Who reads what its own children write (a program that unpacks its input by `gzip -cd`) or hands out their work
+        // is what they are there for.
         if let Some(server) = ended_by(evidence, wait)
             && evidence.pays(evidence.path_ns[server as usize], 0)
+            && !evidence.descends_from(client, server)
         {
             servers.entry(server).or_default().insert(wait.task);
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Gain, counted, time};
 
 use super::Found;
+use super::counter::is_of_tool;
 use super::evidence::{Evidence, first_word, less, more};
 use super::model::Cut;
 use crate::recording::fast::FastMap;
@@ -34,6 +35,12 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
             continue;
         }
         let template = evidence.recording.template_of(evidence.process(process)).unwrap_or("");
+        // automake waits until file times differ, configure tries what a sleep does: who runs them does not change them.
+        let run = evidence.process(process).spawned_in();
+        let by_tool = run.is_some_and(|run| is_of_tool(evidence.recording.line_of_run(run)));
+        if by_tool || is_of_tool(evidence.recording.line_of(evidence.process(process))) {
+            continue;
+        }
         let (waits, sum_ns, processes) = groups.entry(template).or_default();
         *waits += 1;
         *sum_ns += timer_ns;

@@ -202,6 +202,26 @@ fn what_submits_a_job_is_not_repeated_needlessly() {
 }
 
 #[test]
+fn what_reads_something_else_each_time_is_not_repeated_needlessly() {
+    let again = |argv: &[&str], read: fn(u64) -> u64| {
+        let mut job = Job::new();
+        for at in 0..8 {
+            let child = job.start(argv);
+            job.now += 50;
+            job.scene.exit_with(job.now * MS, child, (50 * MS, 0), |exit| exit.rchar = read(at));
+            job.waits(1, job.now - 50, job.now, WAIT4, child);
+        }
+        kinds(&job.advice()).contains(&"repeated-command")
+    };
+    assert!(again(&["conditions", "all"], |_| 1000));
+    assert!(!again(&["conditions", "all"], |at| 1000 + at));
+    // Commands of bmake come on standard input.
+    assert!(!again(&["sh"], |_| 1000));
+    assert!(!again(&["python3", "-q"], |_| 1000));
+    assert!(again(&["python3", "-q", "ask.py"], |_| 1000));
+}
+
+#[test]
 fn a_script_with_conftest_files_is_no_configure() {
     let job = |ends: &[&str]| {
         let mut job = Job::of(&["sh", "./configure"]);

@@ -69,6 +69,20 @@ fn a_process_for_which_others_wait_is_in_their_way() {
     assert_eq!(found.commands, ["gzip"]);
 }
 
+/// As `awstats`, whose log files are unpacked by children of it.
+#[test]
+fn who_reads_what_its_children_write_is_not_in_their_way() {
+    let mut job = Job::new();
+    let reader = job.start(&["perl", "merge.pl"]);
+    let all: Vec<u32> = (0..3).map(|_| job.start_by(reader, &["gzip", "-cd"])).collect();
+    for (at, child) in all.iter().enumerate() {
+        job.waits(*child, 10 * (at as u64 + 1), 290, FUTEX, reader);
+        job.scene.exit(295 * MS, *child, (10 * MS, 0));
+    }
+    job.end(reader, 300, 300);
+    assert!(!kinds(&job.advice()).contains(&"shared-writer"));
+}
+
 #[test]
 fn two_that_wait_or_one_that_is_not_busy_are_no_crowd() {
     assert!(!kinds(&compressed(2, true)).contains(&"shared-writer"));

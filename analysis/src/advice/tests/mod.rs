@@ -38,9 +38,14 @@ impl Job {
 
     /// Starts a command in the background.
     fn start(&mut self, argv: &[&str]) -> u32 {
+        self.start_by(1, argv)
+    }
+
+    /// Another process than the shell starts a command.
+    fn start_by(&mut self, parent: u32, argv: &[&str]) -> u32 {
         let child = self.next;
         self.next += 1;
-        self.scene.fork(self.now * MS, 1, child);
+        self.scene.fork(self.now * MS, parent, child);
         self.scene.exec_with(self.now * MS, child, &format!("/bin/{}", argv[0]), argv, (0, 0));
         child
     }
@@ -189,6 +194,22 @@ fn short_pauses_of_a_program_with_threads_are_those_of_its_runtime() {
     assert_eq!(advice(true, 5), [] as [&str; 0]);
     assert_eq!(advice(true, 25), ["timer-in-path"]);
     assert_eq!(advice(false, 5), ["timer-in-path"]);
+}
+
+#[test]
+fn pauses_of_tools_and_of_what_they_start_are_theirs() {
+    let kinds_of = |argv: &[&str], script: &[&str]| {
+        let mut job = Job::of(script);
+        let child = job.start(argv);
+        job.waits(child, job.now, job.now + 100, NANOSLEEP, 0);
+        job.end(child, 100, 0);
+        job.computes(100);
+        kinds(&job.advice())
+    };
+    let own = ["/bin/sh", "job.sh"];
+    assert_eq!(kinds_of(&["./wait_for_it"], &own), ["timer-in-path"]);
+    assert_eq!(kinds_of(&["./conftest"], &["/bin/sh", "./configure"]), [] as [&str; 0]);
+    assert_eq!(kinds_of(&["perl", "/usr/bin/autoreconf", "-i"], &own), [] as [&str; 0]);
 }
 
 #[test]
