@@ -36,7 +36,7 @@ mod prmon;
 mod recording;
 mod samplers;
 mod sections;
-mod stats;
+mod shares;
 mod tables;
 #[cfg(test)]
 mod testing;
@@ -69,7 +69,6 @@ pub use recording::process::{Process, Task};
 pub use recording::split::Ticks;
 pub use recording::usage::Usage;
 pub use sections::Section;
-pub use stats::pearson;
 pub use tables::{
     Answer, Batch, ColumnKind, ColumnSchema, Columnar, ColumnarFile, Query, QueryError, TABLES,
     TableSchema, TablesQuery, batches, table_markdown, tables_markdown,

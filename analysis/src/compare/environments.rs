@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use proctrace_findings::{Table, Unit};
+use proctrace_stats::median;
 use proctrace_wire::escape::to_text;
 
-use crate::compare::paired::{Interval, Paired, Pooled, Ticked, median};
+use crate::compare::paired::{Interval, Paired, Pooled, Ticked};
 use crate::recording::Recording;
 use crate::recording::names::base;
 use crate::recording::process::Task;

@@ -1,6 +1,7 @@
 //! Paired measurements: the median or mean of their differences and ratios, with intervals.
 
 use fastrand::Rng;
+use proctrace_stats::median_interval;
 
 /// Confidence level of an interval, if there are enough pairs.
 const CERTAINTY: f64 = 0.95;
@@ -122,39 +123,10 @@ impl Pooled {
     }
 }
 
-/// The median, or the mean of the two middle values; `None` without values.
-pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
-    Some(f64::midpoint(lower, upper))
-}
-
-/// The interval of a median. The population median is between the k-th smallest and the k-th
-/// largest of n values, unless fewer than k of them fell on one side of it, and that number is
-/// binomial (Thompson 1936, the interval of the sign test). Uses the largest k that reaches the
-/// confidence level, or 1.
-fn of_median(mut values: Vec<f64>) -> Option<Interval> {
-    let middle = median(&values)?;
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    let mut k = 1;
-    while 2 * (k + 1) <= n && certainty(n, k + 1) >= CERTAINTY {
-        k += 1;
-    }
-    Some(Interval { middle, low: values[k - 1], high: values[n - k], certainty: certainty(n, k) })
-}
-
-/// 1 - 2 P(fewer than k of n coin tosses show heads).
-fn certainty(n: usize, k: usize) -> f64 {
-    let mut term = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
-    let mut below = 0.0;
-    for heads in 0..k {
-        below += term;
-        term *= (n - heads) as f64 / (heads + 1) as f64;
-    }
-    (1.0 - 2.0 * below).max(0.0)
+fn of_median(values: Vec<f64>) -> Option<Interval> {
+    let found = median_interval(&values)?;
+    let (low, high, certainty) = (found.low, found.high, found.certainty());
+    Some(Interval { middle: found.median, low, high, certainty })
 }
 
 /// A statistic of both sums, with its percentiles over resamples of as many pairs drawn with
@@ -188,23 +160,6 @@ fn resampled(
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    /// From the binomial distribution by hand: for n = 10 and k = 2 it is 1 - 2 (1 + 10) / 1024.
-    #[test]
-    fn order_statistics_are_those_of_the_sign_test() {
-        for (n, k, percent) in [
-            (6, 1, 96.88),
-            (8, 1, 99.22),
-            (9, 2, 96.09),
-            (10, 2, 97.85),
-            (15, 4, 96.48),
-            (20, 6, 95.86),
-        ] {
-            let found = of_median((1..=n).map(f64::from).collect()).unwrap();
-            assert_eq!((found.low, found.high), (f64::from(k), f64::from(n + 1 - k)), "{n}");
-            assert!((100.0 * found.certainty - percent).abs() < 0.005, "{n}: {found:?}");
-        }
-    }
 
     #[test]
     fn few_pairs_say_how_little_they_are_worth() {

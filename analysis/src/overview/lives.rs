@@ -8,7 +8,7 @@
 use crate::recording::Recording;
 use crate::recording::fast::FastMap;
 use crate::recording::process::Process;
-use crate::stats::median;
+use proctrace_stats::lower_median;
 
 /// What the processes of a group have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,14 +98,14 @@ impl Medians {
         for of_program in order.chunk_by(|a, b| groups[*a].program == groups[*b].program) {
             let program_begin = begin;
             for at in of_program {
-                medians.of_group[*at] = median(&mut lives_ns[begin..begin + lens[*at]]);
+                medians.of_group[*at] = lower_median(&mut lives_ns[begin..begin + lens[*at]]);
                 begin += lens[*at];
             }
-            if let Some(median_ns) = median(&mut lives_ns[program_begin..begin]) {
+            if let Some(median_ns) = lower_median(&mut lives_ns[program_begin..begin]) {
                 medians.of_program.insert(groups[of_program[0]].program, median_ns);
             }
         }
-        medians.of_all = median(&mut lives_ns);
+        medians.of_all = lower_median(&mut lives_ns);
         medians
     }
 }

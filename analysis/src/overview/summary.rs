@@ -16,7 +16,7 @@ use crate::recording::fast::counters;
 use crate::recording::order::Intervals;
 use crate::recording::process::Process;
 use crate::recording::split::Divided;
-use crate::stats::median;
+use proctrace_stats::lower_median;
 
 /// Without the forks, tasks would be missing from the CPU time.
 const CPU: [Quantity; 2] = [Forks, Cpu];
@@ -43,7 +43,7 @@ pub(crate) fn run(recording: &Recording) -> Run {
 
 pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary {
     let ended = recording.processes.iter().filter_map(Process::life_ns);
-    let median_life_ns = median(&mut ended.collect::<Vec<u64>>());
+    let median_life_ns = lower_median(&mut ended.collect::<Vec<u64>>());
     let summary = without_lives(recording, accounting);
     let median_life_ns = median_life_ns.filter(|_| knows_lives(recording, &summary));
     Summary { median_life_ns, ..summary }

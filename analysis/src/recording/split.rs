@@ -9,13 +9,12 @@ pub(crate) use proctrace_replay::ticks::{
     Balance, ENOUGH_TICKS, Own, Pools, TickLength, divide, stretch_ns,
 };
 
+use proctrace_stats::wilson;
+
 use crate::recording::fast::{Bits, FastMap};
 
 /// Maximum pending increases of a task that lacks enough ticks; beyond it, neighbours are merged.
 const PENDING_MAX: usize = 256;
-
-/// Quantile of the normal distribution for a 95 % interval.
-const Z: f64 = 1.959_963_984_540_054;
 
 /// CPU time of a group, and its own ticks, which determine how certain its split is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -142,17 +141,6 @@ pub(crate) fn columns(
 /// Square roots differ in the last digits between machines; printed results must not.
 fn rounded(percent: f64) -> f64 {
     (percent * 1e6).round() / 1e6
-}
-
-/// The 95 % interval of a proportion observed in n independent draws (E. B. Wilson, JASA 22, 1927).
-fn wilson(share: f64, n: f64) -> Option<(f64, f64)> {
-    if n < 1.0 {
-        return None;
-    }
-    let z2 = Z * Z / n;
-    let centre = (share + z2 / 2.0) / (1.0 + z2);
-    let half = Z / (1.0 + z2) * (share * (1.0 - share) / n + z2 / (4.0 * n)).sqrt();
-    Some(((centre - half).max(0.0), (centre + half).min(1.0)))
 }
 
 /// The increase of a task's usage over an interval.

@@ -6,7 +6,7 @@ use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::overview::stacks::{Node, Tree};
 use crate::recording::Recording;
-use crate::stats::share_percent;
+use crate::shares::share_percent;
 
 /// Maximum stacks per chart; the remaining ones are merged.
 const STACKS_MAX: usize = 1000;

@@ -10,7 +10,7 @@ use crate::options::Content;
 use crate::recording::Recording;
 use crate::recording::bins::{Bins, Quantity};
 use crate::recording::knowledge::series_needs;
-use crate::stats::{LAGS, autocorrelation, best_lag, effective_n, interval, pearson, ranks};
+use proctrace_stats::{LAGS, autocorrelation, best_lag, effective_n, interval, pearson, ranks};
 
 /// Bins of one second, as in the published results, if the recording has enough of them.
 const SECOND_NS: u64 = 1_000_000_000;

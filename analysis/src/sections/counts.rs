@@ -11,7 +11,7 @@ use crate::options::{Content, Options};
 use crate::overview::programs::NO_ONE;
 use crate::overview::sums::{Sum, Sums};
 use crate::recording::split::columns;
-use crate::stats::rate::Rate;
+use crate::shares::rate::Rate;
 
 /// Maximum bars per class in the chart.
 const BARS_MAX: usize = 16;
@@ -205,7 +205,7 @@ fn bars(rows: &[(String, Counted)]) -> ChartBody {
 fn needs_logarithm(counts: impl Iterator<Item = u64>) -> bool {
     let mut counts: Vec<u64> = counts.filter(|count| *count > 0).collect();
     let largest = counts.iter().max().copied().unwrap_or(0) as f64;
-    let median = crate::stats::median(&mut counts).unwrap_or(0) as f64;
+    let median = proctrace_stats::lower_median(&mut counts).unwrap_or(0) as f64;
     largest > LOGARITHMIC_FROM * median
 }
 

@@ -7,8 +7,8 @@ use proctrace_findings::{
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::recording::Recording;
-use crate::stats::median;
-use crate::stats::share_percent;
+use crate::shares::share_percent;
+use proctrace_stats::lower_median;
 
 /// Sampling periods: one second, as of `pidstat 1`; those of prmon(1) in production jobs, and of
 /// Grid pilots.
@@ -108,7 +108,14 @@ fn by_program(recording: &Recording, lives: &[Life]) -> Table {
             let at = (lives.len() - 1) * 95 / 100;
             let most = *lives.select_nth_unstable(at).1;
             let longest = lives.iter().max().copied();
-            (&recording.programs[program], count, median(&mut lives), most, longest, cpu_ns / count)
+            (
+                &recording.programs[program],
+                count,
+                lower_median(&mut lives),
+                most,
+                longest,
+                cpu_ns / count,
+            )
         })
         .collect();
     rows.sort_by(|a, b| {

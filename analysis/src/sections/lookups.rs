@@ -9,7 +9,7 @@ use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::overview::lookups::by_path;
 use crate::recording::Recording;
-use crate::stats::share_percent;
+use crate::shares::share_percent;
 
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, AnalysisError> {
     let recording = analysis.recording;

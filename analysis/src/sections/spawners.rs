@@ -12,8 +12,8 @@ use crate::overview::programs::child_name;
 use crate::overview::sums::Edge;
 use crate::recording::Recording;
 use crate::recording::split::columns;
-use crate::stats::rate::Rate;
-use crate::stats::share_percent;
+use crate::shares::rate::Rate;
+use crate::shares::share_percent;
 
 /// Maximum sources with a bar of their own.
 const BARS_MAX: usize = 12;

@@ -11,7 +11,7 @@ use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::overview::programs::NO_ONE;
 use crate::overview::summary::run;
-use crate::stats::share_percent;
+use crate::shares::share_percent;
 
 pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, AnalysisError> {
     let tables = vec![figures(analysis), programs(analysis.categories()?)];

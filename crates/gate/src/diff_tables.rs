@@ -6,8 +6,8 @@ use proctrace_findings::{
 
 use crate::diff::{Diff, Fate, PhaseChange, Rename, Row};
 use crate::numbers::{Numbers, Sample};
-use crate::stats::FEWEST_FOR_INTERVAL;
 use crate::words::{self, EXACT, SINGLE};
+use proctrace_stats::FEWEST_FOR_INTERVAL;
 
 impl Fate {
     /// Its name.

@@ -5,9 +5,11 @@ use proctrace_findings::{MetricFamily, Worse};
 use crate::budget::Rule;
 use crate::code::Code;
 use crate::numbers::{Numbers, is_exact};
-use crate::stats::{FEWEST_FOR_INTERVAL, Interval, least_probability, mann_whitney, mean, median};
 use crate::verdict::Status;
 use crate::words;
+use proctrace_stats::{
+    FEWEST_FOR_INTERVAL, Interval, least_probability, mann_whitney, mean, median,
+};
 
 /// Maximum probability that a measured metric fails by chance if its true ratio to the baseline is
 /// exactly at the limit.

@@ -71,7 +71,6 @@ pub mod render;
 mod selector;
 mod side;
 mod sources;
-pub mod stats;
 mod suggest;
 mod unknown;
 mod verdict;

@@ -3,7 +3,7 @@
 use proctrace_findings::Kind;
 use serde::Serialize;
 
-use crate::stats::{Interval, Statistic, ratio_interval};
+use proctrace_stats::{Interval, Statistic, ratio_interval};
 
 /// The values of one metric over the runs of a side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

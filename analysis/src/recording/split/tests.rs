@@ -29,16 +29,6 @@ fn the_length_of_a_tick_is_told_or_seen() {
 }
 
 #[test]
-fn intervals_are_wilsons() {
-    // 8 of 20: newcombe (1998), Statistics in Medicine 17, method 3.
-    let (low, high) = wilson(15.0 / 148.0, 148.0).unwrap();
-    assert!((low - 0.0624).abs() < 5e-5 && (high - 0.1605).abs() < 5e-5, "{low} {high}");
-    let (low, high) = wilson(0.0, 20.0).unwrap();
-    assert!(low == 0.0 && (high - 0.1611).abs() < 5e-5, "{low} {high}");
-    assert_eq!(wilson(0.5, 0.0), None);
-}
-
-#[test]
 fn few_ticks_give_an_interval_and_no_number() {
     let split = split(400, 600);
     let group = |user, system| Divided {

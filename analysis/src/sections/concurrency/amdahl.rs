@@ -5,8 +5,9 @@ use proctrace_findings::{
     Axis, Chart, ChartBody, Lines, Mark, Series, Table, Unit, count, counted,
 };
 
-use crate::stats::slices::{SPILL, Slice};
-use crate::stats::{percent, wilson};
+use crate::shares::percent;
+use crate::shares::slices::{SPILL, Slice};
+use proctrace_stats::wilson;
 
 /// Maximum cores of the projection.
 const CORES_MAX: u32 = 128;
@@ -74,7 +75,8 @@ impl Serial {
     /// The bound at both ends of the 95 % interval of the serial fraction, as if samples were
     /// independent.
     fn bounds(&self) -> (f64, f64) {
-        let (low, high) = wilson(self.serial_ns / self.wall_ns(), self.n as f64);
+        let share = self.serial_ns / self.wall_ns();
+        let (low, high) = wilson(share, self.n as f64).unwrap_or((0.0, 1.0));
         let bound = |share: f64| 1.0 + self.parallel_cpu_ns / (share * self.wall_ns());
         (bound(high), bound(low))
     }
@@ -250,7 +252,7 @@ pub(crate) fn chart(serial: &Serial, cores: u32) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::slices::Demand;
+    use crate::shares::slices::Demand;
     use crate::testing::real;
 
     const S: f64 = 1e9;

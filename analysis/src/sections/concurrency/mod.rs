@@ -12,8 +12,8 @@ use self::amdahl::Serial;
 use crate::error::AnalysisError;
 use crate::options::{Content, Options};
 use crate::recording::Recording;
-use crate::stats::percent;
-use crate::stats::slices::{SPILL, Slice, slices};
+use crate::shares::percent;
+use crate::shares::slices::{SPILL, Slice, slices};
 
 /// Levels up to this have a bar of their own; then the ranges double.
 const SINGLE_BARS: u64 = 8;

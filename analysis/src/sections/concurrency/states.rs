@@ -4,7 +4,7 @@ use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, coun
 
 use crate::recording::Recording;
 use crate::recording::usage::Usage;
-use crate::stats::percent;
+use crate::shares::percent;
 
 /// Total time of all tasks in one state.
 pub(crate) struct State {

@@ -13,7 +13,7 @@ use crate::path::phases::{Phase, Spent};
 use crate::path::steps::Step;
 use crate::path::{Doing, Explained};
 use crate::recording::Recording;
-use crate::stats::percent;
+use crate::shares::percent;
 
 pub(crate) fn section(of: &Analysis<'_>, options: &Options) -> Result<Content, AnalysisError> {
     let recording = of.recording;

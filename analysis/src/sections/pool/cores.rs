@@ -10,7 +10,7 @@ use crate::sections::pool::find::{Pool, end_ns};
 use crate::sections::pool::moments;
 use crate::sections::pool::phases::{Moments, Phase};
 use crate::sections::pool::tree::Tree;
-use crate::stats::slices::SPILL;
+use crate::shares::slices::SPILL;
 
 /// Maximum workers with an area of their own in the chart.
 const AREAS_MAX: usize = 8;

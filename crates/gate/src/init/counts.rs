@@ -134,7 +134,7 @@ impl Variation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::noise::Noise;
+    use proctrace_stats::noise::Noise;
 
     #[test]
     fn a_run_like_the_others_seldom_exceeds_the_limit() {

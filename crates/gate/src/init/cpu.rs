@@ -6,8 +6,8 @@ use proctrace_findings::MetricFamily;
 
 use super::{round_up, sample, toml_key};
 use crate::side::{Key, Side};
-use crate::stats::median;
 use crate::words;
+use proctrace_stats::median;
 
 /// With fewer recordings than this the spread is not known.
 const FEWEST_FOR_SPREAD: usize = 3;
@@ -143,7 +143,7 @@ fn comment(runs: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::noise::Noise;
+    use proctrace_stats::noise::Noise;
 
     #[test]
     fn a_limit_follows_the_spread_and_has_a_floor() {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::budget::Budget;
-use crate::stats::noise::Noise;
+use proctrace_stats::noise::Noise;
 
 fn rule(metric: &str, body: &str) -> Rule {
     let text = format!("[limits]\n{metric} = {body}\n");

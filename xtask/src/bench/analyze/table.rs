@@ -1,9 +1,9 @@
 //! Tables of analysis cost: medians by size, and the exponent of their growth.
 
 use proctrace_findings::Table;
-use proctrace_gate::stats::median;
 use proctrace_report::number::{bytes, count};
 use proctrace_report::{Style, table_text};
+use proctrace_stats::median;
 use serde_json::{Value, json};
 
 use super::replicate::Replica;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use proctrace_findings::{Axis, Chart, ChartBody, Estimate, IntervalGroup, Intervals, Unit};
-use proctrace_gate::stats::FEWEST_FOR_MEDIAN_INTERVAL;
 use proctrace_report::PictureFormat;
+use proctrace_stats::FEWEST_FOR_MEDIAN_INTERVAL;
 
 use super::results::{PayloadResults, Results, Row};
 use super::tracers::NONE;

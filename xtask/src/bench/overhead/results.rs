@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::counts::Counts;
 use super::trial::Trial;
 use crate::run::output;
-use proctrace_gate::stats::{MedianInterval, median_interval};
+use proctrace_stats::{MedianInterval, median_interval};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Results {

@@ -1,8 +1,8 @@
 //! The results as tables of at most 100 columns, one per payload.
 
 use proctrace_findings::Table;
-use proctrace_gate::stats::{FEWEST_FOR_MEDIAN_INTERVAL, MedianInterval, median_interval};
 use proctrace_report::{Style, table_text};
+use proctrace_stats::{FEWEST_FOR_MEDIAN_INTERVAL, MedianInterval, median_interval};
 
 use super::counts::Counts;
 use super::results::{PayloadResults, Results, Row};

@@ -1,6 +1,25 @@
-//! The median of a few measurements with a distribution-free interval.
+//! Medians, and the distribution-free interval of one.
 
 use serde::{Deserialize, Serialize};
+
+/// The median, the midpoint of the middle two for an even number; None for an empty slice.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    middle(&sorted)
+}
+
+fn middle(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
+    Some(f64::midpoint(lower, upper))
+}
+
+/// The lower median: a value that occurred. The values are reordered. None for an empty slice.
+pub fn lower_median(values: &mut [u64]) -> Option<u64> {
+    let middle = values.len().checked_sub(1)? / 2;
+    Some(*values.select_nth_unstable(middle).1)
+}
 
 /// A median with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,14 +43,22 @@ pub const FEWEST_FOR_MEDIAN_INTERVAL: usize = 6;
 
 const CONFIDENCE_WANTED: f64 = 0.95;
 
-/// The median and its interval by order statistics: from the k-th smallest to the k-th largest, for
-/// the largest k that still reaches 95 %. None for an empty slice.
+impl MedianInterval {
+    /// How often such an interval holds the true median, also where it is merely the range.
+    pub fn certainty(&self) -> f64 {
+        let n = i32::try_from(self.n).unwrap_or(i32::MAX);
+        self.confidence.unwrap_or_else(|| 1.0 - 2.0 * 0.5_f64.powi(n))
+    }
+}
+
+/// The median and its interval by order statistics (Thompson 1936, the interval of the sign test): from the k-th smallest
+/// to the k-th largest, for the largest k that still reaches 95 %. None for an empty slice.
 pub fn median_interval(values: &[f64]) -> Option<MedianInterval> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
     let (least, most) = (*sorted.first()?, *sorted.last()?);
-    let median = f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]);
+    let median = middle(&sorted)?;
     if n < FEWEST_FOR_MEDIAN_INTERVAL {
         return Some(MedianInterval { median, low: least, high: most, n, confidence: None });
     }
@@ -72,10 +99,18 @@ mod tests {
     }
 
     #[test]
+    fn the_lower_median_is_one_of_the_values() {
+        assert_eq!(lower_median(&mut []), None);
+        assert_eq!(lower_median(&mut [4, 1, 3, 9]), Some(3));
+        assert_eq!(lower_median(&mut [4, 1, 9]), Some(4));
+    }
+
+    #[test]
     fn few_values_give_their_range_without_a_confidence() {
         let five = median_interval(&numbers(5)).unwrap();
         assert_eq!((five.median, five.low, five.high, five.n), (3.0, 1.0, 5.0, 5));
-        assert_eq!(five.confidence, None);
+        assert_eq!((five.confidence, five.certainty()), (None, 0.9375));
+        assert_eq!(median_interval(&[1.0]).unwrap().certainty(), 0.0);
         assert_eq!(median_interval(&[2.0, 1.0]).unwrap().median, 1.5);
     }
 

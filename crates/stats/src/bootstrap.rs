@@ -3,8 +3,8 @@
 use fastrand::Rng;
 use serde::Serialize;
 
-use super::distribution::{normal_below, student_quantile};
-use super::{mean, median};
+use crate::distribution::{normal_below, student_quantile};
+use crate::{mean, median};
 
 /// Minimum values per side for an interval: resampling two values hardly varies.
 pub const FEWEST_FOR_INTERVAL: usize = 3;
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn the_interval_covers_as_it_says() {
         for (n, least) in [(3, 880), (4, 910), (5, 930), (10, 930)] {
-            let mut noise = crate::stats::noise::Noise::new(n as u64, 0.03);
+            let mut noise = crate::noise::Noise::new(n as u64, 0.03);
             let trials = 1000;
             let covered = (0..trials)
                 .filter(|_| {

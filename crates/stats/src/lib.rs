@@ -1,31 +1,26 @@
-//! Statistics that separate changes from noise.
+//! Statistics that separate changes from noise: medians, means and proportions with intervals, tests and correlations.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod bootstrap;
+mod correlation;
 mod distribution;
 mod mann_whitney;
-#[cfg(test)]
-pub(crate) mod noise;
+pub mod noise;
 mod order;
+mod proportion;
 
 pub use bootstrap::{FEWEST_FOR_INTERVAL, Interval, Statistic, ratio_interval, resampled};
+pub use correlation::{LAGS, autocorrelation, best_lag, effective_n, interval, pearson, ranks};
 pub use mann_whitney::{MannWhitney, least_probability, mann_whitney};
-pub use order::{FEWEST_FOR_MEDIAN_INTERVAL, MedianInterval, median_interval};
+pub use order::{
+    FEWEST_FOR_MEDIAN_INTERVAL, MedianInterval, lower_median, median, median_interval,
+};
+pub use proportion::wilson;
 
 /// The mean; None for an empty slice.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// The median, the midpoint of the middle two for an even number; None for an empty slice.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        Some(sorted[middle])
-    } else {
-        Some(f64::midpoint(*sorted.get(middle.checked_sub(1)?)?, sorted[middle]))
-    }
 }
 
 #[cfg(test)]

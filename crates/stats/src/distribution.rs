@@ -2,6 +2,9 @@
 
 use std::f64::consts::{FRAC_2_PI, SQRT_2};
 
+/// Quantile of the normal distribution for a 95 % interval.
+pub(crate) const Z_95: f64 = 1.959_963_984_540_054;
+
 /// The probability that a standard normal variable is below `z`.
 pub(crate) fn normal_below(z: f64) -> f64 {
     0.5 * libm::erfc(-z / SQRT_2)

@@ -4,18 +4,19 @@ use fastrand::Rng;
 
 /// A source of simulated runs.
 #[derive(Debug)]
-pub(crate) struct Noise {
+pub struct Noise {
     rng: Rng,
     relative: f64,
 }
 
 impl Noise {
-    pub(crate) fn new(seed: u64, relative: f64) -> Self {
+    /// One whose relative standard deviation is `relative`.
+    pub fn new(seed: u64, relative: f64) -> Self {
         Self { rng: Rng::with_seed(seed), relative }
     }
 
     /// `n` runs around a mean.
-    pub(crate) fn runs(&mut self, n: usize, mean: f64) -> Vec<f64> {
+    pub fn runs(&mut self, n: usize, mean: f64) -> Vec<f64> {
         (0..n).map(|_| mean * (1.0 + self.relative * self.normal())).collect()
     }
 

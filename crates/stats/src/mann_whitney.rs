@@ -1,6 +1,6 @@
 //! The Mann-Whitney U test: whether the values of one sample tend to be greater.
 
-use super::distribution::normal_below;
+use crate::distribution::normal_below;
 
 /// Up to this total number of values the probabilities are computed exactly; above, by the normal
 /// approximation, which is then accurate to the third digit.

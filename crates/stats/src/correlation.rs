@@ -1,13 +1,10 @@
 //! Correlation of two time series, and its significance.
 
-pub(crate) mod rate;
-pub(crate) mod slices;
+use crate::distribution::Z_95;
+use crate::mean;
 
 /// Maximum lag tried, in bins, in either direction.
-pub(crate) const LAGS: i64 = 10;
-/// Quantile of the normal distribution for a 95 % interval.
-const Z_95: f64 = 1.959_963_984_540_054;
-
+pub const LAGS: i64 = 10;
 /// Pearson's product-moment correlation of two series of equal length; `None` where there are fewer
 /// than two values, or one of the series is constant.
 pub fn pearson(x: &[f64], y: &[f64]) -> Option<f64> {
@@ -15,7 +12,7 @@ pub fn pearson(x: &[f64], y: &[f64]) -> Option<f64> {
     if n < 2 {
         return None;
     }
-    let (mean_x, mean_y) = (mean(&x[..n]), mean(&y[..n]));
+    let (mean_x, mean_y) = (mean(&x[..n])?, mean(&y[..n])?);
     let (mut xx, mut yy, mut xy) = (0.0, 0.0, 0.0);
     for (x, y) in x.iter().zip(y) {
         let (dx, dy) = (x - mean_x, y - mean_y);
@@ -28,14 +25,10 @@ pub fn pearson(x: &[f64], y: &[f64]) -> Option<f64> {
     (scale > 0.0 && scale.is_finite()).then(|| (xy / scale).clamp(-1.0, 1.0))
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
 /// The rank of each value, from 1; equal values share the mean of their ranks. Spearman's rho is
 /// Pearson's r of these (Spearman, The American Journal of Psychology 15, 1904), with or without
 /// ties.
-pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
+pub fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut ranks = vec![0.0; values.len()];
@@ -54,9 +47,9 @@ pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
 
 /// Autocorrelation at lags from 1 to a fifth of the series, scaled by n / (n - lag) for the values
 /// without a partner (Pyper and Peterman, Can. J. Fish. Aquat. Sci. 55, 1998).
-pub(crate) fn autocorrelation(values: &[f64]) -> Vec<f64> {
+pub fn autocorrelation(values: &[f64]) -> Vec<f64> {
     let (n, lags) = (values.len(), values.len() / 5);
-    let mean = mean(values);
+    let mean = mean(values).unwrap_or(0.0);
     // Zero-padded by the number of lags, so that the end does not wrap around to the beginning.
     let mut series = vec![(0.0, 0.0); (n + lags).next_power_of_two()];
     for (at, value) in values.iter().enumerate() {
@@ -120,7 +113,7 @@ fn fourier(values: &mut [(f64, f64)]) {
 /// correlation as the `n` of two series with these autocorrelations. Its reciprocal is 1/n + 2/n
 /// sum over lags of (n - lag)/n r_x(lag) r_y(lag) (Bartlett, J. R. Stat. Soc. 98, 1935; Pyper and
 /// Peterman 1998). Never more than `n`.
-pub(crate) fn effective_n(n: usize, x: &[f64], y: &[f64]) -> f64 {
+pub fn effective_n(n: usize, x: &[f64], y: &[f64]) -> f64 {
     let length = n as f64;
     let sum: f64 = x
         .iter()
@@ -133,7 +126,7 @@ pub(crate) fn effective_n(n: usize, x: &[f64], y: &[f64]) -> f64 {
 
 /// The 95 % confidence interval of a correlation (Fisher, Metron 1, 1921) for this number of
 /// independent pairs; `None` for three or fewer, for which it is undefined.
-pub(crate) fn interval(r: f64, n: f64) -> Option<(f64, f64)> {
+pub fn interval(r: f64, n: f64) -> Option<(f64, f64)> {
     if n <= 3.0 {
         return None;
     }
@@ -145,20 +138,10 @@ pub(crate) fn interval(r: f64, n: f64) -> Option<(f64, f64)> {
     Some(((z - half).tanh(), (z + half).tanh()))
 }
 
-/// The 95 % interval of a proportion found in n independent trials (Wilson, J. Am. Stat. Assoc. 22,
-/// 1927).
-pub(crate) fn wilson(share: f64, n: f64) -> (f64, f64) {
-    let z2 = Z_95 * Z_95;
-    let middle = share + z2 / (2.0 * n);
-    let half = Z_95 * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).max(0.0).sqrt();
-    let scale = 1.0 + z2 / n;
-    (((middle - half) / scale).max(0.0), ((middle + half) / scale).min(1.0))
-}
-
 /// The lag of `y` behind `x`, in bins, at which their correlation is strongest, and that
 /// correlation. The shortest of equally good lags; only lags that leave three quarters of the
 /// series are tried.
-pub(crate) fn best_lag(x: &[f64], y: &[f64]) -> Option<(i64, f64)> {
+pub fn best_lag(x: &[f64], y: &[f64]) -> Option<(i64, f64)> {
     let n = x.len().min(y.len());
     let (x, y) = (Centred::of(&x[..n]), Centred::of(&y[..n]));
     let most = LAGS.min(i64::try_from(n / 4).unwrap_or(LAGS));
@@ -187,7 +170,7 @@ struct Centred {
 
 impl Centred {
     fn of(values: &[f64]) -> Self {
-        let mean = mean(values);
+        let mean = mean(values).unwrap_or(0.0);
         let values: Vec<f64> = values.iter().map(|value| value - mean).collect();
         let mut sum = (0.0, 0.0);
         let mut sums = vec![sum];
@@ -228,25 +211,6 @@ fn product(x: &[f64], y: &[f64]) -> f64 {
         }
     }
     sums.iter().sum::<f64>() + rest
-}
-
-/// The lower median: a value that occurred.
-pub(crate) fn median(values: &mut [u64]) -> Option<u64> {
-    if values.is_empty() {
-        return None;
-    }
-    let middle = (values.len() - 1) / 2;
-    Some(*values.select_nth_unstable(middle).1)
-}
-
-/// A part of a count in percent; `None` if the whole is zero.
-pub(crate) fn share_percent(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
-}
-
-/// A part in percent; `None` if the whole is zero.
-pub(crate) fn percent(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| 100.0 * part / whole)
 }
 
 #[cfg(test)]
@@ -350,7 +314,7 @@ mod tests {
         let mut normal = Normal(42);
         for n in [5, 8, 13, 100, 511] {
             let values = normal.ar1(0.9, n);
-            let mean = mean(&values);
+            let mean = mean(&values).unwrap();
             let product = |lag: usize| -> f64 {
                 values.iter().zip(&values[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum()
             };
@@ -392,21 +356,6 @@ mod tests {
         assert!((high - (z + Z_95 / 5.0f64).tanh()).abs() < 1e-12);
         assert_eq!(interval(1.0, 10.0), Some((1.0, 1.0)));
         assert_eq!(interval(0.5, 3.0), None);
-    }
-
-    #[test]
-    fn the_interval_of_a_share_is_wilsons() {
-        // Newcombe, Statistics in Medicine 17 (1998), table I, method 3: 81 of 263, 15 of 148, 0 of
-        // 20 and 1 of 29.
-        for (hits, n, low, high) in [
-            (81.0, 263.0, 0.2553, 0.3662),
-            (15.0, 148.0, 0.0624, 0.1605),
-            (0.0, 20.0, 0.0, 0.1611),
-            (1.0, 29.0, 0.0061, 0.1718),
-        ] {
-            let found = wilson(hits / n, n);
-            assert!((found.0 - low).abs() < 5e-5 && (found.1 - high).abs() < 5e-5, "{found:?}");
-        }
     }
 
     #[test]
@@ -472,13 +421,5 @@ mod tests {
             prop_assert_eq!(ranks(&x).len(), x.len());
             let _ = best_lag(&x, &y);
         }
-    }
-
-    #[test]
-    fn the_median_is_a_value_that_occurred() {
-        assert_eq!(median(&mut []), None);
-        assert_eq!(median(&mut [7]), Some(7));
-        assert_eq!(median(&mut [9, 1, 5]), Some(5));
-        assert_eq!(median(&mut [9, 1, 5, 3]), Some(3));
     }
 }
