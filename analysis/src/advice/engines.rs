@@ -154,6 +154,22 @@ pub(super) fn asks_for_threads(line: &str, number: u64) -> Option<(String, Strin
     (!asked).then(|| (called, format!("{}{number}", threads.option)))
 }
 
+/// Programs that compute with one thread, and what does the same with several: its name and option.
+const OTHERWISE: [(&str, &str, &str); 2] = [("gzip", "pigz", "-p"), ("bzip2", "pbzip2", "-p")];
+
+/// What does the work of a command line with several threads, which its program cannot: its command line.
+pub(super) fn with_threads_otherwise(line: &str, number: u64) -> Option<(&str, String)> {
+    let name = program(line);
+    let (_, other, option) = OTHERWISE.iter().find(|(known, ..)| *known == name)?;
+    let rest = line.split(' ').skip_while(|word| base(word) != name).skip(1);
+    let unpacks = rest.clone().any(|word| {
+        let short = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        short.is_some_and(|letters| letters.contains(['d', 't', 'l']))
+            || matches!(word, "--decompress" | "--uncompress" | "--test" | "--list")
+    });
+    (!unpacks && is_whole(line)).then(|| (name, format!("{other} {option}{number}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +209,17 @@ mod tests {
             "",
         ] {
             assert_eq!(asks(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn another_program_divides_what_one_cannot() {
+        let of =
+            |line| with_threads_otherwise(line, 2).map(|(name, does)| format!("{name}: {does}"));
+        assert_eq!(of("gzip -n -9 --rsyncable").as_deref(), Some("gzip: pigz -p2"));
+        assert_eq!(of("/bin/bzip2 a").as_deref(), Some("bzip2: pbzip2 -p2"));
+        for line in ["gzip -dc a", "gzip --test a", "gzip a…", "pigz a", "cat gzip", ""] {
+            assert_eq!(of(line), None, "{line}");
         }
     }
 

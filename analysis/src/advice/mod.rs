@@ -13,6 +13,7 @@ mod engines;
 mod evidence;
 mod explain;
 mod failures;
+mod independence;
 mod large_fork;
 mod memory_peak;
 mod model;
@@ -161,7 +162,8 @@ fn agreed(found: &mut Vec<Found>) {
 fn advised_of(evidence: &Evidence<'_>, found: Vec<Found>) -> Advised {
     // Who is told nothing wants to know why.
     let recording = evidence.recording;
-    let went = evidence.path.as_ref().filter(|_| found.is_empty());
+    let is_silent = !found.iter().any(|found| found.advice.is_certain());
+    let went = evidence.path.as_ref().filter(|_| is_silent);
     Advised {
         path: went.map(|went| path::findings(recording, &Explained::of(recording, went))),
         together: together::gain(evidence, &found),
@@ -198,7 +200,7 @@ fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     found.extend(commands::find(evidence, rules));
     found.extend(repeated::find(evidence, rules));
     found.extend(timers::find(evidence, &polls));
-    found.extend(serial::find(evidence));
+    found.extend(serial::find(evidence, rules));
     found.extend(straggler::find(evidence));
     found.extend(contention::find(evidence));
     found.extend(failures::find(evidence, rules));
@@ -215,7 +217,7 @@ fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     found
 }
 
-/// Those that pay, best first, with the places of better ones about the same processes.
+/// Those that pay, what may gain nothing last and otherwise best first, with the places of better ones about the same processes.
 fn ranked(mut found: Vec<Found>, evidence: &Evidence<'_>) -> Vec<Found> {
     let memory = |found: &Found| found.advice.memory_bytes.map_or(0, |memory| memory.middle);
     found.retain(|found| {
@@ -225,7 +227,8 @@ fn ranked(mut found: Vec<Found>, evidence: &Evidence<'_>) -> Vec<Found> {
     found.sort_by_key(|found| {
         let Advice { wall_ns, cpu_ns, kind, .. } = &found.advice;
         let percent = in_percent(*wall_ns, evidence.wall_ns);
-        Reverse((percent, cpu_ns.middle, wall_ns.middle, memory(found), *kind))
+        let is_certain = found.advice.is_certain();
+        Reverse((is_certain, percent, cpu_ns.middle, wall_ns.middle, memory(found), *kind))
     });
     agreed(&mut found);
     let parts: Vec<Option<u64>> = found

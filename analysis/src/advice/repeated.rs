@@ -14,7 +14,7 @@ const COUNT_MIN: usize = 5;
 /// Per command line, directory and environment: all runs but the first, whose answer is kept.
 ///
 /// Only if all runs read and write as many bytes by system calls, and only those that begin after the first one has ended: workers of a pool have the same command line, too.
-/// Wall and CPU: as [`Evidence::without`].
+/// Wall and CPU: as [`Evidence::without`]; low is 0 unless the command is known to answer and to change nothing.
 pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     // The answer may depend on variables that were not recorded.
     if !evidence.recording.knows.all(&[Quantity::Environment]) {
@@ -76,7 +76,11 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     if later.iter().any(writes) {
         return None;
     }
-    let removal = evidence.without(&later)?;
+    let mut removal = evidence.without(&later)?;
+    // What else it may change is not recorded: a file that it removes, a request that it sends.
+    if !rules.is_query(command, template) {
+        (removal.wall.low, removal.cpu.low) = (0, 0);
+    }
     let alive_ns = later.iter().fold(0_u64, |sum, run| sum.saturating_add(evidence.life_ns(*run)));
     let spawner = evidence.spawner_line(*first);
     let advice = Advice {

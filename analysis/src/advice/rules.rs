@@ -7,11 +7,17 @@ use super::evidence::{first_word, script};
 use crate::classify::Pattern;
 use crate::error::AnalysisError;
 
+/// Marks forms of whole lines among programs.
+const QUERY_LINE: &str = "line:";
+
 /// Which commands a shell can do itself, which must not be left out, and which cures are known.
 #[derive(Debug, Clone)]
 pub struct AdviceRules {
     replacements: Vec<Replacement>,
     effects: Vec<String>,
+    queries: Vec<Pattern>,
+    query_lines: Vec<Pattern>,
+    independent: Vec<String>,
     pub(super) cures: Vec<Cure>,
 }
 
@@ -51,6 +57,8 @@ struct CommandsFile {
     #[serde(rename = "about")]
     _about: String,
     effects: Vec<String>,
+    queries: Vec<String>,
+    independent: Vec<String>,
     rule: Vec<FileReplacement>,
 }
 
@@ -108,7 +116,14 @@ impl AdviceRules {
             instead: rule.instead,
             risk: rule.risk,
         };
+        let lines = file.queries.iter().filter_map(|text| text.strip_prefix(QUERY_LINE));
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        let programs: Vec<String> =
+            file.queries.iter().filter(|text| !text.starts_with(QUERY_LINE)).cloned().collect();
         let rules = Self {
+            queries: patterns(&programs),
+            query_lines: patterns(&lines),
+            independent: file.independent,
             replacements: file.rule.into_iter().map(replacement).collect(),
             effects: file.effects,
             cures: Vec::new(),
@@ -180,6 +195,19 @@ impl AdviceRules {
         })
     }
 
+    /// Whether a command only answers: its program is known for that, or the form of its line.
+    pub(super) fn is_query(&self, command: &str, template: &str) -> bool {
+        let matches = |patterns: &[Pattern], text: &str| {
+            patterns.iter().any(|pattern| pattern.matches(text.as_bytes()))
+        };
+        matches(&self.queries, command) || matches(&self.query_lines, template)
+    }
+
+    /// Whether several runs of a program do not get into each other's way.
+    pub(super) fn is_independent(&self, command: &str) -> bool {
+        self.independent.iter().any(|name| name == command)
+    }
+
     /// Whether a second run of a command is not like the first.
     pub(super) fn has_effects(&self, command: &str) -> bool {
         self.effects.iter().any(|name| name == command)
@@ -231,6 +259,10 @@ mod tests {
         assert!(rules.replacement("g++ -c x.cc").is_none());
         assert!(rules.has_effects("mktemp") && !rules.has_effects("root-config"));
         assert!(!rules.cures.is_empty());
+        assert!(rules.is_query("root-config", "root-config --libs"));
+        assert!(rules.is_query("gcc-#", "gcc-# --version") && rules.is_query("xml#-config", ""));
+        assert!(!rules.is_query("gcc", "gcc -c x.c") && !rules.is_query("dh_clean", "dh_clean"));
+        assert!(rules.is_independent("gzip") && !rules.is_independent("easyrsa"));
     }
 
     #[test]

@@ -10,6 +10,8 @@ use super::counter::{
 };
 use super::engines::{Engine, engine_of, one_at_a_time};
 use super::evidence::{Evidence, first_word, is_whole, name, script};
+use super::independence::{Independence, independence};
+use super::rules::AdviceRules;
 use crate::recording::fast::Bits;
 
 /// Fewer are not worth starting at once.
@@ -24,6 +26,8 @@ const MAKES: [&str; 2] = ["make", "gmake"];
 const NAMED_BY_MANY: usize = 4;
 /// Of the machine, that others used: from here on they may be in the way again.
 const OTHERS_PERCENT: f64 = 10.0;
+/// What children gain at least that do not need each other, as far as is known: this part of the estimate, one in so many.
+const PART_CERTAIN: u64 = 4;
 /// Children before one that are asked whether it needs them.
 const COMPARED_MAX: usize = 64;
 /// Fewer than this part of a core are missing where one more is named.
@@ -41,12 +45,13 @@ const PINS: [&str; 2] = ["taskset", "numactl"];
 /// again and again whether it has ended. With S, the time of the row, L, that of its longest child, or of its longest chain of children that
 /// name what the one before has made, and k cores that are idle
 /// meanwhile and the one in use: middle S - max(L, S/k), as if the work could be spread evenly; high S - L,
-/// as if the children mostly waited; low 0, because what depends on what is not recorded. CPU: nothing.
+/// as if the children mostly waited; low a quarter of the middle if the parent knows which of them need others, or if they are known not
+/// to (`independence`), otherwise 0. CPU: nothing.
 ///
 /// Against it speak: a parent that decides itself what runs at once; make with -j, in its command line or seen by children
 /// that ran at once; children that ask for threads, or use several cores; a child that names a file which the one before it
 /// named.
-pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
+pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     if evidence.path.is_none() {
         return Vec::new();
     }
@@ -78,12 +83,16 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
             match joined.iter_mut().find(|of| stretch.joins(&of[0])) {
                 Some(of) => of.push(stretch),
                 None if parent.knows_order() => joined.push(vec![stretch]),
-                None => found.extend(advice(evidence, &[stretch])),
+                None => match independence(evidence, rules, &stretch.row) {
+                    Independence::Refuted => {}
+                    known => found.extend(advice(evidence, &[stretch], known)),
+                },
             }
         }
     }
     joined.iter_mut().for_each(|of| keep_outer(evidence, of));
-    found.extend(joined.iter().filter_map(|of| advice(evidence, of)));
+    let known = Independence::Known;
+    found.extend(joined.iter().filter_map(|of| advice(evidence, of, known)));
     found
 }
 
@@ -367,12 +376,17 @@ impl Stretch {
 }
 
 /// The same change of one or several rows: make hands its -j down to all that it starts.
-fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
+fn advice(
+    evidence: &Evidence<'_>,
+    stretches: &[Stretch],
+    independence: Independence,
+) -> Option<Found> {
     let sum = |of: &dyn Fn(&Stretch) -> u64| stretches.iter().map(of).fold(0, u64::saturating_add);
     let middle_ns = sum(&Stretch::middle_ns);
     if !evidence.pays(middle_ns, 0) {
         return None;
     }
+    let low_ns = if independence == Independence::Known { middle_ns / PART_CERTAIN } else { 0 };
     let first = stretches.first()?;
     let (cores, children) = (first.cores, sum(&|it| it.row.len() as u64));
     let child = *first.row.first()?;
@@ -429,12 +443,15 @@ fn advice(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Option<Found> {
         ),
         commands: vec![command.to_owned()],
         processes: processes.len() as u64,
-        wall_ns: Gain::new(0, middle_ns, sum(&|it| it.sum_ns.saturating_sub(it.chain_ns))),
-        method:
+        wall_ns: Gain::new(low_ns, middle_ns, sum(&|it| it.sum_ns.saturating_sub(it.chain_ns))),
+        method: format!(
             "wall: their time on the critical path less that of the longest, or of the longest \
-                 chain by names of files (high), or less an even share for each idle core (middle); \
-                 low is 0, as dependencies are not recorded"
-                .into(),
+             chain by names of files (high), or less an even share for each idle core (middle); {}",
+            match independence {
+                Independence::Known => "low is a quarter of that, as some may need others",
+                _ => "low is 0, as dependencies are not recorded (record --opens shows them)",
+            }
+        ),
         risk,
         check: "compare the results; then record again and use `advise --against`".into(),
         ..Advice::default()

@@ -8,7 +8,7 @@ use proctrace_wire::WaitFor;
 
 use super::Found;
 use super::contention::coordinated;
-use super::engines::asks_for_threads;
+use super::engines::{asks_for_threads, with_threads_otherwise};
 use super::evidence::{Evidence, more};
 use crate::path::{Doing, Part};
 
@@ -20,6 +20,9 @@ const SAMPLES_MIN: usize = 3;
 const PARALLEL_MIN: usize = 3;
 /// At least this part of all samples have several running tasks: one in this many.
 const PART_PARALLEL: usize = 20;
+
+/// What a program gains at least that has an option for it: this part of the estimate, one in so many.
+const PART_CERTAIN: u64 = 4;
 
 /// Time on the path in which one process computed, and no other.
 struct Stretch {
@@ -35,7 +38,8 @@ struct Stretch {
 ///
 /// With S, that time, T, the part of it in which the process had a CPU, and k, the cores that the job keeps busy
 /// at other times: high S - T/k, as if the work were spread evenly, or done while the other tasks run, and did not wait; middle
-/// half of T - T/k; low 0, as what can be divided or moved is not recorded. Not more than is gained if the
+/// half of T - T/k; low a quarter of that if the program, or another one of its kind, divides its work when asked to, otherwise 0, as
+/// what can be divided or moved is not recorded. Not more than is gained if the
 /// process takes no time at all. CPU: nothing.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let recording = evidence.recording;
@@ -128,13 +132,23 @@ fn advice(
         return None;
     }
     let line = evidence.recording.line_of(evidence.process(*processes.first()?));
-    let what = match asks_for_threads(line, cores) {
+    let asks = asks_for_threads(line, cores);
+    // Its own option does it; of other programs it is not known whether the work can be divided.
+    let otherwise = with_threads_otherwise(line, cores);
+    let is_known = asks.is_some() || otherwise.is_some();
+    let low_ns = if is_known { middle_ns / PART_CERTAIN } else { 0 };
+    let what = match asks {
         Some((name, option)) => {
             format!("Let {name} use several cores: {name} {option}; it computes alone")
         }
-        None => {
-            format!("Divide the work of {called}, or do it while the others run: it computes alone")
-        }
+        None => match otherwise {
+            Some((name, does)) => {
+                format!("Let {does} do the work of {name} on several cores: it computes alone")
+            }
+            None => format!(
+                "Divide the work of {called}, or do it while the others run: it computes alone"
+            ),
+        },
     };
     let plugin = if line.contains("pytest") { "; -n of pytest needs pytest-xdist" } else { "" };
     let advice = Advice {
@@ -152,12 +166,20 @@ fn advice(
         ),
         processes: processes.len() as u64,
         commands: evidence.first_words(&processes),
-        wall_ns: Gain::new(0, middle_ns, more((length_ns - running_ns / cores).min(earlier_ns)))
-            .at_most(evidence.wall_ns),
+        wall_ns: Gain::new(
+            low_ns,
+            middle_ns,
+            more((length_ns - running_ns / cores).min(earlier_ns)),
+        )
+        .at_most(evidence.wall_ns),
         method: format!(
             "wall: these stretches less an even share for each of {cores} cores (high); half of \
-             that for the time in which it ran (middle); low is 0, as what can be divided or moved \
-             is not recorded"
+             that for the time in which it ran (middle); {}",
+            if low_ns > 0 {
+                "low is a quarter of the middle"
+            } else {
+                "low is 0, as what can be divided or moved is not recorded"
+            }
         ),
         risk: format!(
             "it may need the results of all others, or all others its own; memory for all at once; \

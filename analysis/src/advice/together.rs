@@ -5,16 +5,15 @@ use proctrace_findings::{Gain, Together};
 use super::evidence::{Evidence, less};
 use super::{Effect, Found};
 
-/// Of all changes that are not about mostly the same processes as a better one.
+/// Of all changes that surely gain something and are not about mostly the same processes as a better one.
 ///
 /// Processes that are no longer started are taken out of the recording at once, so that each counts once. Low:
 /// what that gains at least, or the largest gain of any single change, since no change undoes another. Middle:
 /// that estimate and those of the other changes, at least the largest of all. High: the sum. CPU time likewise.
 pub(super) fn gain(evidence: &Evidence<'_>, found: &[Found]) -> Option<Together> {
-    if found.is_empty() {
-        return None;
-    }
-    let separate = || found.iter().filter(|found| found.advice.part_of.is_none());
+    let is_counted = |found: &&Found| found.advice.part_of.is_none() && found.advice.is_certain();
+    let separate = || found.iter().filter(is_counted);
+    separate().next()?;
     // The same changes everywhere: what is part of a better one may concern a few processes more.
     let mut removed: Vec<u32> = separate()
         .filter(|it| it.effect == Effect::Removed)

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use proctrace_analysis::{AdviceRules, advise, places};
-use proctrace_findings::Advised;
+use proctrace_findings::{Advice, Advised};
 use proctrace_gate::{
     Budget, Code, Inconclusive, Options, Report, RunMetrics, explain, gate, init, render,
 };
@@ -131,6 +131,8 @@ fn advice(files: &[PathBuf], rules: &RulesArgs) -> Result<Option<Advised>> {
         return Ok(None);
     }
     let mut advised = advise(&recording, &AdviceRules::built_in(), MIN_PERCENT);
+    // A verdict names what surely gains something.
+    advised.advice.retain(Advice::is_certain);
     // Scripts are not looked at: what a gate reads, its arguments name.
     places(&recording, trace, &mut advised, |_| None)?;
     Ok(Some(advised))

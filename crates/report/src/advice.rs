@@ -36,8 +36,14 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
              gains of wall time are bounded by lifetimes only.\n\n",
         );
     }
-    if advised.advice.is_empty() {
-        let mut words = format!("Nothing here pays more than {} %", advised.min_percent);
+    let separate: Vec<(&Advice, u64)> =
+        advised.advice.iter().zip(1..).filter(|(it, _)| it.part_of.is_none()).collect();
+    // In this order in the list, too.
+    let (certain, possible): (Vec<_>, Vec<_>) =
+        separate.into_iter().partition(|(advice, _)| advice.is_certain());
+    if certain.is_empty() {
+        let surely = if possible.is_empty() { "" } else { "surely " };
+        let mut words = format!("Nothing here {surely}pays more than {} %", advised.min_percent);
         if let Some(path) = &advised.path {
             let parts = items(path);
             let first = parts[..parts.len().min(PATH_PARTS)].join(", ");
@@ -46,6 +52,7 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
         for line in wrapped(&format!("{words}."), style.width) {
             let _ = writeln!(out, "{line}");
         }
+        push_possible(&mut out, advised, &possible, 1, style);
         return out;
     }
     // With three figures the line would be too long.
@@ -57,13 +64,12 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
         if advised.cpu_ns > 0 { time(advised.cpu_ns) } else { NOT_KNOWN.to_owned() },
         peak.as_deref().unwrap_or(". ")
     );
-    let placed = advised.advice.iter().zip(1..);
-    for ((advice, place), number) in placed.filter(|(it, _)| it.part_of.is_none()).zip(1..) {
+    for ((advice, place), number) in certain.iter().zip(1..) {
         out.push('\n');
-        let parts = advised.advice.iter().filter(|one| one.part_of == Some(place)).collect();
+        let parts = advised.advice.iter().filter(|one| one.part_of == Some(*place)).collect();
         push(&mut out, advised, advice, (number, parts), style);
     }
-    if let Some(together) = advised.together.filter(|_| advised.advice.len() > 1) {
+    if let Some(together) = advised.together.filter(|_| certain.len() > 1) {
         let _ = writeln!(
             out,
             "\nAll of them together, each process counted once:\n   wall    {}\n   CPU     {}",
@@ -71,7 +77,31 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
             advice_gain(together.cpu_ns, advised.cpu_ns, time)
         );
     }
+    push_possible(&mut out, advised, &possible, certain.len() + 1, style);
     out
+}
+
+/// What may gain something or nothing, which the recording does not tell: a line or two of each.
+fn push_possible(
+    out: &mut String,
+    advised: &Advised,
+    possible: &[(&Advice, u64)],
+    from: usize,
+    style: Style,
+) {
+    if possible.is_empty() {
+        return;
+    }
+    out.push_str("\nPossible, but it may gain nothing (--explain NUMBER shows the processes):\n");
+    for ((advice, _), number) in possible.iter().zip(from..) {
+        let words = format!("{number}. {}", advice_head(advice));
+        let gain = at_most(advice, advised);
+        for (at, line) in
+            wrapped(&format!("{words}; {gain}"), style.width.saturating_sub(3)).iter().enumerate()
+        {
+            let _ = writeln!(out, "{}{line}", if at == 0 { "" } else { "   " });
+        }
+    }
 }
 
 /// With its number in the list, and other advice about the same processes.
@@ -192,6 +222,18 @@ fn table(rows: &[ExplainedProcess], without: &[&str]) -> Table {
 /// What one gains and by which kind of advice: "-1.20 s wall (34 %) polling".
 fn gains(advice: &Advice, advised: &Advised) -> String {
     format!("{} {}", gain(advice, advised), advice.kind)
+}
+
+/// What one may gain, in a word: "up to 1.20 s wall (34 %)".
+fn at_most(advice: &Advice, advised: &Advised) -> String {
+    let high = |of: Gain| Gain { middle: of.high, ..of };
+    let most = Advice {
+        wall_ns: high(advice.wall_ns),
+        cpu_ns: high(advice.cpu_ns),
+        memory_bytes: advice.memory_bytes.map(high),
+        ..Advice::default()
+    };
+    gain(&most, advised).replacen('-', "up to ", 1)
 }
 
 /// What one gains, in a word: "-1.20 s wall (34 %)".
@@ -355,7 +397,7 @@ mod tests {
             kind: "polling",
             what: format!("wait for {}", "x".repeat(200)),
             evidence: "\x1b[31m`sh` runs `sleep #`".to_owned(),
-            wall_ns: Gain { low: 0, middle: 200_000_000, high: 400_000_000 },
+            wall_ns: Gain { low: 1_000_000, middle: 200_000_000, high: 400_000_000 },
             memory_bytes: Some(Gain { low: 0, middle: 100_000_000, high: 200_000_000 }),
             ..Advice::default()
         }
@@ -370,7 +412,7 @@ mod tests {
         let text = advice_text(&advised(vec![some()]), plain(80));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(!text.contains('\x1b'), "{text:?}");
-        assert!(text.contains("wall    200 ms (0 s to 400 ms), 10.0 %"), "{text}");
+        assert!(text.contains("wall    200 ms (1.0 ms to 400 ms), 10.0 %"), "{text}");
         assert!(text.contains("memory  100 MB (0 B to 200 MB), 10.0 %"), "{text}");
         assert!(text.contains("CPU     nothing"), "{text}");
     }
@@ -391,6 +433,22 @@ mod tests {
         assert_eq!(text.matches("\n2. ").count(), 0, "{text}");
         assert!(text.contains("   or else -0 s CPU (0 %) polling: wait for"), "{text}");
         assert!(text.contains("           and 2 more: --json has them"), "{text}");
+    }
+
+    #[test]
+    fn what_may_gain_nothing_is_below_what_gains_something() {
+        let gain = Gain { low: 0, middle: 200_000_000, high: 400_000_000 };
+        let possible =
+            Advice { kind: "serial-process", wall_ns: gain, memory_bytes: None, ..some() };
+        let text = advice_text(&advised(vec![some(), possible.clone()]), plain(80));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let (sure, below) = text.split_once("\nPossible, but it may gain nothing").unwrap();
+        assert!(sure.contains("\n1. polling: ") && !sure.contains("serial-process"), "{text}");
+        assert!(below.contains("\n2. serial-process: "), "{text}");
+        assert!(below.replace("\n   ", " ").ends_with("; up to 400 ms wall (20 %)\n"), "{text}");
+        let text = advice_text(&advised(vec![possible]), plain(80));
+        assert!(text.starts_with("Nothing here surely pays more than 1 %."), "{text}");
+        assert!(text.contains("\n1. serial-process: "), "{text}");
     }
 
     #[test]
@@ -429,8 +487,10 @@ mod tests {
     #[test]
     fn a_piece_is_whole() {
         // What may gain nothing is not for the summary.
-        assert!(pieces(&advised(vec![some()]), 60).is_empty());
-        let some = || Advice { cpu_ns: Gain::new(1, 1, 1), ..some() };
+        let low = |gain: Gain| Gain { low: 0, ..gain };
+        let wall_ns = low(some().wall_ns);
+        let possible = Advice { wall_ns, memory_bytes: some().memory_bytes.map(low), ..some() };
+        assert!(pieces(&advised(vec![possible]), 60).is_empty());
         let pieces = pieces(&advised(vec![some()]), 60);
         assert_eq!((pieces.len(), pieces[0].len()), (1, 5));
         assert_eq!(pieces[0][0], "-200 ms wall (10 %): wait for");
