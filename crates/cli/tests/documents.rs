@@ -377,6 +377,21 @@ fn every_page_is_in_the_index() {
     }
 }
 
+/// Once: a list that grows at its end is read from its beginning.
+#[test]
+fn every_decision_is_in_their_index_once() {
+    let directory = repository().join("docs/decisions");
+    let index = Page::read(&directory.join("README.md"));
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let times = index.links.iter().filter(|(_, link)| *link == name).count();
+        assert!(
+            name == "README.md" || times == 1,
+            "docs/decisions/README.md has {name} {times} times"
+        );
+    }
+}
+
 #[test]
 fn commands_that_are_shown_exist() {
     let mut helps = Helps::default();
