@@ -36,6 +36,7 @@ pub struct Analysis<'a> {
     phases: OnceCell<Option<Vec<MarkedPhase>>>,
     pub(crate) correlations: OnceCell<Correlations>,
     summary: OnceCell<Summary>,
+    advised: OnceCell<Option<Advised>>,
 }
 
 impl<'a> Analysis<'a> {
@@ -56,6 +57,7 @@ impl<'a> Analysis<'a> {
             phases: OnceCell::new(),
             correlations: OnceCell::new(),
             summary: OnceCell::new(),
+            advised: OnceCell::new(),
         }
     }
 
@@ -68,11 +70,22 @@ impl<'a> Analysis<'a> {
         let path = self.critical();
         // It takes as long as a third of all else, and needs nothing else of it.
         std::thread::scope(|scope| {
-            let advice = scope.spawn(|| recording.knows.all(ADVICE).then(|| best(recording, path)));
+            let advised = self.advised.get().is_none();
+            let advised = advised.then(|| scope.spawn(|| advised_along(recording, path)));
             let found = self.without_advice()?;
-            let advice = advice.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ok(Findings { advice, ..found })
+            if let Some(advised) = advised {
+                let advised = advised.join();
+                let advised = advised.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let _ = self.advised.set(advised);
+            }
+            Ok(Findings { advice: self.advised().map(best), ..found })
         })
+    }
+
+    /// What to change, if it gains one percent or more; `None` if what predictions need is not known.
+    pub fn advised(&self) -> Option<&Advised> {
+        let advised = || advised_along(self.recording, self.critical());
+        self.advised.get_or_init(advised).as_ref()
     }
 
     /// All findings but the advice, which takes as long as a third of all else.
@@ -192,13 +205,19 @@ impl<'a> Analysis<'a> {
 const ADVICE: &[Quantity] =
     &[Quantity::Forks, Quantity::Execs, Quantity::Argv, Quantity::Cpu, Quantity::Waits];
 
-/// The advice that the summary names: what pays at least one percent, without what is part of better advice.
-fn best(recording: &Recording, path: Option<&CriticalPath>) -> Advised {
+/// Advice that gains less, in percent of all, is left out.
+const ADVICE_MIN_PERCENT: f64 = 1.0;
+
+fn advised_along(recording: &Recording, path: Option<&CriticalPath>) -> Option<Advised> {
+    let advise = || advise_along(recording, path, &AdviceRules::built_in(), ADVICE_MIN_PERCENT);
+    recording.knows.all(ADVICE).then(advise)
+}
+
+/// The advice that the summary names: what surely pays, without what is part of better advice.
+fn best(advised: &Advised) -> Advised {
     const SHOWN: usize = 3;
-    let mut advised = advise_along(recording, path, &AdviceRules::built_in(), 1.0);
-    advised.advice.retain(|advice| advice.part_of.is_none());
-    advised.advice.truncate(SHOWN);
-    advised
+    let advice = advised.advice.iter().filter(|one| one.part_of.is_none() && one.is_certain());
+    Advised { advice: advice.take(SHOWN).cloned().collect(), ..advised.clone() }
 }
 
 /// The value of the cell, which is computed if it is empty.

@@ -6,6 +6,7 @@ use proctrace_findings::{Advice, Gain, bytes, counted, time};
 use proctrace_trace::Quantity;
 
 use super::Found;
+use super::counter::is_of_tool;
 use super::evidence::{Evidence, first_word, less, more, most};
 use crate::path::Doing;
 use crate::recording::fast::{Bits, FastMap};
@@ -76,6 +77,10 @@ pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
         else {
             continue;
         };
+        // As lintian: who runs it does not change how it starts programs.
+        if is_of_tool(recording.line_of(&recording.processes[parent])) {
+            continue;
+        }
         let freeing_ns = freeing_ns(evidence, *child, parent, *exec_ns);
         if freeing_ns > 0 {
             let forks = groups.entry(template).or_default();

@@ -44,7 +44,7 @@ fn item<'a>(
         outcome: process.status().map(Outcome::of_status),
         dumped_core: process.status().is_some_and(dumped_core),
         threads: knows.some(&[Quantity::Forks], process.tasks().len() as u64),
-        used,
+        used: Box::new(used),
     }
 }
 

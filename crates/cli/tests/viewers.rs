@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Recorded, Recorder, proctrace, report};
-use proctrace_findings::{Figures, Timeline, TimelineItem, TimelineProcess};
+use proctrace_findings::{Timeline, TimelineItem, TimelineProcess};
 use proctrace_fixtures::python::succeed;
 use proctrace_viewers::Format;
 use readers::{export, python, trace_processor};
@@ -252,7 +252,7 @@ fn processes_with_the_same_pid_are_told_apart() {
             outcome: None,
             dumped_core: false,
             threads: None,
-            used: Figures::default(),
+            used: Box::default(),
         };
         viewer.take(&TimelineItem::Process(process)).unwrap();
     }

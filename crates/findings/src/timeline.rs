@@ -106,7 +106,7 @@ pub struct TimelineProcess<'a> {
     /// Its threads, the first one included.
     pub threads: Option<u64>,
     /// What it used: the figures that timelines have.
-    pub used: Figures,
+    pub used: Box<Figures>,
 }
 
 /// Who created a process.

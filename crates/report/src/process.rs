@@ -184,9 +184,10 @@ pub(crate) fn push_usage(out: &mut String, used: &Figures, style: Style) {
     );
     push_words(out, "Storage", &io, style);
     let switches = format!(
-        "{} voluntary, {} involuntary",
+        "{} voluntary, {} involuntary · migrations {}",
         of(Figure::VoluntarySwitches),
-        of(Figure::InvoluntarySwitches)
+        of(Figure::InvoluntarySwitches),
+        of(Figure::Migrations)
     );
     push_words(out, "Switches", &switches, style);
     let files =
@@ -205,7 +206,7 @@ pub(crate) fn push_usage(out: &mut String, used: &Figures, style: Style) {
 }
 
 /// The figures that have their place in a line of [`push_usage`]: any other is shown in the last one.
-const PLACED: [Figure; 16] = [
+const PLACED: [Figure; 17] = [
     Figure::CpuNs,
     Figure::UserNs,
     Figure::SystemNs,
@@ -213,6 +214,7 @@ const PLACED: [Figure; 16] = [
     Figure::RunDelayNs,
     Figure::VoluntarySwitches,
     Figure::InvoluntarySwitches,
+    Figure::Migrations,
     Figure::MinorFaults,
     Figure::MajorFaults,
     Figure::ReadBytes,

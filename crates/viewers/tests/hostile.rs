@@ -79,7 +79,7 @@ fn feed(seeds: &[Seed], take: &mut dyn FnMut(TimelineItem<'_>)) {
             outcome: Some(if seed.known { Outcome::Code(3) } else { Outcome::Signal(seed.pid) }),
             dumped_core: seed.known,
             threads: some(amount),
-            used: Figures::of(|_| some(amount)),
+            used: Box::new(Figures::of(|_| some(amount))),
         }));
         take(TimelineItem::Thread(TimelineThread {
             task: b,

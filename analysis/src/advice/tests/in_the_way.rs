@@ -103,13 +103,18 @@ fn what_outlives_its_parent_uses_cpu_time_that_nobody_counts() {
 
 /// A process with so much memory starts ten commands, each of which comes to its exec after so long.
 fn forks(rss_bytes: u64, until_exec: u64, shared: bool) -> Vec<Advice> {
-    forks_before(rss_bytes, until_exec, shared, false)
+    forks_before(rss_bytes, until_exec, shared, (&["/opt/big"], false))
 }
 
 /// The same, and then it may execute another program, which has the peak.
-fn forks_before(rss_bytes: u64, until_exec: u64, shared: bool, executes: bool) -> Vec<Advice> {
+fn forks_before(
+    rss_bytes: u64,
+    until_exec: u64,
+    shared: bool,
+    (argv, executes): (&[&str], bool),
+) -> Vec<Advice> {
     let mut scene = Scene::new(4, 100 * MS);
-    scene.exec(0, 1, "/opt/big", (0, 0));
+    scene.exec_with(0, 1, argv[0], argv, (0, 0));
     let mut now = 0;
     for child in 2..12 {
         // It copies its page tables.
@@ -145,7 +150,17 @@ fn copies_of_page_tables_take_as_long_as_giving_them_back() {
 
 #[test]
 fn the_memory_of_a_later_program_is_not_that_of_the_script_before_it() {
-    assert!(!kinds(&forks_before(400 * MB, 10, false, true)).contains(&"large-fork"));
+    let forks = forks_before(400 * MB, 10, false, (&["/opt/big"], true));
+    assert!(!kinds(&forks).contains(&"large-fork"));
+}
+
+#[test]
+fn how_an_installed_script_starts_programs_is_not_for_who_runs_it() {
+    let of = |script: &str| {
+        kinds(&forks_before(400 * MB, 10, false, (&["perl", script], false)))
+            .contains(&"large-fork")
+    };
+    assert!(of("./report.pl") && !of("/usr/bin/lintian"));
 }
 
 #[test]

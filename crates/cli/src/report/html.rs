@@ -4,7 +4,7 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use proctrace_analysis::{AdviceRules, Analysis, Options, Recording, Section, advise, page};
+use proctrace_analysis::{Analysis, Options, Recording, Section, page};
 use proctrace_outputs::NewFile;
 use proctrace_report::{Style, full};
 use proctrace_web::{Page, PageSection, render};
@@ -14,8 +14,6 @@ use crate::whole;
 
 /// The text for browsers without scripts.
 const STYLE: Style = Style { width: 100, lines: 24, rows: 20, colour: false };
-/// Advice that gains less is left out.
-const ADVICE_MIN_PERCENT: f64 = 1.0;
 
 /// Writes the page to the file that `begin` makes: what cannot be computed makes none.
 pub(crate) fn write(
@@ -28,9 +26,6 @@ pub(crate) fn write(
 ) -> Result<()> {
     refuse_traces(path)?;
     let findings = analysis.findings()?;
-    // Without it, what predictions need is not known.
-    let predicts = findings.advice.is_some();
-    let advised = predicts.then(|| advise(recording, &AdviceRules::built_in(), ADVICE_MIN_PERCENT));
     let data = page(recording, trace, options)?;
     let sections: Vec<PageSection> = Section::ALL
         .iter()
@@ -43,7 +38,7 @@ pub(crate) fn write(
     let text = full(&findings, &analysis.report_tables(options)?, STYLE);
     let shown = Page {
         findings: &findings,
-        advised: advised.as_ref(),
+        advised: analysis.advised(),
         data: &data,
         sections: &sections,
         text: &text,

@@ -1,7 +1,7 @@
 //! Whole compilation databases.
 
 use proctrace_findings::{
-    Figures, Timeline, TimelineForker, TimelineItem, TimelineProcess, TimelineRun, TimelineThread,
+    Timeline, TimelineForker, TimelineItem, TimelineProcess, TimelineRun, TimelineThread,
 };
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn process(number: u32, forker: Option<u32>, begin_ns: u64) -> TimelineItem<'sta
         outcome: None,
         dumped_core: false,
         threads: None,
-        used: Figures::default(),
+        used: Box::default(),
     })
 }
 
