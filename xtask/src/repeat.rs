@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result, bail};
 
-use crate::run::{cargo, line};
+use crate::run::{cargo_that_can_be_interrupted, line};
 
 /// How often a test that failed is run again.
 const REPETITIONS: usize = 2;
@@ -56,7 +56,7 @@ pub(crate) fn run(tests: &mut Command, arguments: &[String]) -> Result<()> {
 fn repeated(tests: &Command, mut failed: Failed, arguments: &[String]) -> Result<Vec<Flaky>> {
     let mut flaky = Vec::new();
     for at in 1..=REPETITIONS {
-        let mut again = cargo();
+        let mut again = cargo_that_can_be_interrupted();
         // With the features of the whole workspace: otherwise its dependencies are built anew.
         again.args(["test", "--release", "--workspace", "--no-fail-fast"]).args(&failed.target);
         again.args(["--", "--exact", "--test-threads=1"]).args(arguments).args(&failed.tests);

@@ -21,6 +21,24 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// The same, whose children are interrupted by SIGINT and SIGQUIT even if we ignore them, as what runs behind `nohup … &` does:
+/// tests send these signals and wait for what they cause. Without a GNU env, as ours.
+pub(crate) fn cargo_that_can_be_interrupted() -> Command {
+    const DEFAULT: &str = "--default-signal=INT,QUIT";
+    let has_default = Command::new("env")
+        .args([DEFAULT, "true"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    let cargo = cargo();
+    if !has_default {
+        return cargo;
+    }
+    let mut command = Command::new("env");
+    command.arg(DEFAULT).arg(cargo.get_program()).current_dir(root());
+    command
+}
+
 /// cargo's target directory.
 pub(crate) fn target_dir() -> Result<PathBuf> {
     let metadata = metadata()?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::payloads::{self, Unavailable};
-use crate::run::{cargo, is_root, run as execute};
+use crate::run::{cargo, cargo_that_can_be_interrupted, is_root, run as execute};
 use crate::{prmon, repeat, setup, verifier};
 
 /// Leaves out the tests of fleets on Spark, which take Java 17 and a package of 450 MB.
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     };
     // Tests of the command line run it, also when only some of them are selected.
     execute(cargo().args(["build", "--release", "--package", "proctrace-payload"]))?;
-    let mut command = cargo();
+    let mut command = cargo_that_can_be_interrupted();
     // One run names everything that is broken.
     command.args(["test", "--release", "--workspace", "--no-fail-fast"]).args(&arguments);
     if without_index.is_none() {

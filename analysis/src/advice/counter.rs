@@ -147,9 +147,20 @@ pub(super) fn is_of_tool(line: &str) -> bool {
     {
         return is_of_tool(command);
     }
+    // A tool that is a shell script of several files: bash -c ". /usr/share/quilt/push" quilt push.
+    if let Some((shell, sourced)) = line.split_once(" -c . ")
+        && is_interpreter(base(shell))
+        && INSTALLED.iter().any(|part| first_path(sourced).contains(part))
+    {
+        return true;
+    }
     coordinates(line)
         || GENERATED.contains(&program(line))
         || INSTALLED.iter().any(|part| format!("/{}", script_path(line)).contains(part))
+}
+
+fn first_path(words: &str) -> &str {
+    words.split(' ').next().unwrap_or("")
 }
 
 /// Whether a command line is that of a script that came with the system.
@@ -339,6 +350,7 @@ mod tests {
             "bash -e ../config.status",
             "sh /usr/bin/ldd x",
             "bash node_modules/bats/libexec/x",
+            "bash -c . /usr/share/quilt/refresh quilt refresh",
         ] {
             assert!(is_of_tool(line), "{line}");
         }
@@ -346,6 +358,7 @@ mod tests {
             "sh job.sh",
             "bash -c /usr/bin/x",
             "bash -c sh ./job.sh libtool",
+            "bash -c . ./setup.sh",
             "/usr/bin/make",
             "sh ./usr/job.sh",
             "",

@@ -66,7 +66,9 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
     );
     for ((advice, place), number) in certain.iter().zip(1..) {
         out.push('\n');
-        let parts = advised.advice.iter().filter(|one| one.part_of == Some(*place)).collect();
+        // In the place of what surely gains something, nothing is offered that may not.
+        let is_part = |one: &&Advice| one.part_of == Some(*place) && one.is_certain();
+        let parts = advised.advice.iter().filter(is_part).collect();
         push(&mut out, advised, advice, (number, parts), style);
     }
     if let Some(together) = advised.together.filter(|_| certain.len() > 1) {
