@@ -45,7 +45,7 @@ const PINS: [&str; 2] = ["taskset", "numactl"];
 /// again and again whether it has ended. With S, the time of the row, L, that of its longest child, or of its longest chain of children that
 /// name what the one before has made, and k cores that are idle
 /// meanwhile and the one in use: middle S - max(L, S/k), as if the work could be spread evenly; high S - L,
-/// as if the children mostly waited; low a quarter of the middle if the parent knows which of them need others, or if they are known not
+/// as if the children mostly waited; low a quarter of the middle if the parent knows which of them need others and several are of a kind, or if they are known not
 /// to (`independence`), otherwise 0. CPU: nothing.
 ///
 /// Against it speak: a parent that decides itself what runs at once; make with -j, in its command line or seen by children
@@ -91,9 +91,21 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
         }
     }
     joined.iter_mut().for_each(|of| keep_outer(evidence, of));
-    let known = Independence::Known;
-    found.extend(joined.iter().filter_map(|of| advice(evidence, of, known)));
+    found.extend(joined.iter().filter_map(|of| advice(evidence, of, of_kind(evidence, of))));
     found
+}
+
+/// Steps of a build that differ are often steps of one thing: convert, compile, link, document. Several of one kind are as many
+/// things, as are all children of other programs that run one kind only.
+fn of_kind(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Independence {
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for child in stretches.iter().flat_map(|it| &it.row) {
+        let is_make = evidence.command(*child).is_some_and(|name| MAKES.contains(&name));
+        *kinds.entry(name(evidence, *child)).or_default() += usize::from(!is_make);
+    }
+    let is_kind = kinds.values().any(|children| *children >= CHILDREN_MIN);
+    let is_engine = stretches.iter().all(|it| it.engine.is_some());
+    if is_kind || is_engine { Independence::Known } else { Independence::Unknown }
 }
 
 /// Whether a process above one is of the same engine, and was asked to run several at once.

@@ -428,12 +428,16 @@ mod tests {
 
     #[test]
     fn advice_about_the_same_processes_is_named_below_the_better_one() {
+        let cpu_ns = Gain::new(10_000_000, 20_000_000, 20_000_000);
+        let nothing = Gain::default();
         let part =
-            Advice { part_of: Some(1), wall_ns: Gain::default(), memory_bytes: None, ..some() };
-        let all = [vec![some()], vec![part; 5]].concat();
+            Advice { part_of: Some(1), wall_ns: nothing, cpu_ns, memory_bytes: None, ..some() };
+        let unsure = Advice { kind: "straggler", cpu_ns: nothing, ..part.clone() };
+        let all = [vec![some()], vec![part; 5], vec![unsure]].concat();
         let text = advice_text(&advised(all), plain(80));
         assert_eq!(text.matches("\n2. ").count(), 0, "{text}");
-        assert!(text.contains("   or else -0 s CPU (0 %) polling: wait for"), "{text}");
+        assert!(text.contains("   or else -20.0 ms CPU (2 %) polling: wait for"), "{text}");
+        assert!(!text.contains("straggler"), "{text}");
         assert!(text.contains("           and 2 more: --json has them"), "{text}");
     }
 
