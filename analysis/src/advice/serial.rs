@@ -95,13 +95,20 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     found
 }
 
+/// The program that computes most below a process: a recipe is a shell, whatever it compiles.
+fn kind<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
+    let all = evidence.with_descendants(&[process]);
+    let most = all.into_iter().max_by_key(|one| evidence.process(*one).cpu.total_ns());
+    &evidence.recording.program_of(evidence.process(most.unwrap_or(process))).name
+}
+
 /// Steps of a build that differ are often steps of one thing: convert, compile, link, document. Several of one kind are as many
 /// things, as are all children of other programs that run one kind only.
 fn of_kind(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Independence {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for child in stretches.iter().flat_map(|it| &it.row) {
         let is_make = evidence.command(*child).is_some_and(|name| MAKES.contains(&name));
-        *kinds.entry(name(evidence, *child)).or_default() += usize::from(!is_make);
+        *kinds.entry(kind(evidence, *child)).or_default() += usize::from(!is_make);
     }
     let is_kind = kinds.values().any(|children| *children >= CHILDREN_MIN);
     let is_engine = stretches.iter().all(|it| it.engine.is_some());
