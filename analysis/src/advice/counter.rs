@@ -55,12 +55,13 @@ const COORDINATORS: [&str; 45] = [
 ];
 
 /// Scripts that tools write or copy into a project: whoever builds it does not change them.
-const GENERATED: [&str; 13] = [
+const GENERATED: [&str; 14] = [
     "compile",
     "config.guess",
     "config.status",
     "config.sub",
     "configure",
+    "configure.sh",
     "depcomp",
     "gradlew",
     "install-sh",

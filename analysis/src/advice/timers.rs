@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use proctrace_findings::{Advice, Gain, counted, time};
+use proctrace_findings::{Advice, Class, Gain, counted, time};
 
 use super::Found;
 use super::counter::is_of_tool;
-use super::evidence::{Evidence, first_word, less, more};
+use super::evidence::{Evidence, first_word, less, more, name};
 use super::model::Cut;
 use crate::recording::fast::FastMap;
 
@@ -19,13 +19,16 @@ const PART_OF_CHILD: u64 = 4;
 /// Timers of a process with threads that are shorter than this on average are those of its runtime.
 const PAUSE_NS: u64 = 20_000_000;
 
-/// Per command line: the time in which its timers were on the critical path, and no child of the process computed. Who looks again and
+/// Commands that do nothing else.
+const SLEEPS: [&str; 2] = ["sleep", "usleep"];
+
+/// Per program and who starts it: the time in which its timers were on the critical path, and no child of the process computed. Who looks again and
 /// again whether a child has ended, loses the time from its end to the next look.
 ///
 /// Wall: at most that time; at least what the recorded order of births and wake-ups gains if these timers
 /// take no time, as something else may take as long. CPU: nothing.
 pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
-    let mut groups: BTreeMap<&str, (u64, u64, Vec<u32>)> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, Option<u32>), (u64, u64, Vec<u32>)> = BTreeMap::new();
     let mut computing: FastMap<u32, Vec<(u64, u64)>> = FastMap::default();
     for (process, begin_ns, end_ns) in evidence.timers() {
         let meanwhile =
@@ -34,19 +37,23 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
         if polls.binary_search(&process).is_ok() || computes_meanwhile(evidence, process) {
             continue;
         }
-        let template = evidence.recording.template_of(evidence.process(process)).unwrap_or("");
         // automake waits until file times differ, configure tries what a sleep does: who runs them does not change them.
         let run = evidence.process(process).spawned_in();
         let by_tool = run.is_some_and(|run| is_of_tool(evidence.recording.line_of_run(run)));
-        if by_tool || is_of_tool(evidence.recording.line_of(evidence.process(process))) {
+        let program = evidence.recording.program_of(evidence.process(process));
+        // A system command pauses as it does: rsync, until its other half has ended.
+        let is_theirs = program.class == Class::Command && !SLEEPS.contains(&&*program.name);
+        if by_tool || is_theirs || is_of_tool(evidence.recording.line_of(evidence.process(process)))
+        {
             continue;
         }
-        let (waits, sum_ns, processes) = groups.entry(template).or_default();
+        let key = (name(evidence, process), evidence.spawner(process));
+        let (waits, sum_ns, processes) = groups.entry(key).or_default();
         *waits += 1;
         *sum_ns += timer_ns;
         processes.push(process);
     }
-    let advice = groups.into_iter().filter_map(|(template, (waits, sum_ns, mut processes))| {
+    let advice = groups.into_values().filter_map(|(waits, sum_ns, mut processes)| {
         let has_threads = |process: &u32| evidence.process(*process).tasks().len() > 1;
         let is_runtime = sum_ns / waits.max(1) < PAUSE_NS && processes.iter().any(has_threads);
         if !evidence.pays(sum_ns, 0) || is_runtime {
@@ -54,7 +61,7 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
         }
         processes.sort_unstable();
         processes.dedup();
-        advice(evidence, template, (waits, sum_ns), processes)
+        advice(evidence, (waits, sum_ns), processes)
     });
     advice.collect()
 }
@@ -97,15 +104,15 @@ fn computes_meanwhile(evidence: &Evidence<'_>, process: u32) -> bool {
 
 fn advice(
     evidence: &Evidence<'_>,
-    template: &str,
     (waits, sum_ns): (u64, u64),
     processes: Vec<u32>,
 ) -> Option<Found> {
     let first = *processes.first()?;
+    let template = evidence.recording.template_of(evidence.process(first)).unwrap_or("");
     let earlier_ns = evidence.earlier_ns(Cut::Timers(&evidence.tasks(&processes)))?.min(sum_ns);
     let spawner = evidence.spawner_line(first);
     // A program that does more than wait is needed for that.
-    let is_all = matches!(first_word(template), "sleep" | "usleep");
+    let is_all = SLEEPS.contains(&first_word(template));
     let advice = Advice {
         kind: "timer-in-path",
         what: format!(

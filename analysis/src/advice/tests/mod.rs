@@ -212,6 +212,27 @@ fn pauses_of_tools_and_of_what_they_start_are_theirs() {
     assert_eq!(kinds_of(&["perl", "/usr/bin/autoreconf", "-i"], &own), [] as [&str; 0]);
 }
 
+/// The tests of rsync: eight had a line each.
+#[test]
+fn pauses_of_one_program_are_one_finding() {
+    let advice = |name: &str| {
+        let mut job = Job::new();
+        for of in ["a.test", "bb.test", "c.d.test"] {
+            let child = job.start(&[name, of]);
+            job.waits(child, job.now, job.now + 100, NANOSLEEP, 0);
+            job.end(child, 100, 0);
+        }
+        job.computes(100);
+        job.advice()
+    };
+    let found = advice("testrun");
+    let timers = kinds(&found).into_iter().filter(|kind| *kind == "timer-in-path");
+    assert_eq!(timers.count(), 1);
+    assert!(found[0].what.contains("and 2 like it"), "{}", found[0].what);
+    assert_eq!(found[0].wall_ns.middle, 300 * MS);
+    assert!(!kinds(&advice("rsync")).contains(&"timer-in-path"));
+}
+
 #[test]
 fn a_timer_counts_as_far_as_nothing_else_takes_as_long() {
     let mut job = Job::new();
