@@ -1,13 +1,13 @@
 //! What was predicted from one recording, and what a recording of the changed job shows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proctrace_findings::{
     Advice, Concerned, Gain, Left, Observed, ObservedAdvice, Outturn, Taken, Verdict, count,
 };
 use proctrace_trace::Quantity;
 
-use super::evidence::{Evidence, called};
+use super::evidence::{Evidence, called, name};
 use super::rules::AdviceRules;
 use super::same::Units;
 use super::taken_over::taken_over_ns;
@@ -90,6 +90,8 @@ pub fn observed(
 const MORE_AT_ONCE: f64 = 1.25;
 /// Advice that is found where processes have more than a certain share of the wall time.
 const BY_SHARE: [&str; 2] = ["straggler", "serial-process"];
+/// Fewer children are not a row.
+const ROW_MIN: usize = 3;
 /// What is less than this part of what it was, in percent, is noticeably less.
 const NOTICEABLE_PERCENT: u64 = 90;
 
@@ -212,10 +214,21 @@ impl Seen {
     }
 }
 
-/// How many processes run at once, on average over the time in which one of them does.
+/// How many processes run at once, on average over the time in which one of them does: of these and what they start, the
+/// children of one process with the same name that live longest in sum, if there are several. Makes that cmake has written
+/// are children of a make that is the only child of another one.
 fn at_once(evidence: &Evidence<'_>, units: &[u32]) -> f64 {
-    let lives_ns: u64 = units.iter().map(|unit| evidence.life_ns(*unit)).sum();
-    lives_ns as f64 / evidence.alive_ns(units).max(1) as f64
+    let mut rows: BTreeMap<(Option<usize>, &str), Vec<u32>> = BTreeMap::new();
+    for process in evidence.with_descendants(units) {
+        let key = (evidence.process(process).parent(), name(evidence, process));
+        rows.entry(key).or_default().push(process);
+    }
+    let lives_ns = |row: &[u32]| {
+        row.iter().fold(0_u64, |sum, unit| sum.saturating_add(evidence.life_ns(*unit)))
+    };
+    let rows = rows.into_values().filter(|row| row.len() >= ROW_MIN);
+    let longest = rows.max_by_key(|row| lives_ns(row)).unwrap_or_else(|| units.to_vec());
+    lives_ns(&longest) as f64 / evidence.alive_ns(&longest).max(1) as f64
 }
 
 /// What it mainly gains, and would still gain.

@@ -22,13 +22,13 @@ const PAUSE_NS: u64 = 20_000_000;
 /// Commands that do nothing else.
 const SLEEPS: [&str; 2] = ["sleep", "usleep"];
 
-/// Per program and who starts it: the time in which its timers were on the critical path, and no child of the process computed. Who looks again and
+/// Per program: the time in which its timers were on the critical path, and no child of the process computed. Who looks again and
 /// again whether a child has ended, loses the time from its end to the next look.
 ///
 /// Wall: at most that time; at least what the recorded order of births and wake-ups gains if these timers
 /// take no time, as something else may take as long. CPU: nothing.
 pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
-    let mut groups: BTreeMap<(&str, Option<u32>), (u64, u64, Vec<u32>)> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, (u64, u64, Vec<u32>)> = BTreeMap::new();
     let mut computing: FastMap<u32, Vec<(u64, u64)>> = FastMap::default();
     for (process, begin_ns, end_ns) in evidence.timers() {
         let meanwhile =
@@ -47,8 +47,7 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
         {
             continue;
         }
-        let key = (name(evidence, process), evidence.spawner(process));
-        let (waits, sum_ns, processes) = groups.entry(key).or_default();
+        let (waits, sum_ns, processes) = groups.entry(name(evidence, process)).or_default();
         *waits += 1;
         *sum_ns += timer_ns;
         processes.push(process);

@@ -1,8 +1,8 @@
 //! Scenes of the other kinds: children at once or in a row, waits for CPUs, failures, wrappers, loading, cures.
 
-use proctrace_findings::Advice;
+use proctrace_findings::{Advice, Taken};
 
-use super::super::{AdviceRules, Found, advise, agreed};
+use super::super::{AdviceRules, Found, advise, agreed, observed};
 use super::{Job, WAIT4, kinds, ms, of};
 use crate::testing::MS;
 
@@ -268,6 +268,36 @@ fn what_runs_at_another_time_can_still_be_left_out() {
     let advice = job.advice();
     assert_eq!(of(&advice, "serial-stretch").part_of, None);
     assert_eq!(of(&advice, "repeated-command").part_of, None);
+}
+
+/// Makefiles that cmake has written: the make that runs the others is the only child of one of the same name.
+#[test]
+fn makes_below_a_make_are_seen_to_run_at_once() {
+    let job = |at_once: u64, flag: &str| {
+        let mut job = Job::of(&["/usr/bin/make", flag]);
+        let middle = job.start(&["make", "-f", "Makefile2", "all"]);
+        let began = job.now;
+        for round in 0..8 / at_once {
+            let since = job.now;
+            job.now += 100;
+            for at in 0..at_once {
+                let child = job.next;
+                job.next += 1;
+                let of = format!("{round}x{at}.make");
+                job.scene.fork(since * MS, middle, child);
+                job.scene.exec_with(since * MS, child, "/bin/make", &["make", "-f", &of], (0, 0));
+                job.scene.exit(job.now * MS, child, (100 * MS, 0));
+            }
+            job.waits(middle, since, job.now, WAIT4, job.next - 1);
+        }
+        job.scene.exit(job.now * MS, middle, (0, 0));
+        job.waits(1, began, job.now, WAIT4, middle);
+        job.load()
+    };
+    let (before, after) = (job(1, "all"), job(2, "-j2"));
+    let seen = observed(&before, &after, &AdviceRules::built_in(), 1.0);
+    let make = seen.advice.iter().find(|one| one.advice.kind == "make-without-j").unwrap();
+    assert_eq!((make.verdict.taken, &*make.verdict.because), (Taken::Yes, "1.0 -> 2.0 at once"));
 }
 
 /// `easyrsa build-client-full NAME` changes the files of its authority each time: whether such children need each other is not
