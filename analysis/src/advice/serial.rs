@@ -95,7 +95,7 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     found
 }
 
-/// The program that computes most below a process: a recipe is a shell, whatever it compiles.
+/// The program that computes most below a process: a recipe is a shell, and a make another make, whatever they compile.
 fn kind<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
     let all = evidence.with_descendants(&[process]);
     let most = all.into_iter().max_by_key(|one| evidence.process(*one).cpu.total_ns());
@@ -107,8 +107,7 @@ fn kind<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
 fn of_kind(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Independence {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for child in stretches.iter().flat_map(|it| &it.row) {
-        let is_make = evidence.command(*child).is_some_and(|name| MAKES.contains(&name));
-        *kinds.entry(kind(evidence, *child)).or_default() += usize::from(!is_make);
+        *kinds.entry(kind(evidence, *child)).or_default() += 1;
     }
     let is_kind = kinds.values().any(|children| *children >= CHILDREN_MIN);
     let is_engine = stretches.iter().all(|it| it.engine.is_some());
