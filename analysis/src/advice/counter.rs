@@ -164,6 +164,12 @@ fn first_path(words: &str) -> &str {
     words.split(' ').next().unwrap_or("")
 }
 
+/// Whether a program of this name is a script that a tool has written or copied into a project. Of a long command line
+/// that is cut, the name is known all the same.
+pub(super) fn is_generated(name: &str) -> bool {
+    GENERATED.contains(&name)
+}
+
 /// Whether a command line is that of a script that came with the system.
 pub(super) fn is_of_system(line: &str) -> bool {
     script_path(line).starts_with("/usr/") && is_of_tool(line)

@@ -26,6 +26,8 @@ const MAKES: [&str; 2] = ["make", "gmake"];
 const NAMED_BY_MANY: usize = 4;
 /// Of the machine, that others used: from here on they may be in the way again.
 const OTHERS_PERCENT: f64 = 10.0;
+/// So many children of make are of one kind: two or three may be lines of one recipe, as the pod2man of Perl's MakeMaker.
+const KIND_MIN: usize = 4;
 /// What children gain at least that do not need each other, as far as is known: this part of the estimate, one in so many.
 const PART_CERTAIN: u64 = 4;
 /// Children before one that are asked whether it needs them.
@@ -109,7 +111,7 @@ fn of_kind(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Independence {
     for child in stretches.iter().flat_map(|it| &it.row) {
         *kinds.entry(kind(evidence, *child)).or_default() += 1;
     }
-    let is_kind = kinds.values().any(|children| *children >= CHILDREN_MIN);
+    let is_kind = kinds.values().any(|children| *children >= KIND_MIN);
     let is_engine = stretches.iter().all(|it| it.engine.is_some());
     if is_kind || is_engine { Independence::Known } else { Independence::Unknown }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctrace_findings::{Advice, Class, Gain, counted, time};
 
 use super::Found;
-use super::counter::is_of_tool;
+use super::counter::{is_generated, is_of_tool};
 use super::evidence::{Evidence, first_word, less, more, name};
 use super::model::Cut;
 use crate::recording::fast::FastMap;
@@ -18,6 +18,9 @@ const PART_OF_CHILD: u64 = 4;
 
 /// Timers of a process with threads that are shorter than this on average are those of its runtime.
 const PAUSE_NS: u64 = 20_000_000;
+
+/// Processes from one that waits up to a script that started it, both included: conftest forks itself.
+const ABOVE_MAX: usize = 4;
 
 /// Commands that do nothing else.
 const SLEEPS: [&str; 2] = ["sleep", "usleep"];
@@ -38,8 +41,13 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
             continue;
         }
         // automake waits until file times differ, configure tries what a sleep does: who runs them does not change them.
+        let recording = evidence.recording;
         let run = evidence.process(process).spawned_in();
-        let by_tool = run.is_some_and(|run| is_of_tool(evidence.recording.line_of_run(run)));
+        let above = evidence.ancestors(process).take(ABOVE_MAX);
+        let by_tool = run.is_some_and(|run| is_of_tool(recording.line_of_run(run)))
+            || above
+                .map(|at| recording.program_of(&recording.processes[at]))
+                .any(|it| is_generated(&it.name));
         let program = evidence.recording.program_of(evidence.process(process));
         // A system command pauses as it does: rsync, until its other half has ended.
         let is_theirs = program.class == Class::Command && !SLEEPS.contains(&&*program.name);

@@ -28,11 +28,11 @@ fn different_commands_of_a_shell_depend_on_each_other_but_those_of_make_may_not(
     assert_eq!(kinds(&steps(&mut Job::new())), [] as [&str; 0]);
     let advice = steps(&mut Job::of(&["/usr/bin/make", "all"]));
     assert_eq!(kinds(&advice), ["make-without-j"]);
-    // Three steps may be those of one thing, three of a kind are three things.
+    // Three steps may be those of one thing, four of a kind are four things.
     assert_eq!(advice[0].wall_ns, ms(0, 200, 200));
     let mut job = Job::of(&["/usr/bin/make", "all"]);
-    (0..3).for_each(|at| job.run(&["compile", &format!("{at}x.c")], 100));
-    assert_eq!(of(&job.advice(), "make-without-j").wall_ns, ms(50, 200, 200));
+    (0..4).for_each(|at| job.run(&["compile", &format!("{at}x.c")], 100));
+    assert_eq!(of(&job.advice(), "make-without-j").wall_ns, ms(75, 300, 300));
 }
 
 /// -j of the first make is that of all: one piece of advice. Below taskset, there may be fewer cores.
