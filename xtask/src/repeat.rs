@@ -1,8 +1,10 @@
-//! Runs tests, and those that failed again, alone: a test that a busy machine failed once is named, and does not fail the run.
+//! Runs tests, and repeats those that fail, each alone: a test that fails only on a busy machine is named, and the run goes on.
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Command, ExitStatus};
+use std::io::{Read, Write};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -10,8 +12,11 @@ use crate::run::{cargo_that_can_be_interrupted, line};
 
 /// How often a test that failed is run again.
 const REPETITIONS: usize = 2;
-/// If more tests fail, it is not for the machine, and none is run again.
+/// If more tests fail, the machine is not the reason, and none is repeated.
 const FAILED_MAX: usize = 5;
+
+/// How long to wait for output after the command has ended.
+const LEFT_BEHIND: Duration = Duration::from_secs(5);
 
 /// A test that failed among all others and passed alone.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,57 +34,69 @@ struct Failed {
     tests: Vec<String>,
 }
 
-/// Runs `cargo test`, whose output is passed on, and repeats what failed.
+/// Runs `cargo test`, whose output is passed on, and repeats what failed. Returns the tests that passed when they were
+/// repeated, in words for the end of the output.
 ///
 /// # Errors
 /// If a test fails alone, too, or if something else than a test failed.
-pub(crate) fn run(tests: &mut Command, arguments: &[String]) -> Result<()> {
+pub(crate) fn run(tests: &mut Command, arguments: &[String]) -> Result<Option<String>> {
     println!("$ {}", line(tests));
     let (status, text) = passed_on(tests)?;
     if status.success() {
-        return Ok(());
+        return Ok(None);
     }
     let Some(failed) = failed(&text) else { bail!("{} failed ({status})", line(tests)) };
     let count: usize = failed.iter().map(|failed| failed.tests.len()).sum();
     if count > FAILED_MAX {
         bail!("{} failed: {count} tests, too many to run them again", line(tests));
     }
-    let mut flaky = Vec::new();
+    let (mut flaky, mut broken) = (Vec::new(), Vec::new());
     for failed in failed {
-        flaky.extend(repeated(tests, failed, arguments)?);
+        for test in failed.tests {
+            match passes_at(tests, &failed.target, &test, arguments)? {
+                Some(at) => flaky.push(Flaky { name: test, at }),
+                None => broken.push(format!("{} {test}", failed.target.join(" "))),
+            }
+        }
     }
-    print!("{}", summary(&flaky));
-    Ok(())
+    let summary = (!flaky.is_empty()).then(|| summary(&flaky));
+    if !broken.is_empty() {
+        print!("{}", summary.unwrap_or_default());
+        bail!("failed alone, too: {}", broken.join(", "));
+    }
+    Ok(summary)
 }
 
-/// Runs the tests of a target alone until each has passed.
-fn repeated(tests: &Command, mut failed: Failed, arguments: &[String]) -> Result<Vec<Flaky>> {
-    let mut flaky = Vec::new();
+/// At which repetition a test passes that runs alone; None if at none.
+fn passes_at(
+    tests: &Command,
+    target: &[String],
+    test: &str,
+    arguments: &[String],
+) -> Result<Option<usize>> {
     for at in 1..=REPETITIONS {
         let mut again = cargo_that_can_be_interrupted();
-        // With the features of the whole workspace: otherwise its dependencies are built anew.
-        again.args(["test", "--release", "--workspace", "--no-fail-fast"]).args(&failed.target);
-        again.args(["--", "--exact", "--test-threads=1"]).args(arguments).args(&failed.tests);
+        // With the features of the whole workspace: otherwise its dependencies are built anew. With one thread, libtest
+        // writes the name of a test before it runs, and its result into a line that others may have gone on with.
+        again.args(["test", "--release", "--workspace", "--no-fail-fast"]).args(target);
+        again.args(["--", "--exact", "--test-threads=2"]).args(arguments).arg(test);
         again.envs(tests.get_envs().filter_map(|(name, value)| Some((name, value?))));
         println!("\n$ {}", line(&again));
         let (status, text) = passed_on(&mut again)?;
-        let still = match self::failed(&text) {
-            Some(still) => still.into_iter().flat_map(|failed| failed.tests).collect(),
-            None if status.success() => Vec::new(),
-            None => bail!("{} failed ({status})", line(&again)),
-        };
-        let (stay, pass) = failed.tests.into_iter().partition(|test| still.contains(test));
-        let pass: Vec<String> = pass;
-        flaky.extend(pass.into_iter().map(|name| Flaky { name, at }));
-        failed.tests = stay;
-        if failed.tests.is_empty() {
-            return Ok(flaky);
+        if status.success() && has_passed(&text, test) {
+            return Ok(Some(at));
         }
     }
-    bail!("failed alone, too: {}", failed.tests.join(", "));
+    Ok(None)
 }
 
-/// Runs a command; its output is shown and returned.
+/// Whether a test ran and passed: one that was ignored or not found fails nothing.
+fn has_passed(text: &str, test: &str) -> bool {
+    let passed = format!("test {test} ... ok");
+    text.lines().any(|line| line == passed)
+}
+
+/// Runs a command; its output is shown, and the lines of it that tell something are returned.
 fn passed_on(command: &mut Command) -> Result<(ExitStatus, String)> {
     // Both streams through one pipe: which target a test belongs to follows from the order of the lines.
     let (reader, writer) = std::io::pipe().context("cannot create a pipe")?;
@@ -90,32 +107,46 @@ fn passed_on(command: &mut Command) -> Result<(ExitStatus, String)> {
         .spawn()
         .with_context(|| format!("cannot run {}", line(command)))?;
     // The command keeps the ends of the pipe, which then has no end.
-    command.stdout(std::process::Stdio::inherit()).stderr(std::process::Stdio::inherit());
-    let text = shown(reader)?;
+    command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || show(reader, &sender));
     let status = child.wait().with_context(|| format!("cannot run {}", line(command)))?;
+    let mut text = String::new();
+    // What a failed test has left behind may hold the pipe open for ever.
+    let until = Instant::now() + LEFT_BEHIND;
+    while let Ok(told) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        let _ = writeln!(text, "{told}");
+    }
     Ok((status, text))
 }
 
-/// Shows lines as they come, and returns those that tell what ran and what failed.
-fn shown(reader: impl Read) -> Result<String> {
-    let mut reader = BufReader::new(reader);
-    let (mut kept, mut bytes) = (String::new(), Vec::new());
-    while reader.read_until(b'\n', &mut bytes).context("cannot read the output of tests")? > 0 {
+/// Shows output as it comes, and sends the lines of it that tell something.
+fn show(mut reader: impl Read, lines: &mpsc::Sender<String>) {
+    let (mut chunk, mut line) = ([0; 8192], Vec::new());
+    while let Ok(length @ 1..) = reader.read(&mut chunk) {
+        let bytes = &chunk[..length];
         let mut out = std::io::stdout().lock();
-        out.write_all(&bytes).context("cannot write")?;
-        out.flush().context("cannot write")?;
-        let line = String::from_utf8_lossy(&bytes);
-        if tells(line.trim_end()) {
-            let _ = writeln!(kept, "{}", line.trim_end());
+        if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
+            return;
         }
-        bytes.clear();
+        for byte in bytes {
+            if *byte != b'\n' {
+                line.push(*byte);
+                continue;
+            }
+            let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+            line.clear();
+            if tells(&text) && lines.send(text).is_err() {
+                return;
+            }
+        }
     }
-    Ok(kept)
 }
 
 /// Whether [`failed`] looks at a line.
 fn tells(line: &str) -> bool {
     line.ends_with(" ... FAILED")
+        || line.ends_with(" ... ok")
         || line.starts_with("test result: FAILED")
         || line.starts_with("error")
 }
@@ -190,6 +221,27 @@ error: 2 targets failed:
         };
         let expected = vec![of(&["--test", "backends"], &["a::b"]), of(&["--lib"], &["c", "d"])];
         assert_eq!(failed(SEVERAL), Some(expected));
+    }
+
+    #[test]
+    fn a_test_that_did_not_run_has_not_passed() {
+        let ok = "test a::b ... ok";
+        assert!(has_passed(&format!("running 1 test\n{ok}\n"), "a::b"));
+        for text in ["", "test a::b ... ignored", "test a::bc ... ok", "xtest a::b ... ok"] {
+            assert!(!has_passed(text, "a::b"), "{text}");
+        }
+    }
+
+    /// As `sh -c 'while :; do :; done'` of a test that panics before it kills it.
+    #[test]
+    fn what_is_left_behind_is_not_waited_for() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000 & echo 'test a ... ok'; echo $!"]);
+        let (status, text) = passed_on(&mut command).unwrap();
+        assert!(status.success());
+        assert_eq!(text, "test a ... ok\n");
+        // It is ours: nobody else sleeps for so long in this way.
+        let _ = Command::new("pkill").args(["-xf", "sleep 1000"]).status();
     }
 
     #[test]

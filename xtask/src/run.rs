@@ -22,7 +22,7 @@ pub(crate) fn cargo() -> Command {
 }
 
 /// The same, whose children are interrupted by SIGINT and SIGQUIT even if we ignore them, as what runs behind `nohup … &` does:
-/// tests send these signals and wait for what they cause. Without a GNU env, as ours.
+/// tests send these signals and wait for what they cause. Where env(1) cannot do that, the same as [`cargo`].
 pub(crate) fn cargo_that_can_be_interrupted() -> Command {
     const DEFAULT: &str = "--default-signal=INT,QUIT";
     let has_default = Command::new("env")

@@ -51,11 +51,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
     }
     let ignored = without_index.is_none().then(|| "--include-ignored".to_owned());
-    repeat::run(&mut command, ignored.as_slice())?;
+    let flaky = repeat::run(&mut command, ignored.as_slice())?;
     // Spark is asked for unless it is refused: where its package cannot be installed, this fails.
     if without_index.is_some() && with_spark && arguments.is_empty() {
         let spark = ["test", "--release", "--workspace", "--test", "fleet", "--", "--ignored"];
-        execute(cargo().args(spark).arg(SPARK_TESTS))?;
+        execute(cargo_that_can_be_interrupted().args(spark).arg(SPARK_TESTS))?;
     }
     // If single tests were selected, the verifier check is skipped.
     if arguments.is_empty() {
@@ -69,5 +69,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let Some(reason) = without_index {
         println!("\nNOT RUN: the tests counted as ignored, which need Python packages. {reason}");
     }
+    print!("{}", flaky.unwrap_or_default());
     Ok(())
 }
