@@ -145,6 +145,7 @@ pub(super) fn is_of_tool(line: &str) -> bool {
     if let Some((shell, command)) = line.split_once(" -c ")
         && is_interpreter(base(shell))
         && is_interpreter(base(first_word(command)))
+        && is_one_command(command)
     {
         return is_of_tool(command);
     }
@@ -152,12 +153,18 @@ pub(super) fn is_of_tool(line: &str) -> bool {
     if let Some((shell, sourced)) = line.split_once(" -c . ")
         && is_interpreter(base(shell))
         && INSTALLED.iter().any(|part| first_path(sourced).contains(part))
+        && is_one_command(sourced)
     {
         return true;
     }
     coordinates(line)
         || GENERATED.contains(&program(line))
         || INSTALLED.iter().any(|part| format!("/{}", script_path(line)).contains(part))
+}
+
+/// Whether a shell's command is not several, as those of a job.
+fn is_one_command(command: &str) -> bool {
+    !command.contains([';', '&', '|', '\n', '<', '>', '(', '$', '`']) && !command.contains("\\n")
 }
 
 fn first_path(words: &str) -> &str {
@@ -366,6 +373,8 @@ mod tests {
             "bash -c /usr/bin/x",
             "bash -c sh ./job.sh libtool",
             "bash -c . ./setup.sh",
+            "bash -c python3 -m pytest -q && sleep 30 && ./report",
+            "bash -c . /usr/share/modules/init/bash; module load x; ./sim",
             "/usr/bin/make",
             "sh ./usr/job.sh",
             "",

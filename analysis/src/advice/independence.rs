@@ -1,11 +1,10 @@
 //! Whether processes that ran one after the other could have run at once.
 
-use std::collections::BTreeMap;
-
 use proctrace_trace::Quantity;
 
 use super::evidence::Evidence;
 use super::rules::AdviceRules;
+use crate::recording::fast::FastMap;
 
 /// What is known of processes that ran one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,14 +16,15 @@ pub(super) enum Independence {
     Unknown,
 }
 
-/// By the files that they opened, if these were recorded; otherwise by what their programs are known for.
+/// By what their programs are known for, unless the files that they opened, if these were recorded, contradict. These alone do not
+/// show it: what is renamed has another path when it is written.
 pub(super) fn independence(
     evidence: &Evidence<'_>,
     rules: &AdviceRules,
     row: &[u32],
 ) -> Independence {
-    if evidence.recording.knows.all(&[Quantity::OpenedFiles]) {
-        return by_files(evidence, row);
+    if evidence.recording.knows.all(&[Quantity::OpenedFiles]) && share_files(evidence, row) {
+        return Independence::Refuted;
     }
     let known = |process: &u32| {
         evidence.command(*process).is_some_and(|command| rules.is_independent(command))
@@ -32,26 +32,19 @@ pub(super) fn independence(
     if row.iter().all(known) { Independence::Known } else { Independence::Unknown }
 }
 
-/// A file that one of them writes must not be one that another one opens.
-fn by_files(evidence: &Evidence<'_>, row: &[u32]) -> Independence {
-    let mut member: BTreeMap<u32, usize> = BTreeMap::new();
+/// Whether one of them writes a file that another one opens.
+fn share_files(evidence: &Evidence<'_>, row: &[u32]) -> bool {
+    let mut member: FastMap<u32, usize> = FastMap::default();
     for (at, process) in row.iter().enumerate() {
         for one in evidence.with_descendants(&[*process]) {
             member.insert(one, at);
         }
     }
-    let opened = &evidence.recording.opened;
-    for (path, uses) in opened.by_file() {
-        if path.starts_with(b"/dev/") || path.starts_with(b"/proc/") {
-            continue;
-        }
+    evidence.recording.opened.by_file().any(|(path, uses)| {
         let theirs =
             || uses.iter().filter_map(|used| Some((*member.get(&used.process)?, used.modes.write)));
-        let Some((writer, _)) = theirs().find(|(_, writes)| *writes) else { continue };
-        if theirs().any(|(at, _)| at != writer) {
-            return Independence::Refuted;
-        }
-    }
-    // Some paths are not known.
-    if opened.others > 0 { Independence::Unknown } else { Independence::Known }
+        let is_file = !path.starts_with(b"/dev/") && !path.starts_with(b"/proc/");
+        let writer = theirs().find(|(_, writes)| *writes).filter(|_| is_file);
+        writer.is_some_and(|(writer, _)| theirs().any(|(at, _)| at != writer))
+    })
 }

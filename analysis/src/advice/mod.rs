@@ -254,6 +254,10 @@ fn mostly_in(one: &Found, other: &Found) -> bool {
     if other.effect == Effect::Kept && one.effect != Effect::Kept {
         return false;
     }
+    // What is possible is not hidden behind what is sure.
+    if one.advice.is_certain() != other.advice.is_certain() {
+        return false;
+    }
     let both = one.processes.iter().filter(|at| other.processes.binary_search(at).is_ok()).count();
     both > 0 && 2 * both > one.processes.len()
 }

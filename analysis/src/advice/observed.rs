@@ -215,7 +215,7 @@ impl Seen {
 }
 
 /// How many processes run at once, on average over the time in which one of them does: of these, or of what they start, the
-/// children of one process with the same name that live longest in sum. Makes that cmake has written are children of
+/// children of one process with a name of theirs that live longest in sum. Makes that cmake has written are children of
 /// a make that is the only child of another one.
 fn at_once(evidence: &Evidence<'_>, units: &[u32]) -> f64 {
     let mut rows: BTreeMap<(Option<usize>, &str), Vec<u32>> = BTreeMap::new();
@@ -227,7 +227,10 @@ fn at_once(evidence: &Evidence<'_>, units: &[u32]) -> f64 {
         row.iter().fold(0_u64, |sum, unit| sum.saturating_add(evidence.life_ns(*unit)))
     };
     let at_once = |row: &[u32]| lives_ns(row) as f64 / evidence.alive_ns(row).max(1) as f64;
-    let rows = rows.into_values().filter(|row| row.len() >= ROW_MIN);
+    let names: BTreeSet<&str> = units.iter().map(|unit| name(evidence, *unit)).collect();
+    let rows =
+        rows.into_iter().filter(|((_, name), row)| row.len() >= ROW_MIN && names.contains(name));
+    let rows = rows.map(|(_, row)| row);
     let longest = rows.max_by_key(|row| lives_ns(row)).unwrap_or_default();
     at_once(units).max(at_once(&longest))
 }

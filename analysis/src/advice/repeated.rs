@@ -4,7 +4,7 @@ use proctrace_findings::{Advice, counted, time};
 use proctrace_trace::Quantity;
 
 use super::Found;
-use super::evidence::{Evidence, is_interpreter};
+use super::evidence::{Evidence, is_interpreter, script};
 use super::rules::AdviceRules;
 use crate::recording::fast::FastMap;
 
@@ -78,7 +78,9 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     }
     let mut removal = evidence.without(&later)?;
     // What else it may change is not recorded: a file that it removes, a request that it sends.
-    if !rules.is_query(command, template) {
+    let named = script(template).unwrap_or(command);
+    let is_query = rules.is_query(named, template) && !template.contains(" -c ");
+    if !is_query {
         (removal.wall.low, removal.cpu.low) = (0, 0);
     }
     let alive_ns = later.iter().fold(0_u64, |sum, run| sum.saturating_add(evidence.life_ns(*run)));

@@ -20,6 +20,8 @@ const CHILDREN_MIN: usize = 3;
 const PART_OF_WALL: u64 = 200;
 /// Nor is one that takes less time than this.
 const CHILD_MIN_NS: u64 = 20_000_000;
+/// Programs that run commands of which they know nothing.
+const RUNS_ANYTHING: [&str; 2] = ["xargs", "parallel"];
 const MAKES: [&str; 2] = ["make", "gmake"];
 /// A file that so many children of a make name, and most of them, is read by all, and tells of no order. Of other
 /// children, all have to name it: lines of a recipe often name one file, a loop does not.
@@ -84,7 +86,12 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
             // As many of them as have as many cores.
             match joined.iter_mut().find(|of| stretch.joins(&of[0])) {
                 Some(of) => of.push(stretch),
-                None if parent.knows_order() => joined.push(vec![stretch]),
+                None if parent.is_make
+                    || parent.engine.is_some_and(|it| !RUNS_ANYTHING.contains(&it.name)) =>
+                {
+                    joined.push(vec![stretch]);
+                }
+                None if !evidence.pays(stretch.middle_ns(), 0) => {}
                 None => match independence(evidence, rules, &stretch.row) {
                     Independence::Refuted => {}
                     known => found.extend(advice(evidence, &[stretch], known)),
@@ -93,7 +100,8 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
         }
     }
     joined.iter_mut().for_each(|of| keep_outer(evidence, of));
-    found.extend(joined.iter().filter_map(|of| advice(evidence, of, of_kind(evidence, of))));
+    let known = Independence::Known;
+    found.extend(joined.iter().filter_map(|of| advice(evidence, of, known)));
     found
 }
 
@@ -104,16 +112,23 @@ fn kind<'a>(evidence: &Evidence<'a>, process: u32) -> &'a str {
     &evidence.recording.program_of(evidence.process(most.unwrap_or(process))).name
 }
 
-/// Steps of a build that differ are often steps of one thing: convert, compile, link, document. Several of one kind are as many
-/// things, as are all children of other programs that run one kind only.
-fn of_kind(evidence: &Evidence<'_>, stretches: &[Stretch]) -> Independence {
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    for child in stretches.iter().flat_map(|it| &it.row) {
-        *kinds.entry(kind(evidence, *child)).or_default() += 1;
+/// What the largest kind of children of one make would gain at once, as an even share for each core: steps of a build that
+/// differ are often steps of one thing: convert, compile, link, document. Several of one kind are as many things.
+fn of_kind_ns(evidence: &Evidence<'_>, stretch: &Stretch) -> u64 {
+    let mut kinds: BTreeMap<&str, (usize, u64, u64)> = BTreeMap::new();
+    for child in &stretch.row {
+        let (children, sum_ns, longest_ns) = kinds.entry(kind(evidence, *child)).or_default();
+        let own_ns = evidence.path_below_ns[*child as usize];
+        *children += 1;
+        *sum_ns = sum_ns.saturating_add(own_ns);
+        *longest_ns = own_ns.max(*longest_ns);
     }
-    let is_kind = kinds.values().any(|children| *children >= KIND_MIN);
-    let is_engine = stretches.iter().all(|it| it.engine.is_some());
-    if is_kind || is_engine { Independence::Known } else { Independence::Unknown }
+    let kinds = kinds.into_values().filter(|(children, ..)| *children >= KIND_MIN);
+    let gain_ns = |(_, sum_ns, longest_ns): (usize, u64, u64)| {
+        let even_ns = (sum_ns as f64 / stretch.room.max(1.0)) as u64;
+        sum_ns.saturating_sub(longest_ns.max(even_ns))
+    };
+    kinds.map(gain_ns).max().unwrap_or(0)
 }
 
 /// Whether a process above one is of the same engine, and was asked to run several at once.
@@ -406,7 +421,13 @@ fn advice(
     if !evidence.pays(middle_ns, 0) {
         return None;
     }
-    let low_ns = if independence == Independence::Known { middle_ns / PART_CERTAIN } else { 0 };
+    let low_ns = match independence {
+        Independence::Known if stretches.iter().any(|it| it.is_make) => {
+            sum(&|it| of_kind_ns(evidence, it)) / PART_CERTAIN
+        }
+        Independence::Known => middle_ns / PART_CERTAIN,
+        _ => 0,
+    };
     let first = stretches.first()?;
     let (cores, children) = (first.cores, sum(&|it| it.row.len() as u64));
     let child = *first.row.first()?;
@@ -468,8 +489,9 @@ fn advice(
             "wall: their time on the critical path less that of the longest, or of the longest \
              chain by names of files (high), or less an even share for each idle core (middle); {}",
             match independence {
-                Independence::Known => "low is a quarter of that, as some may need others",
-                _ => "low is 0, as dependencies are not recorded (record --opens shows them)",
+                Independence::Known =>
+                    "low is a quarter of that for those of one kind, as some may need others",
+                _ => "low is 0, as dependencies are not recorded",
             }
         ),
         risk,

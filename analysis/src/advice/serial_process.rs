@@ -21,6 +21,9 @@ const PARALLEL_MIN: usize = 3;
 /// At least this part of all samples have several running tasks: one in this many.
 const PART_PARALLEL: usize = 20;
 
+/// Input of xz of which it can do several parts at once, at its highest level, too.
+const XZ_MIN_BYTES: u64 = 400 << 20;
+
 /// What a program gains at least that has an option for it: this part of the estimate, one in so many.
 const PART_CERTAIN: u64 = 4;
 
@@ -135,7 +138,14 @@ fn advice(
     let asks = asks_for_threads(line, cores);
     // Its own option does it; of other programs it is not known whether the work can be divided.
     let otherwise = with_threads_otherwise(line, cores);
-    let is_known = asks.is_some() || otherwise.is_some();
+    // xz divides its input into blocks, and does nothing at once with less than two of them: 24 MiB each by default.
+    let read_bytes = processes
+        .iter()
+        .map(|process| evidence.recording.used_by(evidence.process(*process)).rchar)
+        .max();
+    let is_small = asks.as_ref().is_some_and(|(name, _)| name == "xz")
+        && read_bytes.is_none_or(|bytes| bytes < XZ_MIN_BYTES);
+    let is_known = (asks.is_some() || otherwise.is_some()) && !is_small;
     let low_ns = if is_known { middle_ns / PART_CERTAIN } else { 0 };
     let what = match asks {
         Some((name, option)) => {

@@ -16,7 +16,7 @@ const PART_OF_LIFE: u64 = 4;
 /// A child computes if it and its descendants have a core for this part of its life: one in this many.
 const PART_OF_CHILD: u64 = 4;
 
-/// Timers of a process with threads that are shorter than this on average are those of its runtime.
+/// Timers of a process with threads that are shorter than this are those of its runtime.
 const PAUSE_NS: u64 = 20_000_000;
 
 /// Processes from one that waits up to a script that started it, both included: conftest forks itself.
@@ -33,26 +33,19 @@ const SLEEPS: [&str; 2] = ["sleep", "usleep"];
 pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
     let mut groups: BTreeMap<&str, (u64, u64, Vec<u32>)> = BTreeMap::new();
     let mut computing: FastMap<u32, Vec<(u64, u64)>> = FastMap::default();
+    let mut may_go: FastMap<u32, bool> = FastMap::default();
     for (process, begin_ns, end_ns) in evidence.timers() {
         let meanwhile =
             computing.entry(process).or_insert_with(|| children_compute(evidence, process));
         let timer_ns = (end_ns - begin_ns).saturating_sub(within_ns(meanwhile, begin_ns, end_ns));
-        if polls.binary_search(&process).is_ok() || computes_meanwhile(evidence, process) {
-            continue;
-        }
-        // automake waits until file times differ, configure tries what a sleep does: who runs them does not change them.
-        let recording = evidence.recording;
-        let run = evidence.process(process).spawned_in();
-        let above = evidence.ancestors(process).take(ABOVE_MAX);
-        let by_tool = run.is_some_and(|run| is_of_tool(recording.line_of_run(run)))
-            || above
-                .map(|at| recording.program_of(&recording.processes[at]))
-                .any(|it| is_generated(&it.name));
-        let program = evidence.recording.program_of(evidence.process(process));
-        // A system command pauses as it does: rsync, until its other half has ended.
-        let is_theirs = program.class == Class::Command && !SLEEPS.contains(&&*program.name);
-        if by_tool || is_theirs || is_of_tool(evidence.recording.line_of(evidence.process(process)))
-        {
+        let has_threads = evidence.process(process).tasks().len() > 1;
+        let is_runtime = has_threads && timer_ns < PAUSE_NS;
+        let may_go = may_go.entry(process).or_insert_with(|| {
+            polls.binary_search(&process).is_err()
+                && !computes_meanwhile(evidence, process)
+                && !is_of_others(evidence, process)
+        });
+        if timer_ns == 0 || is_runtime || !*may_go {
             continue;
         }
         let (waits, sum_ns, processes) = groups.entry(name(evidence, process)).or_default();
@@ -61,9 +54,7 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
         processes.push(process);
     }
     let advice = groups.into_values().filter_map(|(waits, sum_ns, mut processes)| {
-        let has_threads = |process: &u32| evidence.process(*process).tasks().len() > 1;
-        let is_runtime = sum_ns / waits.max(1) < PAUSE_NS && processes.iter().any(has_threads);
-        if !evidence.pays(sum_ns, 0) || is_runtime {
+        if !evidence.pays(sum_ns, 0) {
             return None;
         }
         processes.sort_unstable();
@@ -71,6 +62,22 @@ pub(super) fn find(evidence: &Evidence<'_>, polls: &[u32]) -> Vec<Found> {
         advice(evidence, (waits, sum_ns), processes)
     });
     advice.collect()
+}
+
+/// Whether who runs a process does not change how it pauses: automake waits until file times differ, configure tries what a
+/// sleep does, and a system command such as rsync waits until its other half has ended.
+fn is_of_others(evidence: &Evidence<'_>, process: u32) -> bool {
+    let recording = evidence.recording;
+    let it = evidence.process(process);
+    let program = recording.program_of(it);
+    let is_command = program.class == Class::Command && !SLEEPS.contains(&&*program.name);
+    let above = evidence.ancestors(process).take(ABOVE_MAX);
+    is_command
+        || is_of_tool(recording.line_of(it))
+        || it.spawned_in().is_some_and(|run| is_of_tool(recording.line_of_run(run)))
+        || above
+            .map(|at| recording.program_of(&recording.processes[at]))
+            .any(|it| is_generated(&it.name))
 }
 
 /// When any child of a process, with its descendants, computes: begin and end, in order, without overlaps.

@@ -229,8 +229,11 @@ fn gains(advice: &Advice, advised: &Advised) -> String {
 /// What one may gain, in a word: "up to 1.20 s wall (34 %)".
 fn at_most(advice: &Advice, advised: &Advised) -> String {
     let high = |of: Gain| Gain { middle: of.high, ..of };
+    // In the quantity of which it is the larger part.
+    let part = |of: Gain, whole: u64| of.high as f64 / whole.max(1) as f64;
+    let is_cpu = part(advice.cpu_ns, advised.cpu_ns) > part(advice.wall_ns, advised.wall_ns);
     let most = Advice {
-        wall_ns: high(advice.wall_ns),
+        wall_ns: if is_cpu { Gain::default() } else { high(advice.wall_ns) },
         cpu_ns: high(advice.cpu_ns),
         memory_bytes: advice.memory_bytes.map(high),
         ..Advice::default()
@@ -277,10 +280,11 @@ pub fn observed_text(observed: &Observed, style: Style) -> String {
     if let (Some(before), Some(after)) = (observed.peak_before_bytes, observed.peak_after_bytes) {
         let _ = writeln!(out, "   memory  {}", change(before, after, bytes));
     }
-    if let Some(together) = observed.together.filter(|_| observed.advice.len() > 1) {
+    let certain = observed.advice.iter().filter(|one| one.advice.is_certain()).count();
+    if let Some(together) = observed.together.filter(|_| certain > 1) {
         let _ = writeln!(
             out,
-            "Predicted for all advice together:\n   wall    {}\n   CPU     {}",
+            "Predicted for all that surely gains something together:\n   wall    {}\n   CPU     {}",
             less(together.wall_ns, observed.wall_before_ns, time),
             less(together.cpu_ns, observed.cpu_before_ns, time)
         );

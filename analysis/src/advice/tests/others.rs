@@ -319,9 +319,11 @@ fn children_whose_independence_is_not_known_may_gain_nothing() {
     };
     assert_eq!(low_ns("easyrsa", None), Some(0));
     assert!(low_ns("gzip", None) > Some(0));
-    assert!(low_ns("easyrsa", Some(|at| format!("/out/{at}"))) > Some(0));
+    assert!(low_ns("gzip", Some(|at| format!("/out/{at}"))) > Some(0));
+    // One may have been renamed to what another one reads.
+    assert_eq!(low_ns("easyrsa", Some(|at| format!("/out/{at}"))), Some(0));
     assert_eq!(low_ns("gzip", Some(|_| "/pki/index.txt".to_owned())), None);
-    assert!(low_ns("easyrsa", Some(|_| "/dev/null".to_owned())) > Some(0));
+    assert!(low_ns("gzip", Some(|_| "/dev/null".to_owned())) > Some(0));
 }
 
 /// `dh_clean` writes nothing, and removes files.
