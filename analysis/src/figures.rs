@@ -98,24 +98,49 @@ impl<'a> OfProcesses<'a> {
 
     /// A figure of each of them; `None` if it is not known of any process.
     pub(crate) fn column(&self, figure: Figure) -> Option<Vec<Option<u64>>> {
-        is_known(self.recording, figure)
-            .then(|| (0..self.range.len()).map(|at| self.value(figure, at)).collect())
+        is_known(self.recording, figure).then(|| {
+            (0..self.range.len()).map(|at| self.value(figure, at, || &self.used()[at])).collect()
+        })
     }
 
     /// All figures of one of them, by its index among all processes.
     pub(crate) fn of(&self, process: usize) -> Figures {
+        self.some_of(process, |_| true)
+    }
+
+    /// Those that timelines have.
+    pub(crate) fn in_timelines(&self, process: usize) -> Figures {
+        self.some_of(process, Figure::is_in_timelines)
+    }
+
+    /// A figure of one of them.
+    pub(crate) fn one(&self, figure: Figure, process: usize) -> Option<u64> {
+        self.some_of(process, |it| it == figure)[figure]
+    }
+
+    fn some_of(&self, process: usize, wanted: impl Fn(Figure) -> bool) -> Figures {
         let at = process.saturating_sub(self.range.start);
+        // Not those of all: there may be ten million.
+        let used = OnceCell::new();
+        let used =
+            || used.get_or_init(|| self.recording.used_by(&self.recording.processes[process]));
         Figures::of(|figure| {
-            is_known(self.recording, figure).then(|| self.value(figure, at)).flatten()
+            let is_told = wanted(figure) && is_known(self.recording, figure);
+            is_told.then(|| self.value(figure, at, used)).flatten()
         })
     }
 
-    fn value(&self, figure: Figure, at: usize) -> Option<u64> {
+    fn value<'u>(
+        &self,
+        figure: Figure,
+        at: usize,
+        used: impl FnOnce() -> &'u Usage,
+    ) -> Option<u64> {
         let process = &self.recording.processes[self.range.start + at];
         match (figure, source(figure)) {
             // Corrected for what its threads used before they were followed, and after they were released.
             (Figure::CpuNs, _) => Some(process.cpu.total_ns()),
-            (_, Source::Used(of)) => Some(of(&self.used()[at])),
+            (_, Source::Used(of)) => Some(of(used())),
             (_, Source::Told(of)) => self.recording.counted_by(process, of),
             (Figure::UserNs, _) => Some(process.cpu.user_ns),
             (Figure::SystemNs, _) => Some(process.cpu.system_ns),
@@ -145,7 +170,9 @@ pub(crate) fn of_process(recording: &Recording, process: usize) -> Figures {
 /// The figures of several processes together.
 pub(crate) fn of_all(recording: &Recording, processes: &[usize]) -> Figures {
     let all = OfProcesses::new(recording, 0..recording.processes.len());
-    let zero = |figure: Figure| (is_known(recording, figure) && !figure.is_largest()).then_some(0);
+    let zero = |figure: Figure| {
+        (is_known(recording, figure) && figure.adds_up() && !figure.is_largest()).then_some(0)
+    };
     processes.iter().fold(Figures::of(zero), |sum, at| sum.plus(&all.of(*at)))
 }
 
@@ -190,7 +217,7 @@ mod tests {
         for figure in Figure::ALL {
             let known = is_known(&recording, figure);
             assert_eq!(child[figure].is_some(), known, "{}", figure.name());
-            assert_eq!(both[figure].is_some(), known, "{}", figure.name());
+            assert_eq!(both[figure].is_some(), known && figure.adds_up(), "{}", figure.name());
         }
         assert_eq!((child[Figure::CpuNs], both[Figure::CpuNs]), (Some(3 * MS), Some(4 * MS)));
     }

@@ -84,8 +84,8 @@ fn most_alive(processes: &[&Process], ended_ns: impl Fn(&Process) -> u64) -> u64
 
 fn spreads(recording: &Recording, last: &[usize]) -> Vec<Spread> {
     let all = OfProcesses::new(recording, 0..recording.processes.len());
-    let of = |name, values: Vec<Option<u64>>| {
-        let mut values: Vec<u64> = last.iter().filter_map(|at| values[*at]).collect();
+    let of = |name, value: &dyn Fn(usize) -> Option<u64>| {
+        let mut values: Vec<u64> = last.iter().filter_map(|at| value(*at)).collect();
         values.sort_unstable();
         // The smallest value that at least this part of all do not exceed.
         let at = |tenths: usize| {
@@ -101,11 +101,9 @@ fn spreads(recording: &Recording, last: &[usize]) -> Vec<Spread> {
             most: values.last().copied()?,
         })
     };
-    let lives = recording.processes.iter().map(Process::life_ns).collect();
-    let figures = [Figure::CpuNs, Figure::PeakRssBytes];
-    let figures =
-        figures.map(|figure| all.column(figure).and_then(|values| of(figure.name(), values)));
-    [of("life_ns", lives)].into_iter().chain(figures).flatten().collect()
+    let figure = |figure: Figure| of(figure.name(), &|at| all.one(figure, at));
+    let lives = of("life_ns", &|at| recording.processes[at].life_ns());
+    [lives, figure(Figure::CpuNs), figure(Figure::PeakRssBytes)].into_iter().flatten().collect()
 }
 
 fn slowest(

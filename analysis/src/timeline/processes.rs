@@ -16,7 +16,7 @@ pub(super) fn processes<E>(
 ) -> Result<(), E> {
     let used = OfProcesses::new(recording, 0..recording.processes.len());
     for (at, process) in recording.processes.iter().enumerate() {
-        take(TimelineItem::Process(item(recording, at, process, used.of(at))))?;
+        take(TimelineItem::Process(item(recording, at, process, used.in_timelines(at))))?;
         threads(recording, at, process, take)?;
     }
     Ok(())

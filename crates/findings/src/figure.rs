@@ -1,7 +1,7 @@
 //! The figures of a process and of a thread: each with its name, unit and meaning.
 //!
-//! This is the only list of them. Tables, pages, timelines and `show` have them all, in this order; what each needs and
-//! where it comes from is in `figures` of the analysis.
+//! This is the only list of them. The table of processes and `show --json` have all, in this order; pages all that are not
+//! raw, threads and timelines a part. What each needs and where it comes from is in `figures` of the analysis.
 
 use std::ops::{Index, IndexMut};
 
@@ -103,6 +103,12 @@ impl Figure {
         matches!(self, Self::PeakRssBytes)
     }
 
+    /// Whether that of several processes is the sum of theirs, or the largest. The CPU time of children that were waited for
+    /// includes that of their own, which may be among these processes.
+    pub const fn adds_up(self) -> bool {
+        !matches!(self, Self::ChildrenWaitedCpuNs)
+    }
+
     /// Whether timelines have it, which are large already.
     pub const fn is_in_timelines(self) -> bool {
         matches!(
@@ -143,6 +149,7 @@ impl Figures {
     pub fn plus(self, other: &Self) -> Self {
         Self::of(|figure| match (self[figure], other[figure]) {
             // Of a process that is alive, a peak may be unknown; that of the others is a lower bound.
+            _ if !figure.adds_up() => None,
             (one, another) if figure.is_largest() => one.max(another),
             (one, another) => Some(one?.saturating_add(another?)),
         })
@@ -200,6 +207,7 @@ mod tests {
         let both = one.plus(&other);
         assert_eq!((both[Figure::CpuNs], both[Figure::Opens]), (Some(5), None));
         assert_eq!(both[Figure::PeakRssBytes], Some(2));
+        assert_eq!(both[Figure::ChildrenWaitedCpuNs], None);
         let json = serde_json::to_value(both).unwrap();
         assert_eq!(json["voluntary_switches"], 5);
         assert!(json["opens"].is_null());

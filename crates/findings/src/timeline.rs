@@ -105,7 +105,7 @@ pub struct TimelineProcess<'a> {
     pub dumped_core: bool,
     /// Its threads, the first one included.
     pub threads: Option<u64>,
-    /// What it used: the figures that timelines have.
+    /// What it used; of figures that timelines do not have, nothing.
     pub used: Box<Figures>,
 }
 

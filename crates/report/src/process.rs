@@ -184,7 +184,7 @@ pub(crate) fn push_usage(out: &mut String, used: &Figures, style: Style) {
     );
     push_words(out, "Storage", &io, style);
     let switches = format!(
-        "{} voluntary, {} involuntary · migrations {}",
+        "{} voluntary, {} involuntary · {} to another CPU",
         of(Figure::VoluntarySwitches),
         of(Figure::InvoluntarySwitches),
         of(Figure::Migrations)

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::distribution::Z_95;
+
 /// The median, the midpoint of the middle two for an even number; None for an empty slice.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -42,6 +44,8 @@ pub struct MedianInterval {
 pub const FEWEST_FOR_MEDIAN_INTERVAL: usize = 6;
 
 const CONFIDENCE_WANTED: f64 = 0.95;
+/// Up to so many values, the binomial distribution is computed: 2 to the power of -1075 is 0.
+const EXACT_MAX: usize = 1000;
 
 impl MedianInterval {
     /// How often such an interval holds the true median, also where it is merely the range.
@@ -61,6 +65,13 @@ pub fn median_interval(values: &[f64]) -> Option<MedianInterval> {
     let median = middle(&sorted)?;
     if n < FEWEST_FOR_MEDIAN_INTERVAL {
         return Some(MedianInterval { median, low: least, high: most, n, confidence: None });
+    }
+    if n > EXACT_MAX {
+        // The probabilities of the binomial distribution are too small for a float; it is as good as normal.
+        let rank = ((n as f64 - Z_95 * (n as f64).sqrt()) / 2.0).floor().max(1.0) as usize;
+        let (low, high) = (sorted[rank - 1], sorted[n - rank]);
+        let confidence = Some(CONFIDENCE_WANTED);
+        return Some(MedianInterval { median, low, high, n, confidence });
     }
     // P(B <= k - 1) for B binomial (n, 1/2): the probability that fewer than k lie below the true
     // median.
@@ -112,6 +123,17 @@ mod tests {
         assert_eq!((five.confidence, five.certainty()), (None, 0.9375));
         assert_eq!(median_interval(&[1.0]).unwrap().certainty(), 0.0);
         assert_eq!(median_interval(&[2.0, 1.0]).unwrap().median, 1.5);
+    }
+
+    #[test]
+    fn the_interval_of_many_values_is_as_wide_as_that_of_some() {
+        let width = |n: usize| {
+            let found = median_interval(&numbers(n)).unwrap();
+            (found.high - found.low) / (n as f64).sqrt()
+        };
+        for n in [1000, 1001, 1075, 5000] {
+            assert!((width(n) - 1.96).abs() < 0.08, "{n}: {}", width(n));
+        }
     }
 
     /// The ranks in tables of the sign test for 95 %.

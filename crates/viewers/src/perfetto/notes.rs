@@ -170,7 +170,6 @@ mod tests {
         assert_eq!(NAMES.len(), Note::Doing as usize + 1);
         assert_eq!(NAMES[Note::ProcessId as usize], "process_id");
         assert_eq!(NAMES[Note::Threads as usize], "threads");
-        assert_eq!(NAMES[Note::Threads as usize], "threads");
         assert_eq!(NAMES[Note::Directory as usize], "directory");
     }
 }
