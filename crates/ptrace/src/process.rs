@@ -62,6 +62,8 @@ pub(crate) struct Process {
     pub(crate) has_executed: bool,
     /// Whether it has had children.
     pub(crate) has_forked: bool,
+    /// Whether another thread has replaced its leader by an exec, so that not all CPU time of that is known.
+    pub(crate) has_replaced: bool,
     /// Whether it has had threads.
     pub(crate) has_threads: bool,
     /// Whether it is in another pid namespace than the tracer.
@@ -116,6 +118,7 @@ impl Process {
             peak_rss_pages: 0,
             has_executed: false,
             has_forked: false,
+            has_replaced: false,
             has_threads: false,
             is_nested: forker.is_some_and(|forker| forker.is_nested),
             place: forker.and_then(|forker| forker.place.clone()),

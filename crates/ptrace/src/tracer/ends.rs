@@ -187,6 +187,7 @@ impl Tracer<'_> {
             process.staying = process.staying.saturating_sub(1);
         }
         process.tasks = process.tasks.saturating_sub(1);
+        process.has_replaced = true;
         let usage = task.leaving.and_then(|leaving| leaving.usage).unwrap_or_default();
         process.ended_run_ns = process.ended_run_ns.saturating_add(usage.run_ns);
         let exit = exit_of(&task, tid, process, &usage, (now, 0));
@@ -223,7 +224,7 @@ impl Process {
             // /proc has it in whole clock ticks; this is precise to two microseconds. It is not known which
             // part is user time.
             exit.waited_utime_ns = others_ns;
-        } else {
+        } else if self.has_replaced {
             // What a leader did after it had begun to end, when another thread replaced it by an exec: 300 us
             // were seen on a busy machine. Its record has been written, and can no longer be read by then.
             exit.run_ns = exit.run_ns.saturating_add(others_ns);
