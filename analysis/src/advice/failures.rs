@@ -67,7 +67,7 @@ const PROBERS: [&str; 6] = ["configure", "cmake", "meson", "scons", "waf", "ldco
 
 /// Per command line, directory and environment: all failures.
 ///
-/// Wall and CPU: as [`Evidence::without`] for all of them.
+/// Wall and CPU: as [`Evidence::without`] for all of them; low is 0 if the same command succeeds later.
 pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     let calls = &evidence.recording.calls;
     let mut groups: FastMap<u64, Vec<u32>> = FastMap::default();
@@ -85,6 +85,19 @@ pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
         .collect();
     found.sort_by(|one, other| one.advice.evidence.cmp(&other.advice.evidence));
     found
+}
+
+/// Whether the same command, in the same directory and environment, succeeds after one of these failures.
+fn works_later(evidence: &Evidence<'_>, failures: &[u32]) -> bool {
+    let calls = &evidence.recording.calls;
+    let call = |process: u32| {
+        evidence.process(process).run().and_then(|run| calls.get(run as usize)).copied()
+    };
+    let Some(first) = failures.first().copied() else { return false };
+    let begun_ns = evidence.process(first).born_ns;
+    evidence.processes().any(|(process, it)| {
+        it.status() == Some(0) && it.born_ns >= begun_ns && call(process) == call(first)
+    })
 }
 
 /// A status of wait(2) other than success, and other than the signals by which others end a process: HUP, INT,
@@ -107,7 +120,11 @@ fn advice(evidence: &Evidence<'_>, rules: &AdviceRules, runs: &[u32]) -> Option<
     {
         return None;
     }
-    let removal = evidence.without(runs)?;
+    let mut removal = evidence.without(runs)?;
+    // Who tries until it works may have waited for something.
+    if works_later(evidence, runs) {
+        (removal.wall.low, removal.cpu.low) = (0, 0);
+    }
     let status = evidence.process(first).status().unwrap_or(0);
     let how = match status & 0x7f {
         0 => format!("exits with {}", status >> 8 & 0xff),

@@ -2,7 +2,7 @@
 
 use proctrace_trace::Quantity;
 
-use super::evidence::Evidence;
+use super::evidence::{Evidence, first_word, script};
 use super::rules::AdviceRules;
 use crate::recording::fast::FastMap;
 
@@ -27,7 +27,8 @@ pub(super) fn independence(
         return Independence::Refuted;
     }
     let known = |process: &u32| {
-        evidence.command(*process).is_some_and(|command| rules.is_independent(command))
+        let template = evidence.own_template(*process);
+        template.is_some_and(|of| rules.is_independent(script(of).unwrap_or(first_word(of))))
     };
     if row.iter().all(known) { Independence::Known } else { Independence::Unknown }
 }

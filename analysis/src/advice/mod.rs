@@ -134,6 +134,9 @@ fn advised(evidence: &Evidence<'_>, rules: &AdviceRules) -> Advised {
     advised_of(evidence, ranked(find(evidence, rules), evidence))
 }
 
+/// What is gained at least where it is known that work can be done at once: this part of the estimate, one in so many.
+const PART_CERTAIN: u64 = 4;
+
 /// Kinds of advice to run more at a time, and to run less: who follows the one undoes the other.
 const MORE_AT_ONCE: [&str; 3] = ["make-without-j", "serial-stretch", "serial-process"];
 const LESS_AT_ONCE: [&str; 1] = ["overcommit"];
@@ -217,7 +220,7 @@ fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     found
 }
 
-/// Those that pay, what may gain nothing last and otherwise best first, with the places of better ones about the same processes.
+/// Those that pay, best first but what may gain nothing last, with the places of better ones about the same processes.
 fn ranked(mut found: Vec<Found>, evidence: &Evidence<'_>) -> Vec<Found> {
     let memory = |found: &Found| found.advice.memory_bytes.map_or(0, |memory| memory.middle);
     found.retain(|found| {

@@ -39,7 +39,8 @@ pub fn observed(
             Seen {
                 concerned: concerned(&before, &after, units),
                 units: (units.before.len() as u64, units.after.len() as u64),
-                at_once: (at_once(&before, &units.before), at_once(&after, &units.after)),
+                at_once: is_told_by_row(found.advice.kind)
+                    .then(|| (at_once(&before, &units.before), at_once(&after, &units.after))),
                 left: same.as_ref().map(left_of),
                 not_told: not_told(found.advice.kind, &before, &after),
                 knows_cpu: knows(&before, Quantity::Cpu) && knows(&after, Quantity::Cpu),
@@ -100,8 +101,8 @@ struct Seen {
     concerned: Concerned,
     /// How many processes it is about, without those that they start, before and after.
     units: (u64, u64),
-    /// How many of them run at once on average, before and after.
-    at_once: (f64, f64),
+    /// How many of them run at once on average, before and after, if that tells whether it was followed.
+    at_once: Option<(f64, f64)>,
     left: Option<Left>,
     effect: Effect,
     /// Whether it is a cache that is used now.
@@ -180,8 +181,7 @@ impl Seen {
         if let Some(why) = &self.not_told {
             return (Taken::Unknown, why.clone());
         }
-        if ["serial-stretch", "make-without-j"].contains(&advice.kind) && self.units.1 > 0 {
-            let (was, is) = self.at_once;
+        if let Some((was, is)) = self.at_once.filter(|_| self.units.1 > 0) {
             let taken = if is >= was * MORE_AT_ONCE { Taken::Yes } else { Taken::No };
             return (taken, format!("{was:.1} -> {is:.1} at once"));
         }
@@ -212,6 +212,11 @@ impl Seen {
         };
         (taken, because)
     }
+}
+
+/// Whether advice of this kind was followed if more of its processes run at once.
+fn is_told_by_row(kind: &str) -> bool {
+    matches!(kind, "serial-stretch" | "make-without-j")
 }
 
 /// How many processes run at once, on average over the time in which one of them does: of these, or of what they start, the

@@ -13,7 +13,8 @@ const COUNT_MIN: usize = 5;
 
 /// Per command line, directory and environment: all runs but the first, whose answer is kept.
 ///
-/// Only if all runs read and write as many bytes by system calls, and only those that begin after the first one has ended: workers of a pool have the same command line, too.
+/// Only if all runs read and write as many bytes by system calls, and only those that begin after the first one has ended:
+/// workers of a pool have the same command line, too.
 /// Wall and CPU: as [`Evidence::without`]; low is 0 unless the command is known to answer and to change nothing.
 pub(super) fn find(evidence: &Evidence<'_>, rules: &AdviceRules) -> Vec<Found> {
     // The answer may depend on variables that were not recorded.

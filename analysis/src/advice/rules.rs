@@ -260,7 +260,11 @@ mod tests {
         assert!(rules.has_effects("mktemp") && !rules.has_effects("root-config"));
         assert!(!rules.cures.is_empty());
         assert!(rules.is_query("root-config", "root-config --libs"));
-        assert!(rules.is_query("gcc-#", "gcc-# --version") && rules.is_query("xml#-config", ""));
+        assert!(
+            rules.is_query("gcc-#", "gcc-# --version")
+                && rules.is_query("xml#-config", "xml#-config --libs")
+        );
+        assert!(!rules.is_query("rpm", "rpm -i x") && rules.is_query("rpm", "rpm -qa"));
         assert!(!rules.is_query("gcc", "gcc -c x.c") && !rules.is_query("dh_clean", "dh_clean"));
         assert!(rules.is_independent("gzip") && !rules.is_independent("easyrsa"));
     }

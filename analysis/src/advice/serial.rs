@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proctrace_findings::{Advice, Gain, counted, time};
 
-use super::Found;
 use super::counter::{
     are_turns, asks_for_jobs, asks_for_workers, files, is_of_tool, made, subcommand, without_jobs,
 };
@@ -12,6 +11,7 @@ use super::engines::{Engine, engine_of, one_at_a_time};
 use super::evidence::{Evidence, first_word, is_whole, name, script};
 use super::independence::{Independence, independence};
 use super::rules::AdviceRules;
+use super::{Found, PART_CERTAIN};
 use crate::recording::fast::Bits;
 
 /// Fewer are not worth starting at once.
@@ -30,8 +30,6 @@ const NAMED_BY_MANY: usize = 4;
 const OTHERS_PERCENT: f64 = 10.0;
 /// So many children of make are of one kind: two or three may be lines of one recipe, as the pod2man of Perl's MakeMaker.
 const KIND_MIN: usize = 4;
-/// What children gain at least that do not need each other, as far as is known: this part of the estimate, one in so many.
-const PART_CERTAIN: u64 = 4;
 /// Children before one that are asked whether it needs them.
 const COMPARED_MAX: usize = 64;
 /// Fewer than this part of a core are missing where one more is named.
@@ -49,8 +47,8 @@ const PINS: [&str; 2] = ["taskset", "numactl"];
 /// again and again whether it has ended. With S, the time of the row, L, that of its longest child, or of its longest chain of children that
 /// name what the one before has made, and k cores that are idle
 /// meanwhile and the one in use: middle S - max(L, S/k), as if the work could be spread evenly; high S - L,
-/// as if the children mostly waited; low a quarter of the middle if the parent knows which of them need others and several are of a kind, or if they are known not
-/// to (`independence`), otherwise 0. CPU: nothing.
+/// as if the children mostly waited. Low: a quarter of the middle if the parent knows which of them need others, for make of
+/// those of one kind, or if they are known not to (`independence`); otherwise 0. CPU: nothing.
 ///
 /// Against it speak: a parent that decides itself what runs at once; make with -j, in its command line or seen by children
 /// that ran at once; children that ask for threads, or use several cores; a child that names a file which the one before it
@@ -423,7 +421,7 @@ fn advice(
     }
     let low_ns = match independence {
         Independence::Known if stretches.iter().any(|it| it.is_make) => {
-            sum(&|it| of_kind_ns(evidence, it)) / PART_CERTAIN
+            sum(&|it| of_kind_ns(evidence, it).min(it.middle_ns())) / PART_CERTAIN
         }
         Independence::Known => middle_ns / PART_CERTAIN,
         _ => 0,

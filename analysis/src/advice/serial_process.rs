@@ -6,10 +6,10 @@ use proctrace_findings::{Advice, Gain, count, counted, time};
 use proctrace_trace::Quantity;
 use proctrace_wire::WaitFor;
 
-use super::Found;
 use super::contention::coordinated;
 use super::engines::{asks_for_threads, with_threads_otherwise};
 use super::evidence::{Evidence, more};
+use super::{Found, PART_CERTAIN};
 use crate::path::{Doing, Part};
 
 /// Together, the stretches of a command line are at least this part of the wall time: one in this many.
@@ -23,9 +23,6 @@ const PART_PARALLEL: usize = 20;
 
 /// Input of xz of which it can do several parts at once, at its highest level, too.
 const XZ_MIN_BYTES: u64 = 400 << 20;
-
-/// What a program gains at least that has an option for it: this part of the estimate, one in so many.
-const PART_CERTAIN: u64 = 4;
 
 /// Time on the path in which one process computed, and no other.
 struct Stretch {
@@ -41,9 +38,9 @@ struct Stretch {
 ///
 /// With S, that time, T, the part of it in which the process had a CPU, and k, the cores that the job keeps busy
 /// at other times: high S - T/k, as if the work were spread evenly, or done while the other tasks run, and did not wait; middle
-/// half of T - T/k; low a quarter of that if the program, or another one of its kind, divides its work when asked to, otherwise 0, as
-/// what can be divided or moved is not recorded. Not more than is gained if the
-/// process takes no time at all. CPU: nothing.
+/// half of T - T/k; low a quarter of that if the program, or another one of its kind, divides its work when asked to,
+/// otherwise 0, as what can be divided or moved is not recorded. Not more than is gained if the process takes no time at
+/// all. CPU: nothing.
 pub(super) fn find(evidence: &Evidence<'_>) -> Vec<Found> {
     let recording = evidence.recording;
     let cores = u64::from(recording.header.cpus).min(recording.peak_running.unwrap_or(0));

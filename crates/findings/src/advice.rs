@@ -7,7 +7,7 @@ use crate::CriticalPath;
 /// All advice about a recording that pays.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Advised {
-    /// What the wall time was spent on, where there is no advice and the critical path is known.
+    /// What the wall time was spent on, where nothing surely gains something and the critical path is known.
     #[serde(skip)]
     pub path: Option<CriticalPath>,
     /// Wall time of the recorded command.

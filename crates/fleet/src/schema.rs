@@ -143,7 +143,7 @@ pub(crate) const MISSES: TableSchema = TableSchema {
 /// One row for each piece of advice.
 pub(crate) const ADVICE: TableSchema = TableSchema {
     name: "advice",
-    says: "What to change in a job, as proctrace advise says; without what is part of better advice.",
+    says: "What to change in a job, as proctrace advise says; without what is part of better advice, and what may gain nothing.",
     columns: &[
         JOB,
         SITE,

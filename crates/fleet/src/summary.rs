@@ -298,7 +298,7 @@ fn misses(key: &Key, findings: &Findings, redaction: Redaction<'_>) -> Rows {
 
 fn advice(key: &Key, recording: &Recording, redaction: Redaction<'_>) -> Rows {
     let mut advised = advise(recording, &AdviceRules::built_in(), ADVICE_MIN_PERCENT).advice;
-    advised.retain(|advice| advice.part_of.is_none());
+    advised.retain(|advice| advice.part_of.is_none() && advice.is_certain());
     advised.truncate(ADVICE_MAX);
     let mut columns = key.columns(&ADVICE, advised.len());
     columns.text("kind", advised.iter().map(|it| Some(it.kind.to_owned())).collect());

@@ -42,8 +42,8 @@ pub fn advice_text(advised: &Advised, style: Style) -> String {
     let (certain, possible): (Vec<_>, Vec<_>) =
         separate.into_iter().partition(|(advice, _)| advice.is_certain());
     if certain.is_empty() {
-        let surely = if possible.is_empty() { "" } else { "surely " };
-        let mut words = format!("Nothing here {surely}pays more than {} %", advised.min_percent);
+        let pays = if possible.is_empty() { "pays" } else { "is sure to pay" };
+        let mut words = format!("Nothing here {pays} more than {} %", advised.min_percent);
         if let Some(path) = &advised.path {
             let parts = items(path);
             let first = parts[..parts.len().min(PATH_PARTS)].join(", ");
@@ -457,7 +457,7 @@ mod tests {
         assert!(below.contains("\n2. serial-process: "), "{text}");
         assert!(below.replace("\n   ", " ").ends_with("; up to 400 ms wall (20 %)\n"), "{text}");
         let text = advice_text(&advised(vec![possible]), plain(80));
-        assert!(text.starts_with("Nothing here surely pays more than 1 %."), "{text}");
+        assert!(text.starts_with("Nothing here is sure to pay more than 1 %."), "{text}");
         assert!(text.contains("\n1. serial-process: "), "{text}");
     }
 

@@ -137,6 +137,20 @@ fn a_command_that_fails_each_time_is_not_worth_another_try() {
     assert!(!kinds(&attempts("grep", 1 << 8)).contains(&"failed-again"));
 }
 
+#[test]
+fn a_command_that_works_in_the_end_may_have_been_needed_before() {
+    let mut job = Job::new();
+    for status in [1 << 8, 1 << 8, 1 << 8, 0] {
+        let child = job.start(&["fetch", "all"]);
+        job.now += 20;
+        job.scene.exit_with(job.now * MS, child, (20 * MS, 0), |exit| exit.status = status);
+        job.waits(1, job.now - 20, job.now, WAIT4, child);
+    }
+    let advice = job.advice();
+    let found = of(&advice, "failed-again");
+    assert!(!found.is_certain() && found.wall_ns.middle > 0, "{found:#?}");
+}
+
 /// A script starts helpers of 10 ms each, and then executes the program.
 fn wrapped(helpers: u32) -> Vec<Advice> {
     let mut job = Job::new();

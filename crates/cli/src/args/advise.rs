@@ -15,7 +15,7 @@ use super::report::RulesArgs;
         most wall time first.\n\n\
         Each change has a predicted gain of wall time and of CPU time, with the range in which it is \
         expected. Gains of wall time follow from the critical path of the command: what is not on it \
-        gains nothing. docs/advice.md lists all kinds of advice and how their gains are predicted.",
+        gains nothing. What may gain nothing is listed below, as possible. docs/advice.md lists all kinds of advice and how their gains are predicted.",
     after_long_help = "Examples:\n  \
         proctrace advise job.ptrace\n  \
         proctrace advise --explain 1 job.ptrace\n  \

@@ -185,9 +185,11 @@ function item(one: any, place: number, advised: any, find: (command: string) => 
     : `${time(of.middle)} (${time(of.low)} to ${time(of.high)}), ${figure((100 * of.middle) / Math.max(1, whole), "percent")}`);
   const part = (of: Gain, whole: number) => figure((100 * of.middle) / Math.max(1, whole), "percent");
   const memory = one.memory_bytes as Gain | null;
-  const [saved, what] = one.wall_ns.middle > 0 ? [time(one.wall_ns.middle), `wall, ${part(one.wall_ns, advised.wall_ns)}`]
-    : one.cpu_ns.middle > 0 || !memory ? [time(one.cpu_ns.middle), `CPU, ${part(one.cpu_ns, advised.cpu_ns)}`]
-      : [bytes(memory.middle), "memory"];
+  const most = (of: Gain) => ({ ...of, middle: isCertain(one) ? of.middle : of.high });
+  const [wall, cpu] = [most(one.wall_ns), most(one.cpu_ns)];
+  const [saved, what] = wall.middle > 0 ? [time(wall.middle), `wall, ${part(wall, advised.wall_ns)}`]
+    : cpu.middle > 0 || !memory ? [time(cpu.middle), `CPU, ${part(cpu, advised.cpu_ns)}`]
+      : [bytes(most(memory).middle), "memory"];
   const rows: [string, string][] = [
     ["wall time", gain(one.wall_ns, advised.wall_ns)], ["CPU time", gain(one.cpu_ns, advised.cpu_ns)],
   ];
@@ -198,7 +200,7 @@ function item(one: any, place: number, advised: any, find: (command: string) => 
     type: "button", class: "chip", title: "Search for it", click: () => find(command),
   }, command.length > 40 ? `${command.slice(0, 40)}…` : command));
   return h("li", { value: place }, h("details", { class: "item" },
-    h("summary", {}, h("span", { class: "gain" }, h("strong", {}, `−${saved}`), ` ${what}`),
+    h("summary", {}, h("span", { class: "gain" }, h("strong", {}, `${isCertain(one) ? "−" : "up to "}${saved}`), ` ${what}`),
       h("span", { class: "what" }, h("span", { class: "kind" }, one.kind), " ", ...prose(one.what))),
     commands.length ? h("p", { class: "chips" }, h("span", { class: "quiet" }, "Show:"), ...commands) : null,
     list(rows.map(([name, text]) => [name, h("span", {}, ...prose(text))]))));
