@@ -82,7 +82,7 @@ impl<'a> Analysis<'a> {
         })
     }
 
-    /// What to change, if it gains one percent or more; `None` if what predictions need is not known.
+    /// Advice that gains one percent or more; `None` if what predictions need is not known.
     pub fn advised(&self) -> Option<&Advised> {
         let advised = || advised_along(self.recording, self.critical());
         self.advised.get_or_init(advised).as_ref()
@@ -115,7 +115,7 @@ impl<'a> Analysis<'a> {
         })
     }
 
-    /// Whether the recording can be trusted: losses, damage, and the conservation laws.
+    /// Trustworthiness of the recording: losses, damage, and the conservation laws.
     pub fn health(&self) -> Health {
         laws::health(self.recording, self.accounting())
     }
@@ -190,7 +190,7 @@ impl<'a> Analysis<'a> {
         self.path.get_or_init(path).as_ref()
     }
 
-    /// What happened between the marks of the payload; `None` if they are not known.
+    /// Sums over the times between the marks of the payload; `None` if they are not known.
     pub(crate) fn phases(&self) -> Option<&[MarkedPhase]> {
         self.phases.get_or_init(|| phases::phases(self.recording)).as_deref()
     }
@@ -201,7 +201,8 @@ impl<'a> Analysis<'a> {
     }
 }
 
-/// What the advice of the summary needs; without waits, `advise` can only bound what is gained.
+/// Quantities that the advice of the summary needs; without waits, `advise` can only bound what is
+/// gained.
 const ADVICE: &[Quantity] =
     &[Quantity::Forks, Quantity::Execs, Quantity::Argv, Quantity::Cpu, Quantity::Waits];
 

@@ -2,7 +2,7 @@
 
 use proctrace_trace::ReadError;
 
-/// Why there are no findings.
+/// Errors of the analysis crate.
 #[derive(Debug, thiserror::Error)]
 pub enum AnalysisError {
     /// The trace cannot be read.
@@ -13,11 +13,11 @@ pub enum AnalysisError {
     Rules {
         /// The pack, or the path of its file.
         name: String,
-        /// From 1.
+        /// Number, from 1.
         line: usize,
-        /// From 1, in characters.
+        /// Number, from 1, in characters.
         column: usize,
-        /// What is wrong there.
+        /// Description of the error.
         message: String,
     },
     /// A table could not be computed.
@@ -29,9 +29,9 @@ pub enum AnalysisError {
     /// A view of something that the recording does not contain.
     #[error("cannot show {what}: {why}")]
     View {
-        /// What was requested.
+        /// The item that was requested.
         what: String,
-        /// Why it cannot be shown, and what can.
+        /// The reason it cannot be shown, and what can be.
         why: String,
     },
 }

@@ -2,14 +2,14 @@
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// What AthenaMP's workers write when they end.
+/// Expression for the line that AthenaMP's workers write when they end.
 pub const ATHENA_EVENTS: &str =
     r"Number of events processed:\s*(?<events>\d+),\s*Event Loop Time:\s*(?<seconds>[0-9.]+)\s*sec";
 
 /// Maximum size of a compiled expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// How to extract event counts from a line.
+/// Expression that extracts an event count from a line.
 #[derive(Debug, Clone)]
 pub struct EventPattern {
     regex: Regex,
@@ -17,7 +17,7 @@ pub struct EventPattern {
     seconds: Option<usize>,
 }
 
-/// Why an expression cannot be used.
+/// Errors of an expression for events.
 #[derive(Debug, thiserror::Error)]
 pub enum PatternError {
     /// It is not well-formed.
@@ -30,7 +30,7 @@ pub enum PatternError {
     NoGroup,
 }
 
-/// What was found in one log.
+/// Events found in one log.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Events {
     /// The sum over all matching lines; `None` if there are none.
@@ -46,7 +46,7 @@ pub struct Events {
 pub struct EventLog {
     /// Its path, as it was found.
     pub path: String,
-    /// What was found in it.
+    /// Events found in it.
     pub events: Events,
 }
 

@@ -1,4 +1,4 @@
-//! Where each figure of a process and of a thread comes from, and what it needs.
+//! Sources and needs of each figure of a process and of a thread.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -33,14 +33,14 @@ pub(crate) fn needs(figure: Figure) -> &'static [Quantity] {
     }
 }
 
-/// What the figures need and what else is given, each once.
+/// Quantities that the figures need and those given, each once.
 pub(crate) fn needs_of_all(others: &[Quantity]) -> Vec<Quantity> {
     let figures = Figure::ALL.into_iter().flat_map(|figure| needs(figure).iter().copied());
     let all: BTreeSet<Quantity> = others.iter().copied().chain(figures).collect();
     all.into_iter().collect()
 }
 
-/// Whether a recording knows it, of any process.
+/// True if a recording knows it, of any process.
 pub(crate) fn is_known(recording: &Recording, figure: Figure) -> bool {
     match figure {
         Figure::UserTicksNs | Figure::SystemTicksNs => recording.knows_ticks(),
@@ -48,7 +48,7 @@ pub(crate) fn is_known(recording: &Recording, figure: Figure) -> bool {
     }
 }
 
-/// Where the figure of a thread comes from, or that of a process as the sum over its threads.
+/// Source of the figure of a thread, or that of a process as the sum over its threads.
 enum Source {
     /// A counter, as far as the thread was followed.
     Used(fn(&Usage) -> u64),
@@ -91,7 +91,7 @@ pub(crate) struct OfProcesses<'a> {
 }
 
 impl<'a> OfProcesses<'a> {
-    /// Those of a range of processes, which must exist.
+    /// Figures of a range of processes, which must exist.
     pub(crate) fn new(recording: &'a Recording, range: Range<usize>) -> Self {
         Self { recording, range, used: OnceCell::new(), failed_lookups: OnceCell::new() }
     }
@@ -108,7 +108,7 @@ impl<'a> OfProcesses<'a> {
         self.some_of(process, |_| true)
     }
 
-    /// Those that timelines have.
+    /// Figures that timelines have.
     pub(crate) fn in_timelines(&self, process: usize) -> Figures {
         self.some_of(process, Figure::is_in_timelines)
     }

@@ -1,4 +1,4 @@
-//! From a recording to findings.
+//! Analysis of a recording: from records to findings.
 //!
 //! [`Recording::load`] reads a trace into tables; an [`Analysis`] of these provides findings,
 //! sections and metrics, and [`gantt`] a chart: all plain data (`proctrace-findings`). Nothing here
@@ -85,7 +85,7 @@ pub fn analyse(recording: &Recording) -> Result<Findings, AnalysisError> {
     Analysis::of(recording).findings()
 }
 
-/// Whether the recording can be trusted: losses, damage, and the conservation laws.
+/// Trustworthiness of the recording: losses, damage, and the conservation laws.
 pub fn health(recording: &Recording) -> Health {
     Analysis::of(recording).health()
 }

@@ -1,4 +1,4 @@
-//! What prmon would have written about a recording: the same columns, from exact records.
+//! The rows that prmon would have written about a recording: the same columns, from exact records.
 
 use proctrace_findings::{Prmon, PrmonColumn, PrmonMachine, Unit};
 use proctrace_trace::Quantity;
@@ -94,7 +94,7 @@ struct Columns<'a> {
     recording: &'a Recording,
     /// All moments.
     all: &'a [Row],
-    /// Those that become rows.
+    /// Rows that are written.
     rows: &'a [Row],
 }
 

@@ -18,7 +18,7 @@ pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const S: u64 = 1_000 * MS;
 /// 2^20, so that it is a whole number of pages.
 pub(crate) const MB: u64 = 1 << 20;
-/// When every recording begins: clocks do not begin at 0.
+/// Begin of every recording: clocks do not begin at 0.
 pub(crate) const BEGIN_NS: u64 = 1_000 * S;
 
 /// The pid of a task, distinct from every serial number.
@@ -33,7 +33,7 @@ pub(crate) struct Scene {
     streams: [(Vec<u8>, u64); 4],
     /// Process, parent and end of each task.
     tasks: HashMap<u32, TaskState>,
-    /// Of the next fork.
+    /// Flags of the next fork.
     next_flags: u64,
     next_pid: Option<i32>,
     last_ns: u64,
@@ -49,7 +49,7 @@ struct TaskState {
 }
 
 impl Scene {
-    /// On a machine with this number of CPUs, sampled at this interval.
+    /// Scene on a machine with this number of CPUs, sampled at this interval.
     pub(crate) fn new(cpus: u32, interval_ns: u64) -> Self {
         let header = Header {
             wire_version: proctrace_wire::WIRE_VERSION,

@@ -66,7 +66,7 @@ pub(crate) fn after(recording: &Recording) -> Option<After> {
     })
 }
 
-/// Whether its parent, a process of the recording, ended first.
+/// True if its parent, a process of the recording, ended first.
 pub(crate) fn is_detached(recording: &Recording, process: &Process) -> bool {
     let parent = process.parent().and_then(|parent| recording.processes[parent].ended_ns());
     match (parent, process.ended_ns()) {

@@ -181,7 +181,7 @@ fn range_s(low_ns: f64, high_ns: f64) -> std::ops::RangeInclusive<f64> {
     low_ns / 1e9..=high_ns / 1e9
 }
 
-/// Whether all processes have ended: live tasks keep running between the two readings, and a
+/// Fails unless all processes have ended: live tasks keep running between the two readings, and a
 /// subtree whose root is alive cannot be distinguished from one that was waited for.
 fn all_ended(recording: &Recording) -> Result<(), String> {
     let alive = recording.processes.iter().filter(|process| process.ended_ns().is_none()).count();

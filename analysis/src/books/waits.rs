@@ -1,4 +1,4 @@
-//! Which process waited for which: what `time` sees of a tree's CPU time, and what it cannot see.
+//! Waits of processes for others: what `time` sees of a tree's CPU time, and what it cannot see.
 
 use proctrace_trace::Ended;
 
@@ -55,12 +55,12 @@ fn waited_while_recorded(process: &Process) -> Option<u64> {
     Some(process.waited_ns()?.saturating_sub(process.waits().waited_before_ns))
 }
 
-/// What others have waited for: a child that has ended, and for which its parent does not wait before it ends, goes to
-/// the next subreaper above, or to init (forget_original_parent() in kernel/exit.c). That is seen by nothing but its
-/// CPU time, in what the subreaper waited for.
+/// Children that others have waited for: a child that has ended, and for which its parent does not wait before it
+/// ends, goes to the next subreaper above, or to init (forget_original_parent() in kernel/exit.c). That is seen by
+/// nothing but its CPU time, in what the subreaper waited for.
 #[derive(Debug, Default)]
 struct Inherited {
-    /// For processes that did not wait: the CPU time for which somebody above them did.
+    /// CPU time for which somebody above waited, by process that did not wait itself.
     from: FastMap<usize, u64>,
     /// Processes that waited for more than there was.
     overdrawn: u64,
@@ -196,7 +196,7 @@ impl Accounting {
     }
 }
 
-/// Whose CPU time a detached process has collected by wait(2), and which is therefore in that of the latter.
+/// CPU time of others that a detached process has collected by wait(2), and that its own therefore contains.
 #[derive(Debug, Default)]
 struct Collected {
     /// Each process is asked about once; the answers that are known.

@@ -27,14 +27,14 @@ pub(crate) struct Call<'a> {
     pub(crate) resolved: &'a [u8],
     /// The interpreter of the script or text.
     pub(crate) interpreter: Option<&'a [u8]>,
-    /// Whether the name is that of an interpreter's script.
+    /// True if the name is that of an interpreter's script.
     pub(crate) is_script: bool,
     /// The program text it was given, as after `-c`.
     pub(crate) text: Option<&'a [u8]>,
 }
 
 impl<'a> Call<'a> {
-    /// What this exec ran, given the names of interpreters.
+    /// The program that this exec ran, given the names of interpreters.
     pub(crate) fn of(exec: &'a Exec<'_>, interpreters: &HashSet<Vec<u8>>) -> Self {
         if exec.fixed.bits & EXEC_WITHHELD != 0 {
             return Self {
@@ -87,8 +87,7 @@ impl<'a> Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// What the program is called: its name, without the characters that are drawn anew in every run. Rules match the
-    /// name itself.
+    /// Name of the program, without the characters that are drawn anew in every run. Rules match the name itself.
     pub(crate) fn called(&self) -> Cow<'a, [u8]> {
         stable_name(self.given)
     }

@@ -68,7 +68,7 @@ pub(crate) struct Examiner<'a> {
     pub(crate) known: Vec<KnownProgram>,
     verdict_of: FastMap<Verdict, u32>,
     pub(crate) verdicts: Vec<Verdict>,
-    /// By run.
+    /// Verdicts by run.
     pub(crate) of_run: Vec<u32>,
     pub(crate) roles_of_runs: Vec<RoleOfRun>,
     pub(crate) clues: Vec<Clue>,

@@ -1,7 +1,7 @@
 //! Options of interpreters, as listed in their manuals.
 
-/// How an interpreter parses its arguments. Letters are short options, several of which can share
-/// one argument; words are whole arguments, whose value may also follow a `=`.
+/// Rules by which an interpreter parses its arguments. Letters are short options, several of which
+/// can share one argument; words are whole arguments, whose value may also follow a `=`.
 pub(super) struct Grammar {
     pub(super) names: &'static [&'static str],
     /// Letters whose value is the rest of the argument, or the next one.
@@ -31,13 +31,13 @@ pub(super) struct Grammar {
     pub(super) file_words: &'static [&'static str],
     /// Suffixes of its script names.
     pub(super) endings: &'static [&'static str],
-    /// Whether options may begin with `+`, and a single `-` ends them.
+    /// True if options may begin with `+`, and a single `-` ends them.
     pub(super) is_shell: bool,
-    /// Whether a script can follow a program text.
+    /// True if a script can follow a program text.
     pub(super) goes_on: bool,
-    /// Whether long options that are not in the table take no value.
+    /// True if long options that are not in the table take no value.
     pub(super) knows_long: bool,
-    /// Whether `@FILE` stands for the arguments in a file.
+    /// True if `@FILE` stands for the arguments in a file.
     pub(super) argument_files: bool,
 }
 
@@ -247,7 +247,7 @@ const NODE_VALUES: &[&str] = &[
     "--run",
 ];
 
-/// For interpreters that are not in the table. They may be of any kind, so only the meanings that
-/// most interpreters share are assumed.
+/// Grammar of interpreters that are not in the table. They may be of any kind, so only the meanings
+/// that most interpreters share are assumed.
 pub(super) const UNKNOWN: Grammar =
     Grammar { value: b"WXIO", next: b"o", text: b"c", perhaps_text: b"e", file: b"m", ..NOTHING };

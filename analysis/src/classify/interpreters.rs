@@ -1,4 +1,4 @@
-//! What an interpreter is asked to run, according to its arguments.
+//! The task of an interpreter, according to its arguments.
 //!
 //! Each interpreter has its own options, and some take the next argument as their value. A parser
 //! that does not know them mistakes the value for the script: `node --conditions development
@@ -6,7 +6,7 @@
 
 use crate::classify::grammar::{GRAMMARS, Grammar, UNKNOWN};
 
-/// What an interpreter is asked to run.
+/// The code that an interpreter is asked to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task<'a> {
     /// This file or module.
@@ -20,7 +20,7 @@ pub(super) enum Task<'a> {
 /// Arguments after the interpreter's own name.
 type Arguments<'a> = std::iter::Skip<std::slice::Split<'a, u8, fn(&u8) -> bool>>;
 
-/// What `interpreter` is asked to run; its name has no version.
+/// The code that `interpreter` is asked to run; its name has no version.
 pub(super) fn task<'a>(interpreter: &[u8], argv: &'a [u8]) -> Task<'a> {
     let known = |grammar: &&Grammar| grammar.names.iter().any(|n| n.as_bytes() == interpreter);
     let grammar = GRAMMARS.iter().find(known).unwrap_or(&UNKNOWN);

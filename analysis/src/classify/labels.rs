@@ -6,8 +6,8 @@ use proctrace_findings::Class;
 
 use crate::classify::Program;
 
-/// For each row its first name; where that is not unique, followed by as many of the further names
-/// in parentheses as are needed to disambiguate.
+/// Unique names for rows: for each its first name; where that is not unique, followed by as many of
+/// the further names in parentheses as are needed to disambiguate.
 pub(crate) fn told_apart<const N: usize>(rows: &[[&str; N]]) -> Vec<String> {
     let mut same: HashMap<Option<&&str>, Vec<&[&str; N]>> = HashMap::new();
     for row in rows {

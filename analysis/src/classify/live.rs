@@ -21,7 +21,7 @@ const KNOWN_MAX: usize = 4096;
 #[derive(Debug)]
 pub struct LiveClassifier {
     rules: Rules,
-    /// By pack.
+    /// Flags by pack: true if it applies.
     applies: Vec<bool>,
     /// The rules that hold except for conditions on arguments and spawner, by file, name and
     /// interpreter.

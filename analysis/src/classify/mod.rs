@@ -1,5 +1,5 @@
-//! What kind of program an exec ran: a system command, a program of an experiment's software, or
-//! anything else; and the roles that distinguish processes of one program.
+//! Classification of the program that an exec ran: a system command, a program of an experiment's
+//! software, or anything else; and the roles that distinguish processes of one program.
 //!
 //! Packs of rules define this (`rules/*.toml`, docs/rules.md). Execs are tested against all of them
 //! while a trace is read ([`examine`]); the rule that applies is chosen at the end ([`resolve`]).

@@ -12,11 +12,11 @@ use crate::error::AnalysisError;
 /// The precedence of its rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
-    /// Before all other rules.
+    /// Rules of the user, before all others.
     User,
-    /// If one of the experiment's programs occurs.
+    /// Rules of an experiment, applied if one of its programs occurs.
     Experiment,
-    /// After all other rules.
+    /// Rules after all others.
     Generic,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Pack {
     /// Its name, or the path of its file.
     pub(crate) name: String,
     pub(crate) tier: Tier,
-    /// Whether it was requested explicitly, so that its unused rules are reported.
+    /// True if it was requested explicitly, so that its unused rules are reported.
     pub(crate) asked_for: bool,
     /// Names of programs whose occurrence selects the pack; `None` if it always applies.
     pub(crate) selected_by: Option<Vec<Pattern>>,
@@ -66,7 +66,7 @@ pub(crate) struct Role {
     pub(crate) called: String,
 }
 
-/// Where a role is found.
+/// The source from which a role is read.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     /// The value of this option.
@@ -167,7 +167,7 @@ impl Pack {
 }
 
 impl Rule {
-    /// Whether conditions or roles use the arguments: then each exec is examined individually.
+    /// True if conditions or roles use the arguments: then each exec is examined individually.
     pub(crate) fn reads_arguments(&self) -> bool {
         !(self.text.is_empty()
             && self.argv.is_empty()

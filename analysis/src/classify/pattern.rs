@@ -50,7 +50,7 @@ impl Pattern {
         Self { pieces }
     }
 
-    /// Whether it has more pieces than the search can handle.
+    /// True if it has more pieces than the search can handle.
     pub(crate) fn is_too_long(&self) -> bool {
         self.pieces.len() > PIECES_MAX
     }
@@ -80,7 +80,8 @@ fn is_of_word(byte: u8) -> bool {
 /// both lengths: the text is untrusted.
 struct Search<'a> {
     text: &'a [u8],
-    /// By number of remaining pieces: where this piece failed, and how far that attempt reached.
+    /// Failed attempts by number of remaining pieces: where this piece failed, and how far that
+    /// attempt reached.
     failed: Vec<Option<(usize, usize)>>,
     word: Option<&'a [u8]>,
 }

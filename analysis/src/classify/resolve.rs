@@ -12,10 +12,10 @@ use crate::recording::fast::FastMap;
 use crate::recording::names::{Names, text};
 use crate::recording::process::{Process, ProgramRun};
 
-/// How the programs of a recording were classified.
+/// Classes of the programs of a recording.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Classification {
-    /// In order of precedence.
+    /// Packs in order of precedence.
     pub(crate) packs: Vec<PackUse>,
     /// Programs and the rules that matched them.
     pub(crate) outcomes: Vec<Outcome>,
@@ -23,7 +23,7 @@ pub(crate) struct Classification {
     pub(crate) of_run: Vec<u32>,
 }
 
-/// How a pack was used.
+/// Use of a pack.
 #[derive(Debug, Clone)]
 pub(crate) struct PackUse {
     pub(crate) name: String,
@@ -133,7 +133,7 @@ struct Resolver<'a> {
     programs: &'a mut Programs,
     classification: Classification,
     outcome_numbers: HashMap<Outcome, u32>,
-    /// By verdict, and by the spawner's program where a rule depends on it.
+    /// Programs by verdict, and by the spawner's program where a rule depends on it.
     known: FastMap<(u32, Option<u32>), u32>,
     asks_spawner: Vec<bool>,
 }

@@ -87,7 +87,7 @@ impl Rules {
         self.directories = directories.into_iter().collect();
     }
 
-    /// Whether a file is in a system directory.
+    /// True if a file is in a system directory.
     pub(crate) fn of_system(&self, file: &[u8]) -> bool {
         self.directories.iter().any(|directory| file.starts_with(directory))
     }

@@ -1,4 +1,4 @@
-//! How the packs classify execs that occur in practice.
+//! Tests of how the packs classify execs that occur in practice.
 
 use proctrace_findings::Class;
 use proctrace_wire::Exec;

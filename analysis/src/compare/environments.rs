@@ -14,10 +14,10 @@ use crate::recording::process::Task;
 /// Maximum directories listed.
 const DIRECTORIES_MAX: usize = 20;
 
-/// What one run of a command used, with all its descendants.
+/// Resources used by one run of a command and all its descendants.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StartRun {
-    /// From its start to its exit.
+    /// Time from its start to its exit.
     pub wall_ns: u64,
     /// CPU time, exact.
     pub cpu_ns: u64,

@@ -1,4 +1,5 @@
-//! What processes executed, from the trace: a recording in memory keeps only templates of command lines.
+//! Command lines of processes, from the trace: a recording in memory keeps only templates of command
+//! lines.
 
 use std::path::Path;
 

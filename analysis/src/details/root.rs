@@ -13,12 +13,12 @@ use crate::error::AnalysisError;
 use crate::recording::Recording;
 use crate::recording::names::base;
 
-/// What a job ran, and how that ended.
+/// The command of a job, and its outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobRoot {
     /// Its arguments, or only its name; empty if not even that is known.
     pub command: Vec<String>,
-    /// How it ended; `None` if that was not recorded.
+    /// Its outcome; `None` if that was not recorded.
     pub outcome: Option<Outcome>,
 }
 
@@ -35,14 +35,14 @@ const NOT_THE_JOB: &[&str] = &[
 ];
 /// The file to which slurmd copies the script of a job.
 const BATCH_SCRIPT: &str = "slurm_script";
-/// What slurmstepd runs in the step of a job's own processes (`PrologFlags=Contain`).
+/// Command that slurmstepd runs in the step of a job's own processes (`PrologFlags=Contain`).
 const EXTERN_STEP: [&str; 2] = ["sleep", "100000000"];
 
 /// A program that a process ran.
 struct Ran {
     process: usize,
     time_ns: u64,
-    /// Whether it ran already when the recording began, and so before the job did.
+    /// True if it ran already when the recording began, and so before the job did.
     before: bool,
     argv: Vec<String>,
 }
@@ -149,8 +149,8 @@ pub fn job_root(recording: &Recording, path: &Path) -> Result<JobRoot, AnalysisE
     Ok(JobRoot { command, outcome })
 }
 
-/// How a job without a script ended. Its tasks are the children of one process of the batch system, for each step
-/// another one; srun(1) has the status of the worst task, and of several steps nobody has one.
+/// Outcome of a job without a script. Its tasks are the children of one process of the batch system, for each
+/// step another one; srun(1) has the status of the worst task, and of several steps nobody has one.
 fn outcome_of_tasks(
     process: usize,
     all: impl Iterator<Item = usize>,

@@ -10,7 +10,7 @@ pub(crate) struct Waited {
     pub(crate) asleep_ns: u64,
     pub(crate) for_cpu_ns: u64,
     pub(crate) longest_ns: u64,
-    /// When the longest began.
+    /// Time at which the longest began.
     pub(crate) longest_since_ns: u64,
     /// The process that ended the longest.
     pub(crate) waker: Option<usize>,

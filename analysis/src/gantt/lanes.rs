@@ -13,7 +13,7 @@ const LANES_MAX: usize = 9;
 /// The lanes, and the categories in them.
 pub(crate) struct Lanes {
     lanes: Vec<Lane>,
-    /// By category number.
+    /// Lanes by category number.
     of_category: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Where the critical path is on the bars.
+//! Pieces of the critical path on the bars of a Gantt chart.
 
 use proctrace_findings::{Bar, PathPiece};
 

@@ -15,7 +15,7 @@ pub(crate) struct Strips {
 }
 
 impl Strips {
-    /// At most `bins_max` bins for a time window.
+    /// Strips of at most `bins_max` bins for a time window.
     pub(crate) fn of(recording: &Recording, from_ns: u64, until_ns: u64, bins_max: usize) -> Self {
         let bins = &recording.bins;
         let start_ns = recording.first_ns;

@@ -1,4 +1,4 @@
-//! Which processes a Gantt chart shows.
+//! Selection of the processes that a Gantt chart shows.
 
 use proctrace_findings::GanttView;
 
@@ -8,7 +8,7 @@ use crate::recording::Recording;
 
 /// The chosen processes and time window.
 pub(super) struct Chosen {
-    /// Whether each process was chosen.
+    /// One flag a process: true if it was chosen.
     pub(super) processes: Vec<bool>,
     /// The window, relative to the start of the recording.
     pub(super) from_ns: u64,
@@ -56,7 +56,7 @@ impl Chosen {
         Ok(chosen)
     }
 
-    /// Whether this lifetime overlaps the window and is long enough.
+    /// True if this lifetime overlaps the window and is long enough.
     pub(super) fn is_in_time(&self, begin_ns: u64, end_ns: u64) -> bool {
         begin_ns <= self.until_ns
             && end_ns >= self.from_ns

@@ -17,7 +17,7 @@ use crate::recording::fast::{Bits, FastMap};
 use crate::recording::names::text;
 use crate::recording::process::Process;
 
-/// Which processes are listed, and in which order.
+/// Selection and order of the processes that are listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AliveView {
     /// A time, or the beginning of an interval, since the start of the recording.

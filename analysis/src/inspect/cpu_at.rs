@@ -1,4 +1,4 @@
-//! How much CPU time tasks had used by some time, and the samples next to it.
+//! CPU time that tasks had used by a given time, from the samples next to it.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(super) struct Samples<const N: usize> {
 }
 
 impl<const N: usize> Samples<N> {
-    /// Those of the tasks of some processes, from the trace.
+    /// CPU times of the tasks of some processes, from the trace.
     pub(super) fn read(
         recording: &Recording,
         path: &Path,
@@ -61,7 +61,7 @@ impl<const N: usize> Samples<N> {
         Ok(Self { times_ns, of_task })
     }
 
-    /// Those of a task next to one of the times.
+    /// CPU times of a task next to one of the times.
     pub(super) fn around(&self, task: usize, which: usize) -> Around {
         self.of_task.get(&task).and_then(|all| all.get(which)).copied().unwrap_or_default()
     }
@@ -95,7 +95,7 @@ impl CpuAt {
         }
     }
 
-    /// What was used between an earlier time and this one, `length_ns` apart.
+    /// CPU time used between an earlier time and this one, `length_ns` apart.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             low_ns: self.low_ns.saturating_sub(before.high_ns),

@@ -1,4 +1,4 @@
-//! From a pid, a serial or the name of a program to the processes that are meant.
+//! Search for the processes that a pid, a serial or the name of a program means.
 
 use proctrace_findings::{Candidate, time};
 
@@ -8,7 +8,7 @@ use crate::recording::Recording;
 use crate::recording::knowledge::WHO;
 use crate::tables::nearest::nearest;
 
-/// Which process is meant, or all of which program.
+/// The process that is meant, or the program all of whose processes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     /// The process with this serial number.

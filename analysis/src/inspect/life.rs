@@ -22,7 +22,7 @@ use crate::overview::passes::is_divided;
 use crate::recording::Recording;
 use crate::recording::names::{base, text};
 
-/// What is told of a process needs, besides its figures.
+/// Quantities needed by the details of a process, besides its figures.
 const NEEDS: [Quantity; 6] = [
     Quantity::Forks,
     Quantity::Execs,
@@ -32,7 +32,7 @@ const NEEDS: [Quantity; 6] = [
     Quantity::Signals,
 ];
 
-/// What the trace has of a process beyond the recording.
+/// Details of a process that only the trace has, not the recording.
 #[derive(Debug, Default)]
 struct FromTrace {
     commands: Vec<Command>,
@@ -95,7 +95,7 @@ pub(super) fn details(
     })
 }
 
-/// What the trace has of a process beyond the recording.
+/// Details of a process that only the trace has, not the recording.
 fn read(recording: &Recording, path: &Path, at: usize) -> Result<FromTrace, AnalysisError> {
     let process = &recording.processes[at];
     let (missed, searched) = looked_up::read(recording, at, path)?;

@@ -1,4 +1,4 @@
-//! What one process looked up in vain, by directory and by path.
+//! Failed look-ups of one process, by directory and by path.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -23,7 +23,7 @@ const SEARCHED_MAX: usize = 1 << 12;
 #[derive(Debug, Default)]
 pub(super) struct Missed(FastMap<(Vec<u8>, Option<Family>, u16), u64>);
 
-/// What a parent looked for in vain before a birth, in order of time: time, path, family and errno.
+/// Failed look-ups of a parent before a birth, in order of time: time, path, family and errno.
 #[derive(Debug, Default)]
 pub(super) struct Searched(VecDeque<(u64, Vec<u8>, Option<Family>, u16)>);
 

@@ -27,7 +27,7 @@ fn since(recording: &Recording, time_ns: u64) -> u64 {
     time_ns.saturating_sub(recording.first_ns)
 }
 
-/// Whether a process was alive at a time.
+/// True if a process was alive at a time.
 fn is_alive(process: &Process, time_ns: u64) -> bool {
     process.born_ns <= time_ns && process.ended_ns().is_none_or(|ended_ns| ended_ns > time_ns)
 }

@@ -14,10 +14,10 @@ use crate::overview::ends::known_status;
 use crate::recording::Recording;
 use crate::recording::process::Process;
 
-/// How many of the slowest are listed.
+/// Number of the slowest processes that are listed.
 const SLOWEST: usize = 10;
 
-/// Of the programs with these numbers, which have the same name.
+/// Details of the programs with these numbers, which have the same name.
 pub(super) fn details(recording: &Recording, programs: &[usize]) -> ProgramDetails {
     let (last, went_on) = that_ran(recording, programs);
     let processes: Vec<&Process> = last.iter().map(|at| &recording.processes[*at]).collect();

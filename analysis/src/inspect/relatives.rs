@@ -13,8 +13,8 @@ use crate::recording::fast::Bits;
 use crate::recording::lines::Distinct;
 use crate::recording::process::Process;
 
-/// What processes have in common that are shown as one: the template of their command line; or the
-/// program, for forks that never called exec and where arguments are not known.
+/// The property shared by processes that are shown as one: the template of their command line; or
+/// the program, for forks that never called exec and where arguments are not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Shape {
     Template(u32),
@@ -36,7 +36,7 @@ impl Shape {
         }
     }
 
-    /// What these processes, all of this shape, are called.
+    /// Name of these processes, all of this shape.
     pub(super) fn text(self, recording: &Recording, lines: &Distinct) -> String {
         let name = |program: usize| {
             recording.programs.get(program).map_or_else(String::new, |program| program.name.clone())

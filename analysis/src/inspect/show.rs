@@ -9,8 +9,8 @@ use super::{life, program, relatives};
 use crate::error::AnalysisError;
 use crate::recording::Recording;
 
-/// What a recording knows of a process or a program. The trace at `path` is read again for arguments,
-/// environments and paths.
+/// Details of a process or a program. The trace at `path` is read again for arguments, environments
+/// and paths.
 ///
 /// # Errors
 /// If there is no such process or program, or if the trace cannot be read.

@@ -49,8 +49,8 @@ pub(super) fn state(
     states.min_by_key(|state| state.rank())
 }
 
-/// By the times off the CPU: a task that has a later one, or an end, and is not in one, runs. Of one that
-/// was still off the CPU at the end of the recording nothing is known.
+/// State by the times off the CPU: a task that has a later one, or an end, and is not in one, runs. Of
+/// one that was still off the CPU at the end of the recording nothing is known.
 fn of_task_waits(recording: &Recording, at: usize, time_ns: u64) -> Option<State> {
     let waits = of_task(&recording.waits, u32::try_from(at).ok()?);
     let next = waits.get(waits.partition_point(|wait| wait.until_ns <= time_ns));
@@ -69,7 +69,7 @@ fn of_task_waits(recording: &Recording, at: usize, time_ns: u64) -> Option<State
     Some(State { letter, waits_for: Some(words::object(wait.waits_for)) })
 }
 
-/// By the nearest sample that is not further away than an interval.
+/// State by the nearest sample that is not further away than an interval.
 fn sampled(recording: &Recording, around: Around, time_ns: u64) -> Option<State> {
     let distance_ns =
         |sample: &proctrace_wire::layout::Sample| sample.head.time_ns.abs_diff(time_ns);

@@ -13,7 +13,7 @@ use crate::error::AnalysisError;
 use crate::recording::Recording;
 use crate::recording::lines::Distinct;
 
-/// Which part of the tree is shown, and how.
+/// The part of the tree that is shown, and its form.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TreeView {
     /// Only the processes that were alive at this time, since the start of the recording.
@@ -196,8 +196,8 @@ impl Rows<'_> {
         open.extend(shown.into_iter().rev().map(Next::Node));
     }
 
-    /// Which nodes have a row. A node weighs at least as much as each of those below it, and precedes
-    /// them: the parent of a chosen node is chosen.
+    /// One flag a node: true if it has a row. A node weighs at least as much as each of those below
+    /// it, and precedes them: the parent of a chosen node is chosen.
     fn chosen(&self) -> Vec<bool> {
         let share = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
         let is_wanted = |node: &Node| {
@@ -268,7 +268,7 @@ impl Rows<'_> {
     }
 }
 
-/// What comes next in the order of rows.
+/// The next item in the order of rows.
 enum Next {
     Node(usize),
     LeftOut(Vec<usize>),

@@ -1,4 +1,4 @@
-//! What one process waited for, and its part of the critical path.
+//! Waits of one process, and its part of the critical path.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -51,7 +51,7 @@ fn group(
     }
 }
 
-/// Who ended a wait, in words.
+/// The ender of a wait, in words.
 fn ended_by(recording: &Recording, wait: &Wait) -> String {
     let own = recording.tasks.get(wait.task as usize).map(|task| task.process());
     match wait.waker {

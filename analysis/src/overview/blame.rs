@@ -1,4 +1,5 @@
-//! Why the command failed: from its exit status down to the process that failed first, and who ended it.
+//! The cause of a failed command: from its exit status down to the process that failed first, and who
+//! ended it.
 
 use std::ops::RangeInclusive;
 
@@ -64,7 +65,7 @@ pub(crate) fn cause(recording: &Recording) -> Vec<EndStep> {
     steps
 }
 
-/// What a process looked for last and did not find, if it ended at once.
+/// The last failed look-up of a process, if it ended at once.
 fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
     let ended_ns = recording.processes[at].ended_ns()?;
     // What has no times cannot be shortly before.
@@ -91,7 +92,7 @@ fn last_failed(recording: &Recording, at: usize) -> Option<LastFailed> {
     Some(LastFailed { call, path: to_text(path).into_owned(), error, before_ns })
 }
 
-/// Whether the search went on in another directory and found the program: a child was started after it, and ran one of
+/// True if the search went on in another directory and found the program: a child was started after it, and ran one of
 /// this name.
 fn was_found(recording: &Recording, at: usize, (time_ns, path): (u64, &[u8])) -> bool {
     let name = to_text(base(path));
@@ -155,7 +156,7 @@ fn step(recording: &Recording, at: usize, is_certain: bool) -> EndStep {
 
 /// Failed processes by the process that waited for them.
 struct Failed {
-    /// Of the reaper, in order of their ends.
+    /// Children of each reaper, in order of their ends.
     children: Vec<(usize, u64, usize)>,
 }
 
@@ -232,7 +233,7 @@ impl Failed {
     }
 }
 
-/// Who sent the last signal of this number to a process; `None` if it is not known.
+/// Sender of the last signal of this number to a process; `None` if it is not known.
 pub(crate) fn sender_of(recording: &Recording, at: usize, signal: i32) -> Option<String> {
     sender_among(recording, at, signal, |_| last_to(recording, at, signal))
 }
@@ -244,7 +245,7 @@ fn last_to(recording: &Recording, at: usize, signal: i32) -> Option<&SentSignal>
     recording.signals.iter().rev().find(sent_to)
 }
 
-/// Whether a process sent a signal.
+/// True if a process sent a signal.
 fn is_from(recording: &Recording, sent: &SentSignal, process: usize) -> bool {
     let Waker::Task(task) = sent.sender else { return false };
     recording.tasks.get(task as usize).is_some_and(|task| task.process() == process)
@@ -264,7 +265,8 @@ fn sender_among<'a>(
     last_sent(process).map(|sent| sender(recording, sent))
 }
 
-/// Why the kernel sent a signal on its own account, in whosever context that was, where the signal tells.
+/// The reason the kernel sent a signal on its own account, in whosever context that was, where the signal
+/// tells.
 fn cause_in_kernel(sent: &SentSignal) -> Option<&'static str> {
     const HANGUP: u16 = 1;
     const KEYS: [u16; 3] = [2, 3, 20];
@@ -286,7 +288,7 @@ fn last_sent(recording: &Recording) -> FastMap<(u32, i32), &SentSignal> {
     signals.map(|sent| ((sent.process, i32::from(sent.signal)), sent)).collect()
 }
 
-/// Who sent a signal, in words.
+/// Sender of a signal, in words.
 pub(crate) fn sender(recording: &Recording, sent: &SentSignal) -> String {
     if i32::from(sent.signal) == SIGKILL && recording.oom_killed.contains(&sent.process) {
         return OOM_KILLER.to_owned();

@@ -1,4 +1,4 @@
-//! What a recording could not see, in the wording of the report.
+//! Blind spots of a recording, in the wording of the report.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How processes ended: which failed, and which were killed by a signal.
+//! Ends of processes: those that failed, and those that a signal killed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -26,8 +26,8 @@ const UNNOTICED_MAX_NS: u64 = 10 * SECOND_NS;
 /// A reader that ends closes its descriptors first, as head(1) does, and may wait for a CPU then.
 const ENDING_NS: u64 = SECOND_NS;
 
-/// Why the kernel sent a signal to a process in its own name; `None` if it did not, or if that cannot be told from a
-/// signal that the process sent itself.
+/// The reason the kernel sent a signal to a process in its own name; `None` if it did not, or if that cannot be told
+/// from a signal that the process sent itself.
 pub(crate) fn own_doing(recording: &Recording, sent: &SentSignal) -> Option<String> {
     let is_own = match sent.sender {
         Waker::Task(task) => recording.tasks.get(task as usize)?.process() == sent.process as usize,

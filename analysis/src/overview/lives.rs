@@ -10,7 +10,7 @@ use crate::recording::fast::FastMap;
 use crate::recording::process::Process;
 use proctrace_stats::lower_median;
 
-/// What the processes of a group have in common.
+/// Properties shared by the processes of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Group {
     /// Number of the program they ran last.
@@ -63,9 +63,9 @@ impl Groups {
 /// The lower medians of the lifetimes of ended processes, in nanoseconds: values that occurred.
 #[derive(Debug, Default)]
 pub(crate) struct Medians {
-    /// By group number.
+    /// Values by group number.
     pub(crate) of_group: Vec<Option<u64>>,
-    /// By program number.
+    /// Values by program number.
     pub(crate) of_program: FastMap<u32, u64>,
     pub(crate) of_all: Option<u64>,
 }

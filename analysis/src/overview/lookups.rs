@@ -10,8 +10,8 @@ use crate::recording::Recording;
 use crate::recording::misses::MissKind;
 use crate::recording::names::{errno, text};
 
-/// By directory, call and errno, most frequent first; only calls whose failures the recording
-/// knows.
+/// Failed look-ups by directory, call and errno, most frequent first; only calls whose failures the
+/// recording knows.
 pub(crate) fn by_directory(recording: &Recording) -> Vec<DirectoryMisses> {
     let known: Vec<bool> =
         Family::ALL.iter().map(|family| recording.knows.knows_family(family.name())).collect();
@@ -48,8 +48,8 @@ pub(crate) struct PathMisses {
     pub(crate) count: u64,
 }
 
-/// By path, most frequent first, and the number of look-ups whose paths were not kept, which are
-/// limited in number. Only calls whose failures the recording knows.
+/// Failed look-ups by path, most frequent first, and the number of look-ups whose paths were not
+/// kept, which are limited in number. Only calls whose failures the recording knows.
 pub(crate) fn by_path(recording: &Recording) -> (Vec<PathMisses>, u64) {
     let missed = &recording.missed_paths;
     let is_known = |family: u8| {

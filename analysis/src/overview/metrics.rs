@@ -95,7 +95,7 @@ fn unknown(analysis: &Analysis<'_>) -> Vec<Unknown> {
     unknown
 }
 
-/// By family name and label values; repeated entries add up.
+/// Figures by family name and label values; repeated entries add up.
 #[derive(Debug, Default)]
 struct Figures<'a>(BTreeMap<&'static str, BTreeMap<Vec<&'a str>, f64>>);
 

@@ -10,14 +10,14 @@ use crate::recording::process::MemoryReading;
 /// All processes at one tick.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Pass {
-    /// When it began.
+    /// Time at which it began.
     pub(crate) time_ns: u64,
     pub(crate) processes: u64,
     pub(crate) rss_bytes: u64,
-    /// What they shared counts once, also where one of them left during the pass.
+    /// Sum of their PSS: what they shared counts once, also where one of them left during the pass.
     pub(crate) pss_bytes: u64,
     pub(crate) uss_bytes: u64,
-    /// Whether there is a reading of which USS is not known.
+    /// True if there is a reading of which USS is not known.
     lacks_uss: bool,
 }
 
@@ -28,7 +28,7 @@ impl Pass {
     }
 }
 
-/// Whether a reading says which pages are shared. Every resident page is or is not, so one of the two is not 0, unless
+/// True if a reading says which pages are shared. Every resident page is or is not, so one of the two is not 0, unless
 /// the source does not know.
 pub(crate) fn is_divided(memory: &Memory) -> bool {
     memory.rss_bytes == 0 || memory.uss_bytes != 0 || memory.shared_bytes != 0
@@ -57,11 +57,11 @@ pub(crate) fn with_readings(
         .collect()
 }
 
-/// When processes give back the memory they share: at each exec and at the end.
+/// Times at which processes give back the memory they share: at each exec and at the end.
 struct Departures(HashMap<usize, Vec<u64>>);
 
 impl Departures {
-    /// Of the processes that were read.
+    /// Departures of the processes that were read.
     fn of(recording: &Recording, readings: &[&MemoryReading]) -> Self {
         let mut times: HashMap<usize, Vec<u64>> = HashMap::new();
         for reading in readings {

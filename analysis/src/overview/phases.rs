@@ -1,4 +1,4 @@
-//! What happened between the marks of the payload.
+//! Sums over the times between the marks of the payload.
 
 use proctrace_findings::{MarkedPhase, PhaseMark};
 use proctrace_trace::Quantity;
@@ -8,9 +8,9 @@ use crate::overview::passes::passes;
 use crate::recording::Recording;
 use crate::recording::marks::Mark;
 
-/// Needed to know the marks.
+/// Quantities needed to know the marks.
 pub(crate) const MARKS: &[Quantity] = &[Execs, Argv];
-/// What a long task used is known at its samples only.
+/// Quantities that CPU time within a phase needs; that of a long task is known at its samples only.
 pub(crate) const CPU: &[Quantity] = &[Forks, Cpu, Samples];
 pub(crate) const SPLIT: &[Quantity] = &[Forks, Cpu, Samples, Split];
 

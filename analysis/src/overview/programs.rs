@@ -8,7 +8,7 @@ use crate::error::AnalysisError;
 use crate::overview::sums::{ProgramSum, Sums};
 use crate::recording::Recording;
 
-/// Needed to know which program each process ran.
+/// Quantities needed to know which program each process ran.
 const WHO: [Quantity; 2] = [Forks, Execs];
 const SPLIT: [Quantity; 2] = [Cpu, Quantity::Split];
 

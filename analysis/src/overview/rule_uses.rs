@@ -1,4 +1,4 @@
-//! Which rule classified which program, for authors of rules and for checking a result.
+//! The rule that classified each program, for authors of rules and for checking a result.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use crate::recording::Recording;
 /// Maximum roles shown per program.
 const ROLES_SHOWN: usize = 3;
 
-/// What one rule matched of one program.
+/// Execs of one program that one rule matched.
 #[derive(Debug, Default)]
 struct Caught<'a> {
     processes: u64,

@@ -18,7 +18,7 @@ use crate::recording::process::Process;
 use crate::recording::split::Divided;
 use proctrace_stats::lower_median;
 
-/// Without the forks, tasks would be missing from the CPU time.
+/// Quantities for the CPU time: without the forks, tasks would be missing from the CPU time.
 const CPU: [Quantity; 2] = [Forks, Cpu];
 const SPLIT: [Quantity; 3] = [Forks, Cpu, Split];
 
@@ -49,7 +49,7 @@ pub(crate) fn summary(recording: &Recording, accounting: &Accounting) -> Summary
     Summary { median_life_ns, ..summary }
 }
 
-/// Whether lifetimes are known of all processes.
+/// True if lifetimes are known of all processes.
 pub(crate) fn knows_lives(recording: &Recording, summary: &Summary) -> bool {
     summary.processes.is_some() && recording.knows.all(&[Times])
 }

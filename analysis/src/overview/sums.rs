@@ -31,9 +31,9 @@ pub(crate) struct Sum {
     /// The labels of the group, in the order requested.
     pub(crate) labels: Vec<String>,
     pub(crate) processes: u64,
-    /// Of these, those that were there before the recording began.
+    /// Number of these that were there before the recording began.
     pub(crate) there_before: u64,
-    /// Of these, those that never called exec: they count as their parent's program.
+    /// Number of these that never called exec: they count as their parent's program.
     pub(crate) forked: u64,
     /// Threads other than the first of each process.
     pub(crate) threads: u64,
@@ -95,9 +95,9 @@ const PASS_PROCESSES: usize = 1 << 15;
 /// Sums over all processes.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    /// By spawner, its command line, and the program they ran last.
+    /// Groups by spawner, its command line, and the program they ran last.
     edges: DataFrame,
-    /// By program number; a program that was only executed, and replaced by another, has no
+    /// Sums by program number; a program that was only executed, and replaced by another, has no
     /// processes.
     programs: DataFrame,
     life_median_ns: Option<u64>,

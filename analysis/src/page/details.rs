@@ -1,4 +1,4 @@
-//! What processes missed and waited for, the signals they got, and the critical path.
+//! Failed look-ups and waits of processes, the signals they got, and the critical path.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

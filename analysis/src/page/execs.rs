@@ -1,4 +1,4 @@
-//! What each process executed: file, arguments, directory and environment, from the trace.
+//! Commands of each process: file, arguments, directory and environment, from the trace.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};

@@ -52,7 +52,7 @@ pub(super) fn processes(
     table
 }
 
-/// What processes used.
+/// Adds the figures of processes.
 fn figures(recording: &Recording, table: &mut PackedTable) {
     let all = OfProcesses::new(recording, 0..recording.processes.len());
     for figure in Figure::ALL.into_iter().filter(|figure| !figure.is_raw()) {

@@ -14,10 +14,11 @@ use self::phases::Phase;
 use self::steps::Step;
 use crate::recording::Recording;
 
-/// Without births, a task has no forker to go on with; without waits, no waker.
+/// Quantities of the path: without births, a task has no forker to go on with; without waits, no
+/// waker.
 const NEEDS: &[Quantity] = &[Quantity::Forks, Quantity::Waits];
 
-/// What the task on the path did.
+/// Activity of the task on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Doing {
     /// It ran, or was off the CPU for less than the recorded threshold.
@@ -62,7 +63,7 @@ impl CriticalPath {
 /// The critical path by process, program and phase.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Explained {
-    /// In order of time; their lengths add up to the wall time.
+    /// Steps in order of time; their lengths add up to the wall time.
     pub(crate) steps: Vec<Step>,
     pub(crate) phases: Vec<Phase>,
 }

@@ -14,7 +14,7 @@ pub(crate) struct Phase {
     pub(crate) process: Option<usize>,
     /// Index of the command, which is the last wrapper if there are any; or of the wrapper whose own time it is.
     pub(crate) command: usize,
-    /// When the path came to it first, and left it last.
+    /// Time at which the path came to it first; `end_ns` is when it left last.
     pub(crate) begin_ns: u64,
     pub(crate) end_ns: u64,
     pub(crate) spent: Spent,
@@ -22,7 +22,7 @@ pub(crate) struct Phase {
     pub(crate) cpu_ns: f64,
 }
 
-/// What time on the path was spent on.
+/// Division of time on the path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) running_ns: u64,
@@ -71,8 +71,8 @@ pub(crate) fn phases(recording: &Recording, steps: &[Step]) -> Vec<Phase> {
     phases
 }
 
-/// For each process the child of the command that it descends from, and the command; a wrapper descends from none,
-/// and stands for itself.
+/// Phase of each process: the child of the command that it descends from, and the command; a wrapper descends from
+/// none, and stands for itself.
 ///
 /// The command is often a wrapper of what does the work: a shell with one child, `env`, `sudo`. Then
 /// that child's children are the phases, and so on, unless it has none.
@@ -112,9 +112,9 @@ fn phase_of(recording: &Recording) -> Vec<(Option<usize>, usize)> {
 /// The CPU time of all tasks up to any time, from the recording's bins.
 struct CpuTime<'a> {
     bins: &'a Bins,
-    /// Of the recording: the last bin may end later.
+    /// End of the recording: the last bin may end later.
     end_ns: u64,
-    /// At the beginning of each bin, and at the end of the last.
+    /// Sums at the beginning of each bin, and at the end of the last.
     sums_ns: Vec<f64>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> CpuTime<'a> {
         Self { bins, end_ns, sums_ns: [0.0].into_iter().chain(sums).collect() }
     }
 
-    /// Within a bin, CPU time is taken to be used evenly.
+    /// Sum until a time. Within a bin, CPU time is taken to be used evenly.
     fn until(&self, time_ns: u64) -> f64 {
         let (start_ns, width_ns) = (self.bins.start_ns, self.bins.width_ns.max(1));
         let last = self.sums_ns.len() - 1;

@@ -7,7 +7,7 @@ use crate::recording::Recording;
 use crate::recording::fast::FastMap;
 use crate::recording::process::Process;
 
-/// What a process did on the path while it ran one program.
+/// Activity of a process on the path while it ran one program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Index of the process.

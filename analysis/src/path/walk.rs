@@ -25,7 +25,7 @@ pub(super) fn back(recording: &Recording, last: u32, begin_ns: u64, end_ns: u64)
     walk.parts
 }
 
-/// Where the walk is: everything after `now_ns` is explained.
+/// Position of the walk: everything after `now_ns` is explained.
 ///
 /// A step either goes back in time or to another task at the same time. The latter happens at most
 /// once for a task and a time, so that the walk ends even if tasks claim to have woken each other in the
@@ -35,11 +35,12 @@ struct Walk<'a> {
     begin_ns: u64,
     now_ns: u64,
     task: u32,
-    /// When each task was last left for its waker.
+    /// Time at which each task was last left for its waker.
     visited_at_ns: FastMap<u32, u64>,
-    /// For tasks that were not born yet when the walk came to them, where it went instead.
+    /// The tasks to which the walk went instead of tasks that were not born yet when it came to
+    /// them.
     forkers: FastMap<u32, u32>,
-    /// From the last to the first.
+    /// Parts from the last to the first.
     parts: Vec<Part>,
 }
 
@@ -84,7 +85,7 @@ impl Walk<'_> {
         self.now_ns = begin_ns;
     }
 
-    /// Whether the walk has not left this task at this time before. Notes that it does.
+    /// Returns true the first time the walk leaves this task at this time, and notes that it does.
     fn may_leave(&mut self) -> bool {
         self.visited_at_ns.insert(self.task, self.now_ns) != Some(self.now_ns)
     }

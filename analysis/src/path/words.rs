@@ -1,11 +1,11 @@
-//! What a task on the path did, in words.
+//! Activity of a task on the path, in words.
 
 use proctrace_wire::WaitFor;
 
 use super::Doing;
 
 impl Doing {
-    /// For a row of a table.
+    /// Text for a row of a table.
     pub(crate) fn says(self) -> String {
         match self {
             Self::Running => "running".to_owned(),
@@ -15,7 +15,7 @@ impl Doing {
     }
 }
 
-/// What is waited for. Nothing of the recording ended these waits.
+/// Object of a wait that nothing of the recording ended.
 pub(crate) fn object(reason: WaitFor) -> &'static str {
     match reason {
         WaitFor::Cpu => "a CPU",

@@ -95,7 +95,7 @@ pub(crate) struct Point {
     pub(crate) time_ns: u64,
     run_ns: u64,
     ticks: Ticks,
-    /// As the kernel splits it: what samplers of /proc read.
+    /// CPU time as the kernel splits it: what samplers of /proc read.
     told: CpuTime,
     counters: [u64; COUNTERS.len()],
 }

@@ -12,15 +12,15 @@ pub(crate) struct Counts {
     pub(crate) forks: u64,
     pub(crate) execs: u64,
     pub(crate) execs_failed: u64,
-    /// Of these, tries along a list of directories: the same process tried the same name in another one next, or
-    /// before.
+    /// Number of these that were tries along a list of directories: the same process tried the same name
+    /// in another one next, or before.
     pub(crate) execs_searched: u64,
     pub(crate) exits: u64,
     pub(crate) lookups_failed: u64,
-    /// Of these, readlinks of files that exist but are not symbolic links: realpath(3) tests this
-    /// way.
+    /// Number of these that were readlinks of files that exist but are not symbolic links:
+    /// realpath(3) tests this way.
     pub(crate) not_links: u64,
-    /// Of these, marks.
+    /// Number of these that were marks.
     pub(crate) marks: u64,
     /// The remaining ones by family, in the order of `Family::ALL`.
     pub(crate) by_family: [u64; 6],

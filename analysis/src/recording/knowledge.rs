@@ -1,4 +1,4 @@
-//! Which quantities a recording contains, and which results need which quantities: a result whose
+//! The quantities that a recording contains, and those that each result needs: a result whose
 //! quantities are not known is left out, never computed from the zeros that stand in for them.
 
 use std::collections::BTreeMap;
@@ -13,18 +13,18 @@ use Quantity::{
     Waits,
 };
 
-/// Needed to know which program each process ran: its own exec, or its forker's program.
+/// Quantities needed to know which program each process ran: its own exec, or its forker's program.
 pub(crate) const WHO: &[Quantity] = &[Forks, Execs];
 const LOOKUPS: &[Quantity] =
     &[LookupsOpen, LookupsStat, LookupsAccess, LookupsReadlink, LookupsChdir];
 
-/// How well each quantity is known.
+/// Knowledge of each quantity.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Knows {
     absent: BTreeMap<Quantity, String>,
     estimates: BTreeMap<Quantity, String>,
     bounds: BTreeMap<Quantity, String>,
-    /// Whether the source read sums over a whole tree of processes.
+    /// True if the source read sums over a whole tree of processes.
     sums_tree: bool,
 }
 
@@ -80,7 +80,7 @@ impl Knows {
         self.bounds.entry(quantity).or_insert_with(|| why.to_owned());
     }
 
-    /// Whether all of these are known, exactly or not.
+    /// True if all of these are known, exactly or not.
     pub(crate) fn all(&self, needs: &[Quantity]) -> bool {
         !needs.iter().any(|quantity| self.absent.contains_key(quantity))
     }
@@ -90,7 +90,7 @@ impl Knows {
         self.all(needs).then_some(figure)
     }
 
-    /// Whether sums over all tasks are known. They lack those whose births are not known, unless the source read the
+    /// True if sums over all tasks are known. They lack those whose births are not known, unless the source read the
     /// sums themselves.
     pub(crate) fn sums(&self, needs: &[Quantity]) -> bool {
         let is_needed = |need: &&Quantity| **need != Forks || !self.sums_tree;
@@ -102,28 +102,28 @@ impl Knows {
         self.sums(needs).then_some(figure)
     }
 
-    /// Whether the source read sums over a whole tree, of which one process in the recording has all.
+    /// True if the source read sums over a whole tree, of which one process in the recording has all.
     pub(crate) fn is_of_a_tree(&self) -> bool {
         self.sums_tree
     }
 
-    /// Whether what a metric needs is known.
+    /// True if what a metric needs is known.
     pub(crate) fn knows_metric(&self, family: &str) -> bool {
         let needs = metric_needs(family).unwrap_or(&[]);
         if SUMS.contains(&family) { self.sums(needs) } else { self.all(needs) }
     }
 
-    /// Whether the failures of a family of calls, given by name, are known.
+    /// True if the failures of a family of calls, given by name, are known.
     pub(crate) fn knows_family(&self, family: &str) -> bool {
         !self.absent.keys().any(|quantity| quantity.family() == Some(family))
     }
 
-    /// Why a quantity is not known; None if it is.
+    /// The reason a quantity is not known; None if it is.
     pub(crate) fn why_absent(&self, quantity: Quantity) -> Option<&str> {
         self.absent.get(&quantity).map(String::as_str)
     }
 
-    /// Why quantities are not known: "failed stats are not known (left out by --misses)".
+    /// The reason quantities are not known: "failed stats are not known (left out by --misses)".
     pub(crate) fn why_not(&self, needs: &[Quantity]) -> Option<String> {
         let missing =
             needs.iter().filter_map(|quantity| Some((quantity, self.absent.get(quantity)?)));
@@ -174,7 +174,7 @@ impl Knows {
     }
 }
 
-/// Whether losing records of a kind makes a quantity incomplete.
+/// True if losing records of a kind makes a quantity incomplete.
 fn is_lost_with(quantity: Quantity, kind: &str) -> bool {
     let kind = Kind::ALL.into_iter().find(|known| known.name() == kind);
     match kind {
@@ -258,7 +258,7 @@ pub(crate) fn metric_needs(family: &str) -> Option<&'static [Quantity]> {
 /// Metrics that are broken down by family of calls, each family known independently.
 pub(crate) const BY_KIND: [&str; 2] = ["failed_lookups", "directory_failed_lookups"];
 
-/// What a table's rows need, and what its columns need beyond that.
+/// Quantities that a table needs for its rows and for all of its columns.
 pub(crate) fn table_needs(table: &str) -> Option<&'static [Quantity]> {
     Some(match table {
         "counts" | "programs" | "lives" | "spawn_sources" | "spawn_lines" | "spawners"
@@ -315,7 +315,7 @@ pub(crate) fn unit_needs(unit: Unit) -> &'static [Quantity] {
     }
 }
 
-/// What a column needs, in whichever table it occurs, beside what its unit does.
+/// Quantities that a column needs, in whichever table it occurs, beside what its unit does.
 pub(crate) fn column_needs(column: &str) -> &'static [Quantity] {
     match column {
         "system_percent"
@@ -345,7 +345,7 @@ pub(crate) fn column_needs(column: &str) -> &'static [Quantity] {
     }
 }
 
-/// What a chart needs.
+/// Quantities that a chart needs.
 pub(crate) fn chart_needs(chart: &str) -> Option<&'static [Quantity]> {
     Some(match chart {
         "counts" | "categories" | "spawners" | "ancestry_count" => WHO,
@@ -367,12 +367,12 @@ pub(crate) fn chart_needs(chart: &str) -> Option<&'static [Quantity]> {
     })
 }
 
-/// Whether the needs of a table or chart of this name are declared: each must declare them.
+/// True if the needs of a table or chart of this name are declared: each must declare them.
 pub fn says_what_it_needs(name: &str) -> bool {
     table_needs(name).is_some() || chart_needs(name).is_some()
 }
 
-/// What a time series needs, by its name in the correlations.
+/// Quantities that a time series needs, by its name in the correlations.
 pub(crate) fn series_needs(series: &str) -> &'static [Quantity] {
     match series {
         "system CPU" | "user CPU" => &[Forks, Execs, Cpu, Split, Samples],
@@ -389,7 +389,7 @@ pub(crate) fn series_needs(series: &str) -> &'static [Quantity] {
     }
 }
 
-/// What checking a conservation law needs.
+/// Quantities that the check of a conservation law needs.
 pub(crate) fn law_needs(law: &str) -> &'static [Quantity] {
     match law {
         "births" | "parents" | "starts" => &[Forks],

@@ -20,7 +20,7 @@ pub(crate) struct LastExec {
     pub(crate) time_ns: u64,
     pub(crate) path: Box<[u8]>,
     pub(crate) errno: u16,
-    /// Whether it is known to have been a try of several.
+    /// True if it is known to have been a try of several.
     is_of_search: bool,
 }
 
@@ -43,16 +43,16 @@ impl LastExec {
         u64::from(is_first)
     }
 
-    /// Whether a path is that of the same name in another directory.
+    /// True if a path is that of the same name in another directory.
     fn is_same_elsewhere(&self, path: &[u8]) -> bool {
         base(&self.path) == base(path) && *self.path != *path
     }
 }
 
-/// Those of all processes.
+/// The last failed look-ups of all processes.
 #[derive(Debug, Default)]
 pub(crate) struct LastMisses {
-    /// By process; shorter than the processes where the last ones have none.
+    /// Last failed look-ups by process; shorter than the processes where the last ones have none.
     misses: Vec<LastMiss>,
 }
 
@@ -72,7 +72,7 @@ impl LastMisses {
 /// The last failed exec of each process that has one.
 pub(crate) type LastExecs = FastMap<usize, LastExec>;
 
-/// Whether a failed look-up may be why a program gives up. Every program that starts, or prints a message, looks for
+/// True if a failed look-up may be why a program gives up. Every program that starts, or prints a message, looks for
 /// files that are seldom there: ld.so(8), catalogs of translations (gettext(3)), modules of character sets. make(1) asks
 /// for sources of RCS and SCCS before it says that it has no rule.
 pub(crate) fn is_telling(path: &[u8]) -> bool {
@@ -86,7 +86,7 @@ pub(crate) fn is_telling(path: &[u8]) -> bool {
         && !is_of_old_versions(path)
 }
 
-/// Whether it is where RCS or SCCS keep versions: `RCS/x,v`, `SCCS/s.x`, `s.x`.
+/// True if it is where RCS or SCCS keep versions: `RCS/x,v`, `SCCS/s.x`, `s.x`.
 fn is_of_old_versions(path: &[u8]) -> bool {
     let mut parts = path.rsplit(|byte| *byte == b'/');
     let name = parts.next().unwrap_or_default();

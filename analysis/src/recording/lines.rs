@@ -20,7 +20,7 @@ const COMPARED_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     lines: Vec<String>,
-    /// By the number of the program run, for the first of them.
+    /// Lines by the number of the program run, for the first of them.
     of_run: Vec<u32>,
     /// The first of each template, by the template's number.
     examples: Vec<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    /// Whether the line of the next program run is kept.
+    /// True if the line of the next program run is kept.
     pub(crate) fn wants(&self, template: u32) -> bool {
         self.of_run.len() < RUNS_MAX || template as usize >= self.examples.len()
     }
@@ -78,7 +78,7 @@ impl Recording {
         self.lines.examples.get(template as usize).map_or("", String::as_str)
     }
 
-    /// For each template one line for all that ran with it.
+    /// One line for each template for all that ran with it.
     pub(crate) fn lines_of_templates(&self) -> Vec<String> {
         let mut distinct: Vec<Distinct> = vec![Distinct::default(); self.templates.len()];
         for (at, run) in self.runs.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Recording {
 pub(crate) struct Distinct {
     /// Their numbers.
     lines: BTreeSet<u32>,
-    /// Whether these are all.
+    /// True if these are all.
     is_whole: bool,
 }
 

@@ -7,7 +7,7 @@ use proctrace_replay::CpuTime;
 use crate::recording::Recording;
 use crate::recording::fast::FastMap;
 
-/// What named a moment.
+/// The origin of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MarkedBy {
     /// `proctrace mark`: its time is that of the exec.
@@ -32,7 +32,7 @@ pub(crate) struct Mark {
     /// Index of the process: that of `proctrace mark`, or the one that looked up.
     pub(crate) process: u32,
     pub(crate) by: MarkedBy,
-    /// As the payload wrote it.
+    /// Text as the payload wrote it.
     pub(crate) text: String,
     /// The same, made unique by a number if other marks have it too.
     pub(crate) name: String,
@@ -92,7 +92,7 @@ pub(crate) const BEFORE: &str = "(before)";
 /// The name of the time after the command's end.
 pub(crate) const AFTER: &str = "(after)";
 
-/// What happened between two marks.
+/// Sums over the time between two marks.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct PhaseSums {
     /// Processes and threads born.
@@ -124,11 +124,11 @@ pub(crate) struct ProgramSums {
 /// what the last mark is about. A payload that sets marks after that goes on without the command that started it.
 #[derive(Debug, Default)]
 pub(crate) struct Phases {
-    /// When each begins; the first with the recording.
+    /// Begin of each phase; the first with the recording.
     pub(crate) begins_ns: Vec<u64>,
     pub(crate) end_ns: u64,
     pub(crate) sums: Vec<PhaseSums>,
-    /// By phase and number of the program that each process ran last.
+    /// Sums by phase and number of the program that each process ran last.
     pub(crate) programs: FastMap<(u32, u32), ProgramSums>,
     /// Failed look-ups by phase and number of the directory.
     pub(crate) directories: FastMap<(u32, u32), u64>,
@@ -163,7 +163,7 @@ impl Phases {
         self.begins_ns.len()
     }
 
-    /// When a phase ends: where the next one begins.
+    /// End of a phase: where the next one begins.
     pub(crate) fn end_of_ns(&self, phase: usize) -> u64 {
         self.begins_ns.get(phase + 1).copied().unwrap_or(self.end_ns)
     }
@@ -244,7 +244,7 @@ impl ProgramSums {
     }
 }
 
-/// In whole nanoseconds that add up to the exact total.
+/// CPU time in whole nanoseconds that add up to the exact total.
 fn split(cpu_ns: u64, system_ns: f64) -> CpuTime {
     let system_ns = if system_ns > 0.0 { (system_ns.round() as u64).min(cpu_ns) } else { 0 };
     CpuTime { user_ns: cpu_ns - system_ns, system_ns }

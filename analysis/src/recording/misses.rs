@@ -9,7 +9,7 @@ use crate::libs::costs::Durations;
 use crate::recording::fast::FastMap;
 use crate::recording::order::in_order;
 
-/// Whether a look-up found its file, which is no symbolic link: realpath(3) asks for each part of a path, and is told
+/// True if a look-up found its file, which is no symbolic link: realpath(3) asks for each part of a path, and is told
 /// so by an error (EINVAL of readlink(2)).
 pub(crate) fn found_no_link(miss: &MissFixed) -> bool {
     const EINVAL: u16 = 22;
@@ -19,7 +19,7 @@ pub(crate) fn found_no_link(miss: &MissFixed) -> bool {
 /// Durations of the failed look-ups that were timed.
 #[derive(Debug, Default)]
 pub(crate) struct LookupTimes {
-    /// Of libraries.
+    /// Durations of look-ups of libraries.
     pub(crate) libraries: Durations,
     /// Opens of anything else.
     pub(crate) opens: Durations,
@@ -31,7 +31,7 @@ pub(crate) struct LookupTimes {
 const TIMED_MIN: u64 = 30;
 
 impl LookupTimes {
-    /// What this number of failed look-ups took, by the mean of all that were timed.
+    /// Time that this number of failed look-ups took, by the mean of all that were timed.
     pub(crate) fn of(&self, lookups: u64) -> Option<u64> {
         let all = || self.by_kind.values().chain([&self.libraries]);
         let timed: u64 = all().map(Durations::timed).sum();
@@ -63,8 +63,8 @@ pub(crate) struct MissKind {
 #[derive(Debug, Default)]
 pub(crate) struct Misses {
     kinds: Vec<MissKind>,
-    /// In order, with one entry per process and kind, in groups of `GROUP_PROCESSES` consecutive
-    /// processes.
+    /// Counts in order, with one entry per process and kind, in groups of `GROUP_PROCESSES`
+    /// consecutive processes.
     counted: Vec<GroupCounts>,
 }
 
@@ -163,7 +163,7 @@ impl Misses {
         &self.kinds
     }
 
-    /// For each kind that occurs, the number of look-ups and of processes that made them.
+    /// The kinds that occur, each with the number of look-ups and of processes that made them.
     pub(crate) fn by_kind(&self) -> Vec<(MissKind, u64, u64)> {
         let mut sums = self.totals();
         sums.retain(|(_, count, _)| *count > 0);
@@ -333,7 +333,7 @@ const PATH_BYTES_MAX: usize = 64 << 20;
 /// A path whose look-up failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MissedPath {
-    /// As passed to the call; `?` where it could not be read.
+    /// Path as passed to the call; `?` where it could not be read.
     pub(crate) path: Box<[u8]>,
     pub(crate) errno: u16,
     /// Position in `Family::ALL`; beyond it for calls of no family.
@@ -345,7 +345,7 @@ pub(crate) struct MissedPath {
 /// links.
 #[derive(Debug, Default)]
 pub(crate) struct MissedPaths {
-    /// In order of the first look-up.
+    /// Paths in order of the first look-up.
     pub(crate) paths: Vec<MissedPath>,
     /// Look-ups of paths beyond the limits. With these the counts add up to all failed look-ups,
     /// including those of tasks that no record announced.
@@ -355,7 +355,7 @@ pub(crate) struct MissedPaths {
 /// Counts look-ups by path.
 #[derive(Debug, Default)]
 pub(crate) struct PathCounter {
-    /// By path, followed by the suffix described at [`PathCounter::key`].
+    /// Numbers by path, followed by the suffix described at [`PathCounter::key`].
     numbers: FastMap<Box<[u8]>, u32>,
     bytes: usize,
     counts: Vec<u64>,

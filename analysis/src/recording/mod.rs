@@ -48,11 +48,11 @@ use crate::samplers::watch::Watch;
 /// The contents of one trace, read once.
 #[derive(Debug)]
 pub struct Recording {
-    /// Where and how it was recorded.
+    /// Header of the trace: where and how it was recorded.
     pub header: Header,
-    /// How it ended; `None` if it was cut short.
+    /// Trailer of the trace: how it ended; `None` if it was cut short.
     pub trailer: Option<Trailer>,
-    /// Whether the recorder was still writing the trace when it was opened, as far as the caller
+    /// True if the recorder was still writing the trace when it was opened, as far as the caller
     /// knows: [`Recording::load`] sets false.
     pub recording_now: bool,
     /// Damaged parts that were skipped.
@@ -61,7 +61,7 @@ pub struct Recording {
     pub undecodable: u64,
     /// Every program that ran, by number.
     pub programs: Vec<Program>,
-    /// How programs were distinguished.
+    /// Classification of its programs.
     pub(crate) classification: Classification,
     /// Processes in order of birth.
     pub processes: Vec<Process>,
@@ -71,7 +71,7 @@ pub struct Recording {
     pub(crate) runs: Vec<ProgramRun>,
     /// The failed look-ups of each run: while it was loading, and in total.
     pub(crate) starts: Vec<Start>,
-    /// For each run a hash of its exact arguments, working directory and search variables, to tell repeated
+    /// A hash for each run of its exact arguments, working directory and search variables, to tell repeated
     /// commands; 0 where the recording does not have all of the arguments. The seed is random.
     pub(crate) calls: Vec<u64>,
     /// Command-line templates, by number.
@@ -95,7 +95,7 @@ pub struct Recording {
     pub(crate) last_misses: LastMisses,
     /// The last failed exec of each process that has one.
     pub(crate) last_execs: LastExecs,
-    /// How long they took, as far as they were timed.
+    /// Durations of the failed look-ups, as far as they were timed.
     pub(crate) lookup_times: LookupTimes,
     /// Opened files; empty unless recorded with --opens.
     pub(crate) opened: OpenedFiles,
@@ -105,11 +105,11 @@ pub struct Recording {
     pub(crate) bins: Bins,
     /// CPU time series of the processes that used most CPU time.
     pub(crate) tracks: Vec<Track>,
-    /// What samplers of /proc would have missed.
+    /// Usage that samplers of /proc would have missed.
     pub(crate) watch: Watch,
-    /// Which quantities are known.
+    /// Knowledge of each quantity.
     pub(crate) knows: Knows,
-    /// How CPU time is split into user and system time.
+    /// Division of CPU time into user and system time.
     pub(crate) split: Split,
     /// Every pass of the sampler.
     pub(crate) ticks: Vec<proctrace_wire::layout::Tick>,
@@ -228,7 +228,7 @@ impl Recording {
         process.maxrss_pages().saturating_mul(self.header.page_bytes.into())
     }
 
-    /// What a process's tasks used while they were followed.
+    /// Usage of a process's tasks while they were followed.
     pub(crate) fn used_by(&self, process: &Process) -> Usage {
         let tasks = process.tasks().map(|task| self.tasks[task].used());
         tasks.fold(Usage::default(), |sum, used| sum.plus(&used))
@@ -252,8 +252,8 @@ impl Recording {
         Divided { cpu: process.cpu, ticks: self.ticks_of(process) }
     }
 
-    /// How many forks each process is away from the command, or from the ancestor without a
-    /// recorded parent.
+    /// Number of forks by which each process is away from the command, or from the ancestor without
+    /// a recorded parent.
     pub fn depths(&self) -> Vec<u32> {
         let mut depths: Vec<u32> = Vec::with_capacity(self.processes.len());
         for process in &self.processes {
@@ -264,13 +264,13 @@ impl Recording {
         depths
     }
 
-    /// Whether ticks were recorded, however few of them there are.
+    /// True if ticks were recorded, however few of them there are.
     pub(crate) fn knows_ticks(&self) -> bool {
         let recorded = !matches!(self.header.knows(Quantity::Split), Knowledge::Absent { .. });
         recorded && self.knows.all(&[Quantity::Cpu])
     }
 
-    /// Whether times off the CPU were recorded.
+    /// True if times off the CPU were recorded.
     pub(crate) fn waits_are_known(&self) -> bool {
         self.knows.all(&[Quantity::Waits])
     }
@@ -311,7 +311,7 @@ impl Recording {
         self.templates.get(run.template as usize).map(String::as_str)
     }
 
-    /// Whether this is the beginning of a recording that is still in progress.
+    /// True if this is the beginning of a recording that is still in progress.
     pub(crate) fn is_being_written(&self) -> bool {
         self.recording_now && self.trailer.is_none()
     }
@@ -321,7 +321,7 @@ impl Recording {
         if self.header.command.is_empty() { None } else { self.processes.first() }
     }
 
-    /// From the first record to the command's exit, or to the last record.
+    /// Time from the first record to the command's exit, or to the last record.
     pub fn wall_ns(&self) -> u64 {
         let end = self
             .trailer
@@ -351,7 +351,7 @@ impl Recording {
         is_long.then(|| (100.0 * others_ns as f64 / machine.all_ns.max(1) as f64).min(100.0))
     }
 
-    /// Why the recording has an order of events and no times; None if it has times.
+    /// The reason the recording has an order of events and no times; None if it has times.
     pub fn why_no_times(&self) -> Option<&str> {
         self.knows.why_absent(Quantity::Times)
     }
@@ -361,7 +361,7 @@ impl Recording {
         self.knows.some(&[Quantity::Times], time_ns.saturating_sub(self.first_ns))
     }
 
-    /// From the first record to the last.
+    /// Time from the first record to the last.
     pub fn recorded_ns(&self) -> u64 {
         self.last_ns.saturating_sub(self.first_ns)
     }

@@ -5,7 +5,7 @@ const ACCESS_MODE: u32 = 3;
 const WRITE_ONLY: u32 = 1;
 const READ_WRITE: u32 = 2;
 
-/// What files are opened for.
+/// Access modes of the opens of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Modes {
     pub(crate) read: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Modes {
 }
 
 impl Modes {
-    /// Of the flags of an open.
+    /// Access mode from the flags of an open.
     pub(crate) fn of_flags(flags: u32) -> Self {
         let mode = flags & ACCESS_MODE;
         Self { read: mode != WRITE_ONLY, write: matches!(mode, WRITE_ONLY | READ_WRITE) }
@@ -33,7 +33,7 @@ pub(crate) struct FileUse {
     pub(crate) process: u32,
     pub(crate) opens: u32,
     pub(crate) modes: Modes,
-    /// Of the first and the last of these opens.
+    /// Time of the first of these opens; `last_ns` is that of the last.
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
 }
@@ -42,7 +42,7 @@ pub(crate) struct FileUse {
 #[derive(Debug, Default)]
 pub(crate) struct OpenedFiles {
     pub(crate) paths: Vec<Vec<u8>>,
-    /// By file, then by process.
+    /// Uses by file, then by process.
     pub(crate) uses: Vec<FileUse>,
     /// Opens, including those of files that are not told apart.
     pub(crate) opens: u64,

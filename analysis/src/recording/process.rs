@@ -20,7 +20,7 @@ pub(crate) struct ProgramRun {
     pub(crate) template: u32,
     /// False for the program that was already running when the recording began.
     pub(crate) happened_here: bool,
-    /// What the task had used before, in nanoseconds.
+    /// CPU time and ticks of the task before it.
     pub(crate) before: Before,
 }
 
@@ -69,9 +69,9 @@ pub struct Task {
     pub born_ns: u64,
     ended_ns: u64,
     known: StoredUsage,
-    /// Whether its process existed before it.
+    /// True if its process existed before it.
     pub is_thread: bool,
-    /// Whether it was created by a fork during the recording.
+    /// True if it was created by a fork during the recording.
     pub(crate) forked: bool,
     /// A leader that had exited before it was followed: its end will not be recorded.
     pub zombie: bool,
@@ -113,13 +113,13 @@ impl Task {
         self.process as usize
     }
 
-    /// How it ended; `None` if it was alive at the end.
+    /// Its end; `None` if it was alive at the end.
     #[inline]
     pub fn end(&self) -> Option<End> {
         self.known.exit().map(|record| End { time_ns: self.ended_ns, record })
     }
 
-    /// When it ended; `None` if it was alive at the end.
+    /// Time of its end; `None` if it was alive at the end.
     #[inline]
     pub fn ended_ns(&self) -> Option<u64> {
         self.known.has_exit().then_some(self.ended_ns)
@@ -135,7 +135,7 @@ impl Task {
         self.known.rare()?.seen.as_ref()
     }
 
-    /// What it had used before it was followed; `None` for a task followed from its birth.
+    /// Usage before it was followed; `None` for a task followed from its birth.
     pub fn before(&self) -> Option<&Usage> {
         self.known.rare()?.before.as_ref()
     }
@@ -163,7 +163,7 @@ impl Task {
         (used.run_ns, used.ticks())
     }
 
-    /// What it used while it was followed: until its end, or until its last sample.
+    /// Usage while it was followed: until its end, or until its last sample.
     #[inline]
     pub fn used(&self) -> Usage {
         let used = match (self.known.exit(), self.seen()) {
@@ -181,14 +181,14 @@ impl Task {
 /// CPU time of a process that is accounted elsewhere.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// Of its tasks, before they were followed.
+    /// CPU time of its tasks before they were followed.
     pub(crate) before_ns: u64,
-    /// Of children it had already waited for before it was followed.
+    /// CPU time of children it had already waited for before it was followed.
     pub(crate) waited_before_ns: u64,
     /// CPU time that the kernel may have left out when the process was waited for: the last time
     /// slices of tasks that were released before they had left their CPU.
     pub(crate) tail_ns: u64,
-    /// Of all children it had waited for by its end.
+    /// CPU time of all children it had waited for by its end.
     pub(crate) waited_ns: u64,
 }
 
@@ -220,10 +220,10 @@ impl From<Option<u32>> for Place {
     }
 }
 
-/// What is special about a process that was there before the recording began.
+/// Data of a process that was there before the recording began.
 #[derive(Debug, Clone, Copy)]
 struct Earlier {
-    /// When it was created, if that is known.
+    /// Time of its creation, if known.
     started_ns: Option<u64>,
 }
 
@@ -256,7 +256,8 @@ pub struct Process {
     first_task: Place,
     second_task: Place,
     maxrss_pages: u32,
-    /// When it began to be followed: at its birth, unless it [was there before](Self::was_there).
+    /// Time at which it began to be followed: at its birth, unless it [was there
+    /// before](Self::was_there).
     pub born_ns: u64,
     /// `u64::MAX` if a task was alive at the end.
     ended_ns: u64,
@@ -267,7 +268,7 @@ pub struct Process {
     /// The kernel's `exit_code` has no more bits.
     status: u16,
     has_status: bool,
-    /// Whether its parent ignored SIGCHLD, so that nobody waited for it.
+    /// True if its parent ignored SIGCHLD, so that nobody waited for it.
     pub autoreaped: bool,
 }
 
@@ -310,7 +311,7 @@ impl Process {
         self.parent.get()
     }
 
-    /// Whether nothing in the recording created it: the command itself, or a process that was there before.
+    /// True if nothing in the recording created it: the command itself, or a process that was there before.
     #[inline]
     pub fn is_root(&self) -> bool {
         self.parent().is_none() && self.spawned_by().is_none()
@@ -379,7 +380,7 @@ impl Process {
         self.program = program;
     }
 
-    /// When its last task ended; `None` if one was alive at the end.
+    /// Time at which its last task ended; `None` if one was alive at the end.
     #[inline]
     pub fn ended_ns(&self) -> Option<u64> {
         (self.ended_ns != u64::MAX).then_some(self.ended_ns)
@@ -389,7 +390,7 @@ impl Process {
         self.ended_ns = ended_ns.unwrap_or(u64::MAX);
     }
 
-    /// Whether it was there before the recording began, and so was not created during it.
+    /// True if it was there before the recording began, and so was not created during it.
     #[inline]
     pub fn was_there(&self) -> bool {
         self.rare.as_deref().is_some_and(|rare| rare.earlier.is_some())
@@ -400,7 +401,7 @@ impl Process {
         self.rare.get_or_insert_default().earlier = Some(Earlier { started_ns });
     }
 
-    /// When it was created, possibly before the recording began; `None` if that is not known.
+    /// Time of its creation, possibly before the recording began; `None` if that is not known.
     #[inline]
     pub fn started_ns(&self) -> Option<u64> {
         match self.rare.as_deref().and_then(|rare| rare.earlier) {

@@ -7,12 +7,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What stands for random characters, as for numbers in command lines.
+/// Mark that stands for random characters, as for numbers in command lines.
 const MARK: &[u8] = b"#";
 
 const OF_PYTEST: &[u8] = b"pytest-of-";
 
-/// What make_temp_file of GCC's libiberty puts behind its names.
+/// Suffixes of the names that make_temp_file of GCC's libiberty makes.
 const OF_GCC: [&[u8]; 12] = [
     b".s",
     b".o",
@@ -91,7 +91,7 @@ pub(crate) fn random_part(directory: &[u8], name: &[u8]) -> Option<Range<usize>>
         })
 }
 
-/// Whether a directory holds nothing but files that come and go.
+/// True if a directory holds nothing but files that come and go.
 fn is_temporary(directory: &[u8]) -> bool {
     matches!(directory, b"tmp" | b"temp" | b"TMP" | b"TEMP" | b".tmp" | b"shm")
 }
@@ -128,7 +128,7 @@ fn is_word(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_alphabetic) && oddity(text) == 0
 }
 
-/// Whether characters of different kinds follow each other otherwise than in aWord, in UPPER or in word12.
+/// True if characters of different kinds follow each other otherwise than in aWord, in UPPER or in word12.
 fn is_mixed(text: &[u8]) -> bool {
     let end = text.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |at| at + 1);
     let text = &text[..end];
@@ -176,8 +176,8 @@ fn long_number(name: &[u8]) -> Option<Range<usize>> {
     None
 }
 
-/// How often characters follow each other as they seldom do in words and abbreviations: a letter behind a digit, a
-/// capital behind a small letter, two letters that are rarely neighbours.
+/// Number of times that characters follow each other as they seldom do in words and abbreviations: a letter behind
+/// a digit, a capital behind a small letter, two letters that are rarely neighbours.
 fn oddity(text: &[u8]) -> u32 {
     text.windows(2).map(|pair| u32::from(is_odd(pair[0], pair[1]))).sum()
 }

@@ -31,7 +31,7 @@ impl Divided {
     }
 }
 
-/// How certain the split of a group is.
+/// Certainty of the split of a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Certainty {
     /// Ticks that hit the group: the sample size n of its estimate.
@@ -43,7 +43,7 @@ pub(crate) struct Certainty {
     pub(crate) interval_percent: Option<(f64, f64)>,
 }
 
-/// What is known of the split for a whole recording.
+/// Split of CPU time for a whole recording.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Split {
     /// Length of a tick.
@@ -74,7 +74,7 @@ impl Split {
         ticks.count(self.tick_ns)
     }
 
-    /// Whether CPU time can be split at all.
+    /// True if CPU time can be split at all.
     pub(crate) fn is_known(&self) -> bool {
         self.count(self.ticks) >= ENOUGH_TICKS
     }
@@ -91,7 +91,7 @@ impl Split {
             .then(|| divide(run_ns, &Own::default(), ticks.system_share()))
     }
 
-    /// How certain a group's split is.
+    /// Certainty of a group's split.
     pub(crate) fn certainty(&self, group: &Divided) -> Certainty {
         let ticks = self.count(group.ticks);
         let total_ns = group.cpu.total_ns();
@@ -209,7 +209,7 @@ impl Stretches {
         }
     }
 
-    /// Whether an increase has enough ticks by itself, so that a task that was never sampled need
+    /// True if an increase has enough ticks by itself, so that a task that was never sampled need
     /// not be remembered.
     pub(crate) fn suffices(&self, growth: &Growth) -> bool {
         growth.ticks.total_ns() >= self.stretch_ns.max(1)

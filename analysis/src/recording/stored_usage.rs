@@ -1,10 +1,10 @@
-//! What is known of a task besides its birth, stored compactly for most tasks.
+//! Usage and end of a task, stored compactly for most tasks.
 
 use crate::recording::exit::{Exit, TinyExit};
 use crate::recording::split::Ticks;
 use crate::recording::usage::Usage;
 
-/// What is known of a task besides its birth.
+/// Usage and end of a task.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum StoredUsage {
     #[default]
@@ -17,13 +17,13 @@ pub(crate) enum StoredUsage {
     Rare(Box<Rare>),
 }
 
-/// What is known of only a few tasks.
+/// Data that only a few tasks have.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rare {
     exit: Option<Exit>,
     /// Its last sample.
     pub(crate) seen: Option<proctrace_wire::layout::Sample>,
-    /// What it had used before it was followed.
+    /// Usage before it was followed.
     pub(crate) before: Option<Usage>,
 }
 

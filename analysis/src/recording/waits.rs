@@ -1,4 +1,5 @@
-//! When tasks were off the CPU, what they waited for and who ended it; signals and their senders.
+//! Times of tasks off the CPU, the objects of their waits and who ended them; signals and their
+//! senders.
 
 use proctrace_wire::WaitFor;
 
@@ -18,7 +19,7 @@ pub(crate) struct Wait {
     pub(crate) until_ns: u64,
 }
 
-/// What ended a sleep, or sent a signal.
+/// The task or event that ended a sleep, or sent a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waker {
     /// A task of the recording, by its index.

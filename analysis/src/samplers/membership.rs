@@ -1,5 +1,5 @@
-//! How long each process remains in the command's tree, where a sampler finds it, and how long the
-//! CPU time it used is counted there.
+//! Membership of each process in the command's tree, where a sampler finds it, and the time for
+//! which the CPU time it used is counted there.
 
 use std::collections::HashMap;
 
@@ -51,25 +51,25 @@ impl<const N: usize> PartialEq<[u64; N]> for Times {
     }
 }
 
-/// When each process, and the CPU time it used, becomes invisible.
+/// Time at which each process, and the CPU time it used, becomes invisible.
 #[derive(Debug, Default)]
 pub(crate) struct Membership {
-    /// When a live process stops being a descendant of the command, because an ancestor has ended
-    /// and a process outside the tree has adopted it; `u64::MAX`: it stays until it ends.
+    /// Time at which a live process stops being a descendant of the command, because an ancestor
+    /// has ended and a process outside the tree has adopted it; `u64::MAX`: it stays until it ends.
     pub(crate) leaves_ns: Times,
-    /// When its CPU time drops out of the counters of all members, its own as well as those of the
-    /// process that waited for it; `u64::MAX`: never. An ended child is assumed to be waited for at
-    /// once.
+    /// Time at which its CPU time drops out of the counters of all members, its own as well as
+    /// those of the process that waited for it; `u64::MAX`: never. An ended child is assumed to be
+    /// waited for at once.
     pub(crate) forgotten_ns: Times,
-    /// Until when its CPU time is in no counter found by following /proc/PID/task/PID/children
-    /// alone. That file lists the children of the main thread, so children of other threads and
-    /// their descendants are not found. 0: visible from birth.
+    /// Time until which its CPU time is in no counter found by following
+    /// /proc/PID/task/PID/children alone. That file lists the children of the main thread, so
+    /// children of other threads and their descendants are not found. 0: visible from birth.
     pub(crate) hidden_until_ns: Times,
 }
 
 impl Membership {
-    /// If `launched`, the first process is the command; otherwise every process without a recorded
-    /// parent is the root of a tree.
+    /// Builds the membership of all processes. If `launched`, the first process is the command;
+    /// otherwise every process without a recorded parent is the root of a tree.
     ///
     /// A parent first seen after its child, which happens only if both predate the recording,
     /// counts as outside the tree: this rules out cycles, whatever a trace contains.
@@ -124,7 +124,7 @@ impl Membership {
     }
 }
 
-/// From when on the CPU time of each process is in a counter that a reader of
+/// Time from which on the CPU time of each process is in a counter that a reader of
 /// /proc/PID/task/PID/children finds: its own, once it descends through main threads only, or that
 /// of the process that waited for it, whose counters include the children of all its threads.
 fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[ProgramRun]) -> Times {
@@ -160,9 +160,9 @@ fn shown_ns(processes: &[Process], tasks: &[Task], runs: &[ProgramRun]) -> Times
     counted_ns
 }
 
-/// When a child of a thread becomes a child of the main thread: when its thread ends, the kernel
-/// reparents it to another thread of the process, and an exec leaves a process with only its main
-/// thread.
+/// Time at which a child of a thread becomes a child of the main thread: when its thread ends, the
+/// kernel reparents it to another thread of the process, and an exec leaves a process with only its
+/// main thread.
 fn listed_ns(process: &Process, forker: &Task, execs: &HashMap<usize, Vec<u64>>) -> u64 {
     let thread_ended_ns = forker.ended_ns().unwrap_or(u64::MAX);
     let execs = execs.get(&forker.process()).map_or(&[][..], Vec::as_slice);

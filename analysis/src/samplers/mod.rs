@@ -1,4 +1,4 @@
-//! What samplers of /proc would have reported as the CPU time of a tree.
+//! CPU time of a tree as samplers of /proc would have reported it.
 
 pub(crate) mod cpu;
 pub(crate) mod membership;
@@ -63,7 +63,7 @@ pub(crate) struct Said {
     pub(crate) mean: Cpu,
     pub(crate) least_ns: f64,
     pub(crate) most_ns: f64,
-    /// By the sampler whose first reading is at the start of the command.
+    /// CPU time by the sampler whose first reading is at the start of the command.
     pub(crate) launched_ns: f64,
     /// Mean number of readings.
     pub(crate) looks: f64,

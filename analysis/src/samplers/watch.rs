@@ -1,4 +1,4 @@
-//! What samplers of /proc would have seen, collected while the samples of a trace are read.
+//! The view of samplers of /proc, collected while the samples of a trace are read.
 //!
 //! A sampler knows a process's usage up to its last reading while the process was alive. So only
 //! the usage after that reading is stored, for each of a few samplers: long-lived processes that
@@ -82,9 +82,9 @@ impl Sampler {
 /// A process's CPU time that each sampler could not see, in nanoseconds.
 #[derive(Debug, Clone, Default)]
 struct Tail {
-    /// After the last reading: user and system time.
+    /// Usage after the last reading: user and system time.
     after: [(f64, f64); SAMPLERS],
-    /// After it had left the tree, or the command had ended.
+    /// Usage after it had left the tree, or the command had ended.
     outside: (f64, f64),
 }
 
@@ -93,11 +93,11 @@ struct Tail {
 pub(crate) struct Watch {
     start_ns: u64,
     last_ns: u64,
-    /// When the command, and with it its samplers, ended.
+    /// Time at which the command, and with it its samplers, ended.
     pub(crate) until_ns: u64,
-    /// When processes left the tree, for the few that did.
+    /// Times at which processes left the tree, for the few that did.
     leaves_ns: FastMap<usize, u64>,
-    /// When the CPU time of processes dropped out of all counters of the tree, likewise.
+    /// Times at which the CPU time of processes dropped out of all counters of the tree, likewise.
     pub(crate) forgotten_ns: Vec<(usize, u64)>,
     /// The tails and, for the processes that have one, its index.
     tail_of: FastMap<usize, u32>,
@@ -105,8 +105,8 @@ pub(crate) struct Watch {
     tails: Vec<Tail>,
     /// CPU time outside the tree, or after the command's end, by bin: user and system.
     pub(crate) outside: (Vec<f64>, Vec<f64>),
-    /// Until when the few children of threads other than the main one, and their descendants, are
-    /// hidden.
+    /// Time until which the few children of threads other than the main one, and their descendants,
+    /// are hidden.
     hidden_until_ns: FastMap<usize, u64>,
     /// The CPU time they had used by then: user and system time.
     hidden_of: FastMap<usize, (f64, f64)>,
@@ -132,8 +132,8 @@ impl Watch {
         }
     }
 
-    /// Until when a process was visible, and whether that was its own end, rather than its leaving
-    /// the tree or the end of the command.
+    /// Time until which a process was visible, and true if that was its own end, rather than its
+    /// leaving the tree or the end of the command.
     fn until(&self, at: usize, process: &Process) -> (u64, bool) {
         let ended_ns = process.ended_ns().unwrap_or(self.last_ns).max(process.born_ns);
         let leaves_ns = if self.leaves_ns.is_empty() {
@@ -217,8 +217,8 @@ impl Watch {
         }
     }
 
-    /// When the CPU time of hidden processes becomes visible, or invisible for other reasons, and
-    /// its amount: user and system time.
+    /// Times at which the CPU time of hidden processes becomes visible, or invisible for other
+    /// reasons, and its amount: user and system time.
     pub(crate) fn shown(&self) -> Vec<(u64, (f64, f64))> {
         let of = |(at, used): (&usize, &(f64, f64))| Some((*self.hidden_until_ns.get(at)?, *used));
         let mut shown: Vec<_> = self.hidden_of.iter().filter_map(of).collect();

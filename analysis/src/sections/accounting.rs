@@ -25,7 +25,7 @@ const PRMON_INTERVALS_S: [u64; 3] = [30, 1, 0];
 /// Maximum processes with a row of their own: those that used most CPU time.
 const PROCESSES_MAX: usize = 1_000;
 
-/// What one method reports.
+/// Report of one method.
 struct Method {
     name: String,
     /// `None` where it reports nothing.
@@ -90,7 +90,7 @@ fn methods(recording: &Recording) -> Vec<Method> {
     methods
 }
 
-/// What time(1) reports: RUSAGE_CHILDREN of the process that started the command.
+/// The report of time(1): RUSAGE_CHILDREN of the process that started the command.
 fn time(recording: &Recording, books: &Accounting, exact: Cpu) -> Method {
     let payload = recording.trailer.as_ref().and_then(|trailer| trailer.payload.as_ref());
     let cpu = payload.map(|payload| Cpu {
@@ -185,7 +185,7 @@ fn compared(recording: &Recording, methods: &[Method], cores: u32) -> Table {
     table
 }
 
-/// How user and system time are split, and why other methods are wrong.
+/// Text on how user and system time are split, and why other methods are wrong.
 fn division(recording: &Recording, methods: &[Method]) -> String {
     let split = &recording.split;
     let all = methods[0].cpu.unwrap_or_default();

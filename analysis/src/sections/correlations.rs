@@ -325,7 +325,7 @@ pub(crate) const MATRIX: &str = "correlation_matrix";
 /// With fewer bins the 95 % interval of r = 0 extends beyond 0.36 at best.
 const BINS_MIN: usize = 30;
 
-/// Whether a matrix is meaningful: without any interval, the significance of the coefficients is
+/// True if a matrix is meaningful: without any interval, the significance of the coefficients is
 /// unknown.
 fn tells(found: &Correlations) -> bool {
     let mut pairs = (0..found.series.len()).flat_map(|a| (0..a).map(move |b| (a, b)));

@@ -201,7 +201,7 @@ fn bars(rows: &[(String, Counted)]) -> ChartBody {
     })
 }
 
-/// Whether the largest value would make the others invisible.
+/// True if the largest value would make the others invisible.
 fn needs_logarithm(counts: impl Iterator<Item = u64>) -> bool {
     let mut counts: Vec<u64> = counts.filter(|count| *count > 0).collect();
     let largest = counts.iter().max().copied().unwrap_or(0) as f64;

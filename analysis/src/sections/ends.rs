@@ -1,4 +1,4 @@
-//! How processes ended: which failed, and which were killed by a signal.
+//! Ends of processes: those that failed, and those that a signal killed.
 
 use proctrace_findings::{EndStep, Ends, Table, Unit, Values, counted};
 
@@ -33,7 +33,7 @@ pub(crate) fn section(analysis: &Analysis<'_>, _: &Options) -> Result<Content, A
     Ok(Content { tables: vec![chain(&ends.cause), table, signals(ends)], charts: Vec::new() })
 }
 
-/// Why the command failed.
+/// Table of the processes that made the command fail.
 fn chain(steps: &[EndStep]) -> Table {
     let of = || steps.iter();
     let certain = of().enumerate().map(|(at, step)| match (at, step.is_certain) {

@@ -1,5 +1,5 @@
-//! How far a recording can be trusted: losses, conservation laws, what is known, and what could not
-//! be seen.
+//! Trustworthiness of a recording: losses, conservation laws, what is known, and what could not be
+//! seen.
 
 use proctrace_findings::{BlindSpot, Health, Knowledge, Known, Table, Unit, Values, figure};
 use proctrace_wire::Kind;

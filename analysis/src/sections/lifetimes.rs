@@ -50,7 +50,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
     Ok(Content { tables, charts: vec![histogram(recording, &lives).note(&n)] })
 }
 
-/// What sampling at fixed intervals misses.
+/// Table of what sampling at fixed intervals misses.
 fn samplers(lives: &[Life]) -> Table {
     let all = lives.len() as u64;
     let all_cpu_ns = lives.iter().fold(0, |sum: u64, life| sum.saturating_add(life.cpu_ns));

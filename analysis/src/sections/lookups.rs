@@ -45,7 +45,7 @@ fn directories(analysis: &Analysis<'_>) -> Result<Table, AnalysisError> {
     Ok(with_unknown(table, analysis.recording))
 }
 
-/// Only programs with failed look-ups, most failures first.
+/// Table of programs with failed look-ups, most failures first.
 fn programs(all: &[Category]) -> Table {
     let failed = |program: &Category| program.lookups_failed.unwrap_or(0);
     let mut rows: Vec<&Category> = all.iter().filter(|program| failed(program) > 0).collect();

@@ -65,7 +65,7 @@ fn processes(memory: Option<&Memory>) -> Table {
     table.note(says)
 }
 
-/// How many processes have a strip of their memory.
+/// Number of processes with a strip of their memory.
 const COURSES: usize = 20;
 /// Characters of a strip.
 const BINS: usize = 30;

@@ -29,7 +29,7 @@ struct File<'a> {
     opens: u64,
     processes: u64,
     modes: Modes,
-    /// Whether the job wrote it before it read it first: it is then no input.
+    /// True if the job wrote it before it read it first: it is then no input.
     made: bool,
 }
 
@@ -86,7 +86,7 @@ fn files(recording: &Recording) -> Table {
     }
 }
 
-/// What the job needs, by directory.
+/// Table of the files that the job needs, by directory.
 fn directories(recording: &Recording) -> Table {
     let mut directories: BTreeMap<&[u8], (u64, u64)> = BTreeMap::new();
     let files = all(recording);
@@ -110,7 +110,7 @@ fn directories(recording: &Recording) -> Table {
         ))
 }
 
-/// Who reads what another program wrote.
+/// Table of programs that read what another one wrote.
 fn flows(recording: &Recording) -> Table {
     #[derive(Default)]
     struct Flow<'a> {

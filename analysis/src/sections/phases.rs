@@ -29,7 +29,7 @@ impl Analysis<'_> {
         Ok(content(self, options, Some(phase)).only_known(&self.recording.knows))
     }
 
-    /// When the phase of that name begins and ends, relative to the start of the recording.
+    /// Begin and end of the phase of that name, relative to the start of the recording.
     ///
     /// # Errors
     /// If the recording has no such phase.
@@ -87,7 +87,7 @@ fn content(of: &Analysis<'_>, options: &Options, only: Option<usize>) -> Content
     Content { tables, charts: Vec::new() }
 }
 
-/// Whether a lost record could have been a mark.
+/// True if a lost record could have been a mark.
 fn may_lack_marks(health: &Health) -> bool {
     const MARKS: [&str; 5] = ["fork", "exec", "lookup_failed", "lookup_named", "lookup_again"];
     !health.damage.is_empty() || health.losses.iter().any(|loss| MARKS.contains(&&*loss.kind))
@@ -141,7 +141,7 @@ fn phases_table(recording: &Recording, phases: &[(usize, &MarkedPhase)], cores: 
     table.note("Marks set by look-ups carry the time of the last scheduler tick, milliseconds ago.")
 }
 
-/// What ran in each phase, most CPU time first.
+/// Table of the programs that ran in each phase, most CPU time first.
 fn programs_table(recording: &Recording, only: Option<usize>) -> Table {
     let knows = &recording.knows;
     let mut rows: Vec<(usize, usize, ProgramSums)> = recording
@@ -182,7 +182,7 @@ fn programs_table(recording: &Recording, only: Option<usize>) -> Table {
         .note("By the program that a process ran last. processes: born in the phase.")
 }
 
-/// Where each phase looked in vain, most often first.
+/// Table of the directories where each phase looked in vain, most often first.
 fn directories_table(recording: &Recording, only: Option<usize>) -> Table {
     let mut rows: Vec<(usize, usize, u64)> = recording
         .phases

@@ -26,7 +26,7 @@ struct Source {
     shape: Option<u32>,
 }
 
-/// What a child ran.
+/// The program of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Child {
     program: usize,
@@ -73,13 +73,13 @@ fn shape(lines: &[String], source: Source) -> &str {
 struct Sum<K> {
     source: K,
     processes: u64,
-    /// Of these, system commands.
+    /// Number of these that are system commands.
     commands: u64,
     cpu_ns: u64,
     children: BTreeMap<Child, u64>,
 }
 
-/// What each source started, the busiest first.
+/// Sums over what each source started, the busiest first.
 fn sums<K: Copy + Ord + Hash>(
     recording: &Recording,
     edges: &[Edge],

@@ -22,14 +22,14 @@ const BARS_MAX: usize = 20;
 struct Sums {
     program: usize,
     execs: u64,
-    /// Of these, those with a failed library look-up.
+    /// Number of these with a failed library look-up.
     loading_execs: u64,
     lookups: u64,
     loading_lookups: u64,
     libraries: u64,
     loading_ns: u64,
     life_ns: u64,
-    /// Of those with a failed library look-up.
+    /// Part of `life_ns` of execs with a failed library look-up.
     loading_life_ns: u64,
     run_ns: u64,
     ticks: Ticks,

@@ -193,7 +193,7 @@ fn wasted(rows: &mut Rows, analysis: &Analysis<'_>) {
     );
 }
 
-/// By CPU time, then by number of processes.
+/// Table of programs, by CPU time, then by number of processes.
 fn programs(all: &[Category]) -> Table {
     let mut rows: Vec<&Category> =
         all.iter().filter(|program| program.processes > Some(0)).collect();

@@ -67,7 +67,7 @@ pub(crate) fn section(recording: &Recording, _: &Options) -> Result<Content, Ana
     })
 }
 
-/// By CPU time, largest first.
+/// Sums by CPU time, largest first.
 fn sums(recording: &Recording, names: &[String], number_of: impl Fn(usize) -> usize) -> Vec<Sums> {
     let named = |name: &String| Sums { name: name.clone(), ..Sums::default() };
     let mut sums: Vec<Sums> = names.iter().map(named).collect();

@@ -10,7 +10,7 @@ pub(crate) struct Rate {
     whose: Whose,
 }
 
-/// What a rate is related to.
+/// The time that a rate relates to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
     /// The wall time of an unrecorded run.

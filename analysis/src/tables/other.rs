@@ -36,12 +36,12 @@ impl TablesQuery {
         Ok(Self { sql, tables: mentioned.tables, wanted })
     }
 
-    /// Whether the text names this table, in any case of letters.
+    /// True if the text names this table, in any case of letters.
     pub fn reads(&self, table: &str) -> bool {
         self.tables.iter().any(|name| name.eq_ignore_ascii_case(table))
     }
 
-    /// Whether the text may need this column of any table.
+    /// True if the text may need this column of any table.
     pub fn wants(&self, column: &str) -> bool {
         self.wanted.has(column)
     }

@@ -1,4 +1,4 @@
-//! What expressions of SQL contain: aggregates, columns beside them, windows over them.
+//! Parts of expressions of SQL: aggregates, columns beside them, windows over them.
 
 use std::ops::ControlFlow;
 
@@ -32,12 +32,12 @@ const AGGREGATES: [&str; 24] = [
     "variance",
 ];
 
-/// Whether the value of an expression is that of a group.
+/// True if the value of an expression is that of a group.
 pub(super) fn aggregates(expr: &Expr) -> bool {
     Parts::of(expr).aggregates
 }
 
-/// What an expression contains, excluding subqueries.
+/// Parts of an expression, excluding subqueries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Parts {
     pub(super) aggregates: bool,
@@ -57,7 +57,7 @@ impl Parts {
     }
 }
 
-/// Whether a function has one of these names.
+/// True if a function has one of these names.
 pub(super) fn is_one_of(function: &Function, names: &[&str]) -> bool {
     names.contains(&&*function.name.to_string().to_ascii_lowercase())
 }

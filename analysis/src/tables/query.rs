@@ -20,7 +20,7 @@ use crate::tables::size::{check, on_large_stack};
 use crate::tables::stream;
 use crate::tables::words::{Mentioned, with_plain_numbers};
 
-/// Why a query has no result.
+/// Errors of a query.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     /// A table that does not exist.
@@ -28,7 +28,7 @@ pub enum QueryError {
     Table {
         /// The name.
         name: String,
-        /// What was probably meant.
+        /// The name that was probably meant.
         nearest: Option<&'static str>,
     },
     /// A column that does not exist.
@@ -36,7 +36,7 @@ pub enum QueryError {
     Column {
         /// The name.
         name: String,
-        /// What was probably meant.
+        /// The name that was probably meant.
         nearest: Option<&'static str>,
         /// The columns of the queried tables.
         columns: Vec<&'static str>,
@@ -109,8 +109,8 @@ impl Query {
         Ok(Self { sql, wanted, tables, frames: BTreeMap::new() })
     }
 
-    /// How much memory the rows of a trace take at least that are not bounded by its processes: its failed
-    /// look-ups, by what its blocks say of themselves.
+    /// Least memory for those rows of a trace that are not bounded by its processes: its failed look-ups,
+    /// by what its blocks say of themselves.
     ///
     /// # Errors
     /// If it is not a trace.

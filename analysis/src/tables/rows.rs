@@ -22,7 +22,7 @@ use crate::recording::usage::Usage;
 use crate::tables::frame::{Frame, Wanted, Words};
 use crate::tables::schema::TableSchema;
 
-/// Needed to know which program each process ran: its own exec, or its forker's program.
+/// Quantities needed to know which program each process ran: its own exec, or its forker's program.
 const WHO: [Quantity; 2] = [Quantity::Forks, Quantity::Execs];
 
 /// The dictionaries of name columns, built once for all rows.
@@ -122,7 +122,7 @@ pub(crate) fn opened_files(
     frame.finish()
 }
 
-/// What processes ran, and what started them.
+/// Adds the programs of processes, and those that started them.
 fn programs_of_processes(
     frame: &mut Frame<'_>,
     recording: &Recording,
@@ -160,7 +160,7 @@ fn programs_of_processes(
     });
 }
 
-/// When processes lived, and how they ended.
+/// Adds begin, end and outcome of processes.
 fn lives_of_processes(frame: &mut Frame<'_>, recording: &Recording, rows: &[Process]) {
     let at = |time_ns: u64| since(recording, time_ns);
     let outcome = |p: &Process| p.status().map(Outcome::of_status);

@@ -11,7 +11,7 @@ pub use super::definitions::TABLES;
 pub struct TableSchema {
     /// Its name.
     pub name: &'static str,
-    /// What a row represents.
+    /// Description of a row.
     pub says: &'static str,
     /// Its columns.
     pub columns: &'static [ColumnSchema],
@@ -24,7 +24,7 @@ pub struct ColumnSchema {
     pub name: &'static str,
     /// The type of its values.
     pub kind: ColumnKind,
-    /// What it contains, and when it is null.
+    /// Description of its values, and of when it is null.
     pub says: &'static str,
 }
 

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeSet;
 
-/// What an SQL text refers to.
+/// The names that an SQL text refers to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Mentioned {
     /// Words in table positions, in the order of the text.
     pub(crate) tables: Vec<String>,
     /// All words.
     pub(crate) words: BTreeSet<String>,
-    /// Whether a `*` for all columns occurs.
+    /// True if a `*` for all columns occurs.
     pub(crate) all_columns: bool,
 }
 
@@ -71,7 +71,7 @@ impl Mentioned {
     }
 }
 
-/// Whether a `*` multiplies, or counts rows: a `*` for all columns follows SELECT, a comma, a dot,
+/// True if a `*` multiplies, or counts rows: a `*` for all columns follows SELECT, a comma, a dot,
 /// or an opening parenthesis other than that of count(*).
 fn is_product(tokens: &[Token], at: usize) -> bool {
     match at.checked_sub(1).and_then(|before| tokens.get(before)) {

@@ -19,7 +19,7 @@ struct Binwise {
     name: &'static str,
     unit: &'static str,
     needs: &'static [Quantity],
-    /// Whether it is a mean; otherwise, increases per second.
+    /// True if it is a mean; otherwise, increases per second.
     is_mean: bool,
     /// The sum of these.
     of: &'static [Binned],

@@ -22,7 +22,7 @@ use crate::recording::Recording;
 use crate::recording::knowledge::WHO;
 use crate::recording::waits::{Wait, Waker};
 
-/// What all items have in common.
+/// Properties that all items share.
 pub fn timeline(recording: &Recording) -> Timeline {
     let header = &recording.header;
     // Without any record, the header has the only time that is known.

@@ -37,7 +37,7 @@ pub(super) fn runs<E: From<AnalysisError>>(
     failed.map_or(Ok(()), Err)
 }
 
-/// When each program run ends, and whether it is the last of its process.
+/// End of each program run, and a flag: true if it is the last of its process.
 struct Ends(Vec<(Option<u64>, bool)>);
 
 impl Ends {

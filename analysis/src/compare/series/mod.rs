@@ -18,7 +18,7 @@ use run::BUSY_PERCENT;
 pub struct SeriesOptions {
     /// The knee is where efficiency falls below this.
     pub knee_percent: f64,
-    /// Whether to show core-time relative to the first group even if there is only one group; with
+    /// True to show core-time relative to the first group even if there is only one group; with
     /// several groups it is always shown.
     pub against_first: bool,
 }

@@ -19,7 +19,7 @@ pub struct SeriesRun {
     pub group: String,
     /// Workers or threads: the cores it needs.
     pub workers: u64,
-    /// From the command's start to its exit.
+    /// Time from the command's start to its exit.
     pub wall_ns: u64,
     /// CPU time of every task.
     pub cpu_ns: Option<u64>,

@@ -1,4 +1,4 @@
-//! How ticks split CPU time, and what they leave uncertain.
+//! Tests of how ticks split CPU time, and of what they leave uncertain.
 
 use super::*;
 use proptest::prelude::*;

@@ -11,8 +11,8 @@ use proctrace_stats::wilson;
 
 /// Maximum cores of the projection.
 const CORES_MAX: u32 = 128;
-/// If tasks wait for a CPU for more than this part of the time in which they could run, bins show
-/// how many CPUs were available, not how many the job could use.
+/// Part of the time in which tasks could run, in percent; if they wait for a CPU for more than
+/// that, bins show how many CPUs were available, not how many the job could use.
 const STARVED_PERCENT: f64 = 20.0;
 /// With fewer samples no fraction is worth printing: of 20 the 95 % interval of a half is 30 to 70
 /// %.
@@ -30,7 +30,7 @@ pub(crate) struct Serial {
 }
 
 impl Serial {
-    /// By CPU time used: the result depends on how many CPUs were available.
+    /// Parts by CPU time used: the result depends on how many CPUs were available.
     pub(crate) fn by_cpu(slices: &[Slice]) -> Self {
         let mut serial = Self { n: slices.len() as u64, ..Self::default() };
         for slice in slices {
@@ -44,8 +44,8 @@ impl Serial {
         serial
     }
 
-    /// By the tasks that demanded a CPU when sampled, running or not; `None` where there are too
-    /// few samples. A single task uses at most one CPU, so any excess in its time is counted as
+    /// Parts by the tasks that demanded a CPU when sampled, running or not; `None` where there are
+    /// too few samples. A single task uses at most one CPU, so any excess in its time is counted as
     /// parallel.
     pub(crate) fn by_looks(slices: &[Slice], looks: u64) -> Option<Self> {
         let mut serial = Self { n: looks, ..Self::default() };

@@ -61,7 +61,7 @@ struct Level {
     looks: u64,
 }
 
-/// By number of CPUs or tasks.
+/// Time by number of CPUs or tasks.
 fn levels(slices: &[Slice], looks: &BTreeMap<u32, u64>) -> BTreeMap<u64, Level> {
     let mut levels: BTreeMap<u64, Level> = BTreeMap::new();
     for slice in slices {

@@ -1,4 +1,4 @@
-//! How tasks spend their time: running, waiting for a CPU, sleeping.
+//! States of tasks over time: running, waiting for a CPU, sleeping.
 
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit, count, counted};
 

@@ -17,7 +17,8 @@ const CATEGORIES_MAX: usize = 3;
 /// The category of programs without one; it is shown with the other categories, in grey.
 const NO_CATEGORY: &str = "other";
 
-/// After the categories: the other categories, waiting for a CPU, and waiting for anything else.
+/// Names after the categories: the other categories, waiting for a CPU, and waiting for anything
+/// else.
 const REST: [&str; 3] = ["others", "waiting for a CPU", "waiting for anything else"];
 
 pub(super) fn chart(recording: &Recording, steps: &[Step]) -> Chart {

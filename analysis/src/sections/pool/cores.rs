@@ -64,7 +64,7 @@ pub(crate) fn outside(
 pub(crate) struct Overcommit {
     /// CPUs in use on average.
     mean: f64,
-    /// In the busiest bin.
+    /// CPUs in use in the busiest bin.
     peak: f64,
     /// Time in which more CPUs were in use than requested.
     over_ns: f64,

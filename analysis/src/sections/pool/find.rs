@@ -17,7 +17,7 @@ pub(crate) struct Pool {
     pub(crate) parent: usize,
     /// Number of the program that each executes; `None` if they are forks that never called exec.
     pub(crate) program: Option<usize>,
-    /// By worker number.
+    /// Workers by number.
     pub(crate) workers: Vec<Worker>,
     /// Indices of concurrent siblings whose role has no number: a writer.
     pub(crate) others: Vec<usize>,
@@ -28,7 +28,7 @@ pub(crate) struct Pool {
 pub(crate) struct Worker {
     /// Index of the process.
     pub(crate) process: usize,
-    /// From its role, otherwise its position in birth order.
+    /// Number from its role, otherwise its position in birth order.
     pub(crate) number: u64,
     /// Its role, or "worker" with its number.
     pub(crate) name: String,
@@ -97,7 +97,7 @@ fn side_by_side(recording: &Recording, children: &[usize]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Whether all were alive at one time. Programs that are started one after the other as slots
+/// True if all were alive at one time. Programs that are started one after the other as slots
 /// become free are not a pool but a queue.
 fn all_at_once(recording: &Recording, children: &[usize]) -> bool {
     let lives = || children.iter().map(|child| &recording.processes[*child]);

@@ -16,11 +16,11 @@ pub(crate) struct Phase {
     pub(crate) end_ns: u64,
     /// CPU time of the pool: parent, workers, and all their descendants.
     pub(crate) cpu_ns: f64,
-    /// Of this, the CPU time of the workers and their descendants.
+    /// The part of it used by the workers and their descendants.
     pub(crate) workers_cpu_ns: f64,
     /// CPU time of a writer and other siblings of the workers.
     pub(crate) others_cpu_ns: f64,
-    /// Whether workers run in it.
+    /// True if workers run in it.
     pub(crate) parallel: bool,
 }
 
@@ -44,11 +44,11 @@ pub(crate) struct Moments {
     pub(crate) loop_begin_ns: u64,
     pub(crate) first_exit_ns: u64,
     pub(crate) last_exit_ns: u64,
-    /// When the last process ended that the parent started after the workers; `None` if it started
+    /// End of the last process that the parent started after the workers; `None` if it started
     /// none, so that merging cannot be distinguished from finalising.
     pub(crate) merged_ns: Option<u64>,
     pub(crate) end_ns: u64,
-    /// Whether workers were forked after others had ended.
+    /// True if workers were forked after others had ended.
     pub(crate) renewed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which processes belong to a pool, and the CPU time of its parts within time windows.
+//! The processes that belong to a pool, and the CPU time of its parts within time windows.
 
 use std::collections::HashMap;
 
@@ -22,8 +22,7 @@ pub(crate) type ByPart = [f64; 3];
 
 /// A pool and all descendants.
 pub(crate) struct Tree {
-    /// For each process of the recording, the head it belongs to: the parent, a worker or a
-    /// sibling.
+    /// The head to which each process of the recording belongs: the parent, a worker or a sibling.
     head_of: Vec<Option<u32>>,
     /// The part of each head.
     part_of: HashMap<usize, Part>,

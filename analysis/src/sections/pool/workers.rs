@@ -1,4 +1,4 @@
-//! What each worker of a pool did and used.
+//! Work and usage of each worker of a pool.
 
 use proctrace_findings::{Axis, Bars, Chart, ChartBody, Series, Table, Unit};
 
@@ -16,7 +16,7 @@ const MIGRATIONS_SINCE: u32 = 3;
 pub(crate) struct Account {
     pub(crate) name: String,
     pub(crate) pid: i32,
-    /// Since the start of the recording.
+    /// Begin, since the start of the recording.
     pub(crate) begin_ns: u64,
     pub(crate) end_ns: u64,
     pub(crate) used: Divided,
@@ -34,7 +34,7 @@ impl Account {
         self.used.cpu.total_ns()
     }
 
-    /// Per second of the worker's own event loop time if known, otherwise of its lifetime.
+    /// Events per second of the worker's own event loop time if known, otherwise of its lifetime.
     fn events_per_second(&self) -> Option<f64> {
         let events = self.events?;
         let ns = events.loop_ns.unwrap_or(self.end_ns.saturating_sub(self.begin_ns));
@@ -140,7 +140,7 @@ fn events(accounts: &[Account]) -> impl Iterator<Item = Option<u64>> {
     accounts.iter().map(|account| account.events.and_then(|events| events.events))
 }
 
-/// When each worker ran, its CPU time and its events.
+/// Table of the time of each worker, its CPU time and its events.
 pub(crate) fn work_table(accounts: &[Account]) -> Table {
     let table = Table::new("pool_workers", "Workers: time and events")
         .text("worker", "worker", accounts.iter().map(|a| a.name.clone()))

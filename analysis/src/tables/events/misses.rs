@@ -29,7 +29,7 @@ pub(super) struct Misses<'s> {
     makers: [Maker; MAKERS],
 }
 
-/// What a look-up and its repetitions have in common.
+/// Data shared by a look-up and its repetitions.
 #[derive(Debug, Clone, Copy)]
 struct Told {
     path: Option<u32>,
