@@ -70,7 +70,7 @@ struct task_struct___since_7_2 {
 #define MMF_DUMPABLE_MASK 3
 #define SUID_DUMP_USER 1
 
-/* Whether this kernel keeps the dumpable flag after the address space is gone. */
+/* True if this kernel keeps the dumpable flag after the address space is gone. */
 static __always_inline bool keeps_dumpable(void)
 {
 	return bpf_core_field_exists(struct task_struct___since_7_2, exec_state);
@@ -130,7 +130,7 @@ struct rw_semaphore___rt {
 #define RWSEM_WRITER_LOCKED 1UL
 #define RT_WRITER_BIAS (1U << 30)
 
-/* Whether a task is just getting the address space, the name and the credentials of another program,
+/* True if a task is just getting the address space, the name and the credentials of another program,
  * one after the other. In between it has the new name and still the old credentials, and its dumpable
  * flag is that of the old ones. Whoever in the kernel asks for rights to a task therefore takes this
  * lock, which is a semaphore since 5.11 (f7cfd871ae0c). */
@@ -149,7 +149,7 @@ static __always_inline bool is_between_programs(struct task_struct *task)
 	return readers & RT_WRITER_BIAS;
 }
 
-/* Whether an address space belongs to a 32-bit program. The flag for this differs by architecture
+/* True if an address space belongs to a 32-bit program. The flag for this differs by architecture
  * and version (TS_COMPAT, TIF_32BIT); the size of the address space does not. */
 static __always_inline bool is_compat(struct mm_struct *mm)
 {

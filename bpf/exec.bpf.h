@@ -55,7 +55,7 @@ STEP int hash_chunks(__u32 slot)
 	return REPEAT(HASH_CHUNKS, hash_chunk(slot));
 }
 
-/* Whether the string at `at` in the record sets the kth wanted variable. */
+/* True if the string at `at` in the record sets the kth wanted variable. */
 STEP int env_matches(__u32 slot, __u32 at, __u32 k)
 {
 	const volatile struct env_name *n;

@@ -167,13 +167,13 @@ static __always_inline __u32 write_lookup(struct scratch *scratch, __u32 mine, _
 	return r->number;
 }
 
-/* Whether a recorded call needs processing: successful opens are counted. */
+/* True if a recorded call needs processing: successful opens are counted. */
 static __always_inline bool matters(__u16 call, long ret)
 {
 	return ret < 0 || is_open(call);
 }
 
-/* Whether a signal has interrupted the call, which the kernel will repeat or fail: ERESTARTSYS and its kin are for the
+/* True if a signal has interrupted the call, which the kernel will repeat or fail: ERESTARTSYS and its kin are for the
  * kernel itself (include/linux/errno.h), and who made the call never sees them. */
 static __always_inline bool is_interrupted(long ret)
 {

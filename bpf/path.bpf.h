@@ -12,12 +12,12 @@
 #define PATH_COMPONENTS_MAX 48
 #define NAME_MAX 255
 
-/* What the kernel appends to the name of a file that has none any more: d_path() in fs/d_path.c. */
+/* Text that the kernel appends to the name of a file that has none any more: d_path() in fs/d_path.c. */
 #define GONE " (deleted)"
 #define GONE_BYTES (sizeof(GONE) - 1)
 
-/* Whether it does: for a file that was removed, and for one that never had a directory, as by memfd_create(2), whose
- * dentry is its own parent and not the root of its mount (simple_dname()). */
+/* True if the kernel appends it: for a file that was removed, and for one that never had a directory, as by
+ * memfd_create(2), whose dentry is its own parent and not the root of its mount (simple_dname()). */
 static __always_inline bool is_gone(struct dentry *dentry, struct vfsmount *mnt)
 {
 	if (BPF_CORE_READ(dentry, d_parent) == dentry)

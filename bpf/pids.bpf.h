@@ -38,7 +38,7 @@ static __always_inline __s32 tid_of(struct task_struct *task)
 	return number_there((__u64)BPF_CORE_READ(task, thread_pid));
 }
 
-/* Whether a task has a number where the caller lives: the others are not in its /proc. */
+/* True if a task has a number where the caller lives: the others are not in its /proc. */
 static __always_inline bool is_numbered_there(struct task_struct *task)
 {
 	return !pid_level || tid_of(task);
@@ -61,7 +61,7 @@ static __always_inline __s32 parent_tgid_of(struct task_struct *task)
 
 /* ---- the recorder that a broker serves ---- */
 
-/* Whether this is the process for which a broker has loaded the programs, and not a later one with its number. */
+/* True if this is the process for which a broker has loaded the programs, and not a later one with its number. */
 static __always_inline bool is_served_recorder(struct task_struct *current)
 {
 	return current->tgid == recorder_tgid &&
@@ -69,7 +69,7 @@ static __always_inline bool is_served_recorder(struct task_struct *current)
 }
 
 /*
- * Whether an iterator is run by someone to whom the recorder has passed it, or who has found it pinned: what it
+ * True if an iterator is run by someone to whom the recorder has passed it, or who has found it pinned: what it
  * may see was decided for the recorder, and for as long as that lives.
  */
 static __always_inline bool is_run_by_another(struct task_struct *current)

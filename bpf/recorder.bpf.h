@@ -16,12 +16,12 @@ const volatile __u64 recorder_pidns_ino = 0;
 /* Instead, its tgid in the initial pid namespace: a broker loads the programs for the recorder, and knows
  * it by that. 0: use recorder_pid. */
 const volatile __u32 recorder_tgid = 0;
-/* When that process was started: task->start_boottime. */
+/* Start time of that process: task->start_boottime. */
 const volatile __u64 recorder_started_ns = 0;
 /* A ring filled to this level wakes the recorder before its next tick. */
 const volatile __u64 wake_bytes = 1 << 20;
 const volatile __u64 ring_bytes = 1 << 20;
-/* Whether tasks that write to a ring at least half full are delayed; see hold_up(). */
+/* True if tasks that write to a ring at least half full are delayed; see hold_up(). */
 const volatile __u32 block_when_full = 0;
 
 /* All programs return at once: measures the cost of the hooks alone. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Which tasks' data the caller may see.
+ * Tasks whose data the caller may see.
  *
  * If the recorder's file has capabilities, everyone who may execute it can load these programs, and a
  * broker loads them for everyone; and BPF programs see all tasks. So if the recorder has no
@@ -54,7 +54,7 @@ static __always_inline bool is_callers_namespace(struct user_namespace *ns, __u3
 	return caller_user_ns ? (__u64)ns == caller_user_ns : level == 0;
 }
 
-/* Whether the caller has CAP_SYS_PTRACE over a user namespace, as cap_capable() decides: in its own one if it
+/* True if the caller has CAP_SYS_PTRACE over a user namespace, as cap_capable() decides: in its own one if it
  * has the capability there, in those that it has created below it and in all below these, and never in
  * one above or beside its own. */
 STEP int is_capable_over(__u64 address)
@@ -78,7 +78,7 @@ STEP int is_capable_over(__u64 address)
 	return false;
 }
 
-/* Whether all ids of these credentials are the caller's, and the caller has all their capabilities, in the same user
+/* True if all ids of these credentials are the caller's, and the caller has all their capabilities, in the same user
  * namespace: then no capability is needed to trace their task. */
 STEP int are_own_credentials(__u64 address)
 {
@@ -103,7 +103,7 @@ STEP int are_own_credentials(__u64 address)
 /* UID_GID_MAP_MAX_BASE_EXTENTS: maps of more ranges are in a place of their own. */
 #define RANGES_MAX 5
 
-/* Whether a kernel's id has another one by this map. */
+/* True if a kernel's id has another one by this map. */
 STEP int has_mapping(__u64 address, __u32 id)
 {
 	struct uid_gid_map *map = (void *)address;
@@ -140,7 +140,7 @@ STEP __u32 root_by(__u64 address)
 	return 0;
 }
 
-/* Whether the caller may open a file that only its owner may read. */
+/* True if the caller may open a file that only its owner may read. */
 STEP int may_open(__u32 uid, __u32 gid)
 {
 	struct user_namespace *ns = (void *)caller_user_ns;
@@ -152,11 +152,11 @@ STEP int may_open(__u32 uid, __u32 gid)
 	return !ns || (has_mapping((__u64)&ns->uid_map, uid) && has_mapping((__u64)&ns->gid_map, gid));
 }
 
-/* What is needed where the caller's ids are not enough. */
+/* Conditions that are needed where the caller's ids are not enough. */
 #define OWN_CREDENTIALS 1U
 #define DUMPABLE 2U
 
-/* Whether a capability lets the caller see a task with these credentials, `has` being what holds without one;
+/* True if a capability lets the caller see a task with these credentials, `has` being what holds without one;
  * `program_ns` is the user namespace of its program. */
 STEP int is_seen_by_capability(__u64 address, __u64 program_ns, __u32 has)
 {
@@ -190,7 +190,7 @@ static __always_inline bool is_seen(struct task_struct *task, __u64 credentials,
 }
 
 /*
- * Whether the caller could trace the task now.
+ * True if the caller could trace the task now.
  *
  * The ids are checked before the dumpable flag, as in the kernel: commit_creds() clears it before it
  * sets new ids. For a task other than the current one the result may be outdated at once, so check

@@ -42,7 +42,7 @@ static __always_inline int write_tick(struct seq_file *seq)
 	return 0;
 }
 
-/* Whether a task is hidden from the caller. Of one that has ended the address space is gone, so that its exit has
+/* True if a task is hidden from the caller. Of one that has ended the address space is gone, so that its exit has
  * decided. */
 static __always_inline bool is_hidden(struct task_struct *task, struct task_state *state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Which tasks are recorded: the launched command, given processes, the members of a cgroup, or all;
+ * Tasks that are recorded: the launched command, given processes, the members of a cgroup, or all;
  * and always their descendants.
  */
 #ifndef PROCTRACE_SCOPE_BPF_H
@@ -33,7 +33,7 @@ struct {
 #define SCOPE_PARENTS_MAX 1024
 #define JOB_NAME_WORDS 4
 
-/* How the names of those cgroups begin that are jobs: word by word, under a mask. */
+/* Beginning of the names of those cgroups that are jobs: word by word, under a mask. */
 struct job_names {
 	__u64 want[JOB_NAME_WORDS];
 	__u64 mask[JOB_NAME_WORDS];
@@ -118,7 +118,7 @@ static __always_inline bool is_in_cgroup(struct cgroup *cgroup)
 	return false;
 }
 
-/* Whether a cgroup below one with jobs is itself a job. */
+/* True if a cgroup below one with jobs is itself a job. */
 static __always_inline bool is_job(struct cgroup *cgroup, const struct job_names *jobs)
 {
 	__u64 name[JOB_NAME_WORDS] = {}, differ = 0;
@@ -285,13 +285,13 @@ static __always_inline __u32 follow(struct task_struct *task, __u32 process, __u
 	return 0;
 }
 
-/* Which program a task runs, as far as the kernel counts them: each exec is another one. */
+/* The program that a task runs, as far as the kernel counts them: each exec is another one. */
 static __always_inline __u64 program_of(struct task_struct *task)
 {
 	return restricted ? BPF_CORE_READ(task, self_exec_id) : 0;
 }
 
-/* Whether the caller may see what was read of a task since it might see it, while the task ran that program. */
+/* True if the caller may see what was read of a task since it might see it, while the task ran that program. */
 static __always_inline bool is_still_seen(struct task_struct *task, __u64 program)
 {
 	return may_still_see(task) && program_of(task) == program;
@@ -388,7 +388,7 @@ static __always_inline void adopt(struct task_struct *task, __u32 group)
 		__sync_fetch_and_add(&counts->ended, 1);
 }
 
-/* Whether a relative of a task is traced. `which` differs at each use: it keeps clang from merging
+/* True if a relative of a task is traced. `which` differs at each use: it keeps clang from merging
  * the calls, which the verifier refuses because the pointers are of different kinds. */
 #define is_followed(task, which)                                            \
 	({                                                                  \

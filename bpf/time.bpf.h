@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * How long look-ups take, from entry to return of the system call.
+ * Duration of look-ups, from entry to return of the system call.
  *
  * Only one call in time_one_in is timed, because both readings of the clock, the search for the
  * state and the record cost as much as half of a failed open. The choice is made at entry by

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * When tasks are off the CPU, and who wakes them.
+ * Times of tasks off the CPU, and the tasks that wake them.
  *
  * A task's state keeps when it left its CPU and who woke it; the record is written when it gets a
  * CPU again, if it was off long enough. So a context switch costs a search for both states and a
@@ -28,7 +28,7 @@ struct {
 } waits SEC(".maps");
 
 /*
- * Whether the current program runs on the stack of the current task, and so not in an interrupt of
+ * True if the current program runs on the stack of the current task, and so not in an interrupt of
  * kernel code: an interrupt wakes tasks, too, and then `current` is any task.
  *
  * No helper tells this; the kernel's own preemption count is in a variable of each CPU that programs
@@ -78,7 +78,7 @@ static __always_inline __s16 syscall_of(struct task_struct *task, __s16 nr)
 }
 
 /*
- * Whether the current task acts itself: it is in a system call, ending, or a thread of the kernel.
+ * True if the current task acts itself: it is in a system call, ending, or a thread of the kernel.
  * If not, it was only interrupted.
  *
  * A function of its own, because each function has or has not a private stack: this one's frame

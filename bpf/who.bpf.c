@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Who a process is, by the kernel's own records: what a broker must know of a client, and no file of /proc tells it
+ * Identity of a process, by the kernel's own records: what a broker must know of a client, and no file of /proc tells it
  * without rights over the client.
  *
  * Loaded once, when a broker starts. Its maps are not handed to anybody.

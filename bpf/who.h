@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What a broker asks the kernel about a client, and what it is told; crates/probe/src/who.rs has the same in Rust.
+ * Question of a broker to the kernel about a client, and the answer; crates/probe/src/who.rs has the same in Rust.
  */
 #ifndef PROCTRACE_WHO_H
 #define PROCTRACE_WHO_H

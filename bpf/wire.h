@@ -258,7 +258,7 @@ struct pt_again {
 };
 
 /*
- * How long a failed look-up took, from entry to return of the system call: one of several look-ups
+ * Duration of a failed look-up, from entry to return of the system call: one of several look-ups
  * is timed, chosen by its position, not by its duration. It refers to the PT_LOOKUP_NAMED record.
  */
 struct pt_lookup_time {
@@ -275,7 +275,7 @@ struct pt_lookup_time {
 #define PT_PLACE_CUT 1		/* the root has too many components: the first are missing */
 
 /*
- * Where the paths of a process lead: written at the first exec of a recording, and at each exec
+ * Place to which the paths of a process lead: written at the first exec of a recording, and at each exec
  * after which the mount namespace or the root differs from those of the parent. Precedes the
  * exec's record. Followed by the path of the root in the mount namespace.
  */
