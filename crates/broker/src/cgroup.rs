@@ -1,4 +1,4 @@
-//! Which cgroups a client may name: its own, those below, and those that were delegated to it.
+//! The cgroups that a client may name: its own, those below, and those that were delegated to it.
 
 use std::os::fd::{AsFd, OwnedFd};
 

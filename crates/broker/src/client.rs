@@ -12,7 +12,7 @@ use crate::protocol::{
 };
 use crate::{passing, socket};
 
-/// Where a broker listens, unless it is told otherwise.
+/// Socket on which a broker listens, unless it is told otherwise.
 pub const SOCKET: &str = "/run/proctrace/broker.sock";
 
 /// The socket to ask: the one named, that of the environment variable PROCTRACE_BROKER, or [`SOCKET`].
@@ -21,7 +21,7 @@ pub fn socket_path(named: Option<&Path>, variable: Option<OsString>) -> PathBuf 
     named.map(Path::to_owned).or(variable.map(PathBuf::from)).unwrap_or_else(|| SOCKET.into())
 }
 
-/// Whether somebody listens at `path`.
+/// Succeeds if somebody listens at `path`.
 ///
 /// # Errors
 /// [`BrokerError::Absent`] if not.

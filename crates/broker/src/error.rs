@@ -1,9 +1,9 @@
-//! Why a broker cannot serve, or does not.
+//! Errors of a broker and of its client.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why there is no recording through a broker.
+/// Errors of a broker and of its client.
 #[derive(Debug, thiserror::Error)]
 pub enum BrokerError {
     /// Nothing listens there.
@@ -23,15 +23,15 @@ pub enum BrokerError {
     Answer {
         /// The socket.
         path: PathBuf,
-        /// What was wrong.
+        /// Description of the broker's answer.
         what: String,
     },
     /// A system call failed.
     #[error("cannot {what}")]
     System {
-        /// What.
+        /// The step that failed, for "cannot …".
         what: &'static str,
-        /// Why.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },

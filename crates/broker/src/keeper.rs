@@ -69,7 +69,7 @@ impl Keeper {
         }
     }
 
-    /// Whether this many programs, links and tracepoints can be handed over.
+    /// True if this many programs, links and tracepoints can be handed over.
     pub(crate) fn can_keep(attached: &Attachments) -> bool {
         let kept = attached.programs.len() + attached.links.len() + attached.tracepoints.len();
         kept + OTHERS <= DESCRIPTORS_MAX
@@ -101,7 +101,7 @@ impl Keeper {
         self.socket.as_fd()
     }
 
-    /// Whether the process has ended: then nothing can be recorded any more.
+    /// True if the process has ended: then nothing can be recorded any more.
     pub(crate) fn has_ended(&self) -> bool {
         let mut polled = [PollFd::new(&self.socket, PollFlags::HUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -179,10 +179,10 @@ fn leave(broker: &OwnedFd) -> Result<(), BrokerError> {
     Ok(())
 }
 
-/// What can be done now.
+/// The connections that can be served now.
 struct Ready {
     broker: bool,
-    /// Of each recording: whether it asks something, and whether its recorder has ended.
+    /// For each recording, two flags: true if it asks something, and if its recorder has ended.
     recordings: Vec<(bool, bool)>,
 }
 
@@ -215,7 +215,7 @@ fn wait(broker: Option<&OwnedFd>, recordings: &[Kept], now: Instant) -> Result<R
     Ok(Ready { broker: first == 1 && is_ready(&polled[0]), recordings })
 }
 
-/// What the broker hands over; none at its end.
+/// Receives the recording that the broker hands over; none at its end.
 fn receive(broker: &OwnedFd) -> io::Result<Option<Kept>> {
     let (text, descriptors) = passing::receive(broker.as_fd(), TRUST_BYTES_MAX)?;
     if text.is_empty() {

@@ -1,11 +1,11 @@
-//! How much of the machine the recordings of a user may take.
+//! Limits on what the recordings of a user may take of the machine.
 //!
 //! A user here is one of the initial user namespace: what is done in other namespaces is charged to those who have
 //! created them, since a user may have 65,536 ids there.
 
 use std::collections::HashMap;
 
-/// What users may have at a time.
+/// Maximum of what users may have at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Recordings of a user.
@@ -25,7 +25,7 @@ impl Default for Limits {
 /// Connections of a user beyond its recordings: those that have not asked for anything yet.
 const ASKING_MAX: usize = 16;
 
-/// What each user has.
+/// Current holdings of each user.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     users: HashMap<u32, Held>,

@@ -11,7 +11,7 @@ const LINE_MAX: usize = 400;
 /// Lines of a user in [`PERIOD`].
 const LINES_MAX: u32 = 40;
 
-/// After it a user may have as many lines again.
+/// Time after which a user may have as many lines again.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Users whose lines are counted at a time; of others, all together.
@@ -20,7 +20,7 @@ const USERS_MAX: usize = 1024;
 /// A log. Each user has its own share of it, so that one cannot fill a disk or hide what others do.
 pub(crate) struct Log {
     out: Box<dyn Write + Send>,
-    /// Whether whoever reads the log notes the time.
+    /// True if whoever reads the log notes the time.
     is_dated: bool,
     users: HashMap<Option<u32>, Share>,
 }

@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection, by the kernel's word.
+//! Identity of the process at the other end of a connection, by the kernel's word.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a recorder asks for, and what it gets: JSON texts, one packet each.
+//! Requests of recorders and their answers: JSON texts, one packet each.
 
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ pub(crate) const TURN_BYTES_MAX: usize = 64;
 /// A list of programs, two dozen numbers each.
 pub(crate) const STATISTICS_BYTES_MAX: usize = 64 << 10;
 
-/// What a recorder asks for. It contains no path; with a cgroup comes the descriptor of its directory.
+/// The request of a recorder. It contains no path; with a cgroup comes the descriptor of its
+/// directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -42,13 +43,13 @@ pub struct Request {
     pub protocol: u32,
     /// Version of the records that the recorder understands.
     pub wire_version: u32,
-    /// Which processes.
+    /// The processes to record.
     pub scope: Which,
     /// The id of a cgroup whose members are recorded as well.
     pub cgroup: Option<u64>,
     /// The families of calls whose failures are recorded, by name.
     pub misses: Vec<String>,
-    /// Whether opens that succeed are recorded.
+    /// True if opens that succeed are recorded.
     pub opens: bool,
     /// Waits of at least this many nanoseconds are recorded; none: no waits.
     pub waits_min_ns: Option<u64>,
@@ -58,7 +59,7 @@ pub struct Request {
     pub env_names: Vec<String>,
     /// Bytes of each of the two large rings.
     pub ring_bytes: u32,
-    /// Whether the payload waits when a ring is full. A broker makes nobody wait.
+    /// True if the payload waits when a ring is full. A broker makes nobody wait.
     pub block_when_full: bool,
     /// The hook for failed look-ups. A broker takes the cheapest.
     pub lookup_hook: HookChoice,
@@ -66,7 +67,7 @@ pub struct Request {
     pub command: String,
 }
 
-/// Which processes are recorded.
+/// The processes that are recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Which {
@@ -92,8 +93,8 @@ pub enum HookChoice {
     SysExit,
 }
 
-/// What a broker answers. With [`Granted`] come the descriptors: the maps in the order of [`MAPS`], then the
-/// links of iterators.
+/// The answer of a broker. With [`Granted`] come the descriptors: the maps in the order of [`MAPS`], then
+/// the links of iterators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -103,7 +104,7 @@ pub enum Answer {
     Refused(String),
 }
 
-/// What the descriptors of an answer are.
+/// Description of the descriptors of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
     /// The hooks in use.
@@ -112,7 +113,7 @@ pub struct Granted {
     pub iterators: Vec<String>,
 }
 
-/// What a recorder says once its request was granted.
+/// Message of a recorder once its request was granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Turn {
@@ -150,7 +151,7 @@ pub(crate) struct Order {
 }
 
 impl Request {
-    /// What a recorder with these options asks for. `cgroup` is the id of the one in the options.
+    /// The request of a recorder with these options. `cgroup` is the id of the one in the options.
     #[must_use]
     pub fn of(options: &Options, ebpf: &EbpfOptions, cgroup: Option<u64>, command: String) -> Self {
         Self {

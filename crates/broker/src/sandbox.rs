@@ -1,4 +1,5 @@
-//! What the processes of the service may still do once they serve: little more than load programs and answer.
+//! Sandbox that limits what the processes of the service may do once they serve: little more than load
+//! programs and answer.
 
 use std::collections::BTreeMap;
 
@@ -136,7 +137,7 @@ fn allowed(role: Role) -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(rules, refused, SeccompAction::Allow, architecture()?)?.try_into()
 }
 
-/// That the flags of an open, its argument of this number, have no access mode but O_RDONLY.
+/// Rule that the flags of an open, its argument of this number, have no access mode but O_RDONLY.
 fn only_for_reading(argument: u8) -> Result<SeccompRule, seccompiler::BackendError> {
     let mask = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) as u64;
     let operator = SeccompCmpOp::MaskedEq(mask);

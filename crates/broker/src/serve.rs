@@ -34,8 +34,8 @@ const COMMAND_MAX: usize = 200;
 /// Characters of a reason to refuse a request.
 const REASON_MAX: usize = 300;
 
-/// How often the kernel is asked whether an ended recording is still in use; the programs of a recording are gone some
-/// grace periods after its end.
+/// Interval at which the kernel is asked whether an ended recording is still in use; the programs of a recording are
+/// gone some grace periods after its end.
 const JUST_ENDED: Duration = Duration::from_millis(20);
 
 /// The same for those that are in use after all, and how long it takes to say so.
@@ -383,7 +383,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// What a request is about, for the log.
+/// Subject of a request, for the log.
 struct Subject<'a>(&'a Request);
 
 impl fmt::Display for Subject<'_> {

@@ -19,10 +19,10 @@ use crate::error::BrokerError;
 /// Connections that wait to be accepted.
 const WAITING: i32 = 64;
 
-/// For the client to send a request, and to take the answer.
+/// Time for the client to send a request, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// For the broker to answer: it loads programs for one client after the other.
+/// Time for the broker to answer: it loads programs for one client after the other.
 const PATIENCE_WITH_BROKER: Duration = Duration::from_secs(60);
 
 fn unix_socket() -> Result<OwnedFd, BrokerError> {
